@@ -284,8 +284,11 @@ impl ChunkStore for NativeDataset {
         let session = &self.session;
         if !session.is_follower() {
             self.check_not_deleted()?;
+            self.state().check_element_bytes()?;
+            if let Some(reads) = session.batched_reads() {
+                self.load_index(reads.in_flight);
+            }
             let state = self.state();
-            state.check_element_bytes()?;
             return Ok(self.for_each_stored_chunk(&state, each)?);
         }
         // A follower may have to start again, so it first gathers everything.

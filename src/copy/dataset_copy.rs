@@ -14,6 +14,9 @@ use crate::{Dataset, Result};
 /// Bytes that are copied at a time, or one chunk if it is larger.
 const MAX_COPY_BYTES: u64 = 16 << 20;
 
+/// Chunks that are copied at a time at most.
+const MAX_COPY_CHUNKS: usize = 1 << 10;
+
 /// Whether chunks go through the same filters. The names of the filters do not count.
 fn has_same_filters(a: &DatasetSpec, b: &DatasetSpec) -> bool {
     let filters = a.filters.iter().zip(&b.filters);
@@ -99,8 +102,11 @@ impl Copier<'_> {
     fn copy_stored_chunks(&mut self, from: &Dataset, to: &Dataset, filtered: bool) -> Result<()> {
         let chunks = from.chunks()?;
         let verify = filtered && self.verify;
-        let most = from.chunks_in_flight().max(to.chunks_in_flight());
-        let most = if verify { most.max(4 * rayon::current_num_threads()) } else { most };
+        let most = match from.takes_many_chunks() || to.takes_many_chunks() {
+            true => MAX_COPY_CHUNKS,
+            false if verify => 4 * rayon::current_num_threads(),
+            false => 1,
+        };
         let mut rest = &chunks[..];
         while let [first, ..] = rest {
             let (batch, later) = rest.split_at(stored_batch_len(rest, most));

@@ -107,15 +107,15 @@ impl Dataset {
         self.with_error_path(|| self.writer()?.write_stored(chunks))
     }
 
-    /// Chunks that are best on their way at a time, to the store or from it.
-    pub(crate) fn chunks_in_flight(&self) -> usize {
-        self.core.reads.in_flight()
+    /// Whether many chunks are best read and written by one call.
+    pub(crate) fn takes_many_chunks(&self) -> bool {
+        self.core.reads.in_flight() > 1
     }
 
     /// As [`Dataset::read_chunk`], for each of these chunks: by one call where the store reads best like that.
     pub(crate) fn read_chunks(&self, chunks: &[StoredChunk]) -> Result<Vec<Vec<u8>>> {
         let found: Mutex<Vec<Option<Vec<u8>>>> = Mutex::new(vec![None; chunks.len()]);
-        if self.chunks_in_flight() > 1 && chunks.len() > 1 {
+        if self.takes_many_chunks() && chunks.len() > 1 {
             self.with_error_path(|| {
                 let bytes = chunks.iter().fold(0u64, |bytes, chunk| bytes.saturating_add(chunk.size));
                 self.core.max_allocation.check(bytes).map_err(ErrorKind::from)?;

@@ -7,15 +7,30 @@ use std::thread;
 use h5live_cache::{Error as CacheError, StorageAction};
 use h5live_format::Addr;
 use h5live_model::{
-    AllocationLimit, ChunkBytes, ChunkRead, ChunkSink, ChunkStore, Error as ModelError, Result as ModelResult,
-    StoredChunk,
+    AllocationLimit, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, Error as ModelError, Layout,
+    Result as ModelResult, StoredChunk,
 };
+use smallvec::SmallVec;
 
 use super::NativeDataset;
 use crate::Error;
 
 /// Most threads that look up chunks at a time.
 const MAX_LOOKUP_THREADS: usize = 64;
+
+/// Places of a grid that are looked up to read its index, in all and at a time.
+const MAX_LISTED_PLACES: u64 = 1 << 20;
+const PLACES_AT_ONCE: u64 = 16 << 10;
+
+/// The place with this number, counted in row-major order, in a grid with so many chunks along each dimension.
+fn coord_of_number(mut number: u64, counts: &[u64]) -> ChunkCoord {
+    let mut scaled = SmallVec::<[u64; 4]>::from_slice(counts);
+    for (at, count) in scaled.iter_mut().zip(counts).rev() {
+        *at = number % count;
+        number /= count;
+    }
+    ChunkCoord::new(&scaled)
+}
 
 /// A chunk that was found, and which of the wanted ones it is.
 struct FoundChunk {
@@ -35,7 +50,8 @@ impl NativeDataset {
     ) -> ModelResult<()> {
         let limit = AllocationLimit::new(budget as u64);
         let (mut found, mut ranges) = (Vec::new(), Vec::new());
-        let located = self.locate_together(wanted, in_flight)?;
+        let coords: Vec<&ChunkCoord> = wanted.iter().map(|wanted| wanted.coord).collect();
+        let located = self.locate_together(&coords, in_flight)?;
         for (number, (wanted, chunk)) in wanted.iter().zip(located).enumerate() {
             let Some(chunk) = chunk else {
                 each(number, None)?;
@@ -80,12 +96,12 @@ impl NativeDataset {
 
     /// Looks up chunks. As soon as something of the index has to be read, many are looked up at a time: each lookup may wait
     /// for several structures, one after the other.
-    fn locate_together(&self, wanted: &[ChunkRead<'_>], in_flight: usize) -> ModelResult<Vec<Option<StoredChunk>>> {
+    fn locate_together(&self, wanted: &[&ChunkCoord], in_flight: usize) -> ModelResult<Vec<Option<StoredChunk>>> {
         let mut located = Vec::with_capacity(wanted.len());
         let misses = || self.session.cache.stats().misses;
         let before = misses();
-        for wanted in wanted {
-            located.push(self.locate(wanted.coord)?);
+        for coord in wanted {
+            located.push(self.locate(coord)?);
             if misses() != before {
                 break;
             }
@@ -95,11 +111,27 @@ impl NativeDataset {
         Ok(located)
     }
 
+    /// Reads the structures of the index, many at a time: a walk over them would wait for one after the other. What fails here
+    /// fails again in the walk.
+    pub(super) fn load_index(&self, in_flight: usize) {
+        let spec = self.state().spec.clone();
+        let (Layout::Chunked(_), Some(grid)) = (&spec.layout, spec.grid()) else { return };
+        let counts = grid.counts(spec.dataspace.dims());
+        let places = counts.iter().try_fold(1u64, |places, count| places.checked_mul(*count));
+        let Some(places) = places.filter(|places| (2..=MAX_LISTED_PLACES).contains(places)) else { return };
+        for first in (0..places).step_by(PLACES_AT_ONCE as usize) {
+            let numbers = first..places.min(first + PLACES_AT_ONCE);
+            let coords: Vec<ChunkCoord> = numbers.map(|number| coord_of_number(number, &counts)).collect();
+            if self.locate_together(&coords.iter().collect::<Vec<_>>(), in_flight).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Chunks that follow each other often lie in the same structure of the index, so one thread has them.
-    fn locate_by_threads(&self, wanted: &[ChunkRead<'_>], threads: usize) -> ModelResult<Vec<Option<StoredChunk>>> {
-        let locate_part = &|part: &[ChunkRead<'_>]| -> ModelResult<Vec<_>> {
-            part.iter().map(|wanted| self.locate(wanted.coord)).collect()
-        };
+    fn locate_by_threads(&self, wanted: &[&ChunkCoord], threads: usize) -> ModelResult<Vec<Option<StoredChunk>>> {
+        let locate_part =
+            &|part: &[&ChunkCoord]| -> ModelResult<Vec<_>> { part.iter().map(|coord| self.locate(coord)).collect() };
         let threads = threads.min(wanted.len());
         if threads < 2 {
             return locate_part(wanted);

@@ -133,6 +133,31 @@ fn the_structures_of_an_index_are_waited_for_together() {
 }
 
 #[test]
+fn the_structures_of_an_index_are_waited_for_together_before_its_chunks_are_listed() {
+    let kinds = [(LibVer::Earliest, 1), (LibVer::Earliest, 2), (LibVer::V110, 1), (LibVer::V110, 2)];
+    for (profile, rank) in kinds {
+        let bytes = file(profile, rank);
+        let storage = Arc::new(WaitingStorage { bytes, ..WaitingStorage::default() });
+        let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
+        let file = NativeFile::open_storage(storage.clone(), &options).unwrap();
+        let LinkTarget::Hard(id) = file.link(file.session().root, &"x".into()).unwrap().unwrap().target else {
+            panic!()
+        };
+        let data = file.dataset(id).unwrap();
+        let mut listed = Vec::new();
+        data.for_each_chunk(&mut |chunk| {
+            listed.push(chunk.coord);
+            true
+        })
+        .unwrap();
+        let expected = (0..2304).filter(|number| number % 100 != 99).map(|number| coord(rank, number));
+        assert_eq!(listed, expected.collect::<Vec<_>>(), "{profile:?}, {rank} dimensions");
+        let most = storage.max_in_flight.load(Ordering::Relaxed);
+        assert!((4..=16).contains(&most), "{profile:?}, {rank} dimensions: {most} reads at a time");
+    }
+}
+
+#[test]
 fn a_structure_that_cannot_be_read_is_an_error() {
     let storage = Arc::new(WaitingStorage { bytes: file(LibVer::Earliest, 1), ..WaitingStorage::default() });
     let file = NativeFile::open_storage(storage.clone(), &OpenOptions { mode: Mode::Read, ..OpenOptions::default() });
