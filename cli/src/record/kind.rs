@@ -63,7 +63,9 @@ pub enum CellError {
         becomes: String,
     },
     /// The text is longer than the column is wide.
-    #[error("a text of {found} bytes is too long for {kind} (--lossy cuts it; --str-width makes a new dataset wider)")]
+    #[error(
+        "a text of {found} bytes is too long for {kind} (--lossy cuts it; --str-width makes a new dataset wider, after `h5live rm` of this one)"
+    )]
     TooLong {
         /// Bytes of the text.
         found: usize,

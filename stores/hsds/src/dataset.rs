@@ -215,6 +215,22 @@ impl HsdsDataset {
         holes.into_iter().try_for_each(no_chunk)
     }
 
+    /// Fetches a chunk, unless it was read just now.
+    fn read_one(&self, wanted: &ChunkRead<'_>, each: &ChunkSink<'_>) -> Result<()> {
+        let Some(elements) = self.load(wanted.coord)? else { return each(0, None) };
+        let bytes = match &wanted.part {
+            None => Some(elements.as_slice()),
+            Some(part) => elements.get(part.start as usize..(part.end as usize).min(elements.len())),
+        };
+        each(0, Some(ChunkBytes { chunk: &self.stored(wanted.coord.clone()), bytes: bytes.unwrap_or_default() }))
+    }
+
+    /// Whether the extent lies within one chunk.
+    fn has_one_chunk(&self) -> bool {
+        let seen = self.seen.read();
+        seen.grid().is_some_and(|grid| grid.counts(seen.dataspace.dims()).iter().all(|count| *count == 1))
+    }
+
     /// Fetches chunks that lie in a native file, many at a time.
     fn read_native_chunks(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
         let fitting = (budget as u64).checked_div(self.form.seam_bytes()).unwrap_or(1);
@@ -436,6 +452,13 @@ impl ChunkStore for HsdsDataset {
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         self.session.check_open()?;
+        if self.native.is_none() && self.has_one_chunk() {
+            // What is listed is often read next: it is read already.
+            if let Some(chunk) = self.locate(&ChunkCoord::origin(self.seen.read().dataspace.rank()))? {
+                each(chunk);
+            }
+            return Ok(());
+        }
         let coords = match &self.native {
             Some(native) => native.coords(self.spec()?.as_ref())?,
             None => self.stored_coords()?,
@@ -471,6 +494,10 @@ impl ChunkStore for HsdsDataset {
         let limit = AllocationLimit::new(budget as u64);
         for read in wanted {
             limit.check(read.part.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start)))?;
+        }
+        // Others may have written it since, if there are others.
+        if let ([read], true) = (wanted, self.session.described.mode != Mode::SwmrRead) {
+            return self.read_one(read, each);
         }
         // A chunk is fetched once for all of its parts.
         let (mut places, mut chunks): (HashMap<&ChunkCoord, usize>, Vec<WantedChunk<'_>>) = Default::default();
