@@ -371,3 +371,24 @@ fn the_files_of_a_new_store_have_the_permissions_that_new_files_have() {
     let refused = error(&run_without_rights(&["ls", &store]));
     assert!(refused.contains("data.mdb") && refused.contains("Permission denied"), "{refused}");
 }
+
+#[test]
+fn a_store_whose_file_was_cut_short_is_an_error_for_each_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let store = format!("kv:{}", path.display());
+    let rows: String = (0..20_000).map(|row| format!("{row},abc\n")).collect();
+    text(&run_with(&["record", &store, "x"], format!("n,s\n{rows}").as_bytes()));
+    let data = path.join("data.mdb");
+    let len = std::fs::metadata(&data).unwrap().len();
+    std::fs::File::options().write(true).open(&data).unwrap().set_len(len / 2).unwrap();
+    for arguments in [&["check", &store][..], &["ls", &store], &["dump", &store, "x"], &["repair", &store]] {
+        let output = run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.contains("data.mdb was cut short"),
+            "{arguments:?}: {output:?}"
+        );
+    }
+    assert_eq!(std::fs::metadata(&data).unwrap().len(), len / 2, "nothing was written");
+}

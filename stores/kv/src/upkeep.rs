@@ -52,11 +52,10 @@ impl Upkeep for KvConnector {
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<Repair, OpenError> {
         let before = self.diagnose(at)?;
-        // Nothing else is left behind by a writer that died.
-        if before.condition != FileCondition::Closed {
-            let request = OpenRequest { mode: Mode::Write, unfilter: how.unfilter.clone(), ..*how };
-            KvConnector::open_session(at, &request)?.close().map_err(OpenError::Store)?;
-        }
+        // Nothing else is left behind by a writer that died. Of a store that cannot be opened it is not said that it is sound.
+        let mode = if before.condition == FileCondition::Closed { Mode::Read } else { Mode::Write };
+        let request = OpenRequest { mode, unfilter: how.unfilter.clone(), ..*how };
+        KvConnector::open_session(at, &request)?.close().map_err(OpenError::Store)?;
         Ok(Repair { before, after: self.diagnose(at)? })
     }
 
