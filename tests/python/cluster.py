@@ -40,7 +40,7 @@ class Writer:
 
     def __init__(self, location):
         # Garage does not keep the conditions by which two writers exclude each other.
-        command = [H5LIVE, "record", "--every", "1", f"{location}&unfenced=yes", "rows"]
+        command = [H5LIVE, "record", "--every", "1", "--types", "number=i64", f"{location}&unfenced=yes", "rows"]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=subprocess.DEVNULL, stderr=pipe, text=True)
         self.process.stdin.write("number\n")

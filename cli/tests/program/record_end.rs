@@ -126,7 +126,7 @@ fn too_many_columns_are_an_error_that_names_another_way() {
         let row = |text: &dyn Fn(usize) -> String| (0..columns).map(text).collect::<Vec<_>>().join(",");
         let csv = format!("{}\n{}\n", row(&|at| format!("column{at}")), row(&|at| format!("{at}.5")));
         let errors = said(&run_with(&["record", &name, "x"], csv.as_bytes()), 2);
-        let (_, text) = errors.split_once(&format!("x: a row has {columns} columns, and a dataset can have ")).unwrap();
+        let (_, text) = errors.split_once(&format!("x: a row has {columns} columns, and a dataset of a file can have ")).unwrap();
         assert!(text.contains(&format!("`record --dtype f32 --shape {columns}`")), "{text}");
         assert!(!path.exists());
         let fit: usize = text.split(' ').next().unwrap().parse().unwrap();
