@@ -259,7 +259,7 @@ pub enum FileProblem {
     /// The rows of an input have more columns than a dataset can have.
     #[error(
         "{path}: a row has {number} columns, and a dataset of a file can have {max_columns} of such names and types; stores \
-         (`kv:`, `hsds:`) take more, and frames of numbers have no names: `record --dtype f32 --shape {number}` stores \
+         (`kv:`, `hsds:`) take up to 65535, and frames of numbers have no names: `record --dtype f32 --shape {number}` stores \
          them, as raw bytes"
     )]
     TooManyInputColumns {
