@@ -193,3 +193,60 @@ impl ObjectEngine for QueuedEngine {
         self.engine.counts()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::MemoryEngine;
+    use super::*;
+
+    fn chunk(number: u8, value: u8) -> ObjectPut {
+        ObjectPut { key: format!("db/x/d/y/{number}"), bytes: vec![value; 4] }
+    }
+
+    #[test]
+    fn chunks_of_a_wave_that_failed_still_wait_and_nothing_comes_before_them() {
+        let objects = MemoryEngine::new();
+        let engine = QueuedEngine::new(Box::new(objects.clone()));
+        (0..10).for_each(|number| engine.put_chunks(vec![chunk(number, number)]).unwrap());
+        assert!(objects.keys().is_empty());
+        // Three of them are written. A document is not written, and nothing is read, before the others are.
+        objects.fail_after(Some(3));
+        let document = || ObjectPut { key: "db/x/.dataset.json".to_owned(), bytes: b"{}".to_vec() };
+        engine.put_documents(vec![DocumentPut { object: document(), replaces: None }]).unwrap_err();
+        engine.get("db/x/d/y/9").unwrap_err();
+        assert!(objects.keys().len() <= 3 && objects.keys().iter().all(|key| key.contains("/d/")));
+        // One is written again meanwhile.
+        engine.put_chunks(vec![chunk(4, 77)]).unwrap();
+        objects.fail_after(None);
+        engine.put_documents(vec![DocumentPut { object: document(), replaces: None }]).unwrap();
+        assert_eq!(objects.keys().len(), 11);
+        for number in 0..10 {
+            let value = if number == 4 { 77 } else { number };
+            let found = objects.get(&format!("db/x/d/y/{number}")).unwrap().unwrap();
+            assert_eq!(*found.bytes, [value; 4]);
+        }
+    }
+
+    #[test]
+    fn what_waits_is_forgotten_when_the_session_ends_without_a_commit() {
+        let objects = MemoryEngine::new();
+        let engine = QueuedEngine::new(Box::new(objects.clone()));
+        engine.put_chunks(vec![chunk(1, 1)]).unwrap();
+        engine.close().unwrap();
+        engine.write_chunks().unwrap();
+        assert!(objects.keys().is_empty());
+    }
+
+    #[test]
+    fn many_chunks_do_not_wait_and_come_after_those_that_did() {
+        let objects = MemoryEngine::new();
+        let engine = QueuedEngine::new(Box::new(objects.clone()));
+        engine.put_chunks(vec![chunk(1, 1), chunk(200, 2)]).unwrap();
+        engine.put_chunks((0..64).map(|number| chunk(number, 9)).collect()).unwrap();
+        assert_eq!((objects.keys().len(), engine.counts().waves), (65, 2));
+        assert_eq!(*objects.get("db/x/d/y/1").unwrap().unwrap().bytes, [9; 4]);
+        // So do many bytes.
+        engine.put_chunks(vec![ObjectPut { key: "db/x/d/y/large".to_owned(), bytes: vec![0; WAVE_BYTES] }]).unwrap();
+        assert_eq!(objects.keys().len(), 66);
+    }
+}

@@ -18,7 +18,7 @@ use crate::layout::DOMAIN_FILE;
 
 #[cfg(feature = "clouds")]
 pub use bucket::{BucketEngine, BucketRequest, LeaseRequest};
-pub use chunk_queue::QueuedEngine;
+pub(crate) use chunk_queue::QueuedEngine;
 pub use folder::FolderEngine;
 pub use memory::MemoryEngine;
 
