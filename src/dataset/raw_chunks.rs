@@ -115,25 +115,24 @@ impl Dataset {
     /// As [`Dataset::read_chunk`], for each of these chunks: by one call where the store reads best like that.
     pub(crate) fn read_chunks(&self, chunks: &[StoredChunk]) -> Result<Vec<Vec<u8>>> {
         let found: Mutex<Vec<Option<Vec<u8>>>> = Mutex::new(vec![None; chunks.len()]);
-        if self.takes_many_chunks() && chunks.len() > 1 {
-            self.with_error_path(|| {
-                let bytes = chunks.iter().fold(0u64, |bytes, chunk| bytes.saturating_add(chunk.size));
-                self.core.max_allocation.check(bytes).map_err(ErrorKind::from)?;
-                let wanted: Vec<_> = chunks.iter().map(|chunk| ChunkRead { coord: &chunk.coord, part: None }).collect();
-                let take = |number: usize, bytes: Option<ChunkBytes<'_>>| {
-                    // What has moved or changed is read below, by itself.
-                    if let (Some(bytes), Some(chunk)) = (bytes, chunks.get(number))
-                        && *bytes.chunk == *chunk
-                    {
-                        found.lock()[number] = Some(bytes.bytes.to_vec());
-                    }
-                    Ok(())
-                };
-                let budget = usize::try_from(bytes).unwrap_or(usize::MAX).max(self.core.transfer_memory_bytes);
-                match self.core.chunks.read_many(&wanted, budget, &take) {
-                    Err(ModelError::Moved) => Ok(()),
-                    read => Ok(read?),
+        let bytes = chunks.iter().fold(0u64, |bytes, chunk| bytes.saturating_add(chunk.size));
+        // What may not be in memory together is read one by one.
+        let is_together = chunks.len() > 1 && self.core.max_allocation.check(bytes).is_ok();
+        if self.takes_many_chunks() && is_together {
+            let wanted: Vec<_> = chunks.iter().map(|chunk| ChunkRead { coord: &chunk.coord, part: None }).collect();
+            let take = |number: usize, bytes: Option<ChunkBytes<'_>>| {
+                // So is what has moved or changed.
+                if let (Some(bytes), Some(chunk)) = (bytes, chunks.get(number))
+                    && *bytes.chunk == *chunk
+                {
+                    found.lock()[number] = Some(bytes.bytes.to_vec());
                 }
+                Ok(())
+            };
+            let budget = usize::try_from(bytes).unwrap_or(usize::MAX).max(self.core.transfer_memory_bytes);
+            self.with_error_path(|| match self.core.chunks.read_many(&wanted, budget, &take) {
+                Err(ModelError::Moved) => Ok(()),
+                read => Ok(read?),
             })?;
         }
         let found = found.into_inner().into_iter().zip(chunks);
