@@ -17,6 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use rayon::prelude::*;
 
 use crate::chunk_form::ChunkForm;
+use crate::chunks_ahead::MAX_CHUNK_BYTES;
 use crate::engine::{FetchedObject, ObjectEngine, ObjectPut, Revalidation};
 use crate::error::{damaged, unfit};
 use crate::holders::Holder;
@@ -38,6 +39,8 @@ pub struct HsdsDataset {
     partitions: u64,
     /// Chunks that lie in a native file.
     native: Option<NativeChunks>,
+    /// Whether its only chunk may be read before it is asked for.
+    is_read_ahead: bool,
     seen: RwLock<Arc<DatasetSpec>>,
     recent: Mutex<RecentChunks>,
 }
@@ -60,6 +63,11 @@ struct EncodedChunk {
     bytes: Vec<u8>,
     /// If elements have variable-length parts: the stored elements and the tokens in them.
     tokens: Option<(Vec<u8>, PackedTokens)>,
+}
+
+/// Whether the extent lies within one chunk.
+fn has_one_chunk(spec: &DatasetSpec) -> bool {
+    spec.grid().is_some_and(|grid| grid.counts(spec.dataspace.dims()).iter().all(|count| *count == 1))
 }
 
 impl fmt::Debug for HsdsDataset {
@@ -110,8 +118,15 @@ impl HsdsDataset {
         let open = |table| Ok(Arc::new(HsdsDataset::open(session, table)?) as Arc<dyn ChunkStore>);
         let native = NativeChunks::of_dataset(session, &document, &spec, &open)?;
         let form = session.chunk_form(&document, &spec);
+        let is_small = has_one_chunk(&spec) && form.seam_bytes() <= MAX_CHUNK_BYTES;
+        let is_read_ahead = is_small && native.is_none() && session.described.mode == Mode::Read;
         let (seen, recent, partitions) = (RwLock::new(Arc::new(spec)), Mutex::default(), document.partitions());
-        Ok(HsdsDataset { session: session.clone(), id, form, partitions, native, seen, recent })
+        let dataset =
+            HsdsDataset { session: session.clone(), id, form, partitions, native, is_read_ahead, seen, recent };
+        if is_read_ahead {
+            session.chunks_ahead.add(id, dataset.key(&dataset.origin()));
+        }
+        Ok(dataset)
     }
 
     fn key(&self, coord: &ChunkCoord) -> String {
@@ -149,7 +164,11 @@ impl HsdsDataset {
         let chunk = match &self.native {
             Some(native) => native.read(&self.session, self.spec()?.as_ref(), coord)?.map(Arc::new),
             None => {
-                let found = self.session.engine.get(&self.key(coord))?;
+                let (engine, key) = (&self.session.engine, self.key(coord));
+                let found = match self.is_read_ahead && *coord == self.origin() {
+                    true => self.session.chunks_ahead.get(engine, self.id, &key)?,
+                    false => engine.get(&key)?,
+                };
                 found.map(|found| self.decode(coord, &found).map(Arc::new)).transpose()?
             }
         };
@@ -225,10 +244,9 @@ impl HsdsDataset {
         each(0, Some(ChunkBytes { chunk: &self.stored(wanted.coord.clone()), bytes: bytes.unwrap_or_default() }))
     }
 
-    /// Whether the extent lies within one chunk.
-    fn has_one_chunk(&self) -> bool {
-        let seen = self.seen.read();
-        seen.grid().is_some_and(|grid| grid.counts(seen.dataspace.dims()).iter().all(|count| *count == 1))
+    /// The first chunk.
+    fn origin(&self) -> ChunkCoord {
+        ChunkCoord::origin(self.seen.read().dataspace.rank())
     }
 
     /// Fetches chunks that lie in a native file, many at a time.
@@ -452,9 +470,9 @@ impl ChunkStore for HsdsDataset {
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         self.session.check_open()?;
-        if self.native.is_none() && self.has_one_chunk() {
+        if self.native.is_none() && has_one_chunk(&self.seen.read()) {
             // What is listed is often read next: it is read already.
-            if let Some(chunk) = self.locate(&ChunkCoord::origin(self.seen.read().dataspace.rank()))? {
+            if let Some(chunk) = self.locate(&self.origin())? {
                 each(chunk);
             }
             return Ok(());

@@ -10,6 +10,7 @@ mod acl;
 mod check;
 mod chunk_form;
 mod chunk_links;
+mod chunks_ahead;
 #[cfg(feature = "clouds")]
 mod cloud_connector;
 #[cfg(feature = "clouds")]

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use h5live_model::{Mode, Result, Session};
 use parking_lot::RwLock;
 
+use crate::chunks_ahead::ChunksAhead;
 use crate::commit;
 use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged, unfit};
@@ -49,6 +50,7 @@ impl HsdsSession {
             max_allocation: request.max_allocation,
             unfilter: request.unfilter.clone(),
             holders: Holders::default(),
+            chunks_ahead: ChunksAhead::default(),
             state: RwLock::new(SessionState::new(document, tag)),
             is_closed: AtomicBool::new(false),
             chunk_writes: RwLock::new(()),

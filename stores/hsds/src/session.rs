@@ -11,6 +11,7 @@ use h5live_model::{
 };
 use parking_lot::{RwLock, RwLockReadGuard};
 
+use crate::chunks_ahead::ChunksAhead;
 use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged};
 use crate::holders::Holders;
@@ -81,6 +82,7 @@ pub struct HsdsSession {
     pub max_allocation: AllocationLimit,
     pub unfilter: Arc<dyn Unfilter>,
     pub holders: Holders,
+    pub chunks_ahead: ChunksAhead,
     pub(crate) state: RwLock<SessionState>,
     pub(crate) is_closed: AtomicBool,
     /// Held for reading while chunks are written, which the state is not.
