@@ -309,3 +309,26 @@ fn a_store_that_gathers_is_told_what_is_published_first() {
         assert_eq!(seen.spec().unwrap().dataspace.dims(), [1]);
     }
 }
+
+#[test]
+fn a_copy_reads_together_no_more_than_may_be_allocated_at_once() {
+    let open = |options: crate::Options| {
+        let store = MemoryStore::with_behavior(batched());
+        File::with_store(Arc::new(store), "file", options).unwrap()
+    };
+    let elements: Vec<u8> = (0..10_000).map(|at| (at % 251) as u8).collect();
+    for (limit, is_enough) in [(1 << 20, true), (1500, true), (500, false)] {
+        let from = open(File::options());
+        let data = from.new_dataset::<u8>().shape(&[10_000]).chunk_shape(&[1000]).create("data").unwrap();
+        data.write(&elements).unwrap();
+        from.flush().unwrap();
+        let store = from.shared().store.clone();
+        let from = File::with_store(store, "file", File::options().max_allocation(limit)).unwrap();
+        let to = open(File::options());
+        let copied = from.object("data").unwrap().copy_to(&to.root(), "data");
+        assert_eq!(copied.is_ok(), is_enough, "{limit}: {copied:?}");
+        if is_enough {
+            assert_eq!(to.dataset("data").unwrap().read::<u8>().unwrap(), elements);
+        }
+    }
+}
