@@ -1,5 +1,7 @@
 //! Copies to and from an object store: how often they wait for it.
 
+#[cfg(unix)]
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live::File;
@@ -63,4 +65,44 @@ fn a_copy_of_many_chunks_waits_for_few_waves_of_requests() {
     let read = store.requests();
     assert!(read.gets <= 800 + 501 + 10, "{read:?}");
     assert!(read.waves <= 30, "the chunks of small datasets are read ahead: {read:?}");
+}
+
+/// The first file with this name below a folder.
+#[cfg(unix)]
+fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
+    let found = files.into_iter().find(|path| path.file_name().is_some_and(|found| found == name));
+    found.or_else(|| folders.iter().find_map(|folder| find(folder, name)))
+}
+
+#[test]
+#[cfg(unix)]
+fn a_chunk_that_cannot_be_read_is_an_error_of_its_own_dataset_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let location = format!("hsds:{}", run.display());
+    let file = File::options().create().open(&*location).unwrap();
+    for number in 0..40u8 {
+        file.new_dataset::<u8>().shape(&[4]).chunk_shape(&[4]).create(&format!("{number:02}")).unwrap();
+        file.dataset(&format!("{number:02}")).unwrap().write(&[number; 4]).unwrap();
+    }
+    file.close().unwrap();
+    // A link that leads to itself.
+    let chunk = find(&run, "0").unwrap();
+    std::fs::remove_file(&chunk).unwrap();
+    std::os::unix::fs::symlink(&chunk, &chunk).unwrap();
+    let file = File::open(&*location).unwrap();
+    let data: Vec<_> = (0..40).map(|number| file.dataset(&format!("{number:02}")).unwrap()).collect();
+    let mut failed = 0;
+    for (number, data) in (0..).zip(&data) {
+        match data.read::<u8>() {
+            Ok(found) => assert_eq!(found, [number; 4]),
+            Err(error) => {
+                failed += 1;
+                assert!(error.to_string().contains(&format!("/{number:02}")), "{error}");
+            }
+        }
+    }
+    assert_eq!(failed, 1);
 }

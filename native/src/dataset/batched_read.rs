@@ -8,9 +8,8 @@ use h5live_cache::{Error as CacheError, StorageAction};
 use h5live_format::Addr;
 use h5live_model::{
     AllocationLimit, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, Error as ModelError, Layout,
-    Result as ModelResult, StoredChunk,
+    Result as ModelResult, Selection, StoredChunk,
 };
-use smallvec::SmallVec;
 
 use super::NativeDataset;
 use crate::Error;
@@ -20,17 +19,7 @@ const MAX_LOOKUP_THREADS: usize = 64;
 
 /// Places of a grid that are looked up to read its index, in all and at a time.
 const MAX_LISTED_PLACES: u64 = 1 << 20;
-const PLACES_AT_ONCE: u64 = 16 << 10;
-
-/// The place with this number, counted in row-major order, in a grid with so many chunks along each dimension.
-fn coord_of_number(mut number: u64, counts: &[u64]) -> ChunkCoord {
-    let mut scaled = SmallVec::<[u64; 4]>::from_slice(counts);
-    for (at, count) in scaled.iter_mut().zip(counts).rev() {
-        *at = number % count;
-        number /= count;
-    }
-    ChunkCoord::new(&scaled)
-}
+const PLACES_AT_ONCE: usize = 16 << 10;
 
 /// A chunk that was found, and which of the wanted ones it is.
 struct FoundChunk {
@@ -118,13 +107,16 @@ impl NativeDataset {
         let (Layout::Chunked(_), Some(grid)) = (&spec.layout, spec.grid()) else { return };
         let counts = grid.counts(spec.dataspace.dims());
         let places = counts.iter().try_fold(1u64, |places, count| places.checked_mul(*count));
-        let Some(places) = places.filter(|places| (2..=MAX_LISTED_PLACES).contains(places)) else { return };
-        for first in (0..places).step_by(PLACES_AT_ONCE as usize) {
-            let numbers = first..places.min(first + PLACES_AT_ONCE);
-            let coords: Vec<ChunkCoord> = numbers.map(|number| coord_of_number(number, &counts)).collect();
-            if self.locate_together(&coords.iter().collect::<Vec<_>>(), in_flight).is_err() {
-                return;
-            }
+        if !places.is_some_and(|places| (2..=MAX_LISTED_PLACES).contains(&places)) {
+            return;
+        }
+        let Ok(all) = Selection::All.bind(spec.dataspace.dims()) else { return };
+        let (split, mut is_read) = (all.split_by_chunks(&grid), true);
+        let mut coords = split.chunks();
+        while is_read {
+            let listed: Vec<ChunkCoord> = coords.by_ref().take(PLACES_AT_ONCE).collect();
+            let located = self.locate_together(&listed.iter().collect::<Vec<_>>(), in_flight);
+            is_read = !listed.is_empty() && located.is_ok();
         }
     }
 

@@ -10,6 +10,7 @@ use h5live_model::{ObjectId, Result};
 use parking_lot::Mutex;
 
 use crate::engine::{FetchedObject, ObjectEngine};
+use crate::state::ReadAhead;
 
 /// The largest chunk that is read ahead (bytes), and how many at a time.
 pub const MAX_CHUNK_BYTES: u64 = 64 << 10;
@@ -25,42 +26,22 @@ pub struct ChunksAhead(Mutex<AheadState>);
 
 #[derive(Debug, Default)]
 struct AheadState {
-    /// The datasets in the order in which they were opened, with the keys of their chunks.
-    opened: Vec<(ObjectId, String)>,
-    places: HashMap<ObjectId, usize>,
-    /// The place of the first dataset that was not read yet, if they are read in order.
-    next: usize,
-    window: usize,
+    /// The order in which the datasets were opened, and the keys of their chunks.
+    order: ReadAhead,
+    keys: HashMap<ObjectId, String>,
     /// What was read and not asked for yet; `None` for a chunk that is not there.
     fetched: HashMap<ObjectId, Option<FetchedObject>>,
-}
-
-impl AheadState {
-    /// The datasets to be read when one is asked for.
-    fn wanted(&mut self, id: ObjectId, key: &str) -> Vec<(ObjectId, String)> {
-        let alone = || vec![(id, key.to_owned())];
-        let Some(place) = self.places.get(&id).copied() else { return alone() };
-        self.window = if place == self.next { (2 * self.window).clamp(1, MAX_CHUNKS) } else { 1 };
-        let end = (place + self.window).min(self.opened.len());
-        self.next = end;
-        // Those that nobody has asked for are not going to be.
-        self.fetched.clear();
-        self.opened.get(place..end).map_or_else(alone, <[_]>::to_vec)
-    }
 }
 
 impl ChunksAhead {
     /// Notes that a dataset was opened whose only chunk has this key.
     pub fn add(&self, id: ObjectId, key: String) {
         let mut state = self.0.lock();
-        if state.opened.len() >= MAX_DATASETS {
+        if state.keys.len() >= MAX_DATASETS {
             *state = AheadState::default();
         }
-        if !state.places.contains_key(&id) {
-            let place = state.opened.len();
-            state.places.insert(id, place);
-            state.opened.push((id, key));
-        }
+        state.order.add(id);
+        state.keys.insert(id, key);
     }
 
     /// The only chunk of a dataset; `None` if it is not there.
@@ -68,26 +49,29 @@ impl ChunksAhead {
     /// # Errors
     /// Those of the engine.
     pub fn get(&self, engine: &dyn ObjectEngine, id: ObjectId, key: &str) -> Result<Option<FetchedObject>> {
-        let wanted = {
+        let (wanted, keys): (Vec<ObjectId>, Vec<String>) = {
             let mut state = self.0.lock();
             if let Some(found) = state.fetched.remove(&id) {
                 return Ok(found);
             }
-            state.wanted(id, key)
+            // Those that nobody has asked for are not going to be.
+            state.fetched.clear();
+            let wanted = state.order.wanted(id, MAX_CHUNKS);
+            wanted.into_iter().filter_map(|id| Some((id, state.keys.get(&id)?.clone()))).unzip()
         };
-        if let [(_, key)] = wanted.as_slice() {
+        if wanted.len() < 2 {
             return engine.get(key);
         }
-        let keys: Vec<String> = wanted.iter().map(|(_, key)| key.clone()).collect();
         let found = Mutex::new(HashMap::new());
-        engine.get_many(&keys, &|number, object| {
-            if let Some((id, _)) = wanted.get(number) {
+        // An error may be that of a dataset that nobody has asked for: those that did not come are read when they are.
+        let _ = engine.get_many(&keys, &|number, object| {
+            if let Some(id) = wanted.get(number) {
                 found.lock().insert(*id, object);
             }
             Ok(())
-        })?;
+        });
         let mut found = found.into_inner();
-        let first = found.remove(&id).flatten();
+        let first = found.remove(&id).map_or_else(|| engine.get(key), Ok)?;
         let mut bytes = 0;
         found.retain(|_, object| {
             bytes += object.as_ref().map_or(0, |object| object.bytes.len());

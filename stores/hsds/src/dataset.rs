@@ -234,16 +234,6 @@ impl HsdsDataset {
         holes.into_iter().try_for_each(no_chunk)
     }
 
-    /// Fetches a chunk, unless it was read just now.
-    fn read_one(&self, wanted: &ChunkRead<'_>, each: &ChunkSink<'_>) -> Result<()> {
-        let Some(elements) = self.load(wanted.coord)? else { return each(0, None) };
-        let bytes = match &wanted.part {
-            None => Some(elements.as_slice()),
-            Some(part) => elements.get(part.start as usize..(part.end as usize).min(elements.len())),
-        };
-        each(0, Some(ChunkBytes { chunk: &self.stored(wanted.coord.clone()), bytes: bytes.unwrap_or_default() }))
-    }
-
     /// The first chunk.
     fn origin(&self) -> ChunkCoord {
         ChunkCoord::origin(self.seen.read().dataspace.rank())
@@ -513,9 +503,9 @@ impl ChunkStore for HsdsDataset {
         for read in wanted {
             limit.check(read.part.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start)))?;
         }
-        // Others may have written it since, if there are others.
-        if let ([read], true) = (wanted, self.session.described.mode != Mode::SwmrRead) {
-            return self.read_one(read, each);
+        // One that was read just now is not fetched again, unless others may have written it since.
+        if wanted.len() == 1 && self.session.described.mode != Mode::SwmrRead {
+            return read_each(self, wanted, budget, each);
         }
         // A chunk is fetched once for all of its parts.
         let (mut places, mut chunks): (HashMap<&ChunkCoord, usize>, Vec<WantedChunk<'_>>) = Default::default();

@@ -1,5 +1,6 @@
 //! What a session knows and has changed.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -265,7 +266,7 @@ impl SessionState {
     }
 }
 
-/// Objects of a group that was listed: if they are opened in their order, those that follow are read ahead.
+/// Objects in an order, as those of a group that was listed: if they are read in this order, those that follow are read ahead.
 #[derive(Debug, Default)]
 pub struct ReadAhead {
     ids: Vec<ObjectId>,
@@ -282,10 +283,18 @@ impl ReadAhead {
         (self.next, self.window) = (0, 1);
     }
 
+    /// An object that comes behind the others.
+    pub fn add(&mut self, id: ObjectId) {
+        if let Entry::Vacant(place) = self.places.entry(id) {
+            place.insert(self.ids.len());
+            self.ids.push(id);
+        }
+    }
+
     /// The object that is wanted, and those that will be next, at most so many.
     pub fn wanted(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
         let Some(place) = self.places.get(&id).copied() else { return vec![id] };
-        self.window = if place == self.next { (self.window * 2).min(most) } else { 1 };
+        self.window = if place == self.next { (self.window * 2).clamp(1, most) } else { 1 };
         let end = (place + self.window).min(self.ids.len());
         self.next = end;
         self.ids.get(place..end).map_or_else(|| vec![id], <[ObjectId]>::to_vec)
