@@ -392,6 +392,10 @@ impl ChunkStore for NativeDataset {
         Ok(self.write_batch(batch)?)
     }
 
+    fn fills_unfiltered_chunks(&self) -> bool {
+        self.session.fills_unfiltered_chunks()
+    }
+
     fn refresh(&self) -> ModelResult<bool> {
         self.check_not_deleted()?;
         if !self.session.is_follower() {

@@ -125,6 +125,11 @@ impl NativeSession {
         self.followers.has_followers()
     }
 
+    /// Whether chunks that are not full yet are best filled in place.
+    pub fn fills_unfiltered_chunks(&self) -> bool {
+        self.followers.has_followers() && !self.followers.leaves_live()
+    }
+
     /// Whether nobody changes the file while this session has it open. The file of a dead writer may get a new writer
     /// at any time.
     pub fn is_at_rest(&self) -> bool {
