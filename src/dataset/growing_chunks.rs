@@ -276,7 +276,7 @@ mod tests {
         assert!(is_worth_unfiltered(8000, 30, 1, 2, 1000));
         assert!(is_worth_unfiltered(8000, 800, 100, 200, 1000), "ten flushes in a chunk that does not get shorter");
         assert!(!is_worth_unfiltered(8000, 80, 100, 200, 1000), "ten flushes of what gets a tenth as long");
-        assert!(!is_worth_unfiltered(8000, 2600, 333, 666, 1000), "one more flush will fill it");
+        assert!(!is_worth_unfiltered(8000, 2600, 334, 668, 1000), "one more flush will fill it");
         assert!(!is_worth_unfiltered(8000, 4000, 500, 1000, 1000));
         assert!(!is_worth_unfiltered(0, 0, 0, 0, 0));
         let _no_overflow = is_worth_unfiltered(usize::MAX, usize::MAX, u64::MAX, u64::MAX, u64::MAX);

@@ -222,6 +222,16 @@ impl LockHandle {
         drop(written);
     }
 
+    /// Lets go of the locks and of all handles: nobody sees any more that this process had the file open.
+    ///
+    /// # Errors
+    /// As [`LockHandle::release_locks`].
+    pub fn release_all(&self) -> io::Result<()> {
+        let released = self.release_locks();
+        *self.file.lock() = None;
+        released
+    }
+
     /// Whether any process has the file open for writing, this one included.
     pub fn find_writer(&self) -> WriterPresence {
         let Some(file) = self.file() else { return WriterPresence::None };

@@ -94,7 +94,10 @@ impl NativeDataset {
         let beneath = self.visibility_of(&state, coord, 0..bytes.len() as u64);
         // A follower must see the old chunk or the new one, not a mixture.
         let moves = filtered || (beneath == Visibility::Visible && state.layout.can_move_chunks());
-        let stays = if moves { None } else { state.layout.locate_chunk(coord)? };
+        let mut stays = if moves { None } else { state.layout.locate_chunk(coord)? };
+        if !moves && stays.is_none() && beneath == Visibility::BeyondExtent && self.preallocate_rows(&state, coord)? {
+            stays = state.layout.locate_chunk(coord)?;
+        }
         if let Some(old) = stays {
             return self.overwrite_chunk(&state, old.addr, (0, bytes.to_vec()), beneath);
         }
@@ -134,10 +137,14 @@ impl NativeDataset {
         if let NativeLayout::External(files) = &state.layout {
             return files.write(at, bytes);
         }
-        let Some(old) = state.layout.locate_chunk(coord)? else {
+        let beneath = self.visibility_of(&state, coord, range);
+        let mut old = state.layout.locate_chunk(coord)?;
+        if old.is_none() && beneath == Visibility::BeyondExtent && self.preallocate_rows(&state, coord)? {
+            old = state.layout.locate_chunk(coord)?;
+        }
+        let Some(old) = old else {
             return self.write_new_chunk(&state, coord, size, (at, bytes), WriteTime::AtFlush);
         };
-        let beneath = self.visibility_of(&state, coord, range);
         self.overwrite_chunk(&state, old.addr, (at, bytes.to_vec()), beneath)
     }
 

@@ -141,6 +141,6 @@ impl FileHold {
         if has_generation_lock {
             self.lock.release_generation_lock().map_err(Error::io("unlock the file"))?;
         }
-        self.lock.release_locks().map_err(Error::io("unlock the file"))
+        self.lock.release_all().map_err(Error::io("unlock the file"))
     }
 }
