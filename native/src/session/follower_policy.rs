@@ -60,6 +60,11 @@ impl FollowerPolicy {
         space.set_reuse_policy(self.reuse);
     }
 
+    /// Whether what rests is free only when nobody else has the file open.
+    pub fn waits_until_unread(&self) -> bool {
+        self.reuse == ReusePolicy::WhenUnread
+    }
+
     /// The status flags of a live file.
     pub fn live_flags(&self, has_generations: bool) -> StatusFlags {
         match self.readers {

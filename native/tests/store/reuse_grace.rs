@@ -307,6 +307,32 @@ fn a_flush_is_refused_while_more_rests_than_may_and_done_when_the_reader_has_gon
 
 #[cfg(target_os = "linux")]
 #[test]
+fn datasets_that_come_and_go_leave_nothing_when_nobody_has_the_file_open() {
+    let (directory, time) = (tempfile::tempdir().unwrap(), Time::default());
+    let options = OpenOptions { clock: time.clock(), ..OpenOptions::default() };
+    let Some((writer, path)) = live_file(directory.path(), &options) else { return };
+    let root = writer.session().root;
+    let come_and_go = |rounds: u64| {
+        for _ in 0..rounds {
+            writer.create(&NewObject::linked(root, &Name::from("x"), &bytes(&[16], 1, &[]).into())).unwrap();
+            let new = dataset(&writer, "x");
+            new.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 16]).unwrap();
+            new.set_extent(&[16]).unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.remove_link(root, &Name::from("x")).unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
+            time.pass(50);
+        }
+    };
+    come_and_go(1000);
+    let after_some = std::fs::metadata(&path).unwrap().len();
+    come_and_go(5000);
+    let len = std::fs::metadata(&path).unwrap().len();
+    assert!(len <= after_some + (64 << 10), "{len} bytes, {after_some} after a thousand");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn the_next_session_gives_nobody_what_a_reader_of_the_last_one_may_follow() {
     let (directory, time) = (tempfile::tempdir().unwrap(), Time::default());
     let options = OpenOptions { clock: time.clock(), ..OpenOptions::default() };
