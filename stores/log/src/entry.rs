@@ -124,6 +124,11 @@ impl EntryChange {
     }
 }
 
+/// Bytes of an entry with so many points before its data; saturates.
+pub fn points_head_bytes(points: u64, rank: usize) -> u64 {
+    points.saturating_mul(8 * rank as u64).saturating_add((FRAME_BYTES + 8 + 4 + 8 + 4 + 4) as u64)
+}
+
 impl EntryHead {
     /// Where an entry with this head has its parts. `rank` is that of the dataset.
     pub fn bounds(&self) -> EntryBounds {
@@ -301,6 +306,9 @@ mod tests {
             let mut bytes = Vec::new();
             head.encode(rank, &mut bytes);
             prop_assert_eq!(bytes.len(), head.bounds().head_len);
+            if let EntryChange::Points(coords) = &head.change {
+                prop_assert_eq!(bytes.len() as u64, points_head_bytes((coords.len() / rank) as u64, rank));
+            }
             prop_assert_eq!(decode_frame(&bytes), Ok(head.bounds()));
             prop_assert_eq!(decode_head(&bytes), Ok((head, rank)));
         }

@@ -52,6 +52,7 @@ mod session;
 pub mod shared_files;
 mod store;
 mod subfiles;
+mod verify;
 mod watch;
 mod writer;
 

@@ -55,6 +55,23 @@ pub fn log_group(store: &dyn Store) -> Result<Option<ObjectId>> {
     Ok(hard_target(store.link(store.session().root, &Name::from(names::LOG_GROUP))?))
 }
 
+/// Whether the root group says that the file has a log.
+///
+/// # Errors
+/// Errors of the store.
+pub fn is_marked(store: &dyn Store) -> Result<bool> {
+    Ok(store.attribute(store.session().root, &Name::from(names::FILE_LAYOUT))?.is_some())
+}
+
+/// The group of the log of an open file that has a log.
+///
+/// # Errors
+/// If there is none; errors of the store.
+pub fn existing_log_group(store: &dyn Store) -> Result<ObjectId> {
+    let missing = || LogError::Missing(format!("group {:?}", names::LOG_GROUP));
+    Ok(log_group(store)?.ok_or_else(missing)?)
+}
+
 /// A number that the group of the log has.
 ///
 /// # Errors
@@ -77,7 +94,19 @@ pub fn make_group(store: &dyn Store) -> Result<ObjectId> {
         writer.set_attribute(group, &integer(name, value))?;
     }
     writer.add_link(store.session().root, &Name::from(names::LOG_GROUP), &LinkTarget::Hard(group))?;
+    mark(store)?;
     Ok(group)
+}
+
+/// Has the root group of a file with a log say so. Files of earlier versions do not.
+///
+/// # Errors
+/// Errors of the store.
+pub fn mark(store: &dyn Store) -> Result<()> {
+    if is_marked(store)? {
+        return Ok(());
+    }
+    store.writer()?.set_attribute(store.session().root, &integer(names::FILE_LAYOUT, crate::LAYOUT))
 }
 
 impl LogFile {
@@ -151,6 +180,15 @@ impl LogFile {
     /// Up to where the index table has the log (bytes); `None` if there is no table.
     pub fn table_covers(&self) -> Option<u64> {
         self.saved.as_ref().map(|saved| saved.covers)
+    }
+
+    /// Reads from the index table that the file has now.
+    ///
+    /// # Errors
+    /// As [`LogFile::open`].
+    pub fn reopen_table(&mut self, limit: AllocationLimit) -> Result<()> {
+        self.saved = SavedTable::open(&*self.store, self.group, limit)?;
+        Ok(())
     }
 
     /// Calls `each` with the entries of a dataset in the index table: the rank and the row of each.

@@ -267,7 +267,7 @@ impl LogState {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn save_table(&self, dataset_count: u64, limit: AllocationLimit) -> Result<()> {
+    pub fn save_table(&mut self, dataset_count: u64, limit: AllocationLimit) -> Result<()> {
         let own = self.own();
         // A subfile by itself does not know how many there are.
         let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
@@ -289,7 +289,9 @@ impl LogState {
             };
             let (rank, mut rows) = (dataset.index.rank(), dataset.rows_of_file(own.number));
             rows.try_fold(0, |count, row| new.push(table, rank, row).map(|()| count + 1))
-        })
+        })?;
+        // The one that was read before is gone.
+        self.own_mut().reopen_table(limit)
     }
 
     /// What a mutant does: writes a table that covers entries that are still staged.

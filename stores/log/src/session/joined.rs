@@ -73,12 +73,18 @@ impl LogSession {
     /// Ends writing beside others. The last writer leaves the main file as one that nobody writes.
     pub(super) fn leave(&self) -> Result<()> {
         let Some(files) = &self.files else { return Ok(()) };
-        self.commit(Publish::Visible)?;
-        self.save_table()?;
+        let left = self.leave_files(&**files);
+        files.leave();
+        left
+    }
+
+    fn leave_files(&self, files: &dyn SharedFiles) -> Result<()> {
+        self.commit_entries(Publish::Visible)?;
         if !self.changed_extents.lock().is_empty() {
             // Others may have changed them later.
             self.catch_up()?;
         }
+        self.save_table()?;
         // Objects that never got a link are forgotten.
         drop(self.turn.lock().take());
         let mut lease = files.lease().map_err(as_model_error)?;
@@ -99,10 +105,8 @@ impl LogSession {
             }
         }
         let main = lease.open_main(usage).map_err(as_model_error)?;
-        self.update_anchors(main.writer()?)?;
+        self.update_anchors(&*main)?;
         // Not before: meanwhile the file is in use.
-        let ended = lease.end().map_err(as_model_error);
-        files.leave();
-        ended
+        lease.end().map_err(as_model_error)
     }
 }

@@ -2,6 +2,7 @@
 
 mod background;
 mod conformance;
+mod damage;
 mod death;
 mod gather;
 mod hostile;
