@@ -47,6 +47,7 @@ mod opening;
 mod options;
 mod parallel;
 pub mod position;
+mod row_shift;
 mod run_copy;
 mod session;
 pub mod shared_files;

@@ -11,6 +11,7 @@ use crate::index_table::{NOT_ENDED, SavedTable, TableRow};
 use crate::log_datasets::{LogDatasets, hard_target};
 use crate::names;
 use crate::position::LogPosition;
+use crate::row_shift::shift_entry;
 
 /// Bytes that a scan of the log reads at once.
 const SCAN_BYTES: u64 = 1 << 20;
@@ -263,11 +264,13 @@ impl LogFile {
             let data = self.position(at + bounds.head_len as u64);
             at += bounds.len;
             self.check_number(&head, data)?;
-            if let EntryChange::EndOfBatch { order } = head.change {
+            if let EntryChange::EndOfBatch { order, shifts } = &head.change {
+                let order = *order;
                 // Each batch of a writer has a higher order than the one before.
                 if order <= self.last_order || order == NOT_ENDED {
                     return Err(LogError::Entry { at: data, source: EntryError::Field("its order") }.into());
                 }
+                batch.entries.iter_mut().for_each(|(_, row)| shift_entry(shifts, &mut row.head));
                 self.end_batch(at, &head, order, &mut batch);
                 each(std::mem::take(&mut batch))?;
             } else {

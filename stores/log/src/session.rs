@@ -471,6 +471,7 @@ impl LogSession {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
         }
+        let _appends = self.lock_appends()?;
         self.stage_batch(publish)?;
         self.order_new_anchors()?;
         if !self.layout.has_extents_in_entries() {

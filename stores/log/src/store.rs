@@ -172,6 +172,7 @@ impl Store for LogStore {
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {
         self.inner()?.refresh(scope)?;
+        self.session.place_appended()?;
         self.session.catch_up()?;
         let is_meant = |id: ObjectId| match scope {
             Scope::All => true,
