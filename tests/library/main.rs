@@ -33,6 +33,7 @@ mod preallocated_chunks;
 mod publish_order;
 mod read_h5py_files;
 mod read_only;
+mod reads_beside_appends;
 mod reads_while_writing;
 mod references;
 mod refresh_header;
