@@ -171,6 +171,7 @@ impl DatasetSpec {
     /// [`Error::Invalid`].
     pub fn check(&self) -> Result<()> {
         let invalid = |what: &str| Err(Error::Invalid(what.to_owned()));
+        self.dataspace.check()?;
         match (&self.layout, &self.dataspace) {
             (Layout::Chunked(_), Dataspace::Null | Dataspace::Scalar) => {
                 return invalid("only a dataset with dimensions can be chunked");
@@ -186,6 +187,9 @@ impl DatasetSpec {
             (Layout::Virtual(_) | Layout::External(_), _) => {}
             (_, Dataspace::Simple(shape)) if shape.max() != shape.dims() => {
                 return invalid("a dataset that can grow must be chunked");
+            }
+            _ if self.chunk_bytes().is_none() && self.dataspace.rank() > 0 => {
+                return invalid("the elements of a dataset without chunks have more than 2^64 bytes");
             }
             _ => {}
         }

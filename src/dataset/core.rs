@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
 use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, ObjectId, Parts, Reads, Staging};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::growing_chunks::GrowingChunks;
 use super::spec_snapshot::SpecSnapshot;
@@ -22,7 +22,26 @@ const MAX_CONVERSION_BYTES: usize = 48 << 10;
 static NEXT_CACHE_ID: AtomicU64 = AtomicU64::new(0);
 
 /// The datasets of a file with staged elements. A flush visits these, not all open datasets.
-pub(crate) type StagedDatasets = Arc<Mutex<Vec<ObjectId>>>;
+pub(crate) type StagedDatasets = Arc<StagedList>;
+
+/// A list of datasets with staged elements, and whether more may be staged.
+#[derive(Debug, Default)]
+pub(crate) struct StagedList {
+    listed: Mutex<Vec<ObjectId>>,
+    is_closing: AtomicBool,
+}
+
+impl StagedList {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<ObjectId>> {
+        self.listed.lock()
+    }
+
+    /// From now on, whoever takes the lock of a writer is refused. Who has it already is to be waited for
+    /// ([`DatasetCore::wait_for_writer`]).
+    pub(crate) fn begin_closing(&self) {
+        self.is_closing.store(true, Ordering::Release);
+    }
+}
 
 /// A dataset of a file, shared by every handle.
 #[derive(Debug)]
@@ -211,6 +230,20 @@ impl DatasetCore {
     /// The path by which it was written.
     pub(crate) fn path(&self) -> Option<Arc<str>> {
         self.path.lock().clone()
+    }
+
+    /// Refuses to stage anything once the file is being closed: it would be lost. The caller holds the writer's lock.
+    #[inline]
+    pub(super) fn check_accepts_elements(&self) -> Result<(), ErrorKind> {
+        match self.staged_datasets.is_closing.load(Ordering::Acquire) {
+            true => Err(h5live_model::Error::Closed.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits for the one that changes elements or the extent now.
+    pub(crate) fn wait_for_writer(&self) {
+        drop(self.writer_lock.lock());
     }
 
     /// Adds this dataset to the list that the next flush of the file visits. The caller holds the writer's lock.

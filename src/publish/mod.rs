@@ -150,6 +150,11 @@ impl FileShared {
         }
         let flushed = self.flush_written_files(File::flush);
         let _only = self.publisher.lock_publishing();
+        // What was accepted until here is written out; what comes later is refused.
+        self.staged.begin_closing();
+        let open = self.dataset_cache.lock().open_datasets();
+        open.iter().for_each(|core| core.wait_for_writer());
+        drop(open);
         let written = flushed.and(self.write_out()).and(self.filter_growing_chunks());
         // It is closed in any case.
         let closed = written.and(close());

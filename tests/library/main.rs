@@ -2,6 +2,7 @@
 //! than compiling them.
 
 mod chunk_rows;
+mod close_beside_appends;
 mod copy_objects;
 mod error_messages;
 mod errors;
@@ -33,6 +34,7 @@ mod preallocated_chunks;
 mod publish_order;
 mod read_h5py_files;
 mod read_only;
+mod reads_beside_appends;
 mod reads_while_writing;
 mod references;
 mod refresh_header;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live::{Dataset, FileCondition, Location};
+use h5live::{Dataset, File, FileCondition, Location};
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
@@ -86,7 +86,7 @@ impl WatchCommand {
         if self.stats {
             eprintln!("{}", stats::text(&dataset.file().stats()));
         }
-        Ok(tell_of_death(&self.file))
+        Ok(tell_of_death(dataset.file(), &self.file))
     }
 
     fn rows_as_json(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
@@ -177,19 +177,21 @@ pub fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBo
     Ok(over || !dataset.is_live()?)
 }
 
-/// Says on standard error if the writer has died instead of closing the file.
-pub fn tell_of_death(location: &Location) -> Outcome {
-    let found = crate::open::options().diagnose(location).map(|found| found.condition);
-    match found {
-        Ok(FileCondition::Abandoned { .. }) => {
-            eprintln!(
-                "h5live: {location}: its writer has died; what it flushed is there (`h5live repair` puts the file in order)"
-            );
-            Outcome::Findings
-        }
-        // A store may have none, and what was to be shown was shown.
-        _ => Outcome::Clean,
+/// Says on standard error if the writer of a file that was followed has died instead of closing it.
+pub fn tell_of_death(file: &File, location: &Location) -> Outcome {
+    // Some stores tell only those who have followed their writer.
+    let is_abandoned = matches!(file.store().is_abandoned(), Ok(true)) || {
+        let found = crate::open::options().diagnose(location).map(|found| found.condition);
+        matches!(found, Ok(FileCondition::Abandoned { .. }))
+    };
+    // A store may have no diagnosis, and what was to be shown was shown.
+    if !is_abandoned {
+        return Outcome::Clean;
     }
+    eprintln!(
+        "h5live: {location}: its writer has died; what it flushed is there (`h5live repair` puts the file in order)"
+    );
+    Outcome::Findings
 }
 
 /// Whether the look was the last one. A change of the file by another program is reported after everything that could

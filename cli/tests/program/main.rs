@@ -14,6 +14,7 @@ mod dump;
 mod edit;
 mod file_changes;
 mod file_space;
+mod followed_stores;
 mod guard;
 mod guide;
 mod help;

@@ -23,6 +23,7 @@ pub(crate) fn diagnosis(session: &HsdsSession) -> h5live_model::Result<Diagnosis
     let length = listed.iter().map(|object| object.bytes).sum();
     let condition = match session.engine.has_writer()? && !session.described.mode.writes() {
         true => FileCondition::OpenForWriting { live: true, holders: Vec::new() },
+        false if session.engine.is_abandoned()? => FileCondition::Abandoned { live: true },
         false => FileCondition::Closed,
     };
     Ok(Diagnosis { condition, superblock: None, length, announced: length })
@@ -62,11 +63,12 @@ impl UpkeepTarget {
         if lost.is_empty() { Err(error) } else { Ok(UpkeepTarget::Lost(engine, lost)) }
     }
 
-    /// Puts it in order. A writer that died has left nothing that has to be.
+    /// Puts it in order. A writer that died has left nothing that has to be, but that it is known to have died. `before` is the
+    /// state that the domain was in.
     ///
     /// # Errors
     /// Those of the engine.
-    pub(crate) fn repair(self) -> Result<Repair, OpenError> {
+    pub(crate) fn repair(self, before: Option<Diagnosis>) -> Result<Repair, OpenError> {
         let found = match self {
             UpkeepTarget::Domain(session) => {
                 let found = diagnosis(&session)?;
@@ -79,7 +81,7 @@ impl UpkeepTarget {
                 Diagnosis { condition: FileCondition::Closed, superblock: None, length, announced: length }
             }
         };
-        Ok(Repair { before: found.clone(), after: found })
+        Ok(Repair { before: before.unwrap_or_else(|| found.clone()), after: found })
     }
 
     /// Deletes the objects to which no path leads, the shards that no document names, and the objects of lost domains.
@@ -170,7 +172,8 @@ impl Upkeep for HsdsConnector {
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
-        HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair()
+        let before = self.diagnose(at).ok();
+        HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair(before)
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {

@@ -12,6 +12,7 @@ mod stat;
 mod watch;
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -76,8 +77,18 @@ pub struct LmdbEngine {
 struct LmdbWriter {
     /// `None` if nothing is durable. It ends before the lock does.
     durable: Option<DurablePointWriter>,
-    /// Locked as long as the session writes.
+    /// Locked, and marked, as long as the session writes.
     _lock: File,
+}
+
+/// What is in the file of the lock while a session writes. What a process that was killed has left there says so.
+const WRITING: &[u8] = b"writing\n";
+
+impl Drop for LmdbWriter {
+    fn drop(&mut self) {
+        // If that fails, it is said that the session has died: too much, and not too little.
+        let _ = self._lock.set_len(0);
+    }
 }
 
 /// A store that no writer can open as long as this lives.
@@ -121,6 +132,11 @@ impl LmdbEngine {
         Ok(is_locked(&path)?.then(handle))
     }
 
+    /// Whether the process that wrote the store in a folder last has died. The caller knows that none writes it.
+    pub fn is_abandoned(folder: &Path) -> bool {
+        fs::metadata(folder.join(WRITER_FILE)).is_ok_and(|file| file.len() > 0)
+    }
+
     /// Whether the machine was started anew, and the state of the last durable commit is to be put back.
     ///
     /// # Errors
@@ -154,6 +170,10 @@ impl LmdbEngine {
         }
         let environment = Environment::open(folder, options.map_size, options.max_readers)?;
         let dead_readers = environment.env().clear_stale_readers();
+        if let Some(mut lock) = lock.as_ref() {
+            let marked = lock.set_len(0).and_then(|()| lock.write_all(WRITING));
+            marked.map_err(EngineError::io_at("the lock of writers cannot be written", folder))?;
+        }
         let engine = LmdbEngine {
             folder: folder.to_owned(),
             environment,
