@@ -178,7 +178,14 @@ impl DatasetSpec {
             (Layout::Chunked(_), _) if self.grid().is_none() => {
                 return invalid("chunks must have the rank of the dataset, and no dimension of zero");
             }
-            (Layout::Chunked(chunk), space) if chunk.iter().zip(space.max()).any(|(chunk, max)| chunk > max) => {
+            // As in libhdf5: along a dimension without elements, a chunk may be of any size.
+            (Layout::Chunked(chunk), space)
+                if chunk
+                    .iter()
+                    .zip(space.dims())
+                    .zip(space.max())
+                    .any(|((chunk, dim), max)| *dim > 0 && chunk > max) =>
+            {
                 return invalid("chunks must not be larger than the dataset can become");
             }
             (Layout::Chunked(_), _) => {}
