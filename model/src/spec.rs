@@ -170,6 +170,7 @@ impl DatasetSpec {
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check(&self) -> Result<()> {
+        // A chunk may be larger than the dataset can become: libhdf5 makes such datasets if they have no elements yet.
         let invalid = |what: &str| Err(Error::Invalid(what.to_owned()));
         match (&self.layout, &self.dataspace) {
             (Layout::Chunked(_), Dataspace::Null | Dataspace::Scalar) => {
@@ -177,16 +178,6 @@ impl DatasetSpec {
             }
             (Layout::Chunked(_), _) if self.grid().is_none() => {
                 return invalid("chunks must have the rank of the dataset, and no dimension of zero");
-            }
-            // As in libhdf5: along a dimension without elements, a chunk may be of any size.
-            (Layout::Chunked(chunk), space)
-                if chunk
-                    .iter()
-                    .zip(space.dims())
-                    .zip(space.max())
-                    .any(|((chunk, dim), max)| *dim > 0 && chunk > max) =>
-            {
-                return invalid("chunks must not be larger than the dataset can become");
             }
             (Layout::Chunked(_), _) => {}
             _ if !self.filters.is_empty() => return invalid("filters need chunks"),

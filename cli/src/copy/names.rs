@@ -80,9 +80,6 @@ fn first_block(name: &str) -> String {
     name.split("%%").map(|part| part.replace("%b", "0")).collect::<Vec<_>>().join("%")
 }
 
-/// What a store leads to under a name.
-type FoundStore = (&'static str, Identity);
-
 /// The names that a copy gives the files that its source names, and those under which nothing is found any more.
 #[derive(Debug)]
 pub struct CopiedNames {
@@ -144,7 +141,7 @@ impl CopiedNames {
 }
 
 /// What a store at a location leads to under a name.
-fn found(base: &ResolvedLocation, name: &Name, usage: FileNameUse) -> Option<FoundStore> {
+fn found(base: &ResolvedLocation, name: &Name, usage: FileNameUse) -> Option<Identity> {
     let link = match usage {
         FileNameUse::VirtualSource => LinkUse::VirtualSource,
         _ => LinkUse::ExternalLink,
@@ -153,10 +150,7 @@ fn found(base: &ResolvedLocation, name: &Name, usage: FileNameUse) -> Option<Fou
         FileNameUse::VirtualSource => Name::from(first_block(name.as_str()?).as_bytes()),
         _ => name.clone(),
     };
-    let identity = |location: Location| {
-        let at = Options::built_in_connectors().resolve(&location, Mode::Read).ok()?;
-        Some((at.connector().name(), at.identity()?))
-    };
+    let identity = |location| Options::built_in_connectors().resolve(&location, Mode::Read).ok()?.identity();
     let locations = base.connector().linked_locations(Some(base.location()), &name, link);
     locations.into_iter().find_map(identity)
 }

@@ -48,7 +48,8 @@ impl Manifest {
         // Damage below the root ends nothing, but without the root there is nothing to list.
         root.links()?;
         let listing = Listing::from_file(&file, root.id(), b"/", None);
-        let read = |id: ObjectId, selection: &Selection| match root.object_by_id(id, "") {
+        let path_of = |id| listing.paths.get(&id).map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
+        let read = |id: ObjectId, selection: &Selection| match root.object_by_id(id, &path_of(id)) {
             Ok(Object::Dataset(dataset)) => {
                 dataset.read_raw(selection).map_err(|error| UnreadCause::Unreadable(whole_text(&error)))
             }

@@ -414,7 +414,7 @@ assert (all['image'][:len(a)] == a).all() and len(all['image']) == all['image_of
         let commands: [&[&str]; 3] = [
             &["tar", "cat", &all, "tree/d/0001.jpg"],
             &["tar", "export", "--force", "--archive", "1", &all, &back],
-            &["tar", "extract", "--archive", "1", &all, &new],
+            &["tar", "extract", &all, &new],
         ];
         for command in commands {
             let output = run(command);
