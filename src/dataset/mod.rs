@@ -15,6 +15,7 @@ mod encode_pipeline;
 mod error;
 mod exactness;
 mod follow;
+mod growing_chunks;
 mod mmap_view;
 #[cfg(test)]
 mod model_tests;
