@@ -170,6 +170,7 @@ impl DatasetSpec {
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check(&self) -> Result<()> {
+        // A chunk may be larger than the dataset can become: libhdf5 makes such datasets if they have no elements yet.
         let invalid = |what: &str| Err(Error::Invalid(what.to_owned()));
         self.dataspace.check()?;
         match (&self.layout, &self.dataspace) {
@@ -178,9 +179,6 @@ impl DatasetSpec {
             }
             (Layout::Chunked(_), _) if self.grid().is_none() => {
                 return invalid("chunks must have the rank of the dataset, and no dimension of zero");
-            }
-            (Layout::Chunked(chunk), space) if chunk.iter().zip(space.max()).any(|(chunk, max)| chunk > max) => {
-                return invalid("chunks must not be larger than the dataset can become");
             }
             (Layout::Chunked(_), _) => {}
             _ if !self.filters.is_empty() => return invalid("filters need chunks"),

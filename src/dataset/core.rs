@@ -10,6 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::growing_chunks::GrowingChunks;
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_data::StagedData;
+use super::virtual_extent::VirtualExtent;
 use crate::Options;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
@@ -85,7 +86,7 @@ pub(crate) struct DatasetCore {
     /// Whether the elements are those of other datasets.
     pub(super) is_virtual: bool,
     /// The extent of a virtual dataset, which follows from its sources.
-    pub(super) virtual_extent: Mutex<Option<CoreDims>>,
+    pub(super) virtual_extent: Mutex<VirtualExtent>,
     /// Counts changes that may make a decoded chunk outdated.
     pub(super) change_count: AtomicU64,
     /// The key of decoded chunks. It is not the identity of the dataset, because a new dataset may get the identity of
@@ -192,7 +193,7 @@ impl DatasetCore {
         }
         let extent = match (staged, &spec.layout) {
             (Some(extent), _) => Some(extent),
-            (None, Layout::Virtual(_)) => self.virtual_extent.lock().clone(),
+            (None, Layout::Virtual(_)) => self.virtual_extent.lock().dims().cloned(),
             (None, _) => None,
         };
         let extent = extent.unwrap_or_else(|| CoreDims::from_slice(spec.dataspace.dims()));

@@ -1,5 +1,7 @@
 //! The state of domains, their check, and the deletion of what nothing leads to.
 
+use std::sync::Arc;
+
 use h5live_model::{
     Diagnosis, FileCondition, Leak, Location, Mode, OpenError, OpenRequest, Publish, Reclaim, Repair, StoreCheck,
     StoreErrorKind, StoreReport, Upkeep,
@@ -36,7 +38,7 @@ pub(crate) fn with_mode<'a>(how: &OpenRequest<'a>, mode: Mode) -> OpenRequest<'a
 
 /// A domain, or what is left in a bucket that has none at the location.
 pub(crate) enum UpkeepTarget {
-    Domain(Box<HsdsSession>),
+    Domain(Arc<HsdsSession>),
     /// Objects of domains that are not there.
     Lost(Box<dyn ObjectEngine>, Vec<(DomainId, Leak)>),
 }
@@ -51,7 +53,7 @@ impl UpkeepTarget {
         bucket: impl FnOnce() -> Result<Box<dyn ObjectEngine>, OpenError>,
     ) -> Result<Self, OpenError> {
         let error = match opened {
-            Ok(session) => return Ok(UpkeepTarget::Domain(Box::new(session))),
+            Ok(session) => return Ok(UpkeepTarget::Domain(Arc::new(session))),
             Err(error) => error,
         };
         match &error {
@@ -129,7 +131,7 @@ fn bytes_of(lost: &[(DomainId, Leak)]) -> u64 {
     lost.iter().map(|(_, leak)| leak.bytes).sum()
 }
 
-fn reclaim_domain(session: &HsdsSession) -> Result<Reclaim, OpenError> {
+fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<Reclaim, OpenError> {
     let CheckedStore { report: found, unlinked, stray_shards } = check_domain(session, StoreCheck::default())?;
     if let Some(first) = found.findings.first() {
         let (findings, first) = (found.findings.len(), first.to_string());
