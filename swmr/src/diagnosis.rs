@@ -32,5 +32,12 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
         _ => FileCondition::Closed,
     };
     let announced = superblock.end_of_file.get().unwrap_or(0);
-    Ok(Diagnosis { condition, superblock: Some(superblock.version), length, announced })
+    let readers = match &condition {
+        FileCondition::Closed => Vec::new(),
+        FileCondition::OpenForWriting { holders, .. } => {
+            lock.other_openers().into_iter().filter(|opener| !holders.contains(opener)).collect()
+        }
+        _ => lock.other_openers(),
+    };
+    Ok(Diagnosis { condition, superblock: Some(superblock.version), length, announced, readers })
 }

@@ -91,6 +91,8 @@ impl NativeSession {
         stats.torn = counts.torn.load(Ordering::Relaxed);
         stats.retries = counts.retries.load(Ordering::Relaxed);
         stats.flushes = totals.flushes;
+        let resting = self.cache.space().resting_space();
+        stats.resting_bytes = resting.bytes.saturating_add(resting.forgotten_bytes);
         self.flush_times.copy_to_stats(&mut stats);
         stats
     }

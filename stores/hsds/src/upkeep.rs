@@ -28,7 +28,7 @@ pub(crate) fn diagnosis(session: &HsdsSession) -> h5live_model::Result<Diagnosis
         false if session.engine.is_abandoned()? => FileCondition::Abandoned { live: true },
         false => FileCondition::Closed,
     };
-    Ok(Diagnosis { condition, superblock: None, length, announced: length })
+    Ok(Diagnosis { condition, superblock: None, length, announced: length, readers: Vec::new() })
 }
 
 /// The same request, for a session in this mode.
@@ -80,7 +80,13 @@ impl UpkeepTarget {
             UpkeepTarget::Lost(engine, lost) => {
                 engine.close()?;
                 let length = bytes_of(&lost);
-                Diagnosis { condition: FileCondition::Closed, superblock: None, length, announced: length }
+                Diagnosis {
+                    condition: FileCondition::Closed,
+                    superblock: None,
+                    length,
+                    announced: length,
+                    readers: Vec::new(),
+                }
             }
         };
         Ok(Repair { before: before.unwrap_or_else(|| found.clone()), after: found })

@@ -28,7 +28,7 @@ fn diagnose(folder: &Path) -> Result<Diagnosis> {
         }
         None => FileCondition::Closed,
     };
-    Ok(Diagnosis { condition, superblock: None, length, announced: length })
+    Ok(Diagnosis { condition, superblock: None, length, announced: length, readers: Vec::new() })
 }
 
 /// Deletes objects and blobs to which nothing leads, and takes the uses that they have of others.
