@@ -136,7 +136,9 @@ impl Dataset {
     fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
         self.file.writer()?;
         self.core.note_path(&self.path);
-        self.core.writer(self.file.store(), &self.file.shared().cache)
+        let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+        self.core.check_not_ended()?;
+        Ok(writer)
     }
 
     /// Type, shape, layout, filters and fill value. The shape is as of the last refresh.
