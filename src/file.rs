@@ -86,10 +86,6 @@ impl File {
             self.shared.blobs.clone(),
         )?);
         let (core, _gone) = self.shared.dataset_cache.lock().add(id, core);
-        // Who closes the session ends the writes of the datasets that are in the cache by then.
-        if self.shared.publisher.is_closed() {
-            core.end_writes();
-        }
         Ok(core)
     }
 

@@ -31,7 +31,6 @@ impl DatasetCore {
         stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
     ) -> Result<bool, DatasetError> {
         let _alone = self.writer_lock.lock();
-        self.check_not_ended()?;
         let stage = self.staged_data.lock();
         if stage.rows.is_none() {
             return Ok(false);

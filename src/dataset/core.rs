@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
-use h5live_model::{
-    AllocationLimit, Capabilities, ChunkStore, Encoding, Error as ModelError, Layout, ObjectId, Parts, Reads, Staging,
-};
+use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, ObjectId, Parts, Reads, Staging};
 use parking_lot::Mutex;
 
 use super::spec_snapshot::SpecSnapshot;
@@ -46,8 +44,6 @@ pub(crate) struct DatasetCore {
     pub(super) max_read_bytes: usize,
     /// Held by the one that changes elements or the extent.
     pub(super) writer_lock: Mutex<()>,
-    /// The session is being closed: nothing is staged any more.
-    is_ended: AtomicBool,
     pub(super) staged_data: Mutex<StagedData>,
     /// Variable-length elements that were overwritten. The store is told of them when it has what was written over them.
     pub(super) superseded: Mutex<Vec<StoredBlob>>,
@@ -138,7 +134,6 @@ impl DatasetCore {
             max_allocation: options.max_allocation,
             max_read_bytes: max_read_bytes(capabilities.reads),
             writer_lock: Mutex::new(()),
-            is_ended: AtomicBool::new(false),
             staged_data: Mutex::default(),
             superseded: Mutex::default(),
             blobs,
@@ -212,20 +207,6 @@ impl DatasetCore {
     /// The path by which it was written.
     pub(crate) fn path(&self) -> Option<Arc<str>> {
         self.path.lock().clone()
-    }
-
-    /// Refuses what is written from now on, and waits for what is being written: that is staged then.
-    pub(crate) fn end_writes(&self) {
-        let _alone = self.writer_lock.lock();
-        self.is_ended.store(true, Ordering::Release);
-    }
-
-    /// Refuses what is written after [`DatasetCore::end_writes`]. The caller holds the writer's lock.
-    ///
-    /// # Errors
-    /// [`ModelError::Closed`].
-    pub(super) fn check_not_ended(&self) -> h5live_model::Result<()> {
-        if self.is_ended.load(Ordering::Acquire) { Err(ModelError::Closed) } else { Ok(()) }
     }
 
     /// Adds this dataset to the list that the next flush of the file visits. The caller holds the writer's lock.

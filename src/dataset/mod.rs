@@ -136,9 +136,7 @@ impl Dataset {
     fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
         self.file.writer()?;
         self.core.note_path(&self.path);
-        let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
-        self.core.check_not_ended()?;
-        Ok(writer)
+        self.core.writer(self.file.store(), &self.file.shared().cache)
     }
 
     /// Type, shape, layout, filters and fill value. The shape is as of the last refresh.

@@ -139,9 +139,6 @@ impl FileShared {
         if !self.publisher.close() {
             return close();
         }
-        // What another thread has staged by now is written. Later, it is refused.
-        let open = self.dataset_cache().open_datasets();
-        open.iter().for_each(|core| core.end_writes());
         let flushed = self.flush_written_files(File::flush);
         let _only = self.publisher.lock_publishing();
         let written = flushed.and(self.write_out());

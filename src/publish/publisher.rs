@@ -36,11 +36,6 @@ impl Publisher {
         !self.is_closed.swap(true, Ordering::AcqRel)
     }
 
-    /// Whether the session is closed, or is being closed.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
-    }
-
     pub(super) fn defer_error(&self, error: Error) {
         self.deferred_error.lock().get_or_insert(error);
     }

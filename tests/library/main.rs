@@ -2,7 +2,6 @@
 //! than compiling them.
 
 mod chunk_rows;
-mod close_race;
 mod copy_objects;
 mod error_messages;
 mod errors;
