@@ -55,7 +55,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove prove-cut live walk bench bench-objects bench-slatedb bench-own counts counts-cut counts-write python-env h5tools corpus
+.PHONY: test lint unit unit-without-shared large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove prove-cut live walk bench bench-objects bench-slatedb bench-own counts counts-cut counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus ## every test; sets up what they need by itself
 	@# Two at a time, for some of them wait much.
@@ -82,6 +82,15 @@ unit: setup corpus ## unit and integration tests
 	    cargo nextest run --workspace --no-fail-fast --status-level fail --final-status-level fail; \
 	else \
 	    cargo test --workspace --lib --bins --tests --no-fail-fast; \
+	fi
+
+# In `.ci/run`. A clone alone has no shared material, and whoever works on the project has it.
+unit-without-shared: ## the tests that read the shared material, without it: each of them is skipped
+	@names=$$(python3 .ci/shared_tests.py); export H5LIVE_SHARED=$(TARGET)/no-shared-material; \
+	if cargo nextest --version >/dev/null 2>&1; then \
+	    cargo nextest run --workspace --no-fail-fast --status-level fail --final-status-level fail $$names; \
+	else \
+	    cargo test --workspace --lib --bins --tests --no-fail-fast --quiet -- $$names; \
 	fi
 
 # In `test`, what is the same for every file is tried without them, and each of these is read and copied once.
@@ -160,13 +169,17 @@ live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of 
 MATRIX = stress --matrix --readers 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 MATRIX_SECONDS ?= 20
 MATRIX_PARALLEL ?= 4
-live-matrix: setup ## every chunk index x change x filter x type, followed by h5live and h5py (15 minutes)
+live-matrix: setup ## every chunk index x change x filter x type, followed by h5live and h5py, also by readers that stall (40 minutes)
 	cargo build --release --quiet -p h5live-cli
 	$(TARGET)/release/h5live $(MATRIX) --seconds $(MATRIX_SECONDS) --parallel $(MATRIX_PARALLEL)
+	$(TARGET)/release/h5live $(MATRIX) --seconds 5 --stall 1 --parallel 8
+	$(TARGET)/release/h5live $(MATRIX) --seconds 16 --stall 6 --parallel 16
+	$(TARGET)/release/h5live $(MATRIX) --seconds 64 --stall 30 --parallel 24
 
-live-matrix-cut: setup ## the same in two minutes, and writers killed and failing all over it
+live-matrix-cut: setup ## the same in three minutes, and writers killed and failing all over it
 	$(DEBUG_CLI)
 	$(TARGET)/debug/h5live $(MATRIX) --seconds 0.4
+	$(TARGET)/debug/h5live $(MATRIX) --seconds 2.5 --stall 1 --parallel 8 --type fixed --work rewrite --work shrink --work append-rows
 	$(TARGET)/debug/h5live stress --kill --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 	$(TARGET)/debug/h5live stress --io-faults --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 

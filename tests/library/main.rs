@@ -2,6 +2,7 @@
 //! than compiling them.
 
 mod chunk_rows;
+mod close_beside_appends;
 mod copy_objects;
 mod error_messages;
 mod errors;
@@ -11,6 +12,7 @@ mod file_size;
 mod file_space_strategies;
 mod follow_groups;
 mod full_disk;
+mod growing_chunks;
 mod held;
 mod indexes;
 mod killed_after_each_call;
@@ -32,6 +34,7 @@ mod preallocated_chunks;
 mod publish_order;
 mod read_h5py_files;
 mod read_only;
+mod reads_beside_appends;
 mod reads_while_writing;
 mod references;
 mod refresh_header;

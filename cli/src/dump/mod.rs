@@ -115,7 +115,7 @@ impl DumpCommand {
                 let writer = ValueWriter::new(style, dataset.file()).with_times(times);
                 if self.follow {
                     values::follow(dataset, slices, writer, &interrupted, out)?;
-                    return Ok(watch::tell_of_death(&self.file));
+                    return Ok(watch::tell_of_death(dataset.file(), &self.file));
                 }
                 values::dataset(dataset, &slices, writer, out)?;
             }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live::{Dataset, FileCondition, Location};
+use h5live::{Dataset, File, FileCondition, Location};
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
@@ -74,8 +74,9 @@ impl WatchCommand {
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interrupt_flag();
         let options = crate::open::options().swmr_read().recover(self.recover);
-        let dataset =
-            self.wait.find(&self.file, &self.path, &interrupted, options, &|file| Ok(file.dataset(&self.path)?))?;
+        let dataset = self.wait.find(&self.file, &self.path, &interrupted, options, &|file| {
+            Ok(file.dataset(&self.path)?.await_sources())
+        })?;
         let Some(dataset) = dataset else { return Ok(Outcome::INTERRUPTED) };
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
         if self.json {
@@ -86,7 +87,7 @@ impl WatchCommand {
         if self.stats {
             eprintln!("{}", stats::text(&dataset.file().stats()));
         }
-        Ok(tell_of_death(&self.file))
+        Ok(tell_of_death(dataset.file(), &self.file))
     }
 
     fn rows_as_json(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
@@ -177,27 +178,31 @@ pub fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBo
     Ok(over || !dataset.is_live()?)
 }
 
-/// Says on standard error if the writer has died instead of closing the file.
-pub fn tell_of_death(location: &Location) -> Outcome {
-    let found = crate::open::options().diagnose(location).map(|found| found.condition);
-    match found {
-        Ok(FileCondition::Abandoned { .. }) => {
-            eprintln!(
-                "h5live: {location}: its writer has died; what it flushed is there (`h5live repair` puts the file in order)"
-            );
-            Outcome::Findings
-        }
-        // A store may have none, and what was to be shown was shown.
-        _ => Outcome::Clean,
+/// Says on standard error if the writer of a file that was followed has died instead of closing it.
+pub fn tell_of_death(file: &File, location: &Location) -> Outcome {
+    // Some stores tell only those who have followed their writer.
+    let is_abandoned = matches!(file.store().is_abandoned(), Ok(true)) || {
+        let found = crate::open::options().diagnose(location).map(|found| found.condition);
+        matches!(found, Ok(FileCondition::Abandoned { .. }))
+    };
+    // A store may have no diagnosis, and what was to be shown was shown.
+    if !is_abandoned {
+        return Outcome::Clean;
     }
+    eprintln!(
+        "h5live: {location}: its writer has died; what it flushed is there (`h5live repair` puts the file in order)"
+    );
+    Outcome::Findings
 }
 
 /// Whether the look was the last one. A change of the file by another program is reported after everything that could
-/// still be shown.
+/// still be shown. A source whose writer lets nobody read it yet is waited for.
 pub fn after(last: Result<bool>, shown: Result<()>) -> Result<bool> {
     let last = last?;
-    shown?;
-    Ok(last)
+    match shown {
+        Err(Error::File(error)) if error.is_in_use() && !last => Ok(false),
+        shown => shown.map(|()| last),
+    }
 }
 
 /// Prints the rows that are there from `next` on.
@@ -207,9 +212,17 @@ fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut Output) -> Resu
     let spec = dataset.spec()?;
     let places = dataset.file().store();
     let references = ReferencePaths::new(dataset.file());
+    let mut step = BLOCK_ROWS;
     while *next < rows {
-        let end = rows.min(*next + BLOCK_ROWS);
-        let (_, bytes) = newest(dataset, &spec, *next, end)?;
+        let end = rows.min(*next + step);
+        let (_, bytes) = match newest(dataset, &spec, *next, end) {
+            // Rows before those of a source that cannot be read yet are shown.
+            Err(Error::File(error)) if error.is_in_use() && end - *next > 1 => {
+                step = (end - *next) / 2;
+                continue;
+            }
+            read => read?,
+        };
         for row in bytes.chunks_exact(row_bytes(&spec)) {
             out.line(value::json(&row_value(&spec, row, places), &|reference| references.json(reference)))?;
         }

@@ -90,7 +90,8 @@ fn pairs(folder: &Path, checksums: bool, value: Datatype, count: u64, what: &str
     timed(&format!("pairs with {what} put, 1,000 a commit"), count, || {
         for first in (0..count).step_by(1000) {
             let keys: Vec<_> = (first..first + 1000).map(key).collect();
-            let edits: Vec<_> = keys.iter().map(|key| MapEdit::Put { key: MapKey::Bytes(key), value: &[7; 8] }).collect();
+            let edits: Vec<_> =
+                keys.iter().map(|key| MapEdit::Put { key: MapKey::Bytes(key), value: &[7; 8] }).collect();
             maps.write(map, &edits)?;
             store.commit(Scope::All, Publish::Visible)?;
         }

@@ -23,7 +23,9 @@ fn diagnose(folder: &Path) -> Result<Diagnosis> {
     let length = length.ok().filter(|_| is_there).ok_or_else(|| EngineError::NotThere(folder.to_owned()))?;
     let condition = match LmdbEngine::writers_of(folder)? {
         Some(holders) => FileCondition::OpenForWriting { live: true, holders },
-        None if LmdbEngine::is_to_be_restored(folder)? => FileCondition::Abandoned { live: true },
+        None if LmdbEngine::is_abandoned(folder) || LmdbEngine::is_to_be_restored(folder)? => {
+            FileCondition::Abandoned { live: true }
+        }
         None => FileCondition::Closed,
     };
     Ok(Diagnosis { condition, superblock: None, length, announced: length })

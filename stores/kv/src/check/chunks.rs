@@ -1,6 +1,6 @@
 //! The chunks of datasets.
 
-use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Layout, ObjectId, Result, UnknownFilter};
+use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Layout, ObjectId, Result, is_unverifiable};
 
 use super::{CheckedContainer, ChunkFault, KvFault};
 use crate::chunk_records::{self, ChunkShape, MASK_BYTES};
@@ -127,7 +127,7 @@ impl CheckedContainer<'_> {
             }
             Err(error) => {
                 self.has_unseen_values |= spec.datatype.is_indirect();
-                if error.is::<UnknownFilter>() {
+                if is_unverifiable(&*error) {
                     self.report.undecoded_chunks += 1;
                     return Ok(None);
                 }

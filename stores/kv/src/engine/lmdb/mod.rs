@@ -15,6 +15,7 @@ mod stat;
 mod watch;
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -82,8 +83,18 @@ pub struct LmdbEngine {
 struct LmdbWriter {
     /// `None` if nothing is durable. It ends before the lock does.
     durable: Option<DurablePointWriter>,
-    /// Locked as long as the session writes.
+    /// Locked, and marked, as long as the session writes.
     _lock: File,
+}
+
+/// What is in the file of the lock while a session writes. What a process that was killed has left there says so.
+const WRITING: &[u8] = b"writing\n";
+
+impl Drop for LmdbWriter {
+    fn drop(&mut self) {
+        // If that fails, it is said that the session has died: too much, and not too little.
+        let _ = self._lock.set_len(0);
+    }
 }
 
 /// A store that no writer can open as long as this lives.
@@ -125,6 +136,11 @@ impl LmdbEngine {
         let path = folder.join(WRITER_FILE);
         let handle = || LockHandle::open(&path, LockPolicy::Off).map(|lock| lock.holders()).unwrap_or_default();
         Ok(is_locked(&path)?.then(handle))
+    }
+
+    /// Whether the process that wrote the store in a folder last has died. The caller knows that none writes it.
+    pub fn is_abandoned(folder: &Path) -> bool {
+        fs::metadata(folder.join(WRITER_FILE)).is_ok_and(|file| file.len() > 0)
     }
 
     /// Whether the machine was started anew, and the state of the last durable commit is to be put back.
@@ -170,10 +186,12 @@ impl LmdbEngine {
             newest: Mutex::default(),
             writer: Mutex::default(),
         };
-        if let Some(lock) = lock {
+        if let Some(mut lock) = lock {
             // Else the session would change one state, and commit to another one.
             engine.environment.settle()?;
             engine.environment.check_pages(CheckedPages::Used)?;
+            let marked = lock.set_len(0).and_then(|()| lock.write_all(WRITING));
+            marked.map_err(EngineError::io_at("the lock of writers cannot be written", folder))?;
             let durable = engine.begin_durability()?;
             *engine.writer.lock() = Some(LmdbWriter { durable, _lock: lock });
         } else {
