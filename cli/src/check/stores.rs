@@ -30,6 +30,10 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreReport, data:
         let text = leak_text::text(leak);
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
+    if report.unchecksummed_bytes > 0 {
+        let bytes = counted(report.unchecksummed_bytes, "byte");
+        out.line(format_args!("{location}: without checksums, so that damage of values may not be seen: {bytes}"))?;
+    }
     let verdict = match report.findings.len() {
         0 => verdict_without_findings(report.undecoded_chunks, data),
         n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
@@ -75,5 +79,6 @@ fn print_json(out: &mut Output, location: &Location, report: &StoreReport, leaks
         "raw_bytes": report.raw_bytes,
         "unused": report.leak_count,
         "unverified": report.undecoded_chunks,
+        "unchecksummed_bytes": report.unchecksummed_bytes,
     }))
 }

@@ -5,7 +5,7 @@ use h5live_format::messages::DatatypeMessage;
 use h5live_format::{LibVer, Widths, encoded_len};
 
 use crate::error::{Error, FileProblem, Result};
-use crate::model::{CharacterSet, Compound, CompoundMember, Datatype};
+use crate::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementForms};
 use crate::times::{TIME_UNITS, is_time_column, units_name};
 
 use super::row::RowType;
@@ -135,6 +135,8 @@ fn check(location: &Location, dataset: Dataset, datatype: &Datatype, row: &[u64]
         [] => format!("no rows, but one value of {}", spec.datatype),
         [_, found @ ..] => text(&spec.datatype, found),
     };
+    // As elements of this store have it.
+    let datatype = &datatype.with_forms(ElementForms::default(), dataset.file().session().forms);
     let given = text(datatype, row);
     if found == given {
         return Ok(dataset);

@@ -15,6 +15,7 @@ import hostile
 import kills
 import mutants
 import others
+import stores
 import swmr
 from common import Choice, Result, sweep
 
@@ -23,6 +24,7 @@ PARTS = {
     "hostile": hostile.attack,
     "cut": others.cut,
     "kills": kills.attack,
+    "stores": stores.stores,
     "swmr": swmr.attack,
     "sessions": others.sessions,
     "agree": others.agree,
