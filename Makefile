@@ -55,7 +55,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove prove-cut live walk bench bench-objects bench-slatedb bench-own counts counts-cut counts-write python-env h5tools corpus
+.PHONY: test lint unit unit-without-shared large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove prove-cut live walk bench bench-objects bench-slatedb bench-own counts counts-cut counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus ## every test; sets up what they need by itself
 	@# Two at a time, for some of them wait much.
@@ -82,6 +82,15 @@ unit: setup corpus ## unit and integration tests
 	    cargo nextest run --workspace --no-fail-fast --status-level fail --final-status-level fail; \
 	else \
 	    cargo test --workspace --lib --bins --tests --no-fail-fast; \
+	fi
+
+# In `.ci/run`. A clone alone has no shared material, and whoever works on the project has it.
+unit-without-shared: ## the tests that read the shared material, without it: each of them is skipped
+	@names=$$(python3 .ci/shared_tests.py); export H5LIVE_SHARED=$(TARGET)/no-shared-material; \
+	if cargo nextest --version >/dev/null 2>&1; then \
+	    cargo nextest run --workspace --no-fail-fast --status-level fail --final-status-level fail $$names; \
+	else \
+	    cargo test --workspace --lib --bins --tests --no-fail-fast --quiet -- $$names; \
 	fi
 
 # In `test`, what is the same for every file is tried without them, and each of these is read and copied once.

@@ -170,7 +170,7 @@ pub use open::Remote;
 pub use open::SyncPolicy;
 #[cfg(feature = "log")]
 pub use open::{EntryFilter, Log, LogLayout};
-pub use open::{Locking, Native, file_capabilities};
+pub use open::{Locking, Native, Readers, file_capabilities};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};
 pub use recovery::{check, diagnose, reclaim, repair};

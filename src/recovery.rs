@@ -2,7 +2,7 @@
 
 use h5live_model::{self as model, Connector, Location, OpenError, ResolvedLocation, Upkeep};
 
-use crate::{Diagnosis, FileCondition, Options, Reclaim, Repair, Result, StoreCheck, StoreReport};
+use crate::{Diagnosis, FileCondition, Object, Options, Reclaim, Repair, Result, StoreCheck, StoreReport, WalkItem};
 
 /// Finds out what state the file at a location is in (closed, being written, or left by a writer that died), without
 /// changing it.
@@ -15,7 +15,7 @@ pub fn diagnose(location: impl Into<Location>) -> Result<Diagnosis> {
 
 /// Repairs a file whose writer has died. Afterwards the file is as if its writer had closed it: data that was never
 /// published is cut off, changes that belong together agree, the superblock announces the real end of the file, and its
-/// flags name no writer. h5live does not need this, because it does the same when it next writes the file. But other
+/// flags name no writer. Chunks that were not full, and are stored without the filters of their dataset, go through them. h5live does not need this, because it does the same when it next writes the file. But other
 /// programs may refuse the file until then. For files of libhdf5 it also does the work of `h5clear`.
 ///
 /// A file that needs no repair is left unchanged.
@@ -66,7 +66,26 @@ impl Options {
     /// As [`repair`](crate::repair()).
     pub fn repair(&self, location: impl Into<Location>) -> Result<Repair> {
         let at = self.resolve(&location.into())?;
-        self.repair_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
+        let name = at.location().to_string();
+        let repaired = self.repair_at(&at).map_err(|error| crate::Error::new(&name, None, error))?;
+        if repaired.before.condition != (FileCondition::Abandoned { live: true }) {
+            return Ok(repaired);
+        }
+        self.filter_leftover_chunks(&at)?;
+        let after = diagnose_at(&at).map_err(|error| crate::Error::new(&name, None, error))?;
+        Ok(Repair { after, ..repaired })
+    }
+
+    /// Puts the chunks through their filters that a dead writer has left without, because they were not full. What cannot
+    /// be read, or has filters that are not known here, is left as it is.
+    fn filter_leftover_chunks(&self, at: &ResolvedLocation) -> Result<()> {
+        let file = self.clone().recover(false).write().open(at.location().clone())?;
+        for item in file.walk() {
+            if let Ok(WalkItem::Object(Object::Dataset(dataset))) = item {
+                let _left = dataset.filter_leftover_chunks();
+            }
+        }
+        file.close()
     }
 
     /// As [`reclaim`](crate::reclaim()), with these options.

@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 use super::core::PartWrites;
 use super::encode_pipeline::{self, EncodeBuffers};
 use super::error::DatasetError;
-use super::staged_chunks::{MAX_STAGED_PART_BYTES, StagedChunk};
+use super::growing_chunks::staged_whole;
+use super::staged_chunks::MAX_STAGED_PART_BYTES;
 use super::transfer::ElementSource;
 use super::writer::DatasetWriter;
 use crate::convert::ConvertError;
@@ -122,22 +123,32 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
     /// Writes over the staged bytes of a filtered chunk.
     fn stage_whole(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
         let writer = self.writer;
+        let is_rewritten = self.changes_stored_rows(coord)?;
         {
             let mut stage = writer.core.staged_data.lock();
             if let Some(staged) = stage.chunks.get_mut(coord).filter(|staged| staged.bytes.len() == self.bytes) {
                 staged.is_dirty = true;
+                staged.is_rewritten |= is_rewritten;
                 return self.overlay(coord, Arc::make_mut(&mut staged.bytes).as_mut_slice());
             }
         }
         let mut bytes = writer.reader().read_chunk(self.grid, self.bytes, coord)?;
         self.overlay(coord, &mut bytes)?;
-        writer
-            .core
-            .staged_data
-            .lock()
-            .chunks
-            .stage_chunk(coord, StagedChunk { offset: 0, bytes: Arc::new(bytes), is_dirty: true });
+        writer.core.staged_data.lock().chunks.stage_chunk(coord, staged_whole(bytes, is_rewritten));
+        // From now on what is staged counts.
+        writer.core.count_change();
+        writer.cache.remove(writer.core.cache_id(), coord);
         Ok(())
+    }
+
+    /// Whether some of the selected elements of a chunk are in rows that the store has.
+    fn changes_stored_rows(&self, coord: &ChunkCoord) -> Result<bool, DatasetError> {
+        let (Some(chunk_rows), Some(at)) = (self.grid.dims().first(), coord.scaled().first()) else { return Ok(true) };
+        let stored_rows = self.writer.core.stored_row_count()?.saturating_sub(at.saturating_mul(*chunk_rows));
+        let row_elements: u64 = self.grid.dims().iter().skip(1).product();
+        let mut first = u64::MAX;
+        self.cut.for_each_run(coord, |run| first = first.min(run.at));
+        Ok(first / row_elements.max(1) < stored_rows)
     }
 
     /// Hands on part of a chunk.

@@ -7,6 +7,7 @@ use h5live_filters::Pipeline;
 use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, ObjectId, Parts, Reads, Staging};
 use parking_lot::{Mutex, MutexGuard};
 
+use super::growing_chunks::GrowingChunks;
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_data::StagedData;
 use crate::Options;
@@ -64,6 +65,8 @@ pub(crate) struct DatasetCore {
     /// Held by the one that changes elements or the extent.
     pub(super) writer_lock: Mutex<()>,
     pub(super) staged_data: Mutex<StagedData>,
+    /// Chunks with filters that are not full yet, of a live dataset.
+    pub(super) growing: GrowingChunks,
     /// Variable-length elements that were overwritten. The store is told of them when it has what was written over them.
     pub(super) superseded: Mutex<Vec<StoredBlob>>,
     /// Who uses the variable-length data of the file.
@@ -154,6 +157,7 @@ impl DatasetCore {
             max_read_bytes: max_read_bytes(capabilities.reads),
             writer_lock: Mutex::new(()),
             staged_data: Mutex::default(),
+            growing: GrowingChunks::default(),
             superseded: Mutex::default(),
             blobs,
             staged_datasets: staged,
@@ -261,6 +265,11 @@ impl DatasetCore {
         self.staged_data.lock().is_dirty()
     }
 
+    /// Whether chunks that are not full are stored without the filters.
+    pub(crate) fn has_unfiltered_chunks(&self) -> bool {
+        self.growing.has_unfiltered()
+    }
+
     /// Whether its elements have variable-length data.
     pub(crate) fn has_variable_length_data(&self) -> bool {
         self.chunks.spec().is_ok_and(|spec| has_blobs(&spec.datatype))
@@ -268,7 +277,7 @@ impl DatasetCore {
 
     /// Whether it is more than what the store knows of the dataset.
     pub(crate) fn is_retained(&self) -> bool {
-        self.has_staged() || !self.published_after.lock().is_empty()
+        self.has_staged() || !self.published_after.lock().is_empty() || self.growing.has_unfiltered()
     }
 
     /// Datasets whose rows are seen before those of this one.

@@ -15,6 +15,7 @@ mod encode_pipeline;
 mod error;
 mod exactness;
 mod follow;
+mod growing_chunks;
 mod mmap_view;
 #[cfg(test)]
 mod model_tests;
@@ -578,6 +579,8 @@ impl Dataset {
     pub fn refresh(&self) -> Result<bool> {
         self.with_error_path(|| {
             self.file.shared().refreshes.fetch_add(1, Ordering::Relaxed);
+            // Rows that were appended are counted on from the extent that was known.
+            self.core.write_out_if_exists(self.file.shared())?;
             let changed = self.core.chunks.refresh()?;
             self.core.count_change();
             self.file.shared().cache.forget_dataset(self.core.cache_id());

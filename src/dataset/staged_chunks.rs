@@ -19,6 +19,8 @@ pub(super) struct StagedChunk {
     pub(super) bytes: Arc<Vec<u8>>,
     /// Whether the store lacks it.
     pub(super) is_dirty: bool,
+    /// Whether it changes elements that the store has, and is not only new rows.
+    pub(super) is_rewritten: bool,
 }
 
 impl StagedChunk {
@@ -128,7 +130,8 @@ impl StagedChunks {
         let Some(staged) = self.chunks.get_mut(coord) else {
             let is_short = bytes.len() <= MAX_STAGED_RUN_BYTES;
             if is_short {
-                self.stage_chunk(coord, StagedChunk { offset: at, bytes: Arc::new(bytes.into()), is_dirty: true });
+                let bytes = Arc::new(bytes.into());
+                self.stage_chunk(coord, StagedChunk { offset: at, bytes, is_dirty: true, is_rewritten: false });
             }
             return is_short;
         };

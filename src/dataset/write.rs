@@ -1,7 +1,6 @@
 //! From the caller's values to chunks.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use h5live_model::{Block, BoundSelection, ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Layout, Selection};
 
@@ -10,8 +9,9 @@ use super::append_rows::{MAX_BUFFERED_APPEND_BYTES, StoredRows};
 use super::chunk_writer::{ChunkWriter, dest_range};
 use super::core::{CHUNKS_PER_BATCH, PartWrites};
 use super::error::DatasetError;
+use super::growing_chunks::staged_whole;
 use super::spec_snapshot::SpecSnapshot;
-use super::staged_chunks::{MAX_STAGED_PART_BYTES, StagedChunk};
+use super::staged_chunks::MAX_STAGED_PART_BYTES;
 use super::transfer::ElementSource;
 use super::writer::DatasetWriter;
 use crate::dims::CoreDims;
@@ -243,6 +243,7 @@ impl DatasetWriter<'_> {
             };
             clear().map_err(|failure| failure.with_chunk(&coord))?;
         }
+        self.core.growing.forget_all();
         let mut stage = self.core.staged_data.lock();
         stage.chunks.retain(|_, _| false);
         stage.extent = None;
@@ -269,11 +270,7 @@ impl DatasetWriter<'_> {
         })?;
         for coord in promoted {
             let whole = self.reader().read_chunk(&grid, bytes, &coord).map_err(|failure| failure.with_chunk(&coord))?;
-            self.core
-                .staged_data
-                .lock()
-                .chunks
-                .stage_chunk(&coord, StagedChunk { offset: 0, bytes: Arc::new(whole), is_dirty: true });
+            self.core.staged_data.lock().chunks.stage_chunk(&coord, staged_whole(whole, true));
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use h5live_model::Holder;
 use parking_lot::Mutex;
 
-use crate::lease::{self, Lease};
+use crate::lease::{self, Lease, OtherHandles};
 
 /// Looks for a process that has a file open for writing before it counts as one that cannot be seen...
 const MAX_HOLDER_SCANS: u32 = 10;
@@ -119,6 +119,14 @@ impl LockHandle {
         self.file.lock().clone().or_else(|| self.liveness_file.lock().clone())
     }
 
+    /// Another descriptor of this handle.
+    ///
+    /// # Errors
+    /// If the handle was given up, or the system has no more descriptors.
+    pub fn clone_file(&self) -> io::Result<File> {
+        self.file().ok_or(io::ErrorKind::NotFound)?.try_clone()
+    }
+
     /// The file, if locks are used.
     fn file_to_lock(&self) -> Option<Arc<File>> {
         self.file().filter(|_| self.locking != LockPolicy::Off)
@@ -183,7 +191,20 @@ impl LockHandle {
     /// Whether the handle for writing is the only open handle of the file, in this process and all others. `false` if
     /// the system does not tell, or if processes on other machines may have the file open.
     pub fn is_sole_handle(&self) -> bool {
-        self.has_released() && self.liveness_file.lock().as_deref().is_some_and(lease::is_sole_handle)
+        let written = self.liveness_file.lock();
+        self.has_released() && written.as_deref().map(lease::find_other_handles) == Some(OtherHandles::None)
+    }
+
+    /// Who has the file open beside this handle, before it is opened through any other. Nobody uses a storage that is no
+    /// file.
+    pub fn find_other_handles(&self) -> OtherHandles {
+        self.file.lock().as_deref().map_or(OtherHandles::None, lease::find_other_handles)
+    }
+
+    /// The processes other than this one that have the file open, as far as the system lets this one see them.
+    pub fn other_openers(&self) -> Vec<Holder> {
+        let openers = self.file().and_then(|file| holders::find_openers(&file).ok()).unwrap_or_default();
+        openers.into_iter().filter(|holder| !holder.is_this_process()).collect()
     }
 
     fn has_released(&self) -> bool {
@@ -199,6 +220,16 @@ impl LockHandle {
             let _ = beacon::release_liveness(file);
         }
         drop(written);
+    }
+
+    /// Lets go of the locks and of all handles: nobody sees any more that this process had the file open.
+    ///
+    /// # Errors
+    /// As [`LockHandle::release_locks`].
+    pub fn release_all(&self) -> io::Result<()> {
+        let released = self.release_locks();
+        *self.file.lock() = None;
+        released
     }
 
     /// Whether any process has the file open for writing, this one included.
@@ -448,11 +479,20 @@ mod holders {
 
     /// The processes that have the same file open for writing.
     pub fn find_holders(file: &File) -> io::Result<Vec<Holder>> {
+        find_processes(file, process_writes_file)
+    }
+
+    /// The processes that have the same file open.
+    pub fn find_openers(file: &File) -> io::Result<Vec<Holder>> {
+        find_processes(file, |process, wanted| handles_of_file(process, wanted).next().is_some())
+    }
+
+    fn find_processes(file: &File, has_file: impl Fn(&Path, (u64, u64)) -> bool) -> io::Result<Vec<Holder>> {
         let wanted = file.metadata()?;
         let mut found = Vec::new();
         for process in fs::read_dir("/proc")?.flatten() {
             let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            if process_writes_file(&process.path(), (wanted.dev(), wanted.ino())) {
+            if has_file(&process.path(), (wanted.dev(), wanted.ino())) {
                 let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
                 found.push(Holder { pid, name: name.trim_end().to_owned() });
             }
@@ -482,12 +522,15 @@ mod holders {
             && read_proc(&pid, "cmdline").is_ok_and(|line| read_proc("self", "cmdline").is_ok_and(|own| own == line))
     }
 
+    /// The handles of a process that lead to a file.
+    fn handles_of_file(process: &Path, wanted: (u64, u64)) -> impl Iterator<Item = fs::DirEntry> {
+        let handles = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        handles.filter(move |handle| fs::metadata(handle.path()).is_ok_and(|m| (m.dev(), m.ino()) == wanted))
+    }
+
     fn process_writes_file(process: &Path, wanted: (u64, u64)) -> bool {
-        let Ok(handles) = fs::read_dir(process.join("fd")) else { return false };
-        handles.flatten().any(|handle| {
-            let same = fs::metadata(handle.path()).is_ok_and(|m| (m.dev(), m.ino()) == wanted);
-            same && is_open_for_writing(&process.join("fdinfo").join(handle.file_name()))
-        })
+        handles_of_file(process, wanted)
+            .any(|handle| is_open_for_writing(&process.join("fdinfo").join(handle.file_name())))
     }
 
     /// The handles that this process has of the file, as descriptions in `/proc`.
@@ -530,6 +573,10 @@ mod holders {
     use super::Holder;
 
     pub fn find_holders(_file: &File) -> io::Result<Vec<Holder>> {
+        Ok(Vec::new())
+    }
+
+    pub fn find_openers(_file: &File) -> io::Result<Vec<Holder>> {
         Ok(Vec::new())
     }
 

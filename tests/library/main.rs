@@ -12,6 +12,7 @@ mod file_size;
 mod file_space_strategies;
 mod follow_groups;
 mod full_disk;
+mod growing_chunks;
 mod held;
 mod indexes;
 mod killed_after_each_call;

@@ -30,12 +30,17 @@ pub(crate) fn shard_for<S>(shards: &[S], addr: Addr) -> &S {
     &shards[(((hasher.finish() >> 32) * shards.len() as u64) >> 32) as usize]
 }
 
+/// Entries that the clock hand may pass for each entry that is put in. If all may go, it passes each twice.
+const EVICTION_STEPS_PER_ENTRY: usize = 8;
+
 pub(crate) struct EntryShard {
     state: RwLock<EntryShardState>,
     /// Whether nothing is in it, nor about to be.
     is_empty: AtomicBool,
     pub(super) hits: AtomicU64,
     pub(super) misses: AtomicU64,
+    /// Entries that the clock hand has passed.
+    pub(super) eviction_steps: AtomicU64,
 }
 
 #[derive(Default)]
@@ -44,6 +49,9 @@ struct EntryShardState {
     /// The addresses of the entries that are ready.
     clock_ring: Vec<Addr>,
     clock_hand: usize,
+    /// Entries that the clock hand may pass now. What cannot go, because it is dirty or held, is so looked at a limited
+    /// number of times, however much of it there is.
+    eviction_steps_left: usize,
     /// The addresses of those that are not at the address of their owner, by owner.
     addrs_by_owner: FxHashMap<Owner, SmallVec<[Addr; 2]>>,
     /// The addresses of loads under way, few at any time.
@@ -119,6 +127,7 @@ impl EntryShard {
             is_empty: AtomicBool::new(true),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
+            eviction_steps: AtomicU64::new(0),
         }
     }
 
@@ -250,16 +259,18 @@ impl EntryShard {
         gone
     }
 
-    /// Takes out entries that nobody holds and that have not been used lately, until the rest fits `budget` bytes.
+    /// Takes out entries that nobody holds and that have not been used lately, until the rest fits `budget` bytes. It
+    /// looks at [`EVICTION_STEPS_PER_ENTRY`] entries for each one that was put in: where most could not go until now,
+    /// several calls reach the budget.
     pub(super) fn evict_to_budget(&self, budget: usize) -> Vec<Arc<dyn AnySlot>> {
         if self.state.read().weight <= budget {
             return Vec::new();
         }
         let mut state = self.state.write();
         let mut evicted = Vec::new();
-        let mut steps = state.clock_ring.len() * 2;
-        while state.weight > budget && steps > 0 && !state.clock_ring.is_empty() {
-            steps -= 1;
+        let steps_before = state.eviction_steps_left;
+        while state.weight > budget && state.eviction_steps_left > 0 && !state.clock_ring.is_empty() {
+            state.eviction_steps_left -= 1;
             let hand = if state.clock_hand < state.clock_ring.len() { state.clock_hand } else { 0 };
             state.clock_hand = hand + 1;
             let addr = state.clock_ring[hand];
@@ -268,6 +279,7 @@ impl EntryShard {
                 state.clock_hand = hand;
             }
         }
+        self.eviction_steps.fetch_add((steps_before - state.eviction_steps_left) as u64, Relaxed);
         self.update_is_empty(&state);
         evicted
     }
@@ -308,6 +320,7 @@ impl EntryShardState {
         }
         let place = self.clock_ring.len();
         self.clock_ring.push(addr);
+        self.eviction_steps_left = (self.eviction_steps_left + EVICTION_STEPS_PER_ENTRY).min(2 * self.clock_ring.len());
         self.entries.insert(
             addr,
             EntryMapSlot::Ready(CachedEntry { slot, weight, ring_index: place, owner_list_index: place_owned }),

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use h5live_format::{Addr, EncodeError, RedoRecord, SeqlockCounter, Widths, decode};
 
@@ -191,6 +192,36 @@ fn unused_entries_are_evicted_to_stay_in_the_budget() {
     let totals = cache.stats();
     assert_eq!(totals.misses, 5000, "what is used often stays");
     assert_eq!(totals.evictions + cache.memory_bytes() as u64 / 100, totals.misses);
+}
+
+#[test]
+fn what_cannot_be_evicted_is_looked_at_a_limited_number_of_times() {
+    let settings = CacheOptions { metadata_budget_bytes: 1000, shard_count: 1, ..CacheOptions::default() };
+    let steps = |count: u64| {
+        let storage = Arc::new(MemoryStorage::new());
+        let cache = Cache::new_writable(storage, settings.clone(), 8, Arc::new(EofOnlySuperblock));
+        (0..count).for_each(|_| drop(add(&cache, OWNER, &[1; 100])));
+        assert_eq!(cache.stats().evictions, 0, "all is dirty");
+        cache.shards[0].eviction_steps.load(Ordering::Relaxed)
+    };
+    let (few, many) = (steps(5_000), steps(10_000));
+    assert!(few > 0 && many <= few * 21 / 10, "twice as many entries, {few} steps and then {many}");
+}
+
+#[test]
+fn what_was_held_is_evicted_once_it_may_go() {
+    let storage = MemoryStorage::from(vec![1; 1 << 20]);
+    let settings = CacheOptions { metadata_budget_bytes: 64_000, shard_count: 1, ..CacheOptions::default() };
+    let cache = Cache::new_read_only(Arc::new(storage), settings);
+    let load = |n: u64| {
+        let at = Addr::new(n * 100);
+        cache.load(at, OWNER, || cache.read_block(at, 100).map(Block)).unwrap()
+    };
+    let held: Vec<_> = (0..6000).map(load).collect();
+    assert_eq!(cache.memory_bytes(), 600_000);
+    drop(held);
+    (6000..9000).for_each(|n| drop(load(n)));
+    assert!(cache.memory_bytes() <= 64_000, "{}", cache.memory_bytes());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::common::{error, text};
+use crate::common::{error, shared, text};
 use h5live::{File, UNLIMITED};
 
 /// Most address space of a command (KiB).
@@ -136,10 +136,7 @@ fn what_nobody_wrote_is_compared_whatever_its_type() {
 
 #[test]
 fn hostile_files_end_no_command_for_want_of_memory() {
-    let Some(shared) = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from) else {
-        println!("skipped: H5LIVE_SHARED names no folder with hostile files");
-        return;
-    };
+    let Some(shared) = shared() else { return };
     let folder = shared.join("samples/adversarial");
     let names =
         ["copy_abort_contiguous", "copy_abort_typesize", "dump_abort_reference", "edit_abort", "sparse", "sparse2"];

@@ -1,4 +1,4 @@
-//! Real files, where there are some: `H5LIVE_SHARED`, or `shared` beside the repository or in it, with a folder
+//! Real files, where there are some: `H5LIVE_SHARED`, else `shared` beside the repository or in it, with a folder
 //! `corpus`.
 #![allow(missing_docs)]
 
@@ -16,8 +16,8 @@ use walk::{Findings, Walk};
 fn corpus() -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shared = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from);
-    let places = shared.into_iter().chain([here.join("../shared"), here.join("../../shared")]);
-    let found = places.map(|place| place.join("corpus")).find(|corpus| corpus.is_dir());
+    let places = shared.map_or_else(|| vec![here.join("../shared"), here.join("../../shared")], |shared| vec![shared]);
+    let found = places.into_iter().map(|place| place.join("corpus")).find(|corpus| corpus.is_dir());
     if found.is_none() {
         println!("skipped: there is no corpus of files (see H5LIVE_SHARED)");
     }

@@ -69,7 +69,7 @@ impl NativeSession {
         let (hold, space) = (&self.hold, self.cache.space());
         let begin = hold.clock.now();
         hold.check_held_within(|| space.min_file_len(), begin, FLUSH_CHECK_INTERVAL)?;
-        self.followers.reclaim_if_unread(space, hold.lock());
+        self.followers.reclaim_if_unread(space, hold.lock())?;
         let flushed = write();
         let end = hold.clock.now();
         // The write has been made. If the file is no longer ours, the next flush is refused.

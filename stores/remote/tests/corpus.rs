@@ -1,4 +1,4 @@
-//! Real files, read as objects, are what they are as files: `H5LIVE_SHARED`, or `shared` beside the repository or in it,
+//! Real files, read as objects, are what they are as files: `H5LIVE_SHARED`, else `shared` beside the repository or in it,
 //! with a folder `corpus`.
 
 use std::collections::HashSet;
@@ -26,8 +26,8 @@ const MAX_CHUNKS: usize = 3000;
 fn corpus() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let shared = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from);
-    let candidates = shared.into_iter().chain([root.join("../shared"), root.join("shared")]);
-    let found = candidates.map(|shared| shared.join("corpus")).find(|corpus| corpus.is_dir());
+    let candidates = shared.map_or_else(|| vec![root.join("../shared"), root.join("shared")], |shared| vec![shared]);
+    let found = candidates.into_iter().map(|shared| shared.join("corpus")).find(|corpus| corpus.is_dir());
     if found.is_none() {
         println!("skipped: there is no corpus of files (see H5LIVE_SHARED)");
     }
