@@ -39,6 +39,8 @@ pub struct StoreReport {
     pub leak_count: u64,
     /// Chunks whose filters are not known here.
     pub undecoded_chunks: u64,
+    /// Bytes of metadata and raw data that no checksum covers: whether they are what was written is not known.
+    pub unchecksummed_bytes: u64,
     /// Objects that were looked at.
     pub objects: u64,
     /// Bytes of metadata.

@@ -33,6 +33,10 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreReport, leaks
         let chunks = counted(report.undecoded_chunks, "chunk");
         out.line(format_args!("{location}: not decoded, because a filter is not available: {chunks}"))?;
     }
+    if report.unchecksummed_bytes > 0 {
+        let bytes = counted(report.unchecksummed_bytes, "byte");
+        out.line(format_args!("{location}: without checksums, so that damage of values may not be seen: {bytes}"))?;
+    }
     let verdict = match report.findings.len() {
         0 => "sound".to_owned(),
         n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
@@ -77,5 +81,6 @@ fn print_json(out: &mut Output, location: &Location, report: &StoreReport, leaks
         "raw_bytes": report.raw_bytes,
         "unused": report.leak_count,
         "undecoded_chunks": report.undecoded_chunks,
+        "unchecksummed_bytes": report.unchecksummed_bytes,
     }))
 }
