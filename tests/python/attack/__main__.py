@@ -14,12 +14,14 @@ from pathlib import Path
 import hostile
 import kills
 import mutants
+import objects
 import others
 import swmr
 from common import Choice, Result, sweep
 
 PARTS = {
     "mutants": mutants.attack,
+    "objects": objects.attack,
     "hostile": hostile.attack,
     "cut": others.cut,
     "kills": kills.attack,
