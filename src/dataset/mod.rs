@@ -142,8 +142,7 @@ impl Dataset {
         self.file.writer()?;
         self.core.note_path(&self.path);
         let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
-        self.core.check_accepts_elements()?;
-        Ok(writer)
+        Ok(self.core.check_accepts_elements().map(|()| writer)?)
     }
 
     /// Type, shape, layout, filters and fill value. The shape is as of the last refresh.

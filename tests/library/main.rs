@@ -40,4 +40,5 @@ mod references;
 mod refresh_header;
 mod refused_values;
 mod serde_rows;
+mod waits_in_stores;
 mod written_files_h5py;

@@ -354,6 +354,8 @@ impl CheckedDomain<'_> {
             cause: Box::new(fault),
         };
         self.faults.truncate(StoreReport::MAX_FINDINGS);
+        // The schema has no place for checksums of chunks and documents.
+        self.report.unchecksummed_bytes = self.report.metadata_bytes + self.report.raw_bytes;
         self.report.findings = std::mem::take(&mut self.faults).into_iter().map(finding).collect();
         CheckedStore { report: self.report, unlinked, stray_shards }
     }

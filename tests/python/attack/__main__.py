@@ -14,6 +14,7 @@ from pathlib import Path
 import hostile
 import kills
 import mutants
+import objects
 import others
 import stores
 import swmr
@@ -21,6 +22,7 @@ from common import Choice, Result, sweep
 
 PARTS = {
     "mutants": mutants.attack,
+    "objects": objects.attack,
     "hostile": hostile.attack,
     "cut": others.cut,
     "kills": kills.attack,

@@ -5,6 +5,7 @@
 mod access;
 mod attribute;
 mod creation;
+mod creation_order;
 mod dataspace;
 mod datatype;
 mod document;
@@ -12,6 +13,7 @@ mod domain;
 mod domain_path;
 mod elements;
 mod entries;
+mod entry_storage;
 mod error;
 mod extras;
 mod filters;
