@@ -1,5 +1,7 @@
 //! What is known of how far a virtual dataset reaches.
 
+use std::sync::Arc;
+
 use h5live_model::Name;
 
 use crate::dims::CoreDims;
@@ -16,7 +18,7 @@ pub(super) enum VirtualExtent {
     FromSources {
         extent: CoreDims,
         /// The sources that are not there.
-        missing: Vec<(Name, Name)>,
+        missing: Arc<[(Name, Name)]>,
         /// Whether there are sources whose writers let nobody read them yet. They count as not there for those who follow.
         awaits_writers: bool,
     },

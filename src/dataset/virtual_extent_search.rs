@@ -35,17 +35,20 @@ impl Dataset {
     /// # Errors
     /// If the extent follows from sources that cannot be read, or are not there and must be.
     pub(super) fn resolved_snapshot(&self) -> Result<SpecSnapshot, DatasetError> {
-        if self.core.is_virtual {
-            self.resolve_virtual_extent()?;
-        }
-        Ok(self.core.spec_snapshot()?)
+        // What is known may be forgotten at any time.
+        let extent = if self.core.is_virtual { self.resolve_virtual_extent()? } else { None };
+        let snapshot = self.core.spec_snapshot()?;
+        Ok(match extent {
+            Some(extent) => SpecSnapshot { extent, ..snapshot },
+            None => snapshot,
+        })
     }
 
-    /// Finds out how far a virtual dataset reaches, unless it is known.
-    fn resolve_virtual_extent(&self) -> Result<(), DatasetError> {
+    /// Finds out how far a virtual dataset reaches, unless it is known; `None` if that is its stored extent.
+    fn resolve_virtual_extent(&self) -> Result<Option<CoreDims>, DatasetError> {
         let known = self.core.virtual_extent.lock().clone();
         let found = match known {
-            VirtualExtent::Stored => return Ok(()),
+            VirtualExtent::Stored => return Ok(None),
             VirtualExtent::FromSources { awaits_writers, .. } if !awaits_writers || self.awaits_sources => known,
             _ => {
                 let found = self.find_virtual_extent()?;
@@ -53,8 +56,9 @@ impl Dataset {
                 found
             }
         };
-        let VirtualExtent::FromSources { missing, .. } = found else { return Ok(()) };
-        missing.iter().try_for_each(|(file, path)| Ok(self.note_missing_source(file, path)?))
+        let VirtualExtent::FromSources { extent, missing, .. } = found else { return Ok(None) };
+        missing.iter().try_for_each(|(file, path)| self.note_missing_source(file, path))?;
+        Ok(Some(extent))
     }
 
     /// Forgets the extent that followed from the sources.
@@ -99,7 +103,7 @@ impl Dataset {
             *n = (*n).min(*max);
         }
         let ExtentSearch { missing, awaits_writers } = search;
-        Ok(VirtualExtent::FromSources { extent, missing, awaits_writers })
+        Ok(VirtualExtent::FromSources { extent, missing: missing.into(), awaits_writers })
     }
 
     /// How far the elements of a source reach along the dimension without limit.

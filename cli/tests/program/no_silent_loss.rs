@@ -63,10 +63,12 @@ fn a_dataset_that_is_larger_than_a_manifest_reads_is_told_of() {
 fn a_check_of_data_counts_what_it_did_not_verify() {
     let Some(shared) = shared() else { return };
     let path = shared.join("samples/reported/pc.h5").display().to_string();
-    // With room for the chunk, its damage is found.
-    let found = run(&["check", "--data", "--max-allocation=1GiB", &path]);
-    assert_eq!(found.status.code(), Some(1));
-    assert!(said(&found).contains("its filters cannot be undone"), "{}", said(&found));
+    // With room for the chunks, the damage of one is found. There are 19 of 260 MiB.
+    if std::env::var_os("H5LIVE_LARGE_FILES").is_some() {
+        let found = run(&["check", "--data", "--max-allocation=1GiB", &path]);
+        assert_eq!(found.status.code(), Some(1));
+        assert!(said(&found).contains("its filters cannot be undone"), "{}", said(&found));
+    }
     let unseen = run(&["check", "--data", "--max-allocation=256MiB", &path]);
     assert_eq!(unseen.status.code(), Some(1), "{}", said(&unseen));
     let last = said(&unseen).lines().last().unwrap().to_owned();
