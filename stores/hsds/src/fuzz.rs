@@ -101,7 +101,7 @@ fn read_changed(data: &[u8], which: impl Fn(&ObjectPut) -> bool) {
 
 /// Reads and checks all that can be reached.
 fn read_all(engine: &MemoryEngine) -> Result<()> {
-    let session = HsdsSession::open(Box::new(engine.reader()), &request(Mode::Read))?;
+    let session = Arc::new(HsdsSession::open(Box::new(engine.reader()), &request(Mode::Read))?);
     let _ = check_domain(&session, StoreCheck { data: true, ..StoreCheck::default() });
     let store = HsdsStore::open(engine.reader(), &request(Mode::Read))?;
     let mut links: Vec<Link> = Vec::new();
