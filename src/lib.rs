@@ -105,6 +105,7 @@ pub mod fuzz;
 mod group;
 mod group_builder;
 mod group_follow;
+mod leftover_chunks;
 mod link_rules;
 mod linked_files;
 mod liveness_check;

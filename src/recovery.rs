@@ -2,7 +2,7 @@
 
 use h5live_model::{self as model, Connector, Location, OpenError, ResolvedLocation, Upkeep};
 
-use crate::{Diagnosis, FileCondition, Object, Options, Reclaim, Repair, Result, StoreCheck, StoreReport, WalkItem};
+use crate::{Diagnosis, FileCondition, Options, Reclaim, Repair, Result, StoreCheck, StoreReport};
 
 /// Finds out what state the file at a location is in (closed, being written, or left by a writer that died), without
 /// changing it.
@@ -60,34 +60,6 @@ impl Options {
         diagnose_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
 
-    /// As [`repair`](crate::repair()), with these options.
-    ///
-    /// # Errors
-    /// As [`repair`](crate::repair()).
-    pub fn repair(&self, location: impl Into<Location>) -> Result<Repair> {
-        let at = self.resolve(&location.into())?;
-        let name = at.location().to_string();
-        let repaired = self.repair_at(&at).map_err(|error| crate::Error::new(&name, None, error))?;
-        if repaired.before.condition != (FileCondition::Abandoned { live: true }) {
-            return Ok(repaired);
-        }
-        self.filter_leftover_chunks(&at)?;
-        let after = diagnose_at(&at).map_err(|error| crate::Error::new(&name, None, error))?;
-        Ok(Repair { after, ..repaired })
-    }
-
-    /// Puts the chunks through their filters that a dead writer has left without, because they were not full. What cannot
-    /// be read, or has filters that are not known here, is left as it is.
-    fn filter_leftover_chunks(&self, at: &ResolvedLocation) -> Result<()> {
-        let file = self.clone().recover(false).write().open(at.location().clone())?;
-        for item in file.walk() {
-            if let Ok(WalkItem::Object(Object::Dataset(dataset))) = item {
-                let _left = dataset.filter_leftover_chunks();
-            }
-        }
-        file.close()
-    }
-
     /// As [`reclaim`](crate::reclaim()), with these options.
     ///
     /// # Errors
@@ -114,13 +86,13 @@ impl Options {
         check().map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
 
-    fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {
+    pub(crate) fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {
         let upkeep = required_upkeep(&**at.connector())?;
         self.with_request(at, |how| upkeep.repair(at.location(), how))
     }
 }
 
-fn diagnose_at(at: &ResolvedLocation) -> Result<Diagnosis, OpenError> {
+pub(crate) fn diagnose_at(at: &ResolvedLocation) -> Result<Diagnosis, OpenError> {
     required_upkeep(&**at.connector())?.diagnose(at.location())
 }
 

@@ -16,12 +16,12 @@ use h5live_format::{Addr, Width};
 pub use self::free_list::FreeList;
 use self::free_space::FreeSpace;
 pub(crate) use self::quarantine::FlushMark;
-use self::quarantine::{FreedSection, Quarantine};
+use self::quarantine::Quarantine;
 pub use self::raw_reads::RawRead;
 use self::raw_reads::{RawReads, UnreadPending};
 pub use self::reuse_policy::{RestingSpace, ReusePolicy};
 pub use self::space_kind::SpaceKind;
-use self::space_kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES};
+use self::space_kind::{FreedSection, METADATA_ALIGNMENT, OS_PAGE_BYTES};
 use crate::{
     clock::Clock,
     entry_id::Owner,

@@ -45,6 +45,15 @@ enum FileTail {
 }
 
 impl FileTail {
+    /// Takes over what is unused.
+    fn let_rest(self, cache: &Cache, other_handles: OtherHandles) {
+        let FileTail::Resting { from, end } = self else { return };
+        match other_handles {
+            OtherHandles::None => cache.space().adopt_unread_range(from, end - from, SpaceKind::Metadata),
+            _ => cache.space().adopt_free_range(from, end - from, SpaceKind::Metadata),
+        }
+    }
+
     fn file_end(self) -> u64 {
         match self {
             FileTail::Clean { end } | FileTail::Resting { end, .. } => end,
@@ -146,19 +155,11 @@ impl OpenOptions {
         let status = Arc::new(SuperblockStatus::new(superblock.clone()));
         let settings = self.cache_options(&superblock);
         let cache = Arc::new(Cache::new_writable(storage, settings, tail.file_end(), status.clone()));
-        match self.mode {
-            Mode::SwmrWrite => followers.protect_freed_space(cache.space()),
-            _ => {
-                let was_live = left.is_some_and(|left| left.may_have_followers);
-                cache.space().set_reuse_policy(reuse_without_followers(other_handles, was_live));
-            }
-        }
-        if let FileTail::Resting { from, end } = tail {
-            match other_handles {
-                OtherHandles::None => cache.space().adopt_unread_range(from, end - from, SpaceKind::Metadata),
-                _ => cache.space().adopt_free_range(from, end - from, SpaceKind::Metadata),
-            }
-        }
+        cache.space().set_reuse_policy(match self.mode {
+            Mode::SwmrWrite => followers.reuse(),
+            _ => reuse_without_followers(other_handles, left.is_some_and(|left| left.may_have_followers)),
+        });
+        tail.let_rest(&cache, other_handles);
         let image = load_cache_image(&cache, &superblock)?;
         if self.mode == Mode::SwmrWrite && superblock.version < 3 {
             cache.start_generations(generation)?;

@@ -12,8 +12,7 @@ use smallvec::SmallVec;
 use super::core::PartWrites;
 use super::encode_pipeline::{self, EncodeBuffers};
 use super::error::DatasetError;
-use super::growing_chunks::staged_whole;
-use super::staged_chunks::MAX_STAGED_PART_BYTES;
+use super::staged_chunks::{MAX_STAGED_PART_BYTES, StagedChunk};
 use super::transfer::ElementSource;
 use super::writer::DatasetWriter;
 use crate::convert::ConvertError;
@@ -134,7 +133,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         }
         let mut bytes = writer.reader().read_chunk(self.grid, self.bytes, coord)?;
         self.overlay(coord, &mut bytes)?;
-        writer.core.staged_data.lock().chunks.stage_chunk(coord, staged_whole(bytes, is_rewritten));
+        writer.core.staged_data.lock().chunks.stage_chunk(coord, StagedChunk::whole(bytes, is_rewritten));
         // From now on what is staged counts.
         writer.core.count_change();
         writer.cache.remove(writer.core.cache_id(), coord);

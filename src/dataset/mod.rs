@@ -16,6 +16,7 @@ mod error;
 mod exactness;
 mod follow;
 mod growing_chunks;
+mod growing_writes;
 mod mmap_view;
 #[cfg(test)]
 mod model_tests;

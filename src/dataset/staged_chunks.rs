@@ -24,6 +24,11 @@ pub(super) struct StagedChunk {
 }
 
 impl StagedChunk {
+    /// A whole chunk that the store lacks, and whether elements are changed that the store has.
+    pub(super) fn whole(bytes: Vec<u8>, is_rewritten: bool) -> Self {
+        StagedChunk { offset: 0, bytes: Arc::new(bytes), is_dirty: true, is_rewritten }
+    }
+
     /// Whether it has all of these bytes of the decoded chunk.
     pub(super) fn covers(&self, bytes: Range<usize>) -> bool {
         self.offset <= bytes.start && bytes.end <= self.offset + self.bytes.len()

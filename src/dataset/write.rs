@@ -9,9 +9,8 @@ use super::append_rows::{MAX_BUFFERED_APPEND_BYTES, StoredRows};
 use super::chunk_writer::{ChunkWriter, dest_range};
 use super::core::{CHUNKS_PER_BATCH, PartWrites};
 use super::error::DatasetError;
-use super::growing_chunks::staged_whole;
 use super::spec_snapshot::SpecSnapshot;
-use super::staged_chunks::MAX_STAGED_PART_BYTES;
+use super::staged_chunks::{MAX_STAGED_PART_BYTES, StagedChunk};
 use super::transfer::ElementSource;
 use super::writer::DatasetWriter;
 use crate::dims::CoreDims;
@@ -270,7 +269,7 @@ impl DatasetWriter<'_> {
         })?;
         for coord in promoted {
             let whole = self.reader().read_chunk(&grid, bytes, &coord).map_err(|failure| failure.with_chunk(&coord))?;
-            self.core.staged_data.lock().chunks.stage_chunk(&coord, staged_whole(whole, true));
+            self.core.staged_data.lock().chunks.stage_chunk(&coord, StagedChunk::whole(whole, true));
         }
         Ok(())
     }

@@ -5,8 +5,7 @@ use std::ops::Range;
 use super::{
     free_list::FreeList,
     metadata_blocks::MetadataBlocks,
-    quarantine::FreedSection,
-    space_kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES, SpaceKind},
+    space_kind::{FreedSection, METADATA_ALIGNMENT, OS_PAGE_BYTES, SpaceKind},
 };
 
 /// The free space, by purpose.

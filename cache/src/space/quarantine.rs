@@ -9,12 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::ReusePolicy;
 use super::resting_sections::RestingSections;
-use super::space_kind::SpaceKind;
+use super::space_kind::FreedSection;
 use crate::entry_id::Owner;
 use crate::metadata::FlushScope;
-
-/// A section that waits: first byte, length (bytes), and its former purpose.
-pub(super) type FreedSection = (u64, u64, SpaceKind);
 
 #[derive(Debug, Default)]
 pub(super) struct Quarantine {

@@ -2,8 +2,7 @@
 //! open. Neighbours are merged, and their number is bounded.
 
 use super::free_list::FreeList;
-use super::quarantine::FreedSection;
-use super::space_kind::SpaceKind;
+use super::space_kind::{FreedSection, SpaceKind};
 
 /// Most sections of a kind that are remembered. Beyond this the shortest is forgotten: nobody gets its bytes in this
 /// session.

@@ -55,6 +55,11 @@ impl FollowerPolicy {
         self.may_follow.store(true, Ordering::Release);
     }
 
+    /// What becomes of freed space while others follow.
+    pub fn reuse(&self) -> ReusePolicy {
+        self.reuse
+    }
+
     /// Lets the space rest that becomes unreachable from here on, because others are about to follow.
     pub fn protect_freed_space(&self, space: &Space) {
         space.set_reuse_policy(self.reuse);
