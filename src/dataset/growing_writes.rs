@@ -34,7 +34,7 @@ impl DatasetCore {
         let chunk_rows = grid.dims().first().copied().unwrap_or(1);
         let row_bytes = staged.bytes.len() / usize::try_from(chunk_rows).unwrap_or(usize::MAX);
         Ok(match self.growing_chunk(view, grid, coord)? {
-            None => ChunkForm::FilteredIfShorter,
+            None => ChunkForm::FilteredIfShort { rows, chunk_rows },
             Some(_) if staged.is_rewritten => ChunkForm::Filtered,
             Some(GrowingChunk { rows: stored, encoded_bytes: None }) => {
                 ChunkForm::Rest(stored.min(rows) as usize * row_bytes..rows as usize * row_bytes)

@@ -8,7 +8,7 @@ use super::chunk_cache::ChunkCache;
 use super::core::{DatasetCore, PartWrites};
 use super::encode_pipeline::{self, EncodeBuffers};
 use super::error::DatasetError;
-use super::growing_chunks::ChunkForm;
+use super::growing_chunks::{ChunkForm, is_short};
 use super::read::DatasetReader;
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_chunks::StagedChunk;
@@ -108,7 +108,13 @@ impl<'a> DatasetWriter<'a> {
         let encode = |(coord, staged, form): &(ChunkCoord, StagedChunk, ChunkForm), memory: &mut EncodeBuffers| {
             if *form != ChunkForm::Unfiltered {
                 let mask = self.encode_chunk(&self.view, grid, coord, &staged.bytes, &mut memory.stored)?;
-                if *form == ChunkForm::Filtered || memory.stored.len() < chunk_bytes {
+                let is_kept = match *form {
+                    ChunkForm::FilteredIfShort { rows, chunk_rows } => {
+                        is_short(chunk_bytes, memory.stored.len(), rows, chunk_rows)
+                    }
+                    _ => true,
+                };
+                if is_kept {
                     return Ok(mask);
                 }
             }
