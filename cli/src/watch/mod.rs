@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live::{Dataset, FileCondition, Location};
+use h5live::{Dataset, File, FileCondition, Location};
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
@@ -86,7 +86,7 @@ impl WatchCommand {
         if self.stats {
             eprintln!("{}", stats::text(&dataset.file().stats()));
         }
-        Ok(tell_of_death(&self.file))
+        Ok(tell_of_death(&self.file, dataset.file()))
     }
 
     fn rows_as_json(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
@@ -177,11 +177,20 @@ pub fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBo
     Ok(over || !dataset.is_live()?)
 }
 
-/// Says on standard error if the writer has died instead of closing the file.
-pub fn tell_of_death(location: &Location) -> Outcome {
+/// Says on standard error if the writer has died instead of closing the file, which `followed` has followed.
+pub fn tell_of_death(location: &Location, followed: &File) -> Outcome {
     let found = crate::open::options().diagnose(location).map(|found| found.condition);
+    // A follower may have seen that the writer went, where the system does not tell it afterwards.
+    let has_seen_end = || matches!(followed.is_live(), Ok(false));
     match found {
-        Ok(FileCondition::Abandoned { .. }) => {
+        Ok(FileCondition::Unknown { .. }) if !has_seen_end() => {
+            eprintln!(
+                "h5live: {location}: it is marked as being written, and the system does not tell this user whether its \
+                 writer lives"
+            );
+            Outcome::Clean
+        }
+        Ok(FileCondition::Abandoned { .. } | FileCondition::Unknown { .. }) => {
             eprintln!(
                 "h5live: {location}: its writer has died; what it flushed is there (`h5live repair` puts the file in order)"
             );
