@@ -305,12 +305,14 @@ impl DatasetBuilder {
     }
 
     /// Makes the dataset and writes its elements: the link is there only once they are. Without a shape it has one
-    /// dimension, as long as there are values.
+    /// dimension, as long as there are values. If rows are unlimited and there are none yet
+    /// ([`DatasetBuilder::unlimited_rows`]), it has as many rows as the values make.
     ///
     /// # Errors
     /// As [`DatasetBuilder::create`] and [`Dataset::write`].
     pub fn create_with_data<T: H5Write>(mut self, path: &str, values: &[T]) -> Result<Dataset> {
         self.dims.get_or_insert_with(|| vec![values.len() as u64]);
+        self.fit_rows_to(values.len() as u64);
         let shown = path::join_path(self.group.path(), path);
         let origin = self.group.file().clone();
         let failed = |kind: ErrorKind| origin.error(Some(&shown), kind);
@@ -342,9 +344,20 @@ impl DatasetBuilder {
         Ok(dataset)
     }
 
+    /// Gives a dataset of unlimited rows that has none the rows that so many elements make, if they make whole rows.
+    fn fit_rows_to(&mut self, elements: u64) {
+        if let (Some([rows @ 0, row @ ..]), Some([UNLIMITED, ..])) = (self.dims.as_deref_mut(), self.max.as_deref()) {
+            let row_elements = row.iter().fold(1, |product: u64, n| product.saturating_mul(*n));
+            if row_elements > 0 && elements.is_multiple_of(row_elements) {
+                *rows = elements / row_elements;
+            }
+        }
+    }
+
     #[cfg(feature = "ndarray")]
     pub(crate) fn default_shape(mut self, dims: &[u64]) -> Self {
         self.dims.get_or_insert_with(|| dims.into());
+        self.fit_rows_to(dims.iter().fold(1, |product: u64, n| product.saturating_mul(*n)));
         self
     }
 
@@ -410,7 +423,12 @@ impl Group {
 impl File {
     /// A description of a new dataset of elements of type `T`.
     pub fn new_dataset<T: H5Type>(&self) -> DatasetBuilder {
-        DatasetBuilder::new(self.root(), T::datatype())
+        self.new_dataset_with_type(T::datatype())
+    }
+
+    /// A description of a new dataset of elements of this type.
+    pub fn new_dataset_with_type(&self, datatype: Datatype) -> DatasetBuilder {
+        DatasetBuilder::new(self.root(), datatype)
     }
 }
 

@@ -6,7 +6,7 @@ use h5live_model::{self as model, GroupSpec, Link, LinkTarget, Name, ObjectId, O
 
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath, ResolvedObject};
-use crate::{Attribute, File, Result, attribute};
+use crate::{Attribute, AttributeValue, File, Result, attribute};
 
 /// A group: names that link to objects.
 #[derive(Clone)]
@@ -197,6 +197,43 @@ impl File {
     /// As [`Group::attribute`].
     pub fn attribute(&self, name: &str) -> Result<Attribute> {
         self.root().attribute(name)
+    }
+
+    /// Sets an attribute of the root group.
+    ///
+    /// # Errors
+    /// As [`Group::set_attribute`].
+    pub fn set_attribute<T: AttributeValue + ?Sized>(&self, name: &str, value: &T) -> Result<()> {
+        self.root().set_attribute(name, value)
+    }
+
+    /// Removes the link at a path; an object to which none leads any more is deleted.
+    ///
+    /// # Errors
+    /// As [`Group::unlink`].
+    pub fn unlink(&self, path: &str) -> Result<()> {
+        self.root().unlink(path)
+    }
+
+    /// Moves a link to another path, in one step. The object does not change.
+    ///
+    /// ```
+    /// use h5live::File;
+    ///
+    /// let file = File::in_memory();
+    /// file.set_attribute("run", &7)?;
+    /// file.new_dataset::<u8>().shape(&[3]).create("draft")?;
+    /// file.rename("draft", "results/final")?;
+    /// assert_eq!(file.dataset("results/final")?.shape()?, [3]);
+    /// file.unlink("results")?;
+    /// assert!(!file.root().contains("results")?);
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Group::rename`].
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.root().rename(from, to)
     }
 }
 

@@ -163,7 +163,8 @@ impl<S: Data<Elem = bool>, D: Dimension> Select for ArrayBase<S, D> {
 
 /// Making datasets of arrays of the crate `ndarray` (feature `ndarray`).
 impl DatasetBuilder {
-    /// Makes the dataset and writes an array. Without a shape it has the array's.
+    /// Makes the dataset and writes an array. Without a shape it has the array's, and as many rows if they are unlimited
+    /// and there are none yet.
     ///
     /// # Errors
     /// As [`DatasetBuilder::create`] and [`Dataset::write_array`].

@@ -171,8 +171,9 @@ impl Options {
                 at = now;
             }
         }
+        let options = self.with_common_settings(&at).map_err(|error| open_error(at.location(), error))?;
         let name = at.location().to_string();
-        let file = File::from_parts(store, name, self.clone(), Some(at), family);
+        let file = File::from_parts(store, name, options, Some(at), family);
         file.begin_counting()?;
         Ok(file)
     }

@@ -1,5 +1,6 @@
 //! How a file is opened.
 
+mod common;
 mod native;
 
 use std::any::Any;
@@ -10,9 +11,10 @@ use std::time::Duration;
 use h5live_filters::Registry;
 use h5live_model::{
     AllocationLimit, ConnectorOptions, ConnectorRegistry, Location, Mode, ObjectBody, ObjectSpec, OpenError,
-    OpenRequest, ResolvedLocation, Session, Settings,
+    OpenRequest, ResolvedLocation, Session, Setting, Settings,
 };
 
+use self::common::{CHUNK_CACHE_BYTES, CommonOptions};
 use crate::convert::Conversion;
 use crate::link_rules::{Links, MAX_LINKED_FILES};
 use crate::machine_memory::default_max_allocation;
@@ -62,7 +64,7 @@ impl Default for Options {
         Options {
             mode: Mode::Read,
             root: ObjectSpec::group(),
-            chunk_cache_bytes: 32 << 20,
+            chunk_cache_bytes: CHUNK_CACHE_BYTES,
             append_buffer_bytes: 64 << 20,
             transfer_memory_bytes: 64 << 20,
             max_allocation: AllocationLimit::new(default_max_allocation()),
@@ -327,7 +329,7 @@ impl Options {
     /// use h5live::File;
     ///
     /// let error = File::options().create().setting("speed", "high").open("mem:").unwrap_err();
-    /// assert_eq!(error.to_string(), r#"mem:: the store "mem" has no option "speed": it has none"#);
+    /// assert_eq!(error.to_string(), r#"mem:: the store "mem" has no option "speed"; its options are chunk_cache"#);
     /// ```
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.set(name, value);
@@ -417,7 +419,7 @@ impl Options {
         at: &ResolvedLocation,
         open: impl FnOnce(&OpenRequest<'_>) -> Result<T, OpenError>,
     ) -> Result<T, OpenError> {
-        let options = self.connectors.options(at, &self.typed_options, &self.settings)?;
+        let options = self.store_options(at)?;
         open(&OpenRequest {
             mode: self.mode,
             root: &self.root,
@@ -426,6 +428,36 @@ impl Options {
             unfilter: Arc::new(RegistryFilters { registry: self.filters.clone(), limit: self.max_allocation }),
             registry: &self.connectors,
         })
+    }
+
+    /// The options that every store has, by name and as texts ([`Options::setting`]), with their defaults.
+    pub fn common_settings() -> Vec<(Setting, String)> {
+        let options = CommonOptions::default();
+        options.settings().iter().map(|setting| (*setting, options.get(setting.name).unwrap_or_default())).collect()
+    }
+
+    /// The options of the store at a location: of its URL, by [`Options::setting`], and typed.
+    ///
+    /// # Errors
+    /// [`OpenError::Setting`] if the store does not have one of them.
+    pub fn store_options(&self, at: &ResolvedLocation) -> Result<Box<dyn ConnectorOptions>, OpenError> {
+        self.all_options(at, &mut CommonOptions::default())
+    }
+
+    fn all_options(
+        &self,
+        at: &ResolvedLocation,
+        common: &mut CommonOptions,
+    ) -> Result<Box<dyn ConnectorOptions>, OpenError> {
+        self.connectors.options(at, &self.typed_options, &self.settings, Some(common))
+    }
+
+    /// These options, with what a location and [`Options::setting`] say of those that every store has.
+    pub(crate) fn with_common_settings(&self, at: &ResolvedLocation) -> Result<Options, OpenError> {
+        let mut common = CommonOptions { chunk_cache: self.chunk_cache_bytes as u64 };
+        self.all_options(at, &mut common)?;
+        let chunk_cache_bytes = usize::try_from(common.chunk_cache).unwrap_or(usize::MAX);
+        Ok(Options { chunk_cache_bytes, ..self.clone() })
     }
 
     /// These options for a file to which a link leads.

@@ -1,6 +1,7 @@
 //! Paths: from a group along links to an object.
 
 use std::collections::HashSet;
+use std::sync::OnceLock;
 
 use h5live_model::{self as model, Link, LinkTarget, Name, NewObject, ObjectId, ObjectKind};
 use smallvec::SmallVec;
@@ -104,6 +105,8 @@ pub(crate) struct NewLinkPath {
     /// Groups on the way that are not there.
     missing_groups: Vec<Name>,
     name: Name,
+    /// The topmost link that was made here: its group, and its name. Other threads may have made the groups above.
+    made: OnceLock<(ObjectId, Name)>,
 }
 
 impl NewLinkPath {
@@ -133,7 +136,7 @@ impl NewLinkPath {
             }
         }
         missing.extend(names);
-        Ok(NewLinkPath { file, group: id, missing_groups: missing, name })
+        Ok(NewLinkPath { file, group: id, missing_groups: missing, name, made: OnceLock::new() })
     }
 
     /// # Errors
@@ -151,23 +154,45 @@ impl NewLinkPath {
     }
 
     /// Calls `put` to add the last name to its group. Missing groups on the way are created. They appear by one link,
-    /// together with their contents, or not at all; one by one in a store that has no objects without links.
-    pub(crate) fn add_link_with<T>(
+    /// together with their contents, or not at all; one by one in a store that has no objects without links. Groups that
+    /// another thread has made meanwhile are used.
+    pub(crate) fn add_link_with<T>(&self, put: impl Fn(ObjectId, &Name) -> model::Result<T>) -> Result<T, ErrorKind> {
+        let (mut group, mut missing) = (self.group, &self.missing_groups[..]);
+        loop {
+            let done = self.add_link_below(group, missing, &put);
+            let Some((first, others)) = missing.split_first() else { return done };
+            match done {
+                Err(ErrorKind::Store(model::Error::Exists(name))) if name == *first => {
+                    let made_meanwhile = self.file.store().link(group, first)?;
+                    let Some(Link { target: LinkTarget::Hard(id), .. }) = made_meanwhile else {
+                        return Err(model::Error::Exists(name).into());
+                    };
+                    (group, missing) = (id, others);
+                }
+                done => return done.inspect(|_| drop(self.made.set((group, first.clone())))),
+            }
+        }
+    }
+
+    /// Calls `put` to add the last name below a group, in which the first of some groups is missing.
+    fn add_link_below<T>(
         &self,
-        put: impl FnOnce(ObjectId, &Name) -> model::Result<T>,
+        group: ObjectId,
+        missing: &[Name],
+        put: &impl Fn(ObjectId, &Name) -> model::Result<T>,
     ) -> Result<T, ErrorKind> {
-        let Some((first, others)) = self.missing_groups.split_first() else { return Ok(put(self.group, &self.name)?) };
+        let Some((first, others)) = missing.split_first() else { return Ok(put(group, &self.name)?) };
         let (writer, spec) = (self.file.writer()?, model::ObjectSpec::group());
         let make = |id, name| writer.create(&NewObject::linked(id, name, &spec));
         if !self.has_unlinked() {
-            let top = make(self.group, first)?;
+            let top = make(group, first)?;
             let fill = || put(others.iter().try_fold(top, make)?, &self.name);
-            return Ok(fill().inspect_err(|_| drop(writer.remove_link(self.group, first)))?);
+            return Ok(fill().inspect_err(|_| drop(writer.remove_link(group, first)))?);
         }
         let top = writer.create(&NewObject::unlinked(&spec))?;
         let fill = || -> Result<T, ErrorKind> {
             let done = put(others.iter().try_fold(top, make)?, &self.name)?;
-            writer.add_link(self.group, first, &LinkTarget::Hard(top))?;
+            writer.add_link(group, first, &LinkTarget::Hard(top))?;
             Ok(done)
         };
         fill().inspect_err(|_| drop(writer.discard(top)))
@@ -191,7 +216,13 @@ impl NewLinkPath {
 
     /// Adds a link there.
     pub(crate) fn add_link(&self, target: &LinkTarget) -> Result<(), ErrorKind> {
-        self.add_link_with(|group, name| self.file.writer()?.add_link(group, name, target))
+        let group = self.add_link_with(|group, name| {
+            self.file.writer()?.add_link(group, name, target)?;
+            Ok(group)
+        })?;
+        // Unless it came with groups.
+        let _ = self.made.set((group, self.name.clone()));
+        Ok(())
     }
 
     /// Whether the last group that is there is `top`, or below it.
@@ -218,7 +249,20 @@ impl NewLinkPath {
 
     /// Removes the link of [`NewLinkPath::add_link`], with the groups that were made for it.
     pub(crate) fn remove_link(&self) -> Result<(), ErrorKind> {
-        Ok(self.file.writer()?.remove_link(self.group, self.missing_groups.first().unwrap_or(&self.name))?)
+        let Some((group, name)) = self.made.get() else { return Ok(()) };
+        Ok(self.file.writer()?.remove_link(*group, name)?)
+    }
+
+    /// Removes the groups that were made for a link, which is not there. What another thread has put into them stays, with
+    /// the groups above.
+    fn remove_made_groups(&self, last: ObjectId) -> Result<(), ErrorKind> {
+        let store = self.file.store();
+        let mut has_links = false;
+        store.for_each_link(last, &mut |_| {
+            has_links = true;
+            false
+        })?;
+        if has_links { Ok(()) } else { self.remove_link() }
     }
 
     /// Moves a link of the same file there, which leads to `target`.
@@ -233,11 +277,8 @@ impl NewLinkPath {
         }
         // The object is never below a group to which nothing in the file leads.
         let group = self.add_link_with(|group, _| Ok(group))?;
-        let made = self.missing_groups.first();
-        let writer = self.file.writer()?;
-        let renamed = writer.rename_link(from, (group, &self.name));
-        renamed.inspect_err(|_| made.into_iter().for_each(|name| drop(writer.remove_link(self.group, name))))?;
-        Ok(())
+        let renamed = self.file.writer()?.rename_link(from, (group, &self.name));
+        Ok(renamed.inspect_err(|_| drop(self.remove_made_groups(group)))?)
     }
 }
 

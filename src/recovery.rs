@@ -67,7 +67,7 @@ impl Options {
     pub fn reclaim(&self, location: impl Into<Location>) -> Result<Reclaim> {
         let at = self.resolve(&location.into())?;
         let reclaim = || {
-            let upkeep = required_upkeep(&**at.connector())?;
+            let upkeep = self.checked_upkeep(&at)?;
             self.with_request(&at, |how| upkeep.reclaim(at.location(), how))
         };
         reclaim().map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
@@ -80,14 +80,20 @@ impl Options {
     pub fn check(&self, location: impl Into<Location>, what: StoreCheck) -> Result<StoreReport> {
         let at = self.resolve(&location.into())?;
         let check = || {
-            let upkeep = required_upkeep(&**at.connector())?;
+            let upkeep = self.checked_upkeep(&at)?;
             self.with_request(&at, |how| upkeep.check(at.location(), how, &what))
         };
         check().map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
 
+    /// What is done to a store as a whole, if it has the options that were set for it.
+    fn checked_upkeep<'a>(&self, at: &'a ResolvedLocation) -> Result<&'a dyn Upkeep, OpenError> {
+        self.check_native_names(&**at.connector())?;
+        required_upkeep(&**at.connector())
+    }
+
     pub(crate) fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {
-        let upkeep = required_upkeep(&**at.connector())?;
+        let upkeep = self.checked_upkeep(at)?;
         self.with_request(at, |how| upkeep.repair(at.location(), how))
     }
 }

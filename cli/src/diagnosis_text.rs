@@ -38,7 +38,10 @@ fn state_text(file: &Location, found: &Diagnosis) -> String {
             format!("{what}; what was flushed is there{announced}; {help}")
         }
         FileCondition::Unknown { .. } => {
-            format!("marked as being written, and this file system does not tell whether it is{announced}")
+            format!(
+                "marked as being written, and the system does not tell this user whether it is{announced}; if no process \
+                 writes it, `h5live repair --take-over {file}` brings it into order"
+            )
         }
         _ => format!("unknown{announced}"),
     }

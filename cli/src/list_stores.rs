@@ -6,7 +6,7 @@ use h5live::Options;
 use serde_json::{Value as Json, json};
 
 use crate::error::{Outcome, Result};
-use crate::model::{Capabilities, Connector, Durability, Encoding, Parts, Reads, Staging, Unit};
+use crate::model::{Capabilities, Connector, Durability, Encoding, Parts, Reads, Setting, Staging, Unit};
 use crate::output::Output;
 
 /// Lists the stores: their schemes, options and capabilities
@@ -34,6 +34,15 @@ impl ListStores {
                 out.line(as_json(connector, i == 0))?;
             } else {
                 out.line(as_text(connector, i == 0))?;
+            }
+        }
+        if !self.json {
+            out.line("every store\n  options:")?;
+        }
+        for (setting, default) in Options::common_settings() {
+            match self.json {
+                true => out.line(json!({ "option": setting_as_json(&setting, Some(default)) }))?,
+                false => out.line(setting_as_text(&setting, &default).trim_start_matches('\n'))?,
             }
         }
         for (scheme, feature) in registry.missing() {
@@ -101,22 +110,22 @@ fn as_text(connector: &dyn Connector, opens_paths: bool) -> String {
     let _ = write!(text, "\n  options:{}", if options.settings().is_empty() { " none" } else { "" });
     for setting in options.settings() {
         let default = options.get(setting.name).unwrap_or_default();
-        let _ = write!(text, "\n    {}={}  (default: {default})", setting.name, setting.form);
-        let _ = write!(text, "\n        {}", setting.help);
+        text.push_str(&setting_as_text(setting, &default));
     }
     text
 }
 
+fn setting_as_text(setting: &Setting, default: &str) -> String {
+    format!("\n    {}={}  (default: {default})\n        {}", setting.name, setting.form, setting.help)
+}
+
+fn setting_as_json(setting: &Setting, default: Option<String>) -> Json {
+    json!({ "name": setting.name, "form": setting.form, "default": default, "help": setting.help })
+}
+
 fn as_json(connector: &dyn Connector, opens_paths: bool) -> Json {
     let options = connector.options();
-    let of_setting = |setting: &crate::model::Setting| {
-        json!({
-            "name": setting.name,
-            "form": setting.form,
-            "default": options.get(setting.name),
-            "help": setting.help,
-        })
-    };
+    let of_setting = |setting: &Setting| setting_as_json(setting, options.get(setting.name));
     let can: serde_json::Map<_, _> = capabilities(&h5live::file_capabilities(connector))
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.into()))

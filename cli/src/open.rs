@@ -8,7 +8,7 @@ use h5live_native::NativeConnector;
 
 use crate::error::{Error, Result};
 use crate::missing_sources;
-use crate::model::{AllocationLimit, Connector, ResolvedLocation};
+use crate::model::{AllocationLimit, Capabilities, Connector, ResolvedLocation};
 use crate::number_arg::bytes;
 use crate::value::Value;
 
@@ -27,6 +27,10 @@ pub struct OpenArgs {
     /// given several times
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = setting)]
     with: Vec<(String, String)>,
+    /// Write or repair a native file that is marked as being written, where the system does not tell this user whether its
+    /// writer lives. Two writers at once destroy the file: only if you know that no process writes it
+    #[arg(long, global = true)]
+    take_over: bool,
     /// Where links in files may lead: never (to no other file), same-origin (the default: to files of the same kind,
     /// and of the same server), any
     #[arg(long, global = true, value_name = "WHERE", value_parser = links)]
@@ -67,6 +71,9 @@ pub fn options() -> Options {
     options = options.missing_sources(args.missing_sources.unwrap_or_default());
     if let Some(bytes) = args.max_allocation {
         options = options.max_allocation(bytes);
+    }
+    if args.take_over {
+        options = options.take_over(true);
     }
     args.with.iter().fold(options, |options, (name, value)| options.setting(name, value))
 }
@@ -127,6 +134,14 @@ pub fn path_of_log(location: &Location) -> Result<Option<PathBuf>> {
     Ok(if at.connector().name() == LOG { at.file_path() } else { None })
 }
 
+/// What the store at a location can do at most.
+///
+/// # Errors
+/// As [`file_path`].
+pub fn capabilities(location: &Location) -> Result<Capabilities> {
+    Ok(h5live::file_capabilities(&**resolve_new(location)?.connector()))
+}
+
 /// Whether the store at a location is no file, so that it is checked by its own code, if it is.
 ///
 /// # Errors
@@ -148,10 +163,9 @@ pub fn remote_file(location: &Location) -> Result<Option<(h5live_remote::RemoteL
         return Ok(None);
     }
     let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
-    let mut settings = h5live::model::Settings::default();
     let given = ARGS.get().map(|args| args.with.as_slice()).unwrap_or_default();
-    given.iter().for_each(|(name, value)| settings.set(name, value));
-    let options = Options::built_in_connectors().options(&at, &[], &settings).map_err(wrong)?;
+    let options = given.iter().fold(Options::default(), |options, (name, value)| options.setting(name, value));
+    let options = options.store_options(&at).map_err(wrong)?;
     let options: &dyn Any = &*options;
     let file = h5live_remote::RemoteLocation::of(at.location()).map_err(wrong)?;
     Ok(Some((file, options.downcast_ref::<h5live::Remote>().cloned().unwrap_or_default())))

@@ -222,21 +222,31 @@ impl ChunkIndex for ChunkBtree1 {
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        let mut give = |key: ChunkKey, addr: Addr| {
+        self.for_each_chunk_after(None, each).map(drop)
+    }
+
+    fn for_each_chunk_after(
+        &self,
+        after: Option<&ChunkCoord>,
+        each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+    ) -> Result<bool> {
+        let mut give = |key: ChunkKey, addr: Addr| -> Result<bool> {
             let coord = self.coord_of_key(&key)?;
             Ok(!addr.is_defined() || each(coord, Self::element_of_entry((key, addr))))
         };
+        let mut last = after.map(|after| self.grid.start_of(after));
         if self.metadata.cache().is_read_only() {
-            return self.open_tree().for_each_in_range(&ChunksAfterStart(None), &mut |_, key, addr| give(key, addr));
+            let range = ChunksAfterStart(last.as_deref());
+            self.open_tree().for_each_in_range(&range, &mut |_, key, addr| give(key, addr))?;
+            return Ok(true);
         }
-        let mut last: Option<SmallVec<[u64; 4]>> = None;
         loop {
             let batch = self.next_batch(last.as_deref())?;
-            let Some((end, _)) = batch.last() else { return Ok(()) };
+            let Some((end, _)) = batch.last() else { return Ok(true) };
             last = Some(end.start.clone());
             for (key, addr) in batch {
                 if !give(key, addr)? {
-                    return Ok(());
+                    return Ok(true);
                 }
             }
         }

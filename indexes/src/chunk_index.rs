@@ -117,6 +117,19 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// If a structure of the index cannot be read.
     fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()>;
 
+    /// As [`for_each_chunk`](Self::for_each_chunk), of the chunks that come after one in the order of the index. Returns
+    /// `false`, and calls `each` never, if the index cannot be read from there on.
+    ///
+    /// # Errors
+    /// As `for_each_chunk`.
+    fn for_each_chunk_after(
+        &self,
+        _after: Option<&ChunkCoord>,
+        _each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+    ) -> Result<bool> {
+        Ok(false)
+    }
+
     /// As [`for_each_chunk`](Self::for_each_chunk), also with chunks that the index does not count yet: a writer that died may have
     /// left them. [`ChunkIndex::remove_element`] forgets them, too.
     ///

@@ -100,12 +100,25 @@ impl SymbolTable {
         &self,
         each: &mut dyn FnMut(Name, SymbolTarget) -> Result<bool, E>,
     ) -> Result<(), E> {
+        self.for_each_link_after(None, each)
+    }
+
+    /// As [`SymbolTable::for_each_link`], of the links whose names come after a name.
+    ///
+    /// # Errors
+    /// As [`SymbolTable::for_each_link`].
+    pub fn for_each_link_after<E: From<Error>>(
+        &self,
+        after: Option<&Name>,
+        each: &mut dyn FnMut(Name, SymbolTarget) -> Result<bool, E>,
+    ) -> Result<(), E> {
         let names = &self.name_heap()?;
-        self.tree.for_each_in_range(&NameOrder(names), &mut |bounds, _, node| {
+        let order = NameOrder { names, after };
+        self.tree.for_each_in_range(&order, &mut |bounds, _, node| {
             for entry in self.load_entries(node)? {
                 let name = names.read_string(entry.name_offset)?;
-                if NameOrder(names).contains_name(bounds, &name)? && !each(name, Self::target_of_entry(names, &entry)?)?
-                {
+                let is_wanted = after.is_none_or(|after| name > *after) && order.contains_name(bounds, &name)?;
+                if is_wanted && !each(name, Self::target_of_entry(names, &entry)?)? {
                     return Ok(false);
                 }
             }
@@ -114,13 +127,17 @@ impl SymbolTable {
     }
 }
 
-/// All names, in their order.
-struct NameOrder<'a>(&'a LocalStrings);
+/// The names after one, or all, in their order.
+struct NameOrder<'a> {
+    names: &'a LocalStrings,
+    after: Option<&'a Name>,
+}
 
 impl NameOrder<'_> {
     /// Whether a name belongs to the child between these keys, or has moved to another.
     fn contains_name(&self, bounds: &KeyBounds<GroupKey>, name: &Name) -> Result<bool> {
-        let order = |key: Option<GroupKey>| key.map(|GroupKey(offset)| self.0.compare_string(offset, name)).transpose();
+        let order =
+            |key: Option<GroupKey>| key.map(|GroupKey(offset)| self.names.compare_string(offset, name)).transpose();
         let is_behind = order(bounds.begin)?.is_none_or(|begin| begin == Ordering::Less);
         Ok(is_behind && order(bounds.end)? != Some(Ordering::Less))
     }
@@ -128,11 +145,13 @@ impl NameOrder<'_> {
 
 impl KeyRange<GroupKey> for NameOrder<'_> {
     fn is_before(&self, key: &GroupKey, other: &GroupKey) -> Result<bool> {
-        Ok(self.0.compare_string(key.0, &self.0.read_string(other.0)?)? == Ordering::Less)
+        Ok(self.names.compare_string(key.0, &self.names.read_string(other.0)?)? == Ordering::Less)
     }
 
-    fn may_contain(&self, _level: u8, _between: &KeyBounds<GroupKey>) -> bool {
-        true
+    fn may_contain(&self, _level: u8, between: &KeyBounds<GroupKey>) -> bool {
+        let (Some(after), Some(GroupKey(end))) = (self.after, between.end) else { return true };
+        // A key that cannot be read is an error when the child is visited.
+        self.names.compare_string(end, after).map_or(true, |order| order == Ordering::Greater)
     }
 }
 

@@ -349,6 +349,27 @@ impl Datatype {
         Datatype::String(FixedString { size, padding: StringPadding::NullPadded, character_set })
     }
 
+    /// A record of members, each behind the one before, without gaps.
+    ///
+    /// ```
+    /// use h5live_model::{ByteOrder, Datatype, Sign};
+    ///
+    /// let time = Datatype::integer(8, ByteOrder::Little, Sign::Unsigned);
+    /// let value = Datatype::float(4, ByteOrder::Little).unwrap();
+    /// let sample = Datatype::compound([("time", time), ("value", value)]);
+    /// assert_eq!(sample.to_string(), "compound(12){time@0:u64le,value@8:f32le}");
+    /// ```
+    pub fn compound<N: Into<Name>>(members: impl IntoIterator<Item = (N, Datatype)>) -> Self {
+        let mut compound = Compound::default();
+        for (name, datatype) in members {
+            let offset = compound.size;
+            // Beyond 4 GiB it is refused where it is stored.
+            compound.size = offset.saturating_add(datatype.size());
+            compound.members.push(CompoundMember { name: name.into(), offset, datatype });
+        }
+        Datatype::Compound(compound)
+    }
+
     /// Bytes of an element in the file. Saturates for arrays beyond 4 GiB, which no decoder lets through.
     pub fn size(&self) -> u32 {
         match self {

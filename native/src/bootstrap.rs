@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use h5live_cache::{BaseOffsetStorage, Cache, FlushScope, RedoOverlay, ReusePolicy, SpaceKind, StaticOverlay, Storage};
-use h5live_format::messages::SymbolTableMessage;
+use h5live_format::messages::{BtreeK, SymbolTableMessage};
 use h5live_format::{
     Addr, RootGroup, StatusFlags, StructureVersions, Superblock, SymbolCache, SymbolTableEntry, Width, Widths,
 };
@@ -74,7 +74,7 @@ impl OpenOptions {
         let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.lets_follow());
         let old = superblock.version < 3;
         // Another SWMR writer may take a file over at any time from one that died.
-        if is_left_by_dead_writer(&superblock, &lock, self.mode)? && !path.as_os_str().is_empty() {
+        if is_left_by_dead_writer(&superblock, &lock, self.access())? && !path.as_os_str().is_empty() {
             live = true;
             retry = live_retry();
         }
@@ -226,7 +226,7 @@ impl OpenOptions {
     /// Makes a new file in a storage, and drops the contents of the storage.
     pub(crate) fn start_new(&self, medium: SessionMedium) -> Result<NativeSession> {
         let space = self.space.validate().map_err(Error::Model)?;
-        let widths = self.superblock_widths()?;
+        let (widths, btree_k) = (self.superblock_widths()?, self.btree_k.validate()?);
         // A file that was emptied is written to the disk when it is closed, by some file systems: no need of that for a
         // new one.
         if !medium.storage.is_empty().map_err(Error::io("find out the length of the file"))? {
@@ -235,14 +235,19 @@ impl OpenOptions {
         // The end is not known before the size, and must not be undefined.
         let version = match self.profile.superblock_version() {
             // Earlier ones have no extension.
-            version @ ..2 if space == FileSpace::default() => version,
+            // Version 1 has the K of chunks.
+            version @ ..2 if space == FileSpace::default() => match btree_k.chunk == BtreeK::default().chunk {
+                true => version,
+                false => version.max(1),
+            },
             version => version.max(2),
         };
         let root = match version {
             ..2 => RootGroup::Entry(SymbolTableEntry::default()),
             _ => RootGroup::Header(Addr::UNDEFINED),
         };
-        let superblock = Superblock { version, widths, end_of_file: Addr::new(1), root, ..Superblock::default() };
+        let superblock =
+            Superblock { version, widths, btree_k, end_of_file: Addr::new(1), root, ..Superblock::default() };
         let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
         let at = self.user_block_size();
         let superblock = Superblock { end_of_file: Addr::new(at.saturating_add(len)), ..superblock };
@@ -251,10 +256,8 @@ impl OpenOptions {
             medium,
             LocatedSuperblock { offset: at, superblock, unclean_close: None, other_handles: OtherHandles::None },
         )?;
-        let extension = match space == FileSpace::default() {
-            true => Addr::UNDEFINED,
-            false => session.create_extension(space)?,
-        };
+        let has_extension = space != FileSpace::default() || version >= 2 && btree_k != BtreeK::default();
+        let extension = if has_extension { session.create_extension(space)? } else { Addr::UNDEFINED };
         let header = session.create_object(&self.root, None)?;
         let root = match version {
             ..2 => RootGroup::Entry(root_entry(&header)?),

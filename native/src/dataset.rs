@@ -42,6 +42,7 @@ use self::layout::NativeLayout;
 use self::load::load_state;
 use self::state::DatasetState;
 use crate::object_kind::kind_of;
+use crate::part_limit::PartLimit;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
@@ -254,6 +255,36 @@ impl NativeDataset {
         let rank = state.spec.dataspace.rank();
         state.layout.for_each_chunk(rank, &mut |coord, element| each(self.stored_chunk(state, &coord, element)))
     }
+
+    /// The chunks of a dataset in a file with generations; `None` if it is another file, or has another index.
+    fn list_chunks_in_parts(&self) -> Result<Option<Vec<StoredChunk>>> {
+        if self.session.retry.generations().is_none() {
+            return Ok(None);
+        }
+        let (mut all, mut limit) = (Vec::<StoredChunk>::new(), PartLimit::new());
+        loop {
+            let after = all.last().map(|last| last.coord.clone());
+            let read = self.with_layout(|state| {
+                state.check_element_bytes()?;
+                let NativeLayout::Chunked(index, ..) = &state.layout else { return Ok(None) };
+                limit.begin_attempt();
+                let (mut part, mut is_ended) = (Vec::new(), false);
+                let walked = index.for_each_chunk_after(after.as_ref(), &mut |coord, element| {
+                    part.push(self.stored_chunk(state, &coord, element));
+                    is_ended = !limit.has_room(part.len());
+                    !is_ended
+                });
+                limit.end_attempt(part.len());
+                Ok(walked?.then_some((part, is_ended)))
+            })?;
+            let Some((part, is_ended)) = read else { return Ok(None) };
+            limit.end_part();
+            all.extend(part);
+            if !is_ended {
+                return Ok(Some(all));
+            }
+        }
+    }
 }
 
 impl ChunkStore for NativeDataset {
@@ -294,6 +325,10 @@ impl ChunkStore for NativeDataset {
             return Ok(self.for_each_stored_chunk(&state, each)?);
         }
         // A follower may have to start again, so it first gathers everything.
+        if let Some(chunks) = self.list_chunks_in_parts()? {
+            chunks.into_iter().all(each);
+            return Ok(());
+        }
         let list = |state: &DatasetState| {
             state.check_element_bytes()?;
             let mut chunks = Vec::new();

@@ -20,10 +20,7 @@ pub enum Error {
     #[error(transparent)]
     Swmr(#[from] h5live_swmr::Error),
     /// A structure is being written, and did not become whole.
-    #[error(
-        "a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of it{}",
-        invariant_suffix(source)
-    )]
+    #[error("{}", h5live_swmr::torn_text(*attempts, source.is_overtaken(), source.invariant()))]
     Torn {
         /// How often it was read.
         attempts: u32,
@@ -82,10 +79,6 @@ pub enum Error {
     /// The request contradicts the data model, or needs something that this store cannot do.
     #[error(transparent)]
     Model(#[from] model::Error),
-}
-
-fn invariant_suffix(error: &Error) -> String {
-    error.invariant().map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default()
 }
 
 impl Error {

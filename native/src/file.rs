@@ -112,6 +112,17 @@ impl Store for NativeFile {
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
         let addr = self.0.header_addr_of(group)?;
+        if self.0.names.reads_generations() {
+            let links = self.0.names.list_in_parts(
+                |link: &Link| &link.name,
+                |after, each| {
+                    let header = self.group(group)?;
+                    LinkStorage::load(&self.0, &header)?.for_each_link_after(&header, after, each)
+                },
+            )?;
+            links.into_iter().all(each);
+            return Ok(());
+        }
         self.0.names.for_each_item(each, (NameScope::Links(addr), |link: &Link| &link.name), |each| {
             let _lock = self.0.lock_header_to_read(addr);
             let header = self.group(group)?;

@@ -26,6 +26,7 @@ mod object_headers;
 mod object_kind;
 mod open;
 mod open_options;
+mod part_limit;
 mod reclaim;
 mod recount;
 mod recovery;

@@ -121,6 +121,33 @@ impl LinkStorage {
     }
 }
 
+impl LinkStorage {
+    /// As [`LinkStorage::for_each_link`], of the links whose names come after one, where they are sorted by name; of all
+    /// links otherwise, which are not left off. Returns whether `each` has ended it.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn for_each_link_after(
+        &self,
+        header: &CachedHeader,
+        after: Option<&Name>,
+        each: &mut dyn FnMut(Link) -> bool,
+    ) -> Result<bool> {
+        let mut is_ended = false;
+        match self {
+            LinkStorage::SymbolTable(table) => table.for_each_link_after(after, &mut |name, target| {
+                is_ended = !each(symbol_link(name, target));
+                Ok::<_, crate::Error>(!is_ended)
+            })?,
+            _ => self.for_each_link(header, &mut |link| {
+                each(link);
+                true
+            })?,
+        }
+        Ok(is_ended)
+    }
+}
+
 /// All links of a group; `None` if the links take more than `room` bytes.
 fn load_link_table(links: &DenseLinks, header: &CachedHeader, room: usize) -> Result<Option<LinkTable>> {
     let mut table = LinkTable::default();

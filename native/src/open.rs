@@ -40,7 +40,7 @@ impl OpenOptions {
     }
 
     /// How the file is opened, as the protocol sees it.
-    fn access(&self) -> Access {
+    pub(crate) fn access(&self) -> Access {
         Access { mode: self.mode, locking: self.locking, take_over: self.take_over, takes_turns: self.takes_turns }
     }
 

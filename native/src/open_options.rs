@@ -5,8 +5,14 @@ use std::time::Duration;
 
 use h5live_cache::{CacheMutant, CacheOptions, Clock, ReusePolicy, Storage};
 use h5live_format::Superblock;
+use h5live_format::messages::BtreeK;
 use h5live_model::{AllocationLimit, FileSpace, LibVer, Mode, NoFilters, ObjectSpec, Unfilter};
 use h5live_swmr::{LockPolicy, RetryPolicy};
+
+use crate::{Error, Result};
+
+/// A node has at most 65,535 children, for which K counts twice: what libhdf5 takes, too.
+const MAX_BTREE_K: u16 = 32_767;
 
 /// Who may follow a live file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -78,6 +84,11 @@ pub struct OpenOptions {
     pub offset_size: u32,
     /// Most bytes that are allocated at once for a length that the file or a description states.
     pub max_allocation: AllocationLimit,
+    /// Bytes in memory of structures of the file, beyond which unused ones are dropped. A quarter of it, or 16 MiB, may
+    /// be unwritten before some is written early.
+    pub metadata_cache_bytes: usize,
+    /// The sizes of version 1 B-tree nodes in a new file.
+    pub btree_k: RequestedBtreeK,
     /// Undoes the filters of groups that keep their links in filtered heaps.
     pub unfilter: Arc<dyn Unfilter>,
     /// Options that only the model checker uses.
@@ -86,6 +97,45 @@ pub struct OpenOptions {
     /// For them too: by way of what a file that exists is written.
     #[doc(hidden)]
     pub wrapper: StorageWrapper,
+}
+
+/// Sizes of version 1 B-tree nodes, as the user gives them: K, for at most 2K children.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestedBtreeK {
+    /// Of B-trees of chunks.
+    pub chunk: u32,
+    /// Of B-trees of groups.
+    pub group_internal: u32,
+    /// Of symbol table nodes.
+    pub group_leaf: u32,
+}
+
+impl From<BtreeK> for RequestedBtreeK {
+    fn from(k: BtreeK) -> Self {
+        let BtreeK { chunk, group_internal, group_leaf } = k;
+        RequestedBtreeK { chunk: chunk.into(), group_internal: group_internal.into(), group_leaf: group_leaf.into() }
+    }
+}
+
+impl RequestedBtreeK {
+    /// What is stored.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if a value is not between 1 and [`MAX_BTREE_K`].
+    pub(crate) fn validate(self) -> Result<BtreeK> {
+        let checked = |name: &str, k: u32| match u16::try_from(k) {
+            Ok(k @ 1..=MAX_BTREE_K) => Ok(k),
+            _ => {
+                let text = format!("{name} is 1 to {MAX_BTREE_K}, and not {k}");
+                Err(Error::Model(h5live_model::Error::Invalid(text)))
+            }
+        };
+        Ok(BtreeK {
+            chunk: checked("the K of B-trees of chunks", self.chunk)?,
+            group_internal: checked("the K of B-trees of groups", self.group_internal)?,
+            group_leaf: checked("the K of symbol table nodes", self.group_leaf)?,
+        })
+    }
 }
 
 /// By way of what a file that exists is written.
@@ -211,6 +261,8 @@ impl Default for OpenOptions {
             mapped: true,
             offset_size: 8,
             max_allocation: AllocationLimit::default(),
+            metadata_cache_bytes: CacheOptions::default().metadata_budget_bytes,
+            btree_k: BtreeK::default().into(),
             clock: Clock::default(),
             unfilter: Arc::new(NoFilters),
             mutant: MutantOptions::default(),
@@ -239,6 +291,8 @@ impl OpenOptions {
         settings.base_addr = superblock.base.get().unwrap_or(0);
         settings.barriers = self.durable && !self.mutant.lacks_barriers();
         settings.max_allocation = self.max_allocation;
+        settings.metadata_budget_bytes = self.metadata_cache_bytes;
+        settings.dirty_budget_bytes = settings.dirty_budget_bytes.min(self.metadata_cache_bytes / 4);
         settings.clock = self.clock.clone();
         settings.mutant = self.mutant.cache;
         settings.shard_count = self.mutant.shards.unwrap_or(settings.shard_count);

@@ -35,7 +35,7 @@ pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
         _ => {}
     }
     let session = OpenOptions { mode: Mode::Write, ..options.clone() }.open_for_repair(path)?;
-    if before.condition == (FileCondition::Abandoned { live: true }) {
+    if let FileCondition::Abandoned { live: true } | FileCondition::Unknown { live: true } = before.condition {
         // Followers of the writer may have read pointers a moment ago to space that is cut off now.
         std::thread::sleep(ReusePolicy::MIN_GRACE + ReusePolicy::MIN_GRACE / 8);
     }

@@ -149,7 +149,7 @@ impl<T: H5Type> DatasetFollower<T> {
 
     /// Waits for rows; `None` at the end.
     fn wait_for_rows(&mut self) -> Result<Option<u64>> {
-        let until = self.timeout.map(|timeout| Instant::now() + timeout);
+        let until = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let longest = match self.dataset.spec()?.layout {
             Layout::Virtual(_) => MAX_VIRTUAL_WAIT,
             _ => MAX_WAIT,

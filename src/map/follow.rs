@@ -56,7 +56,7 @@ impl MapFollower {
             self.map.refresh()?;
             return self.map.len().map(Some);
         }
-        let until = self.timeout.map(|timeout| Instant::now() + timeout);
+        let until = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let left = until.map_or(MAX_WAIT, |until| until.saturating_duration_since(Instant::now())).min(MAX_WAIT);
             let Some(watch) = &mut self.watch else { return Ok(None) };

@@ -112,6 +112,46 @@ impl Options {
         self.set_native("offset_size", |native| native.offset_size = bytes)
     }
 
+    /// Sets whether a file is written or repaired that is marked as being written, where the system cannot tell whether
+    /// its writer lives (default: no, an error). **Two writers at once destroy the file**: say so only if you know that no
+    /// process writes it.
+    ///
+    /// Linux tells a dead writer from a live one to the owner of the file, and to root, on its own file systems. To other
+    /// users, and on network file systems, a live writer of h5live is seen by a lock that it holds. A writer of libhdf5
+    /// holds none, so that a file that is marked, without this lock, may have one.
+    pub fn take_over(self, yes: bool) -> Self {
+        self.set_native("take_over", |native| native.take_over = yes)
+    }
+
+    /// Sets the bytes of metadata that are kept in memory (default: 64 MiB): headers, nodes of indexes, heaps. What is
+    /// unwritten or in use stays in memory beyond that. A quarter of it may be unwritten before some is written early, at
+    /// most 16 MiB. A small cache only costs time: what was dropped is read again.
+    pub fn metadata_cache_bytes(self, bytes: usize) -> Self {
+        self.set_native("metadata_cache_bytes", |native| native.metadata_cache = bytes as u64)
+    }
+
+    /// Sets how often a reader tries to read a structure that its writer has half-written (default: 60, which takes up
+    /// to a second). More attempts are for writers that are stopped for long within a write, fewer for readers that
+    /// would rather have the error at once.
+    pub fn read_attempts(self, attempts: u32) -> Self {
+        self.set_native("read_attempts", |native| native.read_attempts = attempts)
+    }
+
+    /// Sets the sizes of the nodes of group indexes in a new file for old programs (default: 16 and 4): a node of the
+    /// B-tree has at most twice `internal` children, and a symbol table node at most twice `leaf` links. Large groups
+    /// need fewer reads with larger nodes. Groups have no such nodes if the oldest program is HDF5 1.8 or later
+    /// ([`Options::libver`]).
+    pub fn group_btree_k(self, internal: u32, leaf: u32) -> Self {
+        self.set_native("group_btree_k", |native| (native.group_btree_k, native.group_leaf_k) = (internal, leaf))
+    }
+
+    /// Sets the size of the nodes of chunk indexes in a new file for old programs (default: 32): a node of the B-tree
+    /// has at most twice as many children. Files for HDF5 1.10 and later have other indexes ([`Options::libver`]). With
+    /// [`LibVer::Earliest`] and another size than the default, the file cannot be followed while it is written.
+    pub fn chunk_btree_k(self, k: u32) -> Self {
+        self.set_native("chunk_btree_k", |native| native.chunk_btree_k = k)
+    }
+
     /// The use of locks.
     pub fn get_locking(&self) -> Locking {
         self.native().locking
@@ -137,7 +177,9 @@ impl Options {
         if connector.name() == Native::default().connector() {
             return Ok(());
         }
-        let known = connector.options().settings().iter().map(|setting| setting.name).collect();
+        let known: Vec<_> = connector.options().settings().iter().map(|setting| setting.name).collect();
+        let known =
+            known.into_iter().chain(Options::common_settings().iter().map(|(setting, _)| setting.name)).collect();
         Err(SettingError::Unknown { connector: connector.name(), name: (*name).to_owned(), known })
     }
 }

@@ -87,12 +87,12 @@ impl LocatedSuperblock {
 }
 
 /// Whether the file, which is opened to be read, is one that a SWMR writer left behind when it died.
-/// `mode` says whether it is opened to be followed.
+/// `access` says whether it is opened to be followed, and whether a writer of which nothing is known counts as dead.
 ///
 /// # Errors
 /// [`Error::InUse`] if a writer has the file, and readers of this kind are not for its files.
-pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, mode: Mode) -> Result<bool> {
-    let is_follower = mode == Mode::SwmrRead;
+pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, access: Access) -> Result<bool> {
+    let is_follower = access.mode == Mode::SwmrRead;
     let flags = superblock.status;
     let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.lets_follow());
     let in_use = |reason, holders| Err(Error::InUse { reason, holders });
@@ -107,6 +107,7 @@ pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, mode: 
     }
     match lock.find_writer() {
         WriterPresence::None => Ok(write && swmr),
+        WriterPresence::Unknown if access.take_over => Ok(write && swmr),
         WriterPresence::Alive(holders) if swmr => in_use(OpenConflict::SwmrWriter, holders),
         WriterPresence::Alive(holders) => in_use(OpenConflict::Writer, holders),
         WriterPresence::Unknown => in_use(OpenConflict::UnknownWriter, Vec::new()),
@@ -167,6 +168,9 @@ impl Access {
         }
         if taken == LockAttempt::Conflict {
             return Err(Error::InUse { reason: OpenConflict::Writer, holders: lock.holders() });
+        }
+        if self.mode == Mode::SwmrRead {
+            lock.look_for_liveness_lock();
         }
         Ok((File::open(path).map_err(Error::io("open the file"))?, lock))
     }

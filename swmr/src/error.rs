@@ -78,10 +78,7 @@ pub enum Error {
     #[error("the file cannot be read while it is written: {0}")]
     NotLive(NotLiveReason),
     /// The superblock is being written, and did not become whole.
-    #[error(
-        "a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of it{}",
-        invariant_suffix(source)
-    )]
+    #[error("{}", torn_text(*attempts, source.is_overtaken(), source.invariant()))]
     Torn {
         /// How often it was read.
         attempts: u32,
@@ -99,8 +96,18 @@ pub enum Error {
     ChangedDuringRead,
 }
 
-fn invariant_suffix(error: &Error) -> String {
-    error.invariant().map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default()
+/// The text of an error after so many attempts: the writer was faster each time, or what it writes did not become whole.
+pub fn torn_text(attempts: u32, is_overtaken: bool, invariant: Option<Invariant>) -> String {
+    let suffix = invariant.map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default();
+    match is_overtaken {
+        true => format!(
+            "{attempts} attempts to read this took longer than the writer takes from one change to the next{suffix}"
+        ),
+        false => format!(
+            "a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of \
+             it{suffix}"
+        ),
+    }
 }
 
 /// The reason why a process may not open a file.
@@ -158,7 +165,9 @@ fn in_use_text(holders: &[Holder], reason: &OpenConflict) -> String {
         (OpenConflict::Readers, false) => "other processes have the file open for reading",
         (OpenConflict::Lock, false) => "another process has the file locked",
         (OpenConflict::UnknownWriter, _) => {
-            "the superblock says that the file is open for writing, and whether its writer still lives cannot be told"
+            "the superblock says that the file is open for writing, and the system does not tell this user whether the \
+             writer still lives: if you know that no process writes the file, take it over (--take-over, or \
+             Options::take_over); the owner of the file, and root, need not"
         }
     }
     .to_owned();

@@ -36,7 +36,7 @@ pub use access::{
     Access, CreatedFile, LocatedSuperblock, OpenedForWriting, UncleanClose, check_is_file, is_left_by_dead_writer,
 };
 pub use diagnosis::diagnose;
-pub use error::{Error, NotLiveReason, OpenConflict, Result, RetryError};
+pub use error::{Error, NotLiveReason, OpenConflict, Result, RetryError, torn_text};
 pub use file_change::OpenedFile;
 pub use file_replacement::FileReplacement;
 pub use generation::{GenerationReader, ReaderMemory};

@@ -6,7 +6,8 @@
 //! out, and they stay when the writer dies. The kernel knows whether a process still has the file open for writing: it
 //! grants a read lease on the file only if none has. Network file systems and files of other users have no leases.
 //! There a record lock of the open file description, at a fixed offset far beyond any data, stands for a live h5live
-//! writer. A writer of another library cannot be told from a dead one there.
+//! writer. A follower that has seen the lock, and sees it no more, knows that the writer is dead. A writer of another
+//! library cannot be told from a dead one there.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -73,6 +74,8 @@ pub struct LockHandle {
     locking: LockPolicy,
     /// Whether a lock is held.
     keeps_writers_out: AtomicBool,
+    /// Whether the writer of which the flags speak was seen to hold the record lock that stands for a live one.
+    has_seen_liveness_lock: AtomicBool,
 }
 
 /// Whether a lock was taken.
@@ -110,8 +113,8 @@ impl LockHandle {
     }
 
     fn new(file: Option<Arc<File>>, locking: LockPolicy) -> Self {
-        let (written, keeps_writers_out) = Default::default();
-        LockHandle { file: Mutex::new(file), liveness_file: written, locking, keeps_writers_out }
+        let (liveness_file, keeps_writers_out, has_seen_liveness_lock) = Default::default();
+        LockHandle { file: Mutex::new(file), liveness_file, locking, keeps_writers_out, has_seen_liveness_lock }
     }
 
     /// The file, unless the storage is none.
@@ -232,6 +235,26 @@ impl LockHandle {
         released
     }
 
+    /// Looks whether a writer holds the record lock that stands for a live one. If it does, and later does no more, it is
+    /// known to be dead, also where the system grants no leases. Without locks nothing is known.
+    pub fn look_for_liveness_lock(&self) -> bool {
+        let is_held = self.file_to_lock().is_some_and(|file| holds_liveness_lock(&file));
+        if is_held {
+            self.has_seen_liveness_lock.store(true, Ordering::Release);
+        }
+        is_held
+    }
+
+    /// Forgets the writer that was seen, because it has closed the file. Another may follow, of another library.
+    pub fn forget_seen_writer(&self) {
+        self.has_seen_liveness_lock.store(false, Ordering::Release);
+    }
+
+    /// Whether the writer of which the flags speak is known to be dead by the lock that it held.
+    fn has_lost_liveness_lock(&self) -> bool {
+        self.has_seen_liveness_lock.load(Ordering::Acquire) && !self.look_for_liveness_lock()
+    }
+
     /// Whether any process has the file open for writing, this one included.
     pub fn find_writer(&self) -> WriterPresence {
         let Some(file) = self.file() else { return WriterPresence::None };
@@ -240,7 +263,8 @@ impl LockHandle {
             let holders = match lease::probe_read_lease(&file) {
                 Lease::Granted => return WriterPresence::None,
                 Lease::Refused => self.holders(),
-                Lease::Unavailable if holds_liveness_lock(&file) => return WriterPresence::Alive(self.holders()),
+                Lease::Unavailable if self.look_for_liveness_lock() => return WriterPresence::Alive(self.holders()),
+                Lease::Unavailable if self.has_lost_liveness_lock() => return WriterPresence::None,
                 Lease::Unavailable => return WriterPresence::Unknown,
             };
             looks += 1;
@@ -266,7 +290,10 @@ impl LockHandle {
             Lease::Refused => true,
             // Every writer takes the exclusive lock first, and then lets readers take theirs only after it has said in
             // the superblock that it is there.
-            Lease::Unavailable => holds_liveness_lock(&file) || !self.keeps_writers_out.load(Ordering::Acquire),
+            Lease::Unavailable => {
+                self.look_for_liveness_lock()
+                    || !self.has_lost_liveness_lock() && !self.keeps_writers_out.load(Ordering::Acquire)
+            }
         }
     }
 

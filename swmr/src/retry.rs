@@ -17,14 +17,14 @@ use crate::locking::LockHandle;
 use crate::redo::RedoReader;
 use crate::{Error, Result};
 
-/// The default number of attempts at a structure.
-const ATTEMPTS: u32 = 60;
-
 /// Attempts after which it is looked up what the writer was about to write, in case it is dead.
 const ATTEMPTS_BEFORE_REDO: u32 = 8;
 
 /// The first attempt after which there is a wait. Before that it is asked whether there is anybody to wait for.
 const FIRST_WAIT: u32 = 4;
+
+/// The attempt from which on the waits do not grow.
+const LONGEST_WAIT_FROM: u32 = 15;
 
 /// This part of the passing time may be spent waiting again for structures that stay torn.
 const WAITING_PART: u32 = 8;
@@ -143,11 +143,24 @@ impl fmt::Debug for RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        RetryPolicy::new(ATTEMPTS, std::thread::sleep).with_budget((1..ATTEMPTS).map(Self::backoff_delay).sum())
+        RetryPolicy::with_attempts(Self::DEFAULT_ATTEMPTS)
     }
 }
 
 impl RetryPolicy {
+    /// The default number of attempts at a structure.
+    pub const DEFAULT_ATTEMPTS: u32 = 60;
+
+    /// A policy with this many attempts. All operations of a session together wait in vain no longer than one of them
+    /// would, plus an eighth of the passing time.
+    pub fn with_attempts(attempts: u32) -> Self {
+        let waits = attempts.saturating_sub(1);
+        let shorter: Duration = (1..LONGEST_WAIT_FROM.min(attempts)).map(Self::backoff_delay).sum();
+        let longest = waits.saturating_sub(LONGEST_WAIT_FROM - 1);
+        let budget = shorter.saturating_add(Self::backoff_delay(LONGEST_WAIT_FROM).saturating_mul(longest));
+        RetryPolicy::new(attempts, std::thread::sleep).with_budget(budget)
+    }
+
     /// A policy with this many attempts. `sleep` waits between them.
     pub fn new(attempts: u32, sleep: impl Fn(Duration) + Send + Sync + 'static) -> Self {
         RetryPolicy {

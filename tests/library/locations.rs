@@ -78,8 +78,9 @@ fn options_of_the_query_go_before_settings_and_those_before_typed_ones() {
 
 #[test]
 fn an_option_that_a_store_does_not_have_is_refused_by_name() {
-    let known = "locking, libver, user_block, readers, grace, reuse_unread, max_resting, headroom, strategy, persist, \
-                 threshold, page_size, mapped, offset_size";
+    let known = "locking, libver, user_block, readers, grace, reuse_unread, max_resting, headroom, strategy, persist, threshold, page_size, \
+                 mapped, offset_size, take_over, metadata_cache, read_attempts, chunk_btree_k, group_btree_k, group_leaf_k, \
+                 chunk_cache";
     let error = text(File::open("native:run.h5?map_size=1GiB").unwrap_err());
     let expected = r#"native:run.h5: the store "native" has no option "map_size"; its options are "#;
     assert_eq!(error, format!("{expected}{known}"));
@@ -87,17 +88,25 @@ fn an_option_that_a_store_does_not_have_is_refused_by_name() {
     assert_eq!(error, r#"run.h5: the option "mapped" of the store "native" is yes|no, and not "maybe""#);
 
     let error = text(File::create("mem:refuses?libver=v18").unwrap_err());
-    assert_eq!(error, r#"mem:refuses: the store "mem" has no option "libver": it has none"#);
+    assert_eq!(error, r#"mem:refuses: the store "mem" has no option "libver"; its options are chunk_cache"#);
     type SetOption = fn(Options) -> Options;
-    let of_native: [(&str, SetOption); 4] = [
+    let of_native: [(&str, SetOption); 9] = [
         ("libver", |options| options.libver(LibVer::V18)),
         ("eof_headroom", |options| options.eof_headroom(1)),
         ("user_block", |options| options.user_block(b"x")),
         ("file_space", |options| options.file_space(h5live::model::FileSpace::default())),
+        ("metadata_cache_bytes", |options| options.metadata_cache_bytes(1 << 18)),
+        ("take_over", |options| options.take_over(true)),
+        ("read_attempts", |options| options.read_attempts(1)),
+        ("group_btree_k", |options| options.group_btree_k(16, 4)),
+        ("chunk_btree_k", |options| options.chunk_btree_k(32)),
     ];
     for (name, set) in of_native {
         let error = text(set(File::options().create()).open("mem:refuses").unwrap_err());
-        assert_eq!(error, format!(r#"mem:refuses: the store "mem" has no option "{name}": it has none"#));
+        assert_eq!(
+            error,
+            format!(r#"mem:refuses: the store "mem" has no option "{name}"; its options are chunk_cache"#)
+        );
     }
     assert!(File::open("mem:refuses").is_err(), "nothing was made");
 }

@@ -4,16 +4,16 @@ mod chart;
 mod machine;
 mod row;
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live::{Dataset, File, FixedStr};
+use h5live::{Dataset, File, FixedStr, Location};
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::live::latency::{Latencies, duration_text};
+use crate::live::location;
 use crate::live::message::{Extents, WorkerMessage, now};
 use crate::live::process_group::{ProcessGroup, rows};
 use crate::live::processes::{interrupt_flag, stop_flag};
@@ -22,7 +22,7 @@ use crate::live::role::WorkerRole;
 use crate::number_arg::positive;
 use crate::open;
 use crate::output::Output;
-use crate::temp_output::{ForceArgs, TempOutput};
+use crate::temp_output::ForceArgs;
 use crate::wait::seconds;
 use crate::watch::screen::Screen;
 use crate::watch::{length, newest};
@@ -41,8 +41,9 @@ const READERS: usize = 2;
 /// Writes this machine's metrics into a live file for some seconds, with two processes that follow and check it
 #[derive(Debug, clap::Args)]
 pub struct Demo {
-    /// The file; by default one in the folder for temporary files, which is replaced
-    file: Option<PathBuf>,
+    /// The file, or another store that others can follow (kv:run); by default a file in the folder for temporary files,
+    /// which is replaced
+    file: Option<Location>,
     #[command(flatten)]
     force: ForceArgs,
     /// How long it goes on
@@ -65,40 +66,38 @@ impl Demo {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let path = self.file.clone().unwrap_or_else(|| std::env::temp_dir().join("h5live-demo.h5"));
+        let location = self.file.clone().unwrap_or_else(|| std::env::temp_dir().join("h5live-demo.h5").into());
         match self.role {
-            Some(WorkerRole::Writer) => write(&path, self.rate, &stop_flag()).map(|()| Outcome::Clean),
+            Some(WorkerRole::Writer) => write(&location, self.rate, &stop_flag()).map(|()| Outcome::Clean),
             Some(WorkerRole::Reader) => {
                 let check = |_: usize, first: u64, rows: &[u8]| row::fault(first, rows);
-                LiveReader::new(&path, &[DATASET], &check).run(&stop_flag()).map(|()| Outcome::Clean)
+                LiveReader::new(&location, &[DATASET], &check).run(&stop_flag()).map(|()| Outcome::Clean)
             }
-            None => self.coordinate(&path),
+            None => self.coordinate(&location),
         }
     }
 
-    fn coordinate(&self, path: &Path) -> Result<Outcome> {
+    fn coordinate(&self, location: &Location) -> Result<Outcome> {
         // Its own file, at the usual place, is there to be replaced.
         let force = ForceArgs { replaces_file: self.force.replaces_file || self.file.is_none() };
-        let unfinished = TempOutput::create_for(path, force)?;
-        create(unfinished.path())?;
-        unfinished.persist()?;
+        location::create(location, force, make)?;
         let interrupted = interrupt_flag();
         let rate = self.rate.to_string();
-        let mut troupe = ProcessGroup::new(path, &["demo", "--role=writer", "--rate", &rate]);
+        let mut troupe = ProcessGroup::new(location, &["demo", "--role=writer", "--rate", &rate]);
         if troupe.start_writer().map_err(Error::Process)? {
             for _ in 0..READERS {
                 troupe.start_reader(&["demo", "--role=reader"]).map_err(Error::Process)?;
             }
-            self.show(path, &mut troupe, &interrupted)?;
+            self.show(location, &mut troupe, &interrupted)?;
         }
         troupe.finish(rows).map_err(Error::Process)?;
-        self.sum_up(path, &troupe)?;
+        self.sum_up(location, &troupe)?;
         Ok(if troupe.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 
     /// Follows the file like any other reader, and draws the rows.
-    fn show(&self, path: &Path, troupe: &mut ProcessGroup, interrupted: &AtomicBool) -> Result<()> {
-        let file = open::for_following(path)?;
+    fn show(&self, location: &Location, troupe: &mut ProcessGroup, interrupted: &AtomicBool) -> Result<()> {
+        let file = open::for_following(location)?;
         let dataset = file.dataset(DATASET)?;
         let mut screen = Screen::for_terminal();
         let interval = Duration::from_millis(if screen.is_some() { 100 } else { 1000 });
@@ -116,7 +115,7 @@ impl Demo {
                     let width = Screen::width();
                     let wanted = (width * chart::ROWS_PER_CHARACTER) as u64;
                     let (_, stored) = newest(&dataset, &*dataset.spec()?, rows.saturating_sub(wanted), rows)?;
-                    let mut lines = vec![format!("{}:/{DATASET}", path.display())];
+                    let mut lines = vec![format!("{}:/{DATASET}", location)];
                     lines.extend(chart::lines(&stored, width));
                     lines.push(state);
                     screen.draw(&lines)?;
@@ -133,7 +132,7 @@ impl Demo {
         Ok(())
     }
 
-    fn sum_up(&self, path: &Path, troupe: &ProcessGroup) -> Result<()> {
+    fn sum_up(&self, location: &Location, troupe: &ProcessGroup) -> Result<()> {
         let written = troupe.flushed_rows().first().copied().unwrap_or(0);
         let readers = troupe.readers(0);
         let all = Latencies::merge(readers.iter().map(|(_, latencies)| latencies.clone()));
@@ -143,7 +142,7 @@ impl Demo {
         let mut out = Output::stdout();
         if self.json {
             out.line(serde_json::json!({
-                "file": path,
+                "file": location.to_string(),
                 "rows": written,
                 "seen": readers.iter().map(|(work, _)| work.rows).collect::<Vec<_>>(),
                 "flush_to_visible_us": { "median": median.map(|n| n as f64 / 1e3), "worst": worst.map(|n| n as f64 / 1e3) },
@@ -168,17 +167,13 @@ impl Demo {
             out.line(format_args!("violation of {violation}"))?;
         }
         out.line(format_args!("violations        {}", violations.len()))?;
-        out.line(format_args!(
-            "look at it        h5live ls {}   (`make install` gives you the program)",
-            path.display()
-        ))?;
+        out.line(format_args!("look at it        h5live ls {}   (`make install` gives you the program)", location))?;
         out.flush()
     }
 }
 
-/// Makes the file, with its dataset still empty.
-fn create(path: &Path) -> Result<()> {
-    let file = File::create(path)?;
+/// Makes the dataset in a new file, still empty.
+fn make(file: &File) -> Result<()> {
     let samples = file
         .root()
         .new_dataset_with_type(row::datatype())
@@ -189,13 +184,13 @@ fn create(path: &Path) -> Result<()> {
     for (name, unit) in units.filter_map(|(name, unit)| Some((name, FixedStr::<8>::new(unit)?))) {
         samples.set_attribute(&format!("unit of {name}"), &unit)?;
     }
-    Ok(file.close()?)
+    Ok(())
 }
 
 /// Appends a sample of the machine `rate` times in a second, each flushed at once, until `stop` is set.
-fn write(path: &Path, rate: f64, stop: &AtomicBool) -> Result<()> {
+fn write(location: &Location, rate: f64, stop: &AtomicBool) -> Result<()> {
     let mut machine = Machine::open().map_err(Error::Machine)?;
-    let file = File::options().swmr_write().open(path)?;
+    let file = File::options().swmr_write().open(location)?;
     let samples: Dataset = file.dataset(DATASET)?;
     let mut out = Output::stdout();
     let pause = Duration::from_secs_f64(1.0 / rate);

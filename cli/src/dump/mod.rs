@@ -114,8 +114,9 @@ impl DumpCommand {
                 let times = if self.raw_times { TimeColumns::default() } else { TimeColumns::of(dataset) };
                 let writer = ValueWriter::new(style, dataset.file()).with_times(times);
                 if self.follow {
+                    let file = dataset.file().clone();
                     values::follow(dataset, slices, writer, &interrupted, out)?;
-                    return Ok(watch::tell_of_death(dataset.file(), &self.file));
+                    return Ok(watch::tell_of_death(&self.file, &file));
                 }
                 values::dataset(dataset, &slices, writer, out)?;
             }

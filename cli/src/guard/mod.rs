@@ -137,7 +137,8 @@ fn recover(file: &Path) -> Result<bool, String> {
     match found.condition {
         FileCondition::Abandoned { .. } => repair(file).map(|_| true).map_err(|error| whole_text(&error)),
         FileCondition::Unknown { .. } => Err(format!(
-            "{}: it is marked as being written, and this file system does not tell whether it is",
+            "{0}: it is marked as being written, and the system does not tell this user whether it is; if no process \
+             writes it, `h5live repair --take-over {0}` brings it into order",
             file.display()
         )),
         // Closed by the program, or written by another one, which has it from this one perhaps.

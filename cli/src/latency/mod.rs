@@ -2,23 +2,24 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live::File;
+use h5live::{File, Location};
 use serde_json::json;
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
 use crate::live::latency::{Latencies, duration_text};
+use crate::live::location;
 use crate::live::message::now;
 use crate::live::role::WorkerRole;
 use crate::number_arg::positive;
 use crate::open;
 use crate::output::Output;
-use crate::temp_output::{ForceArgs, Scratch, TempOutput};
+use crate::temp_output::{ForceArgs, Scratch};
 use crate::wait::seconds;
 
 /// The dataset: row by row the time at which its append began (ns since 1970).
@@ -29,8 +30,8 @@ const REFRESH: &str = include_str!("refresh.py");
 /// Measures how late other processes see appended and flushed rows, from before the append to after the read
 #[derive(Debug, clap::Args)]
 pub struct Latency {
-    /// The file; a temporary one if it is not said
-    file: Option<PathBuf>,
+    /// The file, or another store that others can follow (kv:run); a temporary file if it is not said
+    file: Option<Location>,
     #[command(flatten)]
     force: ForceArgs,
     /// Appends in a second, each flushed
@@ -57,13 +58,13 @@ impl Latency {
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
         let scratch = if self.file.is_none() { Some(Scratch::new("latency", true)?) } else { None };
-        let temporary = scratch.as_ref().map(|scratch| scratch.path().join("latency.h5"));
-        let path = self.file.clone().or(temporary).unwrap_or_default();
+        let temporary = scratch.as_ref().map(|scratch| scratch.path().join("latency.h5").into());
+        let Some(location) = self.file.clone().or(temporary) else { return Ok(Outcome::Clean) };
         match self.role {
-            Some(WorkerRole::Writer) => self.write(&path)?,
-            Some(WorkerRole::Reader) => follow(&path)?,
+            Some(WorkerRole::Writer) => self.write(&location)?,
+            Some(WorkerRole::Reader) => follow(&location)?,
             None => {
-                let reports = self.coordinate(&path)?;
+                let reports = self.coordinate(&location)?;
                 let mut out = Output::stdout();
                 for report in reports {
                     if self.json { out.line(report.json())? } else { out.line(report)? }
@@ -79,8 +80,8 @@ impl Latency {
     }
 
     /// Waits for the start, and then appends, flushes, and waits for the next turn.
-    fn write(&self, path: &Path) -> Result<()> {
-        let file = File::options().swmr_write().open(path)?;
+    fn write(&self, location: &Location) -> Result<()> {
+        let file = File::options().swmr_write().open(location)?;
         let dataset = file.dataset(DATASET)?;
         say("ready")?;
         std::io::stdin().lock().read_line(&mut String::new()).map_err(Error::Process)?;
@@ -95,22 +96,23 @@ impl Latency {
     }
 
     /// Starts the processes and gathers what the readers say.
-    fn coordinate(&self, path: &Path) -> Result<Vec<LatencyReport>> {
-        let unfinished = TempOutput::create_for(path, self.force)?;
-        let file = File::create(unfinished.path())?;
-        file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create(DATASET)?;
-        file.close()?;
-        unfinished.persist()?;
+    fn coordinate(&self, location: &Location) -> Result<Vec<LatencyReport>> {
+        let with_path = |python| -> Result<_> { Ok((python, location::require_native(location, "--h5py")?)) };
+        let h5py = self.h5py.as_ref().map(with_path).transpose()?;
+        location::create(location, self.force, |file| {
+            Ok(drop(file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create(DATASET)?))
+        })?;
         let program = std::env::current_exe().map_err(Error::Process)?;
         let numbers = [self.rate, self.seconds].map(|number| number.to_string());
         let role = |role: &str| {
             let mut command = Command::new(&program);
-            command.args(["latency", "--role", role, "--rate", &numbers[0], "--seconds", &numbers[1], "--"]).arg(path);
+            command.args(["latency", "--role", role, "--rate", &numbers[0], "--seconds", &numbers[1], "--"]);
+            command.arg(location::as_argument(location));
             command
         };
         let mut writer = LatencyWorker::start(role("writer"))?;
         let mut readers = vec![("h5live", LatencyWorker::start(role("reader"))?)];
-        if let Some(python) = &self.h5py {
+        if let Some((python, path)) = h5py {
             let mut command = Command::new(python);
             command.args(["-c", REFRESH, &self.rows().to_string()]).arg(path);
             readers.push(("h5py", LatencyWorker::start(command)?));
@@ -126,8 +128,8 @@ impl Latency {
 }
 
 /// Follows the dataset to its end, and says how late each row was seen (ns).
-fn follow(path: &Path) -> Result<()> {
-    let file = open::for_following(path)?;
+fn follow(location: &Location) -> Result<()> {
+    let file = open::for_following(location)?;
     let dataset = file.dataset(DATASET)?;
     let mut late = Vec::new();
     let rows = dataset.follow::<u64>();

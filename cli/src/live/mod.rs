@@ -1,6 +1,7 @@
 //! Common parts of the commands that start several processes on one live file.
 
 pub mod latency;
+pub mod location;
 pub mod message;
 pub mod process_group;
 pub mod processes;

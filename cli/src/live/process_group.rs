@@ -1,12 +1,15 @@
 //! A writer and its readers, with all their messages so far.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use h5live::Location;
+
 use super::latency::Latencies;
+use super::location::as_argument;
 use super::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMessage};
 use super::processes::{ExitResult, Process, ProcessEvent, ProcessSpawner};
 
@@ -70,11 +73,11 @@ pub struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// A troupe for a file. Its writer is this program with these arguments, and the file's name behind them.
-    pub fn new(file: &Path, writer_arguments: &[&str]) -> Self {
+    /// A group for a store. Its writer is this program with these arguments, and the location behind them.
+    pub fn new(location: &Location, writer_arguments: &[&str]) -> Self {
         ProcessGroup {
             stage: ProcessSpawner::new(),
-            file: file.to_owned(),
+            file: as_argument(location),
             writer: None,
             writer_arguments: writer_arguments.iter().map(|a| (*a).to_owned()).collect(),
             readers: Vec::new(),

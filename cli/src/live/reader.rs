@@ -1,11 +1,10 @@
 //! A process that follows datasets of a live file and checks every row that it sees.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live::{Dataset, File};
+use h5live::{Dataset, File, Location};
 
 use crate::counted::counted;
 use crate::error::Result;
@@ -29,7 +28,7 @@ pub type RowCheck<'a> = &'a dyn Fn(usize, u64, &[u8]) -> Option<String>;
 
 /// A reader of some datasets of a file.
 pub struct LiveReader<'a> {
-    path: PathBuf,
+    location: Location,
     names: Vec<String>,
     check: RowCheck<'a>,
     /// Rows of each dataset that were seen and right.
@@ -40,10 +39,10 @@ pub struct LiveReader<'a> {
 }
 
 impl<'a> LiveReader<'a> {
-    /// A reader of the datasets `names` of the file at `path`.
-    pub fn new(path: &Path, names: &[&str], check: RowCheck<'a>) -> Self {
+    /// A reader of the datasets `names` of the store at a location.
+    pub fn new(location: &Location, names: &[&str], check: RowCheck<'a>) -> Self {
         LiveReader {
-            path: path.to_owned(),
+            location: location.clone(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             check,
             known: vec![0; names.len()],
@@ -75,7 +74,7 @@ impl<'a> LiveReader<'a> {
 
     /// Opens the file and follows it for a while; whether that was to the end.
     fn session(&mut self, stop: &AtomicBool) -> Result<bool, LiveReadError> {
-        let file = open::for_following(&self.path).map_err(LiveReadError::File)?;
+        let file = open::for_following(&self.location).map_err(LiveReadError::File)?;
         self.work.opens += 1;
         let datasets = self.datasets(&file)?;
         let reopen = Instant::now() + REOPEN_INTERVAL;

@@ -2,19 +2,24 @@
 
 mod scripts;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use h5live::Location;
+
 use crate::counted::counted;
 use crate::error::whole_text;
 use crate::error::{Error, Outcome, Result};
+use crate::live::location;
 use crate::live::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMessage};
 use crate::live::process_group::{ProcessGroup, rows};
 use crate::live::processes::{interrupt_flag, stop_flag};
 use crate::live::role::WorkerRole;
+use crate::model::Unit;
 use crate::number_arg::at_least;
+use crate::open;
 use crate::output::Output;
 use crate::stress::matrix::{self, cell};
 use crate::temp_output::{self, ForceArgs, Scratch};
@@ -35,8 +40,9 @@ pub struct Scenario {
     /// Which
     #[arg(value_enum)]
     name: ScenarioName,
-    /// The file; a temporary one if it is not said
-    file: Option<PathBuf>,
+    /// The file, or another store that others can follow (kv:run), for generator, start-write, append-multi and refresh; a
+    /// temporary file if it is not said
+    file: Option<Location>,
     #[command(flatten)]
     force: ForceArgs,
     /// Processes that read
@@ -69,7 +75,7 @@ enum ScenarioName {
     Virtual,
     /// Attributes of groups, datasets and named types (flush and refresh)
     Refresh,
-    /// One after the other
+    /// One after the other; of a store that is no native file, those in one store
     All,
 }
 
@@ -99,6 +105,11 @@ impl ScenarioName {
         })
     }
 
+    /// Whether it is played in one store of any kind.
+    fn is_portable(self) -> bool {
+        self.scene().is_some() && self != ScenarioName::Virtual
+    }
+
     fn work(self) -> cell::ChangeKind {
         match self {
             ScenarioName::AddRemove => cell::ChangeKind::Shrink,
@@ -114,28 +125,30 @@ impl Scenario {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        if let (Some(role), Some(scene), Some(path)) = (self.role, self.name.scene(), &self.file) {
+        if let (Some(role), Some(scene), Some(location)) = (self.role, self.name.scene(), &self.file) {
             return match role {
-                WorkerRole::Writer => write(&*scene, path),
-                WorkerRole::Reader => read(&*scene, path),
+                WorkerRole::Writer => write(&*scene, location),
+                WorkerRole::Reader => read(&*scene, location),
             }
             .map(|()| Outcome::Clean);
         }
-        let scratch = match &self.file {
-            Some(path) => {
-                temp_output::claim(path, self.force)?;
-                None
-            }
-            None => Some(Scratch::new("scenario", false)?),
+        let scratch = if self.file.is_none() { Some(Scratch::new("scenario", false)?) } else { None };
+        let temporary = scratch.as_ref().map(|scratch| scratch.path().join("scenario.h5").into());
+        let Some(location) = self.file.clone().or(temporary) else { return Ok(Outcome::Clean) };
+        let native = open::new_file_path(&location)?;
+        let names = match self.name {
+            ScenarioName::All => &ScenarioName::EACH[..],
+            _ => &[self.name],
         };
-        let temporary = scratch.as_ref().map(|scratch| scratch.path().join("scenario.h5"));
-        let path = self.file.clone().or(temporary).unwrap_or_default();
-        let names = if self.name == ScenarioName::All { &ScenarioName::EACH[..] } else { &[self.name] };
+        if let Some(path) = &native {
+            temp_output::claim(path, self.force)?;
+        }
         let mut clean = true;
-        for name in names {
+        for name in names.iter().filter(|name| native.is_some() || self.name != ScenarioName::All || name.is_portable())
+        {
             clean &= match name.scene() {
-                Some(scene) => self.play(*name, &*scene, &path)?,
-                None => self.play_cells(*name, &path)?,
+                Some(scene) => self.play(*name, &*scene, &location)?,
+                None => self.play_cells(*name, &location::require_native(&location, &cell::name(*name))?)?,
             };
         }
         if let Some(scratch) = scratch.filter(|_| !clean) {
@@ -145,10 +158,14 @@ impl Scenario {
     }
 
     /// Plays a scenario; whether nothing was seen that must not be.
-    fn play(&self, name: ScenarioName, scene: &dyn ScenarioScript, path: &Path) -> Result<bool> {
-        scene.make(path)?;
+    fn play(&self, name: ScenarioName, scene: &dyn ScenarioScript, location: &Location) -> Result<bool> {
+        // What an earlier scenario has left at the same place is replaced.
+        let force = ForceArgs {
+            replaces_file: self.force.replaces_file || self.file.is_none() || self.name == ScenarioName::All,
+        };
+        location::create(location, force, |file| scene.make(file, location))?;
         let word = cell::name(name);
-        let mut troupe = ProcessGroup::new(path, &["scenario", "--role=writer", &word]);
+        let mut troupe = ProcessGroup::new(location, &["scenario", "--role=writer", &word]);
         if troupe.start_writer().map_err(Error::Process)? {
             for _ in 0..self.readers {
                 troupe.start_reader(&["scenario", "--role=reader", &word]).map_err(Error::Process)?;
@@ -211,9 +228,9 @@ impl Scenario {
     }
 }
 
-fn write(scene: &dyn ScenarioScript, path: &Path) -> Result<()> {
+fn write(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
     let stop = stop_flag();
-    let files = scene.begin(path)?;
+    let files = scene.begin(location)?;
     let mut out = Output::stdout();
     for number in 0.. {
         let at = Extents::now(vec![number + 1]);
@@ -228,19 +245,23 @@ fn write(scene: &dyn ScenarioScript, path: &Path) -> Result<()> {
     Ok(files.iter().try_for_each(h5live::File::close)?)
 }
 
-fn read(scene: &dyn ScenarioScript, path: &Path) -> Result<()> {
+fn read(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
     let stop = stop_flag();
+    let is_of_one_moment = open::capabilities(location)?.view == Unit::Store;
     let mut out = Output::stdout();
     let (mut known, mut work, mut violations, mut ended) = (0, WorkCounts::default(), 0, false);
     while !ended && violations < MAX_VIOLATIONS {
         let reopen = Instant::now() + Duration::from_secs(1);
         work.opens += 1;
         let mut session = || -> Result<Option<Violation>> {
-            let file = scripts::follow(path)?;
+            let file = scripts::follow(location)?;
             while Instant::now() < reopen {
                 // In this order: what was written before the end is still seen.
                 let last = stop.load(Ordering::Acquire);
                 work.refreshes += 1;
+                if is_of_one_moment {
+                    file.refresh()?;
+                }
                 let detail = match scene.look(&file, work.refreshes)? {
                     Err(detail) => Some((StressInvariant::WholeAppends, detail)),
                     Ok(steps) if steps < known => {

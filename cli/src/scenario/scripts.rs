@@ -1,29 +1,30 @@
 //! The writers and readers of the scenarios that are not cells of the matrix.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use h5live::model::{Hyperslab, Selection, VirtualSource};
-use h5live::{Attribute, ByteOrder, Dataset, Datatype, File, H5Type, Object, UNLIMITED};
+use h5live::{Attribute, ByteOrder, Dataset, Datatype, File, H5Type, Location, Object, UNLIMITED};
 
 use crate::error::Result;
+use crate::live::location;
 use crate::model::Sign;
 use crate::open;
 use crate::stress::rule::mix;
 
 /// A scenario: how a file comes to be, what a step of its writer is, and what a reader may see.
 pub trait ScenarioScript {
-    /// Makes the file, before anybody reads.
+    /// Fills the new store, which is to be at a location, before anybody reads.
     ///
     /// # Errors
     /// [`crate::error::Error::File`].
-    fn make(&self, path: &Path) -> Result<()>;
+    fn make(&self, file: &File, location: &Location) -> Result<()>;
 
     /// Opens the files for writing.
     ///
     /// # Errors
     /// [`crate::error::Error::File`].
-    fn begin(&self, path: &Path) -> Result<Vec<File>> {
-        Ok(vec![File::options().swmr_write().open(path)?])
+    fn begin(&self, location: &Location) -> Result<Vec<File>> {
+        Ok(vec![File::options().swmr_write().open(location)?])
     }
 
     /// Makes step `number` and flushes.
@@ -77,13 +78,12 @@ fn stream_path(stream: u64) -> String {
 }
 
 impl ScenarioScript for NestedDatasets {
-    fn make(&self, path: &Path) -> Result<()> {
-        let file = File::create(path)?;
+    fn make(&self, file: &File, _: &Location) -> Result<()> {
         for stream in 0..LEVELS * STREAMS {
             let chunk = 1 + stream % 4 * 5;
             file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[chunk]).create(&stream_path(stream))?;
         }
-        Ok(file.close()?)
+        Ok(())
     }
 
     fn step(&self, files: &[File], number: u64) -> Result<()> {
@@ -115,15 +115,13 @@ pub struct StartWrite;
 const INITIAL_ROWS: u64 = 100;
 
 impl ScenarioScript for StartWrite {
-    fn make(&self, path: &Path) -> Result<()> {
-        let file = File::create(path)?;
+    fn make(&self, file: &File, _: &Location) -> Result<()> {
         let data = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[7]).create("group/data")?;
-        data.append(&values(0, 0, INITIAL_ROWS))?;
-        Ok(file.close()?)
+        Ok(data.append(&values(0, 0, INITIAL_ROWS))?)
     }
 
-    fn begin(&self, path: &Path) -> Result<Vec<File>> {
-        let file = File::options().write().open(path)?;
+    fn begin(&self, location: &Location) -> Result<Vec<File>> {
+        let file = File::options().write().open(location)?;
         let data = file.dataset("group/data")?;
         data.append(&values(0, INITIAL_ROWS, INITIAL_ROWS))?;
         data.set_attribute("rows before", &(2 * INITIAL_ROWS))?;
@@ -158,8 +156,7 @@ pub struct SeveralDatasets;
 const DATASETS: u64 = 6;
 
 impl ScenarioScript for SeveralDatasets {
-    fn make(&self, path: &Path) -> Result<()> {
-        let file = File::create(path)?;
+    fn make(&self, file: &File, _: &Location) -> Result<()> {
         for n in 0..DATASETS {
             let mut builder = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1 + n * 3]);
             if n % 2 == 1 {
@@ -167,7 +164,7 @@ impl ScenarioScript for SeveralDatasets {
             }
             builder.create(&format!("data-{n}"))?;
         }
-        Ok(file.close()?)
+        Ok(())
     }
 
     fn step(&self, files: &[File], number: u64) -> Result<()> {
@@ -197,12 +194,13 @@ pub struct VirtualDataset;
 
 const SOURCES: u64 = 3;
 
-fn source_path(path: &Path, n: u64) -> PathBuf {
-    path.with_extension(format!("source-{n}.h5"))
+fn source_path(location: &Location, n: u64) -> Result<PathBuf> {
+    let path = location::require_native(location, "a virtual dataset with sources in other files")?;
+    Ok(path.with_extension(format!("source-{n}.h5")))
 }
 
 impl ScenarioScript for VirtualDataset {
-    fn make(&self, path: &Path) -> Result<()> {
+    fn make(&self, file: &File, location: &Location) -> Result<()> {
         let slab = |start: &[u64], block: &[u64]| {
             let mut slab = Hyperslab::block(start, block);
             slab.block.first_mut().into_iter().for_each(|block| *block = UNLIMITED);
@@ -210,7 +208,7 @@ impl ScenarioScript for VirtualDataset {
         };
         let mut sources = Vec::new();
         for n in 0..SOURCES {
-            let source = source_path(path, n);
+            let source = source_path(location, n)?;
             let file = File::create(&source)?;
             file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[4]).create("data")?;
             file.close()?;
@@ -218,15 +216,13 @@ impl ScenarioScript for VirtualDataset {
             let (file, dataset) = (name.as_str().into(), "/data".into());
             sources.push(VirtualSource { file, dataset, source: slab(&[0], &[1]), target: slab(&[0, n], &[1, 1]) });
         }
-        let file = File::create(path)?;
         let whole = file.new_dataset::<u64>().shape(&[0, SOURCES]).max_shape(&[UNLIMITED, SOURCES]);
         whole.virtual_sources(sources).create("whole")?;
-        Ok(file.close()?)
+        Ok(())
     }
 
-    fn begin(&self, path: &Path) -> Result<Vec<File>> {
-        let open = |n| Ok(File::options().swmr_write().open(source_path(path, n))?);
-        (0..SOURCES).map(open).collect()
+    fn begin(&self, location: &Location) -> Result<Vec<File>> {
+        (0..SOURCES).map(|n| Ok(File::options().swmr_write().open(source_path(location, n)?)?)).collect()
     }
 
     fn step(&self, files: &[File], number: u64) -> Result<()> {
@@ -291,12 +287,11 @@ fn steps_of(attributes: &[Attribute]) -> Result<u64> {
 }
 
 impl ScenarioScript for ChangingAttributes {
-    fn make(&self, path: &Path) -> Result<()> {
-        let file = File::create(path)?;
+    fn make(&self, file: &File, _: &Location) -> Result<()> {
         let group = file.create_group("group")?;
         group.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[4]).create("data")?;
         group.commit_datatype("type", &Datatype::integer(4, ByteOrder::Big, Sign::Signed))?;
-        Ok(file.close()?)
+        Ok(())
     }
 
     fn step(&self, files: &[File], number: u64) -> Result<()> {
@@ -339,6 +334,6 @@ impl ScenarioScript for ChangingAttributes {
 ///
 /// # Errors
 /// [`crate::error::Error::File`].
-pub fn follow(path: &Path) -> Result<File> {
-    open::for_following(path)
+pub fn follow(location: &Location) -> Result<File> {
+    open::for_following(location)
 }

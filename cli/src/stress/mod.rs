@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use h5live_checker::file::{CheckOptions, check_path_with};
+use h5live::Location;
 
-use crate::check::KnownFilters;
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
+use crate::live::location;
 use crate::live::message::StressInvariant;
 use crate::live::process_group::{ProcessGroup, rows};
 use crate::live::processes::{interrupt_flag, stop_flag};
@@ -40,8 +40,8 @@ const CHECKED_TAIL_ROWS: u64 = 200;
 /// Lets processes write and read one file at once, and checks every value that is seen
 #[derive(Debug, clap::Args)]
 pub struct Stress {
-    /// The file; a temporary one if it is not said
-    file: Option<PathBuf>,
+    /// The file, or another store that others can follow (kv:run); a temporary file if it is not said
+    file: Option<Location>,
     #[command(flatten)]
     force: ForceArgs,
     /// Processes that read
@@ -100,13 +100,16 @@ impl Stress {
     pub fn run(mut self) -> Result<Outcome> {
         match (&self.file, self.role) {
             (_, Some(_)) => self.go(),
-            (Some(path), None) => {
-                temp_output::claim(path, self.force)?;
+            (Some(_), None) => {
+                // A run without cells makes its store itself.
+                if let Some(path) = self.path()? {
+                    temp_output::claim(&path, self.force)?;
+                }
                 self.go()
             }
             (None, None) => {
                 let scratch = Scratch::new("stress", false)?;
-                self.file = Some(scratch.path().join("stress.h5"));
+                self.file = Some(scratch.path().join("stress.h5").into());
                 let outcome = self.go();
                 if !matches!(outcome, Ok(Outcome::Clean)) {
                     eprintln!("h5live: {}: kept", scratch.keep().display());
@@ -117,29 +120,42 @@ impl Stress {
     }
 
     fn go(&self) -> Result<Outcome> {
-        let path = self.path();
+        match self.path()? {
+            Some(path) => self.go_in_files(&path),
+            None => self.go_at(&self.location()),
+        }
+    }
+
+    /// Runs in files of one kind, or beside them.
+    fn go_in_files(&self, path: &Path) -> Result<Outcome> {
         match self.role {
             Some(WorkerRole::Writer) if self.names => {
-                names::write(&path, self.seed, self.matrix.first_step(), &stop_flag()).map(|()| Outcome::Clean)
+                names::write(path, self.seed, self.matrix.first_step(), &stop_flag()).map(|()| Outcome::Clean)
             }
-            None if self.names => self.kill_writers_of_names(&path),
+            None if self.names => self.kill_writers_of_names(path),
             Some(WorkerRole::Writer) if self.log => {
                 let (terms, first) = ((self.writers, self.seed), self.matrix.first_step());
-                joined::write(&path, self.number, terms, first, &stop_flag()).map(|()| Outcome::Clean)
+                joined::write(path, self.number, terms, first, &stop_flag()).map(|()| Outcome::Clean)
             }
-            None if self.log => self.kill_joined_writers(&path),
-            Some(role) if self.matrix.is_made() => {
+            None if self.log => self.kill_joined_writers(path),
+            Some(role) => {
                 let stop = stop_flag();
-                self.matrix.run_worker(role == WorkerRole::Writer, &path, &self.terms(), &stop).map(|()| Outcome::Clean)
+                self.matrix.run_worker(role == WorkerRole::Writer, path, &self.terms(), &stop).map(|()| Outcome::Clean)
             }
+            None if self.matrix.ends_badly() => self.end_badly(path),
+            None => self.try_matrix(path),
+        }
+    }
+
+    /// Runs in a store of any kind.
+    fn go_at(&self, location: &Location) -> Result<Outcome> {
+        match self.role {
             Some(WorkerRole::Writer) => {
-                writer::run(&path, self.seed, self.rate(), &stop_flag()).map(|()| Outcome::Clean)
+                writer::run(location, self.seed, self.rate(), &stop_flag()).map(|()| Outcome::Clean)
             }
-            Some(WorkerRole::Reader) => self.read(&path).map(|()| Outcome::Clean),
-            None if self.matrix.ends_badly() => self.end_badly(&path),
-            None if self.matrix.is_made() => self.try_matrix(&path),
+            Some(WorkerRole::Reader) => self.read(location).map(|()| Outcome::Clean),
             None => {
-                let report = self.coordinate(&path)?;
+                let report = self.coordinate(location)?;
                 let mut out = Output::stdout();
                 if self.json {
                     out.line(report.json())?
@@ -148,7 +164,7 @@ impl Stress {
                 }
                 out.flush()?;
                 if !report.violations.is_empty() {
-                    eprintln!("h5live: {}: kept, for there are violations", path.display());
+                    eprintln!("h5live: {location}: kept, for there are violations");
                     return Ok(Outcome::Findings);
                 }
                 Ok(Outcome::Clean)
@@ -156,8 +172,21 @@ impl Stress {
         }
     }
 
-    fn path(&self) -> PathBuf {
-        self.file.clone().unwrap_or_default()
+    fn location(&self) -> Location {
+        self.file.clone().unwrap_or_else(|| PathBuf::new().into())
+    }
+
+    /// The path, if the run makes files of its own there; `None` if it goes on in one store of any kind.
+    fn path(&self) -> Result<Option<PathBuf>> {
+        let location = self.location();
+        match () {
+            () if self.log => open::require_path(&location).map(Some),
+            () if self.names => location::require_native(&location, "--names").map(Some),
+            () if self.matrix.is_made() || self.matrix.ends_badly() => {
+                location::require_native(&location, "a cell of the matrix").map(Some)
+            }
+            () => Ok(None),
+        }
     }
 
     fn rate(&self) -> f64 {
@@ -176,7 +205,7 @@ impl Stress {
     }
 
     /// Tries the cells of the matrix.
-    fn try_matrix(&self, path: &Path) -> Result<Outcome> {
+    fn try_matrix(&self, base: &Path) -> Result<Outcome> {
         let mut out = Output::stdout();
         if !self.json {
             let (cells, seconds) = (counted(self.matrix.at_once(), "cell"), self.seconds);
@@ -186,7 +215,7 @@ impl Stress {
             out.flush()?;
         }
         let mut clean = true;
-        let rows = self.matrix.coordinate(path, &self.terms(), &interrupt_flag(), |row, path| {
+        let rows = self.matrix.coordinate(base, &self.terms(), &interrupt_flag(), |row, path| {
             if self.json {
                 out.line(row.json())?
             } else {
@@ -195,7 +224,7 @@ impl Stress {
             out.flush()?;
             if !row.is_clean() {
                 clean = false;
-                self.keep(path, row.cell);
+                keep(base, path, row.cell);
             }
             Ok(())
         })?;
@@ -228,20 +257,20 @@ impl Stress {
     }
 
     /// Kills writers, or lets their storage fail, in all cells of the matrix.
-    fn end_badly(&self, path: &Path) -> Result<Outcome> {
+    fn end_badly(&self, base: &Path) -> Result<Outcome> {
         let mut out = Output::stdout();
         if !self.json {
             out.line(matrix::lives_head())?;
             out.flush()?;
         }
         let (mut lives, mut cut, mut steps, mut violations) = (0, 0, 0, 0);
-        self.matrix.end_badly(path, &self.terms(), &interrupt_flag(), |row, path| {
+        self.matrix.end_badly(base, &self.terms(), &interrupt_flag(), |row, path| {
             lives += row.lives;
             cut += row.cut;
             steps += row.steps;
             violations += row.violations.len();
             if !row.violations.is_empty() {
-                self.keep(path, row.cell);
+                keep(base, path, row.cell);
             }
             if self.json {
                 out.line(row.json())?
@@ -259,30 +288,22 @@ impl Stress {
         Ok(if violations == 0 { Outcome::Clean } else { Outcome::Findings })
     }
 
-    /// Keeps a file that has shown violations.
-    fn keep(&self, path: &Path, cell: matrix::cell::MatrixCell) {
-        let kept = matrix::path_of(&self.path(), cell).with_extension("kept.h5");
-        // The violations are told in any case.
-        let kept = std::fs::rename(path, &kept).map_or_else(|e| e.to_string(), |()| kept.display().to_string());
-        eprintln!("h5live: {kept}: kept, for there are violations");
-    }
-
-    fn read(&self, path: &Path) -> Result<()> {
+    fn read(&self, location: &Location) -> Result<()> {
         let all = all_series();
         let names: Vec<_> = all.iter().map(|series| series.name).collect();
         let check = |i: usize, first: u64, stored: &[u8]| {
             let difference = all.get(i)?.first_difference(self.seed, first, stored)?;
             Some(difference.to_string())
         };
-        LiveReader::new(path, &names, &check).run(&stop_flag())
+        LiveReader::new(location, &names, &check).run(&stop_flag())
     }
 
     /// Starts the processes, kills the writer now and then if asked to, and gathers the messages.
-    fn coordinate(&self, path: &Path) -> Result<StressReport> {
-        writer::create(path)?;
+    fn coordinate(&self, location: &Location) -> Result<StressReport> {
+        location::create(location, self.force, writer::make_datasets)?;
         let interrupted = interrupt_flag();
         let (seed, rate) = (self.seed.to_string(), self.rate().to_string());
-        let mut troupe = ProcessGroup::new(path, &["stress", "--role=writer", "--seed", &seed, "--rate", &rate]);
+        let mut troupe = ProcessGroup::new(location, &["stress", "--role=writer", "--seed", &seed, "--rate", &rate]);
         let begin = Instant::now();
         let length = Duration::from_secs_f64(self.seconds);
         let mut kills = 0;
@@ -304,7 +325,7 @@ impl Stress {
             if self.kill && Instant::now() >= next_kill {
                 troupe.kill_writer().map_err(Error::Process)?;
                 kills += 1;
-                self.after_death(path, &mut troupe);
+                self.after_death(location, &mut troupe);
                 going = troupe.start_writer().map_err(Error::Process)?;
                 next_kill = Instant::now() + WRITER_LIFETIME;
             }
@@ -312,7 +333,7 @@ impl Stress {
         stalls.iter_mut().for_each(|stalls| stalls.end(&troupe));
         troupe.finish(rows).map_err(Error::Process)?;
         bar.finish_and_clear();
-        self.after_death(path, &mut troupe);
+        self.after_death(location, &mut troupe);
         let all = all_series();
         let rows = troupe.flushed_rows();
         Ok(StressReport {
@@ -330,11 +351,11 @@ impl Stress {
     }
 
     /// The file of a writer that is gone must open at once, with everything flushed.
-    fn after_death(&self, path: &Path, troupe: &mut ProcessGroup) {
+    fn after_death(&self, location: &Location, troupe: &mut ProcessGroup) {
         let flushed = troupe.flushed_rows().to_vec();
         for (series, &flushed) in all_series().iter().zip(&flushed) {
             let look = || -> Result<Option<String>> {
-                let file = open::for_reading(path)?;
+                let file = open::for_reading(location)?;
                 let dataset = file.dataset(series.name)?;
                 let rows = length(&dataset)?;
                 if rows < flushed {
@@ -352,19 +373,24 @@ impl Stress {
                 Err(error) => troupe.violation(StressInvariant::ProcessDeath, &error.to_string()),
             }
         }
-        if let Some(fault) = checker_finding(path) {
+        if let Some(fault) = location::finding(location) {
             troupe.violation(StressInvariant::ProcessDeath, &fault);
         }
-        if let Some(fault) = self.check.as_deref().and_then(|command| self.checked_by(command, path, &flushed)) {
+        if let Some(fault) = self.check.as_deref().and_then(|command| self.checked_by(command, location, &flushed)) {
             troupe.violation(StressInvariant::ProcessDeath, &fault);
         }
     }
 
     /// The faults that another program finds in the file.
-    fn checked_by(&self, command: &str, path: &Path, flushed: &[u64]) -> Option<String> {
+    fn checked_by(&self, command: &str, location: &Location, flushed: &[u64]) -> Option<String> {
         let mut shell = Command::new("sh");
         // The command's own words, and behind them the words of this run, whatever is in them.
-        shell.arg("-c").arg(format!("{command} \"$@\"")).arg("sh").arg(path).arg(self.seed.to_string());
+        shell
+            .arg("-c")
+            .arg(format!("{command} \"$@\""))
+            .arg("sh")
+            .arg(location::as_argument(location))
+            .arg(self.seed.to_string());
         let output = match shell.args(flushed.iter().map(u64::to_string)).stdin(Stdio::null()).output() {
             Ok(output) if output.status.success() => return None,
             Ok(output) => output,
@@ -375,35 +401,10 @@ impl Stress {
     }
 }
 
-/// The findings of the file checker in the file of a writer that is gone.
-fn checker_finding(path: &Path) -> Option<String> {
-    let filters = KnownFilters::default();
-    let report =
-        match check_path_with(path, CheckOptions { live: true, filters: Some(&filters), ..CheckOptions::default() }) {
-            Ok(report) => report,
-            Err(error) => return Some(error.to_string()),
-        };
-    let more = report.findings.len().saturating_sub(1);
-    report.findings.first().map(|finding| format!("{finding} (and {} more)", counted(more, "finding")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_filtered_chunks_lead_to_is_looked_at() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("texts.h5");
-        let file = h5live::File::options().create().open(&path).unwrap();
-        file.new_dataset::<String>().shape(&[1]).chunk_shape(&[1]).fletcher32().create("texts").unwrap();
-        file.dataset("texts").unwrap().write(&["a text".to_owned()]).unwrap();
-        file.close().unwrap();
-        assert_eq!(checker_finding(&path), None);
-        let mut bytes = std::fs::read(&path).unwrap();
-        let heap = bytes.windows(4).position(|bytes| bytes == b"GCOL").unwrap();
-        bytes[heap] = 0;
-        std::fs::write(&path, bytes).unwrap();
-        assert!(checker_finding(&path).is_some());
-    }
+/// Keeps a file that has shown violations.
+fn keep(base: &Path, path: &Path, cell: matrix::cell::MatrixCell) {
+    let kept = matrix::path_of(base, cell).with_extension("kept.h5");
+    // The violations are told in any case.
+    let kept = std::fs::rename(path, &kept).map_or_else(|e| e.to_string(), |()| kept.display().to_string());
+    eprintln!("h5live: {kept}: kept, for there are violations");
 }

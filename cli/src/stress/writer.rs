@@ -1,11 +1,10 @@
 //! The writer of a stress run.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live::{Dataset, File};
+use h5live::{Dataset, File, Location};
 
 use crate::error::Result;
 use crate::live::message::{Extents, WorkerMessage, now};
@@ -17,12 +16,11 @@ use super::rule::{StressSeries, all_series, mix};
 /// How far the writer may be behind its rate and still catch up.
 const MAX_LAG: Duration = Duration::from_millis(250);
 
-/// Makes the file, with its datasets still empty.
+/// Makes the datasets in a new file, still empty.
 ///
 /// # Errors
 /// [`crate::error::Error::File`].
-pub fn create(path: &Path) -> Result<()> {
-    let file = File::create(path)?;
+pub fn make_datasets(file: &File) -> Result<()> {
     for series in all_series() {
         let chunk: Vec<_> = std::iter::once(series.chunk_rows).chain(series.row.iter().copied()).collect();
         let mut builder =
@@ -32,15 +30,15 @@ pub fn create(path: &Path) -> Result<()> {
         }
         builder.create(series.name)?;
     }
-    Ok(file.close()?)
+    Ok(())
 }
 
 /// Appends rows at the end of the datasets, and reports each flush, until `stop` is set.
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn run(path: &Path, seed: u64, flushes_per_second: f64, stop: &AtomicBool) -> Result<()> {
-    let file = File::options().swmr_write().open(path)?;
+pub fn run(location: &Location, seed: u64, flushes_per_second: f64, stop: &AtomicBool) -> Result<()> {
+    let file = File::options().swmr_write().open(location)?;
     let all = all_series();
     let datasets: Vec<Dataset> = all.iter().map(|series| file.dataset(series.name)).collect::<Result<_, _>>()?;
     let mut rows: Vec<u64> = datasets.iter().map(length).collect::<Result<_>>()?;

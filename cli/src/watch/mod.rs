@@ -87,7 +87,7 @@ impl WatchCommand {
         if self.stats {
             eprintln!("{}", stats::text(&dataset.file().stats()));
         }
-        Ok(tell_of_death(dataset.file(), &self.file))
+        Ok(tell_of_death(&self.file, dataset.file()))
     }
 
     fn rows_as_json(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
@@ -178,21 +178,32 @@ pub fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBo
     Ok(over || !dataset.is_live()?)
 }
 
-/// Says on standard error if the writer of a file that was followed has died instead of closing it.
-pub fn tell_of_death(file: &File, location: &Location) -> Outcome {
+/// Says on standard error if the writer has died instead of closing the file, which `followed` has followed.
+pub fn tell_of_death(location: &Location, followed: &File) -> Outcome {
+    let mut found = crate::open::options().diagnose(location).map(|found| found.condition);
     // Some stores tell only those who have followed their writer.
-    let is_abandoned = matches!(file.store().is_abandoned(), Ok(true)) || {
-        let found = crate::open::options().diagnose(location).map(|found| found.condition);
-        matches!(found, Ok(FileCondition::Abandoned { .. }))
-    };
-    // A store may have no diagnosis, and what was to be shown was shown.
-    if !is_abandoned {
-        return Outcome::Clean;
+    if matches!(followed.store().is_abandoned(), Ok(true)) {
+        found = Ok(FileCondition::Abandoned { live: true });
     }
-    eprintln!(
-        "h5live: {location}: its writer has died; what it flushed is there (`h5live repair` puts the file in order)"
-    );
-    Outcome::Findings
+    // A follower may have seen that the writer went, where the system does not tell it afterwards.
+    let has_seen_end = || matches!(followed.is_live(), Ok(false));
+    match found {
+        Ok(FileCondition::Unknown { .. }) if !has_seen_end() => {
+            eprintln!(
+                "h5live: {location}: it is marked as being written, and the system does not tell this user whether its \
+                 writer lives"
+            );
+            Outcome::Clean
+        }
+        Ok(FileCondition::Abandoned { .. } | FileCondition::Unknown { .. }) => {
+            eprintln!(
+                "h5live: {location}: its writer has died; what it flushed is there (`h5live repair` puts the file in order)"
+            );
+            Outcome::Findings
+        }
+        // A store may have none, and what was to be shown was shown.
+        _ => Outcome::Clean,
+    }
 }
 
 /// Whether the look was the last one. A change of the file by another program is reported after everything that could

@@ -29,6 +29,7 @@ fn stores_are_listed_with_schemes_options_and_capabilities() {
         "mem\n  locations: mem:\n",
         "\n  outlasts a power failure: never\n",
         "\n  options: none\n",
+        "\nevery store\n  options:\n    chunk_cache=BYTES[KiB|MiB|GiB|TiB]  (default: 32MiB)\n        Bytes of decoded chunks",
     ] {
         assert!(listed.contains(expected), "{expected}: {listed}");
     }
@@ -37,6 +38,7 @@ fn stores_are_listed_with_schemes_options_and_capabilities() {
     assert_eq!((&lines[0]["store"], &lines[1]["store"]), (&"native".into(), &"mem".into()));
     assert_eq!(lines[0]["options"][0]["name"], "locking");
     assert_eq!(lines[1]["options"], serde_json::json!([]));
+    assert!(lines.iter().any(|line| line["option"]["name"] == "chunk_cache"), "{lines:?}");
 }
 
 #[test]
@@ -95,7 +97,7 @@ fn a_file_is_copied_to_memory_which_verifies_it() {
     assert_eq!(text(&run_in(folder, &["copy", "a.h5", "mem:"])), "");
     assert_eq!(text(&run_in(folder, &["copy", "--filter", "none", "native:a.h5", "mem:scratch"])), "");
     let said = error(&run_in(folder, &["copy", "a.h5", "mem:", "--profile", "v18"]));
-    assert_eq!(said, r#"h5live: mem:: the store "mem" has no option "libver": it has none"#);
+    assert_eq!(said, r#"h5live: mem:: the store "mem" has no option "libver"; its options are chunk_cache"#);
     let file = File::options().write().open(folder.join("a.h5")).unwrap();
     let data = file.dataset("data").unwrap();
     data.write_chunk(&h5live::model::ChunkCoord::new(&[1]), 0, b"no compressed data").unwrap();

@@ -123,7 +123,7 @@ impl ConnectorRegistry {
     }
 
     /// The options for a store: what the URL says, else `settings`, else the typed options of its connector, else the
-    /// defaults.
+    /// defaults. Options that `common` has are of every store, and are set there.
     ///
     /// # Errors
     /// [`OpenError::Setting`] if the store does not have one of them, [`OpenError::UnknownConnector`] if typed options
@@ -133,6 +133,7 @@ impl ConnectorRegistry {
         at: &ResolvedLocation,
         typed: &[Arc<dyn ConnectorOptions>],
         settings: &Settings,
+        mut common: Option<&mut dyn ConnectorOptions>,
     ) -> Result<Box<dyn ConnectorOptions>, OpenError> {
         let known = |options: &Arc<dyn ConnectorOptions>| self.connectors().any(|c| c.name() == options.connector());
         if let Some(options) = typed.iter().find(|options| !known(options)) {
@@ -141,12 +142,19 @@ impl ConnectorRegistry {
         }
         let typed = typed.iter().find(|options| options.connector() == at.connector.name());
         let mut options = typed.map_or_else(|| at.connector.options(), |options| options.clone_options());
+        let mut set = |name: &str, value: &str| match common.as_deref_mut() {
+            Some(common) if common.settings().iter().any(|setting| setting.name == name) => {
+                common.set(name, value).map_err(|error| error.of_connector(at.connector.name()))
+            }
+            Some(common) => options.set(name, value).map_err(|error| error.with_known(common.settings())),
+            None => options.set(name, value),
+        };
         for (name, value) in settings.iter() {
-            options.set(name, value)?;
+            set(name, value)?;
         }
         if let Location::Url(url) = &at.location {
             for (name, value) in url.settings()?.iter() {
-                options.set(name, value)?;
+                set(name, value)?;
             }
         }
         Ok(options)

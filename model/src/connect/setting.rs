@@ -58,6 +58,19 @@ impl SettingError {
     }
 }
 
+impl SettingError {
+    /// The error, with further names that are known.
+    pub(super) fn with_known(self, more: &[Setting]) -> Self {
+        match self {
+            SettingError::Unknown { connector, name, mut known } => {
+                known.extend(more.iter().map(|setting| setting.name));
+                SettingError::Unknown { connector, name, known }
+            }
+            value @ SettingError::Value { .. } => value,
+        }
+    }
+}
+
 fn known_text(known: &[&str]) -> String {
     if known.is_empty() { ": it has none".to_owned() } else { format!("; its options are {}", known.join(", ")) }
 }

@@ -170,7 +170,7 @@ fn the_url_goes_before_settings_and_settings_before_typed_options() {
     settings.set("limit", "8");
     let limit = |text: &str, typed, settings: &Settings| {
         let at = registry.resolve(&text.into(), Mode::Read).unwrap();
-        let options = registry.options(&at, typed, settings)?;
+        let options = registry.options(&at, typed, settings, None)?;
         Ok::<_, OpenError>((options.get("keep").unwrap(), options.get("limit").unwrap()))
     };
     let of = |keep: &str, limit: &str| (keep.to_owned(), limit.to_owned());
@@ -185,16 +185,16 @@ fn the_url_goes_before_settings_and_settings_before_typed_options() {
     let expected = r#"the option "limit" of the store "dir" is BYTES[KiB|MiB|GiB|TiB], and not "much""#;
     assert_eq!(error, expected);
     let at = registry.resolve(&"mem:x".into(), Mode::Read).unwrap();
-    let error = registry.options(&at, &[], &settings).unwrap_err().to_string();
+    let error = registry.options(&at, &[], &settings, None).unwrap_err().to_string();
     assert_eq!(error, r#"the store "mem" has no option "limit": it has none"#);
     let other = ConnectorRegistry::new(MemoryConnector::new());
-    let error = other.options(&at, &typed, &Settings::default()).unwrap_err().to_string();
+    let error = other.options(&at, &typed, &Settings::default(), None).unwrap_err().to_string();
     assert_eq!(error, r#"there are options for the store "dir", which is not registered; the stores are mem"#);
 }
 
 fn open(registry: &ConnectorRegistry, text: &str, mode: Mode) -> Result<Arc<dyn Store>, OpenError> {
     let at = registry.resolve(&text.into(), mode)?;
-    let options = registry.options(&at, &[], &Settings::default())?;
+    let options = registry.options(&at, &[], &Settings::default(), None)?;
     let max_allocation = AllocationLimit::default();
     let (root, unfilter) = (&ObjectSpec::group(), Arc::new(NoFilters));
     at.open(&OpenRequest { mode, root, options: &*options, max_allocation, unfilter, registry })

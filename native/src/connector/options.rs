@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use h5live_model::{FileSpace, LibVer, SettingValue, SpaceStrategy, name_of_value, settings, value_with_name};
 
-use crate::{OpenOptions, Readers};
+use h5live_format::messages::BtreeK;
+
+use crate::open_options::RequestedBtreeK;
+use crate::{OpenOptions, Readers, RetryPolicy};
 
 /// Whether files are locked against use by other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -90,6 +93,18 @@ settings! {
         mapped: bool = true,
         /// Bytes of the addresses in a new file: 2, 4 or 8.
         offset_size: u32 = 8,
+        /// Whether to write a file that is marked as being written, where the system cannot tell whether its writer lives.
+        take_over: bool = false,
+        /// Bytes of metadata that are kept in memory; what is unwritten or in use may take more.
+        metadata_cache: u64 = OpenOptions::default().metadata_cache_bytes as u64,
+        /// How often a reader tries to read a structure that its writer has half-written.
+        read_attempts: u32 = RetryPolicy::DEFAULT_ATTEMPTS,
+        /// K of the version 1 B-trees of chunks in a new file: a node has at most 2K children.
+        chunk_btree_k: u32 = BtreeK::default().chunk.into(),
+        /// K of the version 1 B-trees of groups in a new file: a node has at most 2K children.
+        group_btree_k: u32 = BtreeK::default().group_internal.into(),
+        /// K of the symbol table nodes of groups in a new file: a node has at most 2K links.
+        group_leaf_k: u32 = BtreeK::default().group_leaf.into(),
     }
     hidden {
         /// Whether other writers that have the file open are ignored, because it was agreed whose turn it is.
@@ -132,6 +147,14 @@ impl Native {
             space: self.file_space(),
             mapped: self.mapped,
             offset_size: self.offset_size,
+            take_over: self.take_over,
+            metadata_cache_bytes: usize::try_from(self.metadata_cache).unwrap_or(usize::MAX),
+            retry: RetryPolicy::with_attempts(self.read_attempts),
+            btree_k: RequestedBtreeK {
+                chunk: self.chunk_btree_k,
+                group_internal: self.group_btree_k,
+                group_leaf: self.group_leaf_k,
+            },
             takes_turns: self.takes_turns,
             leaves_live: self.leaves_live,
             left_whole: self.left_whole,

@@ -1,7 +1,7 @@
 //! The superblock extension while a session writes the file.
 
 use h5live_cache::FlushScope;
-use h5live_format::messages::{CacheImageInfo, FileSpaceInfo, MessageType, SpaceStrategy};
+use h5live_format::messages::{BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SpaceStrategy};
 use h5live_format::{Addr, MessageFlags};
 use h5live_model::{FileSpace, ObjectSpec};
 
@@ -52,8 +52,8 @@ impl NativeSession {
         Ok(())
     }
 
-    /// Creates a superblock extension that says how the file allocates its space, and allocates like that from here on.
-    /// Returns its address.
+    /// Creates a superblock extension that says how the file allocates its space, and the sizes of its B-tree nodes.
+    /// Allocates like that from here on. Returns its address.
     ///
     /// # Errors
     /// If there is no room.
@@ -61,9 +61,15 @@ impl NativeSession {
         if space.strategy == SpaceStrategy::Paged {
             self.cache.space().set_page_size(space.page_size)?;
         }
-        let message = self.encode_message(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
+        let mut messages = Vec::new();
+        if self.extension.btree_k != BtreeK::default() {
+            messages.push(self.encode_message(self.extension.btree_k, MessageFlags(0))?);
+        }
+        if space != FileSpace::default() {
+            messages.push(self.encode_message(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?);
+        }
         let spec = ObjectSpec::group();
-        let header = self.create_header(&spec, self.new_header_prefix(&spec), vec![message], HeaderRoom::More(0))?;
+        let header = self.create_header(&spec, self.new_header_prefix(&spec), messages, HeaderRoom::More(0))?;
         self.extension.space = space;
         Ok(header.addr())
     }

@@ -118,6 +118,7 @@ impl FileHold {
                 WriterPresence::Unknown => Liveness::Unknown,
             });
         }
+        self.lock.forget_seen_writer();
         self.opened_file.check_length_as_reader()?;
         self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
         Ok(Liveness::AtRest)

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use h5live_model::Name;
 use h5live_swmr::{LockHandle, RetryPolicy};
 
+use crate::part_limit::PartLimit;
 use crate::seen_names::{NameScope, SeenNames};
-use crate::{Mode, Result};
+use crate::{Error, Mode, Result};
 
 /// Lookups and lists of names that are as stable as the mode of a session allows: a follower does not miss a name that
 /// it has seen because the index is being changed.
@@ -109,6 +110,42 @@ impl StableNames {
                 Ok(all)
             }
             (gathered, _) => gathered,
+        }
+    }
+
+    /// Whether what is read counts only if the file shows one generation meanwhile. Then no name is missed.
+    pub fn reads_generations(&self) -> bool {
+        self.is_follower() && self.retry.generations().is_some()
+    }
+
+    /// Lists everything in the order of names, in parts: a list that takes longer than the writer takes from one flush to
+    /// the next would never be read at once. `list_after` lists what comes after a name, and returns whether it was ended.
+    ///
+    /// # Errors
+    /// Errors of `list_after`.
+    pub fn list_in_parts<T>(
+        &self,
+        name_of: impl Fn(&T) -> &Name,
+        mut list_after: impl FnMut(Option<&Name>, &mut dyn FnMut(T) -> bool) -> Result<bool>,
+    ) -> Result<Vec<T>> {
+        let (mut all, mut limit) = (Vec::new(), PartLimit::new());
+        loop {
+            let after = all.last().map(|last| name_of(last).clone());
+            let (part, is_ended) = self.retry.retry(|| {
+                limit.begin_attempt();
+                let mut part = Vec::new();
+                let is_ended = list_after(after.as_ref(), &mut |item| {
+                    part.push(item);
+                    limit.has_room(part.len())
+                });
+                limit.end_attempt(part.len());
+                Ok::<_, Error>((part, is_ended?))
+            })?;
+            limit.end_part();
+            all.extend(part);
+            if !is_ended {
+                return Ok(all);
+            }
         }
     }
 

@@ -3,7 +3,8 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use h5live_cache::{FaultyStorage, MemoryStorage, WriteFailure};
 use h5live_model::{
@@ -11,7 +12,7 @@ use h5live_model::{
     Name, NewObject, ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreWriter, UNLIMITED,
 };
 use h5live_native::{Error, LibVer, Mode, NativeFile, OpenOptions, RetryPolicy, repair};
-use h5live_swmr::{Error as SwmrError, FileCondition, OpenConflict, diagnose};
+use h5live_swmr::{Error as SwmrError, FileCondition, OpenConflict, RetryEvent, diagnose};
 
 const OLD: [LibVer; 2] = [LibVer::Earliest, LibVer::V18];
 
@@ -40,7 +41,7 @@ fn dataset(file: &NativeFile, name: &str) -> Arc<dyn ChunkStore> {
 }
 
 fn append(data: &Arc<dyn ChunkStore>, row: u64) {
-    data.write_whole(&ChunkCoord::new(&[row, 0]), 0, &[row as u8 + 1; 8]).unwrap();
+    data.write_whole(&ChunkCoord::new(&[row, 0]), 0, &[(row as u8).wrapping_add(1); 8]).unwrap();
     data.set_extent(&[row + 1, 8]).unwrap();
 }
 
@@ -52,7 +53,7 @@ fn rows(data: &Arc<dyn ChunkStore>) -> u64 {
         let chunk = data.locate(&ChunkCoord::new(&[row, 0])).unwrap().unwrap_or_else(|| panic!("row {row} of {rows}"));
         let mut found = [0; 8];
         data.read(&chunk, 0, &mut found).unwrap();
-        assert_eq!(found, [row as u8 + 1; 8], "row {row} of {rows}");
+        assert_eq!(found, [(row as u8).wrapping_add(1); 8], "row {row} of {rows}");
     }
     rows
 }
@@ -221,7 +222,7 @@ fn a_flush_that_failed_is_finished_by_the_next() {
             let mut failed = false;
             for row in 1..5 {
                 let coord = ChunkCoord::new(&[row, 0]);
-                while data.write_whole(&coord, 0, &[row as u8 + 1; 8]).is_err() {
+                while data.write_whole(&coord, 0, &[(row as u8).wrapping_add(1); 8]).is_err() {
                     failed = true;
                 }
                 data.set_extent(&[row + 1, 8]).unwrap();
@@ -245,4 +246,111 @@ fn a_flush_that_failed_is_finished_by_the_next() {
             }
         }
     }
+}
+
+/// Structures that a reader reads until the writer has flushed again.
+const STRUCTURES_PER_FLUSH: u64 = 100;
+
+/// A reader whose writer calls `flush` whenever the reader takes long for an operation, until the reader is done.
+fn slow_reader(path: &Path, flush: impl Fn() + Send + Sync + 'static) -> Arc<NativeFile> {
+    let (reader, before) = (Arc::new(OnceLock::<Arc<NativeFile>>::new()), AtomicU64::new(0));
+    let known = reader.clone();
+    let retry = RetryPolicy::new(60, |_| ()).with_hook(move |event| {
+        let Some(reader) = known.get() else { return };
+        match event {
+            RetryEvent::ReadStarted(..) => before.store(reader.stats().misses, Ordering::Relaxed),
+            RetryEvent::ReadFinished
+                if reader.stats().misses > before.load(Ordering::Relaxed) + STRUCTURES_PER_FLUSH =>
+            {
+                flush();
+            }
+            _ => {}
+        }
+    });
+    let options = OpenOptions { mode: Mode::SwmrRead, retry, ..OpenOptions::default() };
+    let opened = Arc::new(NativeFile::open(path, &options).unwrap());
+    reader.get_or_init(|| opened).clone()
+}
+
+#[test]
+fn a_list_that_takes_longer_than_the_pause_between_flushes_is_read_in_parts() {
+    const LINKS: usize = 3000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.h5");
+    let file = NativeFile::open(&path, &options(Mode::Create, LibVer::Earliest)).unwrap();
+    let root = file.session().root;
+    file.create(&NewObject::linked(root, &"data".into(), &spec().into())).unwrap();
+    let target = LinkTarget::Soft("/data".into());
+    (0..LINKS).for_each(|number| file.add_link(root, &Name::from(format!("link {number}").as_str()), &target).unwrap());
+    file.start_swmr().unwrap();
+    let (data, writer) = (dataset(&file, "data"), Arc::new(file));
+    let flushes = Arc::new(AtomicU64::new(0));
+    let (flushed, flushing) = (flushes.clone(), writer.clone());
+    let reader = slow_reader(&path, move || {
+        append(&data, flushed.fetch_add(1, Ordering::Relaxed));
+        flushing.commit(Scope::All, Publish::Visible).unwrap();
+    });
+    let mut names = Vec::new();
+    reader
+        .for_each_link(root, &mut |link| {
+            names.push(link.name);
+            true
+        })
+        .unwrap();
+    assert!(flushes.load(Ordering::Relaxed) > 3, "the writer goes on meanwhile");
+    assert_eq!(names.len(), LINKS + 1);
+    assert!(names.is_sorted());
+    names.dedup();
+    assert_eq!(names.len(), LINKS + 1, "each is there once");
+}
+
+#[test]
+fn an_operation_that_is_always_overtaken_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("busy.h5");
+    let file = live(&path, LibVer::Earliest);
+    let (data, writer, rows) = (dataset(&file, "data"), Arc::new(file), AtomicU64::new(0));
+    let reader = Arc::new(OnceLock::<()>::new());
+    let is_open = reader.clone();
+    let retry = RetryPolicy::new(5, |_| ()).with_hook(move |event| {
+        if let (RetryEvent::ReadFinished, Some(())) = (event, is_open.get()) {
+            append(&data, rows.fetch_add(1, Ordering::Relaxed));
+            writer.commit(Scope::All, Publish::Visible).unwrap();
+        }
+    });
+    let options = OpenOptions { mode: Mode::SwmrRead, retry, ..OpenOptions::default() };
+    let opened = NativeFile::open(&path, &options).unwrap();
+    reader.set(()).unwrap();
+    let said = opened.link(opened.session().root, &"data".into()).unwrap_err().to_string();
+    assert!(said.contains("5 attempts to read this took longer than the writer takes"), "{said}");
+}
+
+#[test]
+fn chunks_that_take_longer_than_the_pause_between_flushes_are_listed_in_parts() {
+    const ROWS: u64 = 6000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chunks.h5");
+    let file = NativeFile::open(&path, &options(Mode::Create, LibVer::Earliest)).unwrap();
+    for name in ["data", "many"] {
+        file.create(&NewObject::linked(file.session().root, &name.into(), &spec().into())).unwrap();
+    }
+    let many = dataset(&file, "many");
+    (0..ROWS).for_each(|row| append(&many, row));
+    file.start_swmr().unwrap();
+    let (data, writer) = (dataset(&file, "data"), Arc::new(file));
+    let flushes = Arc::new(AtomicU64::new(0));
+    let (flushed, flushing) = (flushes.clone(), writer.clone());
+    let reader = slow_reader(&path, move || {
+        append(&data, flushed.fetch_add(1, Ordering::Relaxed));
+        flushing.commit(Scope::All, Publish::Visible).unwrap();
+    });
+    let mut coords = Vec::new();
+    dataset(&reader, "many")
+        .for_each_chunk(&mut |chunk| {
+            coords.push(chunk.coord.scaled()[0]);
+            true
+        })
+        .unwrap();
+    assert!(flushes.load(Ordering::Relaxed) > 1, "the writer goes on meanwhile");
+    assert_eq!(coords, (0..ROWS).collect::<Vec<_>>());
 }

@@ -13,9 +13,9 @@ use h5live_format::{Addr, SeqlockCounter};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
+use crate::live::location::finding_in_file;
 use crate::live::message::{StressInvariant, Violation};
 use crate::live::process_group::ProcessGroup;
-use crate::stress::checker_finding;
 use crate::stress::rule::mix;
 
 use super::cell::{ElementKind, IndexChoice, MatrixCell};
@@ -103,7 +103,7 @@ impl CrashRunner<'_> {
     fn run_of<T: RuleValue>(&mut self, cell: MatrixCell, lives: u64) -> Result<CrashRow> {
         let plan = CellPlan::new(cell, self.terms.seed);
         writer::create::<T>(self.path, &plan)?;
-        let mut troupe = ProcessGroup::new(self.path, &[]);
+        let mut troupe = ProcessGroup::new(&self.path.into(), &[]);
         let mut row = CrashRow { cell, lives, early: 0, cut: 0, steps: 0, violations: Vec::new() };
         let mut model = FileModel::new(&plan);
         let mut step = 0;
@@ -215,7 +215,7 @@ impl CrashRunner<'_> {
             }
         };
         read_model::fault(plan, &found, &flushed_model, attempted).into_iter().for_each(|fault| wrong(&fault));
-        checker_finding(self.path).into_iter().for_each(|fault| wrong(&fault));
+        finding_in_file(self.path).into_iter().for_each(|fault| wrong(&fault));
         let repaired: PathBuf = self.path.with_extension("repaired.h5");
         let mended = repair_copy(self.path, &repaired).and_then(|()| read_model::read_model::<T>(&repaired, plan));
         let mended = mended.unwrap_or_else(|fault| {
@@ -270,7 +270,7 @@ fn is_torn(path: &Path) -> Result<bool> {
         }
         std::fs::copy(path, &bare)?;
         OpenOptions::new().write(true).open(&bare)?.set_len(found.announced)?;
-        Ok(checker_finding(&bare).is_some())
+        Ok(finding_in_file(&bare).is_some())
     };
     let cut = cut().map_err(Error::Process);
     // It is not there if it could not be made.

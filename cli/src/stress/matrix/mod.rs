@@ -315,7 +315,7 @@ impl MatrixArgs {
         let arguments = |role| arguments(role, cell, terms, terms.rate(cell));
         let (writer, reader) = (arguments("--role=writer"), arguments("--role=reader"));
         let [writer, reader] = [&writer, &reader].map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
-        let mut troupe = ProcessGroup::new(path, &writer);
+        let mut troupe = ProcessGroup::new(&path.into(), &writer);
         if troupe.start_writer().map_err(Error::Process)? {
             for _ in 0..terms.readers {
                 troupe.start_reader(&reader).map_err(Error::Process)?;
@@ -336,7 +336,7 @@ impl MatrixArgs {
         }
         stalls.iter_mut().for_each(|stalls| stalls.end(&troupe));
         troupe.finish(|flushes| vec![digest(&plan, flushes)]).map_err(Error::Process)?;
-        super::checker_finding(path)
+        crate::live::location::finding_in_file(path)
             .into_iter()
             .for_each(|fault| troupe.violation(StressInvariant::NoDanglingAddress, &fault));
         Ok(CellOutcome::tried(troupe, self.peer.is_empty()))

@@ -137,7 +137,7 @@ impl Lives<'_> {
     fn live(&mut self, seed: u64, step: u64, random: u64) -> Result<u64> {
         let (seed, first) = (seed.to_string(), step.to_string());
         let arguments = ["stress", "--names", "--role=writer", "--seed", &seed, "--step", &first];
-        let mut troupe = ProcessGroup::new(&self.path, &[]);
+        let mut troupe = ProcessGroup::new(&self.path.as_path().into(), &[]);
         troupe.spawn_writer(&arguments).map_err(Error::Process)?;
         if random.is_multiple_of(8) {
             // Perhaps before it has opened the file, or while it puts it in order.
