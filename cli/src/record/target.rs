@@ -98,12 +98,17 @@ fn too_many_columns(path: &str, datatype: &Datatype) -> Option<FileProblem> {
     (few < number).then(|| FileProblem::TooManyInputColumns { path: path.to_owned(), number, max_columns: few })
 }
 
+/// The type of a dataset, with texts as large as in an HDF5 file.
+fn plain_type(dataset: &Dataset) -> Result<Datatype> {
+    Ok(dataset.datatype()?.with_forms(dataset.file().session().forms, ElementForms::default()))
+}
+
 /// The columns of a dataset for rows without names; `None` if it has no columns that can be recorded.
 ///
 /// # Errors
 /// [`Error::File`].
 pub fn table_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
-    let Some(table) = RowType::by_position(&dataset.datatype()?) else { return Ok(None) };
+    let Some(table) = RowType::by_position(&plain_type(dataset)?) else { return Ok(None) };
     Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
 }
 
@@ -112,7 +117,7 @@ pub fn table_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
 /// # Errors
 /// [`Error::File`].
 pub fn table(dataset: &Dataset, names: &[String]) -> Result<Option<RowType>> {
-    let Some(table) = RowType::of(&dataset.datatype()?, names) else { return Ok(None) };
+    let Some(table) = RowType::of(&plain_type(dataset)?, names) else { return Ok(None) };
     Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
 }
 
