@@ -55,7 +55,8 @@ fn wait_for_each(location: &str, is_live: bool) {
         assert!(waiter.find(LONG, |_| Ok(())).unwrap().is_some(), "{location}: the file");
         making.join().unwrap()
     });
-    for (what, make, find) in STEPS.into_iter().filter(|(what, ..)| *what != "map" || !location.starts_with("hsds:")) {
+    let has_maps = !["hsds:", "log:"].iter().any(|store| location.starts_with(store));
+    for (what, make, find) in STEPS.into_iter().filter(|(what, ..)| *what != "map" || has_maps) {
         println!("{location} {is_live}: {what}");
         assert!(waiter.find(Duration::ZERO, find).unwrap().is_none(), "{location}: {what} is not there yet");
         std::thread::scope(|threads| {

@@ -9,7 +9,9 @@ use h5live_model::{
 
 use crate::engine::ObjectPut;
 use crate::error::{damaged, unfit};
-use crate::layout::{AttributeRecord, ElementCodec, EntryClass, EntryQuery, ObjectDocument, Right, TypeUse};
+use crate::layout::{
+    AttributeRecord, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, Right, TypeUse,
+};
 use crate::session::{HsdsSession, now};
 
 fn kind_of(body: &ObjectBody) -> ObjectKind {
@@ -125,6 +127,9 @@ impl HsdsSession {
 
     fn check_new_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         name.check_as_link()?;
+        if name.as_str().is_none() {
+            return Err(unfit(LayoutError::Unfit("a name that is no UTF-8")));
+        }
         let key = self.domain.key(group);
         let query = EntryQuery::One(EntryClass::Links, name);
         match self.group_with(group, query)?.link(name).map_err(damaged(&key))? {
