@@ -3,6 +3,7 @@
 
 mod chunk_rows;
 mod copy_objects;
+mod dropped_files;
 mod error_messages;
 mod errors;
 mod faults;

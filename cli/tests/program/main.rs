@@ -24,6 +24,7 @@ mod latency;
 mod live;
 mod log;
 mod log_by_path;
+mod log_joined;
 mod log_vol;
 mod lost_domains;
 mod ls;
