@@ -8,7 +8,7 @@ use h5live_model::{Datatype, ElementForms, FileSpace, Liveness, ObjectId, Scope,
 
 use crate::dataset::DatasetCore;
 use crate::error::ErrorKind;
-use crate::file_shared::FileShared;
+use crate::file_shared::{FileHandle, FileShared};
 use crate::types::Heap;
 use crate::{Error, Result};
 
@@ -28,21 +28,21 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone)]
 pub struct File {
-    shared: Arc<FileShared>,
+    handle: FileHandle,
 }
 
 impl File {
     pub(crate) fn from_shared(shared: Arc<FileShared>) -> File {
-        File { shared }
+        File { handle: FileHandle::new(shared) }
     }
 
     pub(crate) fn shared(&self) -> &Arc<FileShared> {
-        &self.shared
+        self.handle.shared()
     }
 
     /// The store under the file, for what the other methods do not say: names that are no text, objects by identity.
     pub fn store(&self) -> &dyn Store {
-        &*self.shared.store
+        &*self.shared().store
     }
 
     /// What changes the store under the file, for what the other methods do not say.
@@ -55,7 +55,7 @@ impl File {
     }
 
     pub(crate) fn heap(&self) -> Heap<'_> {
-        Heap::new(self.store()).with_conversion(self.shared.options.conversion)
+        Heap::new(self.store()).with_conversion(self.shared().options.conversion)
     }
 
     /// A type as elements of this file have it.
@@ -64,34 +64,34 @@ impl File {
     }
 
     pub(crate) fn error(&self, object: Option<&str>, kind: impl Into<ErrorKind>) -> Error {
-        Error::new(&self.shared.name, object, kind)
+        Error::new(&self.shared().name, object, kind)
     }
 
     /// The shared state of a dataset.
     pub(crate) fn core(&self, id: ObjectId) -> Result<Arc<DatasetCore>, ErrorKind> {
-        let found = self.shared.dataset_cache.lock().get(id);
+        let found = self.shared().dataset_cache.lock().get(id);
         if let Some(core) = found {
             if !core.is_deleted() {
                 return Ok(core);
             }
             // Its staged elements are gone, too; another dataset may have its identity now.
-            let _gone = self.shared.dataset_cache.lock().remove(id);
+            let _gone = self.shared().dataset_cache.lock().remove(id);
         }
         // Not under the lock, because it reads. A second thread takes the state that the first one made.
         let core = Arc::new(DatasetCore::open(
-            self.shared.store.dataset(id)?,
+            self.shared().store.dataset(id)?,
             &self.session().capabilities,
-            &self.shared.options,
-            self.shared.staged.clone(),
-            self.shared.blobs.clone(),
+            &self.shared().options,
+            self.shared().staged.clone(),
+            self.shared().blobs.clone(),
         )?);
-        let (core, _gone) = self.shared.dataset_cache.lock().add(id, core);
+        let (core, _gone) = self.shared().dataset_cache.lock().add(id, core);
         Ok(core)
     }
 
     /// The name under which the file was opened.
     pub fn name(&self) -> &str {
-        &self.shared.name
+        &self.shared().name
     }
 
     /// The session on the store, with its capabilities.
@@ -117,7 +117,7 @@ impl File {
     /// written, [`Error::file_change`] says so.
     pub fn is_live(&self) -> Result<bool> {
         let live = self.store().liveness().map_err(|error| self.error(None, error))? != Liveness::AtRest;
-        let FileShared { options, location, is_recovered, .. } = &*self.shared;
+        let FileShared { options, location, is_recovered, .. } = &**self.shared();
         if !live
             && options.recover
             && options.mode == crate::Mode::SwmrRead
@@ -137,14 +137,14 @@ impl File {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if an object cannot be read any more.
     pub fn refresh(&self) -> Result<()> {
-        self.shared.refreshes.fetch_add(1, Ordering::Relaxed);
+        self.shared().refreshes.fetch_add(1, Ordering::Relaxed);
         // Rows that were appended are counted on from the extents that were known.
-        self.shared.write_out()?;
+        self.shared().write_out()?;
         self.store().refresh(Scope::All).map_err(|error| self.error(None, error))?;
-        let open = self.shared.dataset_cache().open_datasets();
+        let open = self.shared().dataset_cache().open_datasets();
         for core in open {
             core.count_change();
-            self.shared.cache.forget_dataset(core.cache_id());
+            self.shared().cache.forget_dataset(core.cache_id());
         }
         Ok(())
     }
@@ -163,15 +163,15 @@ impl File {
     pub fn stats(&self) -> Stats {
         let mut stats = self.store().stats();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        stats.refreshes = count(&self.shared.refreshes);
-        stats.chunk_hits = count(&self.shared.cache.hits);
-        stats.chunk_misses = count(&self.shared.cache.misses);
+        stats.refreshes = count(&self.shared().refreshes);
+        stats.chunk_hits = count(&self.shared().cache.hits);
+        stats.chunk_misses = count(&self.shared().cache.misses);
         stats
     }
 }
 
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("File").field(&self.shared.name).finish()
+        f.debug_tuple("File").field(&self.shared().name).finish()
     }
 }

@@ -12,7 +12,7 @@ use crate::Options;
 use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
 use crate::dataset_cache::DatasetCache;
 use crate::error::UnpublishedRows;
-use crate::publish::Publisher;
+use crate::publish::{HandleGate, Publisher};
 use crate::superseded_blobs::BlobUses;
 
 /// An open file, shared by every handle.
@@ -25,10 +25,12 @@ pub(crate) struct FileShared {
     pub(crate) location: Option<ResolvedLocation>,
     pub(crate) linked_files: Arc<LinkedFiles>,
     /// Files to which this one led. They stay open as long as it does.
-    pub(crate) kept_open: Mutex<Vec<Arc<FileShared>>>,
+    pub(crate) kept_open: Mutex<Vec<FileHandle>>,
     /// Other files in which elements of virtual datasets of this one were written, and that were not flushed since.
-    pub(crate) written_files: Mutex<Vec<Arc<FileShared>>>,
+    pub(crate) written_files: Mutex<Vec<FileHandle>>,
     pub(crate) publisher: Publisher,
+    /// Counts the handles.
+    pub(crate) handle_gate: Arc<HandleGate>,
     /// Looks at what a writer has published since.
     pub(crate) refreshes: AtomicU64,
     /// Whether the file was brought into order when its writer was found to be dead, or need not be.
@@ -39,6 +41,34 @@ pub(crate) struct FileShared {
     pub(crate) blobs: Arc<BlobUses>,
     /// Where the rows of datasets end that the store has got since the last publication of the file.
     pub(crate) stored_rows: Mutex<FxHashMap<ObjectId, u64>>,
+}
+
+/// What a user has of an open file, or another file that led to it. As long as there is one, the file may publish by itself.
+pub(crate) struct FileHandle(Arc<FileShared>);
+
+impl FileHandle {
+    /// One more.
+    pub(crate) fn new(shared: Arc<FileShared>) -> Self {
+        shared.handle_gate.add();
+        FileHandle(shared)
+    }
+
+    /// The file.
+    pub(crate) fn shared(&self) -> &Arc<FileShared> {
+        &self.0
+    }
+}
+
+impl Clone for FileHandle {
+    fn clone(&self) -> Self {
+        FileHandle::new(self.0.clone())
+    }
+}
+
+impl Drop for FileHandle {
+    fn drop(&mut self) {
+        self.0.handle_gate.remove();
+    }
 }
 
 impl FileShared {
@@ -63,8 +93,8 @@ impl FileShared {
     /// Notes that elements of a virtual dataset of this file were written in another one.
     pub(crate) fn add_written_file(&self, other: &Arc<FileShared>) {
         let mut written = self.written_files.lock();
-        if !written.iter().any(|known| Arc::ptr_eq(known, other)) {
-            written.push(other.clone());
+        if !written.iter().any(|known| Arc::ptr_eq(known.shared(), other)) {
+            written.push(FileHandle::new(other.clone()));
         }
     }
 

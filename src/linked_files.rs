@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use h5live_model::{LinkUse, Location, Name, OpenError, ResolvedLocation, StoreErrorKind, Url};
 
 use crate::error::ErrorKind;
-use crate::file_shared::{FileShared, LinkedFiles, key_of};
+use crate::file_shared::{FileHandle, FileShared, LinkedFiles, key_of};
 use crate::link_rules::Links;
 use crate::{File, Mode};
 
@@ -64,7 +64,7 @@ impl LinkedFiles {
 
     /// Keeps `file` open as long as the file that led to it, unless it is among the oldest of too many.
     fn keep_open(&self, opener: &Arc<FileShared>, file: &File) -> Result<(), ErrorKind> {
-        opener.kept_open.lock().push(file.shared().clone());
+        opener.kept_open.lock().push(FileHandle::new(file.shared().clone()));
         let excess = {
             let mut kept = self.kept.lock();
             kept.retain(|(opener, file)| opener.strong_count() > 0 && file.strong_count() > 0);
@@ -75,10 +75,9 @@ impl LinkedFiles {
         for (opener, file) in excess {
             if let (Some(opener), Some(file)) = (opener.upgrade(), file.upgrade()) {
                 let released = opener.release_kept_open(&file);
-                let file = File::from_shared(file);
-                if released.is_some() && file.shared().options.mode.writes() {
+                if released.is_some() && file.options.mode.writes() {
                     // Nobody hears of an error of the close that may follow.
-                    file.flush().map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
+                    File::from_shared(file).flush().map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
                 }
             }
         }
@@ -88,9 +87,9 @@ impl LinkedFiles {
 
 impl FileShared {
     /// No longer keeps a file open to which this one led.
-    fn release_kept_open(&self, file: &Arc<FileShared>) -> Option<Arc<FileShared>> {
+    fn release_kept_open(&self, file: &Arc<FileShared>) -> Option<FileHandle> {
         let mut kept = self.kept_open.lock();
-        let at = kept.iter().position(|kept| Arc::ptr_eq(kept, file))?;
+        let at = kept.iter().position(|kept| Arc::ptr_eq(kept.shared(), file))?;
         Some(kept.remove(at))
     }
 }

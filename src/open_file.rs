@@ -104,6 +104,7 @@ impl File {
             kept_open: others,
             written_files: Default::default(),
             publisher,
+            handle_gate: Default::default(),
             refreshes,
             is_recovered,
             dataset_cache: datasets,

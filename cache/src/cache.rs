@@ -354,6 +354,15 @@ impl Cache {
         self.finish(durable, false)
     }
 
+    /// Cuts the storage at the end that was announced. Nobody was led to what lies behind.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn cut_behind_end(&self) -> Result<()> {
+        let _only = self.flush_lock.lock();
+        self.space.truncate_storage(self.space.allocated_end(), &*self.storage)
+    }
+
     /// Announces the true end, and cuts the storage there if `cuts`.
     fn finish(&self, durable: bool, cuts: bool) -> Result<()> {
         let _inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);

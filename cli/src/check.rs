@@ -260,7 +260,10 @@ impl CheckCommand {
             out.line(format_args!("unused: {} at {:#x}", counted(leak.len, "byte"), leak.offset))?;
         }
         for offset in &report.unreachable {
-            out.line(format_args!("unreachable: an object at {offset:#x}; `h5live repair --reclaim` deletes it"))?;
+            // Entries of a log lead to what no object of the file leads to, so it is not deleted there.
+            let is_log = open::path_of_log(&Location::from(path)).is_ok_and(|log| log.is_some());
+            let advice = if is_log { "log compact` leaves it out" } else { "repair --reclaim` deletes it" };
+            out.line(format_args!("unreachable: an object at {offset:#x}; `h5live {advice}"))?;
         }
         for part in parts {
             out.line(part)?;

@@ -1,5 +1,6 @@
 //! `h5live log`: what is in a log, and its index made anew.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use h5live::model::{AllocationLimit, ConnectorRegistry, Location, Mode, NoFilters, ObjectSpec, OpenRequest, Url};
@@ -14,6 +15,9 @@ use crate::error::{Error, Outcome, Result};
 use crate::open;
 use crate::output::Output;
 use crate::temp_output::ForceArgs;
+
+/// The settings of a log that is written anew.
+const COMPACTED: &str = "min_log_size=4KiB";
 
 /// Look after files with a log
 #[derive(Debug, clap::Args)]
@@ -103,13 +107,38 @@ fn compact(location: &Location, quiet: bool) -> Result<Outcome> {
         return Err(wrong(location, rather));
     }
     let (log, path) = (as_log(location)?, open::require_path(location)?);
+    let text = path.to_str().ok_or_else(|| wrong(location, "the name of the file is not UTF-8"))?;
+    // A log that is not written on has no room for more.
+    let compacted = Location::from(format!("{}?{COMPACTED}", Url::literal("log", text)));
+    let before = bytes_of_log(&path).map_err(|error| wrong(location, error))?;
     let replaces = ForceArgs { replaces_file: true };
-    let outcome = CopyCommand::all_of(log.clone(), log, replaces, quiet).run()?;
+    let outcome = CopyCommand::all_of(log, compacted, replaces, true).run()?;
     // The new file has no subfiles.
     match std::fs::remove_dir_all(subfile_folder(&path)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(wrong(location, error)),
-        _ => Ok(outcome),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(wrong(location, error)),
+        _ => {}
     }
+    if !quiet {
+        let after = bytes_of_log(&path).map_err(|error| wrong(location, error))?;
+        let percent = after as f64 / before.max(1) as f64 * 100.0;
+        let mut out = Output::stdout();
+        out.line(format_args!("{} became {after} ({percent:.1} %)", counted(before, "byte")))?;
+        out.flush()?;
+    }
+    Ok(outcome)
+}
+
+/// Bytes of the file with a log, and of all that is in the folder of its subfiles.
+fn bytes_of_log(path: &Path) -> std::io::Result<u64> {
+    let mut bytes = std::fs::metadata(path)?.len();
+    let entries = match std::fs::read_dir(subfile_folder(path)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(bytes),
+        entries => entries?,
+    };
+    for entry in entries {
+        bytes += entry?.metadata()?.len();
+    }
+    Ok(bytes)
 }
 
 fn read(location: &Location) -> Result<LogInfo> {

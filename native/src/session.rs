@@ -287,6 +287,9 @@ impl NativeSession {
             let durable = self.durable_flushes.has_barriers();
             if self.followers.leaves_live() && !self.has_generations() {
                 self.cache.announce_true_end(durable)?;
+                if self.followers.cuts_when_left() {
+                    self.cache.cut_behind_end()?;
+                }
             } else {
                 self.followers.release_if_unread(self.cache.space(), self.hold.lock());
                 self.finish_file(durable)?;

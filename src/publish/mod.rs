@@ -16,6 +16,7 @@ use h5live_model::{Error as ModelError, ObjectId, Publish, Scope};
 pub use self::interval::PublishInterval;
 use self::publication_counter::PublicationCounter;
 pub(crate) use self::publisher::Publisher;
+pub(crate) use self::timer::HandleGate;
 use self::timer::PublishTimer;
 pub use self::transaction::Transaction;
 use crate::file_shared::FileShared;
@@ -120,8 +121,12 @@ impl FileShared {
     /// Starts what the options ask for in the background.
     pub(crate) fn begin_publishing(self: &Arc<Self>) {
         if let Some(every) = self.options.publish_time.filter(|_| self.options.mode.writes()) {
-            let file = Arc::downgrade(self);
-            match PublishTimer::start(every, move || publish_changes(&file)) {
+            let (file, gate) = (Arc::downgrade(self), self.handle_gate.clone());
+            let publish = move || {
+                gate.run(|| publish_changes(&file));
+                file.strong_count() > 0
+            };
+            match PublishTimer::start(every, publish) {
                 Ok(ticker) => *self.publisher.ticker.lock() = Some(ticker),
                 Err(error) => self.publisher.defer_error(Error::new(&self.name, None, ErrorKind::PublishThread(error))),
             }
@@ -134,7 +139,7 @@ impl FileShared {
         // Taken out, because the sources of a virtual dataset in the other file may be in this one.
         let mut written = std::mem::take(&mut *self.written_files.lock()).into_iter();
         while let Some(other) = written.next() {
-            if let Err(error) = flush(&File::from_shared(other.clone())) {
+            if let Err(error) = flush(&File::from_shared(other.shared().clone())) {
                 self.written_files.lock().extend(std::iter::once(other).chain(written));
                 return Err(error);
             }
@@ -156,6 +161,10 @@ impl FileShared {
         open.iter().for_each(|core| core.wait_for_writer());
         drop(open);
         let written = flushed.and(self.write_out()).and(self.filter_growing_chunks());
+        // What is committed is published, whatever else the end of the session needs.
+        let is_dirty = self.store.writer().is_ok_and(|writer| writer.is_dirty());
+        let written = written.and_then(|()| if is_dirty { self.commit(Scope::All, Publish::Visible) } else { Ok(()) });
+        let written = written.inspect(|()| self.mark_all_published());
         // It is closed in any case.
         let closed = written.and(close());
         let closed = closed.map_err(|error| error.with_unpublished(|| self.unpublished_rows()));
@@ -172,9 +181,9 @@ impl Drop for FileShared {
     }
 }
 
-/// Publishes new data. Returns whether the file is still open.
-fn publish_changes(file: &Weak<FileShared>) -> bool {
-    let Some(shared) = file.upgrade() else { return false };
+/// Publishes new data, if the file is still open.
+fn publish_changes(file: &Weak<FileShared>) {
+    let Some(shared) = file.upgrade() else { return };
     let _only = shared.publisher.lock_publishing();
     if shared.is_dirty()
         && let Err(error) = shared.publish()
@@ -182,7 +191,6 @@ fn publish_changes(file: &Weak<FileShared>) -> bool {
     {
         shared.publisher.defer_error(error);
     }
-    true
 }
 
 impl File {

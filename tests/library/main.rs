@@ -4,6 +4,7 @@
 mod chunk_rows;
 mod close_beside_appends;
 mod copy_objects;
+mod dropped_files;
 mod error_messages;
 mod errors;
 mod faults;

@@ -27,6 +27,7 @@ mod live;
 mod live_stores;
 mod log;
 mod log_by_path;
+mod log_joined;
 mod log_vol;
 mod lost_domains;
 mod ls;

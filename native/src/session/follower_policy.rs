@@ -24,6 +24,8 @@ pub(crate) struct FollowerPolicy {
     readers: Readers,
     /// Whether the file stays live when the session ends, for the next of several writers that take turns.
     leaves_live: bool,
+    /// Whether it is one of those that take turns with the file: the next turn goes on behind what is there.
+    takes_turns: bool,
 }
 
 impl FollowerPolicy {
@@ -36,6 +38,7 @@ impl FollowerPolicy {
             max_resting_bytes: options.max_resting_bytes,
             readers: options.readers,
             leaves_live: options.leaves_live,
+            takes_turns: options.takes_turns,
         }
     }
 
@@ -48,6 +51,11 @@ impl FollowerPolicy {
     /// Whether others go on following when the session has ended.
     pub fn leaves_live(&self) -> bool {
         self.leaves_live && self.has_followers()
+    }
+
+    /// Whether the space behind the end is given back when the file stays live: it may be long until the next writer comes.
+    pub fn cuts_when_left(&self) -> bool {
+        !self.takes_turns
     }
 
     /// Others may follow from here on: everything that they need is in the file.

@@ -295,16 +295,16 @@ fn note_appended(
         Some(EntryChange::Grow(dims)) => dims.first().copied().filter(|rows| now.first() < Some(rows)),
         _ => None,
     };
-    match (rows, grown) {
-        (Some(rows), grown) => {
-            let end = grown.map_or(rows.end, |grown| grown.max(rows.end));
-            let appended = state.appended_mut(dataset);
-            appended.push(rows.start..end, now, max);
-            grown.into_iter().for_each(|grown| appended.note_growth(grown));
-        }
-        (None, Some(grown)) => state.appended_mut(dataset).note_growth(grown),
-        (None, None) => {}
+    if rows.is_none() && grown.is_none() {
+        return;
     }
+    let appended = state.appended_mut(dataset);
+    let known = now.first().copied().unwrap_or(0);
+    if let Some(rows) = rows.filter(|rows| appended.is_append(rows.start, known)) {
+        let end = grown.map_or(rows.end, |grown| grown.max(rows.end));
+        appended.push(rows.start..end, now, max);
+    }
+    grown.into_iter().for_each(|grown| appended.note_growth(grown));
 }
 
 /// Calls `each` with every position of a grid of these counts, the last dimension fastest, until it returns `false`.

@@ -5,8 +5,6 @@
 
 use smallvec::SmallVec;
 
-use crate::row_shift::RowShift;
-
 /// A position, or the sides of a box (`[rank]`, elements).
 pub type Dims = SmallVec<[u64; 4]>;
 
@@ -28,6 +26,19 @@ const GROW: i32 = 2;
 const SHRINK: i32 = 3;
 /// Ours: the end of a batch.
 const END_OF_BATCH: i32 = 4;
+
+/// Rows of a dataset that a batch has under other numbers than those that its entries say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowShift {
+    /// The number of the dataset.
+    pub dataset: u64,
+    /// The first of the rows, as entries say it.
+    pub from: u64,
+    /// One past the last one.
+    pub to: u64,
+    /// The number that the first one has.
+    pub first: u64,
+}
 
 /// What an entry changes of its dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]

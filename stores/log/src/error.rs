@@ -88,6 +88,14 @@ pub enum LogError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A chunk of a dataset that is beside the log cannot be decoded.
+    #[error("chunk {chunk} cannot be decoded: {source}")]
+    Beside {
+        /// The chunk.
+        chunk: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Data cannot be decoded.
     #[error("the data of an entry at byte {at} of the log cannot be decoded: {source}")]
     Filter {

@@ -123,23 +123,23 @@ impl SavedTable {
             |chunks: &dyn ChunkStore| Ok::<_, h5live_model::Error>(chunks.spec()?.dataspace.elements().unwrap_or(0));
         let end = len(&*chunks)?;
         let list = read_bytes(&*list, 0..len(&*list)?.saturating_mul(8), limit)?;
-        let damaged = |field| LogError::Table { source: EntryError::Field(field) };
+        let bad_field = |field| LogError::Table { source: EntryError::Field(field) };
         // Tables of earlier versions have none.
         let checksum = read_integer(store, table, CHECKSUM, OF_TABLE)?;
         let is_damaged = |crc: i64| crc != i64::from(checksum_of(covers, last_order, &list));
         if checksum.is_some_and(is_damaged) && !cfg!(fuzzing) {
-            return Err(damaged("its checksum").into());
+            return Err(bad_field("its checksum").into());
         }
         let skips = list.as_chunks::<{ SKIP_BYTES as usize }>().0.iter();
         let skips: Vec<_> = skips.map(|skip| (first_number(skip), first_number(&skip[8..]))).collect();
         let begins = || skips.iter().map(|(begin, _)| *begin).chain([end]);
         if begins().next() != Some(0) || !begins().is_sorted() {
-            return Err(damaged("the skip list").into());
+            return Err(bad_field("the skip list").into());
         }
         // The head of each entry is in the log, too.
         let most = covers.saturating_add(covers / entry::FRAME_BYTES as u64 * PLACE_BYTES as u64);
         if end > most {
-            return Err(damaged("more than the log").into());
+            return Err(bad_field("more than the log").into());
         }
         Ok(Some(SavedTable { chunks, skips, end, covers, last_order, limit }))
     }

@@ -23,6 +23,7 @@ pub mod entry;
 mod entry_format;
 mod entry_index;
 mod error;
+mod filtered_dataset;
 mod gather;
 mod index_table;
 mod info;

@@ -1,6 +1,8 @@
 //! The logs of a session: what is published, what is staged, and the index of both.
 
-use h5live_model::{AllocationLimit, DatasetSpec, Error, ObjectId, Publish, Store};
+mod appended;
+
+use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Publish, Store};
 #[cfg(feature = "mutants")]
 use h5live_model::{Scope, StoreWriter};
 use rustc_hash::FxHashMap;
@@ -18,13 +20,10 @@ use crate::logged_dataset::LoggedDataset;
 use crate::mutant::LogMutant;
 use crate::parallel::available_threads;
 use crate::position::LogPosition;
-use crate::row_shift::{AppendedRows, RowShift};
+use crate::row_shift::AppendedRows;
 
 /// Points of one entry. The head of an entry stays far below [`crate::entry::MAX_HEAD_BYTES`].
 const MAX_POINTS: usize = 4096;
-
-/// Appends that the end of a batch can put elsewhere. Its head stays below [`crate::entry::MAX_HEAD_BYTES`].
-const MAX_SHIFTS: usize = 30_000;
 
 /// Fewer bytes of entries are written at once: to hand them to another thread takes longer.
 const MIN_BACKGROUND_BYTES: usize = 128 << 10;
@@ -421,50 +420,6 @@ impl LogState {
         own.last_order = own.last_order.max(order);
         own.batch = own.batch.saturating_add(1);
         Ok(())
-    }
-
-    /// What the batch that is gathered appends to a dataset.
-    pub fn appended_mut(&mut self, dataset: u64) -> &mut AppendedRows {
-        self.appended.entry(dataset).or_default()
-    }
-
-    /// Whether the batch that is gathered has rows to which only its end gives their places.
-    pub fn has_appended(&self) -> bool {
-        self.appended.values().any(AppendedRows::has_rows)
-    }
-
-    /// Whether those are rows of a dataset.
-    pub fn has_appended_to(&self, dataset: u64) -> bool {
-        self.appended.get(&dataset).is_some_and(AppendedRows::has_rows)
-    }
-
-    /// Puts the rows that were appended behind those that there are.
-    fn place_appended(&mut self) -> Result<Vec<RowShift>> {
-        let mut shifts = Vec::new();
-        for (number, rows) in self.appended.iter().filter(|(_, rows)| rows.has_rows()) {
-            let there = self.datasets.get(number).and_then(LoggedDataset::published_rows).unwrap_or(0);
-            let (of_dataset, end) = rows.place(*number, there);
-            if !rows.may_have(end) {
-                return Err(Error::Invalid(format!(
-                    "others have appended: {end} rows are more than the dataset may have"
-                )));
-            }
-            shifts.extend(of_dataset);
-        }
-        if shifts.len() > MAX_SHIFTS {
-            let text = format!("one flush appends to more than {MAX_SHIFTS} datasets to which others append, too");
-            return Err(Error::Invalid(text));
-        }
-        for (number, rows) in std::mem::take(&mut self.appended).into_iter().filter(|(_, rows)| rows.has_rows()) {
-            // What is seen has an extent: later rows, also those of others, go behind it.
-            if let Some(extent) = rows.missing_extent() {
-                self.stage_entry(number, extent.len(), EncodedEntry::plain(EntryChange::Grow(extent), &[]))?;
-            }
-            if let Some(dataset) = self.datasets.get_mut(&number) {
-                dataset.shift_rows(&shifts);
-            }
-        }
-        Ok(shifts)
     }
 
     /// Bytes that are staged.

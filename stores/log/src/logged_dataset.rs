@@ -1,9 +1,9 @@
 //! What the logs have of one dataset.
 
-use crate::entry::{Dims, EntryChange, EntryHead};
+use crate::entry::{Dims, EntryChange, EntryHead, RowShift};
 use crate::entry_index::EntryIndex;
 use crate::index_table::{NOT_ENDED, TableRow};
-use crate::row_shift::{RowShift, shift_entry};
+use crate::row_shift::shift_entry;
 
 /// What the logs have of one dataset.
 #[derive(Debug)]

@@ -3,20 +3,7 @@
 
 use std::ops::Range;
 
-use crate::entry::{Dims, EntryChange, EntryHead};
-
-/// Rows of a dataset that a batch has under other numbers than those that its entries say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowShift {
-    /// The number of the dataset.
-    pub dataset: u64,
-    /// The first of the rows, as entries say it.
-    pub from: u64,
-    /// One past the last one.
-    pub to: u64,
-    /// The number that the first one has.
-    pub first: u64,
-}
+use crate::entry::{Dims, EntryChange, EntryHead, RowShift};
 
 impl RowShift {
     fn row(&self, row: u64) -> Option<u64> {
@@ -79,6 +66,12 @@ impl AppendedRows {
             Some(last) => last.to = last.to.max(to),
             None => self.runs.push(AppendedRun { from, to, floor: self.floor }),
         }
+    }
+
+    /// Whether rows that begin here are appended: right behind the extent, which has so many rows, or behind those before.
+    /// Who writes elsewhere has named the places.
+    pub fn is_append(&self, from: u64, known: u64) -> bool {
+        from == known || self.runs.last().is_some_and(|last| last.from <= from && from <= last.to)
     }
 
     /// Notes that the writer makes the extent so large.

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::chunks::LogChunks;
+use crate::filtered_dataset::FilteredDataset;
 use crate::joining::join;
 use crate::opening::open_log;
 use crate::session::{LogRequest, LogSession};
@@ -19,8 +20,8 @@ use crate::shared_files::SharedFiles;
 use crate::watch::LogWatch;
 use crate::writer::LogWriter;
 
-/// What cannot be read in a file with a log.
-const FILTERED_BESIDE_LOG: &str = "a dataset with filters that is not in the log of its file (open the file itself)";
+/// So many datasets are remembered before those that were closed are forgotten.
+const MIN_FORGOTTEN: usize = 1 << 10;
 
 /// A session on a file with a log.
 #[derive(Debug)]
@@ -147,7 +148,7 @@ impl Store for LogStore {
         let Some(found) = self.session.read_anchor(id)? else {
             // What other programs have added to the file, and what has no elements of its own.
             let is_filtered = !anchor.spec()?.filters.is_empty();
-            return if is_filtered { Err(Error::Unsupported(FILTERED_BESIDE_LOG)) } else { Ok(anchor) };
+            return Ok(if is_filtered { Arc::new(FilteredDataset::new(&self.session, anchor)) } else { anchor });
         };
         // Entries were published before what led to the object.
         self.session.catch_up_for(&found)?;
@@ -157,6 +158,10 @@ impl Store for LogStore {
         }
         let number = found.id;
         let opened = Arc::new(LogChunks::new(&self.session, anchor, found)?);
+        if datasets.len() >= MIN_FORGOTTEN && datasets.len().is_power_of_two() {
+            // Those that nobody has open any more keep their memory.
+            datasets.retain(|_, dataset| dataset.strong_count() > 0);
+        }
         datasets.insert(number, Arc::downgrade(&opened));
         Ok(opened)
     }

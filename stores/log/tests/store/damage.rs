@@ -290,3 +290,55 @@ fn a_group_of_a_user_is_no_log() {
     drop(store);
     assert!(!h5live_log::LogStore::is_log(&*native(&path, Mode::Read)).unwrap());
 }
+
+/// What undoes deflate, as far as a test needs it: the bytes come back as they are, one less each.
+#[derive(Debug)]
+struct Minus;
+
+impl h5live_model::Unfilter for Minus {
+    fn unfilter(
+        &self,
+        _: &[h5live_model::FilterSpec],
+        _: u32,
+        bytes: Vec<u8>,
+        _: u64,
+    ) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(bytes.into_iter().map(|byte| byte - 1).collect())
+    }
+}
+
+/// Another program has added a dataset with a filter to the file.
+#[test]
+fn a_filtered_dataset_that_another_program_has_added_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    write_log(&path);
+    let file = native(&path, Mode::Write);
+    let spec = DatasetSpec {
+        datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
+        dataspace: Dataspace::Simple(Shape::fixed(&[6, 4])),
+        layout: Layout::Chunked(vec![4, 4]),
+        filters: vec![h5live_model::FilterSpec { id: 1, ..Default::default() }],
+        ..DatasetSpec::default()
+    };
+    let name = Name::from("added");
+    let new = (file.session().root, spec.into());
+    let id = file.writer().unwrap().create(&NewObject::linked(new.0, &name, &new.1)).unwrap();
+    let stored: Vec<u8> = (1..17).collect();
+    file.dataset(id).unwrap().write_whole(&ChunkCoord::new(&[0, 0]), 0, &stored).unwrap();
+    file.close().unwrap();
+    drop(file);
+    let request = LogRequest { unfilter: Arc::new(Minus), ..LogRequest::new(Log::default()) };
+    let store = LogStore::open(native(&path, Mode::Read), None, request).unwrap();
+    let data = dataset(&store, "added").unwrap();
+    let chunk = data.locate(&ChunkCoord::new(&[0, 0])).unwrap().unwrap();
+    assert_eq!((chunk.size, chunk.filter_mask), (16, 0));
+    assert!(data.locate(&ChunkCoord::new(&[1, 0])).unwrap().is_none());
+    let (mut all, mut part) = ([0; 16], [0; 4]);
+    data.read(&chunk, 0, &mut all).unwrap();
+    assert_eq!(all.to_vec(), (0..16).collect::<Vec<u8>>());
+    data.read_block(&chunk, &[1, 2], &[2, 2], &mut part).unwrap();
+    assert_eq!(part, [6, 7, 10, 11]);
+    let refused = data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &all).unwrap_err();
+    assert!(matches!(refused, h5live_model::Error::ReadOnly | h5live_model::Error::Unsupported(_)), "{refused}");
+}
