@@ -169,13 +169,17 @@ live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of 
 MATRIX = stress --matrix --readers 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 MATRIX_SECONDS ?= 20
 MATRIX_PARALLEL ?= 4
-live-matrix: setup ## every chunk index x change x filter x type, followed by h5live and h5py (15 minutes)
+live-matrix: setup ## every chunk index x change x filter x type, followed by h5live and h5py, also by readers that stall (40 minutes)
 	cargo build --release --quiet -p h5live-cli
 	$(TARGET)/release/h5live $(MATRIX) --seconds $(MATRIX_SECONDS) --parallel $(MATRIX_PARALLEL)
+	$(TARGET)/release/h5live $(MATRIX) --seconds 5 --stall 1 --parallel 8
+	$(TARGET)/release/h5live $(MATRIX) --seconds 16 --stall 6 --parallel 16
+	$(TARGET)/release/h5live $(MATRIX) --seconds 64 --stall 30 --parallel 24
 
-live-matrix-cut: setup ## the same in two minutes, and writers killed and failing all over it
+live-matrix-cut: setup ## the same in three minutes, and writers killed and failing all over it
 	$(DEBUG_CLI)
 	$(TARGET)/debug/h5live $(MATRIX) --seconds 0.4
+	$(TARGET)/debug/h5live $(MATRIX) --seconds 2.5 --stall 1 --parallel 8 --type fixed --work rewrite --work shrink --work append-rows
 	$(TARGET)/debug/h5live stress --kill --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 	$(TARGET)/debug/h5live stress --io-faults --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 
@@ -196,7 +200,7 @@ attack: setup corpus ## what attackers did, again: hostile files, kills, files c
 	$(ATTACK_RUN) --minutes $(ATTACK_MINUTES) $(ATTACK)
 
 attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it (under a minute)
-	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants cut kills
+	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants objects cut kills stores
 
 # FUZZ: names of targets (fuzz/fuzz_targets). Finds are kept in fuzz/artifacts; each becomes a test.
 FUZZ ?= log_entry log_file

@@ -293,7 +293,15 @@ impl DatasetBuilder {
     /// Takes the description of the dataset.
     fn object_spec(&mut self) -> Result<ObjectSpec, ErrorKind> {
         let (attributes, times) = (self.attributes, self.times);
-        Ok(ObjectSpec { attributes, times, ..self.spec()?.into() })
+        let spec = self.spec()?;
+        if let Layout::Chunked(chunk) = &spec.layout {
+            // libhdf5's rule for new datasets. Copies keep what there is.
+            let sides = chunk.iter().zip(spec.dataspace.dims()).zip(spec.dataspace.max());
+            if sides.into_iter().any(|((chunk, dim), max)| *dim > 0 && chunk > max) {
+                return Err(ErrorKind::InvalidSpec("chunks must not be larger than the dataset can become"));
+            }
+        }
+        Ok(ObjectSpec { attributes, times, ..spec.into() })
     }
 
     /// Makes the dataset and writes its elements: the link is there only once they are. Without a shape it has one

@@ -96,7 +96,8 @@ pub enum ErrorKind {
         /// How many of the selected elements.
         elements: u64,
     },
-    /// A source of a virtual dataset that is to be written is not there.
+    /// A source of a virtual dataset is not there, and must be: its elements are to be written, or
+    /// [`MissingSources::Error`](crate::MissingSources::Error) was asked for.
     #[error("the source {dataset:?} in {file:?} is not there")]
     NoSource {
         /// The file, as the virtual dataset names it.
@@ -260,9 +261,10 @@ impl Error {
         &self.0.kind
     }
 
-    /// Whether a process (this one or another) has the file open in a way that excludes this use.
+    /// Whether a process (this one or another) has the file, or another one to which a link or a virtual dataset leads,
+    /// open in a way that excludes this use.
     pub fn is_in_use(&self) -> bool {
-        matches!(self.store_kind(), Some(StoreErrorKind::InUse(_)))
+        self.kind().is_in_use()
     }
 
     /// The kind of failure, if the store has failed.
@@ -384,6 +386,13 @@ impl ErrorKind {
                 _ => None,
             },
             _ => None,
+        }
+    }
+
+    pub(crate) fn is_in_use(&self) -> bool {
+        match self {
+            ErrorKind::OtherFile(error) => error.is_in_use(),
+            _ => matches!(self.store_error().and_then(model::Error::store_kind), Some(StoreErrorKind::InUse(_))),
         }
     }
 

@@ -138,6 +138,8 @@ impl File {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if an object cannot be read any more.
     pub fn refresh(&self) -> Result<()> {
         self.shared.refreshes.fetch_add(1, Ordering::Relaxed);
+        // Rows that were appended are counted on from the extents that were known.
+        self.shared.write_out()?;
         self.store().refresh(Scope::All).map_err(|error| self.error(None, error))?;
         let open = self.shared.dataset_cache().open_datasets();
         for core in open {

@@ -163,13 +163,15 @@ impl FileWaiter {
     }
 
     fn try_find<T>(&mut self, find: &mut impl FnMut(&File) -> Result<T>) -> Result<Option<T>> {
-        if self.file.is_none() {
+        let is_open = self.file.is_some();
+        if !is_open {
             self.open()?;
         }
         let Some(file) = &self.file else { return Ok(None) };
         // What its writer does before the end is still seen.
         let is_live = matches!(file.is_live(), Ok(true));
-        match find(file) {
+        let taken_up = if is_open { file.refresh() } else { Ok(()) };
+        match taken_up.and_then(|()| find(file)) {
             Err(error) if error.is_not_found() => self.awaited = AwaitedChange::ObjectCreated,
             Err(error) if is_replaced(&error) => {
                 // It may come again at once.
@@ -178,7 +180,8 @@ impl FileWaiter {
             }
             found => return found.map(Some),
         }
-        if !is_live {
+        // Who does not follow sees what was there when the file was opened, in some stores.
+        if !is_live || file.session().mode != Mode::SwmrRead {
             self.file = None;
         }
         Ok(None)

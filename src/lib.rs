@@ -105,10 +105,13 @@ pub mod fuzz;
 mod group;
 mod group_builder;
 mod group_follow;
+mod leftover_chunks;
 mod link_rules;
 mod linked_files;
 mod liveness_check;
+mod machine_memory;
 mod map;
+mod missing_sources;
 mod named_type;
 #[cfg(feature = "ndarray")]
 mod ndarray_support;
@@ -141,7 +144,10 @@ pub use h5live_model::{
 
 pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
 pub use convert::{Conversion, ConvertError, InexactValue};
-pub use copy::{Copier, CopyReport, DatasetInCopy, FileNameUse, LostReferences, UnfitFillValue, UnverifiedChunks};
+pub use copy::{
+    Copier, CopyReport, DatasetInCopy, FileNameUse, LostReferences, NotKept, ObjectPart, UnfitFillValue,
+    UnverifiedChunks,
+};
 pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
 pub use error::{Error, ErrorKind, Result, UnpublishedRows};
@@ -152,6 +158,7 @@ pub use group_builder::GroupBuilder;
 pub use group_follow::GroupFollower;
 pub use link_rules::{Links, MAX_LINKS};
 pub use map::{Map, MapBuilder, MapFollower, MapItem, MapIter, MapObject, MapPairs};
+pub use missing_sources::{MissingSource, MissingSources};
 pub use named_type::NamedType;
 pub use object::Object;
 #[cfg(feature = "hsds")]
@@ -170,7 +177,7 @@ pub use open::Remote;
 pub use open::SyncPolicy;
 #[cfg(feature = "log")]
 pub use open::{EntryFilter, Log, LogLayout};
-pub use open::{Locking, Native, file_capabilities};
+pub use open::{Locking, Native, Readers, file_capabilities};
 pub use options::Options;
 pub use publish::{PublishInterval, Transaction};
 pub use recovery::{check, diagnose, reclaim, repair};

@@ -146,7 +146,9 @@ fn refused_link_error(to: &Location) -> OpenError {
 
 /// The file at a location to which a link of another one leads; `None` if there is none.
 fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Result<Option<File>, ErrorKind> {
-    let Some(key) = key_of(&at) else { return Ok(None) };
+    // Without one, there may be something all the same that this process may not look at.
+    let key = key_of(&at);
+    let find = |files: &LinkedFiles| key.as_ref().and_then(|key| files.find(key));
     let shared = from.shared();
     if let (Links::SameOrigin, Some(base)) = (shared.options.links, &shared.location)
         && base.origin() != at.origin()
@@ -159,7 +161,7 @@ fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Resul
     // Of two threads that would open it, the second finds what the first has opened.
     let opening = loop {
         let opening = files.opening.lock();
-        match files.find(&key) {
+        match find(files) {
             None => break opening,
             Some(known) if open_for.is_served_by(known.options.mode, opener) => {
                 return Ok(Some(File::from_shared(known)));
@@ -167,7 +169,7 @@ fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Resul
             // It was only read, and makes way for one that can be written as soon as no thread reads it any more.
             Some(known) => files.release(&known),
         }
-        if files.find(&key).is_none() || Instant::now() >= deadline {
+        if find(files).is_none() || Instant::now() >= deadline {
             break opening;
         }
         drop(opening);
@@ -187,15 +189,4 @@ fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Resul
             Err(error) => return Err(ErrorKind::OtherFile(Box::new(error))),
         }
     }
-}
-
-/// Whether an error says that a link leads where links may not lead, or that nobody can open the URL in it.
-pub(crate) fn is_refusal(error: &ErrorKind) -> bool {
-    let refusal = |error: &OpenError| {
-        matches!(
-            error,
-            OpenError::LinkRefused { .. } | OpenError::UnknownScheme { .. } | OpenError::MissingFeature { .. }
-        )
-    };
-    matches!(error, ErrorKind::Open(error) if refusal(error))
 }

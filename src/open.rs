@@ -30,7 +30,7 @@ use h5live_model::{
     Capabilities, Connector, ConnectorRegistry, Features, Location, OpenError, OpenRequest, ResolvedLocation, Store,
 };
 use h5live_native::NativeConnector;
-pub use h5live_native::{Locking, Native};
+pub use h5live_native::{Locking, Native, Readers};
 #[cfg(any(feature = "hsds-clouds", feature = "remote"))]
 pub use h5live_objects::ObjectOptions;
 #[cfg(feature = "remote")]

@@ -17,6 +17,8 @@ use h5live_model::{
 use self::common::{CHUNK_CACHE_BYTES, CommonOptions};
 use crate::convert::Conversion;
 use crate::link_rules::{Links, MAX_LINKED_FILES};
+use crate::machine_memory::default_max_allocation;
+use crate::missing_sources::{MissingSource, MissingSourceHook, MissingSources};
 use crate::publish::PublishInterval;
 use crate::unfilter::RegistryFilters;
 use crate::{Result, open};
@@ -45,6 +47,8 @@ pub struct Options {
     pub(crate) wait_timeout: Option<Duration>,
     pub(crate) conversion: Conversion,
     pub(crate) links: Links,
+    pub(crate) missing_sources: MissingSources,
+    pub(crate) on_missing_source: Option<MissingSourceHook>,
     pub(crate) max_linked_files: usize,
     pub(crate) connectors: Arc<ConnectorRegistry>,
     /// At most one for each connector.
@@ -63,7 +67,7 @@ impl Default for Options {
             chunk_cache_bytes: CHUNK_CACHE_BYTES,
             append_buffer_bytes: 64 << 20,
             transfer_memory_bytes: 64 << 20,
-            max_allocation: AllocationLimit::default(),
+            max_allocation: AllocationLimit::new(default_max_allocation()),
             filters: Arc::default(),
             publications: None,
             publish_rows: None,
@@ -72,6 +76,8 @@ impl Default for Options {
             wait_timeout: None,
             conversion: Conversion::default(),
             links: Links::default(),
+            missing_sources: MissingSources::default(),
+            on_missing_source: None,
             max_linked_files: MAX_LINKED_FILES,
             connectors: open::built_in(),
             typed_options: Vec::new(),
@@ -146,8 +152,8 @@ impl Options {
         self
     }
 
-    /// Sets the most bytes that are allocated at once for a length that a file or a description states (default: 256
-    /// MiB). This limits structures of the file, elements, and chunks that must be in memory as a whole because of
+    /// Sets the most bytes that are allocated at once for a length that a file or a description states (default: a quarter
+    /// of the machine's memory where the system says it, and 256 MiB at least). This limits structures of the file, elements, and chunks that must be in memory as a whole because of
     /// their filters. The buffers of the caller do not count. Larger data is read and written in pieces. Where that is
     /// impossible, the error is [`ErrorKind::Allocation`](crate::ErrorKind::Allocation), or has it as its cause. So no
     /// file can make a program run out of memory.
@@ -349,6 +355,37 @@ impl Options {
         self
     }
 
+    /// Sets what reading a virtual dataset does where a source is not there (default: [`MissingSources::Fill`]).
+    pub fn missing_sources(mut self, missing: MissingSources) -> Self {
+        self.missing_sources = missing;
+        self
+    }
+
+    /// Calls `each` when elements of a virtual dataset are fill values, or its extent is shorter, because a source is not
+    /// there. It may be called more than once for a source, by any thread that reads.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use std::sync::Arc;
+    /// use h5live::{File, Selection};
+    /// use h5live::model::VirtualSource;
+    ///
+    /// let missing = Arc::new(AtomicU64::new(0));
+    /// let count = missing.clone();
+    /// let options = File::options().create().on_missing_source(move |_| drop(count.fetch_add(1, Ordering::Relaxed)));
+    /// let file = options.open_image(Vec::new())?;
+    /// let all = || Selection::All;
+    /// let source = VirtualSource { file: ".".into(), dataset: "/gone".into(), source: all(), target: all() };
+    /// let data = file.new_dataset::<u8>().shape(&[3]).virtual_sources(vec![source]).create("data")?;
+    /// assert_eq!(data.read::<u8>()?, [0, 0, 0]);
+    /// assert_eq!(missing.load(Ordering::Relaxed), 1);
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    pub fn on_missing_source(mut self, each: impl Fn(&MissingSource) + Send + Sync + 'static) -> Self {
+        self.on_missing_source = Some(MissingSourceHook(Arc::new(each)));
+        self
+    }
+
     /// Sets the most other files that are kept open for links, virtual datasets or references (default: 256). Beyond
     /// that, the file that was opened first is closed, and opened again when it is needed.
     pub fn max_linked_files(mut self, files: usize) -> Self {
@@ -448,6 +485,7 @@ impl fmt::Debug for Options {
         let mut out = f.debug_struct("Options");
         out.field("mode", &self.mode)
             .field("links", &self.links)
+            .field("missing_sources", &self.missing_sources)
             .field("typed", &self.typed_options)
             .field("settings", &self.settings)
             .field("chunk_cache", &self.chunk_cache_bytes);

@@ -15,7 +15,7 @@ pub fn diagnose(location: impl Into<Location>) -> Result<Diagnosis> {
 
 /// Repairs a file whose writer has died. Afterwards the file is as if its writer had closed it: data that was never
 /// published is cut off, changes that belong together agree, the superblock announces the real end of the file, and its
-/// flags name no writer. h5live does not need this, because it does the same when it next writes the file. But other
+/// flags name no writer. Chunks that were not full, and are stored without the filters of their dataset, go through them. h5live does not need this, because it does the same when it next writes the file. But other
 /// programs may refuse the file until then. For files of libhdf5 it also does the work of `h5clear`.
 ///
 /// A file that needs no repair is left unchanged.
@@ -60,15 +60,6 @@ impl Options {
         diagnose_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
 
-    /// As [`repair`](crate::repair()), with these options.
-    ///
-    /// # Errors
-    /// As [`repair`](crate::repair()).
-    pub fn repair(&self, location: impl Into<Location>) -> Result<Repair> {
-        let at = self.resolve(&location.into())?;
-        self.repair_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
-    }
-
     /// As [`reclaim`](crate::reclaim()), with these options.
     ///
     /// # Errors
@@ -101,13 +92,13 @@ impl Options {
         required_upkeep(&**at.connector())
     }
 
-    fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {
+    pub(crate) fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {
         let upkeep = self.checked_upkeep(at)?;
         self.with_request(at, |how| upkeep.repair(at.location(), how))
     }
 }
 
-fn diagnose_at(at: &ResolvedLocation) -> Result<Diagnosis, OpenError> {
+pub(crate) fn diagnose_at(at: &ResolvedLocation) -> Result<Diagnosis, OpenError> {
     required_upkeep(&**at.connector())?.diagnose(at.location())
 }
 

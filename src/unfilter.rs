@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_filters::{Error as FilterError, Pipeline, Registry};
-use h5live_model::{AllocationLimit, FilterResult, FilterSpec, Unfilter, UnknownFilter};
+use h5live_model::{AllocationLimit, FilterResult, FilterSpec, Unfilter, UnknownFilter, UnsupportedFilterData};
 
 /// Applies and undoes the filters that a file was opened with.
 #[derive(Clone)]
@@ -32,6 +32,7 @@ impl Unfilter for RegistryFilters {
         let decoded = Pipeline::new(filters, &self.registry).and_then(|pipeline| pipeline.decode(mask, &bytes, size));
         decoded.map_err(|error| match error {
             FilterError::Unavailable { id, .. } => UnknownFilter(id).into(),
+            error if error.is_unsupported() => UnsupportedFilterData(error.into()).into(),
             error => error.into(),
         })
     }

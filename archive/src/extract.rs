@@ -1,17 +1,26 @@
-//! From a file of HDF5 to files: nothing is written outside of the target.
+//! From a file of HDF5 to files: nothing is written outside of the target, and no link is made that leads out of it.
 //!
-//! Entries whose paths are absolute or have `..` are not extracted. Symbolic links are made when everything else is there,
-//! and nothing is written through one: neither one of the archive nor one that was in the target before.
+//! Everything is done below one open folder, by `cap-std`: no name leads out of it, whatever is at that name when it is used, and
+//! whoever changes it meanwhile (on Linux, the system call `openat2` sees to it). Entries whose paths are absolute or have `..`
+//! are not extracted. Symbolic links are made when everything else is there, and nothing is written through one: neither one of
+//! the archive nor one that was in the target before.
+//!
+//! Whether a symbolic link may be made is decided by what it leads to when it is made, and not by its names alone. `..` is
+//! followed through folders only. Behind a link, or behind a name that is not there yet, it would lead elsewhere as soon as
+//! another link takes this name. So links that stay below the target now do so later, too.
 
-use std::fs::{self, File, FileTimes, OpenOptions};
+use std::fs::FileTimes;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
 use h5live::archive::layout::{EntryRow, NO_SAMPLE};
 
 use crate::entry::is_file_kind;
 use crate::error::{Error, Result};
+use crate::link_target::check_target;
 use crate::paths::safe_path;
 use crate::reader::TarFile;
 
@@ -31,11 +40,15 @@ pub struct ExtractReport {
 #[derive(Debug)]
 pub struct Extractor<'a> {
     tar: &'a TarFile,
-    target: PathBuf,
+    /// What errors call the target.
+    name: PathBuf,
+    target: Dir,
     report: ExtractReport,
     /// What is made when all files are there: folders get their times, links their targets.
     links: Vec<usize>,
     folders: Vec<usize>,
+    /// The symbolic links that were made, with their entries.
+    symlinks: Vec<(usize, PathBuf)>,
 }
 
 impl<'a> Extractor<'a> {
@@ -44,9 +57,11 @@ impl<'a> Extractor<'a> {
     /// # Errors
     /// [`Error::Io`].
     pub fn new(tar: &'a TarFile, target: &Path) -> Result<Self> {
-        fs::create_dir_all(target).map_err(Error::io(target))?;
-        let (links, folders) = Default::default();
-        Ok(Extractor { tar, target: target.to_owned(), report: ExtractReport::default(), links, folders })
+        std::fs::create_dir_all(target).map_err(Error::io(target))?;
+        let folder = Dir::open_ambient_dir(target, ambient_authority()).map_err(Error::io(target))?;
+        let (links, folders, symlinks) = Default::default();
+        let (name, report) = (target.to_owned(), ExtractReport::default());
+        Ok(Extractor { tar, name, target: folder, report, links, folders, symlinks })
     }
 
     /// Extracts all entries that `is_wanted` takes, by their paths.
@@ -62,6 +77,7 @@ impl<'a> Extractor<'a> {
         for number in std::mem::take(&mut self.links) {
             self.extract_link(number)?;
         }
+        self.remove_links_that_lead_out()?;
         for number in std::mem::take(&mut self.folders).into_iter().rev() {
             self.finish_folder(number);
         }
@@ -70,6 +86,11 @@ impl<'a> Extractor<'a> {
 
     fn row(&self, number: usize) -> Option<&'a EntryRow> {
         self.tar.rows().get(number)
+    }
+
+    /// An error at a place below the target.
+    fn failed(&self, place: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+        Error::io(self.name.join(place))
     }
 
     fn refuse(&mut self, row: &EntryRow, why: impl Into<String>) {
@@ -106,49 +127,50 @@ impl<'a> Extractor<'a> {
         }
     }
 
-    /// Makes the folders of a path below the target. Returns the folder, or `None` if one of them is something else.
-    fn folder(&mut self, row: &EntryRow, path: &Path) -> Result<Option<PathBuf>> {
-        let mut folder = self.target.clone();
+    /// Makes the folders of a path below the target. Returns whether it is there: one of them may be something else.
+    fn make_folders(&mut self, row: &EntryRow, path: &Path) -> Result<bool> {
+        let mut folder = PathBuf::new();
         for name in path {
             folder.push(name);
-            match fs::symlink_metadata(&folder) {
+            match self.target.symlink_metadata(&folder) {
                 Ok(metadata) if metadata.is_dir() => {}
                 Ok(_) => {
-                    self.refuse(row, format!("{} is no folder", folder.display()));
-                    return Ok(None);
+                    self.refuse(row, format!("{} is no folder", self.name.join(folder).display()));
+                    return Ok(false);
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    fs::create_dir(&folder).map_err(Error::io(&folder))?;
+                    self.target.create_dir(&folder).map_err(self.failed(&folder))?;
                 }
-                Err(error) => return Err(Error::io(&folder)(error)),
+                Err(error) => return Err(self.failed(&folder)(error)),
             }
         }
-        Ok(Some(folder))
+        Ok(true)
     }
 
-    /// The path where a file or a link is to be made. What was extracted there before is removed, unless it is a folder.
-    fn free_place(&mut self, row: &EntryRow, safe: &Path) -> Result<Option<PathBuf>> {
-        let Some(name) = safe.file_name() else {
+    /// Makes the place free where a file or a link is to be made, and the folders above it. What was extracted there before is
+    /// removed, unless it is a folder. Returns whether it is free.
+    fn make_free(&mut self, row: &EntryRow, place: &Path) -> Result<bool> {
+        if place.file_name().is_none() {
             self.refuse(row, "its path names nothing");
-            return Ok(None);
-        };
-        let parent = safe.parent().unwrap_or(Path::new(""));
-        let Some(folder) = self.folder(row, parent)? else { return Ok(None) };
-        let place = folder.join(name);
-        match fs::symlink_metadata(&place) {
-            Ok(metadata) if metadata.is_dir() => {
-                self.refuse(row, format!("{} is a folder", place.display()));
-                return Ok(None);
-            }
-            Ok(_) => fs::remove_file(&place).map_err(Error::io(&place))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io(&place)(error)),
+            return Ok(false);
         }
-        Ok(Some(place))
+        if !self.make_folders(row, place.parent().unwrap_or(Path::new("")))? {
+            return Ok(false);
+        }
+        match self.target.symlink_metadata(place) {
+            Ok(metadata) if metadata.is_dir() => {
+                self.refuse(row, format!("{} is a folder", self.name.join(place).display()));
+                return Ok(false);
+            }
+            Ok(_) => self.target.remove_file(place).map_err(self.failed(place))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(self.failed(place)(error)),
+        }
+        Ok(true)
     }
 
     fn make_folder(&mut self, number: usize, row: &EntryRow, safe: &Path) -> Result<()> {
-        if self.folder(row, safe)?.is_some() {
+        if self.make_folders(row, safe)? {
             self.folders.push(number);
             self.report.made += 1;
         }
@@ -158,21 +180,25 @@ impl<'a> Extractor<'a> {
     fn finish_folder(&mut self, number: usize) {
         let Some(row) = self.row(number) else { return };
         let Ok(safe) = safe_path(self.tar.path(row)) else { return };
-        let place = self.target.join(safe);
+        let place = if safe.as_os_str().is_empty() { Path::new(".") } else { &safe };
         // A link may have taken its place.
-        if fs::symlink_metadata(&place).is_ok_and(|metadata| metadata.is_dir())
-            && let Ok(folder) = File::open(&place)
+        if self.target.symlink_metadata(place).is_ok_and(|metadata| metadata.is_dir())
+            && let Ok(folder) = self.target.open_dir(place)
         {
+            let folder = folder.into_std_file();
             // Not every file system keeps times and permissions.
             let _ = folder.set_times(times(row));
             let _ = set_mode(&folder, row.mode | 0o700);
         }
     }
 
-    fn write_file(&mut self, row: &EntryRow, safe: &Path) -> Result<()> {
-        let Some(place) = self.free_place(row, safe)? else { return Ok(()) };
+    fn write_file(&mut self, row: &EntryRow, place: &Path) -> Result<()> {
+        if !self.make_free(row, place)? {
+            return Ok(());
+        }
         // Fails if somebody has made something there since.
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&place).map_err(Error::io(&place))?;
+        let made = self.target.open_with(place, OpenOptions::new().write(true).create_new(true));
+        let mut file = made.map_err(self.failed(place))?.into_std();
         if row.sample != NO_SAMPLE {
             let mut at = 0;
             while at < row.size {
@@ -182,10 +208,10 @@ impl<'a> Extractor<'a> {
                     true => io::Seek::seek_relative(&mut file, PIECE_BYTES as i64),
                     false => file.write_all(&piece),
                 }
-                .map_err(Error::io(&place))?;
+                .map_err(self.failed(place))?;
                 at = end;
             }
-            file.set_len(row.size).map_err(Error::io(&place))?;
+            file.set_len(row.size).map_err(self.failed(place))?;
         }
         let _ = set_mode(&file, row.mode);
         let _ = file.set_times(times(row));
@@ -195,78 +221,92 @@ impl<'a> Extractor<'a> {
 
     fn extract_link(&mut self, number: usize) -> Result<()> {
         let Some(row) = self.row(number) else { return Ok(()) };
-        let Ok(safe) = safe_path(self.tar.path(row)) else { return Ok(()) };
-        let target = self.tar.link(row);
-        if row.kind == b'2' {
-            if !is_inside(&safe, target) {
-                self.refuse(row, "its target lies outside of the folder");
-                return Ok(());
-            }
-            let Some(place) = self.free_place(row, &safe)? else { return Ok(()) };
-            make_symlink(target, &place).map_err(Error::io(&place))?;
-        } else {
-            let Ok(linked) = safe_path(target) else {
-                self.refuse(row, "its target lies outside of the folder");
-                return Ok(());
-            };
-            let parent = linked.parent().unwrap_or(Path::new("")).to_owned();
-            let Some(folder) = self.folder(row, &parent)? else { return Ok(()) };
-            let from = folder.join(linked.file_name().unwrap_or_default());
-            if !fs::symlink_metadata(&from).is_ok_and(|metadata| metadata.is_file()) {
-                self.refuse(row, "its target is no file that was extracted");
-                return Ok(());
-            }
-            if self.target.join(&safe) == from {
-                return Ok(());
-            }
-            let Some(place) = self.free_place(row, &safe)? else { return Ok(()) };
-            fs::hard_link(&from, &place).map_err(Error::io(&place))?;
+        let Ok(place) = safe_path(self.tar.path(row)) else { return Ok(()) };
+        match row.kind == b'2' {
+            true => self.make_symlink(number, row, place),
+            false => self.make_hard_link(row, &place),
         }
+    }
+
+    fn make_symlink(&mut self, number: usize, row: &EntryRow, place: PathBuf) -> Result<()> {
+        let parent = place.parent().unwrap_or(Path::new(""));
+        if !self.make_folders(row, parent)? {
+            return Ok(());
+        }
+        let target = match check_target(&self.target, parent, self.tar.link(row)) {
+            Ok(target) => target,
+            Err(why) => {
+                self.refuse(row, why);
+                return Ok(());
+            }
+        };
+        if !self.make_free(row, &place)? {
+            return Ok(());
+        }
+        symlink(&self.target, &target, &place).map_err(self.failed(&place))?;
+        self.symlinks.push((number, place));
         self.report.made += 1;
+        Ok(())
+    }
+
+    fn make_hard_link(&mut self, row: &EntryRow, place: &Path) -> Result<()> {
+        let Ok(linked) = safe_path(self.tar.link(row)) else {
+            self.refuse(row, "its target lies outside of the folder");
+            return Ok(());
+        };
+        if !self.make_folders(row, linked.parent().unwrap_or(Path::new("")))? {
+            return Ok(());
+        }
+        if !self.target.symlink_metadata(&linked).is_ok_and(|metadata| metadata.is_file()) {
+            self.refuse(row, "its target is no file that was extracted");
+            return Ok(());
+        }
+        if linked == place {
+            return Ok(());
+        }
+        if self.make_free(row, place)? {
+            self.target.hard_link(&linked, &self.target, place).map_err(self.failed(place))?;
+            self.report.made += 1;
+        }
+        Ok(())
+    }
+
+    /// A link that led nowhere when it was made may lead out now: by way of one that was in the target before.
+    fn remove_links_that_lead_out(&mut self) -> Result<()> {
+        for (number, place) in std::mem::take(&mut self.symlinks) {
+            let Some(row) = self.row(number) else { continue };
+            // Another entry may have taken its place.
+            let is_link = self.target.symlink_metadata(&place).is_ok_and(|metadata| metadata.is_symlink());
+            if is_link
+                && check_target(&self.target, place.parent().unwrap_or(Path::new("")), self.tar.link(row)).is_err()
+            {
+                self.target.remove_file(&place).map_err(self.failed(&place))?;
+                self.report.made -= 1;
+                self.refuse(row, "its target lies outside of the folder");
+            }
+        }
         Ok(())
     }
 }
 
-/// Whether the target of a symbolic link lies below the folder, by its names.
-fn is_inside(link: &Path, target: &[u8]) -> bool {
-    let mut depth = link.components().count().saturating_sub(1);
-    !target.starts_with(b"/")
-        && !target.contains(&0)
-        && !target.is_empty()
-        && target.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").all(|name| match name {
-            b".." => match depth.checked_sub(1) {
-                Some(less) => {
-                    depth = less;
-                    true
-                }
-                None => false,
-            },
-            _ => {
-                depth += 1;
-                true
-            }
-        })
-}
-
 #[cfg(unix)]
-fn make_symlink(target: &[u8], place: &Path) -> io::Result<()> {
-    let target: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(target);
-    std::os::unix::fs::symlink(target, place)
+fn symlink(folder: &Dir, target: &Path, place: &Path) -> io::Result<()> {
+    folder.symlink(target, place)
 }
 
 #[cfg(not(unix))]
-fn make_symlink(_: &[u8], _: &Path) -> io::Result<()> {
+fn symlink(_: &Dir, _: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Permissions without those to run as somebody else.
 #[cfg(unix)]
-fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+fn set_mode(file: &std::fs::File, mode: u32) -> io::Result<()> {
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode & 0o777))
 }
 
 #[cfg(not(unix))]
-fn set_mode(_: &File, _: u32) -> io::Result<()> {
+fn set_mode(_: &std::fs::File, _: u32) -> io::Result<()> {
     Ok(())
 }
 

@@ -29,6 +29,7 @@ mod export;
 mod extract;
 mod header;
 mod import;
+mod link_target;
 mod merge;
 mod paths;
 mod reader;

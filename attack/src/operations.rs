@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use h5live::{Copier, Dataset, Datatype, File, Mode, Object, Selection, Value, WalkItem};
-
+use h5live::{Copier, Dataset, Datatype, File, Mode, Object, Options, Selection, Value, WalkItem};
 use h5live_cli::whole_text;
+
+use crate::allocator::MAX_ALLOCATION_BYTES;
 
 /// Bytes of a dataset, an attribute or a chunk that the caller has room for.
 const MAX_CALLER_BYTES: u64 = 1 << 20;
@@ -52,7 +53,7 @@ pub const OPERATIONS: [(&str, Operation); 14] = [
     ("live", |place| edit(&place.clone_as("live.h5")?, Mode::SwmrWrite)),
     ("repair", |place| command(&["repair", &text(&place.clone_as("repair.h5")?)])),
     ("reclaim", |place| command(&["repair", "--reclaim", &text(&place.clone_as("reclaim.h5")?)])),
-    ("follow", |place| File::options().swmr_read().open(&place.file).map(|file| read_all(&file)).map_err(error_text)),
+    ("follow", |place| options().swmr_read().open(&place.file).map(|file| read_all(&file)).map_err(error_text)),
 ];
 
 fn text(path: &Path) -> String {
@@ -79,12 +80,19 @@ impl Place {
     }
 }
 
+/// By default, more may be allocated at once on a machine with much memory.
+fn options() -> Options {
+    Options::default().max_allocation(MAX_ALLOCATION_BYTES as u64)
+}
+
 fn command(words: &[&str]) -> Result<(), String> {
-    h5live_cli::run_words(words).map(drop)
+    let limit = format!("--max-allocation={MAX_ALLOCATION_BYTES}");
+    let words: Vec<&str> = words.iter().copied().chain([&*limit]).collect();
+    h5live_cli::run_words(&words).map(drop)
 }
 
 fn read(place: &Place) -> Result<(), String> {
-    File::open(&place.file).map(|file| read_all(&file)).map_err(error_text)
+    options().open(&place.file).map(|file| read_all(&file)).map_err(error_text)
 }
 
 /// Everything in a file, up to limits. An error in one place is no reason to leave the others out.
@@ -153,7 +161,7 @@ fn follow(file: &File, values: &[Value]) {
 }
 
 fn copy_to_memory(path: &Path) -> Result<(), String> {
-    let from = File::open(path).map_err(error_text)?;
+    let from = options().open(path).map_err(error_text)?;
     let to = File::in_memory();
     let mut copy = Copier::new(&from, &to);
     copy.contents(&from.root(), &to.root()).map_err(error_text)?;
@@ -164,7 +172,7 @@ fn copy_to_memory(path: &Path) -> Result<(), String> {
 
 /// Appends, writes, resizes, sets and removes attributes, creates and deletes objects. Ignores refusals.
 fn edit(path: &Path, mode: Mode) -> Result<(), String> {
-    let file = File::options().mode(mode).open(path).map_err(error_text)?;
+    let file = options().mode(mode).open(path).map_err(error_text)?;
     let visits: Vec<_> = file.walk().take(MAX_OBJECTS).filter_map(Result::ok).collect();
     for visit in &visits {
         match visit {

@@ -47,7 +47,7 @@ pub use mutant::CacheMutant;
 #[cfg(target_os = "linux")]
 pub use os::{LeaseKind, try_lease};
 pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, Visibility};
-pub use space::{FreeEpoch, FreeList, RawRead, ReusePolicy, Space, SpaceKind};
+pub use space::{FreeEpoch, FreeList, RawRead, RestingSpace, ReusePolicy, Space, SpaceKind};
 pub use storage::{
     BaseOffsetStorage, BatchedReads, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure,
 };

@@ -5,20 +5,23 @@ mod free_space;
 mod metadata_blocks;
 mod quarantine;
 mod raw_reads;
+mod resting_sections;
+mod reuse_policy;
 mod space_kind;
 
-use std::{io, time::Duration};
+use std::io;
 
 use h5live_format::{Addr, Width};
 
 pub use self::free_list::FreeList;
 use self::free_space::FreeSpace;
 pub(crate) use self::quarantine::FlushMark;
-use self::quarantine::{FreedSection, Quarantine};
+use self::quarantine::Quarantine;
 pub use self::raw_reads::RawRead;
 use self::raw_reads::{RawReads, UnreadPending};
+pub use self::reuse_policy::{RestingSpace, ReusePolicy};
 pub use self::space_kind::SpaceKind;
-use self::space_kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES};
+use self::space_kind::{FreedSection, METADATA_ALIGNMENT, OS_PAGE_BYTES};
 use crate::{
     clock::Clock,
     entry_id::Owner,
@@ -36,32 +39,6 @@ const MIN_RECLAIM_QUERY_BYTES: u64 = 64 << 10;
 
 /// Reclaim queries that are skipped after the answer "somebody has the file open", which is likely to stay the same.
 const SKIPPED_RECLAIM_QUERIES: u32 = 31;
-
-/// When freed space is used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReusePolicy {
-    /// It is allocated again as soon as a flush has written the structures that no longer point to it.
-    AfterFlush,
-    /// It is allocated again this long after that flush, at least [`ReusePolicy::MIN_GRACE`], because readers may
-    /// follow pointers to it until then. [`Duration::MAX`] is never.
-    AfterGrace(Duration),
-    /// It is never allocated again in this session.
-    Never,
-}
-
-impl ReusePolicy {
-    /// The longest time for which a reader may follow pointers that it has read. No writer uses space again earlier.
-    pub const MIN_GRACE: Duration = Duration::from_secs(1);
-
-    /// The time for which unreachable space rests; `None`: for ever.
-    fn grace(self) -> Option<Duration> {
-        match self {
-            ReusePolicy::AfterFlush => Some(Duration::ZERO),
-            ReusePolicy::Never | ReusePolicy::AfterGrace(Duration::MAX) => None,
-            ReusePolicy::AfterGrace(grace) => Some(grace.max(ReusePolicy::MIN_GRACE)),
-        }
-    }
-}
 
 /// The space of one file.
 #[derive(Debug)]
@@ -96,6 +73,8 @@ struct SpaceState {
     unread_pending: UnreadPending,
     /// Reclaim queries that are still skipped.
     queries_to_skip: u32,
+    /// Whether space inside a structure was wanted that rests.
+    wants_epochs: bool,
 }
 
 /// Least bytes that the storage is asked to reserve ahead, and only for writes this near to the end...
@@ -119,7 +98,7 @@ fn eof_slack(end: u64) -> u64 {
 impl SpaceState {
     /// Frees space whose grace is over, and which nobody reads any more.
     fn reclaim_expired(&mut self, clock: &Clock, reads: &RawReads) {
-        if !self.quarantine.has_no_resting() {
+        if !self.quarantine.has_no_timed() {
             let free = self.quarantine.release_expired(clock.now());
             self.free_sections(free, reads);
         } else if !self.unread_pending.is_empty() {
@@ -142,6 +121,13 @@ impl SpaceState {
         for section in self.unread_pending.release(reads) {
             self.free_section(section);
         }
+    }
+
+    /// Nobody has had the file open for a moment since what rests became unreachable.
+    fn rest_unread(&mut self, clock: &Clock) {
+        let merged = self.quarantine.take_unproven();
+        let exact = merged.into_iter().flat_map(|section| self.free.split_merged(section)).collect();
+        self.quarantine.rest_unread(exact, clock.now());
     }
 
     fn free_section(&mut self, (at, len, kind): FreedSection) {
@@ -174,6 +160,7 @@ impl Space {
             quarantine: Quarantine::new(durable),
             unread_pending: UnreadPending::default(),
             queries_to_skip: 0,
+            wants_epochs: false,
         };
         Space { state: Mutex::new(state), clock, length: Mutex::new(None), raw_reads: RawReads::new() }
     }
@@ -197,7 +184,7 @@ impl Space {
             return Ok((Addr::new(at), len));
         }
         // The clock is not looked at for less than is wanted.
-        if state.quarantine.resting_bytes() >= len || !state.unread_pending.is_empty() {
+        if state.quarantine.timed_bytes() >= len || !state.unread_pending.is_empty() {
             state.reclaim_expired(&self.clock, &self.raw_reads);
         }
         let used = state.used_end;
@@ -296,28 +283,26 @@ impl Space {
         let state = &mut *self.state.lock();
         let end = state.free.set_page_size(page, state.end).filter(|end| *end < state.max_addr);
         state.end = end.ok_or(Error::Full { wanted: page, end: state.end, limit: state.max_addr })?;
+        state.quarantine.set_page_size(page);
         Ok(())
     }
 
-    /// Takes over space that an earlier session left free: `len` bytes at `at`, which held something of `kind`.
-    ///
-    /// In a session with followers it rests for the grace, because they may have followed that session, too.
+    /// Takes over space to which nothing in the file leads, and that an earlier session left: `len` bytes at `at`, which
+    /// held something of `kind`. In a session with readers it rests, because they may have followed that session, too.
     pub fn adopt_free_range(&self, at: u64, len: u64, kind: SpaceKind) {
-        let grace = self.state.lock().quarantine.grace();
-        if let Some(grace) = grace {
-            self.adopt_free_range_after(at, len, kind, grace);
+        let state = &mut *self.state.lock();
+        if state.contains_range(at, len) {
+            let free = state.quarantine.adopt_section((at, len, kind), self.clock.now());
+            free.into_iter().for_each(|section| state.free_section(section));
         }
     }
 
-    /// As [`Space::adopt_free_range`], for space that must rest for `rest`.
-    pub fn adopt_free_range_after(&self, at: u64, len: u64, kind: SpaceKind, rest: Duration) {
+    /// As [`Space::adopt_free_range`], when nobody has had the file open for a moment since: it rests for a moment only,
+    /// for readers that have the file open only while they read a part of it.
+    pub fn adopt_unread_range(&self, at: u64, len: u64, kind: SpaceKind) {
         let state = &mut *self.state.lock();
-        if !state.contains_range(at, len) {
-            return;
-        }
-        match rest {
-            Duration::ZERO => state.free.free_range(at, len, kind),
-            rest => state.quarantine.defer_free((at, len, kind), rest, self.clock.now()),
+        if state.contains_range(at, len) {
+            state.quarantine.rest_unread(vec![(at, len, kind)], self.clock.now());
         }
     }
 
@@ -355,21 +340,47 @@ impl Space {
         FreeEpoch(self.state.lock().quarantine.snapshot_count())
     }
 
-    /// Frees the space that waits only for the grace, if `is_unread` says that nobody else has the file open now. Then
-    /// no reader can have a pointer there, and a process that opens the file later finds none. Nothing comes to wait
-    /// meanwhile.
-    pub fn reclaim_if(&self, is_unread: impl FnOnce() -> bool) {
+    /// Under [`ReusePolicy::WhenUnread`]: the space that rests becomes free in a moment, if `is_unread` says that nobody
+    /// else has the file open now. Then no reader can have a pointer there, and a process that opens the file later finds
+    /// none. Nothing comes to rest meanwhile. The answer is not asked for while little rests, nor each time after "no",
+    /// unless the answer is `needed`.
+    pub fn reclaim_if(&self, needed: bool, is_unread: impl FnOnce() -> bool) {
         let state = &mut *self.state.lock();
-        if state.quarantine.resting_bytes() < MIN_RECLAIM_QUERY_BYTES {
+        let min_bytes = if needed { 1 } else { MIN_RECLAIM_QUERY_BYTES };
+        if !state.quarantine.has_unproven(min_bytes, state.wants_epochs) {
             return;
         }
         match state.queries_to_skip.checked_sub(1) {
-            Some(left) => state.queries_to_skip = left,
-            None if is_unread() => {
-                let free = state.quarantine.release_resting();
-                state.free_sections(free, &self.raw_reads);
+            Some(left) if !needed => state.queries_to_skip = left,
+            _ if is_unread() => {
+                state.rest_unread(&self.clock);
+                (state.queries_to_skip, state.wants_epochs) = (0, false);
             }
-            None => state.queries_to_skip = SKIPPED_RECLAIM_QUERIES,
+            _ => state.queries_to_skip = SKIPPED_RECLAIM_QUERIES,
+        }
+    }
+
+    /// The session ends, and nobody else has the file open: what rests is free.
+    pub fn release_resting(&self) {
+        let state = &mut *self.state.lock();
+        state.rest_unread(&self.clock);
+        let free = state.quarantine.release_timed();
+        state.free_sections(free, &self.raw_reads);
+    }
+
+    /// Bytes that rest until it is known that nobody has the file open.
+    pub fn unproven_bytes(&self) -> u64 {
+        self.state.lock().quarantine.unproven_bytes()
+    }
+
+    /// What rests now.
+    pub fn resting_space(&self) -> RestingSpace {
+        let state = &mut *self.state.lock();
+        state.reclaim_expired(&self.clock, &self.raw_reads);
+        RestingSpace {
+            bytes: state.quarantine.resting_bytes(),
+            forgotten_bytes: state.quarantine.forgotten_bytes(),
+            policy: state.quarantine.policy(),
         }
     }
 
@@ -378,7 +389,10 @@ impl Space {
     pub fn is_reclaimable(&self, moment: FreeEpoch) -> bool {
         let state = &mut *self.state.lock();
         state.reclaim_expired(&self.clock, &self.raw_reads);
-        state.quarantine.grace().is_some() && state.quarantine.settled_snapshot() > moment.0
+        let is_settled =
+            state.quarantine.policy() != ReusePolicy::Never && state.quarantine.settled_snapshot() > moment.0;
+        state.wants_epochs |= !is_settled;
+        is_settled
     }
 
     /// Whether the `len` bytes at `at`, to which the file leads, may be overwritten with something as valid: the system
@@ -391,7 +405,7 @@ impl Space {
     /// Decides what becomes of freed space from now on. Under [`ReusePolicy::Never`] space that was freed before, but
     /// has not been flushed since, is lost too.
     pub fn set_reuse_policy(&self, reuse: ReusePolicy) {
-        self.state.lock().quarantine.set_grace(reuse.grace());
+        self.state.lock().quarantine.set_policy(reuse);
     }
 
     /// The end of the allocated space, in bytes from the base address.

@@ -9,8 +9,8 @@ use crate::error::{Outcome, Result, whole_text};
 use crate::output::tell;
 use crate::temp_output::with_places;
 use crate::{
-    check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, log, ls, man, manifest, map, mv,
-    new, open, record, repair, rm, scenario, set, stress, tar, wait, watch,
+    check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, log, ls, man, manifest, map,
+    missing_sources, mv, new, open, record, repair, rm, scenario, set, stress, tar, wait, watch,
 };
 
 /// HDF5 files that stay readable while they are being written.
@@ -101,7 +101,15 @@ pub fn run() -> ExitCode {
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     open::set_args(args.open);
     heed_file_size_limit();
-    exit_code(args.command.run())
+    exit_code(run_command(args.command))
+}
+
+/// Runs a command, and tells of sources of virtual datasets that are not there.
+fn run_command(command: Command) -> Result<Outcome> {
+    missing_sources::forget();
+    let done = command.run();
+    let missing = missing_sources::report();
+    done.map(|outcome| outcome.worse(missing))
 }
 
 /// A write beyond the limit of `ulimit -f` is an error, which names the file, and not the end of the process.
@@ -136,7 +144,9 @@ fn joined_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 pub fn run_words(words: &[&str]) -> std::result::Result<Outcome, String> {
     let words = std::iter::once("h5live").chain(words.iter().copied());
     let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
-    args.command.run().map_err(|error| whole_text(&error))
+    // Of several calls, the first one says it.
+    open::set_args(args.open);
+    run_command(args.command).map_err(|error| whole_text(&error))
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ use std::path::Path;
 
 use h5live::filters::{Pipeline, Registry};
 use h5live::{Diagnosis, FileCondition, Location, StoreCheck, StoreReport};
-use h5live_checker::file::{CheckOptions, Finding, Report, UnknownFilter, UsedRange, check_path_with};
+use h5live_checker::file::{CheckOptions, Finding, Report, UsedRange, check_path_with};
 use h5live_log::joined_files::subfile_path;
 use serde_json::{Value, json};
 
 use crate::counted::counted;
 use crate::diagnosis_text;
 use crate::error::{Error, FileProblem, Outcome, Result};
-use crate::model::{FilterSpec, Unfilter};
+use crate::model::{FilterSpec, Unfilter, UnknownFilter, UnsupportedFilterData};
 use crate::open;
 use crate::output::Output;
 use damaged_part::DamagedPart;
@@ -24,7 +24,7 @@ use damaged_part::DamagedPart;
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
 ///
 /// Nothing of the code that reads and writes files is used. A file that a process writes while others may follow is
-/// checked as with `--live`. Of a key-value store (kv:run), each key is accounted for: records of objects, links, counts,
+/// checked as with `--live`. With `--data`, what cannot be verified is counted in the last line, and is exit code 1. Of a key-value store (kv:run), each key is accounted for: records of objects, links, counts,
 /// creation orders, chunks, variable-length data, pairs of maps. Of a file with a log, the log and its subfiles are checked,
 /// too: entries, index table, the datasets that are in it. Exit code 0: sound; 1: there are findings; 2: the file cannot be read, or is no HDF5 file.
 #[derive(Debug, clap::Args)]
@@ -83,7 +83,41 @@ impl Unfilter for KnownFilters {
         if let Some(unknown) = filters.iter().find(|filter| self.0.get(filter.id).is_none()) {
             return Err(UnknownFilter(unknown.id).into());
         }
-        Ok(Pipeline::new(filters, &self.0)?.decode(mask, &bytes, usize::try_from(size)?)?)
+        let size = open::allocation_limit().check(size)?;
+        let decoded = Pipeline::new(filters, &self.0).and_then(|pipeline| pipeline.decode(mask, &bytes, size));
+        decoded.map_err(|error| match error.is_unsupported() {
+            true => UnsupportedFilterData(error.into()).into(),
+            false => error.into(),
+        })
+    }
+}
+
+/// How much larger data may become by undoing filters, on average, before values in it are no longer looked at.
+const MAX_INFLATION: u64 = 64;
+/// Most chunks that were not verified and are shown, unless all are to be.
+const MAX_SHOWN_UNVERIFIED: usize = 8;
+
+/// A native file that was checked.
+#[derive(Clone, Copy)]
+struct CheckedFile<'a> {
+    path: &'a Path,
+    report: &'a Report,
+    /// What is damaged in it, and is no structure of HDF5.
+    parts: &'a [DamagedPart],
+    /// Chunks, heap blocks and entries of a log that went through filters and were not verified.
+    unverified: u64,
+}
+
+/// What is said of a file without findings.
+fn verdict_without_findings(unverified: u64, data: bool) -> String {
+    if data && unverified > 0 { "nothing wrong found".to_owned() } else { "sound".to_owned() }
+}
+
+/// What is said of chunks that were not verified, in front of the other numbers.
+fn unverified_text(unverified: u64) -> String {
+    match unverified {
+        0 => String::new(),
+        n => format!("not verified: {}, ", counted(n, "chunk")),
     }
 }
 
@@ -178,22 +212,26 @@ impl CheckCommand {
             _ => Vec::new(),
         };
         damaged.extend(log.into_iter().flat_map(|log| &log.findings).map(DamagedPart::of_log));
-        if let Some(undecoded) = log.map(|log| log.undecoded_chunks).filter(|undecoded| *undecoded > 0 && !self.json) {
-            let entries = counted(undecoded, "entry");
-            out.line(format_args!("{location}: not decoded, because a filter is not available: {entries}"))?;
-        }
+        let unverified = report.unverified_count + log.map_or(0, |log| log.undecoded_chunks);
+        let checked = CheckedFile { path, report: &report, parts: &damaged, unverified };
         if self.json {
-            self.json(out, path, &report, &damaged)?
+            self.json(out, &checked)?
         } else {
-            self.text(out, path, &report, &damaged)?
+            self.text(out, &checked)?
         }
-        Ok(report.is_clean() && damaged.is_empty())
+        Ok(report.is_clean() && damaged.is_empty() && !(self.data && unverified > 0))
     }
 
     fn check(&self, path: &Path, is_followed: bool) -> Result<Report> {
         let filters = KnownFilters::default();
         let (leaks, map, live, data) = (self.leaks, self.map, self.live || is_followed, self.data);
-        let options = CheckOptions { leaks, map, live, data, filters: Some(&filters), ..CheckOptions::default() };
+        let filters: Option<&dyn Unfilter> = Some(&filters);
+        let chunk_bytes = open::allocation_limit().bytes();
+        let usual = CheckOptions::default().values;
+        // All data is read anyway, and becomes larger by undoing filters. What has no end is still not read.
+        let bytes = path.metadata().map_or(0, |found| found.len());
+        let values = if data { usual.max(bytes.saturating_mul(MAX_INFLATION)) } else { usual };
+        let options = CheckOptions { leaks, map, live, data, filters, values, chunk_bytes, ..CheckOptions::default() };
         let report = check_path_with(path, options);
         let report = report.map_err(|source| Error::Path { path: path.to_owned(), source })?;
         if report.is_hdf5 {
@@ -202,7 +240,8 @@ impl CheckCommand {
         Err(Error::InvalidFile { path: path.to_owned(), problem: FileProblem::NoSignature })
     }
 
-    fn text(&self, out: &mut Output, path: &Path, report: &Report, parts: &[DamagedPart]) -> Result<()> {
+    fn text(&self, out: &mut Output, checked: &CheckedFile<'_>) -> Result<()> {
+        let CheckedFile { path, report, parts, unverified } = *checked;
         for UsedRange { path, structure, offset, len } in &report.map {
             let path = if path.is_empty() { "-" } else { path };
             out.line(format_args!("{offset:#010x} {len:10}  {structure}  {path}"))?;
@@ -212,6 +251,10 @@ impl CheckCommand {
         }
         for note in report.notes.iter().filter(|_| self.verbose) {
             out.line(format_args!("note: {note}"))?;
+        }
+        let shown = if self.verbose { Report::MAX_FINDINGS } else { MAX_SHOWN_UNVERIFIED };
+        for chunk in report.unverified.iter().take(shown) {
+            out.line(format_args!("not verified: {chunk}"))?;
         }
         for leak in &report.leaks {
             out.line(format_args!("unused: {} at {:#x}", counted(leak.len, "byte"), leak.offset))?;
@@ -223,13 +266,14 @@ impl CheckCommand {
             out.line(part)?;
         }
         let verdict = match report.findings.len() + parts.len() {
-            0 => "sound".to_owned(),
+            0 => verdict_without_findings(unverified, self.data),
             n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
             n => counted(n, "finding").to_string(),
         };
         out.line(format_args!(
-            "{}: {verdict}; {}, {} of metadata, {} of raw data, {} free",
+            "{}: {verdict}; {}{}, {} of metadata, {} of raw data, {} free",
             path.display(),
+            unverified_text(unverified),
             counted(report.objects, "object"),
             counted(report.metadata_bytes, "byte"),
             report.raw_bytes,
@@ -237,7 +281,8 @@ impl CheckCommand {
         ))
     }
 
-    fn json(&self, out: &mut Output, path: &Path, report: &Report, parts: &[DamagedPart]) -> Result<()> {
+    fn json(&self, out: &mut Output, checked: &CheckedFile<'_>) -> Result<()> {
+        let CheckedFile { path, report, parts, unverified } = *checked;
         let file = path.display().to_string();
         for UsedRange { path, structure, offset, len } in &report.map {
             let line = json!({
@@ -270,6 +315,9 @@ impl CheckCommand {
         for note in report.notes.iter().filter(|_| self.verbose) {
             out.line(line("note", note))?;
         }
+        for chunk in &report.unverified {
+            out.line(line("unverified", chunk))?;
+        }
         for UsedRange { offset, len, .. } in &report.leaks {
             out.line(json!({ "file": file, "is": "unused", "offset": offset, "len": len }))?;
         }
@@ -280,6 +328,7 @@ impl CheckCommand {
             "file": file,
             "is": "summary",
             "findings": report.findings.len() + parts.len(),
+            "unverified": unverified,
             "complete": !report.is_full(),
             "objects": report.objects,
             "metadata_bytes": report.metadata_bytes,

@@ -1,11 +1,22 @@
 //! The state of a file, in words.
 
 use crate::counted::counted;
-use h5live::{Diagnosis, FileCondition, Location};
+use h5live::{Diagnosis, FileCondition, Holder, Location};
 use serde_json::{Value, json};
 
-/// A line for people: what state the file is in, and what to do about it.
+/// A line for people: what state the file is in, who reads it, and what to do about it.
 pub fn text(file: &Location, found: &Diagnosis) -> String {
+    let readers = readers_text(&found.readers).map_or(String::new(), |readers| format!("; {readers}"));
+    state_text(file, found) + &readers
+}
+
+/// Whom freed space of a live file waits for; `None` if nobody is known.
+pub fn readers_text(readers: &[Holder]) -> Option<String> {
+    let names: Vec<_> = readers.iter().map(ToString::to_string).collect();
+    (!names.is_empty()).then(|| format!("freed space waits for {}, who read it", names.join(", ")))
+}
+
+fn state_text(file: &Location, found: &Diagnosis) -> String {
     let ahead = found.announced.saturating_sub(found.length);
     let announced = if ahead > 0 {
         format!("; its superblock announces {} more than there is", counted(ahead, "byte"))
@@ -45,11 +56,15 @@ pub fn json(found: &Diagnosis) -> Value {
         FileCondition::Unknown { live } => ("unknown", *live, &[][..]),
         _ => ("unknown", false, &[][..]),
     };
-    let holders: Vec<_> = holders.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect();
+    let named = |holders: &[Holder]| -> Vec<Value> {
+        holders.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect()
+    };
+    let (holders, readers) = (named(holders), named(&found.readers));
     json!({
         "state": state,
         "live": live,
         "writers": holders,
+        "readers": readers,
         "superblock": found.superblock,
         "length": found.length,
         "announced": found.announced,

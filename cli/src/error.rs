@@ -152,6 +152,16 @@ pub enum Error {
         /// The dataset.
         dataset: String,
     },
+    /// A description names a raw file that is not beside the new file.
+    #[error(
+        "the raw file {name} of {dataset} is not in the folder of the new file: the values are not written there; --force allows it"
+    )]
+    RawFileElsewhere {
+        /// The name, as the description has it.
+        name: String,
+        /// The dataset.
+        dataset: String,
+    },
     /// A file cannot be replaced, for a process writes it.
     #[error("{}: it is not replaced: {source}", path.display())]
     Held {

@@ -47,8 +47,9 @@ impl KvCommand {
     }
 }
 
-fn show(out: &mut Output, KvStat { engine, records, lmdb }: &KvStat) -> Result<()> {
-    out.line(format_args!("engine {engine}, newest commit {}", lmdb.version))?;
+fn show(out: &mut Output, KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Result<()> {
+    let checksums = if *has_checksums { "with checksums" } else { "without checksums" };
+    out.line(format_args!("engine {engine}, {checksums}, newest commit {}", lmdb.version))?;
     match &lmdb.writers {
         None => out.line("no writer")?,
         Some(holders) if holders.is_empty() => out.line("a process has it open for writing")?,
@@ -80,7 +81,7 @@ fn show(out: &mut Output, KvStat { engine, records, lmdb }: &KvStat) -> Result<(
     })
 }
 
-fn as_json(KvStat { engine, records, lmdb }: &KvStat) -> Value {
+fn as_json(KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Value {
     let records: serde_json::Map<_, _> = records
         .iter()
         .map(|count| (count.kind.replace([' ', '-'], "_"), json!({ "keys": count.keys, "bytes": count.bytes })))
@@ -91,6 +92,7 @@ fn as_json(KvStat { engine, records, lmdb }: &KvStat) -> Value {
     let reader = |reader: &h5live_kv::LmdbReader| json!({ "pid": reader.pid, "commit": reader.version });
     json!({
         "engine": engine,
+        "checksums": has_checksums,
         "commit": lmdb.version,
         "is_written": writers.is_some(),
         "writers": writers.unwrap_or_default(),

@@ -37,6 +37,7 @@ mod map;
 mod map_location;
 mod map_put;
 mod map_text;
+mod missing_sources;
 mod mv;
 mod new;
 mod new_output;

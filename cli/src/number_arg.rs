@@ -28,6 +28,9 @@ pub enum NumberArgError {
     /// Not a number, or below 0.
     #[error("this is not a number of 0 or more")]
     NotNegative,
+    /// Not a number of bytes.
+    #[error("this is not a number of bytes, such as 4096, 64KiB, 512MiB or 2GB")]
+    Bytes,
     /// Not an offset.
     #[error("this is not an offset: a number of bytes, in hexadecimal digits behind 0x")]
     Offset,
@@ -88,9 +91,67 @@ pub fn offset(text: &str) -> Result<u64, NumberArgError> {
     parsed.map_err(|_| NumberArgError::Offset)
 }
 
+/// The units of bytes, each with its size.
+const BYTE_UNITS: [(&str, u64); 13] = [
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("kb", 1000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+    ("t", 1 << 40),
+    ("b", 1),
+];
+
+/// A number of bytes, with or without a unit: `4096`, `64KiB`, `1.5GiB`, `2GB`. `64K` is `64KiB`.
+///
+/// # Errors
+/// [`NumberArgError::Bytes`].
+pub fn bytes(text: &str) -> Result<u64, NumberArgError> {
+    let lower = text.trim().to_ascii_lowercase();
+    let unit = BYTE_UNITS.iter().find_map(|(unit, size)| Some((lower.strip_suffix(unit)?, *size)));
+    let (number, size) = unit.unwrap_or((&lower, 1));
+    let number = number.trim_end();
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(size).ok_or(NumberArgError::Bytes);
+    }
+    let digits = number.split_once('.').filter(|(whole, part)| {
+        let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        is_number(whole) && is_number(part) && size > 1
+    });
+    let fraction = digits.and_then(|_| number.parse::<f64>().ok()).map(|number| number * size as f64);
+    fraction.filter(|bytes| *bytes < u64::MAX as f64).map(|bytes| bytes as u64).ok_or(NumberArgError::Bytes)
+}
+
+/// As [`bytes`], from `LOW` to `HIGH`.
+///
+/// # Errors
+/// [`NumberArgError::Bytes`], [`NumberArgError::Within`].
+pub fn bytes_within<const LOW: u64, const HIGH: u64>(text: &str) -> Result<u64, NumberArgError> {
+    let found = bytes(text)?;
+    (LOW..=HIGH).contains(&found).then_some(found).ok_or(NumberArgError::Within { low: LOW, high: HIGH })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_units() {
+        let all = [("4096", 4096), ("64KiB", 64 << 10), ("1.5 GiB", 3 << 29), ("2GB", 2_000_000_000), ("1k", 1024)];
+        all.into_iter().for_each(|(text, size)| assert_eq!(bytes(text), Ok(size), "{text}"));
+        assert_eq!(bytes_within::<512, 4096>("4KiB"), Ok(4096));
+        assert_eq!(bytes_within::<512, 4096>("4kb"), Ok(4000));
+        assert_eq!(bytes_within::<512, 4096>("5KiB"), Err(NumberArgError::Within { low: 512, high: 4096 }));
+        for text in ["", "x", "1.5", "-1", "GiB", "1e9", "20000000T", "1..5M", ".5M", "inf", "nanM"] {
+            assert_eq!(bytes(text), Err(NumberArgError::Bytes), "{text}");
+        }
+    }
 
     #[test]
     fn numbers_are_within_their_limits() {

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use h5live::{Dataset, File, Links, Location, Mode, Options};
+use h5live::{Dataset, File, Links, Location, MissingSources, Mode, Options};
 use h5live_native::NativeConnector;
 
 use crate::error::{Error, Result};
+use crate::missing_sources;
 use crate::model::{AllocationLimit, Capabilities, Connector, ResolvedLocation};
-use crate::number_arg::at_least;
+use crate::number_arg::bytes;
 use crate::value::Value;
 
 /// The name of the connector of files with a log.
@@ -18,9 +19,9 @@ const LOG: &str = "log";
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct OpenArgs {
-    /// Most bytes that are allocated at once for what a file says, 256 MiB by default; larger elements and chunks with
-    /// filters are errors
-    #[arg(long, global = true, value_name = "BYTES", value_parser = at_least::<0, u64>)]
+    /// Most bytes that are allocated at once for what a file says, such as 2GiB; by default a quarter of the machine's memory,
+    /// and 256 MiB at least. Larger elements and chunks with filters are errors
+    #[arg(long, global = true, value_name = "SIZE", value_parser = bytes)]
     max_allocation: Option<u64>,
     /// An option of every store that is opened, as in the URL STORE:FILE?NAME=VALUE; `h5live stores` lists them. May be
     /// given several times
@@ -34,6 +35,10 @@ pub struct OpenArgs {
     /// and of the same server), any
     #[arg(long, global = true, value_name = "WHERE", value_parser = links)]
     links: Option<Links>,
+    /// What elements of a virtual dataset are whose source is not there: fill (the default: fill values; they are told of,
+    /// and the exit code is 1), error. A source that is there and cannot be read is always an error
+    #[arg(long, global = true, value_name = "WHAT", value_parser = missing_sources::parse)]
+    missing_sources: Option<MissingSources>,
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
@@ -60,8 +65,10 @@ pub fn set_args(args: OpenArgs) {
 
 /// Options with what the command line says of all files.
 pub fn options() -> Options {
-    let Some(args) = ARGS.get() else { return Options::default() };
-    let mut options = Options::default().links(args.links.unwrap_or_default());
+    let options = Options::default().on_missing_source(missing_sources::note);
+    let Some(args) = ARGS.get() else { return options };
+    let mut options = options.links(args.links.unwrap_or_default());
+    options = options.missing_sources(args.missing_sources.unwrap_or_default());
     if let Some(bytes) = args.max_allocation {
         options = options.max_allocation(bytes);
     }
@@ -71,7 +78,11 @@ pub fn options() -> Options {
     args.with.iter().fold(options, |options, (name, value)| options.setting(name, value))
 }
 
-fn resolve(location: &Location) -> Result<ResolvedLocation> {
+/// The store at a location.
+///
+/// # Errors
+/// [`Error::Location`] if no store can open it.
+pub fn resolve(location: &Location) -> Result<ResolvedLocation> {
     let found = Options::built_in_connectors().resolve(location, Mode::Read);
     found.map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
 }
@@ -94,7 +105,10 @@ pub fn file_path(location: &Location) -> Result<Option<PathBuf>> {
 
 /// How a location is found for a new store. A new file on a path is native, also where there is a file with a log now. What
 /// is in a folder is replaced by a store of the same kind.
-fn resolve_new(location: &Location) -> Result<ResolvedLocation> {
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_new(location: &Location) -> Result<ResolvedLocation> {
     let at = resolve(location)?;
     if at.location().as_path().is_none() || at.file_path().is_none() {
         return Ok(at);
@@ -243,6 +257,19 @@ pub fn in_key_value_store<T>(
 /// As [`file_path`].
 pub fn path_of_any_store(location: &Location) -> Result<Option<PathBuf>> {
     Ok(resolve(location)?.file_path())
+}
+
+/// The path of the file or the folder that is the store at a location, if relative names of other files in it are looked for
+/// beside it.
+///
+/// # Errors
+/// As [`file_path`].
+pub fn folder_entry(location: &Location) -> Result<Option<PathBuf>> {
+    #[cfg(feature = "kv")]
+    if let Some(folder) = folder_of_key_value_store(location)? {
+        return Ok(Some(folder));
+    }
+    path_of_any_store(location)
 }
 
 /// The path of the file at a location, whatever store it is.

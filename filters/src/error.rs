@@ -42,6 +42,18 @@ pub enum Error {
     OutOfMemory(usize),
 }
 
+impl Error {
+    /// Whether the bytes may well be sound, and this implementation cannot decode them: they have a form that it does not
+    /// know, or there is no memory for them.
+    pub fn is_unsupported(&self) -> bool {
+        match self {
+            Error::Filter { fault, .. } => matches!(fault, FilterFault::Unsupported(_) | FilterFault::OutOfMemory(_)),
+            Error::OutOfMemory(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// The fault that a filter has found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

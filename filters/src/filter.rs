@@ -21,6 +21,12 @@ pub trait Filter: Send + Sync {
         true
     }
 
+    /// Whether values may be others after they were encoded and decoded, with these parameters.
+    fn is_lossy(&self, params: &[u32]) -> bool {
+        let _ = params;
+        false
+    }
+
     /// Undoes the filter. `output` is all the room that the result may take; it holds leftovers.
     ///
     /// # Errors

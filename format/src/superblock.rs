@@ -16,10 +16,13 @@ impl StatusFlags {
     pub const CLEAR: StatusFlags = StatusFlags(0);
     /// Somebody has the file open for writing.
     pub const WRITE: StatusFlags = StatusFlags(0x01);
-    /// The file was checked. No program sets it.
+    /// The file was checked. No program sets it alone.
     pub const OK: StatusFlags = StatusFlags(0x02);
     /// The file is open for SWMR: the writer lets readers follow.
     pub const SWMR: StatusFlags = StatusFlags(0x04);
+    /// h5live's own: the writer lets readers of h5live follow, and no others. Other programs refuse the file as one that
+    /// somebody writes.
+    pub const LIVE_FOR_H5LIVE: StatusFlags = StatusFlags(0x03);
 
     const ALL: u8 = 0x07;
 
@@ -31,6 +34,11 @@ impl StatusFlags {
     /// Whether all flags of `other` are set.
     pub const fn contains(self, other: StatusFlags) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether the writer lets readers follow, of whatever kind.
+    pub const fn lets_follow(self) -> bool {
+        self.contains(StatusFlags::SWMR) || self.contains(StatusFlags::LIVE_FOR_H5LIVE)
     }
 
     /// These flags without those of `other`.

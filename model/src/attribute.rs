@@ -20,11 +20,15 @@ pub struct AttributeData {
 }
 
 impl AttributeData {
-    /// Refuses a value that does not fit type and shape. Every store calls it before it sets an attribute.
+    /// Refuses a name that none can have, and a value that does not fit type and shape. Every store calls it before it sets an attribute.
     ///
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check(&self) -> Result<()> {
+        if self.name.as_bytes().is_empty() || self.name.as_bytes().contains(&0) {
+            return Err(Error::Invalid(format!("{:?} is no name for an attribute", self.name)));
+        }
+        self.dataspace.check()?;
         let bytes = self.dataspace.elements().and_then(|n| n.checked_mul(self.datatype.size().into()));
         if bytes == Some(self.value.len() as u64) {
             return Ok(());

@@ -69,6 +69,9 @@ pub struct Diagnosis {
     /// The end of file that the superblock announces, in bytes from the start of the file. While a writer is at work,
     /// it may be beyond the last byte that is stored. Without a superblock, it is the length.
     pub announced: u64,
+    /// The other processes that have a native file open just to read it, while it is being written or its writer has died,
+    /// as far as the system names them. Freed space of a live file waits for them.
+    pub readers: Vec<Holder>,
 }
 
 /// The result of a repair.

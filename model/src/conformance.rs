@@ -10,6 +10,8 @@ mod data;
 mod injected_faults;
 mod maps;
 mod objects;
+mod refused_objects;
+mod types;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,6 +24,8 @@ pub use data::*;
 pub use injected_faults::*;
 pub use maps::*;
 pub use objects::*;
+pub use refused_objects::*;
+pub use types::*;
 
 pub use crate::{conformance_fault_suite as fault_suite, conformance_suite as suite};
 
@@ -58,8 +62,8 @@ macro_rules! conformance_suite {
     };
     (@groups $form:ident $lab:expr) => {
         $crate::conformance_suite!(@$form $lab; groups links link_removal attributes committed_types contiguous compact
-            chunks filtered_chunks extents shrinking heap removed_blobs references region_references renaming unlinked creation_order
-            uses_of_committed_types comments batches refused_batches parts staged_writes
+            types_that_are_read_back chunks filtered_chunks extents shrinking heap removed_blobs references region_references renaming unlinked creation_order
+            uses_of_committed_types comments refused_objects batches refused_batches parts staged_writes
             reads_of_many reads_of_blocks ordering commits threads unclaimed_features
             map_pairs refused_map_edits map_ranges map_key_types kept_maps live_maps persistence live);
     };

@@ -4,6 +4,8 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use crate::{Error, Result};
+
 /// The largest rank that the format allows (`H5S_MAX_RANK`).
 pub const MAX_RANK: usize = 32;
 
@@ -63,9 +65,10 @@ impl Shape {
     }
 
     /// Replaces the current dimensions (`[rank]`, elements). `false`, and nothing changed, if the rank
-    /// differs or a dimension would go above its maximum.
+    /// differs or a dimension would go above its maximum, or be [`UNLIMITED`].
     pub fn resize(&mut self, dims: &[u64]) -> bool {
-        let fits = dims.len() == self.rank() && dims.iter().zip(self.max()).all(|(d, m)| d <= m);
+        let is_length = |(dim, max): (&u64, &u64)| dim <= max && *dim != UNLIMITED;
+        let fits = dims.len() == self.rank() && dims.iter().zip(self.max()).all(is_length);
         if fits {
             if self.max.is_none() && *self.dims != *dims {
                 self.max = Some(self.dims.clone());
@@ -121,6 +124,26 @@ impl Dataspace {
             Dataspace::Null => Some(0),
             Dataspace::Scalar => Some(1),
             Dataspace::Simple(shape) => shape.elements(),
+        }
+    }
+}
+
+impl Dataspace {
+    /// Refuses a shape that no file can have. Every store calls it, by [`DatasetSpec::check`](crate::DatasetSpec::check) and
+    /// [`AttributeData::check`](crate::AttributeData::check), before it makes anything.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check(&self) -> Result<()> {
+        if self.rank() > MAX_RANK {
+            return Err(Error::Invalid(format!(
+                "{} dimensions are more than the {MAX_RANK} that there can be",
+                self.rank()
+            )));
+        }
+        match self.dims().contains(&UNLIMITED) {
+            true => Err(Error::Invalid(format!("a dimension of {UNLIMITED} elements is too long"))),
+            false => Ok(()),
         }
     }
 }

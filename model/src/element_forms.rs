@@ -43,9 +43,12 @@ impl Default for ElementForms {
 
 impl Datatype {
     /// The same type in a store where elements that lead elsewhere have other sizes. The members of compounds that
-    /// follow them have other offsets there.
+    /// follow them have other offsets there. Elements that have the sizes of `to` already, as those of a type that was
+    /// read from that store, stay as they are.
     pub fn with_forms(&self, from: ElementForms, to: ElementForms) -> Datatype {
-        let resized = |size: u32, from: u32, to: u32| size.saturating_sub(from).saturating_add(to);
+        let resized = |size: u32, from: u32, to: u32| {
+            if size == to { size } else { size.saturating_sub(from).saturating_add(to) }
+        };
         let base = |base: &Datatype| Box::new(base.with_forms(from, to));
         match self {
             _ if from == to || !self.is_indirect() => self.clone(),

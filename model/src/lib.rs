@@ -83,5 +83,5 @@ pub use store::{
 };
 pub use store::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
 pub use store_check::{StoreCheck, StoreFinding, StoreReport};
-pub use unfilter::{FilterResult, NoFilters, Unfilter, UnknownFilter};
+pub use unfilter::{FilterResult, NoFilters, Unfilter, UnknownFilter, UnsupportedFilterData, is_unverifiable};
 pub use watch::{Watch, WatchEvent};

@@ -170,7 +170,9 @@ impl DatasetSpec {
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check(&self) -> Result<()> {
+        // A chunk may be larger than the dataset can become: libhdf5 makes such datasets if they have no elements yet.
         let invalid = |what: &str| Err(Error::Invalid(what.to_owned()));
+        self.dataspace.check()?;
         match (&self.layout, &self.dataspace) {
             (Layout::Chunked(_), Dataspace::Null | Dataspace::Scalar) => {
                 return invalid("only a dataset with dimensions can be chunked");
@@ -178,14 +180,14 @@ impl DatasetSpec {
             (Layout::Chunked(_), _) if self.grid().is_none() => {
                 return invalid("chunks must have the rank of the dataset, and no dimension of zero");
             }
-            (Layout::Chunked(chunk), space) if chunk.iter().zip(space.max()).any(|(chunk, max)| chunk > max) => {
-                return invalid("chunks must not be larger than the dataset can become");
-            }
             (Layout::Chunked(_), _) => {}
             _ if !self.filters.is_empty() => return invalid("filters need chunks"),
             (Layout::Virtual(_) | Layout::External(_), _) => {}
             (_, Dataspace::Simple(shape)) if shape.max() != shape.dims() => {
                 return invalid("a dataset that can grow must be chunked");
+            }
+            _ if self.chunk_bytes().is_none() && self.dataspace.rank() > 0 => {
+                return invalid("the elements of a dataset without chunks have more than 2^64 bytes");
             }
             _ => {}
         }

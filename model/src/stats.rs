@@ -28,6 +28,9 @@ pub struct Stats {
     pub flush_time: Duration,
     /// The time of the longest flush.
     pub longest_flush: Duration,
+    /// Bytes of a live file to which nothing leads any more, and that are not used again: until nobody else has the file
+    /// open, for the grace, or in this session.
+    pub resting_bytes: u64,
     /// Decoded chunks that were needed and known.
     pub chunk_hits: u64,
     /// Decoded chunks that were needed and had to be read.

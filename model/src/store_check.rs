@@ -37,8 +37,11 @@ pub struct StoreReport {
     pub leaks: Vec<Leak>,
     /// All of them.
     pub leak_count: u64,
-    /// Chunks whose filters are not known here.
+    /// Chunks, and entries of a log, that were to be verified and could not be: their filters are not known here, or the file
+    /// that has them is not what it was.
     pub undecoded_chunks: u64,
+    /// Bytes of metadata and raw data that no checksum covers: whether they are what was written is not known.
+    pub unchecksummed_bytes: u64,
     /// Objects that were looked at.
     pub objects: u64,
     /// Bytes of metadata.

@@ -9,6 +9,17 @@ use crate::FilterSpec;
 #[error("filter {0} is not available")]
 pub struct UnknownFilter(pub u16);
 
+/// The answer of an [`Unfilter`] that knows a filter, and not this form of its data. This is no fault of the file.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UnsupportedFilterData(pub Box<dyn std::error::Error + Send + Sync>);
+
+/// Why filters were not undone, if that is no fault of the file: an [`UnknownFilter`], [`UnsupportedFilterData`], or an
+/// [`AllocationError`](crate::AllocationError).
+pub fn is_unverifiable(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    error.is::<UnknownFilter>() || error.is::<UnsupportedFilterData>() || error.is::<crate::AllocationError>()
+}
+
 /// The result of applying filters: the bytes, and the mask of the filters that were skipped.
 pub type FilterResult = std::result::Result<(Vec<u8>, u32), Box<dyn std::error::Error + Send + Sync>>;
 
@@ -17,7 +28,7 @@ pub trait Unfilter: Send + Sync + fmt::Debug {
     /// The `size` bytes that went through `filters` to become `bytes`; bit `i` of `mask` set: filter `i` was skipped.
     ///
     /// # Errors
-    /// [`UnknownFilter`]; others if the bytes are damaged, or they are not `size` in the end.
+    /// [`UnknownFilter`], [`UnsupportedFilterData`]; others if the bytes are damaged, or they are not `size` in the end.
     fn unfilter(
         &self,
         filters: &[FilterSpec],

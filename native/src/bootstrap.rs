@@ -10,16 +10,16 @@ use h5live_format::{
 };
 use h5live_model::{self as model, FileSpace};
 use h5live_swmr::{
-    Error as SwmrError, GenerationReader, LocatedSuperblock, LockHandle, RedoReader, RetryPolicy, SuperblockStatus,
-    UncleanClose, check_file_len, find_redo_record, is_left_by_dead_writer, locate_superblock, read_generation,
-    replay_redo_record,
+    Error as SwmrError, GenerationReader, LocatedSuperblock, LockHandle, OtherHandles, RedoReader, RetryPolicy,
+    SuperblockStatus, UncleanClose, check_file_len, find_redo_record, is_left_by_dead_writer, locate_superblock,
+    read_generation, replay_redo_record,
 };
 
 use crate::global_heap::GlobalHeapReader;
 use crate::header::CachedHeader;
 use crate::open_options::OpenOptions;
 use crate::recovery_scan::{self, RecoveryScan, RepairPlan};
-use crate::session::{NativeSession, SessionParts};
+use crate::session::{FollowerPolicy, NativeSession, SessionParts, reuse_without_followers};
 use crate::superblock_extension::{load_cache_image, write_cache_image};
 use crate::{Error, Mode, Result, member_files};
 
@@ -31,23 +31,32 @@ pub(crate) struct SessionMedium {
     pub lock: LockHandle,
 }
 
-/// Most bytes at the end of a file that are not used at once when its writer died (more than any is announced ahead,
-/// unless it is asked for).
-const MAX_QUARANTINED_TAIL_BYTES: u64 = 64 << 20;
+/// Most bytes at the end of a file that are not used at once when its writer died and nobody else has the file open (more
+/// than any is announced ahead, unless it is asked for).
+const MAX_RESTING_TAIL_BYTES: u64 = 64 << 20;
 
 /// The end of a file whose writer died, in bytes from the base address.
 #[derive(Debug, Clone, Copy)]
 enum FileTail {
     /// The file ends here.
     Clean { end: u64 },
-    /// The space between these addresses is unused, but a follower may have read a pointer into it a moment ago.
-    Quarantined { from: u64, end: u64 },
+    /// The space between these addresses is unused, but a reader may have read a pointer into it before.
+    Resting { from: u64, end: u64 },
 }
 
 impl FileTail {
+    /// Takes over what is unused.
+    fn let_rest(self, cache: &Cache, other_handles: OtherHandles) {
+        let FileTail::Resting { from, end } = self else { return };
+        match other_handles {
+            OtherHandles::None => cache.space().adopt_unread_range(from, end - from, SpaceKind::Metadata),
+            _ => cache.space().adopt_free_range(from, end - from, SpaceKind::Metadata),
+        }
+    }
+
     fn file_end(self) -> u64 {
         match self {
-            FileTail::Clean { end } | FileTail::Quarantined { end, .. } => end,
+            FileTail::Clean { end } | FileTail::Resting { end, .. } => end,
         }
     }
 }
@@ -62,7 +71,7 @@ impl OpenOptions {
         let mut retry = if live { live_retry() } else { RetryPolicy::no_retries() };
         let (at, superblock) = retry.retry(|| locate_superblock(&storage))?;
         let flags = superblock.status;
-        let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
+        let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.lets_follow());
         let old = superblock.version < 3;
         // Another SWMR writer may take a file over at any time from one that died.
         if is_left_by_dead_writer(&superblock, &lock, self.access())? && !path.as_os_str().is_empty() {
@@ -115,7 +124,7 @@ impl OpenOptions {
     /// Begins to write: from here on the superblock says so.
     pub(crate) fn start_writing(&self, medium: SessionMedium, found: LocatedSuperblock) -> Result<NativeSession> {
         let SessionMedium { path, storage, lock } = medium;
-        let LocatedSuperblock { offset: at, mut superblock, unclean_close } = found;
+        let LocatedSuperblock { offset: at, mut superblock, unclean_close, other_handles } = found;
         let left = unclean_close.filter(|_| !self.left_whole || superblock.version < 3);
         if superblock.driver_info.is_defined() {
             return Err(Error::Model(model::Error::Unsupported("changing a file that is cut into several")));
@@ -133,23 +142,24 @@ impl OpenOptions {
         // A writer that died may have left structures beyond the end that it announced; one with redo records has not.
         let end = if left.is_some() && record.is_none() { stated.max(len) } else { stated }.saturating_sub(at);
         let (tail, repair_plan) = match left {
-            Some(left) => self.scan_tail(&storage, &superblock, left, end)?,
+            Some(left) => self.scan_tail(&storage, &superblock, (left, other_handles), end)?,
             None => (FileTail::Clean { end }, RepairPlan::default()),
         };
+        let has_generations = superblock.version < 3;
+        let followers = FollowerPolicy::new(self, has_generations);
         superblock.status = match self.mode {
-            Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
+            Mode::SwmrWrite => followers.live_flags(has_generations),
             _ if superblock.version >= 3 => StatusFlags::WRITE,
             _ => StatusFlags::CLEAR,
         };
         let status = Arc::new(SuperblockStatus::new(superblock.clone()));
         let settings = self.cache_options(&superblock);
         let cache = Arc::new(Cache::new_writable(storage, settings, tail.file_end(), status.clone()));
-        if self.mode == Mode::SwmrWrite {
-            cache.space().set_reuse_policy(ReusePolicy::AfterGrace(self.grace));
-        }
-        if let FileTail::Quarantined { from, end } = tail {
-            cache.space().adopt_free_range_after(from, end - from, SpaceKind::Metadata, ReusePolicy::MIN_GRACE);
-        }
+        cache.space().set_reuse_policy(match self.mode {
+            Mode::SwmrWrite => followers.reuse(),
+            _ => reuse_without_followers(other_handles, left.is_some_and(|left| left.may_have_followers)),
+        });
+        tail.let_rest(&cache, other_handles);
         let image = load_cache_image(&cache, &superblock)?;
         if self.mode == Mode::SwmrWrite && superblock.version < 3 {
             cache.start_generations(generation)?;
@@ -178,7 +188,7 @@ impl OpenOptions {
         &self,
         storage: &Arc<dyn Storage>,
         superblock: &Superblock,
-        left: UncleanClose,
+        (left, other_handles): (UncleanClose, OtherHandles),
         end: u64,
     ) -> Result<(FileTail, RepairPlan)> {
         let (found, repair_plan) = match recovery_scan::scan_file(storage, superblock, self, end) {
@@ -194,13 +204,13 @@ impl OpenOptions {
         };
         let tail = match end - found {
             0 => FileTail::Clean { end },
-            _ if !left.may_have_followers => FileTail::Clean { end: found },
-            1..=MAX_QUARANTINED_TAIL_BYTES => FileTail::Quarantined { from: found, end },
-            _ => {
+            _ if !left.may_have_followers && other_handles != OtherHandles::Some => FileTail::Clean { end: found },
+            unused if unused > MAX_RESTING_TAIL_BYTES && other_handles == OtherHandles::None => {
                 // The end was announced far ahead, so that all of that would be jumped over.
                 std::thread::sleep(ReusePolicy::MIN_GRACE);
                 FileTail::Clean { end: found }
             }
+            _ => FileTail::Resting { from: found, end },
         };
         Ok((tail, repair_plan))
     }
@@ -242,8 +252,10 @@ impl OpenOptions {
         let at = self.user_block_size();
         let superblock = Superblock { end_of_file: Addr::new(at.saturating_add(len)), ..superblock };
         medium.storage.write_at(&self.user_block, 0).map_err(Error::io("write the user block"))?;
-        let mut session =
-            self.start_writing(medium, LocatedSuperblock { offset: at, superblock, unclean_close: None })?;
+        let mut session = self.start_writing(
+            medium,
+            LocatedSuperblock { offset: at, superblock, unclean_close: None, other_handles: OtherHandles::None },
+        )?;
         let has_extension = space != FileSpace::default() || version >= 2 && btree_k != BtreeK::default();
         let extension = if has_extension { session.create_extension(space)? } else { Addr::UNDEFINED };
         let header = session.create_object(&self.root, None)?;

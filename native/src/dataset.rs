@@ -211,12 +211,14 @@ impl NativeDataset {
         if reading.has_moves() {
             check()?;
         }
-        // Filtered chunks are written as a whole. Of other chunks, a writer may have parts that are not in the file
-        // yet.
-        let read = match self.shared.state.read().layout.element_format() {
-            Some(ElementFormat::Filtered(_)) => cache.read_raw(addr, at, into),
-            _ => cache.read_raw_padded(addr, at, into),
+        // Chunks that went through filters are written as a whole. Of other chunks, a writer may have parts that are not in
+        // the file yet.
+        let is_filtered = {
+            let state = self.shared.state.read();
+            matches!(state.layout.element_format(), Some(ElementFormat::Filtered(_)))
+                && !state.skips_all_filters(chunk.filter_mask)
         };
+        let read = if is_filtered { cache.read_raw(addr, at, into) } else { cache.read_raw_padded(addr, at, into) };
         if reading.has_discards() {
             check()?;
         }
@@ -423,6 +425,10 @@ impl ChunkStore for NativeDataset {
 
     fn write(&self, batch: &ChunkBatch<'_>) -> ModelResult<()> {
         Ok(self.write_batch(batch)?)
+    }
+
+    fn fills_unfiltered_chunks(&self) -> bool {
+        self.session.fills_unfiltered_chunks()
     }
 
     fn refresh(&self) -> ModelResult<bool> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live_cache::{FileStorage, Storage};
 use h5live_model::Mode;
-use h5live_swmr::{Access, CreatedFile, LockHandle, OpenedForWriting};
+use h5live_swmr::{Access, CreatedFile, LockHandle, OpenedForWriting, OtherHandles};
 
 use crate::bootstrap::SessionMedium;
 use crate::open_options::OpenOptions;
@@ -20,7 +20,10 @@ impl OpenOptions {
         match self.mode {
             Mode::Read | Mode::SwmrRead => self.start_reading(medium),
             Mode::Write | Mode::SwmrWrite => {
-                let found = self.access().check_writable(&medium.storage, &medium.lock, true)?;
+                let mut found = self.access().check_writable(&medium.storage, &medium.lock, true)?;
+                if self.mutant.has_other_readers {
+                    found.other_handles = OtherHandles::Some;
+                }
                 self.start_writing(medium, found)
             }
             Mode::Create | Mode::CreateNew => self.start_new(medium),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_cache::{CacheMutant, CacheOptions, Clock, Storage};
+use h5live_cache::{CacheMutant, CacheOptions, Clock, ReusePolicy, Storage};
 use h5live_format::Superblock;
 use h5live_format::messages::BtreeK;
 use h5live_model::{AllocationLimit, FileSpace, LibVer, Mode, NoFilters, ObjectSpec, Unfilter};
@@ -13,6 +13,18 @@ use crate::{Error, Result};
 
 /// A node has at most 65,535 children, for which K counts twice: what libhdf5 takes, too.
 const MAX_BTREE_K: u16 = 32_767;
+
+/// Who may follow a live file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Readers {
+    /// Readers of h5live and of libhdf5. The latter follow what they have read for as long as they like.
+    #[default]
+    Any,
+    /// Readers of h5live only. They know how old their pointers are, so that freed space is used again after a time. Other
+    /// programs refuse the file until it is closed.
+    H5live,
+}
 
 /// How a file is opened.
 #[derive(Debug, Clone)]
@@ -45,13 +57,17 @@ pub struct OpenOptions {
     /// Whether each flush of the whole file is durable. A durable flush returns when everything survives a power
     /// failure. It orders its writes so that durable data is not lost meanwhile.
     pub durable: bool,
-    /// The grace: while others follow, freed space (copied index nodes, replaced chunks, deleted objects) is used again
-    /// this long after the flush that made it unreachable. At least one second, on which h5live's readers rely;
-    /// [`Duration::MAX`] for never. Readers of libhdf5 must refresh what they have open at least as often.
+    /// Who may follow a live file.
+    pub readers: Readers,
+    /// The grace: while only readers of h5live follow, freed space (copied index nodes, replaced chunks, deleted objects)
+    /// is used again this long after the flush that made it unreachable. At least one second, on which h5live's readers
+    /// rely; [`Duration::MAX`] for never.
     pub grace: Duration,
-    /// Whether such space is used again at once while the system says that nobody else has the file open (Linux, file
-    /// systems of this machine).
+    /// Whether such space of a live file for any readers is used again when the system says that nobody else has the file
+    /// open (Linux, file systems of this machine). Else it is never used again in the session.
     pub reuse_unread: bool,
+    /// Most bytes of such space that wait for readers to close the file.
+    pub max_resting_bytes: u64,
     /// Headroom: bytes beyond its end that a file announces as soon as others may follow. Readers of libhdf5 never look
     /// at the end again. With headroom they can follow new objects, dense links and attributes, elements of variable
     /// length and contiguous data that come to lie there. Without it, they can follow only elements of datasets that
@@ -163,6 +179,11 @@ pub struct MutantOptions {
     /// Structures of a dead writer that contradict each other are not corrected.
     #[cfg(feature = "mutants")]
     pub without_recount: bool,
+    /// Others have a storage open that is no file.
+    pub has_other_readers: bool,
+    /// While readers of libhdf5 may follow, freed space is used again after a grace.
+    #[cfg(feature = "mutants")]
+    pub reuses_by_time: bool,
     /// As [`CacheOptions::shard_count`](h5live_cache::CacheOptions::shard_count), for a session of a single thread.
     pub shards: Option<usize>,
 }
@@ -185,6 +206,18 @@ impl MutantOptions {
         #[cfg(feature = "mutants")]
         {
             self.trusts_zeros
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            false
+        }
+    }
+
+    /// Whether time alone frees what any reader may follow.
+    pub(crate) fn reuses_freed_space_by_time(self) -> bool {
+        #[cfg(feature = "mutants")]
+        {
+            self.reuses_by_time
         }
         #[cfg(not(feature = "mutants"))]
         {
@@ -220,8 +253,10 @@ impl Default for OpenOptions {
             root: ObjectSpec::group(),
             space: FileSpace::default(),
             durable: false,
+            readers: Readers::default(),
             grace: Duration::from_secs(5),
             reuse_unread: true,
+            max_resting_bytes: u64::MAX,
             headroom: 0,
             mapped: true,
             offset_size: 8,
@@ -237,6 +272,18 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
+    /// What becomes of freed space while others follow. A file with generations can be followed by readers of h5live
+    /// only.
+    pub(crate) fn reuse_policy(&self, has_generations: bool) -> ReusePolicy {
+        let any = self.readers == Readers::Any && !self.mutant.reuses_freed_space_by_time();
+        match any {
+            true if !has_generations && self.reuse_unread => ReusePolicy::WhenUnread,
+            true if !has_generations => ReusePolicy::Never,
+            _ if self.grace == Duration::MAX => ReusePolicy::Never,
+            _ => ReusePolicy::AfterGrace(self.grace),
+        }
+    }
+
     /// The options of the cache of a file with this superblock.
     pub(crate) fn cache_options(&self, superblock: &Superblock) -> CacheOptions {
         let mut settings = CacheOptions::default();

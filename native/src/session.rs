@@ -24,7 +24,7 @@ mod stable_names;
 use self::durable_flushes::DurableFlushes;
 use self::file_hold::FileHold;
 use self::flush_times::FlushTimes;
-use self::follower_policy::FollowerPolicy;
+pub(crate) use self::follower_policy::{FollowerPolicy, reuse_without_followers};
 use self::reclaim_schedule::ReclaimSchedule;
 use self::stable_names::StableNames;
 use crate::dataset::DatasetRegistry;
@@ -99,7 +99,7 @@ impl NativeSession {
             global_heap: GlobalHeap::new(cache.clone(), retry.clone(), mode, heap_reader),
             names: StableNames::new(mode, retry.clone(), lock),
             link_cache: LinkCache::default(),
-            followers: FollowerPolicy::new(options),
+            followers: FollowerPolicy::new(options, superblock.version < 3),
             durable_flushes: DurableFlushes::new(options.durable),
             flush_times: FlushTimes::default(),
             reclaims: ReclaimSchedule::default(),
@@ -123,6 +123,11 @@ impl NativeSession {
     /// Whether other processes may read what this one writes.
     pub fn has_followers(&self) -> bool {
         self.followers.has_followers()
+    }
+
+    /// Whether chunks that are not full yet are best filled in place.
+    pub fn fills_unfiltered_chunks(&self) -> bool {
+        self.followers.has_followers() && !self.followers.leaves_live()
     }
 
     /// Whether nobody changes the file while this session has it open. The file of a dead writer may get a new writer
@@ -205,7 +210,7 @@ impl NativeSession {
         if self.has_generations() {
             self.cache.start_generations(None)?;
         }
-        self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
+        self.status.set_flags(self.followers.live_flags(self.has_generations()));
         self.followers.announce_headroom(&self.cache)?;
         self.followers.set_followed();
         self.allow_readers()
@@ -283,6 +288,7 @@ impl NativeSession {
             if self.followers.leaves_live() && !self.has_generations() {
                 self.cache.announce_true_end(durable)?;
             } else {
+                self.followers.release_if_unread(self.cache.space(), self.hold.lock());
                 self.finish_file(durable)?;
             }
             self.check_file_held()?;

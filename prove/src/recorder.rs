@@ -8,7 +8,7 @@ use h5live::{Dataset, File, Options};
 use h5live_cache::{EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
 use h5live_model::{AllocationTime, ChunkStore, FileSpace, Store};
-use h5live_native::{Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions};
+use h5live_native::{Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions, Readers};
 
 use crate::entry_changes::EntryChanges;
 use crate::{Series, SeriesKind};
@@ -57,6 +57,10 @@ pub struct WriterSetup {
     pub eof_headroom_bytes: u64,
     /// Whether the file keeps its list of free space from one session to the next.
     pub persists_free_space: bool,
+    /// Whether only readers of h5live may follow, so that freed space is used again after a time.
+    pub is_for_h5live: bool,
+    /// Whether freed space is used again after a time, whoever may follow.
+    pub reuses_by_time: bool,
 }
 
 impl WriterSetup {
@@ -87,6 +91,17 @@ impl WriterSetup {
     #[must_use]
     pub fn with_persistent_space(self) -> Self {
         WriterSetup { persists_free_space: true, ..self.exclusive() }
+    }
+
+    /// The same writer, which lets only readers of h5live follow.
+    #[must_use]
+    pub fn for_h5live(self) -> Self {
+        WriterSetup { is_for_h5live: true, ..self }
+    }
+
+    /// A writer that uses freed space again after a time, whoever may follow.
+    pub fn reusing_by_time() -> Self {
+        WriterSetup { reuses_by_time: true, ..WriterSetup::default() }
     }
 
     /// The same writer, whose flushes are durable.
@@ -148,13 +163,16 @@ impl WriterRecorder {
         trial.cache.disable_redo_serials = disable_redo_serials;
         trial.disable_barriers = without_barriers;
         trial.trusts_zeros = trusts_zeros;
+        trial.reuses_by_time = self.setup.reuses_by_time;
+        trial.has_other_readers = !self.setup.is_exclusive;
+        let readers = if self.setup.is_for_h5live { Readers::H5live } else { Readers::Any };
         let time = self.time.clone();
         let clock = Clock::new(move || Duration::from_millis(time.load(Relaxed)));
         let WriterSetup { eof_headroom_bytes: headroom, persists_free_space: persist, .. } = self.setup;
         let space = FileSpace { persist, ..FileSpace::default() };
         let options =
             OpenOptions { mode, clock, mutant: trial, durable, profile, headroom, space, ..OpenOptions::default() };
-        let options = OpenOptions { take_over: true, ..options };
+        let options = OpenOptions { take_over: true, readers, ..options };
         let native =
             Arc::new(NativeFile::open_storage(self.storage.clone(), &options).expect("a file in memory opens"));
         self.file = Some(File::with_store(native.clone(), "prove", Options::default()).expect("no option is unused"));
@@ -194,6 +212,7 @@ impl WriterRecorder {
             }
         };
         let builder = if matches!(series.kind, SeriesKind::Filtered { .. }) { builder.deflate(1) } else { builder };
+        let builder = if series.is_checksummed { builder.fletcher32() } else { builder };
         let builder = if series.allocates_early { builder.alloc_time(AllocationTime::Early) } else { builder };
         let dataset = builder.create(series.name).expect("a dataset can be made");
         if let (SeriesKind::Sparse { rows, fixed: false, .. }, false) = (series.kind, series.is_two_dimensional) {

@@ -17,6 +17,8 @@ pub struct Series {
     pub allocates_early: bool,
     /// Whether chunks are made ready before rows come to them.
     pub has_preallocated_chunks: bool,
+    /// Whether a chunk goes through a filter when it is full: then a checksum of four bytes lies behind its rows.
+    pub is_checksummed: bool,
     /// How it is written.
     pub kind: SeriesKind,
 }
@@ -75,6 +77,7 @@ impl Series {
             is_two_dimensional: false,
             allocates_early: false,
             has_preallocated_chunks: false,
+            is_checksummed: false,
             kind: SeriesKind::Rows { max_rows: None },
         }
     }

@@ -3,6 +3,7 @@
 mod cases;
 pub mod changes;
 mod name_cases;
+mod reuse_cases;
 
 use std::sync::Arc;
 

@@ -51,6 +51,21 @@ pub fn append_to_extensible_array_repeatedly(setup: WriterSetup, appends: u64, c
     append_repeatedly(setup, Series::rows("d", chunk), appends)
 }
 
+/// As [`append_repeatedly`], in chunks that go through a filter when they are full, with one or two unlimited dimensions.
+pub fn append_to_growing_chunks(setup: WriterSetup, appends: u64, chunk: u64, is_two_dimensional: bool) -> Workload {
+    let series = Series { is_checksummed: true, is_two_dimensional, ..Series::rows("d", chunk) };
+    let mut lab = WriterRecorder::new(setup);
+    let dataset = lab.create_dataset(series);
+    lab.start_trace(0);
+    for row in 0..appends {
+        lab.append_rows("d", row, row + 1);
+        dataset.flush().expect("a dataset in memory can be flushed");
+        lab.mark_flushed("d", row + 1);
+    }
+    drop(dataset);
+    lab.finish()
+}
+
 /// As [`append_repeatedly`], with a fixed array.
 pub fn append_to_fixed_array_repeatedly(setup: WriterSetup, appends: u64, chunk: u64) -> Workload {
     append_repeatedly(setup, rows_up_to(40, chunk), appends)

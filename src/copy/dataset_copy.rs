@@ -54,9 +54,12 @@ impl Copier<'_> {
     pub(super) fn copy_elements(&mut self, made: &CopiedObject) -> Result<()> {
         let from = Dataset::open(self.files.from.clone(), made.from, made.path.clone())?;
         let to = Dataset::open(self.files.to.clone(), made.to, made.path.clone())?;
+        if self.has_elements_elsewhere(&from)? {
+            return Ok(());
+        }
         let (old, new) = (from.spec()?, to.spec()?);
         let elsewhere = matches!(old.layout, Layout::Virtual(_) | Layout::External(_));
-        if elsewhere && !self.inline || old.dataspace.elements() == Some(0) {
+        if old.dataspace.elements() == Some(0) {
             return Ok(());
         }
         if let (Some(elements_by), false) = (&mut self.elements_by, elsewhere) {
@@ -75,6 +78,9 @@ impl Copier<'_> {
         let same_edges = old.unfiltered_edges == new.unfiltered_edges;
         if same_grid && plan.is_plain() && has_same_filters(&old, &new) && same_edges && same_form {
             return self.copy_stored_chunks(&from, &to, !old.filters.is_empty());
+        }
+        if self.filters.is_none() && is_encoded(&to) && self.has_lossy_filter(&new) {
+            self.report.rounded_again.push(made.path.clone());
         }
         let mut chunks = from.chunks()?;
         let (Some(grid), Some(new_grid)) = (old.grid(), new.grid()) else { return Ok(()) };
@@ -95,6 +101,12 @@ impl Copier<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a dataset has a filter that rounds its elements.
+    fn has_lossy_filter(&self, spec: &DatasetSpec) -> bool {
+        let registry = &self.files.to.shared().options.filters;
+        spec.filters.iter().any(|filter| registry.get(filter.id).is_some_and(|known| known.is_lossy(&filter.params)))
     }
 
     /// Copies the stored bytes of all chunks: as many at a time as the stores take best, and more if they went through filters

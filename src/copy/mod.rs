@@ -14,14 +14,14 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 
 use h5live_model::{
-    self as model, AttributeData, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link, LinkTarget, MapSpec,
-    Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, StoredChunk,
+    self as model, AttributeData, CreationOrder, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link,
+    LinkTarget, MapSpec, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, StoredChunk,
 };
 
 pub use self::element_copy::FileNameUse;
 use self::element_copy::{ElementCopy, FilePair};
 use self::progress::CopyProgress;
-pub use self::report::{CopyReport, LostReferences, UnfitFillValue, UnverifiedChunks};
+pub use self::report::{CopyReport, LostReferences, NotKept, ObjectPart, UnfitFillValue, UnverifiedChunks};
 use crate::error::ErrorKind;
 use crate::map::check_maps;
 use crate::path::{self, NewLinkPath, join_path};
@@ -191,7 +191,7 @@ impl<'a> Copier<'a> {
         self.copy_group_links()
     }
 
-    /// Copies everything in a group to another group, with the attributes of the group.
+    /// Copies everything in a group to another group, with the attributes and the comment of the group.
     ///
     /// # Errors
     /// As [`Copier::object`].
@@ -206,6 +206,13 @@ impl<'a> Copier<'a> {
                 target => self.link_target(target),
             };
             self.links.push((to.clone(), vec![link.name], target));
+        }
+        let comment =
+            self.files.from.store().info(from.id()).map_err(|error| self.read_error(from.path(), error))?.comment;
+        if let Some(comment) = &comment {
+            let set =
+                to.file().writer().and_then(|writer| writer.set_info(to.id(), &InfoChange::Comment(Some(comment))));
+            set.map_err(|error| self.write_error(to.path(), error))?;
         }
         self.incomplete.push(made);
         self.copy_group_links()
@@ -229,6 +236,7 @@ impl<'a> Copier<'a> {
             }
             self.note_lost_references(&made.path);
             self.copy_times(&made)?;
+            self.note_not_kept(&made)?;
             next += 1;
         }
         let mut done = Vec::new();
@@ -267,6 +275,29 @@ impl<'a> Copier<'a> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Reports what an object has, and its copy, which is complete, has not.
+    fn note_not_kept(&mut self, made: &CopiedObject) -> Result<()> {
+        let (from, to) = (self.files.from.store(), self.files.to.store());
+        let had = from.info(made.from).map_err(|error| self.read_error(&made.path, error))?;
+        let has = to.info(made.to).map_err(|error| self.write_error(&made.path, error))?;
+        let is_lost =
+            |had: CreationOrder, has: CreationOrder| had != CreationOrder::Untracked && has == CreationOrder::Untracked;
+        let mut lost = Vec::new();
+        lost.extend((had.times.is_some() && has.times != had.times).then_some(ObjectPart::Times));
+        lost.extend((had.comment.is_some() && has.comment != had.comment).then_some(ObjectPart::Comment));
+        lost.extend(is_lost(had.attributes.order, has.attributes.order).then_some(ObjectPart::AttributeOrder));
+        if made.kind == ObjectKind::Group {
+            let had = from.spec(made.from).and_then(ObjectSpec::into_group);
+            let had = had.map_err(|error| self.read_error(&made.path, error))?;
+            let has = to.spec(made.to).and_then(ObjectSpec::into_group);
+            let has = has.map_err(|error| self.write_error(&made.path, error))?;
+            lost.extend(is_lost(had.links.order, has.links.order).then_some(ObjectPart::LinkOrder));
+        }
+        let not_kept = lost.into_iter().map(|part| NotKept { path: made.path.clone(), part });
+        self.report.not_kept.extend(not_kept);
+        Ok(())
     }
 
     fn add_root(&mut self, id: ObjectId) {
@@ -411,7 +442,8 @@ impl<'a> Copier<'a> {
 
     /// The description of the copy of a dataset.
     fn new_dataset_spec(&mut self, dataset: &Dataset) -> Result<DatasetSpec> {
-        let mut spec = DatasetSpec::clone(&*dataset.spec()?);
+        let found = if self.has_elements_elsewhere(dataset)? { dataset.stored_spec()? } else { dataset.spec()? };
+        let mut spec = DatasetSpec::clone(&*found);
         spec.committed = self.copy_committed_type(spec.committed, dataset.path())?;
         self.drop_unfit_fill_value(&mut spec, dataset.path());
         let datatype = self.datatype_for_target(&spec.datatype);

@@ -5,6 +5,7 @@ use h5live_model::{AllocationTime, DatasetSpec, Dataspace, Layout, LinkTarget, N
 use super::Copier;
 use super::element_copy::FileNameUse;
 use crate::chunk_guess::guess_chunk;
+use crate::{Dataset, Result};
 
 impl<'a> Copier<'a> {
     /// Calls `rename` with the name of each other file that a copied object has, and gives the copy the name that it
@@ -19,6 +20,11 @@ impl<'a> Copier<'a> {
     pub fn inline(mut self, inline: bool) -> Self {
         self.inline = inline;
         self
+    }
+
+    /// Whether the elements of a dataset are in other files, and stay there.
+    pub(super) fn has_elements_elsewhere(&self, dataset: &Dataset) -> Result<bool> {
+        Ok(!self.inline && matches!(dataset.stored_spec()?.layout, Layout::Virtual(_) | Layout::External(_)))
     }
 
     /// The target of the copy of a link.

@@ -1,5 +1,7 @@
 //! The report of a finished copy.
 
+use std::fmt;
+
 use crate::Error;
 
 /// What a finished copy could not verify, and where it differs from its source.
@@ -9,6 +11,12 @@ pub struct CopyReport {
     /// Datasets with chunks that were copied as they are stored and cannot be decoded: a filter is not known, a
     /// checksum is wrong, or compressed data is damaged. The copy has the same bytes.
     pub unverified: Vec<UnverifiedChunks>,
+    /// The paths of datasets whose elements went through a filter that rounds them, such as the scale-offset filter of floats,
+    /// once more: some may be others in the copy. Chunks are not encoded again where both stores keep them as filters left
+    /// them, and neither the chunks nor the filters are to change.
+    pub rounded_again: Vec<String>,
+    /// What objects have and the store of the copy does not keep.
+    pub not_kept: Vec<NotKept>,
     /// Datasets whose fill value does not fit their elements. Other programs refuse such datasets, and the right value
     /// is not known, so the copy has no fill value.
     pub unfit_fill_values: Vec<UnfitFillValue>,
@@ -27,6 +35,41 @@ pub struct UnverifiedChunks {
     pub chunks: u64,
     /// Why they cannot be decoded, with the chunk: of the first [`MAX_ERRORS`](UnverifiedChunks::MAX_ERRORS).
     pub errors: Vec<Error>,
+}
+
+/// Something that an object has, and its copy has not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotKept {
+    /// The path of the object in the file that was copied.
+    pub path: String,
+    /// What it is.
+    pub part: ObjectPart,
+}
+
+/// Something that an object may have beside its elements, attributes and links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ObjectPart {
+    /// The times of its access and changes.
+    Times,
+    /// Its comment.
+    Comment,
+    /// The order in which its links were made.
+    LinkOrder,
+    /// The order in which its attributes were made.
+    AttributeOrder,
+}
+
+impl fmt::Display for ObjectPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ObjectPart::Times => "the times",
+            ObjectPart::Comment => "the comment",
+            ObjectPart::LinkOrder => "the order of links",
+            ObjectPart::AttributeOrder => "the order of attributes",
+        })
+    }
 }
 
 /// A fill value that was left out.
@@ -59,7 +102,11 @@ impl UnverifiedChunks {
 impl CopyReport {
     /// Whether all of the copy was verified, and says what its source says.
     pub fn is_clean(&self) -> bool {
-        self.unverified.is_empty() && self.unfit_fill_values.is_empty() && self.lost_references.is_empty()
+        self.unverified.is_empty()
+            && self.rounded_again.is_empty()
+            && self.not_kept.is_empty()
+            && self.unfit_fill_values.is_empty()
+            && self.lost_references.is_empty()
     }
 
     /// Chunks that were copied and cannot be decoded, of all datasets.

@@ -31,6 +31,7 @@ impl DatasetCore {
         stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
     ) -> Result<bool, DatasetError> {
         let _alone = self.writer_lock.lock();
+        self.check_accepts_elements()?;
         let stage = self.staged_data.lock();
         if stage.rows.is_none() {
             return Ok(false);

@@ -122,22 +122,32 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
     /// Writes over the staged bytes of a filtered chunk.
     fn stage_whole(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
         let writer = self.writer;
+        let is_rewritten = self.changes_stored_rows(coord)?;
         {
             let mut stage = writer.core.staged_data.lock();
             if let Some(staged) = stage.chunks.get_mut(coord).filter(|staged| staged.bytes.len() == self.bytes) {
                 staged.is_dirty = true;
+                staged.is_rewritten |= is_rewritten;
                 return self.overlay(coord, Arc::make_mut(&mut staged.bytes).as_mut_slice());
             }
         }
         let mut bytes = writer.reader().read_chunk(self.grid, self.bytes, coord)?;
         self.overlay(coord, &mut bytes)?;
-        writer
-            .core
-            .staged_data
-            .lock()
-            .chunks
-            .stage_chunk(coord, StagedChunk { offset: 0, bytes: Arc::new(bytes), is_dirty: true });
+        writer.core.staged_data.lock().chunks.stage_chunk(coord, StagedChunk::whole(bytes, is_rewritten));
+        // From now on what is staged counts.
+        writer.core.count_change();
+        writer.cache.remove(writer.core.cache_id(), coord);
         Ok(())
+    }
+
+    /// Whether some of the selected elements of a chunk are in rows that the store has.
+    fn changes_stored_rows(&self, coord: &ChunkCoord) -> Result<bool, DatasetError> {
+        let (Some(chunk_rows), Some(at)) = (self.grid.dims().first(), coord.scaled().first()) else { return Ok(true) };
+        let stored_rows = self.writer.core.stored_row_count()?.saturating_sub(at.saturating_mul(*chunk_rows));
+        let row_elements: u64 = self.grid.dims().iter().skip(1).product();
+        let mut first = u64::MAX;
+        self.cut.for_each_run(coord, |run| first = first.min(run.at));
+        Ok(first / row_elements.max(1) < stored_rows)
     }
 
     /// Hands on part of a chunk.

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
 use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, ObjectId, Parts, Reads, Staging};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
+use super::growing_chunks::GrowingChunks;
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_data::StagedData;
+use super::virtual_extent::VirtualExtent;
 use crate::Options;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
@@ -21,7 +23,26 @@ const MAX_CONVERSION_BYTES: usize = 48 << 10;
 static NEXT_CACHE_ID: AtomicU64 = AtomicU64::new(0);
 
 /// The datasets of a file with staged elements. A flush visits these, not all open datasets.
-pub(crate) type StagedDatasets = Arc<Mutex<Vec<ObjectId>>>;
+pub(crate) type StagedDatasets = Arc<StagedList>;
+
+/// A list of datasets with staged elements, and whether more may be staged.
+#[derive(Debug, Default)]
+pub(crate) struct StagedList {
+    listed: Mutex<Vec<ObjectId>>,
+    is_closing: AtomicBool,
+}
+
+impl StagedList {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<ObjectId>> {
+        self.listed.lock()
+    }
+
+    /// From now on, whoever takes the lock of a writer is refused. Who has it already is to be waited for
+    /// ([`DatasetCore::wait_for_writer`]).
+    pub(crate) fn begin_closing(&self) {
+        self.is_closing.store(true, Ordering::Release);
+    }
+}
 
 /// A dataset of a file, shared by every handle.
 #[derive(Debug)]
@@ -45,6 +66,8 @@ pub(crate) struct DatasetCore {
     /// Held by the one that changes elements or the extent.
     pub(super) writer_lock: Mutex<()>,
     pub(super) staged_data: Mutex<StagedData>,
+    /// Chunks with filters that are not full yet, of a live dataset.
+    pub(super) growing: GrowingChunks,
     /// Variable-length elements that were overwritten. The store is told of them when it has what was written over them.
     pub(super) superseded: Mutex<Vec<StoredBlob>>,
     /// Who uses the variable-length data of the file.
@@ -63,7 +86,7 @@ pub(crate) struct DatasetCore {
     /// Whether the elements are those of other datasets.
     pub(super) is_virtual: bool,
     /// The extent of a virtual dataset, which follows from its sources.
-    pub(super) virtual_extent: Mutex<Option<CoreDims>>,
+    pub(super) virtual_extent: Mutex<VirtualExtent>,
     /// Counts changes that may make a decoded chunk outdated.
     pub(super) change_count: AtomicU64,
     /// The key of decoded chunks. It is not the identity of the dataset, because a new dataset may get the identity of
@@ -135,6 +158,7 @@ impl DatasetCore {
             max_read_bytes: max_read_bytes(capabilities.reads),
             writer_lock: Mutex::new(()),
             staged_data: Mutex::default(),
+            growing: GrowingChunks::default(),
             superseded: Mutex::default(),
             blobs,
             staged_datasets: staged,
@@ -169,7 +193,7 @@ impl DatasetCore {
         }
         let extent = match (staged, &spec.layout) {
             (Some(extent), _) => Some(extent),
-            (None, Layout::Virtual(_)) => self.virtual_extent.lock().clone(),
+            (None, Layout::Virtual(_)) => self.virtual_extent.lock().dims().cloned(),
             (None, _) => None,
         };
         let extent = extent.unwrap_or_else(|| CoreDims::from_slice(spec.dataspace.dims()));
@@ -209,6 +233,20 @@ impl DatasetCore {
         self.path.lock().clone()
     }
 
+    /// Refuses to stage anything once the file is being closed: it would be lost. The caller holds the writer's lock.
+    #[inline]
+    pub(super) fn check_accepts_elements(&self) -> Result<(), ErrorKind> {
+        match self.staged_datasets.is_closing.load(Ordering::Acquire) {
+            true => Err(h5live_model::Error::Closed.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits for the one that changes elements or the extent now.
+    pub(crate) fn wait_for_writer(&self) {
+        drop(self.writer_lock.lock());
+    }
+
     /// Adds this dataset to the list that the next flush of the file visits. The caller holds the writer's lock.
     pub(super) fn register_staged(&self) {
         // A flush that takes it from the list unlists it before it looks at the staged elements.
@@ -228,6 +266,11 @@ impl DatasetCore {
         self.staged_data.lock().is_dirty()
     }
 
+    /// Whether chunks that are not full are stored without the filters.
+    pub(crate) fn has_unfiltered_chunks(&self) -> bool {
+        self.growing.has_unfiltered()
+    }
+
     /// Whether its elements have variable-length data.
     pub(crate) fn has_variable_length_data(&self) -> bool {
         self.chunks.spec().is_ok_and(|spec| has_blobs(&spec.datatype))
@@ -235,7 +278,7 @@ impl DatasetCore {
 
     /// Whether it is more than what the store knows of the dataset.
     pub(crate) fn is_retained(&self) -> bool {
-        self.has_staged() || !self.published_after.lock().is_empty()
+        self.has_staged() || !self.published_after.lock().is_empty() || self.growing.has_unfiltered()
     }
 
     /// Datasets whose rows are seen before those of this one.

@@ -34,6 +34,11 @@ impl DatasetError {
         matches!(self.kind, ErrorKind::Store(h5live_model::Error::Moved))
     }
 
+    /// Whether a file, or one of its sources, is in use in a way that excludes reading.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.kind.is_in_use()
+    }
+
     /// Marks the error: the reader waited for the writer, and what the writer published is still incomplete.
     pub(crate) fn into_unfinished(self) -> Self {
         DatasetError { kind: ErrorKind::IncompletePublication(Box::new(self.kind)), ..self }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use h5live_model::{DatasetSpec, Layout, Selection, Watch, WatchEvent};
@@ -30,7 +31,7 @@ const MAX_WARMUP_BYTES: usize = 4 << 10;
 /// ([`Error::file_change`](crate::Error::file_change)). It comes after all rows that could still be read.
 ///
 /// For a virtual dataset, all of this holds for its own file and the files of its sources. The iterator ends when none
-/// of them is being written ([`Dataset::is_live`]).
+/// of them is being written ([`Dataset::is_live`]). It waits for rows of a source whose writer lets nobody read it yet.
 #[derive(Debug)]
 pub struct DatasetFollower<T> {
     dataset: Dataset,
@@ -68,8 +69,8 @@ impl Dataset {
     /// ```
     pub fn follow<T: H5Type>(&self) -> DatasetFollower<T> {
         DatasetFollower {
-            dataset: self.clone(),
-            axis: self.growing_axis().unwrap_or(0),
+            dataset: self.clone().await_sources(),
+            axis: self.clone().await_sources().growing_axis().unwrap_or(0),
             next: 0,
             timeout: None,
             batch_rows: None,
@@ -249,6 +250,30 @@ impl<T: H5Type> DatasetFollower<T> {
     }
 }
 
+impl<T: H5Type> DatasetFollower<T> {
+    /// Reads rows of those before `rows`. If the first of them is in a source that its writer lets nobody read yet, waits for
+    /// it; `None` if the timeout is over before.
+    fn read_released(&mut self, rows: u64) -> Result<Option<Vec<T>>> {
+        let until = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut end = rows;
+        loop {
+            match self.read_batch(end) {
+                Err(error) if error.is_in_use() => {}
+                batch => return batch.map(Some),
+            }
+            if end - self.next > 1 {
+                end = self.next + (end - self.next) / 2;
+                continue;
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(None);
+            }
+            thread::sleep(if self.sleeps { MAX_VIRTUAL_WAIT } else { BUSY_POLL_WAIT });
+            end = rows;
+        }
+    }
+}
+
 impl<T: H5Type> Iterator for DatasetFollower<T> {
     type Item = Result<Vec<T>>;
 
@@ -258,7 +283,7 @@ impl<T: H5Type> Iterator for DatasetFollower<T> {
         }
         let known = self.rows().ok().filter(|rows| *rows > self.next);
         let rows = known.map_or_else(|| self.wait_for_rows(), |rows| Ok(Some(rows)));
-        let batch = rows.and_then(|rows| rows.map(|rows| self.read_batch(rows)).transpose());
+        let batch = rows.and_then(|rows| rows.map_or(Ok(None), |rows| self.read_released(rows)));
         self.failed = batch.is_err();
         batch.transpose()
     }

@@ -15,6 +15,8 @@ mod encode_pipeline;
 mod error;
 mod exactness;
 mod follow;
+mod growing_chunks;
+mod growing_writes;
 mod mmap_view;
 #[cfg(test)]
 mod model_tests;
@@ -26,6 +28,7 @@ mod raw_chunks_tests;
 mod read;
 #[cfg(test)]
 mod read_tests;
+mod refresh;
 mod run_group;
 mod scratch;
 #[cfg(feature = "serde")]
@@ -43,6 +46,8 @@ mod superseded;
 mod tests;
 mod transfer;
 mod unfiltered_read;
+mod virtual_extent;
+mod virtual_extent_search;
 mod virtual_sources;
 mod virtual_transfer;
 #[cfg(test)]
@@ -53,7 +58,6 @@ mod writer;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use h5live_model::{BoundSelection, DatasetSpec, Datatype, Layout, ObjectId};
 
@@ -90,6 +94,8 @@ pub struct Dataset {
     id: ObjectId,
     path: String,
     conversion: Conversion,
+    /// Whether sources whose writers let nobody read them yet count as not there.
+    awaits_sources: bool,
 }
 
 impl Dataset {
@@ -97,9 +103,9 @@ impl Dataset {
         match file.core(id) {
             Ok(core) => {
                 let conversion = file.shared().options.conversion;
-                let dataset = Dataset { file, core, id, path, conversion };
+                let dataset = Dataset { file, core, id, path, conversion, awaits_sources: false };
                 // Sources that cannot be read are an error when they are read.
-                let _ = dataset.update_virtual_extent();
+                dataset.forget_virtual_extent();
                 Ok(dataset)
             }
             Err(kind) => Err(file.error(Some(&path), kind)),
@@ -136,16 +142,18 @@ impl Dataset {
     fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
         self.file.writer()?;
         self.core.note_path(&self.path);
-        self.core.writer(self.file.store(), &self.file.shared().cache)
+        let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+        Ok(self.core.check_accepts_elements().map(|()| writer)?)
     }
 
     /// Type, shape, layout, filters and fill value. The shape is as of the last refresh.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if the description cannot be read.
+    /// [`ErrorKind::Store`] if the description cannot be read; [`ErrorKind::OtherFile`] if the shape follows from sources
+    /// of a virtual dataset, and one of them is there and cannot be read.
     pub fn spec(&self) -> Result<Arc<DatasetSpec>> {
         self.with_error_path(|| {
-            let view = self.core.spec_snapshot()?;
+            let view = self.resolved_snapshot()?;
             let mut spec = view.spec;
             if *spec.dataspace.dims() != *view.extent {
                 let mut grown = DatasetSpec::clone(&spec);
@@ -216,7 +224,7 @@ impl Dataset {
     /// The elements of a selection, and its shape without the dimensions that single indices drop.
     pub(crate) fn read_with_dims<T: H5Type>(&self, selection: &impl Select) -> Result<(Vec<T>, CoreDims)> {
         self.with_error_path(|| {
-            let view = self.core.spec_snapshot()?;
+            let view = self.resolved_snapshot()?;
             let resolved = selection.resolve(&view.extent)?;
             let dropped = resolved.dropped();
             let selected = self.bind_selection(&view, resolved)?;
@@ -232,7 +240,7 @@ impl Dataset {
     #[cfg(feature = "ndarray")]
     pub(crate) fn selected_dims(&self, selection: &impl Select) -> Result<[CoreDims; 2]> {
         self.with_error_path(|| {
-            let view = self.core.spec_snapshot()?;
+            let view = self.resolved_snapshot()?;
             let resolved = selection.resolve(&view.extent)?;
             let dropped = resolved.dropped();
             let selected = self.bind_selection(&view, resolved)?;
@@ -248,7 +256,7 @@ impl Dataset {
     /// they cannot be read.
     pub fn read_into<T: H5Type>(&self, selection: impl Select, values: &mut [T]) -> Result<()> {
         self.with_error_path(|| {
-            let view = self.core.spec_snapshot()?;
+            let view = self.resolved_snapshot()?;
             let selected = self.select(&view, &selection)?;
             check_length(&selected, values.len())?;
             self.read_typed(&view, &selected, values)
@@ -284,7 +292,7 @@ impl Dataset {
     /// As [`Dataset::read_into`].
     pub fn read_raw(&self, selection: impl Select) -> Result<Vec<u8>> {
         self.with_error_path(|| {
-            let view = self.core.spec_snapshot()?;
+            let view = self.resolved_snapshot()?;
             let selected = self.select(&view, &selection)?;
             let bytes = selected.elements().saturating_mul(view.size as u64);
             let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
@@ -300,7 +308,7 @@ impl Dataset {
     /// As [`Dataset::read_into`].
     pub fn read_values(&self, selection: impl Select) -> Result<Vec<Value>> {
         self.with_error_path(|| {
-            let view = self.core.spec_snapshot()?;
+            let view = self.resolved_snapshot()?;
             let selected = self.select(&view, &selection)?;
             let plan = DecodePlan::new(&view.spec.datatype)?;
             let bytes = selected.elements().saturating_mul(size_of::<Value>() as u64);
@@ -325,7 +333,7 @@ impl Dataset {
     /// As [`Dataset::read_into`].
     pub fn read_as(&self, selection: impl Select, datatype: &Datatype) -> Result<Vec<u8>> {
         self.with_error_path(|| {
-            let view = self.core.spec_snapshot()?;
+            let view = self.resolved_snapshot()?;
             let selected = self.select(&view, &selection)?;
             let plan = ElementPlan::new(&view.spec.datatype, datatype)?;
             let bytes = selected.elements().saturating_mul(plan.output_size() as u64);
@@ -342,7 +350,7 @@ impl Dataset {
     /// As [`Dataset::read_into`].
     pub fn read_raw_into(&self, selection: impl Select, bytes: &mut [u8]) -> Result<()> {
         self.with_error_path(|| {
-            let view = self.core.spec_snapshot()?;
+            let view = self.resolved_snapshot()?;
             let selected = self.select(&view, &selection)?;
             check_length(&selected, raw_element_count(bytes, view.size)?)?;
             self.read_to(&view, &selected, RawSink { bytes, size: view.size })
@@ -546,7 +554,7 @@ impl Dataset {
     pub(crate) fn encode_rows<T: H5Write>(&self, values: &[T]) -> Result<Vec<u8>> {
         self.with_error_path(|| {
             self.file.writer()?;
-            let view = self.core.spec_snapshot()?;
+            let view = self.resolved_snapshot()?;
             let encoder = T::Element::encoder(&view.spec.datatype)?;
             self.core.check_allocation(view.size)?;
             let mut bytes = filled_buffer(&view, values.len())?;
@@ -565,24 +573,6 @@ impl Dataset {
             let mut writer = self.writer()?;
             self.core.write_out_earlier(self.file.shared())?;
             writer.resize_extent(dims)
-        })
-    }
-
-    /// Reads what the writer of a live file has published since the last refresh. Returns whether the extent has
-    /// changed.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] if the dataset cannot be read any more.
-    pub fn refresh(&self) -> Result<bool> {
-        self.with_error_path(|| {
-            self.file.shared().refreshes.fetch_add(1, Ordering::Relaxed);
-            let changed = self.core.chunks.refresh()?;
-            self.core.count_change();
-            self.file.shared().cache.forget_dataset(self.core.cache_id());
-            let extent = self.core.virtual_extent.lock().clone();
-            self.refresh_sources()?;
-            let _ = self.update_virtual_extent();
-            Ok(changed || *self.core.virtual_extent.lock() != extent)
         })
     }
 }

@@ -58,6 +58,12 @@ impl Dataset {
         })
     }
 
+    /// Puts the chunks through the filters that a session has left without, because they were not full. Returns their
+    /// number.
+    pub(crate) fn filter_leftover_chunks(&self) -> Result<usize> {
+        self.with_error_path(|| self.writer()?.filter_leftover_chunks())
+    }
+
     /// Hands staged elements to the store.
     pub(crate) fn write_out(&self) -> Result<()> {
         self.with_error_path(|| self.core.write_out(self.file.shared()))

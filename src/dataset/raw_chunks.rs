@@ -285,7 +285,7 @@ impl Dataset {
         grid: &ChunkGrid,
         mut each: impl FnMut(&[u64], &[u64]) -> Result<()>,
     ) -> Result<()> {
-        let selected = self.with_error_path(|| self.select(&self.core.spec_snapshot()?, &Selection::All))?;
+        let selected = self.with_error_path(|| self.select(&self.resolved_snapshot()?, &Selection::All))?;
         let extent = selected.extent();
         for coord in selected.split_by_chunks(grid).chunks() {
             let start = grid.start_of(&coord);

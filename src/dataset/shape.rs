@@ -10,7 +10,7 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::spec`].
     pub fn shape(&self) -> Result<Vec<u64>> {
-        self.with_error_path(|| Ok(self.core.spec_snapshot()?.extent.to_vec()))
+        self.with_error_path(|| Ok(self.resolved_snapshot()?.extent.to_vec()))
     }
 
     /// The maximum dimensions (`[rank]`, elements; [`UNLIMITED`](crate::UNLIMITED) for no limit).
@@ -26,7 +26,7 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::spec`].
     pub fn ndim(&self) -> Result<usize> {
-        self.with_error_path(|| Ok(self.core.spec_snapshot()?.extent.len()))
+        self.with_error_path(|| Ok(self.resolved_snapshot()?.extent.len()))
     }
 
     /// The number of elements.
@@ -44,7 +44,7 @@ impl Dataset {
     /// [`ErrorKind::Selection`](crate::ErrorKind::Selection) if the selection does not fit.
     pub fn selected_shape(&self, selection: impl Select) -> Result<Vec<u64>> {
         self.with_error_path(|| {
-            let view = self.core.spec_snapshot()?;
+            let view = self.resolved_snapshot()?;
             let resolved = selection.resolve(&view.extent)?;
             let dropped = resolved.dropped();
             let selected = self.bind_selection(&view, resolved)?;

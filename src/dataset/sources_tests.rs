@@ -124,3 +124,50 @@ fn states_of_sources_are_shown_in_the_words_of_ls() {
     let shown = [Closed, Live, InUse, Missing, Unreadable].map(|state| state.to_string());
     assert_eq!(shown, ["closed", "being written", "in use", "missing", "unreadable"]);
 }
+
+#[test]
+fn sources_that_are_not_there_are_told_of_or_refused() {
+    use std::sync::{Arc, Mutex};
+
+    use crate::{MissingSources, Options};
+
+    let met = Arc::new(Mutex::new(Vec::new()));
+    let heard = met.clone();
+    let options = Options::default().on_missing_source(move |source| heard.lock().unwrap().push(source.to_string()));
+    let file = options.clone().create().open("mem:").unwrap();
+    file.new_dataset::<i32>().create_with_data("here", &[1, 2]).unwrap();
+    let here = piece(".", "/here", Selection::All, Selection::block(&[0], &[2]));
+    let gone = piece("gone.h5", "/x", Selection::All, Selection::block(&[4], &[2]));
+    let data = make(&file, "whole", &[8], &[8], vec![here, gone]);
+    assert_eq!(data.read_slice::<i32>(..4).unwrap(), [1, 2, -1, -1]);
+    let around = Selection::Points(vec![smallvec![0], smallvec![7]]);
+    assert_eq!(data.read_slice::<i32>(&around).unwrap(), [1, -1]);
+    assert_eq!(*met.lock().unwrap(), [""; 0], "no element of it was asked for");
+    assert_eq!(data.read_slice::<i32>(5..7).unwrap(), [-1, -1]);
+    let expected = r#"mem:: /whole: the source "/x" in "gone.h5" is not there: its elements are fill values"#;
+    assert_eq!(*met.lock().unwrap(), [expected]);
+
+    let strict = Options::default().missing_sources(MissingSources::Error).create().open("mem:").unwrap();
+    let gone = piece("gone.h5", "/x", Selection::All, Selection::block(&[4], &[2]));
+    let data = make(&strict, "whole", &[8], &[8], vec![gone]);
+    assert_eq!(data.read_slice::<i32>(..4).unwrap(), [-1; 4]);
+    let error = data.read_slice::<i32>(..5).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NoSource { .. }), "{error}");
+}
+
+#[test]
+fn a_source_whose_elements_are_not_those_that_are_mapped_is_an_error() {
+    let file = File::in_memory();
+    file.new_dataset::<i32>().create_with_data("line", &[1, 2, 3, 4, 5]).unwrap();
+    let plane = |path: &str| piece(".", path, Selection::block(&[0, 0], &[2, 3]), Selection::block(&[0], &[6]));
+    let data = make(&file, "of_rank_2", &[6], &[6], vec![plane("/line")]);
+    assert!(data.read::<i32>().unwrap_err().to_string().contains("/line: "), "the source is of rank 1");
+    // Only five of the six are there, and which of the plane they are is not known.
+    let square = piece(".", "/line", Selection::block(&[0], &[6]), Selection::block(&[0, 0], &[2, 3]));
+    let data = make(&file, "square", &[2, 3], &[2, 3], vec![square]);
+    assert!(data.read::<i32>().unwrap_err().to_string().contains("another number of elements"));
+    // A line that is too short is one as far as it goes, also if it is told in single elements.
+    let singles = Hyperslab { block: smallvec![1], count: smallvec![8], ..Hyperslab::block(&[1], &[1]) };
+    let line = piece(".", "/line", Selection::Hyperslab(singles), Selection::block(&[0], &[8]));
+    assert_eq!(make(&file, "short", &[8], &[8], vec![line]).read::<i32>().unwrap(), [2, 3, 4, 5, -1, -1, -1, -1]);
+}

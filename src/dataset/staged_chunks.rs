@@ -19,9 +19,16 @@ pub(super) struct StagedChunk {
     pub(super) bytes: Arc<Vec<u8>>,
     /// Whether the store lacks it.
     pub(super) is_dirty: bool,
+    /// Whether it changes elements that the store has, and is not only new rows.
+    pub(super) is_rewritten: bool,
 }
 
 impl StagedChunk {
+    /// A whole chunk that the store lacks, and whether elements are changed that the store has.
+    pub(super) fn whole(bytes: Vec<u8>, is_rewritten: bool) -> Self {
+        StagedChunk { offset: 0, bytes: Arc::new(bytes), is_dirty: true, is_rewritten }
+    }
+
     /// Whether it has all of these bytes of the decoded chunk.
     pub(super) fn covers(&self, bytes: Range<usize>) -> bool {
         self.offset <= bytes.start && bytes.end <= self.offset + self.bytes.len()
@@ -128,7 +135,8 @@ impl StagedChunks {
         let Some(staged) = self.chunks.get_mut(coord) else {
             let is_short = bytes.len() <= MAX_STAGED_RUN_BYTES;
             if is_short {
-                self.stage_chunk(coord, StagedChunk { offset: at, bytes: Arc::new(bytes.into()), is_dirty: true });
+                let bytes = Arc::new(bytes.into());
+                self.stage_chunk(coord, StagedChunk { offset: at, bytes, is_dirty: true, is_rewritten: false });
             }
             return is_short;
         };

@@ -41,7 +41,7 @@ impl StagedData {
     /// Keeps what the store has now of the chunk that was staged so; a part is no longer needed.
     pub(super) fn mark_stored(&mut self, coord: &ChunkCoord, keep: bool) {
         match self.chunks.get_mut(coord) {
-            Some(staged) if keep => staged.is_dirty = false,
+            Some(staged) if keep => (staged.is_dirty, staged.is_rewritten) = (false, false),
             _ => drop(self.chunks.take_chunk(coord)),
         }
     }

@@ -3,17 +3,17 @@
 use std::cell::Cell;
 use std::fmt;
 
-use h5live_model::{Hyperslab, Layout, Name, Selection, UNLIMITED, VirtualSource};
+use h5live_model::{self as model, Hyperslab, Layout, Name, Selection, UNLIMITED, VirtualSource};
 
 use super::Dataset;
 use super::error::DatasetError;
-use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::linked_files::{self, OpenFor};
-use crate::{File, MAX_LINKS, Result};
+use crate::missing_sources::{MissingSource, MissingSources};
+use crate::{Error, File, MAX_LINKS, Result};
 
 /// Blocks of one source name with a number in it that are looked for.
-const MAX_BLOCKS: u64 = 1 << 20;
+pub(super) const MAX_BLOCKS: u64 = 1 << 20;
 
 thread_local! {
     /// Virtual datasets that this thread is reading, one inside the other.
@@ -79,11 +79,12 @@ pub enum SourceState {
     Closed,
     /// Its file is being written, and can be followed.
     Live,
-    /// Somebody has its file open in such a way that it cannot be read: its elements are fill values until then.
+    /// Somebody has its file open in such a way that it cannot be read: reading its elements is an error until then, for
+    /// which a follower waits.
     InUse,
-    /// Its file, or the dataset in it, is not there: its elements are fill values.
+    /// Its file, or the dataset in it, is not there: its elements are fill values ([`MissingSources`]).
     Missing,
-    /// Its file, or the dataset in it, cannot be read for another reason.
+    /// Its file, or the dataset in it, cannot be read for another reason: reading its elements is an error.
     Unreadable,
 }
 
@@ -114,23 +115,21 @@ pub(super) fn nth_block(slab: &Hyperslab, dim: usize, block: u64) -> Option<Hype
     Some(one)
 }
 
-/// One past the last index of the first `elements` indices that a pattern selects along a dimension.
-fn end_of_elements(slab: &Hyperslab, dim: usize, elements: u64) -> Option<u64> {
-    let (start, stride, block) = (*slab.start.get(dim)?, *slab.stride.get(dim)?, *slab.block.get(dim)?);
-    let last = elements.checked_sub(1)?;
-    if block == UNLIMITED {
-        return start.checked_add(elements);
-    }
-    let blocks = last.checked_div(block)?.checked_mul(stride)?;
-    start.checked_add(blocks)?.checked_add(last % block)?.checked_add(1)
+/// Whether an error says that a path in a file leads to nothing: a name on the way is not there, or a file to which a link
+/// on the way leads.
+fn leads_to_nothing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Store(model::Error::NotFound(_)) | ErrorKind::NoExternalFile(_))
 }
 
 /// The dataset of a source in its file; `None` if one of them is not there.
 fn source_in(file: Option<File>, path: &Name) -> Result<Option<Dataset>, DatasetError> {
-    let (Some(file), Some(path)) = (file, path.as_str()) else { return Ok(None) };
+    let Some(file) = file else { return Ok(None) };
+    let Some(path) = path.as_str() else {
+        return Err(ErrorKind::Unsupported("a source of a virtual dataset whose path is not UTF-8").into());
+    };
     match file.dataset(path) {
         Ok(dataset) => Ok(Some(dataset)),
-        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) if leads_to_nothing(&error) => Ok(None),
         Err(error) => Err(ErrorKind::OtherFile(Box::new(error)).into()),
     }
 }
@@ -144,14 +143,30 @@ impl Dataset {
         }
     }
 
-    /// The source of a piece, to be read; `None` if its file or the dataset is not there, or the file cannot be opened.
+    /// The source of a piece, to be read; `None` if its file or the dataset is not there.
+    ///
+    /// # Errors
+    /// As [`Options::open`](crate::Options::open), for its file. Fill values would hide that there is something that
+    /// cannot be read.
     pub(super) fn open_source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, DatasetError> {
-        let other = match self.open_source_file(file, OpenFor::ReadSource) {
-            // Fill values would hide that there is something that may not be read.
-            Err(error) if linked_files::is_refusal(&error) => return Err(error.into()),
-            other => other.unwrap_or(None),
-        };
-        source_in(other, path)
+        source_in(self.open_source_file(file, OpenFor::ReadSource)?, path)
+    }
+
+    /// Tells that elements are fill values because a source is not there, if it need not be there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoSource`].
+    pub(super) fn note_missing_source(&self, file: &Name, path: &Name) -> Result<(), ErrorKind> {
+        let options = &self.file.shared().options;
+        let (source_file, source_path) = (file.to_string(), path.to_string());
+        if options.missing_sources == MissingSources::Error {
+            return Err(ErrorKind::NoSource { file: source_file, dataset: source_path });
+        }
+        if let Some(hook) = &options.on_missing_source {
+            let (file, path) = (self.file.name().to_owned(), self.path.clone());
+            (hook.0)(&MissingSource { file, path, source_file, source_path });
+        }
+        Ok(())
     }
 
     /// The source of a piece, to be written; `None` if its file or the dataset is not there.
@@ -169,7 +184,13 @@ impl Dataset {
         let _layer = VirtualDepthGuard::enter()?;
         for source in sources {
             for (file, path) in numbered_sources(source) {
-                let Some(found) = self.open_source(&file, &path)? else { break };
+                let found = match self.open_source(&file, &path) {
+                    Ok(Some(found)) => found,
+                    Ok(None) => break,
+                    // Nobody has read of it what could be new. Reading it now is an error.
+                    Err(failure) if failure.is_in_use() => break,
+                    Err(failure) => return Err(failure),
+                };
                 found.refresh().map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
             }
         }
@@ -240,70 +261,9 @@ impl Dataset {
             Some(Ok(_)) => Ok((SourceState::Closed, true)),
             // It may come yet.
             _ if other.is_live()? => Ok((SourceState::Live, false)),
-            Some(Err(error)) if !error.is_not_found() => Ok((SourceState::Unreadable, false)),
-            _ => Ok((SourceState::Missing, false)),
+            Some(Err(error)) if !leads_to_nothing(&error) => Ok((SourceState::Unreadable, false)),
+            Some(Err(_)) => Ok((SourceState::Missing, false)),
+            None => Ok((SourceState::Unreadable, false)),
         }
-    }
-
-    /// Finds out how far a virtual dataset without limit reaches: as far as its sources do.
-    pub(super) fn update_virtual_extent(&self) -> Result<(), DatasetError> {
-        let spec = self.core.chunks.spec()?;
-        let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
-        if !sources.iter().any(|source| unlimited_dimension(&source.target).is_some()) {
-            return Ok(());
-        }
-        let _layer = VirtualDepthGuard::enter()?;
-        let mut extent: CoreDims = spec.dataspace.dims().into();
-        let open = |dim: usize| sources.iter().any(|source| unlimited_dimension(&source.target) == Some(dim));
-        for dim in (0..extent.len()).filter(|dim| open(*dim)) {
-            extent[dim] = 0;
-        }
-        for source in sources {
-            let Selection::Hyperslab(slab) = &source.target else { continue };
-            match unlimited_dimension(&source.target) {
-                Some(dim) if dim < extent.len() => {
-                    extent[dim] = extent[dim].max(self.extent_given_by_source(source, slab, dim)?.unwrap_or(0));
-                }
-                Some(_) => {}
-                None => {
-                    for dim in (0..extent.len()).filter(|dim| open(*dim)) {
-                        let blocks = slab.count.get(dim).zip(slab.block.get(dim));
-                        let elements = blocks.and_then(|(count, block)| count.checked_mul(*block));
-                        let end = elements.and_then(|elements| end_of_elements(slab, dim, elements));
-                        extent[dim] = extent[dim].max(end.unwrap_or(0));
-                    }
-                }
-            }
-        }
-        for (n, max) in extent.iter_mut().zip(spec.dataspace.max()) {
-            *n = (*n).min(*max);
-        }
-        *self.core.virtual_extent.lock() = Some(extent);
-        Ok(())
-    }
-
-    /// How far the elements of a source reach along the dimension without limit.
-    fn extent_given_by_source(
-        &self,
-        source: &VirtualSource,
-        slab: &Hyperslab,
-        dim: usize,
-    ) -> Result<Option<u64>, DatasetError> {
-        if is_numbered(&source.file) || is_numbered(&source.dataset) {
-            let mut blocks = 0;
-            while blocks < MAX_BLOCKS
-                && self
-                    .open_source(&expand_block_name(&source.file, blocks), &expand_block_name(&source.dataset, blocks))?
-                    .is_some()
-            {
-                blocks += 1;
-            }
-            let last = blocks.checked_sub(1).and_then(|last| nth_block(slab, dim, last));
-            return Ok(last.and_then(|last| end_of_elements(&last, dim, *last.block.get(dim)?)));
-        }
-        let found = self.open_source(&expand_block_name(&source.file, 0), &expand_block_name(&source.dataset, 0))?;
-        let (Some(found), Some(along)) = (found, unlimited_dimension(&source.source)) else { return Ok(None) };
-        let there = source.source.bind(&found.core.spec_snapshot()?.extent)?;
-        Ok(there.dims().get(along).and_then(|elements| end_of_elements(slab, dim, *elements)))
     }
 }

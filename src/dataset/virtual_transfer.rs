@@ -18,6 +18,12 @@ use crate::{File, Result, Select};
 /// Elements of a source that are read or written at a time (bytes).
 const MAX_SOURCE_BATCH_BYTES: u64 = 16 << 20;
 
+/// Why a source cannot be read whose elements cannot be told from each other.
+const UNEQUAL_MAPPING: &str = "the virtual dataset maps another number of elements than the source has in this place";
+
+/// Elements of the target of a piece that are compared one by one with those that are selected.
+const MAX_COMPARED_ELEMENTS: u64 = 16 << 20;
+
 /// Elements of a virtual dataset that are elements of a source, in the same order.
 struct SourcePart<'a> {
     source: &'a Dataset,
@@ -67,6 +73,20 @@ fn target_between(piece: &VirtualSource, view: &SpecSnapshot, (lo, hi): (&[u64],
     (!is_apart).then_some(target)
 }
 
+/// Whether some selected elements are in the target of a piece, as far as that can be found out in reasonable time. `lo` and
+/// `hi` are the bounds of what is selected.
+fn has_shared_elements(selected: &BoundSelection, target: &BoundSelection, (lo, hi): (&[u64], &[u64])) -> bool {
+    let within = target.restrict(target, lo, hi).map(|(within, _)| within);
+    let target = within.as_ref().unwrap_or(target);
+    let is_block = lo.iter().zip(hi).try_fold(1u64, |n, (lo, hi)| n.checked_mul(hi - lo)) == Some(selected.elements());
+    if target.elements() == 0 || is_block && within.is_some() || target.elements() > MAX_COMPARED_ELEMENTS {
+        return target.elements() > 0;
+    }
+    let mut is_shared = false;
+    selected.for_each_shared(target, |_, _, _| is_shared = true);
+    is_shared
+}
+
 /// Calls `each` with the parts of a source that lie between `lo` and `hi`, each of bounded size.
 fn for_each_part(
     (piece, target): (&VirtualSource, &BoundSelection),
@@ -76,7 +96,8 @@ fn for_each_part(
     mut each: impl FnMut(&SourcePart<'_>) -> Result<(), DatasetError>,
 ) -> Result<(), DatasetError> {
     let extent = &source_view.extent;
-    let Ok(stands_for) = clip_to_extent(&piece.source, extent).bind(extent) else { return Ok(()) };
+    let stands_for = clip_to_extent(&piece.source, extent).bind(extent);
+    let stands_for = stands_for.map_err(|error| source.to_other_file_error(error.into()))?;
     let mut boxes: Vec<(CoreDims, CoreDims)> = vec![(lo.into(), hi.into())];
     while let Some((lo, hi)) = boxes.pop() {
         let restricted = target.restrict(&stands_for, &lo, &hi);
@@ -84,7 +105,7 @@ fn for_each_part(
         let (elements, source_elements) = match restricted {
             Some(pair) => pair,
             None if target.elements() == stands_for.elements() => (target.clone(), stands_for.clone()),
-            None => return Ok(()),
+            None => return Err(source.to_other_file_error(ErrorKind::InvalidSpec(UNEQUAL_MAPPING).into()).into()),
         };
         let bytes = elements.elements().saturating_mul(source_view.size.max(element_bytes) as u64);
         let split = (0..lo.len()).find(|dim| hi[*dim] - lo[*dim] > 1 && elements.dims().get(*dim) > Some(&1));
@@ -121,8 +142,14 @@ impl Dataset {
         let bounds = (lo.as_slice(), hi.as_slice());
         for_each_piece(sources, bounds, |piece| {
             let Some(target) = target_between(piece, view, bounds) else { return Ok(()) };
-            let Some(source) = self.open_source(&piece.file, &piece.dataset)? else { return Ok(()) };
-            let source_view = source.core.spec_snapshot()?;
+            let source = match self.open_source(&piece.file, &piece.dataset) {
+                Ok(Some(source)) => source,
+                // The boxes around the elements meet, and the elements may not.
+                _ if !has_shared_elements(selected, &target, bounds) => return Ok(()),
+                Ok(None) => return Ok(self.note_missing_source(&piece.file, &piece.dataset)?),
+                Err(failure) => return Err(failure),
+            };
+            let source_view = source.resolved_snapshot().map_err(|failure| source.to_other_file_error(failure))?;
             let plan = ElementPlan::new(&source_view.spec.datatype, &view.spec.datatype)?;
             if S::KEEPS_HEAP_IDS && view.spec.datatype.is_indirect() && !source.file.is_same_file(&self.file) {
                 return Err(ErrorKind::Unsupported("raw variable-length data of a virtual dataset's other file").into());
@@ -163,7 +190,7 @@ impl Dataset {
         Ok(converted)
     }
 
-    fn to_other_file_error(&self, failure: DatasetError) -> ErrorKind {
+    pub(super) fn to_other_file_error(&self, failure: DatasetError) -> ErrorKind {
         ErrorKind::OtherFile(Box::new(failure.with_path(self.file.name(), Some(&self.path))))
     }
 
@@ -178,7 +205,7 @@ impl Dataset {
             return Ok(None);
         }
         self.file.writer()?;
-        Ok(Some(self.core.spec_snapshot()?))
+        Ok(Some(self.resolved_snapshot()?))
     }
 
     /// Writes the elements of a selection of a virtual dataset to its sources: `encode` gets the memory for them, in the
@@ -244,16 +271,14 @@ impl Dataset {
         let bounds = (lo.as_slice(), hi.as_slice());
         for_each_piece(sources, bounds, |piece| {
             let Some(target) = target_between(piece, view, bounds) else { return Ok(()) };
-            let mut is_selected = false;
-            selected.for_each_shared(&target, |_, _, _| is_selected = true);
-            if !is_selected {
+            if !has_shared_elements(selected, &target, bounds) {
                 return Ok(());
             }
             let Some(source) = self.open_written_source(&piece.file, &piece.dataset)? else {
                 let (file, dataset) = (piece.file.to_string(), piece.dataset.to_string());
                 return Err(ErrorKind::NoSource { file, dataset }.into());
             };
-            let source_view = source.core.spec_snapshot()?;
+            let source_view = source.resolved_snapshot().map_err(|failure| source.to_other_file_error(failure))?;
             for_each_part((piece, &target), (&source, &source_view), bounds, view.size, &mut each)
         })
     }
@@ -347,11 +372,19 @@ fn clip_to_extent(selection: &Selection, extent: &[u64]) -> Selection {
         return selection.clone();
     }
     for (dim, extent) in extent.iter().enumerate() {
-        let single = slab.count[dim] == 1 && slab.block[dim] != UNLIMITED;
-        if slab.start[dim] >= *extent {
+        let (start, stride, block) = (slab.start[dim], slab.stride[dim].max(1), slab.block[dim]);
+        let Some(room) = extent.checked_sub(start).filter(|room| *room > 0) else {
             slab.count[dim] = 0;
-        } else if single && slab.start[dim].saturating_add(slab.block[dim]) > *extent {
-            slab.block[dim] = extent - slab.start[dim];
+            continue;
+        };
+        if block == UNLIMITED {
+            continue;
+        }
+        if slab.count[dim] == 1 {
+            slab.block[dim] = block.min(room);
+        } else if (room - 1) % stride + 1 >= block {
+            // No block reaches over the end.
+            slab.count[dim] = slab.count[dim].min((room - 1) / stride + 1);
         }
     }
     Selection::Hyperslab(slab)

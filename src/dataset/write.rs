@@ -1,7 +1,6 @@
 //! From the caller's values to chunks.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use h5live_model::{Block, BoundSelection, ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Layout, Selection};
 
@@ -243,6 +242,7 @@ impl DatasetWriter<'_> {
             };
             clear().map_err(|failure| failure.with_chunk(&coord))?;
         }
+        self.core.growing.forget_all();
         let mut stage = self.core.staged_data.lock();
         stage.chunks.retain(|_, _| false);
         stage.extent = None;
@@ -269,11 +269,7 @@ impl DatasetWriter<'_> {
         })?;
         for coord in promoted {
             let whole = self.reader().read_chunk(&grid, bytes, &coord).map_err(|failure| failure.with_chunk(&coord))?;
-            self.core
-                .staged_data
-                .lock()
-                .chunks
-                .stage_chunk(&coord, StagedChunk { offset: 0, bytes: Arc::new(whole), is_dirty: true });
+            self.core.staged_data.lock().chunks.stage_chunk(&coord, StagedChunk::whole(whole, true));
         }
         Ok(())
     }

@@ -33,7 +33,8 @@ impl DatasetCore {
         if !self.published_after.lock().is_empty() {
             return Ok(false);
         }
-        let is_done = self.store_rows(StoredRows::AllWithExtent(Some(Publish::Visible)))?;
+        let is_done =
+            self.store_rows(StoredRows::AllWithExtent(Some(Publish::Visible)))? || self.publish_growing_chunk()?;
         if is_done {
             self.rows_since_write_out.store(0, Ordering::Release);
         }

@@ -8,6 +8,7 @@ use super::chunk_cache::ChunkCache;
 use super::core::{DatasetCore, PartWrites};
 use super::encode_pipeline::{self, EncodeBuffers};
 use super::error::DatasetError;
+use super::growing_chunks::{ChunkForm, is_short};
 use super::read::DatasetReader;
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_chunks::StagedChunk;
@@ -102,11 +103,29 @@ impl<'a> DatasetWriter<'a> {
         if self.core.filters.is_empty() {
             return self.store_unfiltered(&dirty, chunk_bytes);
         }
-        let encode = |(coord, staged): &(ChunkCoord, StagedChunk), memory: &mut EncodeBuffers| {
-            self.encode_chunk(&self.view, grid, coord, &staged.bytes, &mut memory.stored)
+        let dirty = self.store_rests(grid, dirty)?;
+        let unfiltered = self.unfiltered_mask();
+        let encode = |(coord, staged, form): &(ChunkCoord, StagedChunk, ChunkForm), memory: &mut EncodeBuffers| {
+            if *form != ChunkForm::Unfiltered {
+                let mask = self.encode_chunk(&self.view, grid, coord, &staged.bytes, &mut memory.stored)?;
+                let is_kept = match *form {
+                    ChunkForm::FilteredIfShort { rows, chunk_rows } => {
+                        is_short(chunk_bytes, memory.stored.len(), rows, chunk_rows)
+                    }
+                    _ => true,
+                };
+                if is_kept {
+                    return Ok(mask);
+                }
+            }
+            memory.stored.clear();
+            memory.stored.extend_from_slice(&staged.bytes);
+            Ok(unfiltered)
         };
-        let store = |(coord, _): &(ChunkCoord, StagedChunk), mask: u32, bytes: &[u8]| {
+        let store = |(coord, ..): &(ChunkCoord, StagedChunk, ChunkForm), mask: u32, bytes: &[u8]| {
             self.store_encoded(coord, mask, bytes)?;
+            let encoded_bytes = (mask != unfiltered).then_some(bytes.len());
+            self.core.note_stored_form(&self.view, grid, coord, encoded_bytes);
             self.core.staged_data.lock().mark_stored(coord, true);
             Ok(())
         };
@@ -174,7 +193,10 @@ impl<'a> DatasetWriter<'a> {
         let written = self.core.chunks.write(&ChunkBatch { writes, ..ChunkBatch::default() });
         written.map_err(|error| DatasetError::in_chunk(first.coord(), error))?;
         self.core.count_change();
-        writes.iter().for_each(|write| self.cache.remove(self.core.cache_id(), write.coord()));
+        for write in writes {
+            self.cache.remove(self.core.cache_id(), write.coord());
+            self.core.growing.forget_chunk(write.coord());
+        }
         Ok(())
     }
 

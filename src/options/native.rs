@@ -6,7 +6,7 @@ use std::time::Duration;
 use h5live_model::{Connector, ConnectorOptions, FileSpace, LibVer, SettingError};
 
 use super::Options;
-use crate::open::{Locking, Native};
+use crate::open::{Locking, Native, Readers};
 
 impl Options {
     /// Sets the use of file locks.
@@ -25,30 +25,43 @@ impl Options {
         self.set_native("user_block", |native| native.user_block = bytes.to_vec())
     }
 
-    /// Sets the grace: the time for which freed space of a live file is not used again (default: 5 s; at least 1 s).
+    /// Sets who may follow a live file (default: [`Readers::Any`]).
     ///
-    /// Copied nodes of B-trees, replaced filtered chunks, chunks outside of a smaller extent and deleted objects free
-    /// their space. It is used again this long after the flush that made it unreachable. Readers of h5live know when
-    /// their pointers may be too old, and read again. **Readers of libhdf5 (h5py) do not.** They must refresh every
-    /// dataset and group that they have open at least once in this time; otherwise they may read something else there.
-    /// For readers that do not refresh, [`Duration::MAX`] never uses space again. Then the file grows with every flush
-    /// of a dataset with more than one unlimited dimension. Datasets that are only appended to, and have at most one
-    /// unlimited dimension, free nothing.
+    /// Space is freed by copied nodes of B-trees, replaced chunks, chunks outside of a smaller extent, and deleted objects.
+    /// Readers of libhdf5 (h5py) follow what they have read for as long as they like. So in a live file for any readers,
+    /// freed space rests until the system says that nobody else has the file open, and one second more. A reader that
+    /// keeps the file open keeps all of it from being used again; [`Options::max_resting`] limits that. Linux says this to
+    /// the owner of a file on its own file systems (ext4, XFS, Btrfs, tmpfs). Elsewhere, freed space of a live session is
+    /// not used again before the next session.
     ///
-    /// While nobody has the file open, no grace is needed: see [`Options::reuse_when_exclusive`].
+    /// In a live file for [`Readers::H5live`], freed space is used again after [`Options::reuse_grace`], whoever has the
+    /// file open. h5py, `h5dump` and all other programs refuse such a file until it is closed.
+    pub fn readers(self, readers: Readers) -> Self {
+        self.set_native("readers", |native| native.readers = readers)
+    }
+
+    /// Sets the grace: the time for which freed space of a live file for [`Readers::H5live`] is not used again (default:
+    /// 5 s; at least 1 s; [`Duration::MAX`]: it is never used again). It has no effect on files for any readers.
+    ///
+    /// Readers of h5live know when their pointers may be too old, and read again.
     pub fn reuse_grace(self, grace: Duration) -> Self {
         self.set_native("reuse_grace", |native| native.grace = grace)
     }
 
-    /// Sets whether freed space is used again at once while the system says that nobody else has the file open
-    /// (default: yes).
+    /// Sets whether freed space of a live file for any readers is used again after the system has said that nobody else
+    /// has the file open (default: yes). If not, it is not used again in this session.
     ///
-    /// Linux says this to the owner of a file on its own file systems (ext4, XFS, Btrfs, tmpfs). Elsewhere the grace
-    /// always holds. Switch this off if a program reads the file for others and opens it anew for each look, because
-    /// the writer does not notice it in between: a web server that answers range requests, or an NFS server of version
-    /// 3.
+    /// Switch this off if a program of libhdf5 reads the file for others and opens it anew for each look, because the
+    /// writer does not notice it in between: an NFS server of version 3, for example.
     pub fn reuse_when_exclusive(self, reuse: bool) -> Self {
         self.set_native("reuse_when_exclusive", |native| native.reuse_unread = reuse)
+    }
+
+    /// Sets the most bytes of freed space of a live file that may wait for readers to close the file (default: no limit).
+    /// A flush that finds more is refused, with an error that names the processes that have the file open. What was to
+    /// be flushed stays in memory, and the next flush after a reader has gone writes it.
+    pub fn max_resting(self, bytes: u64) -> Self {
+        self.set_native("max_resting", |native| native.max_resting = bytes)
     }
 
     /// Sets the headroom: bytes beyond its end that a live file announces (default: none), for readers of libhdf5.

@@ -40,6 +40,15 @@ impl FileShared {
         }
     }
 
+    /// Puts the chunks through their filters that are not full, and are stored without.
+    fn filter_growing_chunks(&self) -> Result<()> {
+        let cores = self.dataset_cache.lock().open_datasets();
+        cores.into_iter().filter(|core| core.has_unfiltered_chunks() && !core.is_deleted()).try_for_each(|core| {
+            let filtered = core.writer(&*self.store, &self.cache).and_then(|writer| writer.filter_growing_chunks());
+            filtered.map_err(|failure| failure.with_path(&self.name, core.path().as_deref()))
+        })
+    }
+
     fn error(&self, error: ModelError) -> Error {
         Error::new(&self.name, None, error)
     }
@@ -141,7 +150,12 @@ impl FileShared {
         }
         let flushed = self.flush_written_files(File::flush);
         let _only = self.publisher.lock_publishing();
-        let written = flushed.and(self.write_out());
+        // What was accepted until here is written out; what comes later is refused.
+        self.staged.begin_closing();
+        let open = self.dataset_cache.lock().open_datasets();
+        open.iter().for_each(|core| core.wait_for_writer());
+        drop(open);
+        let written = flushed.and(self.write_out()).and(self.filter_growing_chunks());
         // It is closed in any case.
         let closed = written.and(close());
         let closed = closed.map_err(|error| error.with_unpublished(|| self.unpublished_rows()));

@@ -16,6 +16,7 @@ use h5live_model::Mode;
 
 use crate::error::{NotLiveReason, OpenConflict};
 use crate::file_change::is_different_file;
+use crate::lease::OtherHandles;
 use crate::locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
 use crate::superblock::{check_file_len, has_write_flags, locate_superblock};
 use crate::{Error, Result};
@@ -53,6 +54,8 @@ pub struct LocatedSuperblock {
     pub superblock: Superblock,
     /// The state that a writer left that did not close the file.
     pub unclean_close: Option<UncleanClose>,
+    /// Who else had the file open at that moment. A reader of an earlier session may still follow its pointers.
+    pub other_handles: OtherHandles,
 }
 
 /// The state that a writer left that did not close the file.
@@ -91,7 +94,7 @@ impl LocatedSuperblock {
 pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, access: Access) -> Result<bool> {
     let is_follower = access.mode == Mode::SwmrRead;
     let flags = superblock.status;
-    let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
+    let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.lets_follow());
     let in_use = |reason, holders| Err(Error::InUse { reason, holders });
     if superblock.version < 3 {
         return match (swmr && !is_follower).then(|| lock.find_writer()) {
@@ -176,8 +179,7 @@ impl Access {
     /// before that waits. A writer that keeps the lock has said so in the superblock.
     fn wait_for_writer_to_begin(path: &Path, lock: &LockHandle) -> Result<LockAttempt> {
         let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
-        let writes_alone =
-            |status: StatusFlags| status.contains(StatusFlags::WRITE) && !status.contains(StatusFlags::SWMR);
+        let writes_alone = |status: StatusFlags| status.contains(StatusFlags::WRITE) && !status.lets_follow();
         for look in 0..TAKEOVER_WAIT_POLLS {
             match locate_superblock(&storage).ok().map(|(_, superblock)| superblock) {
                 // Its writer keeps the lock.
@@ -224,7 +226,8 @@ impl Access {
     ) -> Result<OpenedForWriting> {
         for _ in 0..MAX_RECHECKS {
             let lock = self.lock_handle(path)?;
-            let probe = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
+            // The same open handle, so that the system can tell whether there is any other.
+            let probe = FileStorage::new(lock.clone_file().map_err(Error::io("open the file"))?);
             let locked = Self::lock_beside_readers(&lock, &probe, || thread::sleep(Duration::from_millis(1)))?;
             let before = locate_superblock(&probe).ok();
             let found = check(&probe, &lock, locked)?;
@@ -279,7 +282,7 @@ impl Access {
     fn check_repairable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<LocatedSuperblock> {
         let (at, superblock) = locate_superblock(storage)?;
         let marked = has_write_flags(&superblock);
-        let swmr = superblock.status.contains(StatusFlags::SWMR);
+        let swmr = superblock.status.lets_follow();
         // A process that holds a lock on a file with the SWMR flag can only be a SWMR reader. A SWMR writer does not
         // harm it.
         let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite && superblock.version >= 3;
@@ -308,6 +311,7 @@ impl Access {
             offset: at,
             superblock,
             unclean_close: marked.then_some(UncleanClose { may_have_followers: swmr }),
+            other_handles: lock.find_other_handles(),
         })
     }
 

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live_cache::{Clock, FileStorage};
-use h5live_format::StatusFlags;
 use h5live_model::{Diagnosis, FileCondition};
 
 use crate::access::check_is_file;
@@ -24,7 +23,7 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
     let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();
     let retry = RetryPolicy::default().for_session(Clock::default(), lock.clone());
     let (_, superblock) = retry.retry(|| locate_superblock(&storage))?;
-    let live = superblock.status.contains(StatusFlags::SWMR);
+    let live = superblock.status.lets_follow();
     let marked = has_write_flags(&superblock);
     let condition = match lock.find_writer() {
         WriterPresence::Alive(holders) => FileCondition::OpenForWriting { live, holders },
@@ -33,5 +32,12 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
         _ => FileCondition::Closed,
     };
     let announced = superblock.end_of_file.get().unwrap_or(0);
-    Ok(Diagnosis { condition, superblock: Some(superblock.version), length, announced })
+    let readers = match &condition {
+        FileCondition::Closed => Vec::new(),
+        FileCondition::OpenForWriting { holders, .. } => {
+            lock.other_openers().into_iter().filter(|opener| !holders.contains(opener)).collect()
+        }
+        _ => lock.other_openers(),
+    };
+    Ok(Diagnosis { condition, superblock: Some(superblock.version), length, announced, readers })
 }

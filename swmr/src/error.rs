@@ -61,6 +61,16 @@ pub enum Error {
         /// itself holds, this process.
         holders: Vec<Holder>,
     },
+    /// More freed space than allowed waits for readers to close the file.
+    #[error("{bytes} bytes that are no longer used wait for {}, more than the {limit} bytes that are allowed", waiters_text(.openers))]
+    TooMuchResting {
+        /// Bytes that wait.
+        bytes: u64,
+        /// Bytes that may wait.
+        limit: u64,
+        /// The other processes that have the file open, as far as the system names them.
+        openers: Vec<Holder>,
+    },
     /// The file exists, and was not to be replaced.
     #[error("the file exists")]
     Exists(PathBuf),
@@ -128,6 +138,17 @@ pub enum NotLiveReason {
     ReadOnly,
 }
 
+/// Names the processes that keep space from being used again.
+fn waiters_text(openers: &[Holder]) -> String {
+    match openers {
+        [] => "whoever has the file open".to_owned(),
+        some => {
+            let names: Vec<_> = some.iter().map(ToString::to_string).collect();
+            format!("those who have the file open ({})", names.join(", "))
+        }
+    }
+}
+
 fn in_use_text(holders: &[Holder], reason: &OpenConflict) -> String {
     let own = holders.iter().any(Holder::is_this_process);
     let mut text = match (reason, own) {
@@ -192,6 +213,7 @@ impl Error {
             Error::Io { source, .. } => source.into(),
             Error::LockLost => StoreErrorKind::Fenced,
             Error::InUse { holders, .. } => StoreErrorKind::InUse(holders.clone()),
+            Error::TooMuchResting { openers, .. } => StoreErrorKind::InUse(openers.clone()),
             Error::NotHdf5 | Error::Directory | Error::Stream => StoreErrorKind::NotThisFormat,
             Error::Exists(_) => StoreErrorKind::Occupied,
             Error::Torn { .. } | Error::ReadTooOld { .. } | Error::ChangedDuringRead => StoreErrorKind::Unfinished,

@@ -22,11 +22,28 @@ pub fn probe_read_lease(file: &File) -> Lease {
     linux::request(file, LeaseKind::Read)
 }
 
-/// Whether `file`, which is open for reading and writing, is the only open handle of its file. Copies by `dup` or
-/// `fork` do not count.
+/// Who has a file open beside one handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtherHandles {
+    /// There is no other open handle, in this process or any other.
+    None,
+    /// There is one.
+    Some,
+    /// The system does not tell, or processes on other machines may have the file open.
+    Unknown,
+}
+
+/// Whether `file` is the only open handle of its file. Copies by `dup` or `fork` do not count.
 #[cfg(target_os = "linux")]
-pub fn is_sole_handle(file: &File) -> bool {
-    linux::request(file, LeaseKind::Write) == Lease::Granted
+pub fn find_other_handles(file: &File) -> OtherHandles {
+    if !is_local(file) {
+        return OtherHandles::Unknown;
+    }
+    match linux::request(file, LeaseKind::Write) {
+        Lease::Granted => OtherHandles::None,
+        Lease::Refused => OtherHandles::Some,
+        Lease::Unavailable => OtherHandles::Unknown,
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -61,8 +78,8 @@ mod linux {
 
 /// There are no leases on this system.
 #[cfg(not(target_os = "linux"))]
-pub fn is_sole_handle(_file: &File) -> bool {
-    false
+pub fn find_other_handles(_file: &File) -> OtherHandles {
+    OtherHandles::Unknown
 }
 
 /// It is not known of any.

@@ -43,6 +43,7 @@ pub use generation::{GenerationReader, ReaderMemory};
 pub use generation_word::read_generation;
 pub use h5live_model::{Diagnosis, FileChange, FileCondition, Holder, Invariant, Mode, Repair};
 pub use inotify::InotifySource;
+pub use lease::OtherHandles;
 pub use linked_paths::linked_paths;
 pub use locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
 pub use path_watch::PathWatch;

@@ -9,6 +9,12 @@
 //! writer. A follower that has seen the lock, and sees it no more, knows that the writer is dead. A writer of another
 //! library cannot be told from a dead one there.
 
+#[cfg(target_os = "linux")]
+mod holders;
+#[cfg(not(target_os = "linux"))]
+#[path = "locking/unknown_holders.rs"]
+mod holders;
+
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
@@ -19,7 +25,7 @@ use std::time::{Duration, Instant};
 use h5live_model::Holder;
 use parking_lot::Mutex;
 
-use crate::lease::{self, Lease};
+use crate::lease::{self, Lease, OtherHandles};
 
 /// Looks for a process that has a file open for writing before it counts as one that cannot be seen...
 const MAX_HOLDER_SCANS: u32 = 10;
@@ -122,6 +128,14 @@ impl LockHandle {
         self.file.lock().clone().or_else(|| self.liveness_file.lock().clone())
     }
 
+    /// Another descriptor of this handle.
+    ///
+    /// # Errors
+    /// If the handle was given up, or the system has no more descriptors.
+    pub fn clone_file(&self) -> io::Result<File> {
+        self.file().ok_or(io::ErrorKind::NotFound)?.try_clone()
+    }
+
     /// The file, if locks are used.
     fn file_to_lock(&self) -> Option<Arc<File>> {
         self.file().filter(|_| self.locking != LockPolicy::Off)
@@ -186,7 +200,20 @@ impl LockHandle {
     /// Whether the handle for writing is the only open handle of the file, in this process and all others. `false` if
     /// the system does not tell, or if processes on other machines may have the file open.
     pub fn is_sole_handle(&self) -> bool {
-        self.has_released() && self.liveness_file.lock().as_deref().is_some_and(lease::is_sole_handle)
+        let written = self.liveness_file.lock();
+        self.has_released() && written.as_deref().map(lease::find_other_handles) == Some(OtherHandles::None)
+    }
+
+    /// Who has the file open beside this handle, before it is opened through any other. Nobody uses a storage that is no
+    /// file.
+    pub fn find_other_handles(&self) -> OtherHandles {
+        self.file.lock().as_deref().map_or(OtherHandles::None, lease::find_other_handles)
+    }
+
+    /// The processes other than this one that have the file open, as far as the system lets this one see them.
+    pub fn other_openers(&self) -> Vec<Holder> {
+        let openers = self.file().and_then(|file| holders::find_openers(&file).ok()).unwrap_or_default();
+        openers.into_iter().filter(|holder| !holder.is_this_process()).collect()
     }
 
     fn has_released(&self) -> bool {
@@ -202,6 +229,16 @@ impl LockHandle {
             let _ = beacon::release_liveness(file);
         }
         drop(written);
+    }
+
+    /// Lets go of the locks and of all handles: nobody sees any more that this process had the file open.
+    ///
+    /// # Errors
+    /// As [`LockHandle::release_locks`].
+    pub fn release_all(&self) -> io::Result<()> {
+        let released = self.release_locks();
+        *self.file.lock() = None;
+        released
     }
 
     /// Looks whether a writer holds the record lock that stands for a live one. If it does, and later does no more, it is
@@ -461,115 +498,6 @@ mod beacon {
 
     pub fn is_awaited(file: &File) -> bool {
         is_held(file, WAITING_OFFSET)
-    }
-}
-
-#[cfg(target_os = "linux")]
-mod holders {
-    use std::fs::{self, File};
-    use std::io;
-    use std::os::unix::fs::MetadataExt;
-    use std::path::Path;
-
-    use super::Holder;
-
-    /// The processes that have the same file open for writing.
-    pub fn find_holders(file: &File) -> io::Result<Vec<Holder>> {
-        let wanted = file.metadata()?;
-        let mut found = Vec::new();
-        for process in fs::read_dir("/proc")?.flatten() {
-            let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            if process_writes_file(&process.path(), (wanted.dev(), wanted.ino())) {
-                let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-                found.push(Holder { pid, name: name.trim_end().to_owned() });
-            }
-        }
-        Ok(found)
-    }
-
-    /// Whether the process has the file open for writing, and not only because this process has just started it. A
-    /// process that has executed another program since then no longer has the file, unless it was given to it. So this
-    /// is asked last.
-    pub fn is_persistent_holder(file: &File, pid: u32) -> bool {
-        let process = Path::new("/proc").join(pid.to_string());
-        !is_forked_child(pid)
-            && file.metadata().is_ok_and(|wanted| process_writes_file(&process, (wanted.dev(), wanted.ino())))
-    }
-
-    /// Whether this process has just started the other one, which still runs this program. Until it executes another
-    /// program, it has all files that were open at that moment.
-    fn is_forked_child(pid: u32) -> bool {
-        let read_proc = |of: &str, what| fs::read_to_string(format!("/proc/{of}/{what}"));
-        let pid = pid.to_string();
-        let is_child = read_proc(&pid, "status").is_ok_and(|status| {
-            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-            parent.is_some_and(|parent| parent.trim() == std::process::id().to_string())
-        });
-        is_child
-            && read_proc(&pid, "cmdline").is_ok_and(|line| read_proc("self", "cmdline").is_ok_and(|own| own == line))
-    }
-
-    fn process_writes_file(process: &Path, wanted: (u64, u64)) -> bool {
-        let Ok(handles) = fs::read_dir(process.join("fd")) else { return false };
-        handles.flatten().any(|handle| {
-            let same = fs::metadata(handle.path()).is_ok_and(|m| (m.dev(), m.ino()) == wanted);
-            same && is_open_for_writing(&process.join("fdinfo").join(handle.file_name()))
-        })
-    }
-
-    /// The handles that this process has of the file, as descriptions in `/proc`.
-    fn fdinfo_of_own_handles(file: &File) -> Vec<String> {
-        let Ok(wanted) = file.metadata().map(|wanted| (wanted.dev(), wanted.ino())) else { return Vec::new() };
-        let own = Path::new("/proc/self");
-        let handles = fs::read_dir(own.join("fd")).into_iter().flatten().flatten();
-        let same = handles
-            .filter(|handle| fs::metadata(handle.path()).is_ok_and(|found| (found.dev(), found.ino()) == wanted));
-        same.filter_map(|handle| fs::read_to_string(own.join("fdinfo").join(handle.file_name())).ok()).collect()
-    }
-
-    /// How many handles this process has through which it can write the file.
-    pub fn count_own_writing_handles(file: &File) -> usize {
-        fdinfo_of_own_handles(file).iter().filter(|info| is_writing_fdinfo(info)).count()
-    }
-
-    /// Whether this process holds a lock of the whole file.
-    pub fn is_locked_by_this_process(file: &File) -> bool {
-        fdinfo_of_own_handles(file)
-            .iter()
-            .any(|info| info.lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK")))
-    }
-
-    fn is_open_for_writing(info: &Path) -> bool {
-        is_writing_fdinfo(&fs::read_to_string(info).unwrap_or_default())
-    }
-
-    fn is_writing_fdinfo(info: &str) -> bool {
-        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-        flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & 3 != 0)
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod holders {
-    use std::fs::File;
-    use std::io;
-
-    use super::Holder;
-
-    pub fn find_holders(_file: &File) -> io::Result<Vec<Holder>> {
-        Ok(Vec::new())
-    }
-
-    pub fn is_persistent_holder(_file: &File, _pid: u32) -> bool {
-        true
-    }
-
-    pub fn count_own_writing_handles(_file: &File) -> usize {
-        0
-    }
-
-    pub fn is_locked_by_this_process(_file: &File) -> bool {
-        false
     }
 }
 

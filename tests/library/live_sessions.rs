@@ -154,9 +154,12 @@ fn a_virtual_dataset_shows_at_once_what_its_sources_hold() {
 fn a_virtual_dataset_in_a_closed_file_is_followed_until_its_sources_are_closed() {
     let Sources { source, rows, folder } = sources();
     let path = folder.path().join("whole.h5");
-    // Its file cannot be read by others yet, and nothing is said of its rows.
+    // Its file cannot be read by others yet. Who follows waits for its rows; for others, that is an error.
     let early = File::open(&path).unwrap().dataset("whole").unwrap();
-    assert_eq!((early.shape().unwrap(), early.source_states().unwrap()), (vec![0], vec![SourceState::InUse]));
+    assert!(early.shape().unwrap_err().is_in_use() && early.read::<u64>().unwrap_err().is_in_use());
+    assert_eq!(early.source_states().unwrap(), vec![SourceState::InUse]);
+    assert_eq!(early.clone().await_sources().shape().unwrap(), [0]);
+    assert!(early.shape().is_err(), "what one who follows knows does not count");
     source.start_swmr().unwrap();
     rows.append(&[0, 1, 2]).unwrap();
     rows.flush().unwrap();
@@ -203,6 +206,41 @@ fn a_virtual_dataset_in_a_closed_file_is_followed_until_its_sources_are_closed()
     }
     assert_eq!(early.source_states().unwrap(), [SourceState::Closed]);
     assert!(!early.is_live().unwrap());
+}
+
+#[test]
+fn a_follower_waits_for_rows_of_a_source_that_cannot_be_read_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let piece = |file: &str, n: u64| VirtualSource {
+        file: file.into(),
+        dataset: "/rows".into(),
+        source: Selection::All,
+        target: Selection::block(&[2 * n], &[2]),
+    };
+    for (name, values) in [("first.h5", [1u64, 2]), ("second.h5", [3, 4])] {
+        File::create(at(name)).unwrap().new_dataset::<u64>().create_with_data("rows", &values).unwrap();
+    }
+    let whole = File::create(at("whole.h5")).unwrap();
+    let sources = vec![piece("first.h5", 0), piece("second.h5", 1)];
+    whole.new_dataset::<u64>().shape(&[4]).virtual_sources(sources).create("whole").unwrap();
+    whole.close().unwrap();
+    let held = File::options().write().open(at("second.h5")).unwrap();
+    let whole = File::open(at("whole.h5")).unwrap().dataset("whole").unwrap();
+    assert!(whole.read::<u64>().unwrap_err().is_in_use());
+    assert_eq!(whole.read_slice::<u64>(..2).unwrap(), [1, 2]);
+    let mut follower = whole.follow::<u64>();
+    assert_eq!(follower.next().unwrap().unwrap(), [1, 2]);
+    let mut hurried = whole.follow::<u64>().start_row(2).timeout(std::time::Duration::from_millis(1));
+    assert!(hurried.next().is_none(), "the time is over");
+    let (released, release) = std::sync::mpsc::channel();
+    let follower = std::thread::spawn(move || {
+        released.send(()).unwrap();
+        follower.next().unwrap().unwrap()
+    });
+    release.recv().unwrap();
+    held.close().unwrap();
+    assert_eq!(follower.join().unwrap(), [3, 4]);
 }
 
 #[test]

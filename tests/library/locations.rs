@@ -78,7 +78,7 @@ fn options_of_the_query_go_before_settings_and_those_before_typed_ones() {
 
 #[test]
 fn an_option_that_a_store_does_not_have_is_refused_by_name() {
-    let known = "locking, libver, user_block, grace, reuse_unread, headroom, strategy, persist, threshold, page_size, \
+    let known = "locking, libver, user_block, readers, grace, reuse_unread, max_resting, headroom, strategy, persist, threshold, page_size, \
                  mapped, offset_size, take_over, metadata_cache, read_attempts, chunk_btree_k, group_btree_k, group_leaf_k, \
                  chunk_cache";
     let error = text(File::open("native:run.h5?map_size=1GiB").unwrap_err());

@@ -3,6 +3,7 @@
 
 mod cache_settings;
 mod chunk_rows;
+mod close_beside_appends;
 mod copy_objects;
 mod error_messages;
 mod errors;
@@ -14,6 +15,7 @@ mod file_size;
 mod file_space_strategies;
 mod follow_groups;
 mod full_disk;
+mod growing_chunks;
 mod held;
 mod indexes;
 mod killed_after_each_call;
@@ -36,9 +38,11 @@ mod publish_order;
 mod random_sequences;
 mod read_h5py_files;
 mod read_only;
+mod reads_beside_appends;
 mod reads_while_writing;
 mod references;
 mod refresh_header;
 mod refused_values;
 mod serde_rows;
+mod waits_in_stores;
 mod written_files_h5py;

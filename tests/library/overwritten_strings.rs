@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use h5live::model::FileSpace;
-use h5live::{File, Mode, Options, Value};
+use h5live::{File, Mode, Options, Readers, Value};
 use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay_operations};
 use h5live_native::{NativeFile, OpenOptions};
 
@@ -313,7 +313,7 @@ fn a_follower_of_a_live_file_sees_no_string_that_was_never_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("texts.h5");
     let grace = Duration::from_secs(1);
-    let file = File::options().create().reuse_grace(grace).open(&path).unwrap();
+    let file = File::options().create().readers(Readers::H5live).reuse_grace(grace).open(&path).unwrap();
     make(&file);
     for round in 1..20 {
         overwrite(&file, round);

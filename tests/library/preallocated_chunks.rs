@@ -83,6 +83,45 @@ fn of_rows(file: &File, name: &str, max: &[u64; 2]) -> Dataset {
     file.new_dataset::<u32>().shape(&[0, ROW as u64]).max_shape(max).chunk_shape(&[1, ROW as u64]).create(name).unwrap()
 }
 
+/// A live file with rows of eight chunks, and a reader that keeps the file open.
+#[test]
+fn rows_of_several_chunks_of_two_unlimited_dimensions_cost_little_more_than_their_elements() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("wide.h5");
+    let file = live(&path);
+    let new = file.new_dataset::<u64>().shape(&[0, 32]).max_shape(&[UNLIMITED, UNLIMITED]);
+    let data = new.chunk_shape(&[1, 4]).create("data").unwrap();
+    file.start_swmr().unwrap();
+    let reader = File::options().mode(Mode::SwmrRead).open(&path).unwrap();
+    let seen = reader.dataset("data").unwrap();
+    let rows = 2000;
+    let value = |row: u64| -> Vec<u64> { (0..32).map(|column| row * 32 + column + 1).collect() };
+    for row in 0..rows {
+        data.append(&value(row)).unwrap();
+        data.flush().unwrap();
+        if row % 97 == 0 {
+            seen.refresh().unwrap();
+            assert_eq!(seen.read::<u64>().unwrap(), (0..=row).flat_map(value).collect::<Vec<_>>());
+        }
+    }
+    // Each chunk of 32 bytes takes 24 bytes in the index.
+    let raw = rows * 32 * 8;
+    let len = std::fs::metadata(&path).unwrap().len();
+    println!("{len} bytes, {:.2} times the elements", len as f64 / raw as f64);
+    assert!(len < raw * 3 + (128 << 10), "{len} bytes for {raw}");
+    // Another column of chunks, and rows again.
+    data.resize(&[rows, 34]).unwrap();
+    data.append(&[7u64; 34]).unwrap();
+    data.flush().unwrap();
+    seen.refresh().unwrap();
+    assert_eq!(seen.read_slice::<u64>(rows as usize).unwrap(), [7u64; 34]);
+    file.close().unwrap();
+    let file = File::open(&path).unwrap();
+    let data = file.dataset("data").unwrap();
+    assert_eq!(stored(&file, &data).len() as u64, rows * 8 + 9, "nothing that was made ready is left");
+    assert_eq!(data.read_slice::<u64>((5, ..32)).unwrap(), value(5));
+}
+
 #[test]
 fn none_is_left_when_the_file_is_closed_or_dropped() {
     let folder = tempfile::tempdir().unwrap();

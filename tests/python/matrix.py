@@ -2,8 +2,9 @@
 
 What it says are the lines of a process of such a run (cli/src/live/message.rs).
 
-usage: matrix.py follow FILE PLAN REOPEN    until the input ends; the file is opened anew each REOPEN seconds
-       matrix.py serve                      reads whole files, as the lines of its input ask for, and says what they hold
+usage: matrix.py follow FILE PLAN REOPEN STALL  until the input ends; the file is opened anew each REOPEN seconds, and the
+                                                reader waits STALL seconds now and then before it reads what it has seen
+       matrix.py serve                          reads whole files, as the lines of its input ask for, and says what they hold
 """
 import json
 import sys
@@ -21,8 +22,9 @@ LOOKS = 50
 
 
 class Follower:
-    def __init__(self, path, plan, reopen):
-        self.path, self.plan, self.reopen = path, plan, reopen
+    def __init__(self, path, plan, reopen, stall):
+        self.path, self.plan, self.reopen, self.stall = path, plan, reopen, stall
+        self.next_stall = time.monotonic()
         rank = len(plan["strides"])
         self.extents = [[0] * rank for _ in plan["names"]]
         self.versions = [np.zeros(count, "i8") for _, count in plan["regions"]]
@@ -57,6 +59,7 @@ class Follower:
                 self.looks += 1
                 for number, dataset in enumerate(datasets):
                     dataset.refresh()
+                    self.wait(dataset)
                     if self.plan["regions"]:
                         self.look_at_changes(dataset)
                     else:
@@ -64,6 +67,13 @@ class Follower:
                 if last:
                     return True
         return False
+
+    def wait(self, dataset):
+        """Now and then knows part of the index of a dataset, and then does nothing for long."""
+        if self.stall and all(dataset.shape) and time.monotonic() >= self.next_stall:
+            dataset[(0,) * len(dataset.shape)]
+            self.stop.wait(self.stall)
+            self.next_stall = time.monotonic() + self.stall / 2
 
     def read(self, number, dataset, start, count):
         values = dataset[tuple(slice(s, s + c) for s, c in zip(start, count))]
@@ -173,8 +183,8 @@ def main():
             except Exception as error:
                 print(f"{type(error).__name__}: {error}".replace("\n", " "), flush=True)
         return
-    _, path, plan, reopen = sys.argv[1:]
-    Follower(path, json.loads(plan), float(reopen)).run()
+    _, path, plan, reopen, stall = sys.argv[1:]
+    Follower(path, json.loads(plan), float(reopen), float(stall)).run()
 
 
 main()

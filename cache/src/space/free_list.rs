@@ -10,6 +10,7 @@ const MAX_FIT_TRIES: usize = 32;
 pub struct FreeList {
     by_addr: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
+    total_bytes: u64,
 }
 
 impl FreeList {
@@ -87,24 +88,37 @@ impl FreeList {
 
     /// All free bytes.
     pub fn total_bytes(&self) -> u64 {
-        self.by_addr.values().sum()
+        self.total_bytes
+    }
+
+    /// The number of sections.
+    pub fn section_count(&self) -> usize {
+        self.by_addr.len()
+    }
+
+    /// Takes the shortest section; of several, the first.
+    pub fn take_shortest(&mut self) -> Option<(u64, u64)> {
+        let (len, at) = *self.by_size.first()?;
+        self.remove_section(at, len);
+        Some((at, len))
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.by_addr.clear();
-        self.by_size.clear();
+        *self = FreeList::default();
     }
 
     fn insert_section(&mut self, at: u64, len: u64) {
         if len > 0 {
             self.by_addr.insert(at, len);
             self.by_size.insert((len, at));
+            self.total_bytes += len;
         }
     }
 
     fn remove_section(&mut self, at: u64, len: u64) {
         self.by_addr.remove(&at);
         self.by_size.remove(&(len, at));
+        self.total_bytes -= len;
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{
     free_list::FreeList,
     metadata_blocks::MetadataBlocks,
-    space_kind::{METADATA_ALIGNMENT, OS_PAGE_BYTES, SpaceKind},
+    space_kind::{FreedSection, METADATA_ALIGNMENT, OS_PAGE_BYTES, SpaceKind},
 };
 
 /// The free space, by purpose.
@@ -196,6 +196,18 @@ impl FreeSpace {
             list.take_exact(first, last - first);
             self.pages.free_range(first, last - first);
         }
+    }
+
+    /// The sections out of which neighbours were merged, as [`FreeSpace::free_range`] takes them: none crosses the
+    /// border of a page or of a metadata block.
+    pub fn split_merged(&self, (at, len, kind): FreedSection) -> Vec<FreedSection> {
+        let end = at.saturating_add(len);
+        let next = |at: u64| match self.page_size {
+            Some(page) => (at / page).saturating_add(1).saturating_mul(page),
+            None => self.blocks.next_border(at),
+        };
+        let starts = std::iter::successors(Some(at), |at| Some(next(*at))).take_while(|at| *at < end);
+        starts.map(|at| (at, next(at).min(end) - at, kind)).collect()
     }
 
     /// If the last bytes before `end` are free, they no longer belong to the file; returns where it ends then.

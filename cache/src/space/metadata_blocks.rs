@@ -122,6 +122,13 @@ impl MetadataBlocks {
         is_inside
     }
 
+    /// The first border of a block behind `at`.
+    pub fn next_border(&self, at: u64) -> u64 {
+        let of_this = self.all.range(..=at).next_back().map(|(_, block)| block.end).filter(|end| *end > at);
+        let of_next = || self.all.range(at.saturating_add(1)..).next().map(|(start, _)| *start);
+        of_this.or_else(of_next).unwrap_or(u64::MAX)
+    }
+
     /// Whether the byte at `at` and the rest of its block have been written. If not, calls `fill` to write the part of
     /// the block that was never allocated; it returns whether it did.
     pub fn ensure_filled(&mut self, at: u64, fill: impl FnOnce(Range<u64>) -> bool) -> bool {

@@ -1,22 +1,21 @@
 //! Quarantine: freed space waits for the flush that makes it unreachable, then for that flush to be durable if flushes
-//! are durable, and then for the grace. During the grace, readers may still follow pointers that they have read before.
+//! are durable, and then as the [`ReusePolicy`] says, because readers may still follow pointers that they have read
+//! before: until it is known that nobody has the file open, or for a grace.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::space_kind::SpaceKind;
+use super::ReusePolicy;
+use super::resting_sections::RestingSections;
+use super::space_kind::FreedSection;
 use crate::entry_id::Owner;
 use crate::metadata::FlushScope;
 
-/// A section that waits: first byte, length (bytes), and its former purpose.
-pub(super) type FreedSection = (u64, u64, SpaceKind);
-
 #[derive(Debug, Default)]
 pub(super) struct Quarantine {
-    /// The time for which unreachable space rests; `None`: for ever.
-    grace: Option<Duration>,
+    policy: ReusePolicy,
     /// Whether a flush counts only once it is durable.
     durable: bool,
     /// Space freed since the last snapshot: of a flush of the object that alone led there, or, without an object, of a
@@ -28,10 +27,14 @@ pub(super) struct Quarantine {
     awaiting_sync: UnreachablePending,
     /// Sections that have ever begun to rest.
     rested: u64,
+    /// Unreachable, but some process may have had the file open ever since.
+    unproven: RestingSections,
+    /// The last snapshot of a whole flush before which everything that was given back is unreachable, but likewise.
+    unproven_snapshot: u64,
     /// Unreachable; by the time from which it is free.
-    resting: BTreeMap<Duration, Vec<FreedSection>>,
+    timed: BTreeMap<Duration, Vec<FreedSection>>,
     /// Bytes of that.
-    resting_bytes: u64,
+    timed_bytes: u64,
     /// Bytes that wait for a flush.
     waiting: u64,
     /// Snapshots of whole flushes so far.
@@ -60,7 +63,12 @@ const GRACE_ROUNDING_PARTS: u32 = 64;
 
 impl Quarantine {
     pub fn new(durable: bool) -> Self {
-        Quarantine { grace: Some(Duration::ZERO), durable, ..Quarantine::default() }
+        Quarantine { durable, ..Quarantine::default() }
+    }
+
+    /// From now on the file has pages of `page` bytes.
+    pub fn set_page_size(&mut self, page: u64) {
+        self.unproven.set_page_size(page);
     }
 
     /// From now on a flush counts only once it is durable.
@@ -68,31 +76,35 @@ impl Quarantine {
         self.durable = true;
     }
 
-    /// Sets the time for which space rests after it becomes unreachable. Without a grace, no waiting space becomes
-    /// free.
-    pub fn set_grace(&mut self, grace: Option<Duration>) {
-        self.grace = grace;
-        if grace.is_none() {
+    /// Decides what becomes of space after it becomes unreachable. Under [`ReusePolicy::Never`], no waiting space
+    /// becomes free.
+    pub fn set_policy(&mut self, policy: ReusePolicy) {
+        self.policy = policy;
+        if policy == ReusePolicy::Never {
+            let lost = self.waiting.saturating_add(self.resting_bytes());
             self.given.clear();
             self.awaiting_flush = UnreachablePending::default();
             self.awaiting_sync = UnreachablePending::default();
-            self.resting.clear();
+            self.timed.clear();
             self.settling.clear();
-            (self.resting_bytes, self.waiting) = (0, 0);
+            (self.timed_bytes, self.waiting) = (0, 0);
+            self.unproven.take_all();
+            self.unproven.forget_bytes(lost);
         }
     }
 
     /// Whether nobody reads the file meanwhile.
     pub fn has_no_readers(&self) -> bool {
-        self.grace == Some(Duration::ZERO)
+        self.policy == ReusePolicy::AfterFlush
     }
 
     /// Adds a freed section. With an `owner`, only structures of that object lead there.
     pub fn add_section(&mut self, section: FreedSection, owner: Option<Owner>) {
-        if self.grace.is_some() {
-            self.given.entry(owner).or_default().push(section);
-            self.waiting = self.waiting.saturating_add(section.1);
+        if self.policy == ReusePolicy::Never {
+            return self.unproven.forget_bytes(section.1);
         }
+        self.given.entry(owner).or_default().push(section);
+        self.waiting = self.waiting.saturating_add(section.1);
     }
 
     /// Other objects lead to `owner` and its freed space too. So only a whole flush makes that unreachable.
@@ -178,49 +190,104 @@ impl Quarantine {
         self.rested += len as u64;
         let sections = self.awaiting_sync.sections.drain(..len).map(|(_, section)| section);
         let snapshot = self.awaiting_sync.snapshot.take();
-        match self.grace {
-            None => Vec::new(),
-            Some(Duration::ZERO) => {
+        match self.policy {
+            ReusePolicy::Never => Vec::new(),
+            ReusePolicy::AfterFlush => {
                 self.settled = self.settled.max(snapshot.unwrap_or(0));
                 sections.collect()
             }
-            Some(grace) => {
-                let until = rounded_deadline(grace, now);
-                let resting = self.resting.entry(until).or_default();
-                let before = resting.len();
-                resting.extend(sections);
-                let bytes = total_section_bytes(resting.get(before..).unwrap_or_default());
-                self.resting_bytes = self.resting_bytes.saturating_add(bytes);
-                if let Some(snapshot) = snapshot {
-                    self.settling.insert(until, snapshot);
-                }
+            ReusePolicy::WhenUnread => {
+                sections.for_each(|section| self.unproven.add_section(section));
+                self.unproven_snapshot = self.unproven_snapshot.max(snapshot.unwrap_or(0));
+                Vec::new()
+            }
+            ReusePolicy::AfterGrace(grace) => {
+                let sections = sections.collect();
+                self.rest_for(sections, snapshot, grace.max(ReusePolicy::MIN_GRACE), now);
                 Vec::new()
             }
         }
     }
 
-    /// A section to which nothing leads rests for `rest` from `now` on.
-    pub fn defer_free(&mut self, section: FreedSection, rest: Duration, now: Duration) {
-        self.resting_bytes = self.resting_bytes.saturating_add(section.1);
-        self.resting.entry(rounded_deadline(rest, now)).or_default().push(section);
+    /// Sections to which nothing leads, and everything that was given back before a snapshot, rest for `rest` from `now`
+    /// on.
+    fn rest_for(&mut self, sections: Vec<FreedSection>, snapshot: Option<u64>, rest: Duration, now: Duration) {
+        let until = rounded_deadline(rest, now);
+        self.timed_bytes = self.timed_bytes.saturating_add(total_section_bytes(&sections));
+        if !sections.is_empty() {
+            self.timed.entry(until).or_default().extend(sections);
+        }
+        if let Some(snapshot) = snapshot {
+            self.settling.insert(until, snapshot);
+        }
     }
 
-    /// The time for which unreachable space rests.
-    pub fn grace(&self) -> Option<Duration> {
-        self.grace
+    /// A section of an earlier session, to which nothing leads, rests as what is freed in this one. Returns it if it is
+    /// free.
+    pub fn adopt_section(&mut self, section: FreedSection, now: Duration) -> Option<FreedSection> {
+        match self.policy {
+            ReusePolicy::AfterFlush => return Some(section),
+            ReusePolicy::Never => self.unproven.forget_bytes(section.1),
+            ReusePolicy::WhenUnread => self.unproven.add_section(section),
+            ReusePolicy::AfterGrace(grace) => {
+                self.rest_for(vec![section], None, grace.max(ReusePolicy::MIN_GRACE), now);
+            }
+        }
+        None
+    }
+
+    /// Removes what rests until it is known that nobody has the file open, because it is known now. The caller lets
+    /// it rest for a time ([`Quarantine::rest_unread`]).
+    pub fn take_unproven(&mut self) -> Vec<FreedSection> {
+        self.unproven.take_all()
+    }
+
+    /// No process has had the file open for a moment since the `sections` became unreachable. They rest for a moment
+    /// more, for readers that have the file open only while they read a part of it.
+    pub fn rest_unread(&mut self, sections: Vec<FreedSection>, now: Duration) {
+        let snapshot = Some(self.unproven_snapshot).filter(|snapshot| *snapshot > self.settled);
+        self.rest_for(sections, snapshot, ReusePolicy::MIN_GRACE, now);
+    }
+
+    /// Whether something waits for the knowledge that nobody has the file open: at least so many bytes, or, if `epochs`
+    /// count, space inside structures.
+    pub fn has_unproven(&self, min_bytes: u64, epochs: bool) -> bool {
+        let last_settling = self.settling.last_key_value().map_or(self.settled, |(_, snapshot)| *snapshot);
+        self.unproven.total_bytes() >= min_bytes || epochs && self.unproven_snapshot > last_settling
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> ReusePolicy {
+        self.policy
     }
 
     /// Bytes of what rests.
     pub fn resting_bytes(&self) -> u64 {
-        self.resting_bytes
+        self.timed_bytes.saturating_add(self.unproven.total_bytes())
     }
 
-    pub fn has_no_resting(&self) -> bool {
-        self.resting.is_empty() && self.settling.is_empty()
+    /// Bytes of what rests until it is known that nobody has the file open.
+    pub fn unproven_bytes(&self) -> u64 {
+        self.unproven.total_bytes()
     }
 
-    /// Nobody reads what rests.
-    pub fn release_resting(&mut self) -> Vec<FreedSection> {
+    /// Bytes of what rests for a time only.
+    pub fn timed_bytes(&self) -> u64 {
+        self.timed_bytes
+    }
+
+    /// Bytes that nobody gets in this session.
+    pub fn forgotten_bytes(&self) -> u64 {
+        self.unproven.forgotten_bytes()
+    }
+
+    /// Whether nothing rests for a time.
+    pub fn has_no_timed(&self) -> bool {
+        self.timed.is_empty() && self.settling.is_empty()
+    }
+
+    /// Nobody reads what rests for a time.
+    pub fn release_timed(&mut self) -> Vec<FreedSection> {
         self.release_expired(Duration::MAX)
     }
 
@@ -230,10 +297,10 @@ impl Quarantine {
             self.settled = self.settled.max(first.remove());
         }
         let mut free = Vec::new();
-        while let Some(first) = self.resting.first_entry().filter(|first| *first.key() <= now) {
+        while let Some(first) = self.timed.first_entry().filter(|first| *first.key() <= now) {
             free.extend(first.remove());
         }
-        self.resting_bytes = self.resting_bytes.saturating_sub(total_section_bytes(&free));
+        self.timed_bytes = self.timed_bytes.saturating_sub(total_section_bytes(&free));
         free
     }
 }

@@ -4,7 +4,7 @@
 //! Reads are counted in two generations. Space that is freed waits until the generation has changed, and then for the
 //! reads of the generation before. Reads that begin later find nothing that leads there.
 
-use super::quarantine::FreedSection;
+use super::space_kind::FreedSection;
 use crate::primitive::atomic::{AtomicU64, Ordering::SeqCst, fence};
 
 /// The reads that are under way.

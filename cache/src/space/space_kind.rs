@@ -15,3 +15,6 @@ pub enum SpaceKind {
     /// its size is a multiple of those.
     Raw,
 }
+
+/// A section that was freed: first byte, length (bytes), and its former purpose.
+pub(super) type FreedSection = (u64, u64, SpaceKind);

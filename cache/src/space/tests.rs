@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use h5live_format::{Generation, Width};
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -271,6 +272,72 @@ fn the_longest_grace_never_ends() {
     flush(&space, FlushScope::All);
     time.store(u64::MAX, Relaxed);
     assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
+}
+
+#[test]
+fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
+    let (space, time) = timed(ReusePolicy::WhenUnread, false);
+    let [at, other] = std::array::from_fn(|_| space.alloc(64 << 10, SpaceKind::Raw).unwrap());
+    let moment = space.free_epoch();
+    space.free_raw(at, 64 << 10);
+    flush(&space, FlushScope::All);
+    time.store(1_000_000_000, Relaxed);
+    assert_ne!(space.alloc(64 << 10, SpaceKind::Raw).unwrap(), at);
+    assert!(!space.is_reclaimable(moment));
+    space.reclaim_if(true, || false);
+    assert_eq!(space.resting_space().bytes, 64 << 10);
+    space.reclaim_if(true, || true);
+    assert!(!space.is_reclaimable(moment), "a moment more, for those that have the file open only now and then");
+    space.free_raw(other, 64 << 10);
+    flush(&space, FlushScope::All);
+    time.store(1_000_001_100, Relaxed);
+    assert!(space.is_reclaimable(moment));
+    assert_eq!(space.alloc(64 << 10, SpaceKind::Raw).unwrap(), at);
+    assert_eq!(space.resting_space().bytes, 64 << 10, "what became unreachable later waits for the next answer");
+    space.release_resting();
+    assert_eq!((space.resting_space().bytes, space.free_bytes()), (0, 64 << 10));
+}
+
+#[test]
+fn what_is_wanted_inside_structures_is_worth_the_question_whether_anybody_has_the_file_open() {
+    let (space, _) = timed(ReusePolicy::WhenUnread, false);
+    let asked = std::cell::Cell::new(0);
+    let ask = || asked.set(asked.get() + 1);
+    let moment = space.free_epoch();
+    flush(&space, FlushScope::All);
+    space.reclaim_if(false, || {
+        ask();
+        true
+    });
+    assert_eq!(asked.get(), 0);
+    assert!(!space.is_reclaimable(moment));
+    space.reclaim_if(false, || {
+        ask();
+        true
+    });
+    assert_eq!(asked.get(), 1);
+    space.reclaim_if(false, || {
+        ask();
+        true
+    });
+    assert_eq!(asked.get(), 1, "the answer holds for all that was given back before");
+}
+
+#[test]
+fn merged_sections_are_given_back_within_the_borders_of_pages_and_blocks() {
+    let (space, _) = timed(ReusePolicy::WhenUnread, false);
+    space.set_page_size(4096).unwrap();
+    let pieces: Vec<Addr> = (0..6).map(|_| space.alloc(2000, SpaceKind::Raw).unwrap()).collect();
+    let large = space.alloc(5000, SpaceKind::Raw).unwrap();
+    let kept = space.alloc(2000, SpaceKind::Raw).unwrap();
+    pieces.iter().for_each(|at| space.free_raw(*at, 2000));
+    space.free_raw(large, 5000);
+    flush(&space, FlushScope::All);
+    space.release_resting();
+    let (kept, end) = (kept.get().unwrap(), space.allocated_end());
+    let free = space.free_sections();
+    assert!(free.iter().all(|(at, len, _)| at + len <= kept || *at >= kept + 2000), "{free:?}");
+    assert_eq!(space.free_bytes() + 2000, end - end % 4096, "nothing is lost: {free:?}");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use h5live_format::{DecodeError, Fault};
-pub use h5live_model::UnknownFilter;
 
 /// A range of bytes that something uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +130,17 @@ pub enum Cause {
     /// The filters of the bytes cannot be undone; what undoes them says why.
     #[error("its filters cannot be undone: {0}")]
     Filters(String),
+    /// Bytes that were to be verified, and are more than may be read at once. They may be sound.
+    #[error("{bytes} bytes are not read at once, but {limit}: --max-allocation allows more")]
+    TooLarge {
+        /// Bytes, before or after the filters.
+        bytes: u64,
+        /// Most bytes.
+        limit: u64,
+    },
+    /// Bytes that were to be verified, and cannot be decoded here. They may be sound.
+    #[error("cannot be decoded here: {0}")]
+    NotSupported(String),
     /// There is a rule that is broken, and no number that says more.
     #[error("{0}")]
     Rule(&'static str),
@@ -161,6 +171,8 @@ impl Cause {
             Cause::NoObject { .. } => "no-object",
             Cause::Status(_) => "status",
             Cause::Filters(_) => "filters",
+            Cause::TooLarge { .. } => "too-large",
+            Cause::NotSupported(_) => "not-supported",
             Cause::Rule(_) => "rule",
             Cause::UnfinishedRedo { .. } => "unfinished-redo",
         }

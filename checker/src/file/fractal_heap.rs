@@ -7,7 +7,7 @@ use h5live_format::{
 };
 
 use super::byte_ranges::ByteRanges;
-use super::cause::{Cause, UnknownFilter};
+use super::cause::Cause;
 use super::checked_heap::{CheckedBlock, CheckedHeap, FilterInfo, HugeObjectRef};
 use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
@@ -137,6 +137,9 @@ impl FileWalk<'_> {
         let Some((size, mask)) = filtered else { return Some(bytes) };
         let Some(filters) = self.options.filters.filter(|_| size <= MAX_STRUCTURE_BYTES) else {
             self.incomplete = true;
+            if size > MAX_STRUCTURE_BYTES {
+                self.add_unverified(name, addr, Cause::TooLarge { bytes: size, limit: MAX_STRUCTURE_BYTES });
+            }
             return None;
         };
         let pipeline = heap.header.filtered.as_ref().map_or(&[][..], |filtered| &filtered.filters.filters);
@@ -144,12 +147,7 @@ impl FileWalk<'_> {
             Ok(undone) => Some(undone),
             Err(error) => {
                 self.incomplete = true;
-                let cause = Cause::Filters(error.to_string());
-                if error.is::<UnknownFilter>() {
-                    self.add_note(name, addr, cause)
-                } else {
-                    self.report(name, addr, cause)
-                }
+                self.report_filters(name, addr, &error);
                 None
             }
         }

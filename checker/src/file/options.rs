@@ -19,8 +19,10 @@ pub struct CheckOptions<'a> {
     pub data: bool,
     /// Most bytes of raw data that are read for the heap objects to which values lead.
     pub values: u64,
-    /// Undoes the filters of heaps and chunks; without it, what went through filters is not looked into. It answers
-    /// [`UnknownFilter`](super::UnknownFilter) for filters that it does not know.
+    /// Most bytes of a chunk, before or after its filters, that is read as a whole.
+    pub chunk_bytes: u64,
+    /// Undoes the filters of heaps and chunks; without it, what went through filters is not looked into. Of what it cannot
+    /// decode, it says whether that is a fault of the file ([`h5live_model::is_unverifiable`]).
     pub filters: Option<&'a dyn Unfilter>,
 }
 
@@ -33,6 +35,7 @@ impl Default for CheckOptions<'_> {
             strict: false,
             data: false,
             values: 1 << 30,
+            chunk_bytes: 256 << 20,
             filters: None,
         }
     }

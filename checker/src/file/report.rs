@@ -31,6 +31,11 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Remarks about unusual but allowed things. At most [`Report::MAX_FINDINGS`].
     pub notes: Vec<Finding>,
+    /// Chunks and heap blocks that went through filters, were to be verified, and could not be. They may be sound. At most
+    /// [`Report::MAX_FINDINGS`].
+    pub unverified: Vec<Finding>,
+    /// All of them.
+    pub unverified_count: u64,
     /// Bytes that nothing uses, if they were asked for.
     pub leaks: Vec<UsedRange>,
     /// Where object headers lie to which no path leads (bytes from the start of the file), if leaks were asked for. Only
@@ -54,7 +59,7 @@ impl Report {
     /// Most findings, notes and leaks that are kept.
     pub const MAX_FINDINGS: usize = 10_000;
 
-    /// Whether nothing is wrong.
+    /// Whether nothing is wrong, as far as it was verified.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.is_hdf5
     }

@@ -5,14 +5,18 @@ use h5live_format::{
 };
 use h5live_model::{Datatype, ReferenceKind, VarLenKind};
 
+use super::Cause;
 use super::chunks::ChunkedDataset;
-use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
-use super::{Cause, UnknownFilter};
+use super::walk::FileWalk;
 
 impl FileWalk<'_> {
     /// Whether `len` more bytes of raw data may be read.
     pub fn may_read_values(&mut self, len: u64) -> bool {
         let fits = len <= self.values_left;
+        if !fits && self.options.data && self.values_left > 0 {
+            let cause = format!("values that lead elsewhere, behind the first {} bytes", self.options.values);
+            self.add_unverified("values", Addr::new(0), Cause::NotSupported(cause));
+        }
         self.values_left = if fits { self.values_left - len } else { 0 };
         self.unseen_values |= !fits;
         fits
@@ -100,27 +104,33 @@ impl FileWalk<'_> {
     /// Undoes the filters of a chunk, and looks up where those of its elements lead that are inside the extent.
     pub fn check_chunk_values(&mut self, chunked: &ChunkedDataset, coord: &[u64], addr: Addr, size: u64, mask: u32) {
         let every = chunked.filters.iter().enumerate().all(|(i, _)| mask.checked_shr(i as u32).unwrap_or(0) & 1 == 1);
-        let leads = chunked.datatype.clone();
-        let largest = size.max(chunked.bytes);
-        if largest > MAX_STRUCTURE_BYTES
-            || (!every && self.options.filters.is_none())
-            || (leads.is_some() && !self.may_read_values(largest))
-        {
+        let is_verified = self.options.data && !every;
+        let mut leads = chunked.datatype.clone();
+        let (largest, limit) = (size.max(chunked.bytes), self.options.chunk_bytes);
+        if largest > limit || !every && self.options.filters.is_none() {
             self.unseen_values |= leads.is_some();
+            if self.options.data {
+                let cause = match largest > limit {
+                    true => Cause::TooLarge { bytes: largest, limit },
+                    false => Cause::NotSupported("no filter is known".to_owned()),
+                };
+                self.add_unverified("chunk", addr, cause);
+            }
             return;
         }
-        let Some(mut bytes) = self.read("chunk", addr, size) else { return };
+        if leads.is_some() && !self.may_read_values(largest) {
+            leads = None;
+        }
+        if leads.is_none() && !is_verified {
+            return;
+        }
+        let Some(mut bytes) = self.read_any("chunk", addr, size) else { return };
         if let Some(filters) = self.options.filters.filter(|_| !every) {
             bytes = match filters.unfilter(&chunked.filters, mask, bytes, chunked.bytes) {
                 Ok(undone) => undone,
                 Err(error) => {
                     self.unseen_values |= leads.is_some();
-                    let cause = Cause::Filters(error.to_string());
-                    if error.is::<UnknownFilter>() {
-                        self.add_note("chunk", addr, cause);
-                    } else {
-                        self.report("chunk", addr, cause);
-                    }
+                    self.report_filters("chunk", addr, &error);
                     return;
                 }
             };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use h5live_cache::Storage;
 use h5live_format::messages::BtreeK;
 use h5live_format::{Addr, Record, Superblock, Widths, decode_prefix_with};
-use h5live_model::Datatype;
+use h5live_model::{Datatype, is_unverifiable};
 
 use super::cause::{Cause, UsedRange};
 use super::file_bytes::FileBytes;
@@ -19,6 +19,9 @@ use super::visited_collections::VisitedCollections;
 
 /// The largest structure that is read as a whole (bytes).
 pub(super) const MAX_STRUCTURE_BYTES: u64 = 1 << 28;
+
+/// Why filters were not undone.
+type FilterError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A walk over a file.
 pub(super) struct FileWalk<'a> {
@@ -106,6 +109,23 @@ impl<'a> FileWalk<'a> {
         if self.report.notes.len() < Report::MAX_FINDINGS {
             let note = self.new_finding(owner, structure, self.offset(addr), cause);
             self.report.notes.push(note);
+        }
+    }
+
+    /// Notes that something could not be verified.
+    pub fn add_unverified(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
+        self.report.unverified_count += 1;
+        if self.report.unverified.len() < Report::MAX_FINDINGS {
+            let finding = self.new_finding(self.owner, structure, self.offset(addr), cause);
+            self.report.unverified.push(finding);
+        }
+    }
+
+    /// Reports that filters cannot be undone, or notes that this is not known.
+    pub fn report_filters(&mut self, structure: &'static str, addr: Addr, error: &FilterError) {
+        match is_unverifiable(&**error) {
+            true => self.add_unverified(structure, addr, Cause::NotSupported(error.to_string())),
+            false => self.report(structure, addr, Cause::Filters(error.to_string())),
         }
     }
 
@@ -202,6 +222,11 @@ impl<'a> FileWalk<'a> {
             );
             return None;
         }
+        self.read_any(structure, addr, len)
+    }
+
+    /// As [`FileWalk::read`], of as many bytes as the caller allows.
+    pub fn read_any(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
         match self.source.read(addr.get()?, len) {
             Ok(bytes) => Some(bytes),
             Err(error) => {

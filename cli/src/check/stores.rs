@@ -3,6 +3,7 @@
 use h5live::{Location, StoreCheck, StoreReport};
 use serde_json::json;
 
+use super::{unverified_text, verdict_without_findings};
 use crate::counted::counted;
 use crate::error::Result;
 use crate::output::Output;
@@ -16,12 +17,12 @@ pub fn check(out: &mut Output, location: &Location, data: bool, leaks: bool, as_
     let report = open::options().check(location, StoreCheck { data, leaks })?;
     match as_json {
         true => print_json(out, location, &report, leaks)?,
-        false => print_text(out, location, &report, leaks)?,
+        false => print_text(out, location, &report, data, leaks)?,
     }
-    Ok(report.is_clean())
+    Ok(report.is_clean() && !(data && report.undecoded_chunks > 0))
 }
 
-fn print_text(out: &mut Output, location: &Location, report: &StoreReport, leaks: bool) -> Result<()> {
+fn print_text(out: &mut Output, location: &Location, report: &StoreReport, data: bool, leaks: bool) -> Result<()> {
     for finding in &report.findings {
         out.line(format_args!("{location}: {finding}"))?;
     }
@@ -29,12 +30,16 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreReport, leaks
         let text = leak_text::text(leak);
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
-    if report.undecoded_chunks > 0 {
-        let chunks = counted(report.undecoded_chunks, "chunk");
-        out.line(format_args!("{location}: not decoded, because a filter is not available: {chunks}"))?;
+    if report.unchecksummed_bytes > 0 {
+        let bytes = counted(report.unchecksummed_bytes, "byte");
+        out.line(format_args!("{location}: without checksums, so that damage of values may not be seen: {bytes}"))?;
+    }
+    if report.unchecksummed_bytes > 0 {
+        let bytes = counted(report.unchecksummed_bytes, "byte");
+        out.line(format_args!("{location}: without checksums, so that damage of values may not be seen: {bytes}"))?;
     }
     let verdict = match report.findings.len() {
-        0 => "sound".to_owned(),
+        0 => verdict_without_findings(report.undecoded_chunks, data),
         n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
         n => counted(n, "finding").to_string(),
     };
@@ -43,7 +48,8 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreReport, leaks
         n => format!(", {n} unused (--leaks)"),
     };
     out.line(format_args!(
-        "{location}: {verdict}; {}, {} of metadata, {} of raw data{unused}",
+        "{location}: {verdict}; {}{}, {} of metadata, {} of raw data{unused}",
+        unverified_text(report.undecoded_chunks),
         counted(report.objects, "object"),
         counted(report.metadata_bytes, "byte"),
         report.raw_bytes,
@@ -76,6 +82,7 @@ fn print_json(out: &mut Output, location: &Location, report: &StoreReport, leaks
         "metadata_bytes": report.metadata_bytes,
         "raw_bytes": report.raw_bytes,
         "unused": report.leak_count,
-        "undecoded_chunks": report.undecoded_chunks,
+        "unverified": report.undecoded_chunks,
+        "unchecksummed_bytes": report.unchecksummed_bytes,
     }))
 }

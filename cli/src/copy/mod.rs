@@ -5,6 +5,7 @@ mod filter;
 mod link;
 mod names;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
@@ -12,13 +13,15 @@ use std::path::Path;
 use clap::Args;
 use h5live::model::{FileSpace, ObjectBody, ObjectSpec};
 use h5live::{
-    Attribute, Copier, CopyReport, File, Group, LibVer, Location, LostReferences, Options, UnfitFillValue, WalkItem,
+    Attribute, Copier, CopyReport, File, Group, LibVer, Location, LostReferences, ObjectPart, Options, UnfitFillValue,
+    WalkItem,
 };
 use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
 #[cfg(feature = "hsds")]
 use self::link::{ChunkLinks, LinkedDomain};
+use self::names::CopiedNames;
 pub(crate) use self::names::MovedNames;
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
@@ -38,8 +41,9 @@ const MAX_UNFLUSHED_BYTES: u64 = 256 << 20;
 ///
 /// The new file appears when it is complete; with --force it replaces an existing one. Chunks that are copied as they
 /// are stored are also decoded, to verify them. A chunk that cannot be decoded is copied all the same. Exit code 0:
-/// everything was verified; 1: the new file holds chunks that cannot be decoded, lacks a fill value that does not fit, or
-/// has null for references to objects that are not copied; 2: there is no new file.
+/// everything was verified, and is in the new file; 1: the new file holds chunks that cannot be decoded, or lacks something that standard
+/// error names: what its store does not keep, a fill value that does not fit, references to objects that are not copied, sources
+/// that are not there; 2: there is no new file.
 #[derive(Debug, Args)]
 pub struct CopyCommand {
     /// The file to copy
@@ -117,6 +121,7 @@ impl CopyCommand {
         let options = if output.is_native() { self.native_options(options, &from)? } else { self.asked_for(options) };
         #[cfg(feature = "hsds")]
         let domain = self.link.then(|| LinkedDomain::new(&self.from, &self.to, output.opened_domains())).transpose()?;
+        let output_is_native = output.is_native();
         let to = output.open(options)?;
         #[cfg(feature = "hsds")]
         let mut links = domain.map(LinkedDomain::links).transpose()?;
@@ -125,11 +130,12 @@ impl CopyCommand {
         } else {
             progress::bytes(stored_bytes(&root))
         };
+        let names = (!self.keep_names).then(|| CopiedNames::between(&self.from, &self.to)).transpose()?;
         let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| bar.inc(bytes));
         if output.keeps_changes_in_memory() {
             copy = copy.flush_every(MAX_UNFLUSHED_BYTES);
         }
-        copy = self.with_changes(copy)?;
+        copy = self.with_changes(copy, names.as_ref())?;
         #[cfg(feature = "hsds")]
         if let Some(links) = &mut links {
             copy = copy.elements_by(|dataset| links.link(dataset));
@@ -146,20 +152,27 @@ impl CopyCommand {
         if !self.quiet {
             self.sizes()?;
             complain(&report);
+            names.iter().for_each(CopiedNames::complain);
             #[cfg(feature = "hsds")]
             links.iter().for_each(ChunkLinks::complain);
         }
-        Ok(if report.is_clean() { Outcome::Clean } else { Outcome::Findings })
+        let user_block = if output_is_native { 0 } else { self.user_block()?.len() };
+        if user_block > 0 && !self.quiet {
+            eprintln!(
+                "left out: the user block of {}, for which only native files have room",
+                counted(user_block, "byte")
+            );
+        }
+        let named = if user_block > 0 { Outcome::Findings } else { Outcome::Clean };
+        let named = named.worse(names.map_or(Outcome::Clean, |names| names.outcome()));
+        Ok(if report.is_clean() { named } else { Outcome::Findings })
     }
 
     /// The copy, with what is asked for that changes datasets or names.
-    fn with_changes<'a>(&self, mut copy: Copier<'a>) -> Result<Copier<'a>> {
+    fn with_changes<'a>(&self, mut copy: Copier<'a>, names: Option<&'a CopiedNames>) -> Result<Copier<'a>> {
         copy = copy.inline(self.inline);
-        if let (false, Some(from), Some(to)) =
-            (self.keep_names, open::path_of_any_store(&self.from)?, open::path_of_any_store(&self.to)?)
-            && let Some(moved) = MovedNames::between(&from, &to)
-        {
-            copy = copy.rename_files(move |name, usage| moved.renamed(name, usage));
+        if let Some(names) = names {
+            copy = copy.rename_files(|name, usage| names.renamed(name, usage));
         }
         if !self.chunks.is_empty() {
             copy = copy.chunk(&self.chunks);
@@ -176,10 +189,12 @@ impl CopyCommand {
         // Before 1.10 nobody knew of anything but the default.
         let space = if profile >= LibVer::V110 { from.file_space() } else { FileSpace::default() };
         let options = options.libver(profile).file_space(self.space.or(space)).offset_size(from.offset_size());
-        Ok(match open::file_path(&self.from)? {
-            Some(path) => options.user_block(&user_block(&path)?),
-            None => options,
-        })
+        Ok(options.user_block(&self.user_block()?))
+    }
+
+    /// The bytes in front of the HDF5 file that is copied, if it is a file of this machine.
+    fn user_block(&self) -> Result<Vec<u8>> {
+        open::path_of_any_store(&self.from)?.map_or(Ok(Vec::new()), |path| user_block(&path))
     }
 
     /// What is asked for that only native files have: another store refuses it.
@@ -221,6 +236,10 @@ fn complain(report: &CopyReport) {
         let (found, expected) = (counted(*found, "byte"), counted(*expected, "byte"));
         eprintln!("left out: {path}: a fill value of {found} for elements of {expected}");
     }
+    for path in &report.rounded_again {
+        eprintln!("rounded again: {path}: its filter does not keep all values, and has encoded them once more");
+    }
+    complain_of_parts(report);
     for LostReferences { path, count, .. } in &report.lost_references {
         eprintln!("left out: {path}: {} to objects that are not copied", counted(*count, "reference"));
     }
@@ -228,6 +247,22 @@ fn complain(report: &CopyReport) {
         let chunks = counted(report.unverified_chunks(), "chunk");
         let datasets = counted(report.unverified.len(), "dataset");
         eprintln!("copied as stored, and cannot be decoded: {chunks} of {datasets}");
+    }
+}
+
+/// Most objects of which it is said by name what their copies do not have.
+const MAX_SHOWN_OBJECTS: usize = 4;
+
+/// Says on standard error what the copies of objects do not have.
+fn complain_of_parts(report: &CopyReport) {
+    let parts: BTreeSet<ObjectPart> = report.not_kept.iter().map(|lost| lost.part).collect();
+    for part in parts {
+        let mut of_part = report.not_kept.iter().filter(|lost| lost.part == part);
+        of_part.by_ref().take(MAX_SHOWN_OBJECTS).for_each(|lost| eprintln!("left out: {}: {part}", lost.path));
+        let more = of_part.count();
+        if more > 0 {
+            eprintln!("left out: {part} of {}", counted(more, "more object"));
+        }
     }
 }
 
@@ -265,7 +300,7 @@ pub(crate) fn described(group: &Group) -> Result<ObjectSpec> {
 fn stored_bytes(group: &Group) -> u64 {
     let bytes = |visit| match visit {
         Ok(WalkItem::Object(h5live::Object::Dataset(dataset))) => {
-            let spec = dataset.spec().ok()?;
+            let spec = group.file().store().dataset(dataset.id()).and_then(|chunks| chunks.spec()).ok()?;
             spec.dataspace.elements()?.checked_mul(spec.datatype.size().into())
         }
         _ => None,

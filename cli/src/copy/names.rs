@@ -1,10 +1,20 @@
 //! Names of other files, seen from another folder.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use h5live::FileNameUse;
+use h5live::{FileNameUse, Location, Mode, Options};
 
-use crate::model::Name;
+use crate::counted::counted;
+use crate::error::{Outcome, Result};
+use crate::model::{Identity, LinkUse, Name, ResolvedLocation};
+use crate::open;
+
+/// The connector of files in the memory of this process.
+const MEMORY: &str = "mem";
+/// Most names of other files that are shown.
+const MAX_SHOWN_NAMES: usize = 8;
 
 /// How a file in one folder calls the files that a file in another folder names.
 #[derive(Debug)]
@@ -29,25 +39,120 @@ impl MovedNames {
     }
 
     /// The name under which a file is found that the other file calls `name`. A relative name is looked up in the
-    /// folder of the file, and then in the current one.
+    /// folder of the file, and then in the current one; so is the last part of a whole path that leads to nothing.
     pub fn renamed(&self, name: &Name, usage: FileNameUse) -> Name {
         let text = name.to_string();
         let path = Path::new(&text);
         let is_itself = usage == FileNameUse::VirtualSource && text == ".";
-        if text.is_empty() || is_itself || path.is_absolute() || text.contains("://") {
+        if text.is_empty() || is_itself || text.contains("://") {
             return name.clone();
         }
-        let current = self.current.as_ref().filter(|folder| folder.join(path).exists());
-        let holder = current.filter(|_| !self.from.join(path).exists()).unwrap_or(&self.from);
+        let (path, name) = match path.file_name().filter(|_| path.is_absolute() && !path.exists()) {
+            Some(last) if usage != FileNameUse::RawFile => (Path::new(last), Name::from(last.as_encoded_bytes())),
+            _ => (path, name.clone()),
+        };
+        let is_in = |folder: &Path| existing_path(&folder.join(path), usage).is_some();
+        let current = self.current.as_ref().filter(|folder| is_in(folder));
+        if Path::new(&text).is_absolute() && (path.is_absolute() || !is_in(&self.from) && current.is_none()) {
+            return text.as_bytes().into();
+        }
+        let holder = current.filter(|_| !is_in(&self.from)).unwrap_or(&self.from);
         let mut prefix = relative(&self.to, holder).to_string_lossy().into_owned();
         if usage == FileNameUse::VirtualSource {
             prefix = prefix.replace('%', "%%");
         }
         if prefix.is_empty() {
-            return name.clone();
+            return name;
         }
         [prefix.as_bytes(), b"/", name.as_bytes()].concat().into()
     }
+}
+
+/// The path that is there, in whose name `%b` stands for the number of a block if it is that of a virtual source.
+fn existing_path(path: &Path, usage: FileNameUse) -> Option<PathBuf> {
+    let numbered = usage == FileNameUse::VirtualSource && path.as_os_str().as_encoded_bytes().contains(&b'%');
+    let path = if numbered { PathBuf::from(first_block(&path.to_string_lossy())) } else { path.to_owned() };
+    path.canonicalize().ok()
+}
+
+/// The name of the first block of a virtual source.
+fn first_block(name: &str) -> String {
+    name.split("%%").map(|part| part.replace("%b", "0")).collect::<Vec<_>>().join("%")
+}
+
+/// The names that a copy gives the files that its source names, and those under which nothing is found any more.
+#[derive(Debug)]
+pub struct CopiedNames {
+    from: ResolvedLocation,
+    to: ResolvedLocation,
+    moved: Option<MovedNames>,
+    /// Names that led to something.
+    lost: RefCell<BTreeSet<String>>,
+}
+
+impl CopiedNames {
+    /// For a copy from one location to another.
+    ///
+    /// # Errors
+    /// [`Error::Location`](crate::error::Error::Location) if no store can open them.
+    pub fn between(from: &Location, to: &Location) -> Result<Self> {
+        let moved = match (open::folder_entry(from)?, open::folder_entry(to)?) {
+            (Some(from), Some(to)) => MovedNames::between(&from, &to),
+            _ => None,
+        };
+        Ok(CopiedNames { from: open::resolve(from)?, to: open::resolve_new(to)?, moved, lost: RefCell::default() })
+    }
+
+    /// The name in the copy.
+    pub fn renamed(&self, name: &Name, usage: FileNameUse) -> Name {
+        let renamed = self.moved.as_ref().map_or_else(|| name.clone(), |moved| moved.renamed(name, usage));
+        let is_itself = usage == FileNameUse::VirtualSource && name.as_bytes() == b".";
+        // Nobody finds anything from a file in the memory of this process when this process has ended.
+        let is_lasting = self.to.connector().name() != MEMORY;
+        if is_lasting
+            && !is_itself
+            && found(&self.from, name, usage).is_some_and(|before| {
+                let after = found(&self.to, &renamed, usage);
+                // A domain is found where a domain is, which may well be a copy of the file.
+                after.is_none() || self.moved.is_some() && after != Some(before)
+            })
+        {
+            self.lost.borrow_mut().insert(name.to_string());
+        }
+        renamed
+    }
+
+    /// Names under which nothing is found any more are a finding.
+    pub fn outcome(&self) -> Outcome {
+        if self.lost.borrow().is_empty() { Outcome::Clean } else { Outcome::Findings }
+    }
+
+    /// Says on standard error under which names nothing is found from the copy.
+    pub fn complain(&self) {
+        let lost = self.lost.borrow();
+        for name in lost.iter().take(MAX_SHOWN_NAMES) {
+            eprintln!("left as it is: the name {name:?} of another file, which does not lead there from the copy");
+        }
+        let more = lost.len().saturating_sub(MAX_SHOWN_NAMES);
+        if more > 0 {
+            eprintln!("left as they are: {} more of other files", counted(more, "name"));
+        }
+    }
+}
+
+/// What a store at a location leads to under a name.
+fn found(base: &ResolvedLocation, name: &Name, usage: FileNameUse) -> Option<Identity> {
+    let link = match usage {
+        FileNameUse::VirtualSource => LinkUse::VirtualSource,
+        _ => LinkUse::ExternalLink,
+    };
+    let name = match usage {
+        FileNameUse::VirtualSource => Name::from(first_block(name.as_str()?).as_bytes()),
+        _ => name.clone(),
+    };
+    let identity = |location| Options::built_in_connectors().resolve(&location, Mode::Read).ok()?.identity();
+    let locations = base.connector().linked_locations(Some(base.location()), &name, link);
+    locations.into_iter().find_map(identity)
 }
 
 /// The way from one folder to another, both whole paths.

@@ -85,7 +85,8 @@ impl DiffSide {
 
     /// The dataset that was listed; `None` if it has become something else meanwhile.
     fn dataset(&self, id: ObjectId) -> h5live::Result<Option<Dataset>> {
-        match self.file.root().object_by_id(id, "")? {
+        let path = self.listing.paths.get(&id).map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
+        match self.file.root().object_by_id(id, &path)? {
             Object::Dataset(dataset) => Ok(Some(dataset)),
             _ => Ok(None),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use h5live::Dataset;
+use h5live::{Dataset, SourceState};
 
 use crate::error::{Error, FileProblem, Result};
 use crate::model::{DatasetSpec, Dataspace};
@@ -27,6 +27,7 @@ pub fn follow(
     interrupted: &AtomicBool,
     out: &mut Output,
 ) -> Result<()> {
+    let dataset = &dataset.clone().await_sources();
     let file = dataset.file().name();
     let store_error = |source| Error::Store { file: file.into(), path: dataset.path().into(), source };
     let mut watch = dataset.file().store().watch(&[dataset.id()]).map_err(store_error)?;
@@ -35,6 +36,10 @@ pub fn follow(
         let last = watch::is_last(dataset, None, interrupted);
         let show = (|| {
             dataset.refresh()?;
+            // Rows that were written are not written again, so all have to be readable.
+            if matches!(last, Ok(false)) && dataset.source_states()?.contains(&SourceState::InUse) {
+                return Ok(());
+            }
             let spec = dataset.spec()?;
             if let Some(slices) = rest.take() {
                 let ranges = bind(dataset, &spec, &slices)?;

@@ -157,6 +157,11 @@ impl ProcessGroup {
         Ok(())
     }
 
+    /// Stops all readers wherever they are, or lets them go on.
+    pub fn stop_or_continue_readers(&self, stops: bool) {
+        self.readers.iter().chain(&self.other).for_each(|reader| reader.stop_or_continue(stops));
+    }
+
     /// Collects messages for this long.
     pub fn collect_events(&mut self, time: Duration) {
         let until = Instant::now() + time;

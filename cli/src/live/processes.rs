@@ -97,6 +97,21 @@ impl Process {
         self.stdin = None;
     }
 
+    /// Stops the process wherever it is (SIGSTOP), or lets it go on. Without effect on one that has ended, and on systems
+    /// without such signals.
+    pub fn stop_or_continue(&self, stops: bool) {
+        #[cfg(unix)]
+        if let Ok(pid) = i32::try_from(self.child.id()) {
+            use nix::sys::signal::{Signal, kill};
+
+            let signal = if stops { Signal::SIGSTOP } else { Signal::SIGCONT };
+            // It may have ended.
+            let _ = kill(nix::unistd::Pid::from_raw(pid), signal);
+        }
+        #[cfg(not(unix))]
+        let _ = stops;
+    }
+
     /// Kills the process (SIGKILL) and waits until it is gone.
     ///
     /// # Errors

@@ -9,8 +9,8 @@ use h5live::{Location, Object};
 use crate::error::{Outcome, Result};
 use crate::manifest::listing::{Listing, ListingEntry};
 use crate::number_arg::at_least;
-use crate::open;
 use crate::output::Output;
+use crate::{missing_sources, open};
 
 use status::LiveStatus;
 use text::{EntryDescriber, EntryDetail};
@@ -90,6 +90,8 @@ impl Ls {
             }
         }
         out.flush()?;
+        // They are in the lines.
+        missing_sources::forget();
         Ok(if listing.has_unreadable() { Outcome::Findings } else { Outcome::Clean })
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use h5live::{File, FileCondition, Holder, Location};
 use serde_json::{Value as Json, json};
 
+use crate::diagnosis_text::readers_text;
 use crate::{open, utc};
 
 /// Ticks of a second in `/proc/PID/stat`: the kernel has the same for all programs.
@@ -16,6 +17,8 @@ pub struct LiveStatus {
     /// Whether somebody writes it.
     is_written: bool,
     writers: Vec<(Holder, Option<SystemTime>)>,
+    /// The other processes that have the file open.
+    readers: Vec<Holder>,
     changed: Option<SystemTime>,
 }
 
@@ -23,7 +26,9 @@ impl LiveStatus {
     /// The state of a file; `None` if it is closed.
     pub fn of(file: &File, location: &Location) -> Option<Self> {
         let is_written = matches!(file.is_live(), Ok(true));
-        let holders = match open::options().diagnose(location).map(|found| found.condition) {
+        let found = open::options().diagnose(location);
+        let readers = found.as_ref().map(|found| found.readers.clone()).unwrap_or_default();
+        let holders = match found.map(|found| found.condition) {
             Ok(FileCondition::OpenForWriting { holders, .. }) if is_written => holders,
             Ok(FileCondition::Abandoned { .. }) if !is_written => Vec::new(),
             _ if !is_written => return None,
@@ -34,7 +39,8 @@ impl LiveStatus {
             (holder, started)
         });
         let path: Option<PathBuf> = open::file_path(location).ok().flatten();
-        Some(LiveStatus { is_written, writers: writers.collect(), changed: path.as_deref().and_then(changed) })
+        let changed = path.as_deref().and_then(changed);
+        Some(LiveStatus { is_written, writers: writers.collect(), readers, changed })
     }
 
     /// For people.
@@ -50,7 +56,10 @@ impl LiveStatus {
             format!("; last flush {} ({} ago)", utc::text(at), age_text(age))
         });
         match self.is_written {
-            true => format!("being written by {by}{flushed}"),
+            true => {
+                let readers = readers_text(&self.readers).map_or(String::new(), |readers| format!("; {readers}"));
+                format!("being written by {by}{flushed}{readers}")
+            }
             false => format!("its writer died{flushed}; `h5live repair` lets every program open it"),
         }
     }
@@ -61,6 +70,7 @@ impl LiveStatus {
         json!({
             "died": !self.is_written,
             "writers": self.writers.iter().map(writer).collect::<Vec<_>>(),
+            "readers": self.readers.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect::<Vec<_>>(),
             "last_flush": self.changed.map(utc::text),
         })
     }

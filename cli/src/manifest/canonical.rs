@@ -14,6 +14,9 @@ pub enum CanonicalError {
     /// A few elements have more variable-length data than the memory may be filled with.
     #[error("a few elements have more variable-length data than there is room for")]
     TooMuchData,
+    /// It is not known where a reference leads.
+    #[error("it cannot be read where a reference leads")]
+    Reference(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A sequence in the heap is shorter than its element says.
     #[error("a sequence of {} has only {found} in the heap", counted(*expected, "byte"))]
     ShortSequence {
@@ -29,8 +32,9 @@ pub trait HeapResolver {
     /// The bytes in the heap that a stored variable-length element points to.
     fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError>;
 
-    /// The path under which the object that a stored reference points to was listed; empty if it was not.
-    fn path(&self, reference: &[u8]) -> Vec<u8>;
+    /// The path under which the object that a stored reference points to was listed, and for other kinds than
+    /// [`ReferenceKind::Object1`] its file and its part; empty if it leads to nothing that was listed.
+    fn referent(&self, kind: ReferenceKind, reference: &[u8]) -> Result<Vec<u8>, CanonicalError>;
 }
 
 /// How the stored elements of a datatype become their value stream.
@@ -59,14 +63,14 @@ enum CanonicalOp {
     Elements(CanonicalPlan),
     Text,
     Sequence(CanonicalPlan),
-    Path,
+    Referent(ReferenceKind),
 }
 
 impl CanonicalPlan {
-    /// The plan for a datatype; `None` if it contains references that have no value stream.
-    pub fn for_datatype(datatype: &Datatype) -> Option<CanonicalPlan> {
+    /// The plan for a datatype.
+    pub fn for_datatype(datatype: &Datatype) -> CanonicalPlan {
         let size = datatype.size() as usize;
-        let single = |what| Some(CanonicalPlan { size, steps: vec![CanonicalStep { at: 0, len: size, what }] });
+        let single = |what| CanonicalPlan { size, steps: vec![CanonicalStep { at: 0, len: size, what }] };
         match datatype {
             Datatype::Integer(t) => single(byte_order_op(t.order, t.size)),
             Datatype::Float(t) => single(byte_order_op(t.order, t.size)),
@@ -74,22 +78,19 @@ impl CanonicalPlan {
             Datatype::Bitfield(t) => single(byte_order_op(t.order, t.size)),
             Datatype::String(_) | Datatype::Opaque(_) => single(CanonicalOp::Verbatim),
             Datatype::Enum(t) => CanonicalPlan::for_datatype(&t.base),
-            Datatype::Complex(t) => Some(CanonicalPlan::elements(size, CanonicalPlan::for_datatype(&t.base)?)),
-            Datatype::Array(t) => Some(CanonicalPlan::elements(size, CanonicalPlan::for_datatype(&t.base)?)),
-            Datatype::Reference(t) => match t.kind {
-                ReferenceKind::Object1 => single(CanonicalOp::Path),
-                _ => None,
-            },
+            Datatype::Complex(t) => CanonicalPlan::elements(size, CanonicalPlan::for_datatype(&t.base)),
+            Datatype::Array(t) => CanonicalPlan::elements(size, CanonicalPlan::for_datatype(&t.base)),
+            Datatype::Reference(t) => single(CanonicalOp::Referent(t.kind)),
             Datatype::VarLen(t) => match t.kind {
                 VarLenKind::String { .. } => single(CanonicalOp::Text),
-                VarLenKind::Sequence => single(CanonicalOp::Sequence(CanonicalPlan::for_datatype(&t.base)?)),
+                VarLenKind::Sequence => single(CanonicalOp::Sequence(CanonicalPlan::for_datatype(&t.base))),
             },
             Datatype::Compound(t) => {
                 let mut members: Vec<_> = t.members.iter().collect();
                 members.sort_by_key(|m| m.offset);
                 let mut steps: Vec<CanonicalStep> = Vec::new();
                 for member in members {
-                    for step in CanonicalPlan::for_datatype(&member.datatype)?.steps {
+                    for step in CanonicalPlan::for_datatype(&member.datatype).steps {
                         let step = CanonicalStep { at: step.at + member.offset as usize, ..step };
                         match steps.last_mut() {
                             Some(last) if last.is_followed_by(&step) => last.len += step.len,
@@ -97,7 +98,7 @@ impl CanonicalPlan {
                         }
                     }
                 }
-                Some(CanonicalPlan { size, steps })
+                CanonicalPlan { size, steps }
             }
         }
     }
@@ -161,7 +162,7 @@ impl CanonicalOp {
                 out.extend(u64::from(count).to_le_bytes());
                 base.append(stored, places, out)?;
             }
-            CanonicalOp::Path => append_text(&places.path(bytes), out),
+            CanonicalOp::Referent(kind) => append_text(&places.referent(*kind, bytes)?, out),
         }
         Ok(())
     }

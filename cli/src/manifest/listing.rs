@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use h5live::{File, Object};
 
 use crate::model::{
-    AttributeData, DatasetSpec, Error as ModelError, Layout, Link, LinkTarget, MapSpec, Name, ObjectId, ObjectKind,
-    ObjectSpec, Store,
+    AttributeData, DatasetSpec, ElementForms, Error as ModelError, Layout, Link, LinkTarget, MapSpec, Name, ObjectId,
+    ObjectKind, ObjectSpec, Store,
 };
 
 use super::escape::escape;
@@ -59,7 +59,8 @@ impl Listing {
             let ListingEntry::Dataset(id, spec) = &mut line.entry else { continue };
             if let (Layout::Virtual(_), Ok(Object::Dataset(dataset))) =
                 (&spec.layout, file.root().object_by_id(*id, ""))
-                && let Ok(resolved) = dataset.spec()
+                // Sources that cannot be read yet are a matter of who reads elements.
+                && let Ok(resolved) = dataset.await_sources().spec()
             {
                 **spec = (*resolved).clone();
             }
@@ -130,6 +131,7 @@ impl Listing {
                     Err(error) => return self.unreadable(path, &error),
                 };
                 self.paths.insert(id, path.to_vec());
+                let datatype = datatype.with_forms(store.session().forms, ElementForms::default());
                 self.plain(path, "datatype", datatype.to_string());
             }
             ObjectKind::Map => {

@@ -8,22 +8,33 @@ mod render;
 
 use h5live::{Location, Object};
 
-use crate::error::{Outcome, Result};
+use crate::counted::counted;
+use crate::error::{Outcome, Result, whole_text};
 use crate::model::{ObjectId, Selection};
-use crate::output::Output;
+use crate::number_arg::bytes;
+use crate::output::{Output, tell};
 use crate::{open, progress};
 
 pub use columns::{space_text, storage_text};
 pub use escape::escape;
 
 use listing::Listing;
-use render::Renderer;
+use render::{Renderer, UnreadCause};
+
+/// Most lines that were not read of which it is told why.
+const MAX_SHOWN_UNREAD: usize = 8;
 
 /// Prints everything in a file as text that does not depend on how it is stored
+///
+/// Exit code 0: everything was read; 1: something could not be read, and its line has a number of its own, so that it is equal
+/// to that of no other file; 2: there is nothing to list.
 #[derive(Debug, clap::Args)]
 pub struct Manifest {
     /// The file
     file: Location,
+    /// Read datasets of at most so many bytes; a larger one is told of, and is exit code 1
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = bytes)]
+    max_dataset: u64,
 }
 
 impl Manifest {
@@ -37,18 +48,31 @@ impl Manifest {
         // Damage below the root ends nothing, but without the root there is nothing to list.
         root.links()?;
         let listing = Listing::from_file(&file, root.id(), b"/", None);
-        let read = |id: ObjectId, selection: &Selection| match root.object_by_id(id, "") {
-            Ok(Object::Dataset(dataset)) => dataset.read_raw(selection).ok(),
-            _ => None,
+        let path_of = |id| listing.paths.get(&id).map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
+        let read = |id: ObjectId, selection: &Selection| match root.object_by_id(id, &path_of(id)) {
+            Ok(Object::Dataset(dataset)) => {
+                dataset.read_raw(selection).map_err(|error| UnreadCause::Unreadable(whole_text(&error)))
+            }
+            Ok(_) => Err(UnreadCause::Unreadable("this is no dataset any more".to_owned())),
+            Err(error) => Err(UnreadCause::Unreadable(whole_text(&error))),
         };
         let mut out = Output::stdout();
         let bar = progress::bar(listing.lines.len(), "object");
-        for line in Renderer::new(file.store(), &listing, &read).lines() {
+        let renderer = Renderer::new(file.store(), &listing, self.max_dataset, &read);
+        for line in renderer.lines() {
             out.line(line)?;
             bar.inc(1);
         }
         bar.finish_and_clear();
         out.flush()?;
-        Ok(Outcome::Clean)
+        let unread = renderer.take_unread();
+        for (path, cause) in unread.iter().take(MAX_SHOWN_UNREAD) {
+            tell(format_args!("{}: {path}: {cause}", self.file));
+        }
+        if unread.len() > MAX_SHOWN_UNREAD {
+            let more = counted(unread.len() - MAX_SHOWN_UNREAD, "line");
+            tell(format_args!("{}: {more} more of what was not read", self.file));
+        }
+        Ok(if unread.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 }

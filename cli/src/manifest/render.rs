@@ -1,14 +1,18 @@
 //! The lines of the manifest: the listing with its values hashed.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
+use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
 use crate::block::Block;
+use crate::error::whole_text;
 use crate::model::{
-    DatasetSpec, Dataspace, Datatype, FillValue, Layout, MapKeyBuf, MapScan, MapSpec, ObjectId, ReferenceKind,
-    Selection, Store, read_blob,
+    AllocationLimit, DatasetSpec, Dataspace, Datatype, ElementForms, FillValue, Layout, MapKeyBuf, MapScan, MapSpec,
+    Name, ObjectId, ReferenceKind, Referent, ReferentPart, Selection, Store, read_blob,
 };
 use crate::open;
 use crate::value::hex;
@@ -17,8 +21,8 @@ use super::canonical::{CanonicalError, CanonicalPlan, HeapResolver};
 use super::columns::{space_text, storage_text};
 use super::listing::{Listing, ListingEntry};
 
-/// Values above this many bytes are not hashed.
-const SKIP_BYTES: u64 = 4 << 30;
+/// Elements of a region whose runs are listed.
+const MAX_REGION_ELEMENTS: u64 = 1 << 20;
 /// Values are read in blocks of about this many bytes.
 const BLOCK_BYTES: u64 = 64 << 20;
 
@@ -28,22 +32,95 @@ const HEAP_ELEMENTS: usize = 4 << 10;
 /// element, at all depths.
 const HEAP_BYTES: u64 = 512 << 20;
 
-/// Reads the stored elements of a dataset under a selection; `None` if they cannot be read.
-pub type ReadValues<'a> = &'a dyn Fn(ObjectId, &Selection) -> Option<Vec<u8>>;
+/// Reads the stored elements of a dataset under a selection.
+pub type ReadValues<'a> = &'a dyn Fn(ObjectId, &Selection) -> Result<Vec<u8>, UnreadCause>;
+
+/// Why something was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnreadCause {
+    /// It is larger than what is read.
+    Skipped {
+        /// Its bytes; the largest number if they do not fit.
+        bytes: u64,
+        /// Most bytes.
+        limit: u64,
+    },
+    /// It cannot be read.
+    Unreadable(String),
+}
+
+impl UnreadCause {
+    fn of(error: &dyn std::error::Error) -> Self {
+        UnreadCause::Unreadable(whole_text(error))
+    }
+
+    /// The last column: a word, and a number that no other run prints, so that two files that were not read never have the
+    /// same line.
+    fn column(&self) -> String {
+        let word = match self {
+            UnreadCause::Skipped { .. } => "skipped",
+            UnreadCause::Unreadable(_) => "unreadable",
+        };
+        format!("{word}:{}", unique_text())
+    }
+}
+
+impl fmt::Display for UnreadCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UnreadCause::Skipped { bytes, limit } => {
+                write!(f, "not read: {bytes} bytes are more than {limit}, as --max-dataset says")
+            }
+            UnreadCause::Unreadable(why) => f.write_str(why),
+        }
+    }
+}
+
+/// A text that comes only once.
+fn unique_text() -> String {
+    let half = || RandomState::new().hash_one(SystemTime::now());
+    format!("{:016x}{:016x}", half(), half())
+}
 
 /// Turns a listing into lines.
 pub struct Renderer<'a> {
     store: &'a dyn Store,
     listing: &'a Listing,
     read: ReadValues<'a>,
+    /// Most bytes of a dataset or attribute that are read.
+    limit: u64,
+    /// What may be allocated at once.
+    allocation: AllocationLimit,
     /// Bytes of variable-length data that may still be read.
     left: Cell<u64>,
+    /// What was not read, by its path, and why.
+    unread: RefCell<Vec<(String, UnreadCause)>>,
 }
 
 impl<'a> Renderer<'a> {
-    /// A renderer of a listing of `store`. It reads datasets with `read`.
-    pub fn new(store: &'a dyn Store, listing: &'a Listing, read: ReadValues<'a>) -> Self {
-        Renderer { store, listing, read, left: Cell::new(0) }
+    /// A renderer of a listing of `store`. It reads datasets of at most `limit` bytes, with `read`.
+    pub fn new(store: &'a dyn Store, listing: &'a Listing, limit: u64, read: ReadValues<'a>) -> Self {
+        let allocation = open::allocation_limit();
+        Renderer { store, listing, read, limit, allocation, left: Cell::new(0), unread: RefCell::default() }
+    }
+
+    /// What was not read in the lines so far, by its path, and why.
+    pub fn take_unread(&self) -> Vec<(String, UnreadCause)> {
+        self.unread.take()
+    }
+
+    /// The text of a type: in all stores that of an HDF5 file, whatever size elements have that lead elsewhere.
+    fn type_text(&self, datatype: &Datatype) -> String {
+        datatype.with_forms(self.store.session().forms, ElementForms::default()).to_string()
+    }
+
+    /// The last column: a hash, or the word for why there is none.
+    fn column(&self, path: &str, hash: Result<String, UnreadCause>) -> String {
+        hash.unwrap_or_else(|cause| {
+            let column = cause.column();
+            self.unread.borrow_mut().push((path.to_owned(), cause));
+            column
+        })
     }
 
     /// The lines in order, without their ends.
@@ -52,43 +129,53 @@ impl<'a> Renderer<'a> {
             let path = &line.path;
             match &line.entry {
                 ListingEntry::Plain(kind, text) => format!("{path}\t{kind}\t{text}\t-\t-\t-"),
-                ListingEntry::Unreadable(_) => format!("{path}\terror\t-\t-\t-\t-"),
+                ListingEntry::Unreadable(why) => {
+                    let column = self.column(path, Err(UnreadCause::Unreadable(why.clone())));
+                    format!("{path}\terror\t-\t-\t-\t{column}")
+                }
                 ListingEntry::Dataset(id, spec) => {
-                    let fill = self.fill_text(spec);
-                    let columns = [spec.datatype.to_string(), space_text(&spec.dataspace), storage_text(spec) + &fill];
-                    format!("{path}\tdataset\t{}\t{}", columns.join("\t"), self.hash_dataset(*id, spec))
+                    let fill = self.fill_text(path, spec);
+                    let (datatype, space) = (self.type_text(&spec.datatype), space_text(&spec.dataspace));
+                    let columns = [datatype, space, storage_text(spec) + &fill];
+                    let hash = self.column(path, self.hash_dataset(*id, spec));
+                    format!("{path}\tdataset\t{}\t{hash}", columns.join("\t"))
                 }
                 ListingEntry::Map(id, spec) => {
                     let pairs = self.store.maps().and_then(|maps| maps.len(*id).ok());
                     let pairs = pairs.map_or("-".to_owned(), |pairs| pairs.to_string());
-                    format!("{path}\tmap\t{} -> {}\t{pairs}\t-\t{}", spec.key, spec.value, self.hash_map(*id, spec))
+                    let (key, value) = (self.type_text(&spec.key), self.type_text(&spec.value));
+                    let hash = self.column(path, self.hash_map(*id, spec));
+                    format!("{path}\tmap\t{key} -> {value}\t{pairs}\t-\t{hash}")
                 }
                 ListingEntry::Attribute(attribute) => {
                     let (datatype, space) = (&attribute.datatype, &attribute.dataspace);
-                    let hash = hash(datatype, space, |plan, sha| self.update(datatype, plan, &attribute.value, sha));
-                    format!("{path}\tattribute\t{}\t{}\t-\t{hash}", datatype, space_text(space))
+                    let hash =
+                        self.hash(datatype, space, |plan, sha| self.update(datatype, plan, &attribute.value, sha));
+                    let (datatype, hash) = (self.type_text(datatype), self.column(path, hash));
+                    format!("{path}\tattribute\t{datatype}\t{}\t-\t{hash}", space_text(space))
                 }
             }
         })
     }
 
-    fn fill_text(&self, spec: &DatasetSpec) -> String {
+    fn fill_text(&self, path: &str, spec: &DatasetSpec) -> String {
         let FillValue::Value(bytes) = &spec.fill.value else {
             return String::new();
         };
-        let text = match CanonicalPlan::for_datatype(&spec.datatype) {
-            None => "unsupported".to_owned(),
-            Some(plan) if spec.datatype.is_indirect() => {
+        let text = match spec.datatype.is_indirect() {
+            true => {
                 self.left.set(HEAP_BYTES);
-                plan.stream(bytes, self).map_or("unreadable".to_owned(), |stream| hex(&stream))
+                let plan = CanonicalPlan::for_datatype(&spec.datatype);
+                let stream = plan.stream(bytes, self).map_err(|error| UnreadCause::of(&error));
+                self.column(path, stream.map(|stream| hex(&stream)))
             }
-            Some(_) => hex(bytes),
+            false => hex(bytes),
         };
         format!(" fill={text}")
     }
 
-    fn hash_dataset(&self, id: ObjectId, spec: &DatasetSpec) -> String {
-        hash(&spec.datatype, &spec.dataspace, |plan, sha| {
+    fn hash_dataset(&self, id: ObjectId, spec: &DatasetSpec) -> Result<String, UnreadCause> {
+        self.hash(&spec.datatype, &spec.dataspace, |plan, sha| {
             let chunk = match &spec.layout {
                 Layout::Chunked(dims) => dims.as_slice(),
                 _ => &[],
@@ -104,58 +191,58 @@ impl<'a> Renderer<'a> {
                     true => (self.read)(id, &block.selection())?,
                     // Nothing is looked up chunk by chunk where no chunk is.
                     false => {
-                        let bytes = block.elements().checked_mul(element)?;
-                        spec.fill_bytes(open::allocation_limit().check(bytes).ok()?)
+                        let bytes = block.elements().saturating_mul(element);
+                        let checked = self.allocation.check(bytes);
+                        spec.fill_bytes(checked.map_err(|error| UnreadCause::of(&error))?)
                     }
                 };
                 self.update(&spec.datatype, plan, &stored, sha)?;
             }
-            Some(())
+            Ok(())
         })
     }
 
     /// The hash of the pairs of a map, in the order of the keys: each key and each value with its length before it. A
     /// null key has the largest length.
-    fn hash_map(&self, id: ObjectId, spec: &MapSpec) -> String {
+    fn hash_map(&self, id: ObjectId, spec: &MapSpec) -> Result<String, UnreadCause> {
         let base = |datatype: &Datatype| match datatype {
             Datatype::VarLen(of) => CanonicalPlan::for_datatype(&of.base),
             other => CanonicalPlan::for_datatype(other),
         };
-        let (Some(key_plan), Some(value_plan)) = (base(&spec.key), base(&spec.value)) else {
-            return "unsupported".to_owned();
+        let (key_plan, value_plan) = (base(&spec.key), base(&spec.value));
+        let Some(maps) = self.store.maps() else {
+            return Err(UnreadCause::Unreadable("the store holds no maps".to_owned()));
         };
-        let (mut sha, mut last, mut is_read) = (Sha256::new(), None, true);
-        while is_read {
+        let (mut sha, mut last) = (Sha256::new(), None);
+        loop {
             let mut page = Vec::new();
             let start = last.as_ref().map_or(Bound::Unbounded, |last: &MapKeyBuf| Bound::Excluded(last.as_key()));
             let scan = MapScan { start, ..MapScan::default() };
             let (mut bytes, limit) = (0, scan.prefetch);
-            let listed = self.store.maps().map(|maps| {
-                maps.for_each(id, &scan, &mut |key, value| {
-                    bytes += key.bytes().len() + value.len();
-                    page.push((key.to_buf(), value.to_vec()));
-                    page.len() < limit.keys && bytes < limit.bytes
-                })
+            let listed = maps.for_each(id, &scan, &mut |key, value| {
+                bytes += key.bytes().len() + value.len();
+                page.push((key.to_buf(), value.to_vec()));
+                page.len() < limit.keys && bytes < limit.bytes
             });
-            is_read = matches!(listed, Some(Ok(())));
-            let Some((key, _)) = page.last().filter(|_| is_read) else { break };
+            listed.map_err(|error| UnreadCause::of(&error))?;
+            let Some((key, _)) = page.last() else { return Ok(hex(&sha.finalize())) };
             last = Some(key.clone());
             let mut feed = |bytes: Option<&[u8]>, plan: &CanonicalPlan| {
                 self.left.set(HEAP_BYTES);
-                let stream = plan.stream(bytes.unwrap_or_default(), self).ok()?;
+                let stream = plan.stream(bytes.unwrap_or_default(), self).map_err(|error| UnreadCause::of(&error))?;
                 sha.update(bytes.map_or(u64::MAX, |_| stream.len() as u64).to_le_bytes());
                 sha.update(&stream);
-                Some(())
+                Ok(())
             };
-            is_read = page.iter().all(|(key, value)| {
+            for (key, value) in &page {
                 let key = match key {
                     MapKeyBuf::Null => None,
                     MapKeyBuf::Bytes(bytes) => Some(&bytes[..]),
                 };
-                feed(key, &key_plan).and_then(|()| feed(Some(value), &value_plan)).is_some()
-            });
+                feed(key, &key_plan)?;
+                feed(Some(value), &value_plan)?;
+            }
         }
-        if is_read { hex(&sha.finalize()) } else { "unreadable".to_owned() }
     }
 
     /// The blocks of a dataset that were written, as far as that is known.
@@ -165,14 +252,54 @@ impl<'a> Renderer<'a> {
         written.unwrap_or_else(|_| vec![Block::all(spec.dataspace.dims())])
     }
 
-    fn update(&self, datatype: &Datatype, plan: &CanonicalPlan, stored: &[u8], sha: &mut Sha256) -> Option<()> {
+    fn update(
+        &self,
+        datatype: &Datatype,
+        plan: &CanonicalPlan,
+        stored: &[u8],
+        sha: &mut Sha256,
+    ) -> Result<(), UnreadCause> {
         let size = (datatype.size() as usize).max(1);
         let piece = if datatype.is_indirect() { size.saturating_mul(HEAP_ELEMENTS) } else { stored.len().max(1) };
         for stored in stored.chunks(piece) {
             self.left.set(HEAP_BYTES);
-            sha.update(&plan.stream(stored, self).ok()?);
+            sha.update(&plan.stream(stored, self).map_err(|error| UnreadCause::of(&error))?);
         }
-        Some(())
+        Ok(())
+    }
+
+    /// The hash of what `feed` feeds.
+    fn hash(
+        &self,
+        datatype: &Datatype,
+        space: &Dataspace,
+        feed: impl FnOnce(&CanonicalPlan, &mut Sha256) -> Result<(), UnreadCause>,
+    ) -> Result<String, UnreadCause> {
+        let mut sha = Sha256::new();
+        let elements = space.elements();
+        if elements != Some(0) {
+            let bytes = elements.and_then(|n| n.checked_mul(u64::from(datatype.size()))).unwrap_or(u64::MAX);
+            if bytes > self.limit {
+                return Err(UnreadCause::Skipped { bytes, limit: self.limit });
+            }
+            feed(&CanonicalPlan::for_datatype(datatype), &mut sha)?;
+        }
+        Ok(hex(&sha.finalize()))
+    }
+
+    /// The elements of a region as runs of elements of its dataset, so that one region has one text in every store.
+    fn region_text(&self, dataset: ObjectId, region: &Selection) -> String {
+        let spec = self.store.dataset(dataset).and_then(|chunks| chunks.spec());
+        let bound = spec.ok().and_then(|spec| region.bind(spec.dataspace.dims()).ok());
+        let Some(bound) = bound.filter(|bound| bound.elements() <= MAX_REGION_ELEMENTS) else {
+            return format!("{region:?}");
+        };
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        bound.for_each_run(|run| match runs.last_mut() {
+            Some((at, len)) if *at + *len == run.at => *len += run.len,
+            _ => runs.push((run.at, run.len)),
+        });
+        format!("{runs:?}")
     }
 }
 
@@ -184,34 +311,29 @@ impl HeapResolver for Renderer<'_> {
         Ok(bytes)
     }
 
-    fn path(&self, reference: &[u8]) -> Vec<u8> {
-        let referent = self.store.referent(ReferenceKind::Object1, reference).ok().flatten();
-        let object = referent.filter(|to| to.file.is_none() && self.store.kind(to.object).is_ok());
-        object.map(|to| to.object).and_then(|id| self.listing.paths.get(&id)).cloned().unwrap_or_default()
-    }
-}
-
-/// The last column: the hash of what `feed` feeds, or the word for why there is none.
-fn hash(
-    datatype: &Datatype,
-    space: &Dataspace,
-    feed: impl FnOnce(&CanonicalPlan, &mut Sha256) -> Option<()>,
-) -> String {
-    let Some(plan) = CanonicalPlan::for_datatype(datatype) else {
-        return "unsupported".to_owned();
-    };
-    let mut sha = Sha256::new();
-    let elements = space.elements();
-    if elements != Some(0) {
-        let bytes = elements.and_then(|n| n.checked_mul(u64::from(datatype.size())));
-        if bytes.is_none_or(|bytes| bytes > SKIP_BYTES) {
-            return "skipped".to_owned();
+    fn referent(&self, kind: ReferenceKind, reference: &[u8]) -> Result<Vec<u8>, CanonicalError> {
+        let referent = self.store.referent(kind, reference);
+        if kind == ReferenceKind::Object1 {
+            let object = referent.ok().flatten().filter(|to| to.file.is_none() && self.store.kind(to.object).is_ok());
+            let path = object.map(|to| to.object).and_then(|id| self.listing.paths.get(&id));
+            return Ok(path.cloned().unwrap_or_default());
         }
-        if feed(&plan, &mut sha).is_none() {
-            return "unreadable".to_owned();
-        }
+        let referent = referent.map_err(|error| CanonicalError::Reference(Box::new(error)))?;
+        let Some(Referent { file, object, part }) = referent else { return Ok(Vec::new()) };
+        let path = match &file {
+            // Nobody has listed the other file.
+            Some(_) => object.to_string().into_bytes(),
+            None => self.listing.paths.get(&object).cloned().unwrap_or_default(),
+        };
+        let part = match &part {
+            ReferentPart::Whole => String::new(),
+            ReferentPart::Region(region) if file.is_none() => format!("region {}", self.region_text(object, region)),
+            ReferentPart::Region(region) => format!("region {region:?}"),
+            ReferentPart::Attribute(name) => format!("attribute {name}"),
+        };
+        let file = file.as_ref().map(Name::as_bytes).unwrap_or_default();
+        Ok([file, &path, part.as_bytes()].join(&0))
     }
-    hex(&sha.finalize())
 }
 
 /// Blocks that cover `dims` (`[rank]`, elements) in row-major order, each of about `block` bytes, and of whole

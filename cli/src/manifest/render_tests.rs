@@ -5,6 +5,9 @@ use crate::model::{
     Referent, ReferentPart, Shape, Sign, StoreWriter, VarLen,
 };
 
+/// Most bytes of a dataset that are read.
+const LIMIT: u64 = 4 << 30;
+
 fn u16be() -> Datatype {
     Datatype::integer(2, ByteOrder::Big, Sign::Unsigned)
 }
@@ -26,14 +29,14 @@ fn manifest(store: &MemoryStore) -> Vec<String> {
     let listing = Listing::from_store(store, store.session().root, b"/", None);
     let read = |id, selection: &Selection| {
         assert_eq!(*selection, Selection::All);
-        let chunks = store.dataset(id).ok()?;
-        let rank = chunks.spec().ok()?.dataspace.rank();
-        let chunk = chunks.locate(&crate::model::ChunkCoord::origin(rank)).ok()??;
+        let chunks = store.dataset(id).unwrap();
+        let rank = chunks.spec().unwrap().dataspace.rank();
+        let chunk = chunks.locate(&crate::model::ChunkCoord::origin(rank)).unwrap().unwrap();
         let mut bytes = vec![0; chunk.size as usize];
-        chunks.read(&chunk, 0, &mut bytes).ok()?;
-        Some(bytes)
+        chunks.read(&chunk, 0, &mut bytes).unwrap();
+        Ok(bytes)
     };
-    Renderer::new(store, &listing, &read).lines().collect()
+    Renderer::new(store, &listing, LIMIT, &read).lines().collect()
 }
 
 fn sha(bytes: &[u8]) -> String {
@@ -127,15 +130,43 @@ fn references_show_the_path_under_which_their_object_was_listed() {
 
 #[test]
 fn what_has_no_hash_says_why() {
-    let region = Datatype::Reference(ReferenceType { kind: ReferenceKind::Region1, size: 12 });
-    let null = Dataspace::Null;
-    let feed = |_: &CanonicalPlan, _: &mut Sha256| -> Option<()> { panic!("there is nothing to feed") };
-    assert_eq!(hash(&region, &null, feed), "unsupported");
-    assert_eq!(hash(&u16be(), &null, feed), sha(b""));
-    let space = |n| Dataspace::Simple(Shape::fixed(&[n]));
-    assert_eq!(hash(&u16be(), &space((2 << 30) + 1), feed), "skipped");
-    assert_eq!(hash(&u16be(), &space(2 << 30), |_, _| None), "unreadable");
-    assert_eq!(hash(&u16be(), &Dataspace::Simple(Shape::fixed(&[u64::MAX, 3])), feed), "skipped");
+    let store = MemoryStore::new();
+    let listing = Listing::from_store(&store, store.session().root, b"/", None);
+    let read = |_, _: &Selection| panic!("nothing is read");
+    let renderer = Renderer::new(&store, &listing, LIMIT, &read);
+    let feed = |_: &CanonicalPlan, _: &mut Sha256| -> Result<(), UnreadCause> { panic!("there is nothing to feed") };
+    assert_eq!(renderer.hash(&u16be(), &Dataspace::Null, feed), Ok(sha(b"")));
+    let space = |dims: &[u64]| Dataspace::Simple(Shape::fixed(dims));
+    let skipped = |bytes| Err(UnreadCause::Skipped { bytes, limit: LIMIT });
+    assert_eq!(renderer.hash(&u16be(), &space(&[(2 << 30) + 1]), feed), skipped((4 << 30) + 2));
+    assert_eq!(renderer.hash(&u16be(), &space(&[u64::MAX, 3]), feed), skipped(u64::MAX));
+    let unreadable = UnreadCause::Unreadable("why".to_owned());
+    assert_eq!(renderer.hash(&u16be(), &space(&[1]), |_, _| Err(unreadable.clone())), Err(unreadable.clone()));
+    let column = renderer.column("/d", Err(unreadable.clone()));
+    assert!(column.starts_with("unreadable:"), "{column}");
+    assert_eq!(renderer.take_unread(), [("/d".to_owned(), unreadable)]);
+}
+
+#[test]
+fn regions_are_told_by_their_elements() {
+    let store = MemoryStore::new();
+    let target = create(&store, store.session().root, "target", dataset(u16be(), &[10]), &[0; 20]);
+    let form = ReferenceType { kind: ReferenceKind::Region1, size: 12 };
+    let line_of = |name: &str, region: Selection| {
+        let to = Referent { file: None, object: target, part: ReferentPart::Region(region) };
+        let stored = store.reference(&form, &to).unwrap();
+        create(&store, store.session().root, name, dataset(Datatype::Reference(form.clone()), &[1]), &stored);
+        let line = manifest(&store).into_iter().find(|line| line.starts_with(&format!("/{name}\t"))).unwrap();
+        line.rsplit('\t').next().unwrap().to_owned()
+    };
+    let block = line_of("block", Selection::block(&[2], &[3]));
+    let singles = crate::model::Hyperslab {
+        block: [1][..].into(),
+        count: [3][..].into(),
+        ..crate::model::Hyperslab::block(&[2], &[3])
+    };
+    assert_eq!(block, line_of("singles", Selection::Hyperslab(singles)));
+    assert_ne!(block, line_of("other", Selection::block(&[3], &[3])));
 }
 
 #[test]
@@ -150,7 +181,9 @@ fn a_string_that_the_heap_does_not_have_is_unreadable() {
         dataset(datatype, &[1]),
         &[1, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9],
     );
-    assert!(manifest(&store)[1].ends_with("\tunreadable"));
+    let [first, second] = [(); 2].map(|()| manifest(&store)[1].clone());
+    assert!(first.contains("\tunreadable:") && second.contains("\tunreadable:"), "{first}");
+    assert_ne!(first, second, "what was not read is equal to nothing");
     assert_eq!(store.kind(store.session().root).unwrap(), ObjectKind::Group);
 }
 
@@ -170,10 +203,10 @@ fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
     let read = |_, selection: &Selection| {
         reads.set(reads.get() + 1);
         let Selection::Hyperslab(slab) = selection else { panic!("{selection:?}") };
-        expected.get(slab.start[0] as usize..).and_then(|from| from.get(..slab.block[0] as usize)).map(<[u8]>::to_vec)
+        Ok(expected[slab.start[0] as usize..][..slab.block[0] as usize].to_vec())
     };
     let listing = Listing::from_store(&store, store.session().root, b"/", None);
-    let lines: Vec<_> = Renderer::new(&store, &listing, &read).lines().collect();
+    let lines: Vec<_> = Renderer::new(&store, &listing, LIMIT, &read).lines().collect();
     assert!(lines[1].ends_with(&format!("\t{}", sha(&expected))), "{}", lines[1]);
     assert_eq!(reads.get(), 1, "of four blocks, one has a chunk");
 }
@@ -186,8 +219,10 @@ fn elements_that_are_larger_than_what_may_be_allocated_are_unreadable() {
     store.create(&NewObject::linked(store.session().root, &"d".into(), &spec.into())).unwrap();
     let listing = Listing::from_store(&store, store.session().root, b"/", None);
     let read = |_, _: &Selection| panic!("nobody wrote anything");
-    let lines: Vec<_> = Renderer::new(&store, &listing, &read).lines().collect();
-    assert!(lines[1].ends_with("\tunreadable"), "{}", lines[1]);
+    let renderer =
+        Renderer { allocation: AllocationLimit::new(256 << 20), ..Renderer::new(&store, &listing, LIMIT, &read) };
+    let lines: Vec<_> = renderer.lines().collect();
+    assert!(lines[1].contains("\tunreadable:"), "{}", lines[1]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! From a description to a file: all objects first, then their attributes and values, which may refer to any of them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Component, Path};
 
 use h5live::{Dataset, File, Group, MapObject, NamedType, Object};
 use h5live_native::existing_raw_file;
@@ -103,13 +103,19 @@ pub fn fill(file: &File, json: &Json) -> Result<()> {
     builder.contents("/", json)
 }
 
-/// Refuses values that would replace bytes of a raw file, which exists beside the new file at `place`.
+/// Refuses values that would replace bytes of a raw file, which exists beside the new file at `place`, or that would be written
+/// into another folder: the description may come from somebody else.
 ///
 /// # Errors
-/// [`Error::InvalidDescription`], or [`Error::RawFileExists`].
+/// [`Error::InvalidDescription`], [`Error::RawFileExists`], or [`Error::RawFileElsewhere`].
 pub fn refuse_existing_raw_files(place: &Path, path: &str, json: &Json) -> Result<()> {
     if json.get("layout").and_then(Json::as_str) == Some("external") && json.get("values").is_some() {
         for piece in fields(path, json, &DATASET_FIELDS)?.pieces()? {
+            let name = piece.name.to_string();
+            let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+            if !Path::new(&name).components().all(is_below) {
+                return Err(Error::RawFileElsewhere { name, dataset: path.to_owned() });
+            }
             let found = existing_raw_file(place, &piece.name);
             if let Some(raw) = found.filter(|raw| raw.metadata().is_ok_and(|there| there.len() > piece.offset)) {
                 return Err(Error::RawFileExists { path: raw, dataset: path.to_owned() });

@@ -5,7 +5,7 @@ use h5live_format::messages::DatatypeMessage;
 use h5live_format::{LibVer, Widths, encoded_len};
 
 use crate::error::{Error, FileProblem, Result};
-use crate::model::{CharacterSet, Compound, CompoundMember, Datatype};
+use crate::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementForms};
 use crate::times::{TIME_UNITS, is_time_column, units_name};
 
 use super::row::RowType;
@@ -98,12 +98,17 @@ fn too_many_columns(path: &str, datatype: &Datatype) -> Option<FileProblem> {
     (few < number).then(|| FileProblem::TooManyInputColumns { path: path.to_owned(), number, max_columns: few })
 }
 
+/// The type of a dataset, with texts as large as in an HDF5 file.
+fn plain_type(dataset: &Dataset) -> Result<Datatype> {
+    Ok(dataset.datatype()?.with_forms(dataset.file().session().forms, ElementForms::default()))
+}
+
 /// The columns of a dataset for rows without names; `None` if it has no columns that can be recorded.
 ///
 /// # Errors
 /// [`Error::File`].
 pub fn table_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
-    let Some(table) = RowType::by_position(&dataset.datatype()?) else { return Ok(None) };
+    let Some(table) = RowType::by_position(&plain_type(dataset)?) else { return Ok(None) };
     Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
 }
 
@@ -112,7 +117,7 @@ pub fn table_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
 /// # Errors
 /// [`Error::File`].
 pub fn table(dataset: &Dataset, names: &[String]) -> Result<Option<RowType>> {
-    let Some(table) = RowType::of(&dataset.datatype()?, names) else { return Ok(None) };
+    let Some(table) = RowType::of(&plain_type(dataset)?, names) else { return Ok(None) };
     Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
 }
 
@@ -135,6 +140,8 @@ fn check(location: &Location, dataset: Dataset, datatype: &Datatype, row: &[u64]
         [] => format!("no rows, but one value of {}", spec.datatype),
         [_, found @ ..] => text(&spec.datatype, found),
     };
+    // As elements of this store have it.
+    let datatype = &datatype.with_forms(ElementForms::default(), dataset.file().session().forms);
     let given = text(datatype, row);
     if found == given {
         return Ok(dataset);

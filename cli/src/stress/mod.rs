@@ -20,6 +20,7 @@ use crate::live::message::StressInvariant;
 use crate::live::process_group::{ProcessGroup, rows};
 use crate::live::processes::{interrupt_flag, stop_flag};
 use crate::live::reader::LiveReader;
+use crate::live::reader_stalls::ReaderStalls;
 use crate::live::role::WorkerRole;
 use crate::number_arg::{at_least, positive};
 use crate::output::Output;
@@ -71,6 +72,10 @@ pub struct Stress {
     /// number of flushed rows of each dataset, and fails if something is wrong
     #[arg(long, value_name = "COMMAND")]
     check: Option<String>,
+    /// Stop all readers again and again for this many seconds, wherever they are; the other program also waits so long
+    /// between looking at the extent and reading
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    stall: Option<f64>,
     /// The seed from which all values follow
     #[arg(long, default_value_t = 1, value_parser = at_least::<0, u64>)]
     seed: u64,
@@ -190,7 +195,13 @@ impl Stress {
 
     fn terms(&self) -> matrix::MatrixTerms {
         let length = Duration::from_secs_f64(self.seconds);
-        matrix::MatrixTerms { readers: self.readers, length, seed: self.seed, rate: self.rate }
+        let stall = self.stall();
+        matrix::MatrixTerms { readers: self.readers, length, seed: self.seed, rate: self.rate, stall }
+    }
+
+    /// How long readers are stopped.
+    fn stall(&self) -> Option<Duration> {
+        self.stall.map(Duration::from_secs_f64)
     }
 
     /// Tries the cells of the matrix.
@@ -302,9 +313,11 @@ impl Stress {
         }
         let bar = progress::bar(self.seconds.ceil() as usize, "second");
         let mut next_kill = Instant::now() + WRITER_LIFETIME;
+        let mut stalls = self.stall().map(ReaderStalls::new);
         while going && begin.elapsed() < length && !interrupted.load(std::sync::atomic::Ordering::Acquire) {
             troupe.collect_events(Duration::from_millis(20).min(length.saturating_sub(begin.elapsed())));
             bar.set_position(begin.elapsed().as_secs());
+            stalls.iter_mut().for_each(|stalls| stalls.tick(&troupe));
             if troupe.writer_is_gone() {
                 troupe.violation(StressInvariant::Progress, "the writer has ended too early");
                 break;
@@ -317,6 +330,7 @@ impl Stress {
                 next_kill = Instant::now() + WRITER_LIFETIME;
             }
         }
+        stalls.iter_mut().for_each(|stalls| stalls.end(&troupe));
         troupe.finish(rows).map_err(Error::Process)?;
         bar.finish_and_clear();
         self.after_death(location, &mut troupe);

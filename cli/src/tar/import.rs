@@ -10,7 +10,7 @@ use h5live_archive::{
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result, whole_text};
-use crate::number_arg::at_least;
+use crate::number_arg::{bytes, bytes_within};
 use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
@@ -37,10 +37,10 @@ pub struct ImportArgs {
     #[arg(long, conflicts_with_all = ["append", "resume"])]
     no_sentinel: bool,
     /// The largest compact dataset (bytes)
-    #[arg(long, value_name = "BYTES", default_value_t = MAX_COMPACT_BYTES, value_parser = at_least::<0, u64>)]
+    #[arg(long, value_name = "SIZE", default_value_t = MAX_COMPACT_BYTES, value_parser = bytes)]
     compact_limit: u64,
     /// The most bytes of contents, against archives that unpack to more than a disk has
-    #[arg(long, value_name = "BYTES", value_parser = at_least::<1, u64>)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes_within::<1, { u64::MAX }>)]
     max_bytes: Option<u64>,
     /// Compress contents (layout shredder): none; auto (zstd, if it takes at least a tenth off the first contents); deflate,
     /// zstd or lz4. Compressed contents cannot be viewed in the file without a copy
@@ -48,7 +48,7 @@ pub struct ImportArgs {
     #[arg(conflicts_with_all = ["append", "resume"])]
     compress: Compression,
     /// Publish what is there after so many bytes of contents
-    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, value_parser = at_least::<1, u64>)]
+    #[arg(long, value_name = "SIZE", default_value_t = 64 << 20, value_parser = bytes_within::<1, { u64::MAX }>)]
     commit_bytes: u64,
     /// Take what comes before the damage of an archive for the whole
     #[arg(long)]

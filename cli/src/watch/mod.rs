@@ -74,8 +74,9 @@ impl WatchCommand {
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interrupt_flag();
         let options = crate::open::options().swmr_read().recover(self.recover);
-        let dataset =
-            self.wait.find(&self.file, &self.path, &interrupted, options, &|file| Ok(file.dataset(&self.path)?))?;
+        let dataset = self.wait.find(&self.file, &self.path, &interrupted, options, &|file| {
+            Ok(file.dataset(&self.path)?.await_sources())
+        })?;
         let Some(dataset) = dataset else { return Ok(Outcome::INTERRUPTED) };
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
         if self.json {
@@ -179,7 +180,11 @@ pub fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBo
 
 /// Says on standard error if the writer has died instead of closing the file, which `followed` has followed.
 pub fn tell_of_death(location: &Location, followed: &File) -> Outcome {
-    let found = crate::open::options().diagnose(location).map(|found| found.condition);
+    let mut found = crate::open::options().diagnose(location).map(|found| found.condition);
+    // Some stores tell only those who have followed their writer.
+    if matches!(followed.store().is_abandoned(), Ok(true)) {
+        found = Ok(FileCondition::Abandoned { live: true });
+    }
     // A follower may have seen that the writer went, where the system does not tell it afterwards.
     let has_seen_end = || matches!(followed.is_live(), Ok(false));
     match found {
@@ -202,11 +207,13 @@ pub fn tell_of_death(location: &Location, followed: &File) -> Outcome {
 }
 
 /// Whether the look was the last one. A change of the file by another program is reported after everything that could
-/// still be shown.
+/// still be shown. A source whose writer lets nobody read it yet is waited for.
 pub fn after(last: Result<bool>, shown: Result<()>) -> Result<bool> {
     let last = last?;
-    shown?;
-    Ok(last)
+    match shown {
+        Err(Error::File(error)) if error.is_in_use() && !last => Ok(false),
+        shown => shown.map(|()| last),
+    }
 }
 
 /// Prints the rows that are there from `next` on.
@@ -216,9 +223,17 @@ fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut Output) -> Resu
     let spec = dataset.spec()?;
     let places = dataset.file().store();
     let references = ReferencePaths::new(dataset.file());
+    let mut step = BLOCK_ROWS;
     while *next < rows {
-        let end = rows.min(*next + BLOCK_ROWS);
-        let (_, bytes) = newest(dataset, &spec, *next, end)?;
+        let end = rows.min(*next + step);
+        let (_, bytes) = match newest(dataset, &spec, *next, end) {
+            // Rows before those of a source that cannot be read yet are shown.
+            Err(Error::File(error)) if error.is_in_use() && end - *next > 1 => {
+                step = (end - *next) / 2;
+                continue;
+            }
+            read => read?,
+        };
         for row in bytes.chunks_exact(row_bytes(&spec)) {
             out.line(value::json(&row_value(&spec, row, places), &|reference| references.json(reference)))?;
         }

@@ -24,6 +24,9 @@ pub fn text(stats: &Stats) -> String {
         lines.push(format!("bytes written {} in {}", stats.bytes_written, counted(stats.writes, "write")));
         lines.push(format!("flushes      {}, {mean} each, {longest} the longest", stats.flushes));
     }
+    if stats.resting_bytes > 0 {
+        lines.push(format!("freed        {} that somebody may still read", counted(stats.resting_bytes, "byte")));
+    }
     lines.join("\n")
 }
 

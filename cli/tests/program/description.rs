@@ -227,3 +227,29 @@ fn the_bytes_of_a_raw_file_that_exists_are_replaced_only_by_force() {
     text(&run_with(&["new", "--force", path], described(0).as_bytes()));
     assert_eq!(std::fs::read(&raw).unwrap(), b"\x01\x02\x03cious\x01\x02\x03");
 }
+
+#[test]
+fn a_description_writes_raw_files_into_other_folders_only_by_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("inside");
+    std::fs::create_dir(&inside).unwrap();
+    let path = inside.join("a.h5");
+    let path = path.to_str().unwrap();
+    let absolute = folder.path().join("absolute.bin").to_str().unwrap().to_owned();
+    let described = |raw: &str| {
+        format!(
+            r#"{{"links": {{"x": {{"type": "u8", "shape": [3], "values": [1, 2, 3],
+                "layout": "external", "files": [{{"file": "{raw}", "offset": 0, "size": 3}}]}}}}}}"#
+        )
+    };
+    for raw in ["../raw.bin", &absolute, "x/../../raw.bin", ".."] {
+        let refused = error(&run_with(&["new", path], described(raw).as_bytes()));
+        assert!(refused.contains("is not in the folder of the new file"), "{raw}: {refused}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 0);
+    text(&run_with(&["new", path], described("./raw.bin").as_bytes()));
+    assert_eq!(std::fs::read(inside.join("raw.bin")).unwrap(), [1, 2, 3]);
+    text(&run_with(&["new", "--force", path], described("../raw.bin").as_bytes()));
+    assert_eq!(std::fs::read(folder.path().join("raw.bin")).unwrap(), [1, 2, 3]);
+}

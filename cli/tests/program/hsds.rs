@@ -214,7 +214,8 @@ fn a_domain_has_the_chunks_of_a_native_file_in_its_bucket() {
     let store = format!("hsds:{}?domain=/home/me/run", bucket.display());
     let linked = run(&["copy", "--link", file, &store]);
     let said = String::from_utf8(linked.stderr.clone()).unwrap();
-    text(&linked);
+    assert_eq!(linked.status.code(), Some(1), "{said}");
+    assert!(said.contains("left out: the user block of 512 bytes"), "{said}");
     assert!(said.contains("linked: 6 datasets in bucket/data/run.h5"), "{said}");
     let copied: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("copied, not linked: ")).collect();
     assert_eq!(copied.len(), not_linkable.len(), "{said}");
@@ -226,8 +227,14 @@ fn a_domain_has_the_chunks_of_a_native_file_in_its_bucket() {
     assert_eq!(chunks, 16 + 1 + 1);
     text(&run(&["diff", file, &store]));
     assert_eq!(text(&run(&["dump", file])), text(&run(&["dump", &store])));
-    let checked = text(&run(&["check", "--data", "--leaks", &store]));
+    let checked = text(&run(&["check", "--leaks", &store]));
     assert!(checked.contains("sound") && !checked.contains("leak"), "{checked}");
+    // Nothing says of chunks without filters whether the file is still the same.
+    let checked = run(&["check", "--data", &store]);
+    let said = String::from_utf8(checked.stdout).unwrap();
+    assert_eq!((checked.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("nothing wrong found; not verified: "), "{said}");
+    check_after_changes(Path::new(file), &store);
     text(&run(&["repair", "--reclaim", &store]));
     text(&run(&["diff", file, &store]));
     let opened = File::options().write().open(&*store).unwrap();
@@ -238,6 +245,24 @@ fn a_domain_has_the_chunks_of_a_native_file_in_its_bucket() {
     text(&run(&["rm", &store, "many"]));
     let chunks = files_below(&bucket.join("db")).into_iter().filter(|path| !path.ends_with("json")).count();
     assert_eq!(chunks, 16 + 1, "the table is gone with its dataset");
+}
+
+/// Checks a domain whose chunks are in a native file that is gone, shorter or another one.
+fn check_after_changes(file: &Path, store: &str) {
+    let kept = std::fs::read(file).unwrap();
+    let fails = |what: &str| {
+        let checked = run(&["check", "--data", store]);
+        let said = String::from_utf8(checked.stdout).unwrap();
+        assert_eq!(checked.status.code(), Some(1), "{what}: {said}");
+        assert!(said.contains("run.h5") && said.contains(" finding"), "{what}: {said}");
+    };
+    std::fs::remove_file(file).unwrap();
+    fails("gone");
+    std::fs::write(file, &kept[..kept.len() / 3]).unwrap();
+    fails("shorter");
+    std::fs::write(file, kept.iter().map(|byte| !byte).collect::<Vec<_>>()).unwrap();
+    fails("another one");
+    std::fs::write(file, &kept).unwrap();
 }
 
 /// The names of all files below a folder.

@@ -392,3 +392,66 @@ fn a_store_whose_file_was_cut_short_is_an_error_for_each_command() {
     }
     assert_eq!(std::fs::metadata(&data).unwrap().len(), len / 2, "nothing was written");
 }
+
+#[test]
+fn texts_that_are_there_are_appended_to_and_set_again() {
+    let (folder, _, kv) = new_store();
+    let stores = [kv.clone(), folder.path().join("run.h5").display().to_string()];
+    for store in &stores {
+        for rows in ["text,n\none,1\n", "text,n\ntwo,2\n"] {
+            text(&run_with(&["record", store, "rows"], rows.as_bytes()));
+        }
+        assert_eq!(text(&run(&["dump", store, "rows"])), "0: {text: \"one\", n: 1}\n1: {text: \"two\", n: 2}\n");
+        for value in ["seconds", "a longer text", "s"] {
+            text(&run(&["set", store, "rows@unit", value]));
+            assert!(text(&run(&["dump", store, "rows@unit"])).contains(value), "{store}");
+        }
+        let refused = run_with(&["record", store, "rows"], b"text,n\none,x\n");
+        let refused = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.contains("\"x\" is not a value of type i64"), "the columns of the dataset count: {refused}");
+    }
+    let checked = text(&run(&["check", "--data", "--leaks", &kv]));
+    assert!(!checked.contains("unused"), "texts that were set anew are gone: {checked}");
+}
+
+/// Runs a script in a folder of a file system of `bytes` bytes. `None` if this user may not mount one.
+#[cfg(target_os = "linux")]
+fn on_small_disk(bytes: u64, script: &str) -> Option<std::process::Output> {
+    let folder = tempfile::tempdir().unwrap();
+    let mounted =
+        format!("mount -t tmpfs -o size={bytes} none {0} && cd {0} && echo mounted && ", folder.path().display());
+    let mut command = Command::new("unshare");
+    command.args([
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        &(mounted + script),
+        env!("CARGO_BIN_EXE_h5live"),
+    ]);
+    let output = command.output().ok()?;
+    let is_mounted = output.stdout.starts_with(b"mounted");
+    if !is_mounted {
+        println!("skipped: no file system can be mounted here: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    is_mounted.then_some(output)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_is_not_made_where_the_disk_has_no_room_and_nothing_stays() {
+    let script = "echo n > rows; seq 100 >> rows; \
+         for size in 0 4 8 16 40 100 200 250 260 264 268 280; do \
+         rm -rf full x; [ $size = 0 ] || head -c ${size}K /dev/zero > full; \
+         head -c 1M /dev/zero > rest 2> /dev/null; rm -f full; \
+         said=$(\"$0\" record kv:x rows < rows 2>&1 > /dev/null); echo \"$size: $?: $said\"; \
+         rm -f rest; ls -d x .*.unfinished 2> /dev/null; done";
+    let Some(output) = on_small_disk(600 << 10, script) else { return };
+    let said = String::from_utf8_lossy(&output.stdout);
+    let ends: Vec<_> = said.lines().filter(|line| line.contains(": ")).collect();
+    assert_eq!(ends.len(), 12, "{said}");
+    assert!(ends.iter().all(|line| line.contains(": 0: ") || line.contains(": 2: ")), "no signal: {said}");
+    assert!(ends.iter().any(|line| line.contains("no room")), "{said}");
+    assert!(!said.contains("unfinished"), "{said}");
+}

@@ -57,6 +57,16 @@ fn a_live_file_says_who_writes_it_and_when_it_was_flushed() {
     let mut input = writer.stdin.take().unwrap();
     std::io::Write::write_all(&mut input, b"v\n1\n").unwrap();
     until("a row", || path.exists() && run(&["dump", &name, "rows"]).stdout == b"0: {v: 1}\n");
+    // Somebody else keeps the file open.
+    let reader = std::process::Command::new("sleep").arg("60").stdin(std::fs::File::open(&path).unwrap()).spawn();
+    let mut reader = reader.unwrap();
+    let waits = format!("freed space waits for process {} (sleep), who read it", reader.id());
+    for command in [["ls", &name], ["check", &name]] {
+        let said = text(&run(&command));
+        assert!(cfg!(not(target_os = "linux")) || said.contains(&waits), "{command:?}: {said}");
+    }
+    reader.kill().unwrap();
+    reader.wait().unwrap();
     let listed = text(&run(&["ls", &name]));
     let first = listed.lines().next().unwrap();
     assert!(first.starts_with("/      group  (being written by process "), "{listed}");

@@ -401,7 +401,28 @@ assert (all['image'][:len(a)] == a).all() and len(all['image']) == all['image_of
     let kept = fs::read(path("a.tar")).unwrap();
     assert!(!run(&["tar", "merge", "--virtual", "--force", &path("a.tar"), &path("c.h5")]).status.success());
     assert!(fs::read(path("a.tar")).unwrap() == kept, "a refused merge replaces nothing");
-    fs::remove_file(folder.path().join("b%b.h5")).unwrap();
+    // Contents that cannot be read, or are away, are not zeros.
+    let (source, sound) = (path("b%b.h5"), fs::read(path("b%b.h5")).unwrap());
+    let mut damage: Vec<(&str, &dyn Fn())> = Vec::new();
+    let cut = || fs::write(&source, &sound[..sound.len() / 2]).unwrap();
+    let overwrite = || fs::write(&source, [7; 9000]).unwrap();
+    let remove = || fs::remove_file(&source).unwrap();
+    damage.extend([("cut", &cut as &dyn Fn()), ("damaged", &overwrite), ("away", &remove)]);
+    for (what, act) in damage {
+        act();
+        let (all, back, new) = (path("all.h5"), path("back.tar"), path(what));
+        let commands: [&[&str]; 3] = [
+            &["tar", "cat", &all, "tree/d/0001.jpg"],
+            &["tar", "export", "--force", "--archive", "1", &all, &back],
+            &["tar", "extract", &all, &new],
+        ];
+        for command in commands {
+            let output = run(command);
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            let read = output.status.success() && command[1] == "cat" && !output.stdout.contains(&0);
+            assert!(read || !output.status.success() && errors.contains("b%"), "{what}: {command:?}: {errors}");
+        }
+    }
     assert_ne!(run(&["tar", "verify", &path("all.h5")]).status.code(), Some(0), "contents that are away are not zeros");
 }
 

@@ -36,6 +36,14 @@ impl Filter for ScaleOffset {
         "scaleoffset"
     }
 
+    /// Floats are rounded, and integers are cut that need more bits than were given.
+    fn is_lossy(&self, params: &[u32]) -> bool {
+        ScaleOffsetParams::parse(params).is_ok_and(|params| match params.class {
+            ScaleOffsetClass::Integer { bits, .. } => bits > 0 && bits < params.element_bits(),
+            ScaleOffsetClass::Float { .. } => true,
+        })
+    }
+
     fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
         let params = ScaleOffsetParams::parse(params)?;
         if params.is_identity() {

@@ -28,6 +28,10 @@ impl Filter for Zfp {
         false
     }
 
+    fn is_lossy(&self, _: &[u32]) -> bool {
+        true
+    }
+
     fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
         let header = ZfpHeader::parse(params)?;
         let limit = output.len();

@@ -194,7 +194,7 @@ fn the_url_goes_before_settings_and_settings_before_typed_options() {
 
 fn open(registry: &ConnectorRegistry, text: &str, mode: Mode) -> Result<Arc<dyn Store>, OpenError> {
     let at = registry.resolve(&text.into(), mode)?;
-    let options = registry.options(&at, &[], &Settings::default())?;
+    let options = registry.options(&at, &[], &Settings::default(), None)?;
     let max_allocation = AllocationLimit::default();
     let (root, unfilter) = (&ObjectSpec::group(), Arc::new(NoFilters));
     at.open(&OpenRequest { mode, root, options: &*options, max_allocation, unfilter, registry })

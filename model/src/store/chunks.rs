@@ -82,6 +82,13 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// and the same batch may be given again.
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()>;
 
+    /// Whether a chunk of a dataset with filters that is not full yet is best stored without them, with all bits of its
+    /// filter mask set, and filled by parts that lie beyond the extent. So it is where others follow the file and keep the
+    /// space of each earlier form of the chunk from being used again. A store that returns `false` takes no such parts.
+    fn fills_unfiltered_chunks(&self) -> bool {
+        false
+    }
+
     /// Takes up what the writer has published since, and says whether the extent has changed.
     ///
     /// # Errors

@@ -153,6 +153,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if that cannot be found out.
     fn liveness(&self) -> Result<Liveness>;
 
+    /// Whether the session that wrote the store last has ended without closing it, because its process died, as far as this
+    /// session has seen. `false` if a session writes, or nobody can tell.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if that cannot be found out.
+    fn is_abandoned(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Watches what a writer publishes of some objects: the elements of datasets, the links of groups, the attributes
     /// that are kept with an object.
     ///

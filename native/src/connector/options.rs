@@ -7,7 +7,7 @@ use h5live_model::{FileSpace, LibVer, SettingValue, SpaceStrategy, name_of_value
 use h5live_format::messages::BtreeK;
 
 use crate::open_options::RequestedBtreeK;
-use crate::{OpenOptions, RetryPolicy};
+use crate::{OpenOptions, Readers, RetryPolicy};
 
 /// Whether files are locked against use by other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -45,6 +45,22 @@ impl SettingValue for Locking {
     }
 }
 
+impl Readers {
+    const NAMES: [(Readers, &'static str); 2] = [(Readers::Any, "any"), (Readers::H5live, "h5live")];
+}
+
+impl SettingValue for Readers {
+    const FORM: &'static str = "any|h5live";
+
+    fn from_text(text: &str) -> Option<Self> {
+        value_with_name(&Readers::NAMES, text)
+    }
+
+    fn to_text(&self) -> String {
+        name_of_value(&Readers::NAMES, self)
+    }
+}
+
 settings! {
     connector "native";
     /// The options that only a native HDF5 file has.
@@ -55,10 +71,14 @@ settings! {
         libver: LibVer = LibVer::default(),
         /// The bytes, not HDF5's own, with which a new file begins.
         user_block: Vec<u8> = Vec::new(),
-        /// How long readers may use space to which nothing leads any more.
+        /// Who may follow the file while it is live: any readers, or those of h5live only.
+        readers: Readers = Readers::Any,
+        /// How long readers of h5live may use space to which nothing leads any more, where there are no others.
         grace: Duration = Duration::from_secs(5),
-        /// Whether such space is used again at once while nobody else has the file open.
+        /// Whether such space is used again when nobody else has the file open.
         reuse_unread: bool = true,
+        /// Most bytes of such space that wait for readers to close the file.
+        max_resting: u64 = u64::MAX,
         /// Bytes beyond its end that a live file announces, for readers of libhdf5.
         headroom: u64 = 0,
         /// Who hands out the space in a new file.
@@ -119,8 +139,10 @@ impl Native {
             locking: self.locking.into(),
             profile: self.libver,
             user_block: self.user_block.clone(),
+            readers: self.readers,
             grace: self.grace,
             reuse_unread: self.reuse_unread,
+            max_resting_bytes: self.max_resting,
             headroom: self.headroom,
             space: self.file_space(),
             mapped: self.mapped,

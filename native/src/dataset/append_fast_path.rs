@@ -24,7 +24,7 @@ impl NativeDataset {
             let state = self.state();
             let old = state.spec.dataspace.dims();
             let grows = old.len() == dims.len() && old.iter().zip(dims).all(|(old, new)| old <= new);
-            let is_plain = state.spec.filters.is_empty() && !state.spec.datatype.is_indirect();
+            let is_plain = !state.spec.datatype.is_indirect();
             let end = at.saturating_add(bytes.len() as u64);
             let fits =
                 state.spec.chunk_bytes().is_some_and(|size| end <= size) && state.oversized_for_version.is_none();
@@ -39,7 +39,10 @@ impl NativeDataset {
                 Some((place, true)) => Some(place),
                 _ => match state.layout.locate_chunk(coord)? {
                     None => self.alloc_next_chunk(&state, &mut fast_append.sequential_appends, coord, dims)?,
-                    found => found.map(|element| element.addr),
+                    // A chunk that went through filters has no room for elements.
+                    found => {
+                        found.filter(|element| state.skips_all_filters(element.filter_mask)).map(|element| element.addr)
+                    }
                 },
             };
             let Some(chunk) = chunk else { return Ok(false) };

@@ -41,8 +41,10 @@ impl NativeDataset {
             ChunkBatch { writes: [write], extent: Some(dims), after: [], publish: Some(Publish::Visible) } => {
                 match write {
                     ChunkWrite::Part { coord, at, bytes, .. } => self.try_append_in_place(coord, *at, bytes, dims),
-                    ChunkWrite::Whole { coord, bytes, .. } => self.try_append_in_place(coord, 0, bytes, dims),
-                    ChunkWrite::Row { .. } | ChunkWrite::Block { .. } => Ok(false),
+                    ChunkWrite::Whole { coord, bytes, .. } if self.state().spec.filters.is_empty() => {
+                        self.try_append_in_place(coord, 0, bytes, dims)
+                    }
+                    ChunkWrite::Whole { .. } | ChunkWrite::Row { .. } | ChunkWrite::Block { .. } => Ok(false),
                 }
             }
             _ => Ok(false),

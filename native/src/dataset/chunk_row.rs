@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use h5live_cache::{ChunkProxy, Owner, SpaceKind};
-use h5live_format::{Addr, ElementFormat};
+use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_model::ChunkCoord;
 
 use super::NativeDataset;
@@ -70,6 +70,27 @@ impl NativeDataset {
             let places = row.places.get(range.clone()).unwrap_or_default();
             state.layout.set_chunk_row(&begin, axis, places, proxy.as_ref())
         })
+    }
+
+    /// Puts stored chunks into the index, wherever they belong.
+    pub(super) fn index_chunks(
+        &self,
+        state: &DatasetState,
+        mut coords: impl Iterator<Item = ChunkCoord>,
+        stored: &StoredChunkRow,
+    ) -> Result<()> {
+        let _operation = self.session.cache.begin_operation();
+        for (range, proxy) in &stored.runs {
+            for addr in stored.places.get(range.clone()).unwrap_or_default() {
+                let Some(coord) = coords.next() else { return Ok(()) };
+                state.layout.set_chunk(
+                    &coord,
+                    ChunkElement { addr: *addr, size: 0, filter_mask: 0 },
+                    proxy.as_ref(),
+                )?;
+            }
+        }
+        Ok(())
     }
 
     /// As [`ChunkWrite::Row`](h5live_model::ChunkWrite::Row).

@@ -26,6 +26,8 @@ const APPENDS_PER_PREALLOCATED_CHUNK: u64 = 8;
 const PREALLOCATED_CHUNKS: RangeInclusive<u64> = 2..=256;
 /// ...and at most this many bytes. The system has less work for each page if one call brings more of them.
 const MAX_PREALLOCATED_BYTES: usize = 1 << 20;
+/// At most this many chunks of rows of several.
+const MAX_CHUNKS_AT_ONCE: u64 = 4096;
 /// Longer chunks are written as they come (bytes): to write them twice, once through a mapping, takes longer than the
 /// calls and the index that it saves.
 const MAX_PREALLOCATED_CHUNK_BYTES: u64 = 32 << 10;
@@ -54,6 +56,49 @@ impl NativeDataset {
         dims: &[u64],
     ) -> Result<Option<Addr>> {
         let Some(axis) = growing_axis(state.spec.dataspace.dims(), dims) else { return Ok(None) };
+        let Some(ready) = self.plan_next_chunks(state, row, coord, (axis, dims))? else { return Ok(None) };
+        if !ready.has_single_chunk_rows() {
+            return Ok(None);
+        }
+        let place = self.preallocate_chunks(state, row, ready)?;
+        if place.is_some() {
+            self.session.flush(FlushScope::Owner(Owner::new(self.shared.header_addr)))?;
+        }
+        Ok(place)
+    }
+
+    /// Makes the rows of chunks ready that begin with the one of `coord`, which lies beyond the extent and is about to be
+    /// written, if it is one of many that follow each other. Says whether it did. The next flush enters them into the
+    /// index.
+    pub(super) fn preallocate_rows(&self, state: &DatasetState, coord: &ChunkCoord) -> Result<bool> {
+        let (dims, Some(chunk)) = (state.spec.dataspace.dims(), state.spec.chunk_dims()) else { return Ok(false) };
+        let mut beyond = coord
+            .scaled()
+            .iter()
+            .zip(chunk)
+            .zip(dims)
+            .enumerate()
+            .filter_map(|(dim, ((at, side), end))| (at.saturating_mul(*side) >= *end).then_some(dim));
+        let (Some(axis), None) = (beyond.next(), beyond.next()) else { return Ok(false) };
+        let mut fast_append = self.shared.fast_append.lock();
+        let row = &mut fast_append.sequential_appends;
+        let Some(ready) = self.plan_next_chunks(state, row, coord, (axis, dims))? else { return Ok(false) };
+        // A row of one chunk is made ready by its own append, if that is published at once.
+        if ready.has_single_chunk_rows() {
+            return Ok(false);
+        }
+        Ok(self.preallocate_chunks(state, row, ready)?.is_some())
+    }
+
+    /// Counts a chunk that an append begins, and plans the ones that are made ready with it, if there are to be some. Rows
+    /// of chunks are as wide as `dims`.
+    fn plan_next_chunks(
+        &self,
+        state: &DatasetState,
+        row: &mut Option<SequentialAppends>,
+        coord: &ChunkCoord,
+        (axis, dims): (usize, &[u64]),
+    ) -> Result<Option<PreallocatedChunks>> {
         let number = SequentialAppends::count_append(row, axis, coord);
         let is_plain = matches!(state.layout, NativeLayout::Chunked(_, _, ElementFormat::Unfiltered))
             && state.layout.can_move_chunks();
@@ -62,17 +107,10 @@ impl NativeDataset {
         if !self.session.cache.can_publish_parts() {
             return Ok(None);
         }
-        let wanted = (number / APPENDS_PER_PREALLOCATED_CHUNK)
-            .clamp(*PREALLOCATED_CHUNKS.start(), *PREALLOCATED_CHUNKS.end())
-            .min(MAX_PREALLOCATED_BYTES as u64 / size);
-        let Some(ready) = PreallocatedChunks::plan_chunks(state, axis, coord, (wanted, size))? else { return Ok(None) };
-        let (end, number) = (ready.end_index, number.saturating_add(ready.chunk_count()));
-        let place = self.preallocate_chunks(state, ready)?;
-        if place.is_some() {
-            *row = Some(SequentialAppends { axis, last_chunk: coord.with_index(axis, end - 1), append_count: number });
-            self.session.flush(FlushScope::Owner(Owner::new(self.shared.header_addr)))?;
-        }
-        Ok(place)
+        let wanted =
+            (number / APPENDS_PER_PREALLOCATED_CHUNK).clamp(*PREALLOCATED_CHUNKS.start(), *PREALLOCATED_CHUNKS.end());
+        let max_chunks = (MAX_PREALLOCATED_BYTES as u64 / size).min(MAX_CHUNKS_AT_ONCE);
+        PreallocatedChunks::plan_chunks(state, (axis, dims), coord, (wanted, max_chunks, size))
     }
 
     /// The address of a preallocated chunk, and whether it is still unused.
@@ -84,12 +122,23 @@ impl NativeDataset {
 
     /// Stores chunks with fill values, and enters them into the index. Returns the address of the first one. `None` if
     /// they could not be written. There may still be room for one chunk; if not, its own write returns the error.
-    fn preallocate_chunks(&self, state: &DatasetState, mut ready: PreallocatedChunks) -> Result<Option<Addr>> {
+    fn preallocate_chunks(
+        &self,
+        state: &DatasetState,
+        row: &mut Option<SequentialAppends>,
+        mut ready: PreallocatedChunks,
+    ) -> Result<Option<Addr>> {
         let number = usize::try_from(ready.chunk_count()).unwrap_or(usize::MAX);
         let fill = |run: Range<usize>| fill_bytes(&state.spec, run.len() * ready.chunk_bytes as usize);
-        let Ok(row) = self.store_chunk_row(&state.layout, number, ready.chunk_bytes, fill) else { return Ok(None) };
-        let indexed = self.index_chunk_row(state, (&ready.first_chunk, ready.axis), &row);
-        ready.chunk_addrs = row.places;
+        let Ok(stored) = self.store_chunk_row(&state.layout, number, ready.chunk_bytes, fill) else { return Ok(None) };
+        let indexed = match ready.has_single_chunk_rows() {
+            true => self.index_chunk_row(state, (&ready.first_chunk, ready.axis), &stored),
+            false => self.index_chunks(state, ready.chunks(), &stored),
+        };
+        let number = row.as_ref().map_or(0, |row| row.append_count).saturating_add(ready.row_count());
+        let last_chunk = ready.first_chunk.with_index(ready.axis, ready.end_index - 1);
+        *row = Some(SequentialAppends { axis: ready.axis, last_chunk, append_count: number });
+        ready.chunk_addrs = stored.places;
         let place = ready.chunk_addrs.first().copied();
         self.session.datasets.preallocated.lock().insert(self.shared.header_addr, ready);
         indexed.map(|()| place)

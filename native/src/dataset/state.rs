@@ -51,6 +51,12 @@ impl DatasetState {
         ))
     }
 
+    /// Whether a chunk with this mask went through none of the filters of the dataset.
+    pub fn skips_all_filters(&self, filter_mask: u32) -> bool {
+        (0..self.spec.filters.len())
+            .all(|filter| filter_mask.checked_shr(filter as u32).is_some_and(|bits| bits & 1 == 1))
+    }
+
     /// Refuses elements that have no place.
     #[inline]
     pub fn check_element_bytes(&self) -> Result<()> {

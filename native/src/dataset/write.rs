@@ -94,7 +94,10 @@ impl NativeDataset {
         let beneath = self.visibility_of(&state, coord, 0..bytes.len() as u64);
         // A follower must see the old chunk or the new one, not a mixture.
         let moves = filtered || (beneath == Visibility::Visible && state.layout.can_move_chunks());
-        let stays = if moves { None } else { state.layout.locate_chunk(coord)? };
+        let mut stays = if moves { None } else { state.layout.locate_chunk(coord)? };
+        if !moves && stays.is_none() && beneath == Visibility::BeyondExtent && self.preallocate_rows(&state, coord)? {
+            stays = state.layout.locate_chunk(coord)?;
+        }
         if let Some(old) = stays {
             return self.overwrite_chunk(&state, old.addr, (0, bytes.to_vec()), beneath);
         }
@@ -124,7 +127,7 @@ impl NativeDataset {
         let state = self.state();
         self.check_chunk_writable(&state, coord, None)?;
         if !state.spec.filters.is_empty() {
-            return Err(Error::invalid("part of a filtered chunk cannot be overwritten"));
+            return self.fill_unfiltered_chunk(&state, coord, (at, bytes));
         }
         if let NativeLayout::Compact(_) = state.layout {
             return self.write_compact(at as usize, bytes);
@@ -134,11 +137,30 @@ impl NativeDataset {
         if let NativeLayout::External(files) = &state.layout {
             return files.write(at, bytes);
         }
-        let Some(old) = state.layout.locate_chunk(coord)? else {
+        let beneath = self.visibility_of(&state, coord, range);
+        let mut old = state.layout.locate_chunk(coord)?;
+        if old.is_none() && beneath == Visibility::BeyondExtent && self.preallocate_rows(&state, coord)? {
+            old = state.layout.locate_chunk(coord)?;
+        }
+        let Some(old) = old else {
             return self.write_new_chunk(&state, coord, size, (at, bytes), WriteTime::AtFlush);
         };
-        let beneath = self.visibility_of(&state, coord, range);
         self.overwrite_chunk(&state, old.addr, (at, bytes.to_vec()), beneath)
+    }
+
+    /// Writes a part of a stored chunk that went through none of the filters of the dataset. No reader sees it yet.
+    fn fill_unfiltered_chunk(&self, state: &DatasetState, coord: &ChunkCoord, (at, bytes): (u64, &[u8])) -> Result<()> {
+        let size = state.spec.chunk_bytes().unwrap_or(0);
+        let range = checked_part(size, at, bytes)?;
+        let stored = state.layout.locate_chunk(coord)?;
+        let Some(stored) = stored.filter(|stored| stored.size == size && state.skips_all_filters(stored.filter_mask))
+        else {
+            return Err(Error::invalid("part of a filtered chunk cannot be overwritten"));
+        };
+        match self.visibility_of(state, coord, range) {
+            Visibility::Visible => Err(Error::invalid("part of a chunk of a filtered dataset that others may read")),
+            beneath => self.overwrite_chunk(state, stored.addr, (at, bytes.to_vec()), beneath),
+        }
     }
 
     /// Overwrites parts of one chunk, in their order, by one operation. They are all [`ChunkWrite::Part`], and not
@@ -152,7 +174,8 @@ impl NativeDataset {
         let Some((coord, at, bytes)) = rest.next() else { return Ok(()) };
         self.write_chunk_part(coord, at, bytes)?;
         let state = self.state();
-        let is_in_file = matches!(state.layout, NativeLayout::Single(..) | NativeLayout::Chunked(..));
+        let is_in_file = state.spec.filters.is_empty()
+            && matches!(state.layout, NativeLayout::Single(..) | NativeLayout::Chunked(..));
         let chunk = if is_in_file { state.layout.locate_chunk(coord)? } else { None };
         let Some(chunk) = chunk else {
             return rest.try_for_each(|(coord, at, bytes)| self.write_chunk_part(coord, at, bytes));

@@ -5,7 +5,7 @@
 
 use h5live_cache::{EdgeKind, Owner, SpaceKind};
 use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount};
-use h5live_format::{ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width};
+use h5live_format::{Addr, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width};
 use h5live_indexes::ObjectMetadata;
 use smallvec::smallvec;
 
@@ -282,8 +282,8 @@ impl CachedHeader {
     }
 
     /// Reduces the header to an empty first chunk. A reader that still has the object open finds that it is deleted.
-    /// That chunk is never used for anything else.
-    pub fn replace_with_tombstone(self) {
+    /// Nothing leads to that chunk any more; returns where it is, and its length (bytes).
+    pub fn replace_with_tombstone(self) -> (Addr, u64) {
         for chunk in &self.chunks {
             match chunk {
                 HeaderChunk::First(first) => first.update(|first| {
@@ -299,6 +299,7 @@ impl CachedHeader {
                 HeaderChunk::Next(chunk) => self.metadata.free_structure(chunk.addr(), chunk.read().len),
             }
         }
+        (self.addr(), self.prefix.chunk_len())
     }
 
     /// Gives back the space of the header, to which nothing must lead any more.

@@ -43,7 +43,11 @@ impl NativeSession {
             self.delete_storage(&header)?;
             space.release_owner(header.metadata().owner());
             if self.has_followers() {
-                header.replace_with_tombstone()
+                let (at, len) = header.replace_with_tombstone();
+                // Readers of h5live keep the address for as long as they have the object open, and then look there.
+                if self.followers.waits_until_unread() {
+                    space.free(at, len);
+                }
             } else {
                 header.delete_header()
             }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use h5live_cache::{Clock, Storage};
-use h5live_format::StatusFlags;
 use h5live_model::{Liveness, Mode};
 use h5live_swmr::{
     Error as SwmrError, LockHandle, LockKind, OpenedFile, RetryError, RetryPolicy, WriterPresence, read_superblock,
@@ -111,7 +110,7 @@ impl FileHold {
     /// If the superblock cannot be read, the file was replaced or cut, or it cannot be locked.
     pub fn liveness(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<Liveness> {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
-        if superblock.status.contains(StatusFlags::SWMR) {
+        if superblock.status.lets_follow() {
             self.opened_file.check_as_reader()?;
             return Ok(match self.lock.find_writer() {
                 WriterPresence::None => Liveness::AtRest,
@@ -131,7 +130,7 @@ impl FileHold {
     /// If the superblock cannot be read.
     pub fn may_be_written(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<bool> {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
-        Ok(superblock.status.contains(StatusFlags::SWMR) && self.lock.may_be_written())
+        Ok(superblock.status.lets_follow() && self.lock.may_be_written())
     }
 
     /// Gives up the file, after its storage was closed.
@@ -143,6 +142,6 @@ impl FileHold {
         if has_generation_lock {
             self.lock.release_generation_lock().map_err(Error::io("unlock the file"))?;
         }
-        self.lock.release_locks().map_err(Error::io("unlock the file"))
+        self.lock.release_all().map_err(Error::io("unlock the file"))
     }
 }

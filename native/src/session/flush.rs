@@ -69,7 +69,7 @@ impl NativeSession {
         let (hold, space) = (&self.hold, self.cache.space());
         let begin = hold.clock.now();
         hold.check_held_within(|| space.min_file_len(), begin, FLUSH_CHECK_INTERVAL)?;
-        self.followers.reclaim_if_unread(space, hold.lock());
+        self.followers.reclaim_if_unread(space, hold.lock())?;
         let flushed = write();
         let end = hold.clock.now();
         // The write has been made. If the file is no longer ours, the next flush is refused.
@@ -91,6 +91,8 @@ impl NativeSession {
         stats.torn = counts.torn.load(Ordering::Relaxed);
         stats.retries = counts.retries.load(Ordering::Relaxed);
         stats.flushes = totals.flushes;
+        let resting = self.cache.space().resting_space();
+        stats.resting_bytes = resting.bytes.saturating_add(resting.forgotten_bytes);
         self.flush_times.copy_to_stats(&mut stats);
         stats
     }

@@ -1,12 +1,12 @@
 //! What a writer does for those who may follow its file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use h5live_cache::{Cache, ReusePolicy, Space};
-use h5live_swmr::LockHandle;
+use h5live_format::StatusFlags;
+use h5live_swmr::{Error as SwmrError, LockHandle, OtherHandles};
 
-use crate::open_options::OpenOptions;
+use crate::open_options::{OpenOptions, Readers};
 use crate::{Mode, Result};
 
 /// Whether others may follow what a session writes, and what it does for them: it announces space ahead, and lets space
@@ -16,22 +16,25 @@ pub(crate) struct FollowerPolicy {
     may_follow: AtomicBool,
     /// Bytes beyond its end that the file announces once others may follow.
     headroom: u64,
-    /// How long space that became unreachable rests while others follow.
-    grace: Duration,
-    /// Whether freed space rests only while another process has the file open.
-    reuse_unread: bool,
+    /// What becomes of space that became unreachable while others follow.
+    reuse: ReusePolicy,
+    /// Most bytes of such space.
+    max_resting_bytes: u64,
+    /// Who follows.
+    readers: Readers,
     /// Whether the file stays live when the session ends, for the next of several writers that take turns.
     leaves_live: bool,
 }
 
 impl FollowerPolicy {
     /// The policy that the options ask for. Others may follow from the beginning in [`Mode::SwmrWrite`].
-    pub fn new(options: &OpenOptions) -> Self {
+    pub fn new(options: &OpenOptions, has_generations: bool) -> Self {
         FollowerPolicy {
             may_follow: AtomicBool::new(options.mode == Mode::SwmrWrite),
             headroom: options.headroom,
-            grace: options.grace,
-            reuse_unread: options.reuse_unread,
+            reuse: options.reuse_policy(has_generations),
+            max_resting_bytes: options.max_resting_bytes,
+            readers: options.readers,
             leaves_live: options.leaves_live,
         }
     }
@@ -52,9 +55,27 @@ impl FollowerPolicy {
         self.may_follow.store(true, Ordering::Release);
     }
 
+    /// What becomes of freed space while others follow.
+    pub fn reuse(&self) -> ReusePolicy {
+        self.reuse
+    }
+
     /// Lets the space rest that becomes unreachable from here on, because others are about to follow.
     pub fn protect_freed_space(&self, space: &Space) {
-        space.set_reuse_policy(ReusePolicy::AfterGrace(self.grace));
+        space.set_reuse_policy(self.reuse);
+    }
+
+    /// Whether what rests is free only when nobody else has the file open.
+    pub fn waits_until_unread(&self) -> bool {
+        self.reuse == ReusePolicy::WhenUnread
+    }
+
+    /// The status flags of a live file.
+    pub fn live_flags(&self, has_generations: bool) -> StatusFlags {
+        match self.readers {
+            Readers::H5live if !has_generations => StatusFlags::LIVE_FOR_H5LIVE,
+            _ => StatusFlags::WRITE | StatusFlags::SWMR,
+        }
     }
 
     /// Writes the superblock, which announces as much headroom as was asked for.
@@ -69,11 +90,47 @@ impl FollowerPolicy {
         Ok(())
     }
 
-    /// Uses freed space again at once, if that was asked for and nobody else has the file open.
+    /// Finds out whether freed space may be used again because nobody else has the file open, if enough rests.
+    ///
+    /// # Errors
+    /// [`SwmrError::TooMuchResting`] if more rests than the options allow.
     #[inline]
-    pub fn reclaim_if_unread(&self, space: &Space, lock: &LockHandle) {
-        if self.reuse_unread && self.has_followers() {
-            space.reclaim_if(|| lock.is_sole_handle());
+    pub fn reclaim_if_unread(&self, space: &Space, lock: &LockHandle) -> Result<()> {
+        if self.reuse != ReusePolicy::WhenUnread || !self.has_followers() {
+            return Ok(());
         }
+        space.reclaim_if(false, || lock.is_sole_handle());
+        if self.max_resting_bytes == u64::MAX { Ok(()) } else { self.check_resting(space, lock) }
+    }
+
+    #[cold]
+    fn check_resting(&self, space: &Space, lock: &LockHandle) -> Result<()> {
+        let limit = self.max_resting_bytes;
+        if space.resting_space().bytes > limit {
+            space.reclaim_if(true, || lock.is_sole_handle());
+        }
+        match space.unproven_bytes() {
+            bytes if bytes > limit => {
+                Err(SwmrError::TooMuchResting { bytes, limit, openers: lock.other_openers() }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The session ends. What rests is free if nobody else has the file open.
+    pub fn release_if_unread(&self, space: &Space, lock: &LockHandle) {
+        if self.has_followers() && lock.is_sole_handle() {
+            space.release_resting();
+        }
+    }
+}
+
+/// What becomes of freed space in a session that lets no readers in: others may still have the file open that followed
+/// an earlier session.
+pub(crate) fn reuse_without_followers(others: OtherHandles, was_live: bool) -> ReusePolicy {
+    match others {
+        OtherHandles::None => ReusePolicy::AfterFlush,
+        OtherHandles::Unknown if !was_live => ReusePolicy::AfterFlush,
+        _ => ReusePolicy::WhenUnread,
     }
 }

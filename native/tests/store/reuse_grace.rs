@@ -1,4 +1,4 @@
-//! Space that became unreachable is used again after the grace, and no reader takes it for what it was.
+//! When space that became unreachable is used again, and that no reader takes it for what it was.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,7 +9,7 @@ use h5live_model::{
     ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Error, FilterSpec, Layout, LinkTarget, Name,
     NewObject, ObjectId, Publish, Scope, Shape, Sign, Store, StoreWriter, UNLIMITED,
 };
-use h5live_native::{Clock, Mode, NativeFile, OpenOptions};
+use h5live_native::{Clock, Mode, NativeFile, OpenOptions, Readers};
 
 /// Time that the test drives, by milliseconds.
 #[derive(Clone, Default)]
@@ -36,7 +36,8 @@ struct Live {
 impl Live {
     fn new(specs: &[(&str, DatasetSpec)]) -> Self {
         let (storage, time) = (MemoryStorage::new(), Time::default());
-        let options = OpenOptions { mode: Mode::Create, clock: time.clock(), ..OpenOptions::default() };
+        let readers = Readers::H5live;
+        let options = OpenOptions { mode: Mode::Create, clock: time.clock(), readers, ..OpenOptions::default() };
         let writer = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
         for (name, spec) in specs {
             writer.create(&NewObject::linked(writer.session().root, &Name::from(*name), &spec.clone().into())).unwrap();
@@ -219,11 +220,12 @@ fn space_within_dense_groups_is_used_again() {
     assert!(live.len() < after_some + (128 << 10), "{} after {after_some}", live.len());
 }
 
-/// Appends `appends` chunks of 4 KiB, from the row `from` on, with a flush each.
+/// Appends `appends` chunks of 4 KiB, from the row `from` on, with a flush each, 50 a second.
 #[cfg(target_os = "linux")]
-fn append(data: &Arc<dyn ChunkStore>, from: u64, appends: u64) {
+fn append(data: &Arc<dyn ChunkStore>, time: &Time, from: u64, appends: u64) {
     let chunk = vec![7; 4096];
     for n in from..from + appends {
+        time.pass(20);
         data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
         data.set_extent(&[n + 1, 4096]).unwrap();
         data.publish(Publish::Visible).unwrap();
@@ -260,34 +262,115 @@ fn live_file(directory: &std::path::Path, options: &OpenOptions) -> Option<(Nati
 #[cfg(target_os = "linux")]
 #[test]
 fn what_nobody_has_open_hardly_grows_by_its_index() {
-    let directory = tempfile::tempdir().unwrap();
-    // The grace never ends: the clock stands still.
-    let options = OpenOptions { clock: Time::default().clock(), ..OpenOptions::default() };
+    let (directory, time) = (tempfile::tempdir().unwrap(), Time::default());
+    let options = OpenOptions { clock: time.clock(), ..OpenOptions::default() };
     let Some((writer, path)) = live_file(directory.path(), &options) else { return };
     let data = dataset(&writer, "data");
-    let alone = growth(&path, |appends| append(&data, 0, appends));
+    let alone = growth(&path, |appends| append(&data, &time, 0, appends));
     assert!(alone < 1.1, "nobody reads: {alone}");
 
     let swmr = OpenOptions { mode: Mode::SwmrRead, ..OpenOptions::default() };
     let reader = NativeFile::open(&path, &swmr).unwrap();
-    let read = growth(&path, |appends| append(&data, 4000, appends));
+    let read = growth(&path, |appends| append(&data, &time, 4000, appends));
     assert!(read > 1.5, "somebody may read what is freed: {read}");
     let seen = dataset(&reader, "data");
     seen.refresh().unwrap();
     assert_eq!(seen.locate(&ChunkCoord::new(&[7999, 0])).unwrap().unwrap().size, 4096);
     drop((seen, reader));
 
-    let again = growth(&path, |appends| append(&data, 8000, appends));
+    let again = growth(&path, |appends| append(&data, &time, 8000, appends));
     assert!(again < 1.0, "what had to wait is used now: {again}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_flush_is_refused_while_more_rests_than_may_and_done_when_the_reader_has_gone() {
+    let (directory, time) = (tempfile::tempdir().unwrap(), Time::default());
+    let options = OpenOptions { clock: time.clock(), max_resting_bytes: 100_000, ..OpenOptions::default() };
+    let Some((writer, path)) = live_file(directory.path(), &options) else { return };
+    let data = dataset(&writer, "data");
+    let reader = std::fs::File::open(&path).unwrap();
+    let write = |n: u64| {
+        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[7; 4096])?;
+        data.set_extent(&[n + 1, 4096])?;
+        data.publish(Publish::Visible)
+    };
+    let refused = (0..1000).find_map(|n| write(n).err().map(|error| (n, error.to_string())));
+    let (row, text) = refused.expect("an index that is copied for each row leaves more than that");
+    assert!(text.contains("wait for") && text.contains("100000 bytes"), "{text}");
+    assert!(data.publish(Publish::Visible).is_err());
+    drop(reader);
+    data.publish(Publish::Visible).unwrap();
+    write(row + 1).unwrap();
+    assert_eq!(data.spec().unwrap().dataspace.dims(), [row + 2, 4096]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn datasets_that_come_and_go_leave_nothing_when_nobody_has_the_file_open() {
+    let (directory, time) = (tempfile::tempdir().unwrap(), Time::default());
+    let options = OpenOptions { clock: time.clock(), ..OpenOptions::default() };
+    let Some((writer, path)) = live_file(directory.path(), &options) else { return };
+    let root = writer.session().root;
+    let come_and_go = |rounds: u64| {
+        for _ in 0..rounds {
+            writer.create(&NewObject::linked(root, &Name::from("x"), &bytes(&[16], 1, &[]).into())).unwrap();
+            let new = dataset(&writer, "x");
+            new.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 16]).unwrap();
+            new.set_extent(&[16]).unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.remove_link(root, &Name::from("x")).unwrap();
+            writer.commit(Scope::All, Publish::Visible).unwrap();
+            time.pass(50);
+        }
+    };
+    come_and_go(1000);
+    let after_some = std::fs::metadata(&path).unwrap().len();
+    come_and_go(5000);
+    let len = std::fs::metadata(&path).unwrap().len();
+    assert!(len <= after_some + (64 << 10), "{len} bytes, {after_some} after a thousand");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_next_session_gives_nobody_what_a_reader_of_the_last_one_may_follow() {
+    let (directory, time) = (tempfile::tempdir().unwrap(), Time::default());
+    let options = OpenOptions { clock: time.clock(), ..OpenOptions::default() };
+    let Some((writer, path)) = live_file(directory.path(), &options) else { return };
+    append(&dataset(&writer, "data"), &time, 0, 50);
+    // A reader of libhdf5 that follows holds no lock.
+    let reader = std::fs::File::open(&path).unwrap();
+    drop(writer);
+    let before = std::fs::read(&path).unwrap();
+    let writer = NativeFile::open(&path, &OpenOptions { mode: Mode::Write, ..options.clone() }).unwrap();
+    let data = dataset(&writer, "data");
+    data.write_whole(&ChunkCoord::new(&[50, 0]), 0, &[9; 4096]).unwrap();
+    data.set_extent(&[51, 4096]).unwrap();
+    writer.commit(Scope::All, Publish::Visible).unwrap();
+    time.pass(100_000);
+    // Chunks that go, and new ones.
+    data.set_extent(&[10, 4096]).unwrap();
+    writer.commit(Scope::All, Publish::Visible).unwrap();
+    for n in 10..60 {
+        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[9; 4096]).unwrap();
+    }
+    data.set_extent(&[60, 4096]).unwrap();
+    drop((data, writer));
+    let after = std::fs::read(&path).unwrap();
+    let rows = before.chunks(4096).zip(after.chunks(4096)).filter(|(before, _)| before == &[7; 4096]);
+    let (kept, lost): (Vec<_>, Vec<_>) = rows.partition(|(before, after)| before == after);
+    assert_eq!((kept.len(), lost.len()), (50, 0), "raw data of the live session");
+    drop(reader);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn space_rests_where_readers_may_be_unseen() {
     let directory = tempfile::tempdir().unwrap();
-    let unseen = OpenOptions { clock: Time::default().clock(), reuse_unread: false, ..OpenOptions::default() };
+    let time = Time::default();
+    let unseen = OpenOptions { clock: time.clock(), reuse_unread: false, ..OpenOptions::default() };
     let Some((writer, path)) = live_file(directory.path(), &unseen) else { return };
     let data = dataset(&writer, "data");
-    let unseen = growth(&path, |appends| append(&data, 0, appends));
+    let unseen = growth(&path, |appends| append(&data, &time, 0, appends));
     assert!(unseen > 1.5, "readers may be unseen: {unseen}");
 }

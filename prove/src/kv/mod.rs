@@ -60,6 +60,7 @@ fn open(engine: impl Engine + 'static, mode: Mode) -> Result<File, String> {
         unfilter: Arc::new(NoFilters),
         max_uncommitted: KvRequest::MAX_UNCOMMITTED,
         random: SESSIONS.fetch_add(1, Ordering::Relaxed),
+        checksums: true,
     };
     let store = KvStore::open(engine, &request).map_err(|error| error_chain_text(&error))?;
     File::with_store(Arc::new(store), "recorded", Options::default()).map_err(text)

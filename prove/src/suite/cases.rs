@@ -1,6 +1,7 @@
 //! The workloads that change elements, objects and whole files.
 
 use super::name_cases::NAME_CASES;
+use super::reuse_cases::REUSE_CASES;
 use super::{Case, ReaderKind};
 use crate::{ReadStrategy, SeriesKind, workloads};
 
@@ -15,7 +16,7 @@ const SPARSE: SeriesKind = SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 1
 
 /// All workloads.
 pub fn all_cases() -> impl Iterator<Item = &'static Case> {
-    CASES.iter().chain(NAME_CASES)
+    CASES.iter().chain(REUSE_CASES).chain(NAME_CASES)
 }
 
 /// These workloads.
@@ -364,27 +365,6 @@ const CASES: &[Case] = &[
         record: |setup| workloads::append_in_transactions(setup, 5),
         readers: &[ReaderKind::Ordered, ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
-        ..Case::PLAIN
-    },
-    Case {
-        name: "space used again, single chunk",
-        record: |setup| workloads::rewrite_filtered_chunks(setup, 2, 2, 5, 2500),
-        readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
-        passes: 2,
-        ..Case::PLAIN
-    },
-    Case {
-        name: "space used again, fixed array",
-        record: |setup| workloads::rewrite_filtered_chunks(setup, 4, 2, 4, 2500),
-        readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
-        passes: 2,
-        ..Case::PLAIN
-    },
-    Case {
-        name: "space used again, deleted datasets",
-        record: |setup| workloads::create_and_delete_datasets(setup, 4, 2500),
-        readers: &[ReaderKind::Transient],
-        passes: 1,
         ..Case::PLAIN
     },
     Case {

@@ -166,7 +166,10 @@ impl Connector for HsdsCloudConnector {
         let options = options_of(at);
         let (place, client) = place_and_client(at, &options).ok()?;
         let longest = options.poll_interval.max(MIN_PAUSE);
-        Some(Box::new(DomainWatch { client, key: domain_key(&place.domain), pause: MIN_PAUSE, longest }))
+        let mut watch =
+            DomainWatch { client, key: domain_key(&place.domain), pause: MIN_PAUSE, longest, was_there: false };
+        watch.was_there = watch.is_there();
+        Some(Box::new(watch))
     }
 }
 
@@ -177,6 +180,8 @@ struct DomainWatch {
     key: String,
     pause: Duration,
     longest: Duration,
+    /// Whether it was there at the last look.
+    was_there: bool,
 }
 
 impl LocationWatch for DomainWatch {
@@ -185,10 +190,11 @@ impl LocationWatch for DomainWatch {
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
-        let was_there = self.is_there();
         std::thread::sleep(timeout.min(self.pause));
         self.pause = (self.pause * 2).min(self.longest);
-        self.is_there() != was_there
+        let is_there = self.is_there();
+        // Nothing tells of changes in a domain that is there.
+        std::mem::replace(&mut self.was_there, is_there) || is_there
     }
 }
 
@@ -198,7 +204,8 @@ impl Upkeep for HsdsCloudConnector {
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
-        HsdsCloudConnector::open_for_upkeep(at, &upkeep::with_mode(how, Mode::Write))?.repair()
+        let before = self.diagnose(at).ok();
+        HsdsCloudConnector::open_for_upkeep(at, &upkeep::with_mode(how, Mode::Write))?.repair(before)
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {

@@ -3,6 +3,8 @@
 use h5live_model::{Location, OpenError, Url};
 use h5live_objects::{Cloud, ObjectPlace};
 
+use crate::error::HsdsError;
+use crate::layout::check_domain_path;
 use crate::options::Hsds;
 
 /// What the schemes of such domains begin with.
@@ -40,10 +42,11 @@ impl CloudPlace {
             (true, false) => named,
             _ => return Err(example()),
         };
-        let is_path = domain.split('/').all(|part| !matches!(part, "" | "." | ".."));
-        if bucket.is_empty() || !is_path {
+        if bucket.is_empty() {
             return Err(example());
         }
+        check_domain_path(domain)
+            .map_err(|why| OpenError::Store(HsdsError::DomainPath { domain: domain.to_owned(), why }.into()))?;
         Ok(CloudPlace { cloud, bucket: bucket.to_owned(), domain: domain.to_owned() })
     }
 
@@ -57,7 +60,7 @@ impl CloudPlace {
     pub fn linked(&self, name: &str) -> Option<Url> {
         let folder = self.domain.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
         let domain = name.strip_prefix('/').map_or_else(|| format!("{folder}{name}"), str::to_owned);
-        let is_path = domain.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        let is_path = !domain.is_empty() && check_domain_path(&domain).is_ok();
         let scheme = format!("{SCHEME_PREFIX}{}", self.cloud.scheme());
         is_path.then(|| Url::literal(&scheme, &format!("//{}/{domain}", self.bucket)))
     }
@@ -84,9 +87,14 @@ mod tests {
         assert_eq!(found.text(), "s3://b/home/a b/run");
         assert_eq!(place("hsds+gs://b/run/", "").unwrap(), expected(Cloud::Google, "run"));
         assert_eq!(place("hsds+az://b", "/home/me/run").unwrap(), expected(Cloud::Azure, "home/me/run"));
-        let bad = ["hsds+s3://b", "hsds+s3:///run", "hsds+s3:b/run", "hsds+s3://b/a/../c", "hsds+s3://b//", "run"];
+        let bad = ["hsds+s3://b", "hsds+s3:///run", "hsds+s3:b/run", "hsds+s3://b//", "run"];
         for text in bad {
             assert!(matches!(place(text, ""), Err(OpenError::Url(_))), "{text}");
+        }
+        for domain in ["a/../c", "..", "a//b", "db/1-2", ".domain.json", "a/.domain.json", "a/.h5live.lease.json"] {
+            let error = place(&format!("hsds+s3://b/{domain}"), "").unwrap_err().to_string();
+            assert!(error.contains("is no path of a domain"), "{domain}: {error}");
+            assert!(place("hsds+s3://b", domain).is_err(), "{domain}");
         }
         assert!(place("hsds+s3://b/run", "/home/run").is_err(), "two domains");
         let error = place("hsds+s3://user:SECRET@b/run", "").unwrap_err().to_string();
@@ -98,6 +106,8 @@ mod tests {
         let linked = |name| place("hsds+s3://b/home/me/run", "").unwrap().linked(name).map(|url| url.to_string());
         assert_eq!(linked("other").as_deref(), Some("hsds+s3://b/home/me/other"));
         assert_eq!(linked("/home/you/run").as_deref(), Some("hsds+s3://b/home/you/run"));
-        assert_eq!((linked("../you/run"), linked("/"), linked("a//b")), (None, None, None));
+        for outside in ["../you/run", "/", "//", "//x/y", "a//b", "/db/1-2", "x/.domain.json", "/.h5live.tmp/x", ""] {
+            assert_eq!(linked(outside), None, "{outside}");
+        }
     }
 }

@@ -12,15 +12,13 @@ use h5live_model::{Durability, Error as ModelError, ObjectId, Publish, Result, S
 
 use crate::engine::{DocumentPut, ListedObject, ObjectEngine, ObjectPut};
 use crate::error::damaged;
-use crate::layout::{DomainDocument, SUMMARY_FILES};
+use crate::layout::{DomainDocument, OWN_PREFIX, SUMMARY_FILES};
 use crate::session::{HsdsSession, domain_key, now};
 use crate::shards::{delete_old_shards, put_shards};
 use crate::state::{DoomedObject, SessionState};
 
 /// How often the object of a domain is taken up that another program changes again and again.
 const MAX_DOMAIN_ROUNDS: u32 = 8;
-/// What the names begin with of objects in the folder of a domain that are no content.
-const OWN_PREFIX: &str = ".h5live.";
 
 /// Commits everything.
 ///
@@ -370,12 +368,14 @@ impl HsdsSession {
             self.is_closed.store(true, Ordering::Release);
             return discard_domain(self, &mut state);
         }
+        // What others change until now is committed; from now on they are refused.
+        let writes = self.chunk_writes.write();
         if self.described.mode.writes() {
             commit_all(self, &mut state)?;
             commit_domain(self, &mut state)?;
         }
-        drop(state);
         self.is_closed.store(true, Ordering::Release);
+        drop((writes, state));
         self.engine.close()
     }
 

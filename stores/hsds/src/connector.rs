@@ -13,11 +13,13 @@ use crate::engine::FolderEngine;
 use crate::opened_stores::{self, OpenedStores};
 use crate::options::Hsds;
 use crate::place::{DomainPlace, is_at};
-use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities};
+use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key};
 use crate::store::HsdsStore;
 
 /// The pause between two looks whether a domain is there.
 const PAUSE: Duration = Duration::from_millis(20);
+/// The longest pause between two looks at what is in a domain. Each is twice as long as the one before.
+const MAX_PAUSE: Duration = Duration::from_millis(160);
 
 /// Opens object stores in folders: `hsds:run`.
 #[derive(Debug, Clone, Default)]
@@ -177,14 +179,7 @@ impl Connector for HsdsConnector {
     fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
         let place = base.and_then(|base| place_of(base, &options_of(base)).ok());
         let (Some(place), Some(name)) = (place, name.as_str()) else { return Vec::new() };
-        let folder = match name.strip_prefix('/') {
-            Some(path) => place.bucket.join(path),
-            None => place.folder().parent().unwrap_or(&place.bucket).join(name),
-        };
-        // A link leads to no other bucket.
-        let is_inside = !Path::new(name).components().any(|part| part == std::path::Component::ParentDir);
-        let text = folder.to_str().filter(|_| is_inside);
-        text.map(|text| Url::literal(CONNECTOR, text).into()).into_iter().collect()
+        place.linked(name).map(|text| Url::literal(CONNECTOR, &text).into()).into_iter().collect()
     }
 
     fn file_path(&self, _: &Location) -> Option<PathBuf> {
@@ -211,25 +206,32 @@ impl Connector for HsdsConnector {
 
     fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
         let place = place_of(at, &options_of(at)).ok()?;
-        Some(Box::new(DomainWatch { path: crate::session::domain_key(&place.domain), bucket: place.bucket }))
+        let path = place.bucket.join(domain_key(&place.domain));
+        Some(Box::new(DomainWatch { was_there: path.is_file(), path, pause: PAUSE }))
     }
 }
 
-/// Looks again and again whether a domain is there.
+/// Looks again and again whether a domain is there. What is in one that is there may change without a sign of it in any single
+/// object, so whoever waits has to look himself.
 #[derive(Debug)]
 struct DomainWatch {
-    bucket: PathBuf,
-    path: String,
+    /// The object of the domain.
+    path: PathBuf,
+    /// Whether it was there at the last look.
+    was_there: bool,
+    /// The next pause.
+    pause: Duration,
 }
 
 impl LocationWatch for DomainWatch {
     fn is_there(&self) -> bool {
-        self.bucket.join(&self.path).is_file()
+        self.path.is_file()
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
-        let was_there = self.is_there();
-        std::thread::sleep(timeout.min(PAUSE));
-        self.is_there() != was_there
+        std::thread::sleep(timeout.min(self.pause));
+        let is_there = self.is_there();
+        self.pause = if is_there && self.was_there { (self.pause * 2).min(MAX_PAUSE) } else { PAUSE };
+        std::mem::replace(&mut self.was_there, is_there) || is_there
     }
 }

@@ -27,6 +27,8 @@ use crate::session::HsdsSession;
 
 /// Most bytes of decoded chunks that a dataset keeps between looking one up and reading it.
 const MAX_RECENT_BYTES: usize = 16 << 20;
+/// How often a chunk is read that this session stores anew again and again.
+const MAX_READ_ROUNDS: u32 = 64;
 /// Most threads that read chunks of a native file at a time: each waits for requests.
 const MAX_NATIVE_READERS: usize = 32;
 
@@ -137,15 +139,41 @@ impl HsdsDataset {
         self.session.state().dropped.get(&self.id).is_some_and(|dropped| dropped.contains_key(coord))
     }
 
-    /// The elements of a chunk that was read, as they cross the seam.
-    fn decode(&self, coord: &ChunkCoord, found: &FetchedObject) -> Result<Vec<u8>> {
+    /// The version of a chunk of variable-length elements, which is to be known before it is read.
+    fn version(&self, coord: &ChunkCoord) -> u32 {
+        match self.form.codec.has_variable_parts() {
+            true => self.session.holders.version(&Holder::Chunk(self.id, coord.clone())),
+            false => 0,
+        }
+    }
+
+    /// The elements of a chunk that was read when it had this version, as they cross the seam. `None` if this session has stored it
+    /// anew meanwhile: it is to be read again.
+    fn decode(&self, coord: &ChunkCoord, seen: u32, found: &FetchedObject) -> Result<Option<Vec<u8>>> {
         let key = self.key(coord);
         let stored = self.form.decode(&key, &found.bytes)?;
         let holder = match self.form.codec.has_variable_parts() {
-            true => self.session.holders.enter(Holder::Chunk(self.id, coord.clone()), &stored),
-            false => (0, 0),
+            true => self.session.holders.enter_seen(Holder::Chunk(self.id, coord.clone()), seen, &stored),
+            false => Some((0, 0)),
         };
-        self.form.unpack(&key, &stored, holder)
+        holder.map(|holder| self.form.unpack(&key, &stored, holder)).transpose()
+    }
+
+    /// Reads a chunk that is an object; `None` if it is not there.
+    fn fetch(&self, coord: &ChunkCoord) -> Result<Option<Arc<Vec<u8>>>> {
+        let (engine, key) = (&self.session.engine, self.key(coord));
+        for _ in 0..MAX_READ_ROUNDS {
+            let seen = self.version(coord);
+            let found = match self.is_read_ahead && *coord == self.origin() {
+                true => self.session.chunks_ahead.get(engine, self.id, &key)?,
+                false => engine.get(&key)?,
+            };
+            let Some(found) = found else { return Ok(None) };
+            if let Some(elements) = self.decode(coord, seen, &found)? {
+                return Ok(Some(Arc::new(elements)));
+            }
+        }
+        Err(ModelError::Moved)
     }
 
     /// A chunk; `None` if nobody wrote it.
@@ -163,14 +191,7 @@ impl HsdsDataset {
         };
         let chunk = match &self.native {
             Some(native) => native.read(&self.session, self.spec()?.as_ref(), coord)?.map(Arc::new),
-            None => {
-                let (engine, key) = (&self.session.engine, self.key(coord));
-                let found = match self.is_read_ahead && *coord == self.origin() {
-                    true => self.session.chunks_ahead.get(engine, self.id, &key)?,
-                    false => engine.get(&key)?,
-                };
-                found.map(|found| self.decode(coord, &found).map(Arc::new)).transpose()?
-            }
+            None => self.fetch(coord)?,
         };
         if chunk.is_none() {
             self.check_holes(&[coord])?;
@@ -210,6 +231,7 @@ impl HsdsDataset {
         let no_chunk = |(_, numbers): &WantedChunk<'_>| numbers.iter().try_for_each(|number| each(*number, None));
         dropped.into_iter().try_for_each(no_chunk)?;
         let keys: Vec<String> = stored.iter().map(|(coord, _)| self.key(coord)).collect();
+        let seen: Vec<u32> = stored.iter().map(|(coord, _)| self.version(coord)).collect();
         let holes = Mutex::new(Vec::new());
         self.session.engine.get_many(&keys, &|place, found| {
             let Some((coord, numbers)) = stored.get(place) else { return Ok(()) };
@@ -217,7 +239,10 @@ impl HsdsDataset {
                 holes.lock().push(place);
                 return Ok(());
             };
-            let elements = self.decode(coord, &found)?;
+            let elements = match self.decode(coord, seen.get(place).copied().unwrap_or_default(), &found)? {
+                Some(elements) => Arc::new(elements),
+                None => self.fetch(coord)?.ok_or(ModelError::Moved)?,
+            };
             let chunk = self.stored((*coord).clone());
             numbers.iter().try_for_each(|number| {
                 let part = wanted.get(*number).and_then(|read| read.part.clone());
@@ -336,23 +361,24 @@ impl HsdsDataset {
             _ => chunks.par_iter().map(|(coord, bytes)| self.encode(coord, bytes)).collect::<Result<_>>()?,
         };
         let (mut puts, mut written) = (Vec::new(), Vec::new());
+        let holder = |coord: &ChunkCoord| Holder::Chunk(self.id, coord.clone());
         for EncodedChunk { coord, bytes, tokens } in encoded {
             puts.push(ObjectPut { key: self.key(&coord), bytes });
-            written.push((coord, tokens));
+            if let Some((stored, tokens)) = tokens {
+                self.session.holders.begin_storing(holder(&coord), &stored, tokens.numbers);
+            }
+            written.push(coord);
         }
         let put = self.session.put_chunks(puts);
         self.recent.lock().clear();
         put?;
-        self.note_written_beyond(written.iter().map(|(coord, _)| coord));
+        if self.form.codec.has_variable_parts() {
+            written.iter().for_each(|coord| self.session.holders.end_storing(&holder(coord)));
+        }
+        self.note_written_beyond(written.iter());
         let mut state = self.session.state.write();
         if let Some(dropped) = state.dropped.get_mut(&self.id) {
-            dropped.retain(|coord, _| written.iter().all(|(written, _)| written != coord));
-        }
-        drop(state);
-        for (coord, tokens) in written {
-            if let Some((stored, tokens)) = tokens {
-                self.session.holders.stored(Holder::Chunk(self.id, coord), &stored, tokens.numbers);
-            }
+            dropped.retain(|coord, _| !written.contains(coord));
         }
         Ok(())
     }

@@ -60,6 +60,14 @@ pub enum HsdsError {
         /// The bucket in it.
         inner: PathBuf,
     },
+    /// A path that is not that of a domain in a bucket.
+    #[error("/{domain} is no path of a domain in a bucket: {why}")]
+    DomainPath {
+        /// The path.
+        domain: String,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// Something is at the location.
     #[error("{0} exists")]
     Occupied(String),
@@ -133,6 +141,7 @@ impl From<HsdsError> for ModelError {
             HsdsError::Folder(_)
             | HsdsError::SeveralDomains { .. }
             | HsdsError::InnerBucket { .. }
+            | HsdsError::DomainPath { .. }
             | HsdsError::NoNativeFile(_) => StoreErrorKind::NotThisFormat,
             HsdsError::Occupied(_) => StoreErrorKind::Occupied,
             HsdsError::Access { .. } => StoreErrorKind::Denied,

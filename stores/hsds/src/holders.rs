@@ -2,7 +2,8 @@
 //!
 //! A holder is a chunk, an attribute or a fill value. When it changes, its version changes. Tokens of an earlier version
 //! still lead to their elements if the session itself has stored these again: the session remembers which tokens those
-//! were.
+//! were. It says so before it stores them, so that whoever reads them before it has come back from storing them finds the same
+//! version.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,6 +16,8 @@ use crate::layout::{NodeTable, Token};
 
 /// The holder of elements that are not stored yet.
 const UNSTORED: u32 = u32::MAX;
+/// Most tokens of earlier versions that are remembered of a holder whose elements do not change.
+const MAX_MOVED_TOKENS: usize = 1 << 16;
 /// Most bytes of stored elements that are kept to look up tokens.
 const MAX_KEPT_BYTES: usize = 64 << 20;
 
@@ -41,6 +44,8 @@ struct HolderEntry {
     holder: Holder,
     version: u32,
     hash: u64,
+    /// What is being stored: its hash, and the tokens in it, with the numbers that their elements will have.
+    pending: Option<(u64, HashMap<Token, u32>)>,
     /// Tokens of earlier versions, and the numbers that their elements have now.
     moved: HashMap<Token, u32>,
     held: Option<HeldElements>,
@@ -118,24 +123,50 @@ impl Holders {
         }
     }
 
-    /// The number and the version of a holder whose elements were read just now.
+    /// The version that a holder has, which is to be known before its elements are read.
+    pub fn version(&self, holder: &Holder) -> u32 {
+        let table = self.0.lock();
+        let index = table.numbers.get(holder).map(|number| *number as usize);
+        index.and_then(|index| table.entries.get(index)).map_or(0, |entry| entry.version)
+    }
+
+    /// The number and the version of a holder whose elements were read, when it had the version `seen`. `None` if it was stored
+    /// anew meanwhile: nobody knows then whether these are the older elements, and they are to be read again.
+    pub fn enter_seen(&self, holder: Holder, seen: u32, stored: &[u8]) -> Option<(u32, u32)> {
+        let mut table = self.0.lock();
+        let index = table.entry(holder);
+        let hash = hash_of(stored);
+        let entry = table.entries.get(index)?;
+        match &entry.pending {
+            _ if entry.hash == hash => {}
+            Some((pending, _)) if *pending == hash => table.end_storing(index),
+            _ if entry.version == seen => table.renew(index, hash),
+            _ => return None,
+        }
+        let version = table.entries.get(index)?.version;
+        Some((index as u32 + 1, version))
+    }
+
+    /// The number and the version of a holder whose elements are in a document of the session.
     pub fn enter(&self, holder: Holder, stored: &[u8]) -> (u32, u32) {
         let mut table = self.0.lock();
         let index = table.entry(holder);
         let hash = hash_of(stored);
-        if let Some(entry) = table.entries.get(index)
-            && entry.hash != hash
-        {
+        if table.entries.get(index).is_some_and(|entry| entry.hash != hash) {
             table.renew(index, hash);
         }
         let version = table.entries.get(index).map_or(0, |entry| entry.version);
         (index as u32 + 1, version)
     }
 
-    /// Keeps the elements of a holder, to look up tokens.
-    pub fn keep(&self, holder: &Holder, held: HeldElements) {
+    /// Keeps the elements that a holder had in this version, to look up tokens.
+    pub fn keep(&self, holder: &Holder, version: u32, held: HeldElements) {
         let mut table = self.0.lock();
         let Some(index) = table.numbers.get(holder).map(|number| *number as usize) else { return };
+        // Elements of another version have other places: a token would lead to the value of another element.
+        if table.entries.get(index).is_none_or(|entry| entry.version != version) {
+            return;
+        }
         table.forget_elements(index);
         table.kept_bytes += held.stored.len();
         table.kept.push_back(index);
@@ -149,16 +180,20 @@ impl Holders {
         }
     }
 
-    /// Says which tokens were stored in a holder just now, with their numbers.
-    pub fn stored(&self, holder: Holder, stored: &[u8], tokens: Vec<(Token, u32)>) {
+    /// Says which tokens are about to be stored in a holder, with their numbers.
+    pub fn begin_storing(&self, holder: Holder, stored: &[u8], tokens: Vec<(Token, u32)>) {
         let mut table = self.0.lock();
         let index = table.entry(holder);
-        table.renew(index, hash_of(stored));
-        for (token, _) in tokens.iter().filter(|(token, _)| token.holder == UNSTORED) {
-            table.put.insert(put_key(*token), PutElement::In(index as u32));
-        }
         if let Some(entry) = table.entries.get_mut(index) {
-            entry.moved = tokens.into_iter().map(|(token, number)| (place_of(token), number)).collect();
+            entry.pending = Some((hash_of(stored), tokens.into_iter().collect()));
+        }
+    }
+
+    /// Says that they were stored.
+    pub fn end_storing(&self, holder: &Holder) {
+        let mut table = self.0.lock();
+        if let Some(index) = table.numbers.get(holder).map(|number| *number as usize) {
+            table.end_storing(index);
         }
     }
 
@@ -184,12 +219,6 @@ impl Holders {
         let token = Token { count: token.count, holder: index + 1, version: entry.version, number };
         Ok(FoundElement::Stored { holder: entry.holder.clone(), token, held: entry.held.clone() })
     }
-
-    /// Whether a token is of the version that its holder has.
-    pub fn is_current(&self, token: Token) -> bool {
-        let index = token.holder.wrapping_sub(1) as usize;
-        self.0.lock().entries.get(index).is_some_and(|entry| entry.version == token.version)
-    }
 }
 
 impl HolderTable {
@@ -199,8 +228,25 @@ impl HolderTable {
         }
         let index = self.entries.len();
         self.numbers.insert(holder.clone(), index as u32);
-        self.entries.push(HolderEntry { holder, version: 0, hash: 0, moved: HashMap::new(), held: None });
+        let moved = HashMap::new();
+        self.entries.push(HolderEntry { holder, version: 0, hash: 0, pending: None, moved, held: None });
         index
+    }
+
+    /// Takes up what was being stored in a holder.
+    fn end_storing(&mut self, index: usize) {
+        let Some((hash, tokens)) = self.entries.get_mut(index).and_then(|entry| entry.pending.take()) else { return };
+        // The same elements stored again need no other version, unless too many tokens lead to them.
+        let is_same = |entry: &HolderEntry| entry.hash == hash && entry.moved.len() < MAX_MOVED_TOKENS;
+        if !self.entries.get(index).is_some_and(is_same) {
+            self.renew(index, hash);
+        }
+        for token in tokens.keys().filter(|token| token.holder == UNSTORED) {
+            self.put.insert(put_key(*token), PutElement::In(index as u32));
+        }
+        if let Some(entry) = self.entries.get_mut(index) {
+            entry.moved.extend(tokens.into_iter().map(|(token, number)| (place_of(token), number)));
+        }
     }
 
     fn renew(&mut self, index: usize, hash: u64) {

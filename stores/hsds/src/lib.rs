@@ -22,6 +22,9 @@ mod connector;
 mod dataset;
 pub mod engine;
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod holders;
 pub mod layout;
 mod lost_domains;

@@ -9,7 +9,9 @@ use h5live_model::{
 
 use crate::engine::ObjectPut;
 use crate::error::{damaged, unfit};
-use crate::layout::{AttributeRecord, ElementCodec, EntryClass, EntryQuery, ObjectDocument, Right, TypeUse};
+use crate::layout::{
+    AttributeRecord, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, Right, TypeUse,
+};
 use crate::session::{HsdsSession, now};
 
 fn kind_of(body: &ObjectBody) -> ObjectKind {
@@ -46,7 +48,7 @@ impl HsdsSession {
         if let (ObjectBody::Dataset(dataset), Some(elements)) = (&new.spec.body, new.elements) {
             self.put_first_elements(&document, dataset, elements)?;
         }
-        let mut state = self.state.write();
+        let mut state = self.edit()?;
         state.insert_new(document);
         if let ObjectBody::Dataset(dataset) = &new.spec.body
             && let Some(committed) = dataset.committed
@@ -125,6 +127,9 @@ impl HsdsSession {
 
     fn check_new_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         name.check_as_link()?;
+        if name.as_str().is_none() {
+            return Err(unfit(LayoutError::Unfit("a name that is no UTF-8")));
+        }
         let key = self.domain.key(group);
         let query = EntryQuery::One(EntryClass::Links, name);
         match self.group_with(group, query)?.link(name).map_err(damaged(&key))? {
@@ -141,7 +146,7 @@ impl HsdsSession {
         self.check_writable()?;
         loop {
             self.document(id)?;
-            let mut state = self.state.write();
+            let mut state = self.edit()?;
             if state.stored(id).is_some() {
                 return state.change(id, change);
             }
@@ -159,7 +164,7 @@ impl HsdsSession {
         let query = EntryQuery::One(class, name);
         loop {
             self.document_with(id, query)?;
-            let mut state = self.state.write();
+            let mut state = self.edit()?;
             if state.stored(id).is_some_and(|stored| stored.document.missing_shards(query).is_empty()) {
                 return state.change(id, change);
             }
@@ -184,7 +189,7 @@ impl HsdsSession {
         let entry = (EntryClass::Links, name);
         self.change_entry(group, entry, |document| document.insert_link(name, target, now()).map_err(unfit))?;
         if let LinkTarget::Hard(id) = target {
-            self.state.write().count(*id, 1);
+            self.edit()?.count(*id, 1);
         }
         Ok(())
     }
@@ -233,13 +238,13 @@ impl HsdsSession {
     /// Takes one use from each object, and deletes each that has none left, with what only it leads to.
     fn release(&self, mut ids: Vec<ObjectId>) -> Result<()> {
         while let Some(id) = ids.pop() {
-            let left = self.state.write().take_use(id);
+            let left = self.edit()?.take_use(id);
             if left > 0 || id == self.domain.root() {
                 continue;
             }
             match self.document_with(id, EntryQuery::All) {
                 Ok(document) => {
-                    self.state.write().delete(id);
+                    self.edit()?.delete(id);
                     ids.extend(document.uses());
                 }
                 // It was deleted already, or was never there.
@@ -259,7 +264,7 @@ impl HsdsSession {
         let document = self.document_with(id, EntryQuery::All)?;
         self.check_right(Some(&document), Right::Delete)?;
         self.count_uses()?;
-        let mut state = self.state.write();
+        let mut state = self.edit()?;
         if id == self.domain.root() || state.uses.as_ref().and_then(|uses| uses.get(&id)).is_some_and(|uses| *uses > 0)
         {
             return Ok(());

@@ -159,7 +159,7 @@ impl HsdsSession {
         if let Some(held) = held {
             return Ok(held);
         }
-        let key = self.holder_key(holder)?;
+        let (key, seen) = (self.holder_key(holder)?, self.holders.version(holder));
         let (stored, codec, count): (Arc<[u8]>, ElementCodec, usize) = match holder {
             Holder::Chunk(id, _) => {
                 let document = self.document(*id)?;
@@ -180,13 +180,16 @@ impl HsdsSession {
                 (stored.into(), ElementCodec::new(&record.spec.datatype), 1)
             }
         };
-        self.holders.enter(holder.clone(), &stored);
-        if !self.holders.is_current(token) {
+        let entered = match holder {
+            Holder::Chunk(..) => self.holders.enter_seen(holder.clone(), seen, &stored),
+            Holder::Attribute(..) | Holder::Fill(_) => Some(self.holders.enter(holder.clone(), &stored)),
+        };
+        if entered.is_none_or(|(_, version)| version != token.version) {
             return Err(ModelError::Moved);
         }
         let nodes = Arc::new(codec.node_table(&stored, count).map_err(damaged(&key))?);
         let held = HeldElements { stored, nodes };
-        self.holders.keep(holder, held.clone());
+        self.holders.keep(holder, token.version, held.clone());
         Ok(held)
     }
 }

@@ -10,7 +10,7 @@ use crate::commit;
 use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged, unfit};
 use crate::holders::Holders;
-use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right, Sharding};
+use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right, Sharding, check_domain_path};
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now, random};
 use crate::state::{ReplacedDomain, SessionState};
 
@@ -18,8 +18,10 @@ impl HsdsSession {
     /// Opens a domain, or makes it.
     ///
     /// # Errors
-    /// [`HsdsError::NoDomain`], [`HsdsError::Folder`], [`HsdsError::Occupied`], and those of the engine.
+    /// [`HsdsError::NoDomain`], [`HsdsError::Folder`], [`HsdsError::Occupied`], [`HsdsError::DomainPath`], and those of the engine.
     pub fn open(engine: Box<dyn ObjectEngine>, request: &HsdsRequest) -> Result<Self> {
+        check_domain_path(&request.domain)
+            .map_err(|why| HsdsError::DomainPath { domain: request.domain.clone(), why })?;
         let key = domain_key(&request.domain);
         let found = engine.get(&key)?;
         let (bytes, tag) = found.map(|found| (found.bytes, found.tag)).unzip();

@@ -7,7 +7,7 @@ use h5live_model::Result;
 
 use crate::engine::OBJECTS_FOLDER;
 use crate::error::HsdsError;
-use crate::layout::{DOMAIN_FILE, DomainDocument};
+use crate::layout::{DOMAIN_FILE, DomainDocument, check_domain_path};
 
 /// Where a domain is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,8 +70,16 @@ impl DomainPlace {
     /// its name.
     ///
     /// # Errors
-    /// [`HsdsError::SeveralDomains`], [`HsdsError::NoDomain`].
+    /// [`HsdsError::SeveralDomains`], [`HsdsError::NoDomain`], [`HsdsError::DomainPath`].
     pub fn find(path: &Path, domain: &str) -> Result<Self> {
+        let place = DomainPlace::locate(path, domain)?;
+        match check_domain_path(&place.domain) {
+            Ok(()) => Ok(place),
+            Err(why) => Err(HsdsError::DomainPath { domain: place.domain, why }.into()),
+        }
+    }
+
+    fn locate(path: &Path, domain: &str) -> Result<Self> {
         let path = absolute(path)?;
         if !domain.trim_matches('/').is_empty() {
             return Ok(DomainPlace { bucket: path, domain: domain.trim_matches('/').to_owned() });
@@ -113,6 +121,18 @@ impl DomainPlace {
         }
     }
 
+    /// The path of the domain that a link names: from the bucket on if it begins with a slash, else beside this domain. `None`
+    /// if it names none in this bucket.
+    pub fn linked(&self, name: &str) -> Option<String> {
+        let beside = || match self.domain.rsplit_once('/') {
+            Some((folder, _)) => format!("{folder}/{name}"),
+            None => name.to_owned(),
+        };
+        let domain = name.strip_prefix('/').map_or_else(beside, str::to_owned);
+        let is_path = !domain.is_empty() && check_domain_path(&domain).is_ok();
+        self.bucket.join(domain).to_str().filter(|_| is_path).map(str::to_owned)
+    }
+
     /// The folder of the domain.
     pub fn folder(&self) -> PathBuf {
         self.bucket.join(&self.domain)
@@ -144,6 +164,46 @@ mod tests {
             assert_eq!(found.is_ok(), name == "one", "{found:?}");
         }
         assert_eq!(find("bucket/two", ""), place("bucket", "two"));
+    }
+
+    #[test]
+    fn a_domain_lies_in_its_bucket_and_not_among_the_objects_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let bucket = folder.path().join("bucket");
+        for (path, domain) in [
+            ("bucket", "../evil"),
+            ("bucket", "/home/../../evil"),
+            ("bucket", ".."),
+            ("bucket", "a//b"),
+            ("bucket", "/.domain.json"),
+            ("bucket", "/.h5live.tmp/x"),
+            ("bucket", "db/x"),
+            ("bucket/db/x", ""),
+            ("bucket/.h5live.tmp/x", ""),
+            ("bucket/home/.domain.json", ""),
+        ] {
+            fs::create_dir_all(bucket.join("db")).unwrap();
+            let error = DomainPlace::find(&folder.path().join(path), domain).unwrap_err().to_string();
+            assert!(error.contains("is no path of a domain in a bucket: "), "{path} {domain}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_to_a_domain_of_the_same_bucket() {
+        let place = |domain: &str| DomainPlace { bucket: "/data/b".into(), domain: domain.to_owned() };
+        for (domain, name, leads_to) in [
+            ("home/me/run", "other", "/data/b/home/me/other"),
+            ("run", "other", "/data/b/other"),
+            ("", "other", "/data/b/other"),
+            ("home/me/run", "/home/you/run", "/data/b/home/you/run"),
+        ] {
+            assert_eq!(place(domain).linked(name).as_deref(), Some(leads_to), "{domain} {name}");
+        }
+        for outside in
+            ["../you", "//etc/x", "/", "", "..", "/../x", "a/../../../x", "/db/x", ".domain.json", "/.h5live.tmp/x"]
+        {
+            assert_eq!(place("home/me/run").linked(outside), None, "{outside}");
+        }
     }
 
     #[test]

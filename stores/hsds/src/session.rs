@@ -9,7 +9,7 @@ use h5live_model::{
     AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectId,
     ObjectKind, ObjectSpec, Parts, Reads, Result, Session, Staging, Unfilter, Unit,
 };
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::chunks_ahead::ChunksAhead;
 use crate::engine::{ObjectEngine, QueuedEngine};
@@ -145,6 +145,16 @@ impl HsdsSession {
     /// What the session has.
     pub fn state(&self) -> RwLockReadGuard<'_, SessionState> {
         self.state.read()
+    }
+
+    /// What the session has, to change it.
+    ///
+    /// # Errors
+    /// [`ModelError::Closed`]: what is changed after the session has ended would be lost.
+    pub fn edit(&self) -> Result<RwLockWriteGuard<'_, SessionState>> {
+        let state = self.state.write();
+        self.check_open()?;
+        Ok(state)
     }
 
     /// The document of an object. If objects of a group are opened one after the other, those that follow are read ahead.

@@ -227,6 +227,11 @@ impl Store for HsdsStore {
         Ok(if self.session.engine.has_writer()? { Liveness::Live } else { Liveness::AtRest })
     }
 
+    fn is_abandoned(&self) -> Result<bool> {
+        self.session.check_open()?;
+        self.session.engine.is_abandoned()
+    }
+
     fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>> {
         Ok(Box::new(HsdsWatch::new(self.session.clone(), objects)?))
     }

@@ -1,5 +1,7 @@
 //! The state of domains, their check, and the deletion of what nothing leads to.
 
+use std::sync::Arc;
+
 use h5live_model::{
     Diagnosis, FileCondition, Leak, Location, Mode, OpenError, OpenRequest, Publish, Reclaim, Repair, StoreCheck,
     StoreErrorKind, StoreReport, Upkeep,
@@ -23,9 +25,10 @@ pub(crate) fn diagnosis(session: &HsdsSession) -> h5live_model::Result<Diagnosis
     let length = listed.iter().map(|object| object.bytes).sum();
     let condition = match session.engine.has_writer()? && !session.described.mode.writes() {
         true => FileCondition::OpenForWriting { live: true, holders: Vec::new() },
+        false if session.engine.is_abandoned()? => FileCondition::Abandoned { live: true },
         false => FileCondition::Closed,
     };
-    Ok(Diagnosis { condition, superblock: None, length, announced: length })
+    Ok(Diagnosis { condition, superblock: None, length, announced: length, readers: Vec::new() })
 }
 
 /// The same request, for a session in this mode.
@@ -35,7 +38,7 @@ pub(crate) fn with_mode<'a>(how: &OpenRequest<'a>, mode: Mode) -> OpenRequest<'a
 
 /// A domain, or what is left in a bucket that has none at the location.
 pub(crate) enum UpkeepTarget {
-    Domain(Box<HsdsSession>),
+    Domain(Arc<HsdsSession>),
     /// Objects of domains that are not there.
     Lost(Box<dyn ObjectEngine>, Vec<(DomainId, Leak)>),
 }
@@ -50,7 +53,7 @@ impl UpkeepTarget {
         bucket: impl FnOnce() -> Result<Box<dyn ObjectEngine>, OpenError>,
     ) -> Result<Self, OpenError> {
         let error = match opened {
-            Ok(session) => return Ok(UpkeepTarget::Domain(Box::new(session))),
+            Ok(session) => return Ok(UpkeepTarget::Domain(Arc::new(session))),
             Err(error) => error,
         };
         match &error {
@@ -62,11 +65,12 @@ impl UpkeepTarget {
         if lost.is_empty() { Err(error) } else { Ok(UpkeepTarget::Lost(engine, lost)) }
     }
 
-    /// Puts it in order. A writer that died has left nothing that has to be.
+    /// Puts it in order. A writer that died has left nothing that has to be, but that it is known to have died. `before` is the
+    /// state that the domain was in.
     ///
     /// # Errors
     /// Those of the engine.
-    pub(crate) fn repair(self) -> Result<Repair, OpenError> {
+    pub(crate) fn repair(self, before: Option<Diagnosis>) -> Result<Repair, OpenError> {
         let found = match self {
             UpkeepTarget::Domain(session) => {
                 let found = diagnosis(&session)?;
@@ -76,10 +80,16 @@ impl UpkeepTarget {
             UpkeepTarget::Lost(engine, lost) => {
                 engine.close()?;
                 let length = bytes_of(&lost);
-                Diagnosis { condition: FileCondition::Closed, superblock: None, length, announced: length }
+                Diagnosis {
+                    condition: FileCondition::Closed,
+                    superblock: None,
+                    length,
+                    announced: length,
+                    readers: Vec::new(),
+                }
             }
         };
-        Ok(Repair { before: found.clone(), after: found })
+        Ok(Repair { before: before.unwrap_or_else(|| found.clone()), after: found })
     }
 
     /// Deletes the objects to which no path leads, the shards that no document names, and the objects of lost domains.
@@ -127,7 +137,7 @@ fn bytes_of(lost: &[(DomainId, Leak)]) -> u64 {
     lost.iter().map(|(_, leak)| leak.bytes).sum()
 }
 
-fn reclaim_domain(session: &HsdsSession) -> Result<Reclaim, OpenError> {
+fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<Reclaim, OpenError> {
     let CheckedStore { report: found, unlinked, stray_shards } = check_domain(session, StoreCheck::default())?;
     if let Some(first) = found.findings.first() {
         let (findings, first) = (found.findings.len(), first.to_string());
@@ -170,7 +180,8 @@ impl Upkeep for HsdsConnector {
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
-        HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair()
+        let before = self.diagnose(at).ok();
+        HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair(before)
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {

@@ -76,6 +76,12 @@ impl ChunkShape {
         self.grid.as_ref().map_or_else(|| ChunkCoord::new(start), |grid| grid.chunk_of(start))
     }
 
+    /// Whether a chunk of a dataset with filters is stored without them, because it reaches over the extent.
+    pub fn is_unfiltered_edge(&self, spec: &DatasetSpec, coord: &ChunkCoord) -> bool {
+        let grid = self.grid.as_ref().filter(|_| self.is_filtered && spec.unfiltered_edges);
+        grid.is_some_and(|grid| grid.is_partial(coord, spec.dataspace.dims()))
+    }
+
     fn filtered_key(&self, dataset: ObjectId, coord: &ChunkCoord) -> EngineKey {
         key::filtered_chunk(dataset, &self.start(coord))
     }
@@ -328,7 +334,7 @@ pub fn for_each_decoded(
     for chunk in chunks {
         let mut bytes = limit.zeroed(chunk.size)?;
         read(state, id, spec, (&chunk.coord, 0), &mut bytes)?;
-        if shape.is_filtered {
+        if shape.is_filtered && !shape.is_unfiltered_edge(spec, &chunk.coord) {
             let decoded = unfilter.unfilter(&spec.filters, chunk.filter_mask, bytes, shape.bytes);
             bytes = match decoded {
                 Ok(bytes) => bytes,

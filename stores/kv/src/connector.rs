@@ -79,6 +79,7 @@ impl KvConnector {
             unfilter: how.unfilter.clone(),
             max_uncommitted: options.max_uncommitted,
             random: random()?,
+            checksums: options.checksums,
         };
         let session = KvSession::open(Box::new(engine), &request);
         let mut session = session.map_err(OpenError::Store)?;

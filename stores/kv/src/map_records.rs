@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 
-use h5live_model::{Datatype, Error as ModelError, MapSpec, ObjectBody, ObjectId, ObjectKind, Result};
+use h5live_model::{Datatype, Error as ModelError, MapSpec, ObjectBody, ObjectId, ObjectKind, Result, VarLenKind};
 
-use crate::element_blobs::blobs_of;
+use crate::element_blobs::{blobs_of, with_blob};
 use crate::engine::{KeySpan, Snapshot};
+use crate::error::damaged;
+use crate::layout::value::{RecordForm, VarLenBlob};
 use crate::layout::{BlobId, MetadataField, key};
-use crate::objects;
-use crate::state::{check_kind, read_number};
+use crate::objects::{self, contradiction};
+use crate::state::{KvState, check_kind, read_number};
 
 /// The description of a map.
 ///
@@ -32,37 +34,121 @@ pub fn pair_count(state: &Snapshot<'_>, map: ObjectId) -> Result<u64> {
     read_number(state, map, &at, "Num Pairs")?.ok_or(ModelError::NoObject(map))
 }
 
-/// The blobs to which a value leads.
-///
-/// # Errors
-/// [`ModelError::Store`] if one is damaged.
-pub fn value_blobs(state: &Snapshot<'_>, spec: &MapSpec, value: &[u8]) -> Result<HashSet<BlobId>> {
-    blobs_of(state, value_elements(spec), value)
+/// How the values of a map are stored.
+#[derive(Debug, Clone, Copy)]
+pub struct MapValues<'a> {
+    /// The type of what a record has: elements, one after the other.
+    pub stored: &'a Datatype,
+    /// Whether a record has an element that leads to a blob, which has the bytes of the value.
+    pub are_blobs: bool,
+    /// Bytes of the value for each that the element counts.
+    base_bytes: usize,
+    /// The type of the elements that the bytes of a value are.
+    elements: &'a Datatype,
 }
 
-/// The type of the elements that the bytes of a value are.
-pub fn value_elements(spec: &MapSpec) -> &Datatype {
-    match &spec.value {
-        Datatype::VarLen(t) => &t.base,
-        datatype => datatype,
+impl<'a> MapValues<'a> {
+    /// Those of a map in a container with records of a form.
+    pub fn of(spec: &'a MapSpec, form: RecordForm) -> Self {
+        match &spec.value {
+            Datatype::VarLen(t) => {
+                let are_blobs = form.has_map_blobs();
+                let base_bytes = if t.kind == VarLenKind::Sequence { t.base.size() as usize } else { 1 };
+                MapValues {
+                    stored: if are_blobs { &spec.value } else { &t.base },
+                    are_blobs,
+                    base_bytes,
+                    elements: &t.base,
+                }
+            }
+            datatype => MapValues { stored: datatype, are_blobs: false, base_bytes: 1, elements: datatype },
+        }
     }
-}
 
-/// Whether values may lead to blobs.
-pub fn has_blobs(spec: &MapSpec) -> bool {
-    value_elements(spec).is_indirect()
+    /// Whether records may lead to blobs.
+    pub fn have_blobs(&self) -> bool {
+        self.stored.is_indirect()
+    }
+
+    /// The blobs to which a record leads.
+    ///
+    /// # Errors
+    /// [`ModelError::Store`] if one is damaged.
+    pub fn blobs_of_record(&self, state: &Snapshot<'_>, record: &[u8]) -> Result<HashSet<BlobId>> {
+        blobs_of(state, self.stored, record)
+    }
+
+    /// The blobs to which the bytes of a value lead.
+    ///
+    /// # Errors
+    /// [`ModelError::Store`] if one is damaged.
+    pub fn blobs_of_value(&self, state: &Snapshot<'_>, value: &[u8]) -> Result<HashSet<BlobId>> {
+        blobs_of(state, self.elements, value)
+    }
+
+    /// Stores the bytes of a value, and returns those of its record.
+    ///
+    /// # Errors
+    /// [`ModelError::Invalid`] if the value is too long.
+    pub fn put(&self, state: &mut KvState, value: &[u8]) -> Result<Vec<u8>> {
+        if !self.are_blobs {
+            return Ok(value.to_vec());
+        }
+        if value.is_empty() {
+            return Ok(VarLenBlob::default().encode().to_vec());
+        }
+        let count = value.len().checked_div(self.base_bytes).and_then(|count| u32::try_from(count).ok());
+        let length = count.ok_or_else(|| ModelError::Invalid("a value has less than 2^32 elements".into()))?;
+        let blob = state.blob_ids.next_id();
+        state.put(&key::blob(blob), value);
+        Ok(VarLenBlob { length, blob }.encode().to_vec())
+    }
+
+    /// Calls `found` with the bytes of the value of a record.
+    ///
+    /// # Errors
+    /// [`ModelError::Store`] if the record, or what it leads to, is damaged.
+    pub fn read(&self, state: &Snapshot<'_>, map: ObjectId, record: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<()> {
+        if !self.are_blobs {
+            found(record);
+            return Ok(());
+        }
+        let stored = VarLenBlob::decode(record).map_err(damaged(map))?;
+        if !stored.has_blob() {
+            found(&[]);
+            return Ok(());
+        }
+        let (stated, mut is_whole) = (stored.length as usize * self.base_bytes, true);
+        let is_there = with_blob(state, stored, &mut |value| {
+            is_whole = value.len() == stated;
+            if is_whole {
+                found(value);
+            }
+        })?;
+        match is_there && is_whole {
+            true => Ok(()),
+            false => Err(contradiction(map, "the data of a value is not there, or has another length")),
+        }
+    }
 }
 
 /// The blobs to which the values of a map lead.
 ///
 /// # Errors
 /// [`ModelError::Store`] if one is damaged.
-pub fn blobs_of_values(state: &Snapshot<'_>, map: ObjectId, spec: &MapSpec, blobs: &mut Vec<BlobId>) -> Result<()> {
-    if !has_blobs(spec) {
+pub fn blobs_of_values(
+    state: &Snapshot<'_>,
+    form: RecordForm,
+    map: ObjectId,
+    spec: &MapSpec,
+    blobs: &mut Vec<BlobId>,
+) -> Result<()> {
+    let values = MapValues::of(spec, form);
+    if !values.have_blobs() {
         return Ok(());
     }
-    state.for_each(&KeySpan::from(&key::map_records(map)), |_, value| -> Result<bool> {
-        blobs.extend(value_blobs(state, spec, value)?);
+    state.for_each(&KeySpan::from(&key::map_records(map)), |_, record| -> Result<bool> {
+        blobs.extend(values.blobs_of_record(state, record)?);
         Ok(true)
     })
 }

@@ -2,12 +2,12 @@
 
 use std::ops::Bound;
 
-use h5live_model::{MapEdit, MapKey, MapKeyOrder, MapScan, MapSpec, MapStore, ObjectId, Result};
+use h5live_model::{MapEdit, MapKey, MapKeyOrder, MapScan, MapStore, ObjectId, Result};
 
 use crate::engine::{KeySpan, Snapshot};
 use crate::layout::value::encode_u64;
 use crate::layout::{MetadataField, key};
-use crate::map_records::{has_blobs, pair_count, value_blobs};
+use crate::map_records::{MapValues, pair_count};
 use crate::map_registry::KnownMap;
 use crate::state::KvState;
 use crate::store::KvStore;
@@ -29,11 +29,11 @@ fn records_in(map: ObjectId, order: &MapKeyOrder, scan: &MapScan<'_>) -> Result<
 }
 
 /// Gives up what only the value of a record leads to, before an edit of it. Returns whether there is a value.
-fn release_value(state: &mut KvState, spec: &MapSpec, record: &[u8], edit: &MapEdit<'_>) -> Result<bool> {
+fn release_value(state: &mut KvState, values: &MapValues<'_>, record: &[u8], edit: &MapEdit<'_>) -> Result<bool> {
     let Some(old) = state.snapshot().get(record)? else { return Ok(false) };
-    let mut gone = value_blobs(&state.snapshot(), spec, &old)?;
+    let mut gone = values.blobs_of_record(&state.snapshot(), &old)?;
     if let MapEdit::Put { value, .. } = edit {
-        let kept = value_blobs(&state.snapshot(), spec, value)?;
+        let kept = values.blobs_of_value(&state.snapshot(), value)?;
         gone.retain(|blob| !kept.contains(blob));
     }
     gone.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
@@ -42,11 +42,15 @@ fn release_value(state: &mut KvState, spec: &MapSpec, record: &[u8], edit: &MapE
 
 impl KvStore {
     /// Reads a map.
-    fn with_map<T>(&self, map: ObjectId, read: impl FnOnce(&Snapshot<'_>, &KnownMap) -> Result<T>) -> Result<T> {
+    fn with_map<T>(
+        &self,
+        map: ObjectId,
+        read: impl FnOnce(&Snapshot<'_>, &KnownMap, &MapValues<'_>) -> Result<T>,
+    ) -> Result<T> {
         self.session.check_open()?;
         let state = self.session.state();
         let known = self.maps.open(&state, map)?;
-        read(&state.snapshot(), &known)
+        read(&state.snapshot(), &known, &MapValues::of(&known.spec, state.form))
     }
 }
 
@@ -56,7 +60,7 @@ impl MapStore for KvStore {
     }
 
     fn contains(&self, map: ObjectId, key: MapKey<'_>) -> Result<bool> {
-        self.with_map(map, |state, known| {
+        self.with_map(map, |state, known, _| {
             let mut record = known.record_prefix();
             known.put_key(key, &mut record)?;
             Ok(state.has(&record)?)
@@ -64,12 +68,19 @@ impl MapStore for KvStore {
     }
 
     fn get(&self, map: ObjectId, keys: &[MapKey<'_>], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
-        self.with_map(map, |state, known| {
+        self.with_map(map, |state, known, values| {
             let mut record = known.record_prefix();
             for (number, key) in keys.iter().enumerate() {
                 known.put_key(*key, &mut record)?;
-                if !state.with_value(&record, &mut |value| each(number, Some(value)))? {
-                    each(number, None);
+                let mut element = None;
+                let is_there = state.with_value(&record, &mut |stored| match values.are_blobs {
+                    true => element = Some(stored.to_vec()),
+                    false => each(number, Some(stored)),
+                })?;
+                match element {
+                    Some(element) => values.read(state, map, &element, &mut |value| each(number, Some(value)))?,
+                    None if !is_there => each(number, None),
+                    None => {}
                 }
             }
             Ok(())
@@ -82,8 +93,15 @@ impl MapStore for KvStore {
         scan: &MapScan<'_>,
         each: &mut dyn FnMut(MapKey<'_>, &[u8]) -> bool,
     ) -> Result<()> {
-        self.with_map(map, |state, known| {
+        self.with_map(map, |state, known, values| {
             let (span, mut bytes, mut failure) = (records_in(map, &known.order, scan)?, Vec::new(), None);
+            if values.are_blobs && scan.values {
+                return state.for_each(&span, |record, element| {
+                    let (key, mut goes_on) = (known.key_of(map, record, &mut bytes)?, true);
+                    values.read(state, map, element, &mut |value| goes_on = each(key, value))?;
+                    Ok(goes_on)
+                });
+            }
             state.scan(&span, &mut |key, value| match known.key_of(map, key, &mut bytes) {
                 Ok(key) => each(key, if scan.values { value } else { &[] }),
                 Err(error) => {
@@ -107,16 +125,18 @@ impl MapStore for KvStore {
                 known.put_key(edit.key(), &mut record)?;
                 records.push(record);
             }
+            let values = MapValues::of(&known.spec, state.form);
             let mut count = pair_count(&state.snapshot(), map)?;
             for (edit, record) in edits.iter().zip(&records) {
-                let was_there = match has_blobs(&known.spec) {
-                    true => release_value(state, &known.spec, record, edit)?,
+                let was_there = match values.have_blobs() {
+                    true => release_value(state, &values, record, edit)?,
                     false => state.snapshot().has(record)?,
                 };
                 match edit {
                     MapEdit::Put { value, .. } => {
                         count += u64::from(!was_there);
-                        state.edits.put(record, value.to_vec());
+                        let stored = values.put(state, value)?;
+                        state.edits.put(record, stored);
                     }
                     MapEdit::Remove { .. } if was_there => {
                         count = count.saturating_sub(1);

@@ -359,7 +359,7 @@ pub fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Re
                 )?;
             }
         }
-        ObjectBody::Map(map) => blobs_of_values(&snapshot, id, map, &mut blobs)?,
+        ObjectBody::Map(map) => blobs_of_values(&snapshot, state.form, id, map, &mut blobs)?,
         ObjectBody::Group(_) | ObjectBody::Datatype(_) => {}
     }
     let mut keys = Vec::new();

@@ -17,5 +17,7 @@ settings! {
         sync: SyncPolicy = SyncPolicy::Durable,
         /// The most bytes of changes in memory that are not flushed: beyond them, a change is refused.
         max_uncommitted: u64 = KvRequest::MAX_UNCOMMITTED,
+        /// Whether values of a new store get checksums, which are verified when they are read.
+        checksums: bool = true,
     }
 }

@@ -8,10 +8,10 @@ use h5live_model::{
 };
 
 use crate::blob_ids::BlobIds;
-use crate::engine::{Engine, KeySpan, Snapshot, View};
+use crate::engine::{ChecksumUse, ChecksummedView, Engine, KeySpan, Snapshot, View};
 use crate::error::KvError;
 use crate::layout::encode::ELEMENT_FORMS;
-use crate::layout::value::{LAYOUT_VERSION, decode_layout_version, encode_layout_version};
+use crate::layout::value::{LAYOUT_VERSION, RecordForm};
 use crate::layout::{MetadataField, key, oid};
 use crate::object_edits::{self, Cleanup};
 use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -59,6 +59,8 @@ pub struct KvRequest {
     pub max_uncommitted: u64,
     /// A random number, for the identities of blobs.
     pub random: u64,
+    /// Whether values of a new container get checksums.
+    pub checksums: bool,
 }
 
 impl KvRequest {
@@ -66,17 +68,20 @@ impl KvRequest {
     pub const MAX_UNCOMMITTED: u64 = 1 << 30;
 }
 
-/// Refuses what is no container, or has a layout that this program does not know.
+/// The form of the records of a container, of which this is a state as it is stored.
 ///
 /// # Errors
 /// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`].
-pub fn check_layout(state: &Snapshot<'_>) -> Result<()> {
-    let version = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
-    let version = state.get(version.as_bytes())?.ok_or(KvError::Empty)?;
-    match decode_layout_version(&version).map_err(KvError::Foreign)? {
-        LAYOUT_VERSION => Ok(()),
-        found => Err(KvError::Version { found, known: LAYOUT_VERSION }.into()),
-    }
+pub fn record_form(stored: &Snapshot<'_>) -> Result<RecordForm> {
+    let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
+    let value = stored.get(at.as_bytes())?.ok_or(KvError::Empty)?;
+    let form = RecordForm::decode(&value).map_err(KvError::Foreign)?;
+    form.map_err(|found| KvError::Version { found, known: LAYOUT_VERSION }.into())
+}
+
+/// A state of a container as it is read.
+pub fn readable(form: RecordForm, stored: Arc<dyn View>, how: ChecksumUse) -> Arc<dyn View> {
+    if form.has_checksums { Arc::new(ChecksummedView::new(stored, how)) } else { stored }
 }
 
 /// A session on a container.
@@ -86,6 +91,7 @@ pub struct KvSession {
     pub engine: Box<dyn Engine>,
     pub cleanup: Cleanup,
     max_uncommitted: u64,
+    form: RecordForm,
     state: RwLock<KvState>,
     /// How many objects it has deleted: those that are open look whether they are still there when this changes.
     deleted_objects: AtomicU64,
@@ -100,19 +106,27 @@ impl KvSession {
     pub fn open(engine: Box<dyn Engine>, request: &KvRequest) -> Result<Self> {
         let mut described = Session::new(CONNECTOR, request.mode, oid::ROOT, capabilities(request.durability));
         described.forms = ELEMENT_FORMS;
-        let state = RwLock::new(KvState::new(engine.view()?, BlobIds::new(request.random), request.max_uncommitted));
+        let stored = engine.view()?;
+        let is_new = matches!(request.mode, Mode::Create | Mode::CreateNew);
+        // What a new container replaces is in any form, and is only listed.
+        let (form, how) = match is_new {
+            true => (RecordForm::new(request.checksums), ChecksumUse::PassBy),
+            false => (record_form(&Snapshot::of(&stored))?, ChecksumUse::Verify),
+        };
+        let view = readable(form, stored, how);
+        let state = KvState::new(form, view, BlobIds::new(request.random), request.max_uncommitted);
         let session = KvSession {
             described,
             engine,
             cleanup: Cleanup { unfilter: request.unfilter.clone(), max_allocation: request.max_allocation },
             max_uncommitted: request.max_uncommitted,
-            state,
+            form,
+            state: RwLock::new(state),
             deleted_objects: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
         };
-        match request.mode {
-            Mode::Create | Mode::CreateNew => session.create(&request.root)?,
-            _ => check_layout(&session.state.read().snapshot())?,
+        if is_new {
+            session.create(&request.root)?;
         }
         Ok(session)
     }
@@ -127,7 +141,7 @@ impl KvSession {
         let is_replaced = !old.is_empty();
         old.iter().for_each(|key| state.edits.delete(key));
         let version = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
-        state.put(&version, encode_layout_version(LAYOUT_VERSION));
+        state.put(&version, self.form.encode());
         state.put(&key::metadata(oid::GLOBAL_METADATA, MetadataField::RootGroup), oid::token(oid::ROOT));
         object_edits::create_root(&mut state, root)?;
         match is_replaced {
@@ -194,6 +208,11 @@ impl KvSession {
         self.deleted_objects.load(Ordering::Acquire)
     }
 
+    /// The newest state.
+    fn view(&self) -> Result<Arc<dyn View>> {
+        Ok(readable(self.form, self.engine.view()?, ChecksumUse::Verify))
+    }
+
     /// Commits what was changed.
     ///
     /// # Errors
@@ -213,10 +232,17 @@ impl KvSession {
             return Err(KvError::Broken.into());
         }
         if !state.edits.is_empty() || publish == Publish::Durable {
-            self.engine.commit(&state.edits, publish)?;
+            if self.form.has_checksums {
+                state.edits.add_checksums();
+            }
+            let committed = self.engine.commit(&state.edits, publish);
+            if committed.is_err() && self.form.has_checksums {
+                state.edits.remove_checksums();
+            }
+            committed?;
             state.edits.clear();
             state.max_uncommitted = self.max_uncommitted;
-            state.view = self.engine.view()?;
+            state.view = self.view()?;
         }
         Ok(())
     }
@@ -227,7 +253,7 @@ impl KvSession {
     /// [`ModelError::Closed`], and those of the engine.
     pub fn refresh_view(&self) -> Result<Arc<dyn View>> {
         self.check_open()?;
-        let newest = self.engine.view()?;
+        let newest = self.view()?;
         let mut state = self.state.write();
         if newest.version() > state.view.version() {
             state.view = newest;

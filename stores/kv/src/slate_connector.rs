@@ -138,6 +138,7 @@ impl Connector for SlateConnector {
             unfilter: how.unfilter.clone(),
             max_uncommitted: options.max_uncommitted,
             random: random()?,
+            checksums: options.checksums,
         };
         let session = KvSession::open(Box::new(LongKeys::new(engine)), &request);
         let mut session = session.map_err(OpenError::Store)?;

@@ -20,6 +20,8 @@ settings! {
         flush_interval: Duration = Duration::from_millis(100),
         /// The most bytes of changes in memory that are not flushed: beyond them, a change is refused.
         max_uncommitted: u64 = KvRequest::MAX_UNCOMMITTED,
+        /// Whether values of a new store get checksums, which are verified when they are read.
+        checksums: bool = true,
         /// The most bytes of blocks that are kept in memory.
         cache_size: u64 = 64 << 20,
     }

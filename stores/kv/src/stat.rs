@@ -5,7 +5,7 @@ use h5live_model::{Location, Mode, OpenError};
 use crate::connector::folder;
 use crate::engine::{Engine, EngineError, KeySpan, LmdbEngine, LmdbOptions, LmdbStat, LongKeys, Snapshot};
 use crate::layout::{EngineKey, RecordKey};
-use crate::session::check_layout;
+use crate::session::record_form;
 
 /// The kinds of records, as they are counted.
 const KINDS: [&str; 7] =
@@ -27,6 +27,8 @@ pub struct RecordCount {
 pub struct KvStat {
     /// The name of the engine.
     pub engine: &'static str,
+    /// Whether values end with checksums.
+    pub has_checksums: bool,
     /// The records by kind. Kinds of which there are none are among them.
     pub records: Vec<RecordCount>,
     /// The room that the engine takes, and who uses it.
@@ -72,7 +74,7 @@ impl KvStat {
         // Before this process reads a state itself.
         let lmdb = engine.inner().stat().map_err(failed)?;
         let view = engine.view().map_err(failed)?;
-        check_layout(&Snapshot::of(&view)).map_err(OpenError::Store)?;
+        let form = record_form(&Snapshot::of(&view)).map_err(OpenError::Store)?;
         let mut records: Vec<_> = KINDS.map(|kind| RecordCount { kind, keys: 0, bytes: 0 }).into();
         let counted = view.scan(&KeySpan::all(), &mut |key, value| {
             if let Some(count) = records.get_mut(kind_of(key)) {
@@ -82,6 +84,6 @@ impl KvStat {
             true
         });
         counted.map_err(failed)?;
-        Ok(KvStat { engine: "LMDB", records, lmdb })
+        Ok(KvStat { engine: "LMDB", has_checksums: form.has_checksums, records, lmdb })
     }
 }

@@ -7,13 +7,15 @@ use h5live_model::{Error as ModelError, ObjectId, ObjectKind, Result};
 use crate::blob_ids::BlobIds;
 use crate::engine::{Edits, Snapshot, View};
 use crate::error::{KvError, damaged, unfit};
-use crate::layout::value::{decode_u64, encode_u64};
+use crate::layout::value::{RecordForm, decode_u64, encode_u64};
 use crate::layout::{EngineKey, MetadataField, OidAllocator, OidRange, key, oid};
 use crate::tracked_orders::KnownOrders;
 
 /// A state of the engine, and the edits of this session over it.
 #[derive(Debug)]
 pub struct KvState {
+    /// In which form records are.
+    pub form: RecordForm,
     /// The state as of the last commit or refresh.
     pub view: Arc<dyn View>,
     /// What is not committed.
@@ -34,8 +36,9 @@ pub struct KvState {
 
 impl KvState {
     /// Nothing is changed.
-    pub fn new(view: Arc<dyn View>, blob_ids: BlobIds, max_uncommitted: u64) -> Self {
+    pub fn new(form: RecordForm, view: Arc<dyn View>, blob_ids: BlobIds, max_uncommitted: u64) -> Self {
         KvState {
+            form,
             view,
             edits: Edits::new(),
             max_uncommitted,

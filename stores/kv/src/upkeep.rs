@@ -5,7 +5,7 @@ use std::path::Path;
 
 use h5live_model::{
     Diagnosis, FileCondition, Leak, LeakPlace, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, Result,
-    StoreCheck, StoreReport, Upkeep,
+    StoreCheck, StoreFinding, StoreReport, Upkeep,
 };
 
 use crate::check::check_container;
@@ -23,10 +23,12 @@ fn diagnose(folder: &Path) -> Result<Diagnosis> {
     let length = length.ok().filter(|_| is_there).ok_or_else(|| EngineError::NotThere(folder.to_owned()))?;
     let condition = match LmdbEngine::writers_of(folder)? {
         Some(holders) => FileCondition::OpenForWriting { live: true, holders },
-        None if LmdbEngine::is_to_be_restored(folder)? => FileCondition::Abandoned { live: true },
+        None if LmdbEngine::is_abandoned(folder) || LmdbEngine::is_to_be_restored(folder)? => {
+            FileCondition::Abandoned { live: true }
+        }
         None => FileCondition::Closed,
     };
-    Ok(Diagnosis { condition, superblock: None, length, announced: length })
+    Ok(Diagnosis { condition, superblock: None, length, announced: length, readers: Vec::new() })
 }
 
 /// Deletes objects and blobs to which nothing leads, and takes the uses that they have of others.
@@ -91,6 +93,15 @@ impl Upkeep for KvConnector {
     ) -> std::result::Result<StoreReport, OpenError> {
         let request = OpenRequest { mode: Mode::Read, unfilter: how.unfilter.clone(), ..*how };
         let engine = KvConnector::open_engine(at, &request)?;
-        check_container(&engine, *what, &*how.unfilter, how.max_allocation).map_err(OpenError::Store)
+        let report = check_container(&engine, *what, &*how.unfilter, how.max_allocation);
+        let mut report = report.map_err(OpenError::Store)?;
+        match engine.inner().check_pages() {
+            Ok(()) => {}
+            Err(EngineError::Page(fault)) => {
+                report.findings.push(StoreFinding { object: None, path: None, kind: "page", cause: Box::new(fault) });
+            }
+            Err(error) => return Err(OpenError::Store(error.into())),
+        }
+        Ok(report)
     }
 }

@@ -158,7 +158,9 @@ impl Anchor {
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
     pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<Anchor>> {
-        let Some(id) = read_integer(store, at, names::ID, OF_ANCHOR)? else { return Ok(None) };
+        let Some(id) = read_integer(store, at, names::ID, OF_ANCHOR)? else {
+            return refuse_rest(store, at, &[names::SHAPE, names::MAX_SHAPE, names::STORAGE], names::ID);
+        };
         let list = |name| -> Result<Vec<u64>> {
             let found = read_integers(store, at, name, OF_ANCHOR)?.ok_or_else(|| missing(name))?;
             Ok(found.into_iter().map(i64::cast_unsigned).collect())
@@ -171,6 +173,19 @@ impl Anchor {
         spec.check()?;
         Ok(Some(Anchor { id: id.cast_unsigned(), spec }))
     }
+}
+
+/// What an object is that lacks the attribute `id` of anchors: no anchor, if it has none of the `others` either.
+///
+/// # Errors
+/// If it has one; errors of the store.
+pub fn refuse_rest(store: &dyn Store, at: ObjectId, others: &[&str], id: &'static str) -> Result<Option<Anchor>> {
+    for name in others {
+        if store.attribute(at, &Name::from(*name))?.is_some() {
+            return Err(missing(id));
+        }
+    }
+    Ok(None)
 }
 
 fn missing(attribute: &'static str) -> Error {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::iter;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -77,7 +78,9 @@ impl LogChunks {
         }
         self.anchor.spec()?;
         let mut spec = self.spec.lock();
-        if self.session.writes() {
+        // Where others append, too, the extent is another one only after a refresh: rows that are appended are counted on
+        // from it.
+        if self.session.writes() && !self.session.has_joined() {
             let state = self.session.state();
             let extent = state.dataset(self.number).and_then(|dataset| dataset.extent.as_deref());
             if let Some(extent) = extent.filter(|extent| *extent != spec.dataspace.dims()) {
@@ -231,15 +234,20 @@ impl LogChunks {
         batch.after.iter().try_for_each(|earlier| self.session.inner.kind(*earlier).map(drop))?;
         let rank = spec.dataspace.rank();
         let elements = batch.extent.unwrap_or(spec.dataspace.dims()).iter().fold(1u64, |n, dim| n.saturating_mul(*dim));
+        let rows = rows_behind(&spec, &boxes);
         let entries = match self.session.options.filter.of(&spec) {
             Some(filter) => filtered(boxes, &filter, &*self.session.unfilter)?,
             None => unfiltered(boxes),
         };
         self.session.change(|state| {
+            if self.session.has_joined() {
+                note_appended(state, self.number, &spec, rows, extent.as_ref());
+            }
+            let keeps_blocks = state.has_appended_to(self.number);
             for entry in entries {
                 match &entry.change {
                     EntryChange::Block { start, count }
-                        if count.iter().all(|count| *count == 1) && entry.filter == 0 =>
+                        if count.iter().all(|count| *count == 1) && entry.filter == 0 && !keeps_blocks =>
                     {
                         state.stage_point(self.number, start, &entry.data)?;
                     }
@@ -253,7 +261,49 @@ impl LogChunks {
                 self.session.note_extent(self.number, self.anchor.id());
                 state.stage(self.number, rank, EncodedEntry::plain(change, &[]))
             })
-        })
+        })?;
+        if let Some(dims) = batch.extent.filter(|_| self.session.has_joined()) {
+            let mut spec = self.spec.lock();
+            *spec = Arc::new(with_extent(&spec, dims));
+        }
+        Ok(())
+    }
+}
+
+/// The rows of boxes that lie behind the extent of a dataset.
+fn rows_behind(spec: &DatasetSpec, boxes: &[BoxData<'_>]) -> Option<Range<u64>> {
+    let rows = *spec.dataspace.dims().first().filter(|_| matches!(spec.layout, Layout::Chunked(_)))?;
+    let behind = boxes.iter().filter_map(|(start, count, _)| {
+        let (first, rows_of_box) = (*start.first()?, *count.first()?);
+        (first >= rows).then(|| first..first.saturating_add(rows_of_box))
+    });
+    behind.reduce(|all, next| all.start.min(next.start)..all.end.max(next.end))
+}
+
+/// Notes what a batch of a writer that has joined appends: `rows` behind the extent of `spec`, or nothing. The extent
+/// becomes another one by `extent`.
+fn note_appended(
+    state: &mut LogState,
+    dataset: u64,
+    spec: &DatasetSpec,
+    rows: Option<Range<u64>>,
+    extent: Option<&EntryChange>,
+) {
+    let (now, max) = (spec.dataspace.dims(), spec.dataspace.max());
+    let grown = match extent {
+        Some(EntryChange::Shrink(_)) => return state.appended_mut(dataset).note_shrink(),
+        Some(EntryChange::Grow(dims)) => dims.first().copied().filter(|rows| now.first() < Some(rows)),
+        _ => None,
+    };
+    match (rows, grown) {
+        (Some(rows), grown) => {
+            let end = grown.map_or(rows.end, |grown| grown.max(rows.end));
+            let appended = state.appended_mut(dataset);
+            appended.push(rows.start..end, now, max);
+            grown.into_iter().for_each(|grown| appended.note_growth(grown));
+        }
+        (None, Some(grown)) => state.appended_mut(dataset).note_growth(grown),
+        (None, None) => {}
     }
 }
 
@@ -386,6 +436,7 @@ impl ChunkStore for LogChunks {
 
     fn refresh(&self) -> Result<bool> {
         self.session.check_open()?;
+        self.session.place_appended()?;
         self.session.catch_up()?;
         self.take_up()
     }

@@ -14,15 +14,18 @@ use crate::error::LogError;
 use crate::joined_files::{JoinedFiles, follower_settings, is_shared};
 use crate::joining::join;
 use crate::layout::LogLayout;
-use crate::log_file::log_group;
+use crate::log_file::existing_log_group;
 use crate::log_vol_counters::{COUNTERS, LogVolCounters};
-use crate::names::LOG_GROUP;
+use crate::names::{FILE_LAYOUT, LOG_GROUP};
 use crate::opening::{open_log, open_log_vol};
 use crate::options::Log;
 use crate::session::{CONNECTOR, LogRequest, LogSession};
 use crate::shared_files::SharedFiles;
 use crate::store::LogStore;
 use crate::subfiles::is_in_use;
+
+/// The attributes of the root group of a file with a log.
+const MARKS: [&str; 2] = [COUNTERS, FILE_LAYOUT];
 
 /// Opens files with a log: `log:run.h5`, and a path that leads to one. The file itself is opened by the connector beneath.
 /// A new file gets a log; one that exists and has none is opened as the plain file that it is.
@@ -211,7 +214,7 @@ impl Connector for LogConnector {
         if probe.head().is_empty() {
             return false;
         }
-        match self.inner.peek_root(probe, &[Name::from(LOG_GROUP)], &[Name::from(COUNTERS)]) {
+        match self.inner.peek_root(probe, &[Name::from(LOG_GROUP)], &MARKS.map(Name::from)) {
             Some(false) => false,
             peeked => match self.open_to_look(probe.path()).map(|store| LogSession::is_log(&*store)) {
                 Some(Ok(is_log)) => is_log,
@@ -293,8 +296,13 @@ impl Upkeep for LogConnector {
         let check = LogCheck { data: what.data.then_some(&*how.unfilter), is_at_rest: is_at_rest(&*main), limit };
         let is_log_vol = LogVolCounters::read(&*main).is_ok_and(|counters| counters.is_some());
         if let (false, Some(files)) = (is_log_vol, &file.files) {
-            let group = log_group(&*main)?.ok_or_else(|| Error::from(LogError::NoLog))?;
-            return Ok(check.run(main, &**files, group));
+            if !LogSession::has_log(&*main)? {
+                return Err(Error::from(LogError::NoLog).into());
+            }
+            return Ok(match existing_log_group(&*main) {
+                Ok(group) => check.run(main, &**files, group),
+                Err(error) => StoreReport { findings: vec![finding("log", error)], ..StoreReport::default() },
+            });
         }
         drop(main);
         let request = OpenRequest { mode: Mode::Read, unfilter: how.unfilter.clone(), ..*how };

@@ -14,7 +14,9 @@ use crate::parallel::{available_threads, for_each_in_parallel};
 /// Smaller data stays as it is (bytes).
 const MIN_BYTES: usize = 512;
 /// Larger boxes are cut into entries of about so many bytes, so that a reader of a part decodes little more.
-const PIECE_BYTES: u64 = 256 << 10;
+const FILTERED_PIECE_BYTES: u64 = 256 << 10;
+/// The same of boxes without a filter: a reader of a part compares the checksum of all of an entry.
+const PLAIN_PIECE_BYTES: u64 = 4 << 20;
 /// Data for one thread (bytes): less is done by fewer threads.
 const THREAD_BYTES: usize = 64 << 10;
 
@@ -99,8 +101,8 @@ impl<'a> EncodedEntry<'a> {
     }
 }
 
-/// Cuts a large box into pieces along its first dimension that is longer than 1.
-fn pieces<'a>((start, count, bytes): BoxData<'a>) -> Vec<BoxData<'a>> {
+/// Cuts a large box into pieces of about so many bytes, along its first dimension that is longer than 1.
+fn pieces<'a>((start, count, bytes): BoxData<'a>, piece_bytes: u64) -> Vec<BoxData<'a>> {
     let end: Dims = start.iter().zip(&count).map(|(start, count)| start.saturating_add(*count)).collect();
     let mut rest = bytes;
     let piece = |(low, high, len): (Dims, Dims, u64)| {
@@ -109,13 +111,18 @@ fn pieces<'a>((start, count, bytes): BoxData<'a>) -> Vec<BoxData<'a>> {
         let sides = low.iter().zip(&high).map(|(low, high)| high - low).collect();
         (low, sides, data)
     };
-    BoxRange { start: &start, end: &end }.slabs(bytes.len() as u64, PIECE_BYTES).map(piece).collect()
+    BoxRange { start: &start, end: &end }.slabs(bytes.len() as u64, piece_bytes).map(piece).collect()
 }
 
-/// The entries of boxes, each box with its data as it is.
+/// The entries of boxes, with their data as it is.
 pub fn unfiltered<'a>(boxes: Vec<BoxData<'a>>) -> Vec<EncodedEntry<'a>> {
+    plain_entries(boxes, PLAIN_PIECE_BYTES)
+}
+
+/// The entries of boxes that are cut into pieces of so many bytes.
+fn plain_entries<'a>(boxes: Vec<BoxData<'a>>, piece_bytes: u64) -> Vec<EncodedEntry<'a>> {
     let entry = |(start, count, bytes): BoxData<'a>| EncodedEntry::plain(EntryChange::Block { start, count }, bytes);
-    boxes.into_iter().map(entry).collect()
+    boxes.into_iter().flat_map(|whole| pieces(whole, piece_bytes)).map(entry).collect()
 }
 
 /// The entries of boxes, whose data goes through a filter where that makes it smaller. Several threads do it, at most as
@@ -128,7 +135,7 @@ pub fn filtered<'a>(
     filter: &FilterSpec,
     filters: &dyn Unfilter,
 ) -> Result<Vec<EncodedEntry<'a>>> {
-    let mut entries = unfiltered(boxes.into_iter().flat_map(pieces).collect());
+    let mut entries = plain_entries(boxes, FILTERED_PIECE_BYTES);
     let filter = [FilterSpec { optional: false, ..filter.clone() }];
     let total: usize = entries.iter().map(|entry| entry.data.len()).sum();
     let threads = available_threads().min(1 + total / THREAD_BYTES);
@@ -157,8 +164,8 @@ mod tests {
     fn large_boxes_are_cut_into_pieces_that_are_all_of_them() {
         let bytes: Vec<u8> = (0..1_200_000u32).map(|n| n as u8).collect();
         let whole = (Dims::from_slice(&[7, 5, 2]), Dims::from_slice(&[1, 600, 2000]), &bytes[..]);
-        let cut = pieces(whole);
-        assert!(cut.len() > 4 && cut.iter().all(|(.., bytes)| bytes.len() as u64 <= PIECE_BYTES));
+        let cut = pieces(whole, FILTERED_PIECE_BYTES);
+        assert!(cut.len() > 4 && cut.iter().all(|(.., bytes)| bytes.len() as u64 <= FILTERED_PIECE_BYTES));
         let mut next = 5;
         for (start, count, part) in &cut {
             assert_eq!((&start[..], part.len() as u64), (&[7, next, 2][..], count.iter().product::<u64>()));
@@ -166,6 +173,6 @@ mod tests {
         }
         assert_eq!(cut.iter().flat_map(|(.., bytes)| bytes.iter().copied()).collect::<Vec<_>>(), bytes);
         let small = (Dims::from_slice(&[1]), Dims::from_slice(&[9]), &bytes[..9]);
-        assert_eq!(pieces(small.clone()), [small]);
+        assert_eq!(pieces(small.clone(), FILTERED_PIECE_BYTES), [small]);
     }
 }

@@ -5,6 +5,8 @@
 
 use smallvec::SmallVec;
 
+use crate::row_shift::RowShift;
+
 /// A position, or the sides of a box (`[rank]`, elements).
 pub type Dims = SmallVec<[u64; 4]>;
 
@@ -48,6 +50,8 @@ pub enum EntryChange {
         /// Where the batch stands among those of all writers of the file: of two values of an element, that of the batch
         /// with the higher number counts.
         order: u64,
+        /// Rows of the batch that have other numbers than its entries say.
+        shifts: Vec<RowShift>,
     },
 }
 
@@ -119,9 +123,14 @@ impl EntryChange {
             EntryChange::Block { start, count } => start.len() + count.len(),
             EntryChange::Points(coords) => 1 + coords.len(),
             EntryChange::Grow(dims) | EntryChange::Shrink(dims) => dims.len(),
-            EntryChange::EndOfBatch { .. } => 1,
+            EntryChange::EndOfBatch { shifts, .. } => 1 + 4 * shifts.len(),
         }
     }
+}
+
+/// Bytes of an entry with so many points before its data; saturates.
+pub fn points_head_bytes(points: u64, rank: usize) -> u64 {
+    points.saturating_mul(8 * rank as u64).saturating_add((FRAME_BYTES + 8 + 4 + 8 + 4 + 4) as u64)
 }
 
 impl EntryHead {
@@ -158,7 +167,10 @@ impl EntryHead {
                 put(coords);
             }
             EntryChange::Grow(dims) | EntryChange::Shrink(dims) => put(dims),
-            EntryChange::EndOfBatch { order } => put(&[*order]),
+            EntryChange::EndOfBatch { order, shifts } => {
+                put(&[*order]);
+                shifts.iter().for_each(|shift| put(&[shift.dataset, shift.from, shift.to, shift.first]));
+            }
         }
         // Elements are stored in the byte order of their datatype, and so never as "big endian" of another one.
         out.extend(0i32.to_le_bytes());
@@ -215,7 +227,10 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
         }
         (GROW, dims) if dims.len() == rank => EntryChange::Grow(Dims::from_slice(dims)),
         (SHRINK, dims) if dims.len() == rank => EntryChange::Shrink(Dims::from_slice(dims)),
-        (END_OF_BATCH, [order]) if rank == 0 => EntryChange::EndOfBatch { order: *order },
+        (END_OF_BATCH, [order, shifts @ ..]) if rank == 0 && shifts.len().is_multiple_of(4) => {
+            let shift = |&[dataset, from, to, first]: &[u64; 4]| RowShift { dataset, from, to, first };
+            EntryChange::EndOfBatch { order: *order, shifts: shifts.as_chunks().0.iter().map(shift).collect() }
+        }
         _ => return Err(EntryError::Field("its selection")),
     };
     let tail = u64_at(head, head_len - 8).ok_or(EntryError::Truncated)?;
@@ -301,6 +316,9 @@ mod tests {
             let mut bytes = Vec::new();
             head.encode(rank, &mut bytes);
             prop_assert_eq!(bytes.len(), head.bounds().head_len);
+            if let EntryChange::Points(coords) = &head.change {
+                prop_assert_eq!(bytes.len() as u64, points_head_bytes((coords.len() / rank) as u64, rank));
+            }
             prop_assert_eq!(decode_frame(&bytes), Ok(head.bounds()));
             prop_assert_eq!(decode_head(&bytes), Ok((head, rank)));
         }

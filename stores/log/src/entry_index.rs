@@ -1,6 +1,7 @@
 //! The index of one dataset in memory: which entries of the log have an element.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::box_tree::BoxTree;
 use crate::boxes::BoxRange;
@@ -34,11 +35,13 @@ pub enum DataKind {
 }
 
 /// The entries of one dataset.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct EntryIndex {
     rank: usize,
     boxes: BoxTree,
     places: Vec<DataPlace>,
+    /// Whether the data of each entry was compared with its checksum. Nobody changes it later.
+    are_verified: Vec<AtomicBool>,
     /// For each entry the order of its batch.
     orders: Vec<u64>,
     /// Extents to which the dataset shrank, each with the order of its batch, and the number of entries that were added
@@ -62,6 +65,7 @@ pub struct FoundEntry<'a> {
     pub end: &'a [u64],
     /// Its data.
     pub place: DataPlace,
+    is_verified: &'a AtomicBool,
 }
 
 /// What is found of a box, in the order of the log.
@@ -77,6 +81,16 @@ impl<'a> FoundEntry<'a> {
     /// Its box.
     pub fn block(&self) -> BoxRange<'a> {
         BoxRange { start: self.start, end: self.end }
+    }
+
+    /// Whether its data has to be compared with its checksum.
+    pub fn is_unverified(&self) -> bool {
+        self.place.crc.is_some() && !self.is_verified.load(Relaxed)
+    }
+
+    /// Notes that all its data fits its checksum.
+    pub fn note_verified(&self) {
+        self.is_verified.store(true, Relaxed);
     }
 }
 
@@ -107,6 +121,7 @@ impl EntryIndex {
             rank,
             boxes: BoxTree::new(rank),
             places: Vec::new(),
+            are_verified: Vec::new(),
             orders: Vec::new(),
             shrinks: Vec::new(),
             not_ended: Vec::new(),
@@ -157,6 +172,7 @@ impl EntryIndex {
             self.not_ended.push(self.places.len() as u32);
         }
         self.places.push(place);
+        self.are_verified.push(AtomicBool::new(false));
         self.orders.push(order);
     }
 
@@ -185,7 +201,8 @@ impl EntryIndex {
     pub fn find(&self, start: &[u64], end: &[u64]) -> Vec<FoundChange<'_>> {
         let entry = |number: u32| {
             let (start, end) = self.boxes.corners(number as usize);
-            FoundChange::Written(FoundEntry { start, end, place: self.places[number as usize] })
+            let (place, is_verified) = (self.places[number as usize], &self.are_verified[number as usize]);
+            FoundChange::Written(FoundEntry { start, end, place, is_verified })
         };
         let mut numbers = self.boxes.find(start, end);
         let is_cut = |dims: &Dims| end.iter().zip(dims).any(|(end, dim)| end > dim);

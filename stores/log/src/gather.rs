@@ -5,7 +5,7 @@ use h5live_model::{AllocationLimit, DatasetSpec, Error, FilterSpec, Unfilter};
 use crate::boxes::BoxRange;
 use crate::copies::CopyQueue;
 use crate::coverage::is_covered;
-use crate::entry::Dims;
+use crate::entry::{Dims, EntryChange, decode_head, points_head_bytes};
 use crate::entry_index::{DataKind, DataPlace, EntryIndex, FoundChange, FoundEntry};
 use crate::error::{LogError, Result, in_file};
 use crate::log_bytes::{ChecksummedBytes, LogBytes};
@@ -13,14 +13,20 @@ use crate::log_state::LogState;
 use crate::parallel::available_threads;
 use crate::position::LogPosition;
 use crate::run_copy::RunCopy;
+use crate::verify::verify_all;
 
-/// Bytes between the coordinates of points and their data: byte order and filter.
-const FIELDS_BEFORE_DATA: u64 = 8;
 /// The parts of fewer entries are read by calls: what is copied from memory is followed by a question for the length of
 /// the file.
 const MIN_MAPPED_ENTRIES: usize = 16;
+/// So many bytes of data are compared with their checksums by several threads.
+const MIN_PARALLEL_BYTES: u64 = 256 << 10;
 /// With fewer boxes, it is soon seen whether they cover what is read.
 const MIN_COVERING_BOXES: usize = 64;
+
+/// The checksum of the data of an entry, if it has one.
+fn checksum_of(place: &DataPlace) -> Option<ChecksummedBytes> {
+    place.crc.map(|crc| ChecksummedBytes { at: place.at.number(), len: place.len, crc })
+}
 
 /// Brings boxes together, which follow each other in `into`. Several threads work on large ones.
 ///
@@ -75,6 +81,7 @@ impl Gatherer<'_> {
                 self.spec.fill_into(0, into);
             }
         }
+        self.verify_parts(found, wanted)?;
         let mut queue = CopyQueue::new(self, into, available_threads());
         queue.set_copies_from_memory(found.len() >= MIN_MAPPED_ENTRIES);
         for change in found {
@@ -87,6 +94,35 @@ impl Gatherer<'_> {
             }
         }
         queue.finish()
+    }
+
+    /// Compares the data of entries with its checksum of which only a part is read, once for each entry.
+    fn verify_parts(&self, found: &[FoundChange<'_>], wanted: &BoxRange<'_>) -> Result<()> {
+        let is_part = |entry: &&FoundEntry<'_>| {
+            let is_plain = entry.place.kind == DataKind::Block && entry.place.filter == 0;
+            is_plain && entry.is_unverified() && !wanted.contains(&entry.block())
+        };
+        let written = found.iter().filter_map(|change| match change {
+            FoundChange::Written(entry) => Some(entry),
+            FoundChange::Shrunk(_) => None,
+        });
+        let parts: Vec<_> = written.filter(is_part).collect();
+        let bytes = parts.iter().fold(0u64, |bytes, entry| bytes.saturating_add(entry.place.len));
+        let check = |entry: &&FoundEntry<'_>| match self.has_bytes_of_box(entry) {
+            true => Ok(checksum_of(&entry.place)),
+            false => Err(self.misfit(entry.place.at, "has another number of bytes than its box")),
+        };
+        let checks = parts.iter().map(check).collect::<Result<Vec<_>>>()?;
+        let threads = if bytes < MIN_PARALLEL_BYTES { 1 } else { available_threads() };
+        verify_all(self, &mut checks.into_iter().flatten().collect::<Vec<_>>(), threads)?;
+        parts.iter().for_each(|entry| entry.note_verified());
+        Ok(())
+    }
+
+    /// Whether an entry without a filter has the bytes of its elements, and the log has room for them.
+    fn has_bytes_of_box(&self, entry: &FoundEntry<'_>) -> bool {
+        let bytes = entry.block().elements().and_then(|elements| elements.checked_mul(self.size()));
+        bytes == Some(entry.place.len) && entry.place.at.has_room_for(entry.place.len)
     }
 
     /// Whether entries cover all of the dataset. That is looked at for those who read many of them, as they may again.
@@ -127,12 +163,12 @@ impl Gatherer<'_> {
             let bytes = bytes.ok_or_else(|| self.misfit(place.at, "has too many elements"))?;
             return queue.push_encoded(place, self.limit.check(bytes)?, runs_from(0));
         }
-        if bytes != Some(place.len) || !place.at.has_room_for(place.len) {
+        if !self.has_bytes_of_box(entry) {
             return Err(self.misfit(place.at, "has another number of bytes than its box"));
         }
-        let check = place.crc.filter(|_| wanted.contains(&has));
-        let check = check.map(|crc| ChecksummedBytes { at: place.at.number(), len: place.len, crc });
-        runs_from(place.at.number()).try_for_each(|runs| queue.push(runs, check))
+        // What is read in part was compared before.
+        let check = checksum_of(&place).filter(|_| wanted.contains(&has));
+        queue.push_entry(runs_from(place.at.number()), check)
     }
 
     /// Checks the data of an entry, if these bytes are all of it.
@@ -160,11 +196,7 @@ impl Gatherer<'_> {
     /// Copies the points of an entry that lie in a box.
     fn copy_points(&self, entry: &FoundEntry<'_>, count: u64, wanted: &BoxRange<'_>, into: &mut [u8]) -> Result<()> {
         let (size, place, rank) = (self.size(), entry.place, wanted.start.len());
-        let coords_len = count.saturating_mul(8 * rank as u64);
-        let begin = place.at.checked_sub(coords_len.saturating_add(FIELDS_BEFORE_DATA));
-        let begin = begin.ok_or_else(|| self.misfit(place.at, "has too many points"))?;
-        let mut coords = self.limit.zeroed(coords_len)?;
-        self.state.read(begin, &mut coords)?;
+        let coords = self.read_coords(&place, count, rank)?;
         let bytes = count.saturating_mul(size);
         let data = match place.filter {
             0 if bytes != place.len => return Err(self.misfit(place.at, "has another number of bytes than its points")),
@@ -176,19 +208,32 @@ impl Gatherer<'_> {
             }
             _ => self.decode(&place, bytes)?,
         };
-        let points = coords.chunks_exact(8 * rank.max(1)).zip(data.chunks_exact(size.max(1) as usize));
+        let points = coords.chunks_exact(rank.max(1)).zip(data.chunks_exact(size.max(1) as usize));
         let sides: Vec<_> =
             wanted.start.iter().zip(wanted.end).zip(wanted.strides()).map(|((a, b), n)| (*a..*b, n)).collect();
         for (point, element) in points {
-            let place = point.as_chunks().0.iter().zip(&sides).try_fold(0, |place, (at, (side, stride))| {
-                let at = u64::from_le_bytes(*at);
-                side.contains(&at).then(|| place + (at - side.start) * stride)
+            let place = point.iter().zip(&sides).try_fold(0, |place, (at, (side, stride))| {
+                side.contains(at).then(|| place + (at - side.start) * stride)
             });
             if let Some(place) = place {
                 into[(place * size) as usize..][..element.len()].copy_from_slice(element);
             }
         }
         Ok(())
+    }
+
+    /// The coordinates of the points of an entry, which are in its head. It is compared with what the index has.
+    fn read_coords(&self, place: &DataPlace, count: u64, rank: usize) -> Result<Vec<u64>> {
+        let len = points_head_bytes(count, rank);
+        let begin = place.at.checked_sub(len).ok_or_else(|| self.misfit(place.at, "has too many points"))?;
+        let mut bytes = self.limit.zeroed(len)?;
+        self.state.read(begin, &mut bytes)?;
+        let (head, found) = decode_head(&bytes).map_err(|source| LogError::Entry { at: begin, source })?;
+        let is_same = (head.dataset, head.data_len, Some(head.data_crc)) == (self.dataset, place.len, place.crc);
+        match head.change {
+            EntryChange::Points(coords) if is_same && found == rank => Ok(coords),
+            _ => Err(self.misfit(place.at, "is not the one that the index table has")),
+        }
     }
 
     /// Makes everything of a box that is outside of an extent the fill value.

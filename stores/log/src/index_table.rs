@@ -11,7 +11,7 @@ use h5live_model::{
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::anchor::{integer_list, read_integers};
+use crate::anchor::{integer, integer_list, read_integer, read_integers};
 use crate::entry::{self, EntryError, EntryHead};
 use crate::error::{LogError, Result};
 use crate::log_datasets::hard_target;
@@ -30,6 +30,10 @@ const MIN_CHUNK_BYTES: u64 = 1 << 10;
 const MAX_CHUNK_BYTES: u64 = 256 << 10;
 /// Bytes of the table that are read at once.
 const PIECE_BYTES: u64 = 256 << 10;
+/// The attribute of the table with the CRC-32C of what the others say: `covers`, and the skip list.
+const CHECKSUM: &str = "checksum";
+/// What errors call the table.
+const OF_TABLE: &str = "the index table";
 /// Bytes of the skip list for a dataset.
 const SKIP_BYTES: u64 = 16;
 
@@ -89,8 +93,10 @@ fn split_entry(
 #[derive(Debug)]
 pub struct SavedTable {
     chunks: Arc<dyn ChunkStore>,
-    /// Where the entries of each dataset begin, by its number, and at last where the table ends (bytes).
-    begins: Vec<u64>,
+    /// For each dataset, by its number, where its entries begin in the table (bytes), and how many there are.
+    skips: Vec<(u64, u64)>,
+    /// Where the table ends (bytes).
+    end: u64,
     /// Up to where the log is in the table (bytes).
     pub covers: u64,
     /// The highest order of a batch in the table.
@@ -107,60 +113,71 @@ impl SavedTable {
     pub fn open(store: &dyn Store, group: ObjectId, limit: AllocationLimit) -> Result<Option<Self>> {
         let find = |name: &str| Ok::<_, h5live_model::Error>(hard_target(store.link(group, &Name::from(name))?));
         let (Some(table), Some(list)) = (find(TABLE)?, find(SKIP_LIST)?) else { return Ok(None) };
-        let Some(covers) = read_integers(store, table, COVERS, "the index table")? else { return Ok(None) };
+        let Some(covers) = read_integers(store, table, COVERS, OF_TABLE)? else { return Ok(None) };
         let [covers, last_order] = covers[..] else {
-            return Err(LogError::Attribute { attribute: COVERS, of: "the index table" }.into());
+            return Err(LogError::Attribute { attribute: COVERS, of: OF_TABLE }.into());
         };
+        let (covers, last_order) = (covers.cast_unsigned(), last_order.cast_unsigned());
         let (chunks, list) = (store.dataset(table)?, store.dataset(list)?);
         let len =
             |chunks: &dyn ChunkStore| Ok::<_, h5live_model::Error>(chunks.spec()?.dataspace.elements().unwrap_or(0));
         let end = len(&*chunks)?;
-        let skips = read_bytes(&*list, 0..len(&*list)?.saturating_mul(8), limit)?;
-        let mut begins: Vec<u64> =
-            skips.as_chunks::<{ SKIP_BYTES as usize }>().0.iter().map(|skip| first_number(skip)).collect();
-        begins.push(end);
-        if begins.windows(2).any(|pair| pair[0] > pair[1]) {
-            return Err(LogError::Table { source: EntryError::Field("the skip list") }.into());
+        let list = read_bytes(&*list, 0..len(&*list)?.saturating_mul(8), limit)?;
+        let damaged = |field| LogError::Table { source: EntryError::Field(field) };
+        // Tables of earlier versions have none.
+        let checksum = read_integer(store, table, CHECKSUM, OF_TABLE)?;
+        let is_damaged = |crc: i64| crc != i64::from(checksum_of(covers, last_order, &list));
+        if checksum.is_some_and(is_damaged) && !cfg!(fuzzing) {
+            return Err(damaged("its checksum").into());
         }
-        let (covers, last_order) = (covers.cast_unsigned(), last_order.cast_unsigned());
+        let skips = list.as_chunks::<{ SKIP_BYTES as usize }>().0.iter();
+        let skips: Vec<_> = skips.map(|skip| (first_number(skip), first_number(&skip[8..]))).collect();
+        let begins = || skips.iter().map(|(begin, _)| *begin).chain([end]);
+        if begins().next() != Some(0) || !begins().is_sorted() {
+            return Err(damaged("the skip list").into());
+        }
         // The head of each entry is in the log, too.
         let most = covers.saturating_add(covers / entry::FRAME_BYTES as u64 * PLACE_BYTES as u64);
         if end > most {
-            return Err(LogError::Table { source: EntryError::Field("more than the log") }.into());
+            return Err(damaged("more than the log").into());
         }
-        Ok(Some(SavedTable { chunks, begins, covers, last_order, limit }))
+        Ok(Some(SavedTable { chunks, skips, end, covers, last_order, limit }))
     }
 
     /// How many datasets have a place in the skip list.
     pub fn dataset_count(&self) -> u64 {
-        self.begins.len().saturating_sub(1) as u64
+        self.skips.len() as u64
     }
 
     /// Calls `each` with the entries of a dataset: the rank and the row of each. `position` is that of a place in a log
     /// dataset.
     ///
     /// # Errors
-    /// If the table is damaged; errors of the store beneath and those of `each`.
+    /// If the table is damaged, or has entries of another dataset there; errors of the store beneath and those of `each`.
     pub fn for_each_entry(
         &self,
         number: u64,
         position: impl Fn((u64, u64)) -> Option<LogPosition>,
         each: &mut dyn FnMut(usize, TableRow) -> Result<()>,
     ) -> Result<()> {
-        let slice = usize::try_from(number).ok().and_then(|number| self.begins.get(number..=number + 1));
-        let Some(&[begin, end]) = slice else { return Ok(()) };
-        let (mut window, mut read_to, mut last) = (Vec::new(), begin, None::<u64>);
+        let at = |number: u64| usize::try_from(number).ok().and_then(|number| self.skips.get(number));
+        let Some((begin, count)) = at(number).copied() else { return Ok(()) };
+        let end = at(number.saturating_add(1)).map_or(self.end, |next| next.0);
+        let (mut window, mut read_to, mut last, mut found) = (Vec::new(), begin, None::<u64>, 0u64);
         loop {
             let mut table = &window[..];
             let damage = loop {
                 match split_entry(&mut table, &position) {
+                    Ok((_, row)) if row.head.dataset != number => break EntryError::Field("its dataset"),
                     // Entries are in the order of the log. So a file that stores one chunk as many of the table has none
                     // of them twice, and what is read is no more than the log has.
                     Ok((_, row)) if last.is_some_and(|last| row.at.number() <= last) => {
                         break EntryError::Field("its place");
                     }
+                    // What lies behind is read from the log.
+                    Ok((_, row)) if row.at.offset() >= self.covers => break EntryError::Field("its place"),
                     Ok((rank, row)) => {
-                        last = Some(row.at.number());
+                        (last, found) = (Some(row.at.number()), found + 1);
                         each(rank, row)?;
                     }
                     Err(damage) => break damage,
@@ -169,7 +186,10 @@ impl SavedTable {
             let rest = table.len();
             match damage {
                 EntryError::Truncated if read_to < end => {}
-                EntryError::Truncated if rest == 0 => return Ok(()),
+                EntryError::Truncated if rest == 0 && found == count => return Ok(()),
+                EntryError::Truncated if rest == 0 => {
+                    return Err(LogError::Table { source: EntryError::Field("the number of entries") }.into());
+                }
                 source => return Err(LogError::Table { source }.into()),
             }
             // An entry may begin in one piece and end in the next.
@@ -180,6 +200,12 @@ impl SavedTable {
             window.extend(read_bytes(&*self.chunks, piece, self.limit)?);
         }
     }
+}
+
+/// The CRC-32C of what a table says about all of it.
+fn checksum_of(covers: u64, last_order: u64, skip_list: &[u8]) -> u32 {
+    let numbers = [covers.to_le_bytes(), last_order.to_le_bytes()].concat();
+    crc32c::crc32c_append(crc32c::crc32c(&numbers), skip_list)
 }
 
 fn first_number(bytes: &[u8]) -> u64 {
@@ -233,6 +259,9 @@ pub fn save(
     }
     write_bytes(store, group, SKIP_LIST, 8, &skips)?;
     let id = write_bytes(store, group, TABLE, 1, &table)?;
+    let checksum = checksum_of(new.covers, new.last_order, &skips);
+    writer.set_attribute(id, &integer(CHECKSUM, checksum.into()))?;
+    // A table without it is none.
     writer.set_attribute(id, &integer_list(COVERS, &[new.covers, new.last_order].map(u64::cast_signed)))
 }
 

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::index_table::NOT_ENDED;
 use crate::position::LogPosition;
-use crate::shared_files::{MainLease, MainUse, SharedFiles};
+use crate::shared_files::{AppendLock, MainLease, MainUse, SharedFiles};
 use crate::subfiles::{is_in_use, is_written};
 
 /// How often a lock is asked for without a pause.
@@ -34,6 +34,8 @@ const LEFT_WHOLE: &str = "left_whole";
 /// The endings of the file that is locked by who changes the main file, and of the one with the number of the last batch.
 const LEASE: &str = "lease";
 const ORDER: &str = "order";
+/// That of the file that is locked by who publishes rows that it has appended.
+const APPENDS: &str = "appends";
 
 /// The main file at a path, and the files beside it.
 #[derive(Debug)]
@@ -229,6 +231,12 @@ impl SharedFiles for JoinedFiles {
         *self.presence.lock() = None;
     }
 
+    fn lock_appends(&self) -> Result<Box<dyn AppendLock>, OpenError> {
+        let file = self.opener.open_lock_file(APPENDS)?;
+        self.opener.lock(&file, APPENDS)?;
+        Ok(Box::new(LockedFile(file)))
+    }
+
     fn next_order(&self, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
         let mut file = self.order.lock();
         let file = match &mut *file {
@@ -253,6 +261,18 @@ impl SharedFiles for JoinedFiles {
         let unlocked = file.unlock();
         next.and_then(|next| unlocked.map(|()| next))
             .map_err(|error: io::Error| io_error("take a number from", &self.opener.beside(ORDER), &error))
+    }
+}
+
+/// A locked file.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl AppendLock for LockedFile {}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
     }
 }
 

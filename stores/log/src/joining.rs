@@ -7,7 +7,7 @@ use h5live_model::{Error, Mode, ObjectId, OpenError, Publish, Scope, Store};
 
 use crate::anchor::integer;
 use crate::error::{LogError, Result};
-use crate::log_file::{LogFile, log_group, make_group};
+use crate::log_file::{LogFile, existing_log_group, log_group, make_group, mark};
 use crate::log_state::LogState;
 use crate::names;
 use crate::position::LogPosition;
@@ -26,8 +26,7 @@ pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std:
     lease.end()?;
     let (number, own) = taken?;
     let inner = files.open_main(Mode::SwmrRead)?;
-    let group =
-        log_group(&*inner)?.ok_or_else(|| Error::from(LogError::Missing(format!("group {:?}", names::LOG_GROUP))))?;
+    let group = existing_log_group(&*inner)?;
     let mut state = LogState::unread(LogFile::open(0, inner.clone(), group, false, how.max_allocation)?, how.mutant);
     let (store, own_group) = own;
     let own = LogFile::open(number, store, own_group, !how.options.rebuild_index, how.max_allocation)?;
@@ -59,7 +58,10 @@ fn take_subfile(
     creates: bool,
 ) -> std::result::Result<TakenSubfile, OpenError> {
     let group = match log_group(main)? {
-        Some(group) => group,
+        Some(group) => {
+            mark(main)?;
+            group
+        }
         // It is new, or its first writer died before it was begun.
         None if creates && is_empty(main)? => make_group(main)?,
         None => return Err(Error::Invalid("the file has no log that a writer could join".to_owned()).into()),

@@ -47,11 +47,13 @@ mod opening;
 mod options;
 mod parallel;
 pub mod position;
+mod row_shift;
 mod run_copy;
 mod session;
 pub mod shared_files;
 mod store;
 mod subfiles;
+mod verify;
 mod watch;
 mod writer;
 

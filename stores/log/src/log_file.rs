@@ -11,6 +11,7 @@ use crate::index_table::{NOT_ENDED, SavedTable, TableRow};
 use crate::log_datasets::{LogDatasets, hard_target};
 use crate::names;
 use crate::position::LogPosition;
+use crate::row_shift::shift_entry;
 
 /// Bytes that a scan of the log reads at once.
 const SCAN_BYTES: u64 = 1 << 20;
@@ -55,6 +56,23 @@ pub fn log_group(store: &dyn Store) -> Result<Option<ObjectId>> {
     Ok(hard_target(store.link(store.session().root, &Name::from(names::LOG_GROUP))?))
 }
 
+/// Whether the root group says that the file has a log.
+///
+/// # Errors
+/// Errors of the store.
+pub fn is_marked(store: &dyn Store) -> Result<bool> {
+    Ok(store.attribute(store.session().root, &Name::from(names::FILE_LAYOUT))?.is_some())
+}
+
+/// The group of the log of an open file that has a log.
+///
+/// # Errors
+/// If there is none; errors of the store.
+pub fn existing_log_group(store: &dyn Store) -> Result<ObjectId> {
+    let missing = || LogError::Missing(format!("group {:?}", names::LOG_GROUP));
+    Ok(log_group(store)?.ok_or_else(missing)?)
+}
+
 /// A number that the group of the log has.
 ///
 /// # Errors
@@ -77,7 +95,19 @@ pub fn make_group(store: &dyn Store) -> Result<ObjectId> {
         writer.set_attribute(group, &integer(name, value))?;
     }
     writer.add_link(store.session().root, &Name::from(names::LOG_GROUP), &LinkTarget::Hard(group))?;
+    mark(store)?;
     Ok(group)
+}
+
+/// Has the root group of a file with a log say so. Files of earlier versions do not.
+///
+/// # Errors
+/// Errors of the store.
+pub fn mark(store: &dyn Store) -> Result<()> {
+    if is_marked(store)? {
+        return Ok(());
+    }
+    store.writer()?.set_attribute(store.session().root, &integer(names::FILE_LAYOUT, crate::LAYOUT))
 }
 
 impl LogFile {
@@ -153,6 +183,15 @@ impl LogFile {
         self.saved.as_ref().map(|saved| saved.covers)
     }
 
+    /// Reads from the index table that the file has now.
+    ///
+    /// # Errors
+    /// As [`LogFile::open`].
+    pub fn reopen_table(&mut self, limit: AllocationLimit) -> Result<()> {
+        self.saved = SavedTable::open(&*self.store, self.group, limit)?;
+        Ok(())
+    }
+
     /// Calls `each` with the entries of a dataset in the index table: the rank and the row of each.
     ///
     /// # Errors
@@ -225,11 +264,13 @@ impl LogFile {
             let data = self.position(at + bounds.head_len as u64);
             at += bounds.len;
             self.check_number(&head, data)?;
-            if let EntryChange::EndOfBatch { order } = head.change {
+            if let EntryChange::EndOfBatch { order, shifts } = &head.change {
+                let order = *order;
                 // Each batch of a writer has a higher order than the one before.
                 if order <= self.last_order || order == NOT_ENDED {
                     return Err(LogError::Entry { at: data, source: EntryError::Field("its order") }.into());
                 }
+                batch.entries.iter_mut().for_each(|(_, row)| shift_entry(shifts, &mut row.head));
                 self.end_batch(at, &head, order, &mut batch);
                 each(std::mem::take(&mut batch))?;
             } else {

@@ -1,6 +1,6 @@
 //! The logs of a session: what is published, what is staged, and the index of both.
 
-use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Publish, Store};
+use h5live_model::{AllocationLimit, DatasetSpec, Error, ObjectId, Publish, Store};
 #[cfg(feature = "mutants")]
 use h5live_model::{Scope, StoreWriter};
 use rustc_hash::FxHashMap;
@@ -18,9 +18,13 @@ use crate::logged_dataset::LoggedDataset;
 use crate::mutant::LogMutant;
 use crate::parallel::available_threads;
 use crate::position::LogPosition;
+use crate::row_shift::{AppendedRows, RowShift};
 
 /// Points of one entry. The head of an entry stays far below [`crate::entry::MAX_HEAD_BYTES`].
 const MAX_POINTS: usize = 4096;
+
+/// Appends that the end of a batch can put elsewhere. Its head stays below [`crate::entry::MAX_HEAD_BYTES`].
+const MAX_SHIFTS: usize = 30_000;
 
 /// Fewer bytes of entries are written at once: to hand them to another thread takes longer.
 const MIN_BACKGROUND_BYTES: usize = 128 << 10;
@@ -60,6 +64,8 @@ pub struct LogState {
     points: Option<PointRun>,
     /// The datasets with entries of the batch that is gathered.
     not_ended: Vec<u64>,
+    /// What the batch that is gathered appends to datasets, if the session has joined others.
+    appended: FxHashMap<u64, AppendedRows>,
     /// Entries since the last commit, staged or in a log dataset.
     unpublished: u64,
     /// How entries are written to the own file.
@@ -93,6 +99,7 @@ impl LogState {
             background: BackgroundWriter::default(),
             points: None,
             not_ended: Vec::new(),
+            appended: FxHashMap::default(),
             unpublished: 0,
             format: EntryFormat::H5live,
             entries: 0,
@@ -267,7 +274,7 @@ impl LogState {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn save_table(&self, dataset_count: u64, limit: AllocationLimit) -> Result<()> {
+    pub fn save_table(&mut self, dataset_count: u64, limit: AllocationLimit) -> Result<()> {
         let own = self.own();
         // A subfile by itself does not know how many there are.
         let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
@@ -289,7 +296,9 @@ impl LogState {
             };
             let (rank, mut rows) = (dataset.index.rank(), dataset.rows_of_file(own.number));
             rows.try_fold(0, |count, row| new.push(table, rank, row).map(|()| count + 1))
-        })
+        })?;
+        // The one that was read before is gone.
+        self.own_mut().reopen_table(limit)
     }
 
     /// What a mutant does: writes a table that covers entries that are still staged.
@@ -399,8 +408,9 @@ impl LogState {
     /// As [`LogState::stage`].
     pub fn end_batch(&mut self, order: u64) -> Result<()> {
         self.end_points()?;
+        let shifts = self.place_appended()?;
         if self.format.has_all_kinds() {
-            self.append_entry(0, 0, EncodedEntry::plain(EntryChange::EndOfBatch { order }, &[]));
+            self.append_entry(0, 0, EncodedEntry::plain(EntryChange::EndOfBatch { order, shifts }, &[]));
         }
         for number in self.not_ended.drain(..) {
             if let Some(dataset) = self.datasets.get_mut(&number) {
@@ -411,6 +421,50 @@ impl LogState {
         own.last_order = own.last_order.max(order);
         own.batch = own.batch.saturating_add(1);
         Ok(())
+    }
+
+    /// What the batch that is gathered appends to a dataset.
+    pub fn appended_mut(&mut self, dataset: u64) -> &mut AppendedRows {
+        self.appended.entry(dataset).or_default()
+    }
+
+    /// Whether the batch that is gathered has rows to which only its end gives their places.
+    pub fn has_appended(&self) -> bool {
+        self.appended.values().any(AppendedRows::has_rows)
+    }
+
+    /// Whether those are rows of a dataset.
+    pub fn has_appended_to(&self, dataset: u64) -> bool {
+        self.appended.get(&dataset).is_some_and(AppendedRows::has_rows)
+    }
+
+    /// Puts the rows that were appended behind those that there are.
+    fn place_appended(&mut self) -> Result<Vec<RowShift>> {
+        let mut shifts = Vec::new();
+        for (number, rows) in self.appended.iter().filter(|(_, rows)| rows.has_rows()) {
+            let there = self.datasets.get(number).and_then(LoggedDataset::published_rows).unwrap_or(0);
+            let (of_dataset, end) = rows.place(*number, there);
+            if !rows.may_have(end) {
+                return Err(Error::Invalid(format!(
+                    "others have appended: {end} rows are more than the dataset may have"
+                )));
+            }
+            shifts.extend(of_dataset);
+        }
+        if shifts.len() > MAX_SHIFTS {
+            let text = format!("one flush appends to more than {MAX_SHIFTS} datasets to which others append, too");
+            return Err(Error::Invalid(text));
+        }
+        for (number, rows) in std::mem::take(&mut self.appended).into_iter().filter(|(_, rows)| rows.has_rows()) {
+            // What is seen has an extent: later rows, also those of others, go behind it.
+            if let Some(extent) = rows.missing_extent() {
+                self.stage_entry(number, extent.len(), EncodedEntry::plain(EntryChange::Grow(extent), &[]))?;
+            }
+            if let Some(dataset) = self.datasets.get_mut(&number) {
+                dataset.shift_rows(&shifts);
+            }
+        }
+        Ok(shifts)
     }
 
     /// Bytes that are staged.

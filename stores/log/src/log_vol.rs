@@ -10,10 +10,10 @@ use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::TableRow;
 use crate::log_datasets::{LogDatasets, hard_target};
+use crate::log_file::existing_log_group;
 use crate::log_vol_anchor;
 use crate::log_vol_counters::LogVolCounters;
 use crate::log_vol_entry::{LogVolEntry, decode_entries};
-use crate::names;
 use crate::position::LogPosition;
 
 /// The registered number of deflate.
@@ -105,10 +105,12 @@ impl LogVolLog {
         anchors: &FxHashMap<u64, DatasetSpec>,
         limit: AllocationLimit,
     ) -> Result<()> {
-        let group = hard_target(file.link(file.session().root, &Name::from(names::LOG_GROUP))?);
-        let Some(group) = group else { return Ok(()) };
         // What is not counted was not published.
         let counters = LogVolCounters::read(file)?.ok_or_else(|| LogError::Missing("counters in a file".to_owned()))?;
+        if counters.data_logs == 0 && counters.metadata_logs == 0 {
+            return Ok(());
+        }
+        let group = existing_log_group(file)?;
         let mut places = Vec::new();
         for number in 0..counters.data_logs {
             let (begin, end, first) = self.data.add_whole(file, member(file, group, "ld", number)?)?;

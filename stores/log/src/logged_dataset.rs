@@ -3,6 +3,7 @@
 use crate::entry::{Dims, EntryChange, EntryHead};
 use crate::entry_index::EntryIndex;
 use crate::index_table::{NOT_ENDED, TableRow};
+use crate::row_shift::{RowShift, shift_entry};
 
 /// What the logs have of one dataset.
 #[derive(Debug)]
@@ -11,6 +12,8 @@ pub struct LoggedDataset {
     pub index: EntryIndex,
     /// The extent that entries have set (`[rank]`, elements); `None` if none has.
     pub extent: Option<Dims>,
+    /// The same without the batch that is gathered.
+    published: Option<Dims>,
     /// All its entries. The index is made of them when the dataset is read.
     rows: Vec<TableRow>,
     /// Rows that are in the index.
@@ -29,6 +32,18 @@ pub struct LoggedDataset {
     shrinks: bool,
 }
 
+/// Takes up what an entry says of an extent.
+fn apply_extent(extent: &mut Option<Dims>, head: &EntryHead) {
+    match &head.change {
+        EntryChange::Grow(dims) => match extent {
+            Some(extent) => extent.iter_mut().zip(dims).for_each(|(now, dim)| *now = (*now).max(*dim)),
+            none => *none = Some(dims.clone()),
+        },
+        EntryChange::Shrink(dims) => *extent = Some(dims.clone()),
+        EntryChange::Block { .. } | EntryChange::Points(_) | EntryChange::EndOfBatch { .. } => {}
+    }
+}
+
 impl LoggedDataset {
     /// One without entries.
     pub fn new(rank: usize) -> Self {
@@ -40,6 +55,7 @@ impl LoggedDataset {
         LoggedDataset {
             index,
             extent: None,
+            published: None,
             rows: Vec::new(),
             indexed: 0,
             not_ended: Vec::new(),
@@ -65,20 +81,33 @@ impl LoggedDataset {
             self.rows.push(row);
             self.find_extent();
         } else {
-            self.note_extent(&row.head);
+            apply_extent(&mut self.extent, &row.head);
+            if has_ended {
+                apply_extent(&mut self.published, &row.head);
+            }
             self.rows.push(row);
         }
         !has_ended && self.not_ended.len() == 1
     }
 
-    fn note_extent(&mut self, head: &EntryHead) {
-        match &head.change {
-            EntryChange::Grow(dims) => match &mut self.extent {
-                Some(extent) => extent.iter_mut().zip(dims).for_each(|(now, dim)| *now = (*now).max(*dim)),
-                none => *none = Some(dims.clone()),
-            },
-            EntryChange::Shrink(dims) => self.extent = Some(dims.clone()),
-            EntryChange::Block { .. } | EntryChange::Points(_) | EntryChange::EndOfBatch { .. } => {}
+    /// The rows that it has without the batch that is gathered; `None` if no entry says it.
+    pub fn published_rows(&self) -> Option<u64> {
+        self.published.as_ref()?.first().copied()
+    }
+
+    /// Moves rows of the batch that is gathered.
+    pub fn shift_rows(&mut self, shifts: &[RowShift]) {
+        let mut extent = self.published.clone();
+        for row in &self.not_ended {
+            let head = &mut self.rows[*row as usize].head;
+            shift_entry(shifts, head);
+            apply_extent(&mut extent, head);
+        }
+        self.extent = extent;
+        // Those that were looked for are at other places now.
+        if self.not_ended.first().is_some_and(|first| (*first as usize) < self.indexed) {
+            self.index = EntryIndex::new(self.index.rank());
+            self.indexed = 0;
         }
     }
 
@@ -103,9 +132,14 @@ impl LoggedDataset {
     fn find_extent(&mut self) {
         let mut ordered: Vec<&TableRow> = self.rows.iter().collect();
         ordered.sort_by_key(|row| row.order);
-        let heads: Vec<EntryHead> = ordered.into_iter().map(|row| row.head.clone()).collect();
-        self.extent = None;
-        heads.iter().for_each(|head| self.note_extent(head));
+        let (mut extent, mut published) = (None, None);
+        for row in ordered {
+            apply_extent(&mut extent, &row.head);
+            if row.order != NOT_ENDED {
+                apply_extent(&mut published, &row.head);
+            }
+        }
+        (self.extent, self.published) = (extent, published);
     }
 
     /// The rows whose entries are in a file.
@@ -119,6 +153,7 @@ impl LoggedDataset {
             self.rows[row as usize].order = order;
         }
         self.index.end_batch(order);
+        self.published.clone_from(&self.extent);
         self.last_order = order;
     }
 

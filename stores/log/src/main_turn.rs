@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live_model::{ObjectId, Publish, Result, Scope, Store};
+use h5live_model::{Error, ObjectId, Publish, Result, Scope, Store};
 use rustc_hash::FxHashSet;
 
 use crate::shared_files::{MainLease, MainUse, SharedFiles};
@@ -45,8 +45,13 @@ impl ChangedObjects {
     /// Errors of the store.
     pub fn refresh(&self, follower: &dyn Store) -> Result<()> {
         match self {
-            ChangedObjects::Listed(objects) if objects.is_empty() => Ok(()),
-            ChangedObjects::Listed(objects) => follower.refresh(Scope::Objects(objects)),
+            ChangedObjects::Listed(objects) => {
+                objects.iter().try_for_each(|id| match follower.refresh(Scope::Objects(&[*id])) {
+                    // Another writer has deleted it since.
+                    Err(Error::NoObject(_)) => Ok(()),
+                    refreshed => refreshed,
+                })
+            }
             ChangedObjects::Any => follower.refresh(Scope::All),
         }
     }

@@ -7,6 +7,8 @@
 pub const LOG_GROUP: &str = "_LOG";
 /// What errors call that group.
 pub const OF_GROUP: &str = "the group of the log";
+/// The attribute of the root group with the version of the layout: the file has a log, even if the group of it is gone.
+pub const FILE_LAYOUT: &str = "_log_layout";
 /// The attribute of the log group with the version of the layout.
 pub const LAYOUT_VERSION: &str = "layout_version";
 /// The attribute of the log group that counts the datasets that were ever made.

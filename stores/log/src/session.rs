@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::{
-    AllocationLimit, DatasetSpec, Error, Mode, Name, NoFilters, ObjectId, Publish, Scope, Session, Store, StoreWriter,
-    Unfilter,
+    AllocationLimit, DatasetSpec, Error, Mode, Name, NoFilters, ObjectId, Publish, Scope, Session, Store,
+    StoreErrorKind, StoreWriter, Unfilter,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -16,7 +16,7 @@ use crate::anchor::Anchor;
 use crate::entry::Dims;
 use crate::error::{LogError, Result};
 use crate::layout::LogLayout;
-use crate::log_file::{LogFile, group_number, log_group, make_group};
+use crate::log_file::{LogFile, existing_log_group, group_number, is_marked, log_group, make_group, mark};
 use crate::log_state::LogState;
 use crate::log_vol_counters::LogVolCounters;
 use crate::main_turn::{ChangedObjects, MainChange, MainTurn};
@@ -79,32 +79,54 @@ pub struct LogSession {
     changed_extents: Mutex<FxHashMap<u64, ObjectId>>,
     /// The numbers of datasets that this session has made, if it has joined others.
     made: Mutex<FxHashSet<u64>>,
-    /// Anchors that were made since the last commit: they are seen after the entries so far.
-    new_anchors: Mutex<Vec<ObjectId>>,
+    /// Anchors that were made since the last commit, and the numbers of their datasets: they are seen after the entries so
+    /// far. As all tables of anchors by their addresses, it may have some that are gone ([`LogSession::is_anchor_of`]).
+    new_anchors: Mutex<Vec<(u64, ObjectId)>>,
     /// Numbers of datasets that were made so far.
     dataset_count: Mutex<u64>,
+    /// Held to read while the main file is changed, and to write when the session begins to end. It is taken before
+    /// `staging`.
+    changing: RwLock<()>,
+    /// Held by the call that ends the session.
+    closing: Mutex<()>,
+    /// Nothing is changed any more.
     is_closed: AtomicBool,
 }
 
+/// Whether a group has what the group of a log has. Any part of it will do: that the rest is missing is damage.
+fn is_group_of_log(inner: &dyn Store, group: ObjectId) -> Result<bool> {
+    const ATTRIBUTES: [&str; 2] = [names::LAYOUT_VERSION, names::LOG_DATASET_COUNT];
+    const LINKS: [&str; 4] = ["log_1", "index_table", "_ld_0", "_md_0"];
+    for name in ATTRIBUTES {
+        if inner.attribute(group, &Name::from(name))?.is_some() {
+            return Ok(true);
+        }
+    }
+    for name in LINKS {
+        if inner.link(group, &Name::from(name))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 impl LogSession {
-    /// Whether a file has a log.
+    /// Whether a file has a log, or has had one.
     ///
     /// # Errors
     /// Errors of the store beneath.
     pub fn has_log(inner: &dyn Store) -> Result<bool> {
-        Ok(log_group(inner)?.is_some())
+        Ok(log_group(inner)?.is_some() || is_marked(inner)?)
     }
 
-    /// Whether a file is one with a log: the group of the log says which layout it has, or the root group has what Log VOL
-    /// writes there. A file without a log may have a group or an attribute of such a name.
+    /// Whether a file is one with a log: the root group says so, or the group of the log has what a log has, or the root
+    /// group has what Log VOL writes there. A file without a log may have a group or an attribute of such a name.
     ///
     /// # Errors
     /// Errors of the store beneath.
     pub fn is_log(inner: &dyn Store) -> Result<bool> {
         let group = log_group(inner)?;
-        if let Some(group) = group
-            && inner.attribute(group, &Name::from(names::LAYOUT_VERSION))?.is_some()
-        {
+        if is_marked(inner)? || group.map_or(Ok(false), |group| is_group_of_log(inner, group))? {
             return Ok(true);
         }
         match LogVolCounters::read(inner) {
@@ -124,8 +146,8 @@ impl LogSession {
         let mode = inner.session().mode;
         let group = match log_group(&*inner)? {
             Some(group) => group,
-            None if mode.writes() => make_group(&*inner)?,
-            None => return Err(LogError::Missing(format!("group {:?}", names::LOG_GROUP)).into()),
+            None if mode.writes() && !is_marked(&*inner)? => make_group(&*inner)?,
+            None => existing_log_group(&*inner)?,
         };
         // A follower reads the log itself: the writer may replace the table.
         let reads_table = mode != Mode::SwmrRead && !how.options.rebuild_index;
@@ -135,6 +157,9 @@ impl LogSession {
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
         let mut subfiles = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table, own: None };
         subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
+        if mode.writes() {
+            mark(&*inner)?;
+        }
         LogSession::new(inner, files, state, how)
     }
 
@@ -182,6 +207,8 @@ impl LogSession {
             made: Mutex::default(),
             new_anchors: Mutex::default(),
             dataset_count: Mutex::new(dataset_count),
+            changing: RwLock::default(),
+            closing: Mutex::default(),
             is_closed: AtomicBool::new(false),
             inner,
         }
@@ -229,6 +256,7 @@ impl LogSession {
     /// # Errors
     /// Those of `change`; if another writer does not end its turn; errors of the store beneath.
     pub fn change_main<T>(&self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
+        let _changing = self.changing.read();
         self.check_open()?;
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
             return change(&mut MainChange::alone(&*self.inner));
@@ -285,6 +313,8 @@ impl LogSession {
     /// Those of `change`; errors of the store beneath.
     pub fn change(&self, change: impl FnOnce(&mut LogState) -> Result<()>) -> Result<()> {
         let _staging = self.staging.lock();
+        // Who comes after the session has begun to end is told so.
+        self.check_open()?;
         let mut state = self.state.write();
         change(&mut state)?;
         if state.staged_bytes() as u64 > self.options.staging {
@@ -333,11 +363,34 @@ impl LogSession {
         Ok(self.state.read().extent_of(number, spec))
     }
 
-    /// Notes that an anchor was made.
-    pub fn note_anchor(&self, id: ObjectId) {
+    /// Notes that the anchor of a dataset was made.
+    pub fn note_anchor(&self, number: u64, id: ObjectId) {
         if !self.has_joined {
-            self.new_anchors.lock().push(id);
+            self.new_anchors.lock().push((number, id));
         }
+    }
+
+    /// Whether the anchor of a dataset is still at an address. If it was deleted, there may be another object, or the
+    /// middle of something.
+    fn is_anchor_of(&self, main: &dyn Store, number: u64, at: ObjectId) -> Result<bool> {
+        match self.layout.read_anchor(main, at) {
+            Ok(found) => Ok(found.is_some_and(|anchor| anchor.id == number)),
+            Err(Error::Store(error)) if matches!(error.kind, StoreErrorKind::Io) => Err(Error::Store(error)),
+            Err(error @ Error::Closed) => Err(error),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Has anchors that were made since the last commit be seen after the entries so far.
+    fn order_new_anchors(&self) -> Result<()> {
+        let mut anchors = self.new_anchors.lock();
+        for (number, at) in anchors.iter().filter(|_| !self.mutant.lacks(LogMutant::UnorderedAnchors)) {
+            if self.is_anchor_of(&*self.inner, *number, *at)? {
+                self.state.read().own().log.order_before(&*self.inner.dataset(*at)?)?;
+            }
+        }
+        anchors.clear();
+        Ok(())
     }
 
     /// Takes up what other writers have published since.
@@ -418,17 +471,11 @@ impl LogSession {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
         }
+        let _appends = self.lock_appends()?;
         self.stage_batch(publish)?;
-        for anchor in std::mem::take(&mut *self.new_anchors.lock()) {
-            match self.inner.dataset(anchor) {
-                Ok(_) if self.mutant.lacks(LogMutant::UnorderedAnchors) => {}
-                Ok(anchor) => self.state.read().own().log.order_before(&*anchor)?,
-                Err(Error::NoObject(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
+        self.order_new_anchors()?;
         if !self.layout.has_extents_in_entries() {
-            self.update_anchors(writer)?;
+            self.update_anchors(&*own)?;
         }
         writer.commit(Scope::All, publish)?;
         self.state.write().note_published();
@@ -449,36 +496,45 @@ impl LogSession {
         state.stage_end(publish)
     }
 
-    /// Commits, brings the attributes of anchors up to date, and ends the session. A second call does nothing.
+    /// Commits, brings the attributes of anchors up to date, and ends the session. It has ended in any case, also after an
+    /// error: what was committed before is in the file. A second call does nothing.
     ///
     /// # Errors
     /// As [`StoreWriter::commit`].
     pub fn close(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        if self.has_joined {
-            self.leave()?;
-        } else if self.writes() {
-            #[cfg(feature = "mutants")]
-            if self.mutant.lacks(LogMutant::TableBeforeEntries) {
-                self.save_table_early()?;
+        let _closing = self.closing.lock();
+        {
+            let (_changing, _staging) = (self.changing.write(), self.staging.lock());
+            if self.is_closed.swap(true, Ordering::AcqRel) {
+                return Ok(());
             }
-            self.commit(Publish::Visible)?;
-            // Not before: if the entries cannot be written, anchors do not say that they are there.
-            self.update_anchors(self.inner.writer()?)?;
-            self.save_table()?;
         }
-        self.is_closed.store(true, Ordering::Release);
+        let ended = if self.has_joined { self.leave() } else { self.end() };
         // A file that is mapped stays open, and locked.
         self.state.write().unmap();
-        self.stores().iter().try_for_each(|store| store.close())
+        self.stores().iter().map(|store| store.close()).fold(ended, Result::and)
+    }
+
+    /// Writes all that is to be in the file when a session has ended that has it for itself.
+    fn end(&self) -> Result<()> {
+        if !self.writes() {
+            return Ok(());
+        }
+        #[cfg(feature = "mutants")]
+        if self.mutant.lacks(LogMutant::TableBeforeEntries) {
+            self.save_table_early()?;
+        }
+        self.commit_entries(Publish::Visible)?;
+        // Not before: if the entries cannot be written, anchors do not say that they are there.
+        self.update_anchors(&*self.inner)?;
+        self.save_table()
     }
 
     /// Writes the index table of the own file, if there is need.
     fn save_table(&self) -> Result<()> {
-        self.state.read().save_table(*self.dataset_count.lock(), self.max_allocation)?;
-        self.commit(Publish::Visible)
+        let dataset_count = *self.dataset_count.lock();
+        self.state.write().save_table(dataset_count, self.max_allocation)?;
+        self.commit_entries(Publish::Visible)
     }
 
     /// What a mutant does: the table has entries that are not in a log dataset yet.
@@ -494,16 +550,14 @@ impl LogSession {
         self.changed_extents.lock().insert(number, anchor);
     }
 
-    /// Has anchors say the extents of their datasets.
-    fn update_anchors(&self, writer: &dyn StoreWriter) -> Result<()> {
-        let state = self.state.read();
+    /// Has the anchors of a main file say the extents of their datasets.
+    fn update_anchors(&self, main: &dyn Store) -> Result<()> {
+        let (state, writer) = (self.state.read(), main.writer()?);
         let mut changed = self.changed_extents.lock();
-        for (number, anchor) in &*changed {
+        for (number, at) in &*changed {
             let Some(dims) = state.dataset(*number).and_then(|dataset| dataset.extent.as_ref()) else { continue };
-            match writer.set_attribute(*anchor, &self.layout.shape_attribute(dims)) {
-                // It was deleted since.
-                Err(Error::NoObject(_)) => {}
-                set => set?,
+            if self.is_anchor_of(main, *number, *at)? {
+                writer.set_attribute(*at, &self.layout.shape_attribute(dims))?;
             }
         }
         changed.clear();

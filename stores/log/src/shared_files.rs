@@ -50,7 +50,16 @@ pub trait SharedFiles: Send + Sync + fmt::Debug {
     /// # Errors
     /// If the number cannot be taken.
     fn next_order(&self, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError>;
+
+    /// Waits until no other writer publishes rows that it has appended, and keeps others from it until the lock is dropped.
+    ///
+    /// # Errors
+    /// If another writer does not end.
+    fn lock_appends(&self) -> Result<Box<dyn AppendLock>, OpenError>;
 }
+
+/// The right to publish rows that were appended.
+pub trait AppendLock: Send + fmt::Debug {}
 
 /// The right to change the main file.
 pub trait MainLease: Send + fmt::Debug {

@@ -32,6 +32,14 @@ pub struct LogStore {
 }
 
 impl LogStore {
+    /// Whether an open file is one with a log, which may be damaged.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub fn is_log(inner: &dyn Store) -> Result<bool> {
+        LogSession::is_log(inner)
+    }
+
     /// The log in an open file; a new one, if the file has none and can be written. `files` are its subfiles, and may be
     /// left out if it has none.
     ///
@@ -164,6 +172,7 @@ impl Store for LogStore {
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {
         self.inner()?.refresh(scope)?;
+        self.session.place_appended()?;
         self.session.catch_up()?;
         let is_meant = |id: ObjectId| match scope {
             Scope::All => true,

@@ -67,7 +67,7 @@ impl LogWriter {
         let id = writer.create(&NewObject::unlinked(&ObjectSpec { body, ..new.spec.clone() }))?;
         let finish = || {
             self.0.layout.attributes(&anchor).iter().try_for_each(|attribute| writer.set_attribute(id, attribute))?;
-            self.0.note_anchor(id);
+            self.0.note_anchor(anchor.id, id);
             if let Some(elements) = new.elements {
                 let count = Dims::from_slice(spec.dataspace.dims());
                 let change = EntryChange::Block { start: Dims::from_elem(0, count.len()), count };

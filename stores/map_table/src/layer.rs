@@ -236,6 +236,10 @@ impl Store for MapTables {
         self.inner.liveness()
     }
 
+    fn is_abandoned(&self) -> Result<bool> {
+        self.inner.is_abandoned()
+    }
+
     fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>> {
         let mut watched = Vec::with_capacity(objects.len());
         for id in objects {

@@ -14,15 +14,19 @@ from pathlib import Path
 import hostile
 import kills
 import mutants
+import objects
 import others
+import stores
 import swmr
 from common import Choice, Result, sweep
 
 PARTS = {
     "mutants": mutants.attack,
+    "objects": objects.attack,
     "hostile": hostile.attack,
     "cut": others.cut,
     "kills": kills.attack,
+    "stores": stores.stores,
     "swmr": swmr.attack,
     "sessions": others.sessions,
     "agree": others.agree,

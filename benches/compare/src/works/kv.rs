@@ -77,7 +77,7 @@ fn write_chunks(side: Side, path: &Path, number: u64) -> Result<Done> {
             })?
         }
         _ => {
-            let lmdb = Lmdb::open(path)?;
+            let lmdb = Lmdb::with_checksums(path)?;
             timed(number * CHUNK_LEN * 8, || {
                 let order: Vec<_> = order().collect();
                 order.chunks(TOGETHER as usize).try_for_each(|together| {
@@ -124,7 +124,7 @@ fn read_chunks(side: Side, path: &Path, number: u64) -> Result<Done> {
             })?
         }
         _ => {
-            let lmdb = Lmdb::open(path)?;
+            let lmdb = Lmdb::with_checksums(path)?;
             timed(units, || {
                 let state = lmdb.read()?;
                 order().try_for_each(|at| {
@@ -217,7 +217,7 @@ fn create(side: Side, ground: &Ground) -> Result<Done> {
 pub fn works() -> Vec<Work> {
     let work = Work {
         name: "kv-write",
-        title: "key-value store: 5,000 chunks of 64 KiB put at random, visible after each 16 (bare: LMDB, the same values)",
+        title: "key-value store: 5,000 chunks of 64 KiB put at random, visible after each 16 (bare: LMDB with checksums, the same values)",
         aim: 2.0,
         bare_aim: Some(0.8),
         budget: WRITING,
@@ -229,7 +229,7 @@ pub fn works() -> Vec<Work> {
         work,
         Work {
             name: "kv-read",
-            title: "the same chunks read at random (bare: LMDB, copied)",
+            title: "the same chunks read at random (bare: LMDB with checksums, copied)",
             aim: 5.0,
             // What LMDB has mapped counts as memory.
             budget: READING + (400 << 20),

@@ -46,7 +46,7 @@ fn put(side: Side, path: &Path, number: u64) -> Result<Done> {
             })?
         }
         _ => {
-            let lmdb = Lmdb::open(path)?;
+            let lmdb = Lmdb::with_checksums(path)?;
             timed(number, || {
                 batches().try_for_each(|batch| {
                     lmdb.write(|to| {
@@ -78,7 +78,7 @@ fn get(side: Side, path: &Path, number: u64) -> Result<Done> {
             })?
         }
         _ => {
-            let lmdb = Lmdb::open(path)?;
+            let lmdb = Lmdb::with_checksums(path)?;
             timed(number, || {
                 let state = lmdb.read()?;
                 (0..number).try_for_each(|_| {
@@ -106,7 +106,7 @@ fn scan(side: Side, path: &Path, number: u64) -> Result<Done> {
             })?
         }
         _ => {
-            let lmdb = Lmdb::open(path)?;
+            let lmdb = Lmdb::with_checksums(path)?;
             timed(number, || {
                 lmdb.read()?.for_each(|key, value| {
                     add(key.try_into().map_or(0, u64::from_be_bytes), number_of(Some(value)));
@@ -203,7 +203,7 @@ fn get_texts(side: Side, ground: &Ground) -> Result<Done> {
 pub fn works() -> Vec<Work> {
     let work = Work {
         name: "map-put",
-        title: "map of 1,000,000 pairs of u64 and u64, put in batches of 1,000 (bare: LMDB)",
+        title: "map of 1,000,000 pairs of u64 and u64, put in batches of 1,000 (bare: LMDB with checksums)",
         unit: Unit::Things("pairs"),
         bare_aim: Some(0.6),
         sides: &[Side::H5live, Side::Bare],
@@ -215,12 +215,12 @@ pub fn works() -> Vec<Work> {
         work,
         Work {
             name: "map-get",
-            title: "a million pairs got from it one by one, at random (bare: LMDB)",
+            title: "a million pairs got from it one by one, at random (bare: LMDB with checksums)",
             ..read(|side, ground| get(side, &ground.file(&format!("map-read-{side}")), pairs(ground)))
         },
         Work {
             name: "map-scan",
-            title: "all of its pairs, in order (bare: LMDB)",
+            title: "all of its pairs, in order (bare: LMDB with checksums)",
             ..read(|side, ground| scan(side, &ground.file(&format!("map-read-{side}")), pairs(ground)))
         },
         Work {

@@ -1,5 +1,5 @@
-//! Several writers that have joined one log, each in a process of its own, and killed while they write. What was flushed
-//! is there, batches are seen whole and in their order, and the others go on.
+//! Several writers that have joined one log, each in a process of its own. They are killed while they write, or leave and
+//! come back. What was flushed is there, batches are seen whole and in their order, and the others go on.
 
 mod plan;
 
@@ -14,7 +14,7 @@ use h5live_checker::file::CheckOptions;
 
 use crate::error::{Error, Result, whole_text};
 use crate::live::message::{Extents, WorkerMessage};
-use crate::live::processes::{Process, ProcessEvent, ProcessSpawner};
+use crate::live::processes::{ExitResult, Process, ProcessEvent, ProcessSpawner};
 use crate::output::Output;
 
 use super::rule::mix;
@@ -26,12 +26,16 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const KILLS_OF_A_FILE: u64 = 40;
 /// One in this many kills is of all writers.
 const KILLS_OF_ALL: u64 = 8;
+/// The most writers that leave at the same time, before each kill.
+const MAX_LEAVING: u64 = 2;
 
 /// The results of the writers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JoinedWriters {
     /// Writers that were killed.
     pub kills: u64,
+    /// Writers that left while others stayed.
+    pub leaves: u64,
     /// Flushes.
     pub flushes: u64,
     /// How often a follower has looked at everything while writers were at work.
@@ -42,8 +46,11 @@ pub struct JoinedWriters {
 
 impl fmt::Display for JoinedWriters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let JoinedWriters { kills, flushes, looks, violations } = self;
-        write!(f, "{kills} joined writers killed, {flushes} flushes, {looks} looks at everything: ")?;
+        let JoinedWriters { kills, leaves, flushes, looks, violations } = self;
+        write!(
+            f,
+            "{kills} joined writers killed, {leaves} have left, {flushes} flushes, {looks} looks at everything: "
+        )?;
         write!(f, "{} violations", violations.len())?;
         violations.iter().try_for_each(|violation| write!(f, "\n    {violation}"))
     }
@@ -151,18 +158,15 @@ impl<'a> Troupe<'a> {
         while self.done.kills < goal && self.done.violations.is_empty() && !interrupted.load(Ordering::Acquire) {
             let random = mix(self.plan.seed ^ mix(self.done.kills));
             self.let_write(random);
+            self.leave(random)?;
+            self.let_write(random >> 3);
             if random.is_multiple_of(KILLS_OF_ALL) {
                 self.kill_all()?;
             } else {
                 self.kill_one(random / KILLS_OF_ALL % self.plan.writers)?;
             }
         }
-        self.writers.iter_mut().for_each(Process::finish);
-        for number in 0..self.writers.len() {
-            // It ends by itself: its input is closed.
-            self.writers[number].wait(PATIENCE).map_err(Error::Process)?;
-        }
-        self.collect(Duration::ZERO);
+        self.end(&(0..self.plan.writers).collect::<Vec<_>>())?;
         self.look_from_the_start("after all have left");
         self.check_files();
         Ok(())
@@ -250,6 +254,31 @@ impl<'a> Troupe<'a> {
         self.collect(Duration::ZERO);
         self.look_from_the_start("after all were killed");
         (0..self.plan.writers).try_for_each(|writer| self.restart(writer))
+    }
+
+    /// Has some writers leave while the others stay, and come back.
+    fn leave(&mut self, random: u64) -> Result<()> {
+        let count = 1 + (random >> 8) % MAX_LEAVING.min(self.plan.writers);
+        let leaving: Vec<u64> = (0..count).map(|number| ((random >> 16) + number) % self.plan.writers).collect();
+        self.end(&leaving)?;
+        self.done.leaves += count;
+        self.look_from_the_start("after some have left");
+        leaving.into_iter().try_for_each(|writer| self.restart(writer))
+    }
+
+    /// Has writers come to their end, all at once: with success.
+    fn end(&mut self, writers: &[u64]) -> Result<()> {
+        // They end by themselves: their input is closed.
+        writers.iter().for_each(|writer| self.writers[*writer as usize].finish());
+        for writer in writers {
+            match self.writers[*writer as usize].wait(PATIENCE).map_err(Error::Process)? {
+                ExitResult::Success => {}
+                ExitResult::Failure(status) => self.wrong(format!("writer {writer} leaves with {status}")),
+                ExitResult::Timeout => self.wrong(format!("writer {writer} does not leave")),
+            }
+        }
+        self.collect(Duration::ZERO);
+        Ok(())
     }
 
     /// Starts a writer anew, behind what it has flushed.

@@ -28,6 +28,7 @@ use crate::error::whole_text;
 use crate::error::{Error, Result};
 use crate::live::message::{Extents, StressInvariant, WorkerMessage};
 use crate::live::process_group::ProcessGroup;
+use crate::live::reader_stalls::ReaderStalls;
 use crate::number_arg::at_least;
 use crate::output::Output;
 
@@ -87,6 +88,8 @@ pub struct MatrixTerms {
     pub seed: u64,
     /// Flushes that the writer attempts in a second; where it is not said, what suits the cell.
     pub rate: Option<f64>,
+    /// How long readers are stopped again and again.
+    pub stall: Option<Duration>,
 }
 
 impl MatrixTerms {
@@ -100,7 +103,7 @@ impl MatrixTerms {
 
     /// The time after which a reader opens the file again, because a late reader must see the right state, too.
     fn reopen(&self) -> Duration {
-        (self.length / 3).min(Duration::from_secs(1))
+        (self.length / 3).min(Duration::from_secs(1)).max(self.stall.unwrap_or_default() * 2)
     }
 }
 
@@ -322,13 +325,16 @@ impl MatrixArgs {
             }
         }
         let until = Instant::now() + terms.length;
+        let mut stalls = terms.stall.map(ReaderStalls::new);
         while Instant::now() < until && !interrupted.load(Ordering::Acquire) {
             troupe.collect_events(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
+            stalls.iter_mut().for_each(|stalls| stalls.tick(&troupe));
             if troupe.writer_is_gone() {
                 troupe.violation(StressInvariant::Progress, "the writer has ended too early");
                 break;
             }
         }
+        stalls.iter_mut().for_each(|stalls| stalls.end(&troupe));
         troupe.finish(|flushes| vec![digest(&plan, flushes)]).map_err(Error::Process)?;
         crate::live::location::finding_in_file(path)
             .into_iter()
@@ -344,7 +350,8 @@ impl MatrixArgs {
         }
         let mut command = Command::new(program);
         let reopen = terms.reopen().as_secs_f64().to_string();
-        command.arg(script).arg("follow").arg(path).arg(plan.json().to_string()).arg(reopen);
+        let stall = terms.stall.unwrap_or_default().as_secs_f64().to_string();
+        command.arg(script).arg("follow").arg(path).arg(plan.json().to_string()).arg(reopen).arg(stall);
         Some(command)
     }
 }

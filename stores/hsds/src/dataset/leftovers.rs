@@ -4,8 +4,9 @@
 //! in a session. A dataset that the session has made has none. A chunk that the session has written is as it was written.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use h5live_model::{ChunkCoord, ChunkWrite, DatasetSpec, Result};
+use h5live_model::{ChunkCoord, ChunkWrite, DatasetSpec, Error as ModelError, Result};
 use parking_lot::Mutex;
 
 use super::HsdsDataset;
@@ -104,10 +105,14 @@ impl HsdsDataset {
 
     fn clear_edges(&self, spec: &DatasetSpec, coords: &[ChunkCoord]) -> Result<()> {
         let keys: Vec<String> = coords.iter().map(|coord| self.key(coord)).collect();
+        let seen: Vec<u32> = coords.iter().map(|coord| self.version(coord)).collect();
         let cleared = Mutex::new(Vec::new());
         self.session.engine.get_many(&keys, &|place, found| {
             if let (Some(coord), Some(found)) = (coords.get(place), found) {
-                let mut elements = self.decode(coord, &found)?;
+                let mut elements = match self.decode(coord, seen.get(place).copied().unwrap_or_default(), &found)? {
+                    Some(elements) => elements,
+                    None => Arc::unwrap_or_clone(self.fetch(coord)?.ok_or(ModelError::Moved)?),
+                };
                 if fill_beyond(spec, coord, &mut elements) {
                     cleared.lock().push((coord.clone(), elements));
                 }

@@ -174,6 +174,10 @@ impl ObjectEngine for QueuedEngine {
         self.engine.has_writer()
     }
 
+    fn is_abandoned(&self) -> Result<bool> {
+        self.engine.is_abandoned()
+    }
+
     fn poll_pauses(&self) -> PollPauses {
         self.engine.poll_pauses()
     }

@@ -1,7 +1,8 @@
 //! Objects as files in a folder, as the service keeps them on POSIX file systems.
 //!
 //! A file is written beside the others and then renamed, so that readers see all of it or nothing. A session that writes
-//! holds a lock on a file (`flock`), which ends with its process.
+//! holds a lock on a file (`flock`), which ends with its process. The file has a mark as long as the session has not been closed:
+//! a file with a mark that nobody has locked was left by a process that has died.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,14 +18,16 @@ use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::{
-    Claim, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
-    RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
+    Claim, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, OTHER_BUCKET, ObjectEngine, ObjectPut, ObjectSink,
+    ObjectTag, RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
 };
 use crate::error::HsdsError;
 use crate::layout::DOMAIN_FILE;
 
 /// The file that a writer of a domain locks, beside the object of the domain.
 const LOCK_FILE: &str = ".h5live.lock";
+/// What is in this file while a session writes.
+const WRITING: &[u8] = b"writing\n";
 /// The folder of files that are being written, in the bucket.
 const TEMP_FOLDER: &str = ".h5live.tmp";
 
@@ -82,6 +85,10 @@ impl FolderEngine {
         let is_made = |folder: &&Path| !folder.exists();
         let made = lock_path.ancestors().skip(1).take_while(is_made).last().map(Path::to_owned);
         let lock = if mode.writes() && !is_missing { Some(FolderEngine::take_lock(&lock_path)?) } else { None };
+        if let Some(mut lock) = lock.as_ref() {
+            let marked = lock.set_len(0).and_then(|()| lock.write_all(WRITING));
+            marked.map_err(failed(&lock_path.display().to_string()))?;
+        }
         Ok(FolderEngine {
             bucket: bucket.to_owned(),
             lock_path,
@@ -207,6 +214,14 @@ impl FolderEngine {
         removed
     }
 
+    /// Gives up the lock of a session that ends, which has left nothing unfinished. Whether there was one.
+    fn end_writing(&self) -> bool {
+        let lock = self.lock.lock().take();
+        // If that fails, it is said that the session has died: too much, and not too little.
+        lock.as_ref().iter().for_each(|lock| drop(lock.set_len(0)));
+        lock.is_some()
+    }
+
     fn end_claims(&self) -> Result<()> {
         let claims = std::mem::take(&mut *self.claims.lock());
         claims.into_iter().try_for_each(|(prefix, lock)| self.end_claim(&prefix, lock))
@@ -233,6 +248,12 @@ impl FolderEngine {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for FolderEngine {
+    fn drop(&mut self) {
+        self.end_writing();
     }
 }
 
@@ -323,6 +344,12 @@ impl ObjectEngine for FolderEngine {
         let name = self.bucket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let path = self.path(key_in_bucket(uri, name)?);
         self.counters.wave(&self.counters.gets, 1);
+        // A document names a file, and a link in the bucket may lead anywhere.
+        let (path, bucket) =
+            (path.canonicalize().map_err(failed(uri))?, self.bucket.canonicalize().map_err(failed(uri))?);
+        if !path.starts_with(bucket) {
+            return Err(OTHER_BUCKET);
+        }
         let mut found = Vec::new();
         let mut file = File::open(path).map_err(failed(uri))?;
         file.seek(SeekFrom::Start(start)).map_err(failed(uri))?;
@@ -462,10 +489,19 @@ impl ObjectEngine for FolderEngine {
         }
     }
 
+    fn is_abandoned(&self) -> Result<bool> {
+        let file = match File::open(&self.lock_path) {
+            Ok(file) if self.lock.lock().is_none() => file,
+            _ => return Ok(false),
+        };
+        // Locked first: who closes takes the mark away while the lock is still held.
+        let is_free = file.try_lock_shared().is_ok();
+        Ok(is_free && file.metadata().is_ok_and(|stat| stat.len() > 0))
+    }
+
     fn close(&self) -> Result<()> {
         let claims = self.end_claims();
-        let lock = self.lock.lock().take();
-        if lock.is_some() {
+        if self.end_writing() {
             // Unless others write there.
             let _ = fs::remove_dir(self.bucket.join(TEMP_FOLDER));
         }

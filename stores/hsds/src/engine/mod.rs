@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use h5live_model::{Durability, Result};
 
 use crate::layout::DOMAIN_FILE;
+pub(crate) use crate::layout::OBJECTS_FOLDER;
 
 #[cfg(feature = "clouds")]
 pub use bucket::{BucketEngine, BucketRequest, LeaseRequest};
@@ -226,6 +227,15 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     /// [`h5live_model::Error::Store`].
     fn has_writer(&self) -> Result<bool>;
 
+    /// Whether the session that wrote the domain last has ended without its end: its process has died. `false` if a session
+    /// writes, or nobody can tell.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn is_abandoned(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// How often a reader looks whether something was committed.
     fn poll_pauses(&self) -> PollPauses {
         PollPauses::LOCAL
@@ -250,9 +260,6 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
 /// In buckets, the name of the object that says who has claimed the objects beside it.
 pub const CLAIM_FILE: &str = ".h5live.claim.json";
 
-/// The folder in a bucket that has the objects of all domains.
-pub const OBJECTS_FOLDER: &str = "db";
-
 /// Whether a key is that of a domain or a folder of domains.
 fn is_domain_key(key: &str) -> bool {
     key == DOMAIN_FILE || key.strip_suffix(DOMAIN_FILE).is_some_and(|folder| folder.ends_with('/'))
@@ -263,8 +270,12 @@ fn key_in_bucket<'a>(uri: &'a str, bucket: &str) -> Result<&'a str> {
     let path = uri.split_once("://").map_or(uri, |(_, path)| path);
     let key = path.split_once('/').filter(|(named, _)| *named == bucket).map(|(_, key)| key);
     let is_inside = |key: &&str| !key.split('/').any(|part| matches!(part, "" | "." | ".."));
-    key.filter(is_inside).ok_or(h5live_model::Error::Unsupported("a file of another bucket, which a dataset names,"))
+    key.filter(is_inside).ok_or(OTHER_BUCKET)
 }
+
+/// What is said of a file that is not in the bucket.
+const OTHER_BUCKET: h5live_model::Error =
+    h5live_model::Error::Unsupported("a file of another bucket, which a dataset names,");
 
 /// Requests of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,16 +3,17 @@
 //! A document is its JSON: members that are not known stay what they are when it is written again.
 
 use h5live_model::{
-    CreationOrder, DatasetSpec, Datatype, EntryStorage, FilterSpec, GroupSpec, Link, LinkTarget, Name, ObjectBody,
-    ObjectId, ObjectKind, ObjectSpec, ObjectTimes,
+    DatasetSpec, Datatype, EntryStorage, FilterSpec, GroupSpec, Link, LinkTarget, Name, ObjectBody, ObjectId,
+    ObjectKind, ObjectSpec, ObjectTimes,
 };
 use serde_json::{Value, json};
 
 use super::access::Access;
 use super::attribute::{AttributeRecord, TypeUse, get_type, put_type};
 use super::creation::{DatasetRecord, get_dataset, put_dataset};
+use super::entry_storage::{GivenPositions, created, put_storage, stored_order};
 use super::error::{LayoutError, Result};
-use super::extras::{EXTRAS, extra, put_extra};
+use super::extras::{extra, put_extra};
 use super::filters::{ChunkEncoding, native_filters_to_json};
 use super::id::{DomainId, kind};
 use super::json::{Members, object_mut, parse_object, to_bytes};
@@ -32,42 +33,7 @@ pub struct ObjectDocument {
     pub(super) members: Members,
     pub(super) link_shards: Option<ShardedEntries>,
     pub(super) attribute_shards: Option<ShardedEntries>,
-}
-
-fn storage_to_json(storage: EntryStorage) -> Value {
-    let order = match storage.order {
-        CreationOrder::Untracked => "untracked",
-        CreationOrder::Tracked => "tracked",
-        CreationOrder::Indexed => "indexed",
-    };
-    json!({"order": order, "max_compact": storage.max_compact, "min_dense": storage.min_dense})
-}
-
-fn storage_from_json(json: Option<&Value>) -> EntryStorage {
-    let default = EntryStorage::default();
-    let Some(json) = json else { return default };
-    let number = |member: &str, default| {
-        json.get(member).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok()).unwrap_or(default)
-    };
-    let order = match json.get("order").and_then(Value::as_str) {
-        Some("tracked") => CreationOrder::Tracked,
-        Some("indexed") => CreationOrder::Indexed,
-        _ => CreationOrder::Untracked,
-    };
-    EntryStorage {
-        order,
-        max_compact: number("max_compact", default.max_compact),
-        min_dense: number("min_dense", default.min_dense),
-    }
-}
-
-/// The position of a link or an attribute in the order of creation, if that is kept.
-fn stored_order(entry: &Value) -> Option<u64> {
-    entry.get(EXTRAS).and_then(|extras| extras.get("order")?.as_u64())
-}
-
-fn is_tracked(order: CreationOrder) -> bool {
-    order != CreationOrder::Untracked
+    pub(super) given: GivenPositions,
 }
 
 impl ObjectDocument {
@@ -87,12 +53,11 @@ impl ObjectDocument {
         members.insert("root".to_owned(), domain.text(domain.root()).into());
         members.insert("created".to_owned(), now.into());
         members.insert("lastModified".to_owned(), now.into());
+        let mut links = None;
         match &spec.body {
             ObjectBody::Group(group) => {
                 members.insert(LINKS.to_owned(), json!({}));
-                if group.links != EntryStorage::default() {
-                    put_extra(&mut members, LINKS, storage_to_json(group.links));
-                }
+                links = Some(group.links);
             }
             ObjectBody::Dataset(dataset) => put_dataset(&mut members, domain, dataset, stored_fill)?,
             ObjectBody::Datatype(datatype) => {
@@ -101,13 +66,18 @@ impl ObjectDocument {
             ObjectBody::Map(_) => return Err(LayoutError::Unfit("a map")),
         }
         members.insert(ATTRIBUTES.to_owned(), json!({}));
-        if spec.attributes != EntryStorage::default() {
-            put_extra(&mut members, ATTRIBUTES, storage_to_json(spec.attributes));
-        }
+        put_storage(&mut members, links, spec.attributes);
         if spec.large_attributes {
             put_extra(&mut members, "large_attributes", true.into());
         }
-        let mut found = ObjectDocument { domain, id, members, link_shards: None, attribute_shards: None };
+        let mut found = ObjectDocument {
+            domain,
+            id,
+            members,
+            link_shards: None,
+            attribute_shards: None,
+            given: GivenPositions::default(),
+        };
         if spec.times {
             let now = now as i64;
             found.set_times(&ObjectTimes { access: now, modification: now, change: now, birth: now });
@@ -131,7 +101,7 @@ impl ObjectDocument {
             table.map(|table| ShardedEntries::from_table(class, table)).transpose()
         };
         let (link_shards, attribute_shards) = (shards(EntryClass::Links)?, shards(EntryClass::Attributes)?);
-        Ok(ObjectDocument { domain, id, members, link_shards, attribute_shards })
+        Ok(ObjectDocument { domain, id, members, link_shards, attribute_shards, given: GivenPositions::default() })
     }
 
     /// The bytes of the object.
@@ -160,7 +130,7 @@ impl ObjectDocument {
     /// [`LayoutError`].
     pub fn spec(&self) -> Result<ObjectSpec> {
         let body = match self.kind() {
-            ObjectKind::Group => ObjectBody::Group(GroupSpec { links: storage_from_json(extra(&self.members, LINKS)) }),
+            ObjectKind::Group => ObjectBody::Group(GroupSpec { links: self.storage(EntryClass::Links) }),
             ObjectKind::Dataset => ObjectBody::Dataset(Box::new(self.dataset()?.spec)),
             ObjectKind::Datatype | ObjectKind::Map => {
                 ObjectBody::Datatype(get_type(&self.members, self.domain)?.datatype)
@@ -237,7 +207,7 @@ impl ObjectDocument {
 
     /// How attributes are kept.
     pub fn attribute_storage(&self) -> EntryStorage {
-        storage_from_json(extra(&self.members, ATTRIBUTES))
+        self.storage(EntryClass::Attributes)
     }
 
     /// When it was touched, if that is kept.
@@ -280,8 +250,12 @@ impl ObjectDocument {
     /// [`LayoutError::Member`], [`LayoutError::Id`], [`LayoutError::ShardNotRead`].
     pub fn link(&self, name: &Name) -> Result<Option<Link>> {
         let Some(name) = name.as_str() else { return Ok(None) };
-        let link = self.entry(EntryClass::Links, name)?;
-        link.map(|link| link_from_json(self.domain, name, link)).transpose()
+        let Some(link) = self.entry(EntryClass::Links, name)? else { return Ok(None) };
+        let mut link = link_from_json(self.domain, name, link)?;
+        if link.creation_order.is_none() && self.keeps_order(EntryClass::Links) {
+            link.creation_order = self.given_positions(EntryClass::Links)?.get(name).map(|position| *position as i64);
+        }
+        Ok(Some(link))
     }
 
     /// All links.
@@ -289,15 +263,12 @@ impl ObjectDocument {
     /// # Errors
     /// [`LayoutError::Member`], [`LayoutError::ShardNotRead`].
     pub fn links(&self) -> Result<impl Iterator<Item = Result<Link>> + '_> {
-        Ok(self.entries(EntryClass::Links)?.map(|(name, link)| link_from_json(self.domain, name, link)))
-    }
-
-    /// The next position in an order of creation, which is counted on.
-    fn take_position(&mut self, of: &'static str) -> u64 {
-        let counter = if of == LINKS { "next_link" } else { "next_attribute" };
-        let next = extra(&self.members, counter).and_then(Value::as_u64).unwrap_or_default();
-        put_extra(&mut self.members, counter, json!(next.saturating_add(1)));
-        next
+        let given = self.given_positions(EntryClass::Links)?;
+        Ok(self.entries(EntryClass::Links)?.map(move |(name, link)| {
+            let link = link_from_json(self.domain, name, link)?;
+            let position = || given.get(name).map(|position| *position as i64);
+            Ok(Link { creation_order: link.creation_order.or_else(position), ..link })
+        }))
     }
 
     /// Adds a link that is made now (seconds).
@@ -307,9 +278,8 @@ impl ObjectDocument {
     pub fn insert_link(&mut self, name: &Name, target: &LinkTarget, now: f64) -> Result<()> {
         let name = name_text(name)?.to_owned();
         link_to_json(self.domain, target, None, now)?;
-        let is_tracked = is_tracked(storage_from_json(extra(&self.members, LINKS)).order);
-        let order = is_tracked.then(|| self.take_position(LINKS) as i64);
-        let link = link_to_json(self.domain, target, order, now)?;
+        let (order, time) = self.take_position(EntryClass::Links, now)?;
+        let link = link_to_json(self.domain, target, order.map(|order| order as i64), time)?;
         self.put_entry(EntryClass::Links, name, link)
     }
 
@@ -342,17 +312,28 @@ impl ObjectDocument {
     pub fn attribute(&self, name: &Name) -> Result<Option<AttributeRecord>> {
         let Some(name) = name.as_str() else { return Ok(None) };
         let attribute = self.entry(EntryClass::Attributes, name)?;
-        attribute.map(|json| AttributeRecord::from_json(self.domain, json)).transpose()
+        let mut record = attribute.map(|json| AttributeRecord::from_json(self.domain, json)).transpose()?;
+        if let Some(record) = record.as_mut().filter(|record| record.order.is_none())
+            && self.keeps_order(EntryClass::Attributes)
+        {
+            let given = self.given_positions(EntryClass::Attributes)?;
+            record.order = given.get(name).and_then(|position| u16::try_from(*position).ok());
+        }
+        Ok(record)
     }
 
-    /// The names of all attributes. Shards have no order: then those are sorted, by their order of creation if it is kept.
+    /// The names of all attributes, by their order of creation if it is kept. Shards have no order: then those are sorted.
     ///
     /// # Errors
     /// [`LayoutError::Member`], [`LayoutError::ShardNotRead`].
     pub fn attribute_names(&self) -> Result<Vec<Name>> {
         let mut found: Vec<(&String, &Value)> = self.entries(EntryClass::Attributes)?.collect();
-        if self.is_sharded(EntryClass::Attributes) {
-            found.sort_by_key(|(name, attribute)| (stored_order(attribute), *name));
+        let is_ordered = self.keeps_order(EntryClass::Attributes);
+        let given = self.given_positions(EntryClass::Attributes)?;
+        if is_ordered {
+            found.sort_by_key(|(name, attribute)| stored_order(attribute).or_else(|| given.get(*name).copied()));
+        } else if self.is_sharded(EntryClass::Attributes) {
+            found.sort_by_key(|(name, _)| *name);
         }
         Ok(found.into_iter().map(|(name, _)| Name::from(name.as_str())).collect())
     }
@@ -363,18 +344,22 @@ impl ObjectDocument {
     /// [`LayoutError::Unfit`], [`LayoutError::Encode`].
     pub fn set_attribute(&mut self, name: &Name, record: &AttributeRecord, now: f64) -> Result<()> {
         let text = name_text(name)?.to_owned();
-        let old_order = self.entry(EntryClass::Attributes, &text)?.map(stored_order);
-        let mut record = record.clone();
-        record.order = None;
+        let full = || LayoutError::Unfit("the order of more than 65536 attributes");
+        let mut record = AttributeRecord { order: None, ..record.clone() };
         record.to_json(self.domain, now)?;
-        let position = match old_order {
-            Some(order) => order,
-            None if is_tracked(self.attribute_storage().order) => Some(self.take_position(ATTRIBUTES)),
-            None => None,
+        let old = self.entry(EntryClass::Attributes, &text)?.map(|old| (stored_order(old), created(old)));
+        let (position, time) = match old {
+            // It stays where it was, also in the order of the service.
+            Some((position, time)) if self.keeps_order(EntryClass::Attributes) => (position, time),
+            Some((position, _)) => (position, now),
+            None => {
+                let next = self.new_position(EntryClass::Attributes)?;
+                next.map_or(Ok(0), u16::try_from).map_err(|_| full())?;
+                self.take_position(EntryClass::Attributes, now)?
+            }
         };
-        let full = LayoutError::Unfit("the order of more than 65536 attributes");
-        record.order = position.map(u16::try_from).transpose().map_err(|_| full)?;
-        let json = record.to_json(self.domain, now)?;
+        record.order = position.map(u16::try_from).transpose().map_err(|_| full())?;
+        let json = record.to_json(self.domain, time)?;
         self.put_entry(EntryClass::Attributes, text, json)
     }
 

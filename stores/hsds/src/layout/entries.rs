@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::document::ObjectDocument;
+use super::entry_storage::GivenPositions;
 use super::error::Result;
 use super::extras::put_extra;
 use super::json::{Members, object, object_mut};
@@ -29,7 +30,7 @@ impl ObjectDocument {
     }
 
     /// The entries that are in the document itself.
-    fn own_entries(&self, class: EntryClass) -> Result<Option<&Members>> {
+    pub(super) fn own_entries(&self, class: EntryClass) -> Result<Option<&Members>> {
         let is_needed = class == EntryClass::Links && self.link_shards.is_none();
         match is_needed || self.members.contains_key(class.member()) {
             true => object(&self.members, class.member()).map(Some),
@@ -72,6 +73,7 @@ impl ObjectDocument {
     /// # Errors
     /// As for [`ObjectDocument::entry`].
     pub(super) fn put_entry(&mut self, class: EntryClass, name: String, value: Value) -> Result<()> {
+        self.given = GivenPositions::default();
         if self.sharded(class).is_none() {
             object_mut(&mut self.members, class.member())?.insert(name, value);
             return Ok(());
@@ -85,6 +87,7 @@ impl ObjectDocument {
     /// # Errors
     /// As for [`ObjectDocument::entry`].
     pub(super) fn remove_entry(&mut self, class: EntryClass, name: &str) -> Result<bool> {
+        self.given = GivenPositions::default();
         let own = object_mut(&mut self.members, class.member())?;
         let was_own = match class {
             EntryClass::Links => own.swap_remove(name),

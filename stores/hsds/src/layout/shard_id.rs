@@ -40,6 +40,14 @@ impl EntryClass {
         }
     }
 
+    /// The member of `h5live` with the next position in the order of creation.
+    pub(super) fn counter(self) -> &'static str {
+        match self {
+            EntryClass::Links => "next_link",
+            EntryClass::Attributes => "next_attribute",
+        }
+    }
+
     /// The name of the folder of the shards.
     pub(super) fn folder(self) -> &'static str {
         match self {

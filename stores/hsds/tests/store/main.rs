@@ -18,6 +18,7 @@ mod lost_answer;
 mod lost_domains;
 mod native_chunks;
 mod partitions;
+mod refusals;
 mod requests;
 mod shard_failures;
 mod shards;

@@ -83,6 +83,27 @@ fn chunks_are_listed_and_go_through_the_filters_of_the_file() {
     assert_eq!(read(&engine, 2).unwrap(), Some(elements(2)));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_bucket_leads_to_no_file_outside_of_it() {
+    use h5live_hsds::engine::FolderEngine;
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = folder.path().join("bucket");
+    std::fs::create_dir_all(bucket.join("inside")).unwrap();
+    std::fs::write(folder.path().join("secret"), [7; 16]).unwrap();
+    std::fs::write(bucket.join("inside/own"), [1; 16]).unwrap();
+    for (link, target) in [("out", ".."), ("secret", "../secret"), ("in", "inside"), ("own", "inside/own")] {
+        std::os::unix::fs::symlink(target, bucket.join(link)).unwrap();
+    }
+    let engine = FolderEngine::open(&bucket, "run", Mode::Read).unwrap();
+    for uri in ["bucket/secret", "bucket/out/secret", "bucket/in/../../secret"] {
+        assert!(matches!(engine.get_range(uri, 0, 16), Err(Error::Unsupported(_))), "{uri}");
+    }
+    for uri in ["bucket/own", "bucket/in/own", "bucket/inside/own"] {
+        assert_eq!(engine.get_range(uri, 0, 16).unwrap(), [1; 16], "{uri}");
+    }
+}
+
 #[test]
 fn files_elsewhere_and_places_outside_are_refused() {
     let layout =

@@ -1,7 +1,5 @@
 //! The faults that a container can have.
 
-use std::fmt;
-
 use h5live_model::ObjectId;
 
 use crate::engine::LongKeyFault;
@@ -104,10 +102,10 @@ pub enum KvFault {
         found: u64,
     },
     /// An element leads to a blob that is not there.
-    #[error("an element leads to the variable-length data {}, which is not there", Uuid(*.0))]
+    #[error("an element leads to the variable-length data {0}, which is not there")]
     NoBlob(BlobId),
     /// A blob has another length than an element says.
-    #[error("an element says that its variable-length data has {stated} bytes, and {} has {found}", Uuid(*.blob))]
+    #[error("an element says that its variable-length data has {stated} bytes, and {blob} has {found}")]
     BlobLength {
         /// The blob.
         blob: BlobId,
@@ -116,6 +114,9 @@ pub enum KvFault {
         /// Bytes of the blob.
         found: u64,
     },
+    /// A value does not have its checksum.
+    #[error("the record {0} is damaged: its checksum is another one")]
+    Checksum(String),
     /// A space of long keys is wrong.
     #[error("{0}")]
     LongKey(LongKeyFault),
@@ -225,16 +226,8 @@ impl KvFault {
             KvFault::Pair { .. } => "pair",
             KvFault::PairCount { .. } => "pair-count",
             KvFault::NoBlob(_) | KvFault::BlobLength { .. } => "variable-length-data",
+            KvFault::Checksum(_) => "checksum",
             KvFault::LongKey(_) => "long-key",
         }
-    }
-}
-
-/// The digits of a UUID.
-struct Uuid(BlobId);
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }

@@ -1,10 +1,11 @@
 //! The check of a container: each key accounted for, on one state of the engine.
 //!
-//! What it takes: all keys are read twice, values once. In memory are 64 bytes for each object and 17 for each blob; one
+//! What it takes: all keys are read twice, values once; twice, where they have checksums. In memory are 64 bytes for each object and 17 for each blob; one
 //! value at a time; and a chunk at a time, if its elements are looked at. What would be more than the allocation limit
 //! is an error.
 
 mod attributes;
+mod checksums;
 mod chunks;
 mod fault;
 mod links;
@@ -20,17 +21,21 @@ use h5live_model::{
     Unfilter,
 };
 
-use crate::engine::{Engine, KeySpan, LongKeys, Snapshot};
-use crate::layout::value::{decode_oid, decode_u64};
+use crate::engine::{ChecksumUse, Engine, KeySpan, LongKeys, Snapshot};
+use crate::layout::value::{RecordForm, decode_oid, decode_u64};
 use crate::layout::{EngineKey, MetadataField, RecordKey, key, oid};
-use crate::session::check_layout;
+use crate::session::{readable, record_form};
 
 pub use fault::{ChunkFault, KvFault, OrderFault};
 use tables::{BlobTable, ObjectTable};
 
 /// A container that is checked.
 struct CheckedContainer<'a> {
+    /// The state without checksums: what is wrong with one is a fault of its record, and no error.
     state: Snapshot<'a>,
+    /// The state as it is stored.
+    stored: Snapshot<'a>,
+    form: RecordForm,
     what: StoreCheck,
     unfilter: &'a dyn Unfilter,
     limit: AllocationLimit,
@@ -58,8 +63,25 @@ pub fn check_container<E: Engine>(
     limit: AllocationLimit,
 ) -> Result<StoreReport> {
     let state = engine.consistent_state()?;
+    let mut long_keys = Vec::new();
+    state.check_spaces(limit, &mut |fault| {
+        long_keys.push(fault);
+        long_keys.len() < StoreReport::MAX_FINDINGS
+    })?;
+    if !long_keys.is_empty() {
+        // Where spaces of long keys are damaged, other records cannot be read.
+        let finding = |fault| {
+            let fault = KvFault::LongKey(fault);
+            StoreFinding { object: None, path: None, kind: fault.kind(), cause: Box::new(fault) }
+        };
+        return Ok(StoreReport { findings: long_keys.into_iter().map(finding).collect(), ..StoreReport::default() });
+    }
+    let form = record_form(&Snapshot::of(&state.view))?;
+    let view = readable(form, state.view.clone(), ChecksumUse::PassBy);
     let mut container = CheckedContainer {
-        state: Snapshot::of(&state.view),
+        state: Snapshot::of(&view),
+        stored: Snapshot::of(&state.view),
+        form,
         what,
         unfilter,
         limit,
@@ -71,17 +93,7 @@ pub fn check_container<E: Engine>(
         has_unseen_links: false,
         report: StoreReport::default(),
     };
-    let mut long_keys = Vec::new();
-    state.check_spaces(limit, &mut |fault| {
-        long_keys.push((None, KvFault::LongKey(fault)));
-        long_keys.len() < StoreReport::MAX_FINDINGS
-    })?;
-    if !long_keys.is_empty() {
-        // Where spaces of long keys are damaged, other records cannot be read.
-        container.faults = long_keys;
-        return container.finish();
-    }
-    check_layout(&container.state)?;
+    container.check_checksums(oid::GLOBAL_METADATA)?;
     container.check_global_metadata()?;
     container.list_objects()?;
     container.check_indices();
@@ -117,12 +129,6 @@ fn is_record_of(kind: ObjectKind, record: &RecordKey<'_>) -> bool {
     }
 }
 
-/// A record, for people: its keys as text.
-fn record_text(record: &RecordKey<'_>) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).escape_debug().to_string();
-    format!("{} of {}", text(&record.akey()), text(&record.dkey()))
-}
-
 impl CheckedContainer<'_> {
     fn is_full(&self) -> bool {
         self.faults.len() >= StoreReport::MAX_FINDINGS
@@ -148,7 +154,7 @@ impl CheckedContainer<'_> {
                     self.check_global_record(field)?;
                 }
                 Ok((_, record)) => {
-                    let fault = KvFault::UnexpectedRecord(record_text(&record));
+                    let fault = KvFault::UnexpectedRecord(record.text());
                     self.add_fault(oid::GLOBAL_METADATA, fault);
                 }
                 Err(error) => self.add_fault(oid::GLOBAL_METADATA, KvFault::Record(error)),
@@ -240,6 +246,7 @@ impl CheckedContainer<'_> {
 
     fn check_object(&mut self, number: usize) -> Result<()> {
         let Some(id) = self.objects.get(number).map(|object| object.id) else { return Ok(()) };
+        self.check_checksums(id)?;
         self.check_record_kinds(number, id)?;
         let spec = self.check_metadata(number, id)?;
         self.check_attributes(id, spec.as_ref())?;
@@ -271,7 +278,7 @@ impl CheckedContainer<'_> {
                         _ => self.report.metadata_bytes += bytes,
                     }
                     if !is_record_of(kind, &record) {
-                        self.add_fault(id, KvFault::UnexpectedRecord(record_text(&record)));
+                        self.add_fault(id, KvFault::UnexpectedRecord(record.text()));
                     }
                 }
                 Err(error) => self.add_fault(id, KvFault::Record(error)),
@@ -329,6 +336,9 @@ impl CheckedContainer<'_> {
     }
 
     fn finish(mut self) -> Result<StoreReport> {
+        if !self.form.has_checksums {
+            self.report.unchecksummed_bytes = self.report.metadata_bytes + self.report.raw_bytes;
+        }
         let faults = std::mem::take(&mut self.faults);
         for (object, fault) in faults {
             let path = object.map(|id| self.path_of(id)).transpose()?.flatten();

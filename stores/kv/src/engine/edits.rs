@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
 use super::KeySpan;
+use crate::layout::{CHECKSUM_BYTES, checksum};
 
 /// Bytes that an edit takes beside its key and its value, about.
 const EDIT_OVERHEAD_BYTES: usize = 64;
@@ -91,6 +92,20 @@ impl Edits {
     /// All edits, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<&[u8]>)> {
         self.by_key.iter().map(|(key, value)| (&**key, value.as_deref()))
+    }
+
+    /// Appends its checksum to each value, as it is stored.
+    pub fn add_checksums(&mut self) {
+        for (key, value) in &mut self.by_key {
+            if let Some(value) = value {
+                value.extend(checksum(key, value));
+            }
+        }
+    }
+
+    /// Takes the checksums away that [`Edits::add_checksums`] has appended.
+    pub fn remove_checksums(&mut self) {
+        self.by_key.values_mut().flatten().for_each(|value| value.truncate(value.len() - CHECKSUM_BYTES));
     }
 
     /// Forgets all edits.

@@ -55,6 +55,13 @@ pub enum EngineError {
     /// A key is longer than the engine takes.
     #[error("a key of {0} bytes is longer than the engine takes")]
     KeyTooLong(usize),
+    /// A value does not have its checksum.
+    #[error("{0} is damaged: its checksum is another one")]
+    Checksum(String),
+    /// A page of LMDB's file is damaged.
+    #[cfg(feature = "lmdb")]
+    #[error("the key-value store is damaged: {0}")]
+    Page(#[from] super::PageFault),
     /// Bytes of the engine contradict its own rules.
     #[error("the key-value store is damaged: {0}")]
     Damaged(&'static str),
@@ -73,7 +80,9 @@ impl EngineError {
             EngineError::ReadOnly | EngineError::NotDurable | EngineError::NoReaderTable(_) => StoreErrorKind::Denied,
             EngineError::Fenced(_) => StoreErrorKind::Fenced,
             EngineError::KeyTooLong(_) => StoreErrorKind::Io,
-            EngineError::Damaged(_) => StoreErrorKind::Damaged,
+            #[cfg(feature = "lmdb")]
+            EngineError::Page(_) => StoreErrorKind::Damaged,
+            EngineError::Checksum(_) | EngineError::Damaged(_) => StoreErrorKind::Damaged,
         }
     }
 

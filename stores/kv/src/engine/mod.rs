@@ -3,6 +3,7 @@
 //! An [`Engine`] has one committed state at a time. A [`View`] is one of these states, and stays as it is. Edits become
 //! the next state by one atomic commit: whoever looks sees all of them or none.
 
+mod checksums;
 mod edits;
 mod error;
 #[cfg(feature = "lmdb")]
@@ -23,10 +24,11 @@ use h5live_model::{Publish, SharedBytes, WatchEvent};
 
 use crate::layout::KeyRange;
 
+pub use checksums::{ChecksumUse, ChecksummedView};
 pub use edits::Edits;
 pub use error::EngineError;
 #[cfg(feature = "lmdb")]
-pub use lmdb::{DurableState, LmdbEngine, LmdbOptions, LmdbReader, LmdbStat, StoreClaim};
+pub use lmdb::{DurableState, LmdbEngine, LmdbOptions, LmdbReader, LmdbStat, PageFault, StoreClaim};
 pub use long_key_check::LongKeyFault;
 pub use long_keys::{LongKeys, LongKeysState};
 pub use memory::{MemoryEngine, MemoryView};

@@ -96,6 +96,14 @@ impl EngineKey {
         read_object(&mut KeyReader::new(bytes))
     }
 
+    /// The record of a key, for people.
+    pub fn text_of(bytes: &[u8]) -> String {
+        match EngineKey::parse(bytes) {
+            Ok((object, record)) => format!("the record {} of object {object}", record.text()),
+            Err(_) => format!("the record with an engine key of {} bytes", bytes.len()),
+        }
+    }
+
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

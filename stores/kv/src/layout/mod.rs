@@ -20,6 +20,7 @@
 
 mod attribute_records;
 mod auto_chunks;
+mod checksum;
 mod container;
 pub mod encode;
 mod engine_key;
@@ -38,6 +39,7 @@ pub mod value;
 
 pub use attribute_records::AttributeRecords;
 pub use auto_chunks::auto_chunk_dims;
+pub use checksum::{CHECKSUM_BYTES, checked_value, checksum};
 pub use container::{ContainerId, container_id};
 pub use engine_key::{EngineKey, KeyRange};
 pub use error::{LayoutError, Result};

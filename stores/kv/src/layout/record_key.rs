@@ -1,6 +1,7 @@
 //! The records of an object: what a dkey and an akey say.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use h5live_model::MAX_RANK;
 
@@ -18,6 +19,13 @@ impl BlobId {
     /// Whether it is the blob of an element that is null.
     pub fn is_null(self) -> bool {
         self == Self::NULL
+    }
+}
+
+impl fmt::Display for BlobId {
+    /// The digits of the UUID.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -131,6 +139,19 @@ impl<'a> RecordKey<'a> {
             RecordKey::MapRecord(_) => names::MAP_RECORD.into(),
             RecordKey::Blob(_) => names::BLOB.into(),
             RecordKey::Unknown { akey, .. } => akey[..].into(),
+        }
+    }
+}
+
+impl RecordKey<'_> {
+    /// Its akey and its dkey, for people.
+    pub fn text(&self) -> String {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).escape_debug().to_string();
+        match self {
+            RecordKey::ChunkPiece { start, piece } => format!("of piece {piece} of the chunk at {start:?}"),
+            RecordKey::FilteredChunk { start } => format!("of the chunk at {start:?}"),
+            RecordKey::Blob(id) => format!("of the variable-length data {id}"),
+            _ => format!("{} of {}", text(&self.akey()), text(&self.dkey())),
         }
     }
 }

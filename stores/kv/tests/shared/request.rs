@@ -15,5 +15,6 @@ pub fn request(mode: Mode, durability: Durability, random: u64) -> KvRequest {
         unfilter: Arc::new(NoFilters),
         max_uncommitted: KvRequest::MAX_UNCOMMITTED,
         random,
+        checksums: true,
     }
 }

@@ -3,8 +3,8 @@
 use crate::shared;
 
 use h5live_kv::engine::{Edits, Engine, KeySpan, LongKeys, MemoryEngine, Snapshot};
-use h5live_kv::layout::value::{VarLenBlob, decode_link, encode_layout_version, encode_link, encode_u64};
-use h5live_kv::layout::{AttributeField, BlobId, EngineKey, MetadataField, RecordKey, key, oid};
+use h5live_kv::layout::value::{VarLenBlob, decode_link, encode_link, encode_u64};
+use h5live_kv::layout::{AttributeField, BlobId, CHECKSUM_BYTES, EngineKey, MetadataField, RecordKey, key, oid};
 use h5live_kv::{KvStore, check_container};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec,
@@ -16,11 +16,11 @@ use h5live_model::{
 use self::shared::request;
 
 /// A filter that adds a byte.
-const FILTER: u16 = 300;
+pub(crate) const FILTER: u16 = 300;
 
 /// Undoes that filter: a byte 7 before the chunk.
 #[derive(Debug)]
-struct Undo;
+pub(crate) struct Undo;
 
 impl Unfilter for Undo {
     fn unfilter(
@@ -38,43 +38,43 @@ impl Unfilter for Undo {
 }
 
 /// A sound container, and the identities of its objects.
-struct Container {
-    engine: LongKeys<MemoryEngine>,
-    group: ObjectId,
-    inner: ObjectId,
-    plain: ObjectId,
-    filtered: ObjectId,
-    committed: ObjectId,
-    typed: ObjectId,
-    map: ObjectId,
-    blobs: Vec<BlobId>,
-    long_name: String,
+pub(crate) struct Container {
+    pub(crate) engine: LongKeys<MemoryEngine>,
+    pub(crate) group: ObjectId,
+    pub(crate) inner: ObjectId,
+    pub(crate) plain: ObjectId,
+    pub(crate) filtered: ObjectId,
+    pub(crate) committed: ObjectId,
+    pub(crate) typed: ObjectId,
+    pub(crate) map: ObjectId,
+    pub(crate) blobs: Vec<BlobId>,
+    pub(crate) long_name: String,
 }
 
-fn number() -> Datatype {
+pub(crate) fn number() -> Datatype {
     Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)
 }
 
-fn text_type() -> Datatype {
+pub(crate) fn text_type() -> Datatype {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: Default::default() };
     Datatype::VarLen(VarLen { kind, size: 20, base: Box::new(Datatype::default()) })
 }
 
-fn spec(body: ObjectBody) -> ObjectSpec {
+pub(crate) fn spec(body: ObjectBody) -> ObjectSpec {
     ObjectSpec { body, ..ObjectSpec::group() }
 }
 
-fn dataset(datatype: Datatype, dims: &[u64], layout: Layout) -> DatasetSpec {
+pub(crate) fn dataset(datatype: Datatype, dims: &[u64], layout: Layout) -> DatasetSpec {
     DatasetSpec { datatype, dataspace: Dataspace::Simple(Shape::fixed(dims)), layout, ..DatasetSpec::default() }
 }
 
-fn attribute(name: &str, value: u8) -> AttributeData {
+pub(crate) fn attribute(name: &str, value: u8) -> AttributeData {
     let (datatype, dataspace) = (number(), Dataspace::Scalar);
     AttributeData { name: name.into(), datatype, committed: None, dataspace, value: vec![value], creation_order: None }
 }
 
 impl Container {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let engine = MemoryEngine::new();
         let request = request(Mode::CreateNew, Durability::Always, 5);
         let store = KvStore::open(LongKeys::new(engine.clone()), &request).unwrap();
@@ -127,21 +127,21 @@ impl Container {
     }
 }
 
-fn write(store: &KvStore, id: ObjectId, coord: &[u64], filter_mask: u32, bytes: &[u8]) {
+pub(crate) fn write(store: &KvStore, id: ObjectId, coord: &[u64], filter_mask: u32, bytes: &[u8]) {
     let coord = ChunkCoord::new(coord);
     let writes = [ChunkWrite::Whole { coord: &coord, filter_mask, bytes }];
     store.dataset(id).unwrap().write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() }).unwrap();
 }
 
 /// The findings, as their kinds and texts.
-fn findings(report: &StoreReport) -> Vec<(&'static str, String)> {
+pub(crate) fn findings(report: &StoreReport) -> Vec<(&'static str, String)> {
     report.findings.iter().map(|found| (found.kind, found.to_string())).collect()
 }
 
 /// What a container is damaged by, and the findings: their kinds, and parts of their texts.
 type Damage<'a> = (&'a str, &'a dyn Fn(&Container, &mut Edits), &'a [(&'a str, &'a str)]);
 
-fn put(edits: &mut Edits, key: &EngineKey, value: impl Into<Vec<u8>>) {
+pub(crate) fn put(edits: &mut Edits, key: &EngineKey, value: impl Into<Vec<u8>>) {
     edits.put(key.as_bytes(), value.into());
 }
 
@@ -154,6 +154,7 @@ fn check_all(damages: &[Damage<'_>]) {
         let container = Container::new();
         let mut edits = Edits::new();
         damage(&container, &mut edits);
+        edits.add_checksums();
         container.engine.commit(&edits, Publish::Visible).unwrap();
         let found = findings(&container.check());
         let is_same = found.len() == expected.len()
@@ -311,7 +312,8 @@ fn wrong_links_and_counts_are_found() {
                 let view = c.engine.view().unwrap();
                 for field in description {
                     let value = Snapshot::of(&view).get(key::metadata(c.committed, field).as_bytes()).unwrap();
-                    put(e, &key::metadata(other, field), value.unwrap());
+                    let value = value.unwrap();
+                    put(e, &key::metadata(other, field), &value[..value.len() - CHECKSUM_BYTES]);
                 }
                 put(e, &key::metadata(other, MetadataField::RefCount), encode_u64(1));
                 put(e, &key::link(oid::ROOT, b"other"), hard(other));
@@ -498,11 +500,13 @@ fn what_nothing_leads_to_is_listed() {
     put(&mut edits, &key::blob(BlobId([9; 16])), *b"lost");
     // The group and the one in it lead to each other.
     delete(&mut edits, &key::link(oid::ROOT, b"group"));
+    edits.add_checksums();
     container.engine.commit(&edits, Publish::Visible).unwrap();
     let report = container.check();
     assert_eq!(findings(&report).len(), 1, "the link that is left is one of two");
     let mut edits = Edits::new();
     put(&mut edits, &key::metadata(container.group, MetadataField::RefCount), encode_u64(1));
+    edits.add_checksums();
     container.engine.commit(&edits, Publish::Visible).unwrap();
     let report = container.check();
     assert_eq!(findings(&report), []);
@@ -544,17 +548,11 @@ fn spaces_of_long_keys_are_checked() {
     assert!(first(damage(&|edits| edits.delete(&leads[0].0))).contains("no key leads to the space"));
     assert!(first(damage(&|edits| edits.put(&leads[0].0, vec![1]))).contains("no number of 8 bytes"));
     let far = 99u64.to_le_bytes().to_vec();
-    assert!(
-        damage(&|edits| edits.put(&leads[0].0, far.clone()))
-            .iter()
-            .any(|text| text.contains("space 99 of long keys, which has none"))
-    );
+    let found = damage(&|edits| edits.put(&leads[0].0, far.clone()));
+    assert!(found.iter().any(|text| text.contains("space 99 of long keys, which has none")));
     let second = leads[1].1.clone();
-    assert!(
-        damage(&|edits| edits.put(&leads[0].0, second.clone()))
-            .iter()
-            .any(|text| text.contains("two keys lead to the space"))
-    );
+    let found = damage(&|edits| edits.put(&leads[0].0, second.clone()));
+    assert!(found.iter().any(|text| text.contains("two keys lead to the space")));
     assert!(first(damage(&|edits| edits.put(&[0xff], 0u64.to_le_bytes().to_vec()))).contains("is not below 0"));
     assert!(first(damage(&|edits| edits.put(&[0xff, 1], vec![]))).contains("neither a key nor one that leads"));
 }
@@ -562,14 +560,16 @@ fn spaces_of_long_keys_are_checked() {
 #[test]
 fn what_is_no_container_and_what_is_too_large_is_refused() {
     let container = Container::new();
-    let few = check_container(&container.engine, StoreCheck::default(), &Undo, AllocationLimit::new(100)).unwrap_err();
-    assert!(few.to_string().contains("max_allocation"), "{few}");
+    let refused =
+        |limit| check_container(&container.engine, StoreCheck::default(), &Undo, limit).unwrap_err().to_string();
+    let few = refused(AllocationLimit::new(100));
+    assert!(few.contains("max_allocation"), "{few}");
     let mut edits = Edits::new();
-    put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion), encode_layout_version(2));
+    let version = [&b"h5livekv"[..], &3u32.to_le_bytes()].concat();
+    put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion), version);
     container.engine.commit(&edits, Publish::Visible).unwrap();
-    let version =
-        check_container(&container.engine, StoreCheck::default(), &Undo, AllocationLimit::default()).unwrap_err();
-    assert!(version.to_string().contains("layout 2"), "{version}");
+    let version = refused(AllocationLimit::default());
+    assert!(version.contains("layout 3"), "{version}");
     let empty = LongKeys::new(MemoryEngine::new());
     let empty = check_container(&empty, StoreCheck::default(), &Undo, AllocationLimit::default()).unwrap_err();
     assert!(empty.to_string().contains("no key-value store"), "{empty}");
@@ -582,12 +582,14 @@ fn names_are_part_of_paths() {
     let id = {
         let view = container.engine.view().unwrap();
         let value = Snapshot::of(&view).get(key::link(container.inner, container.long_name.as_bytes()).as_bytes());
-        match decode_link(&value.unwrap().unwrap()).unwrap() {
+        let value = value.unwrap().unwrap();
+        match decode_link(&value[..value.len() - CHECKSUM_BYTES]).unwrap() {
             LinkTarget::Hard(id) => id,
             other => panic!("{other:?}"),
         }
     };
     put(&mut edits, &key::metadata(id, MetadataField::RefCount), encode_u64(7));
+    edits.add_checksums();
     container.engine.commit(&edits, Publish::Visible).unwrap();
     let report = container.check();
     let path = format!("/group/inner/{}", Name::from(container.long_name.as_bytes()));

@@ -2,12 +2,10 @@
 
 use crate::shared;
 
-use h5live_kv::layout::value::{
-    EncodedReference, VarLenBlob, encode_layout_version, encode_link, encode_times, encode_u64,
-};
+use h5live_kv::layout::value::{EncodedReference, RecordForm, VarLenBlob, encode_link, encode_times, encode_u64};
 use h5live_kv::layout::{
-    AttributeField, AttributeRecords, BlobId, EngineKey, MetadataField, MetadataRecords, RecordKey, container_id, key,
-    map_dkey, oid,
+    AttributeField, AttributeRecords, BlobId, EngineKey, MetadataField, MetadataRecords, RecordKey, checked_value,
+    checksum, container_id, key, map_dkey, oid,
 };
 use h5live_model::{
     AttributeData, ByteOrder, CharacterSet, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Fill,
@@ -80,16 +78,27 @@ fn the_examples_of_the_page() {
 }
 
 #[test]
+fn the_checksum_of_a_value() {
+    let piece = key::chunk_piece(oid::new(ObjectKind::Dataset, 3), &[0], 0);
+    assert_eq!(piece.as_bytes(), bytes("4103 50 00 10 00000000"));
+    assert_eq!(checksum(piece.as_bytes(), &bytes("0102")).to_vec(), bytes("068013dc"));
+    assert_eq!(checked_value(piece.as_bytes(), &bytes("0102 068013dc")), Some(&[1, 2][..]));
+}
+
+#[test]
 fn the_global_metadata_object() {
     let gmd = oid::GLOBAL_METADATA;
-    let version = encode_layout_version(1);
-    record(
-        described(gmd, MetadataField::LayoutVersion, &version),
-        "00 1001",
-        METADATA,
-        r#""Layout Version""#,
-        r#""h5livekv" 01000000"#,
-    );
+    for (form, value) in [
+        (RecordForm { version: 1, has_checksums: false }, r#""h5livekv" 01000000"#),
+        (RecordForm::new(false), r#""h5livekv" 02000000 00000000"#),
+        (RecordForm::new(true), r#""h5livekv" 02000000 01000000"#),
+    ] {
+        let version = form.encode();
+        let described = described(gmd, MetadataField::LayoutVersion, &version);
+        record(described, "00 1001", METADATA, r#""Layout Version""#, value);
+        assert_eq!(RecordForm::decode(&form.stored()), Ok(Ok(form)));
+    }
+    assert_eq!(RecordForm::new(true).stored(), bytes(r#""h5livekv" 02000000 01000000 c1a835f0"#));
     let root = oid::token(oid::ROOT);
     record(
         described(gmd, MetadataField::RootGroup, &root),

@@ -5,7 +5,7 @@ use crate::shared;
 
 use h5live_kv::KvStore;
 use h5live_kv::engine::{Engine, KeySpan, LongKeys, MemoryEngine};
-use h5live_kv::layout::oid;
+use h5live_kv::layout::{checked_value, oid};
 use h5live_model::{
     AttributeData, ByteOrder, CharacterSet, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec, Dataspace,
     Datatype, Durability, EntryStorage, FilterSpec, GroupSpec, Layout, LinkTarget, MapEdit, MapKey, MapSpec, Mode,
@@ -93,6 +93,9 @@ fn fill(store: &KvStore) {
     let map = make(store, "map", ObjectBody::Map(Box::new(MapSpec { key: byte(), value: byte() })));
     let edit = MapEdit::Put { key: MapKey::Bytes(&[7]), value: &[8] };
     store.maps().unwrap().write(map, &[edit]).unwrap();
+    let names = make(store, "names", ObjectBody::Map(Box::new(MapSpec { key: byte(), value: text() })));
+    let edit = |key, value| MapEdit::Put { key: MapKey::Bytes(key), value };
+    store.maps().unwrap().write(names, &[edit(&[1], b"one"), edit(&[2], b"")]).unwrap();
     store.commit(Scope::All, Publish::Visible).unwrap();
 }
 
@@ -119,18 +122,21 @@ fn expected() -> Vec<(String, String)> {
     let text_type = "03 00 19 010100 08000000  10 000000 01000000 0000 0800";
     // The session's random number is 1; this is its first blob.
     let uuid = "0000000000004001 8000000000000001";
+    let second = "0000000000004001 8000000000000002";
     let token = |index: &str, kind: &str| format!("{index}000000 00000000 000000{kind} 00000000");
     let link = |index: &str, kind: &str| format!("00 {}", token(index, kind));
     let one = "0100000000000000";
     let records = [
-        ("00 1001", r#""h5livekv" 01000000"#),
+        ("00 1001", r#""h5livekv" 02000000 01000000"#),
         ("00 1002", &token("01", "00")),
         ("00 1003", "0004000000000000"),
         (&format!("00 70 {uuid}"), r#""abc""#),
+        (&format!("00 70 {second}"), r#""one""#),
         // The root group.
         ("0101 1012", &root),
         (r#"0101 40 "group" 00 01"#, &link("02", "00")),
         (r#"0101 40 "map" 00 01"#, &link("07", "c0")),
+        (r#"0101 40 "names" 00 01"#, &link("08", "c0")),
         (r#"0101 40 "outside" 00 01"#, r#"40 00 "o.h5" 00 "/x" 00"#),
         (r#"0101 40 "plain" 00 01"#, &link("03", "40")),
         (r#"0101 40 "text" 00 01"#, &link("05", "40")),
@@ -180,6 +186,14 @@ fn expected() -> Vec<(String, String)> {
         ("c107 1019", BYTE),
         ("c107 1028", one),
         ("c107 60 07", "08"),
+        // The map of texts.
+        ("c108 1012", &list("14")),
+        ("c108 1014", one),
+        ("c108 1018", BYTE),
+        ("c108 1019", text_type),
+        ("c108 1028", "0200000000000000"),
+        ("c108 60 01", &format!("03000000 {second}")),
+        ("c108 60 02", "00000000 0000000000000000 0000000000000000"),
     ];
     let listed = records.iter().map(|(key, value)| (hex(&hex_bytes(key)), hex(&hex_bytes(value))));
     listed.collect()
@@ -199,7 +213,7 @@ fn a_container_with_objects_of_every_kind_has_these_keys_and_values_and_no_other
         .view()
         .unwrap()
         .scan(&KeySpan::all(), &mut |key, value| {
-            found.push((hex(key), hex(value)));
+            found.push((hex(key), hex(checked_value(key, value).expect("the checksum of the value"))));
             true
         })
         .unwrap();

@@ -1,11 +1,13 @@
 //! The key-value store as its users see it. One program: each costs seconds to link.
 
 mod check;
+mod check_values;
 #[path = "../common/mod.rs"]
 mod common;
 mod conformance;
 mod corpus;
 mod cut_files;
+mod damaged_pages;
 mod deletions;
 mod engine_keys;
 mod golden;

@@ -57,7 +57,9 @@ fn the_state_of_the_last_durable_commit_comes_back_after_a_power_failure() {
     let folder = tempfile::tempdir().unwrap();
     let (store, seed) = (folder.path().join("run"), 7u64);
     println!("seed {seed}");
-    let engine = LmdbEngine::open(&store, Mode::CreateNew, &options()).unwrap();
+    // No state is made durable that nobody asks for.
+    let rarely = LmdbOptions { growth: 64 << 20..=64 << 20, ..options() };
+    let engine = LmdbEngine::open(&store, Mode::CreateNew, &rarely).unwrap();
     commit(&engine, 1, Publish::Visible);
     commit(&engine, 2, Publish::Durable);
     let durable = fs::read(store.join("data.mdb")).unwrap();
@@ -121,7 +123,7 @@ fn a_half_written_durable_state_is_not_taken() {
 fn a_file_whose_commits_never_wait_for_the_disk_stays_short() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("run");
-    let options = LmdbOptions { min_growth: 64 << 10, ..options() };
+    let options = LmdbOptions { growth: 64 << 10..=64 << 10, ..options() };
     let engine = LmdbEngine::open(&store, Mode::CreateNew, &options).unwrap();
     // Each commit writes some 800 KiB anew.
     for number in 0..40 {
@@ -139,4 +141,21 @@ fn a_file_whose_commits_never_wait_for_the_disk_stays_short() {
     drop(engine);
     start_anew(&store);
     assert_eq!(number(&store), 100);
+}
+
+#[test]
+fn the_file_of_a_small_store_whose_commits_never_wait_for_the_disk_stays_small() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = LmdbEngine::open(&folder.path().join("run"), Mode::CreateNew, &LmdbOptions::default()).unwrap();
+    let number = |engine: &LmdbEngine| engine.stat().unwrap().durable.unwrap().number;
+    let begun = number(&engine);
+    for round in 0..300u32 {
+        let mut edits = Edits::new();
+        (0..12u32).for_each(|key| edits.put(&key.to_be_bytes(), vec![round as u8; 4000]));
+        engine.commit(&edits, Publish::Visible).unwrap();
+    }
+    // This waits for a state that is on its way to the disk.
+    drop(engine);
+    let engine = LmdbEngine::open(&folder.path().join("run"), Mode::Read, &LmdbOptions::default()).unwrap();
+    assert!(number(&engine) > begun, "some 20 MiB were written to a store of 50 KB");
 }

@@ -9,7 +9,7 @@ use super::{LogRequest, LogSession};
 use crate::anchor::Anchor;
 use crate::index_table::NOT_ENDED;
 use crate::log_state::LogState;
-use crate::shared_files::{MainUse, SharedFiles};
+use crate::shared_files::{AppendLock, MainUse, SharedFiles};
 use crate::subfiles::{as_model_error, is_written, subfile_count};
 
 impl LogSession {
@@ -45,6 +45,27 @@ impl LogSession {
         Ok(())
     }
 
+    /// Publishes rows that were appended, before the extents of datasets become those that all writers have made: rows go
+    /// behind those that there are only when they are published.
+    ///
+    /// # Errors
+    /// As [`LogSession::commit`].
+    pub fn place_appended(&self) -> Result<()> {
+        let has_rows = self.has_joined && self.state.read().has_appended();
+        if has_rows { self.commit(Publish::Visible) } else { Ok(()) }
+    }
+
+    /// Has this writer be the only one that appends until the batch is published, if it has rows to append: no other one
+    /// gives its rows the same places. It knows then what the others have published.
+    pub(super) fn lock_appends(&self) -> Result<Option<Box<dyn AppendLock>>> {
+        let Some(files) = self.files.as_ref().filter(|_| self.has_joined && self.state.read().has_appended()) else {
+            return Ok(None);
+        };
+        let lock = files.lock_appends().map_err(as_model_error)?;
+        self.catch_up()?;
+        Ok(Some(lock))
+    }
+
     /// The order of the batch that is gathered, which is higher than all that the state knows, and the state.
     pub(super) fn next_order(&self) -> Result<(u64, RwLockWriteGuard<'_, LogState>)> {
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
@@ -73,12 +94,18 @@ impl LogSession {
     /// Ends writing beside others. The last writer leaves the main file as one that nobody writes.
     pub(super) fn leave(&self) -> Result<()> {
         let Some(files) = &self.files else { return Ok(()) };
-        self.commit(Publish::Visible)?;
-        self.save_table()?;
+        let left = self.leave_files(&**files);
+        files.leave();
+        left
+    }
+
+    fn leave_files(&self, files: &dyn SharedFiles) -> Result<()> {
+        self.commit_entries(Publish::Visible)?;
         if !self.changed_extents.lock().is_empty() {
             // Others may have changed them later.
             self.catch_up()?;
         }
+        self.save_table()?;
         // Objects that never got a link are forgotten.
         drop(self.turn.lock().take());
         let mut lease = files.lease().map_err(as_model_error)?;
@@ -99,10 +126,8 @@ impl LogSession {
             }
         }
         let main = lease.open_main(usage).map_err(as_model_error)?;
-        self.update_anchors(main.writer()?)?;
+        self.update_anchors(&*main)?;
         // Not before: meanwhile the file is in use.
-        let ended = lease.end().map_err(as_model_error);
-        files.leave();
-        ended
+        lease.end().map_err(as_model_error)
     }
 }

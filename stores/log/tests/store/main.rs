@@ -1,8 +1,11 @@
 //! The log store as its users see it. One program: each costs seconds to link.
 
 mod background;
+mod closing;
 mod conformance;
+mod damage;
 mod death;
+mod deleted;
 mod gather;
 mod hostile;
 mod joined;

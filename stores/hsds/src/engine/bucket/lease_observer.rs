@@ -48,6 +48,11 @@ impl LeaseObserver {
         }
     }
 
+    /// Whether the last lease that was found was not renewed for its period, and its holder has not ended it.
+    pub fn has_expired(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| last.period.is_some()) && !self.is_alive(Instant::now())
+    }
+
     fn take_up(&mut self, tag: ObjectTag, bytes: &[u8], now: Instant) {
         // A store without tags gives the same bytes again.
         if self.last.as_ref().is_some_and(|last| last.tag == tag && !tag.is_empty()) {
@@ -74,16 +79,21 @@ mod tests {
         let mut lease = LeaseDocument::new(7, Duration::from_secs(60));
         let after = |seconds| start + Duration::from_secs(seconds);
         assert!(!observer.is_alive(start), "nobody was ever there");
+        assert!(!observer.has_expired());
         observer.take_up(ObjectTag::of_etag("1"), &lease.to_bytes(), after(0));
         assert!(observer.is_alive(after(59)) && !observer.is_alive(after(60)));
+        assert!(!observer.has_expired());
         lease.renewals += 1;
         observer.take_up(ObjectTag::of_etag("2"), &lease.to_bytes(), after(70));
         assert!(observer.is_alive(after(129)), "it was only slow");
         observer.take_up(ObjectTag::of_etag("2"), &lease.to_bytes(), after(100));
         assert!(!observer.is_alive(after(130)), "the same state again is no renewal");
+        let mut dead = LeaseObserver::default();
+        dead.last = Some(SeenLease { tag: ObjectTag::of_etag("2"), since: start, period: Some(Duration::ZERO) });
+        assert!(dead.has_expired());
         lease.is_released = true;
         observer.take_up(ObjectTag::of_etag("3"), &lease.to_bytes(), after(131));
-        assert!(!observer.is_alive(after(131)));
+        assert!(!observer.is_alive(after(131)) && !observer.has_expired(), "it was closed");
         observer.take_up(ObjectTag::of_etag("4"), b"anything", after(132));
         assert!(!observer.is_alive(after(132)));
     }

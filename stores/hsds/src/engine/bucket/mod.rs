@@ -356,6 +356,10 @@ impl ObjectEngine for BucketEngine {
         Ok(self.observer.lock().has_writer(&self.client, &self.lease_key)?)
     }
 
+    fn is_abandoned(&self) -> Result<bool> {
+        Ok(self.lease.is_none() && !self.has_writer()? && self.observer.lock().has_expired())
+    }
+
     fn poll_pauses(&self) -> PollPauses {
         PollPauses { first: FIRST_PAUSE, longest: self.longest_pause.max(FIRST_PAUSE), is_kept: true }
     }

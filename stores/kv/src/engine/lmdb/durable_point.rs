@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use super::environment::{Environment, ReadTransaction};
 use super::files::{DATA_FILE, DURABLE_FILE};
+use super::page::{MetaPage, PageFault};
 use crate::engine::{EngineError, Result};
 
 const MAGIC: [u8; 8] = *b"h5lvmeta";
@@ -140,6 +141,24 @@ impl DurablePoint {
     /// [`EngineError::Io`] if a file cannot be read.
     pub fn is_needed(folder: &Path) -> Result<bool> {
         Ok(state_to_restore(folder)?.is_some())
+    }
+
+    /// Refuses meta pages one of which has the state of the last durable one, and the number of another commit: readers
+    /// would take an earlier state for the newest one, and each commit makes another state.
+    ///
+    /// # Errors
+    /// [`EngineError::Page`] if there is one, [`EngineError::Io`] if the file cannot be read.
+    pub fn check_numbers(folder: &Path, pair: &[MetaPage; 2]) -> Result<()> {
+        let Some(file) = open_file(folder, DURABLE_FILE, false)? else { return Ok(()) };
+        let Some(slot) = Slot::read(&file)? else { return Ok(()) };
+        let kept = slot.meta.chunks_exact((slot.meta.len() / 2).max(1)).map(MetaPage::decode);
+        for (page, (kept, found)) in kept.zip(pair).enumerate() {
+            if kept.is_ok_and(|kept| kept.has_state_of(found) && kept.commit != found.commit) {
+                let rule = "it has the state of one commit and the number of another one";
+                return Err(PageFault { page: page as u64, rule }.into());
+            }
+        }
+        Ok(())
     }
 
     /// What is known of the last durable state; `None` if none is kept.

@@ -4,6 +4,7 @@
 //! durable commit would make the file longer with each commit. So when the file has grown, the present state is made
 //! durable by a thread of its own, while commits go on. When it has grown much, commits wait for that.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -21,8 +22,8 @@ const MAX_GROWTHS: u64 = 16;
 #[derive(Debug)]
 pub struct DurablePointWriter {
     point: Arc<Mutex<DurablePoint>>,
-    /// The least bytes by which the file grows before a state is made durable.
-    min_growth: u64,
+    /// The least and the most bytes by which the file grows before a state is made durable.
+    growth: RangeInclusive<u64>,
     /// Bytes of the file when the present durable state, or the one that is on its way, was taken.
     bytes_before: u64,
     running: Option<JoinHandle<()>>,
@@ -35,10 +36,10 @@ impl DurablePointWriter {
     ///
     /// # Errors
     /// [`EngineError`] if something cannot be written.
-    pub fn begin(folder: &Path, environment: &Arc<Environment>, min_growth: u64) -> Result<Self> {
+    pub fn begin(folder: &Path, environment: &Arc<Environment>, growth: RangeInclusive<u64>) -> Result<Self> {
         Ok(DurablePointWriter {
             point: Arc::new(Mutex::new(DurablePoint::begin(folder, environment)?)),
-            min_growth,
+            growth,
             bytes_before: environment.used_bytes(),
             running: None,
             failure: Arc::default(),
@@ -75,7 +76,9 @@ impl DurablePointWriter {
     /// [`EngineError`] if the state cannot be read.
     pub fn advance_if_grown(&mut self, environment: &Arc<Environment>) -> Result<()> {
         let bytes = environment.used_bytes();
-        let (growth, grown) = (self.min_growth, bytes.saturating_sub(self.bytes_before));
+        // The file of a small store does not become much larger than what is in it.
+        let growth = (self.bytes_before / 2).max(*self.growth.start()).min(*self.growth.end());
+        let grown = bytes.saturating_sub(self.bytes_before);
         let is_running = self.running.as_ref().is_some_and(|thread| !thread.is_finished());
         if grown < growth || is_running && grown / MAX_GROWTHS < growth {
             return Ok(());

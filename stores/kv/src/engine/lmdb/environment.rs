@@ -7,6 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::slice;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use h5live_model::{MappedMemory, SharedBytes};
@@ -16,14 +17,16 @@ use parking_lot::Mutex;
 
 use super::super::{EngineError, KeySpan, Result};
 use super::files::{DATA_FILE, LOCK_FILE, WRITER_FILE};
-use super::short_file::{PageFile, PagesFound};
+use super::page::{MetaPage, NODE_HEAD_BYTES, PAGE_HEAD_BYTES, check_overflow_head, max_node_bytes, overflow_pages};
+use super::page_check::{CheckedPages, PageFile};
+use super::reader_table;
 
 /// Bytes of which the size of a page is a divisor on every system.
 const PAGE_MULTIPLE: u64 = 64 << 10;
 /// The least address space that is tried (bytes).
 const MIN_MAP_BYTES: u64 = 1 << 30;
-/// How often a walk of all pages is begun anew because a writer has committed.
-const MAX_WALKS: usize = 8;
+/// How often a state is looked for whose meta page a writer has replaced meanwhile.
+const MAX_STATES: usize = 1000;
 
 /// An open environment: this process has one for each folder.
 pub struct Environment {
@@ -31,6 +34,10 @@ pub struct Environment {
     pairs: Database<Bytes, Bytes>,
     /// Held if LMDB's table of readers cannot be used: then writers are kept away.
     without_writers: Option<File>,
+    /// Whether the pages that readers follow were found to be sound.
+    are_pages_checked: Mutex<bool>,
+    /// Where the mapping begins (an address); 0 if that is not known, as in an empty database.
+    mapping: AtomicUsize,
 }
 
 /// How the files of an environment are opened.
@@ -146,30 +153,6 @@ fn share_new_files(folder: &Path, files: &[PathBuf]) -> Result<()> {
     files.iter().filter(|path| path.exists()).try_for_each(share)
 }
 
-/// Refuses a file that ends before a page of its newest state: reading that page in the mapping would end the process.
-fn refuse_cut_file(folder: &Path, env: &Env<WithoutTls>) -> Result<()> {
-    let path = folder.join(DATA_FILE);
-    let context = "the database cannot be read";
-    let page_size = env.stat().page_size as usize;
-    for _ in 0..MAX_WALKS {
-        let txn = env.read_txn().map_err(lmdb_error(context))?;
-        let file = File::open(&path).and_then(|file| PageFile::new(file, page_size));
-        let file = file.map_err(EngineError::io_at(context, &path))?;
-        if file.has_page(env.info().last_page_number as u64) {
-            return Ok(());
-        }
-        match file.find_pages(txn.id() as u64).map_err(EngineError::io_at(context, &path))? {
-            PagesFound::All => return Ok(()),
-            PagesFound::NotAll => {
-                return Err(EngineError::Damaged("its file data.mdb was cut short: pages that it uses are missing"));
-            }
-            PagesFound::Replaced => {}
-        }
-    }
-    // A writer commits all the time, and its file grows.
-    Ok(())
-}
-
 impl Environment {
     /// The environment in a folder, which is there. Its first opening in this process takes up to `map_size` bytes of
     /// addresses, or as many as the system gives.
@@ -194,6 +177,7 @@ impl Environment {
         let mut without_writers = None;
         let new_files: Vec<PathBuf> = [DATA_FILE, LOCK_FILE].map(|name| folder.join(name)).into();
         let new_files: Vec<PathBuf> = new_files.into_iter().filter(|path| !path.exists()).collect();
+        reader_table::allocate(folder, max_readers)?;
         let opened = Environment::open_files(folder, map_size, max_readers, FileAccess::Write);
         let opened = match opened {
             Err(error) if is_denied(&error) => Environment::open_files(folder, map_size, max_readers, FileAccess::Read),
@@ -212,12 +196,75 @@ impl Environment {
             error => lmdb_error(context)(error),
         })?;
         share_new_files(folder, &new_files)?;
-        refuse_cut_file(folder, &env)?;
         let txn = env.read_txn().map_err(lmdb_error(context))?;
         let pairs = env.open_database(&txn, None).map_err(lmdb_error(context))?;
         let pairs = pairs.ok_or(EngineError::Damaged("it has no main database"))?;
         txn.commit().map_err(lmdb_error(context))?;
-        Ok(Environment { env, pairs, without_writers })
+        let (are_pages_checked, mapping) = (Mutex::new(false), AtomicUsize::new(0));
+        Ok(Environment { env, pairs, without_writers, are_pages_checked, mapping })
+    }
+
+    /// Checks the pages that readers follow, unless that was done since the environment was opened: what commits change
+    /// later are pages that LMDB has written.
+    ///
+    /// # Errors
+    /// As [`Environment::check_pages`].
+    pub fn check_pages_once(&self) -> Result<()> {
+        let mut are_checked = self.are_pages_checked.lock();
+        if !*are_checked {
+            self.check_state(CheckedPages::Pairs)?;
+            *are_checked = true;
+        }
+        Ok(())
+    }
+
+    /// Checks pages of the newest state by reads, before LMDB follows them in its mapping.
+    ///
+    /// # Errors
+    /// [`EngineError::Page`] if a page is damaged, [`EngineError::Io`] if the file cannot be read.
+    pub fn check_pages(&self, what: CheckedPages) -> Result<()> {
+        let mut are_checked = self.are_pages_checked.lock();
+        self.check_state(what)?;
+        *are_checked = true;
+        Ok(())
+    }
+
+    fn check_state(&self, what: CheckedPages) -> Result<()> {
+        let context = "the database cannot be read";
+        let path = self.env.path().join(DATA_FILE);
+        let pages = PageFile::new(File::open(&path).map_err(EngineError::io_at(context, &path))?);
+        for _ in 0..MAX_STATES {
+            let pair: [MetaPage; 2] = pages.meta_pages()?.ok_or(EngineError::Damaged("its file is empty"))?;
+            let txn = self.env.read_txn().map_err(lmdb_error(context))?;
+            let Some(meta) = pair.iter().find(|meta| meta.commit == txn.id() as u64) else { continue };
+            let first = pages.check(meta, what)?;
+            if let (Some(first), Some((key, _))) = (first, self.pairs.first(&txn).map_err(lmdb_error(context))?) {
+                self.mapping.store(key.as_ptr().addr().wrapping_sub(first.0 as usize), Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        Err(EngineError::Damaged("no meta page has the number of the commit in the table of readers"))
+    }
+
+    /// Refuses a value that is to be deleted or replaced, and whose first page does not say which pages are freed then.
+    /// The value is that of a committed state.
+    ///
+    /// # Errors
+    /// [`EngineError::Page`] if that page is damaged.
+    pub fn check_large_value(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let page_size = self.env.stat().page_size as usize;
+        let mapping = self.mapping.load(Ordering::Relaxed);
+        let at = value.as_ptr().addr().wrapping_sub(mapping);
+        let is_large = NODE_HEAD_BYTES + key.len() + value.len() > max_node_bytes(page_size);
+        // Values that this commit has written are elsewhere.
+        let is_mapped = mapping != 0 && at < self.env.info().map_size && at % page_size == PAGE_HEAD_BYTES;
+        if !is_large || !is_mapped {
+            return Ok(());
+        }
+        // SAFETY: a value that begins behind the head of a page of the mapping has that head before it.
+        let head = unsafe { slice::from_raw_parts(value.as_ptr().sub(PAGE_HEAD_BYTES), PAGE_HEAD_BYTES) };
+        check_overflow_head(head, (at / page_size) as u64, overflow_pages(value.len() as u64, page_size))?;
+        Ok(())
     }
 
     fn open_files(

@@ -7,11 +7,16 @@ mod durable_point;
 mod durable_point_writer;
 mod environment;
 mod files;
-mod short_file;
+mod page;
+mod page_check;
+mod page_set;
+mod reader_table;
 mod stat;
 mod watch;
 
 use std::fs::{self, File};
+use std::io::Write as _;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -26,6 +31,8 @@ pub use self::durable_point::DurableState;
 use self::durable_point_writer::DurablePointWriter;
 use self::environment::{Environment, ReadTransaction, lmdb_error, lmdb_write_error};
 use self::files::{DATA_FILE, DURABLE_FILE, LOCK_FILE, WRITER_FILE};
+pub use self::page::PageFault;
+use self::page_check::{CheckedPages, PageFile};
 pub use self::stat::{LmdbReader, LmdbStat};
 use self::watch::LmdbWatch;
 use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, SyncPolicy, View};
@@ -45,15 +52,15 @@ pub struct LmdbOptions {
     pub max_readers: u32,
     /// Which commits wait for the disk.
     pub sync: SyncPolicy,
-    /// The least bytes by which the file grows before its state is made durable though nobody asks for it: the pages that
-    /// were freed since the last durable state are not used again before.
-    pub min_growth: u64,
+    /// The least and the most bytes by which the file grows before its state is made durable though nobody asks for it: the
+    /// pages that were freed since the last durable state are not used again before. Between them, it is half of the file.
+    pub growth: RangeInclusive<u64>,
 }
 
 impl Default for LmdbOptions {
-    /// A TiB, 4,096 states, 64 MiB.
+    /// A TiB, 4,096 states, 8 to 64 MiB.
     fn default() -> Self {
-        LmdbOptions { map_size: 1 << 40, max_readers: 4096, sync: SyncPolicy::Durable, min_growth: 64 << 20 }
+        LmdbOptions { map_size: 1 << 40, max_readers: 4096, sync: SyncPolicy::Durable, growth: 8 << 20..=64 << 20 }
     }
 }
 
@@ -63,7 +70,7 @@ pub struct LmdbEngine {
     folder: PathBuf,
     environment: Arc<Environment>,
     sync: SyncPolicy,
-    min_growth: u64,
+    growth: RangeInclusive<u64>,
     /// Entries of dead processes in LMDB's table of readers that were removed when it was opened.
     dead_readers: u64,
     /// The last view that was made: as long as nothing is committed, it serves all.
@@ -76,8 +83,18 @@ pub struct LmdbEngine {
 struct LmdbWriter {
     /// `None` if nothing is durable. It ends before the lock does.
     durable: Option<DurablePointWriter>,
-    /// Locked as long as the session writes.
+    /// Locked, and marked, as long as the session writes.
     _lock: File,
+}
+
+/// What is in the file of the lock while a session writes. What a process that was killed has left there says so.
+const WRITING: &[u8] = b"writing\n";
+
+impl Drop for LmdbWriter {
+    fn drop(&mut self) {
+        // If that fails, it is said that the session has died: too much, and not too little.
+        let _ = self._lock.set_len(0);
+    }
 }
 
 /// A store that no writer can open as long as this lives.
@@ -121,6 +138,11 @@ impl LmdbEngine {
         Ok(is_locked(&path)?.then(handle))
     }
 
+    /// Whether the process that wrote the store in a folder last has died. The caller knows that none writes it.
+    pub fn is_abandoned(folder: &Path) -> bool {
+        fs::metadata(folder.join(WRITER_FILE)).is_ok_and(|file| file.len() > 0)
+    }
+
     /// Whether the machine was started anew, and the state of the last durable commit is to be put back.
     ///
     /// # Errors
@@ -152,24 +174,38 @@ impl LmdbEngine {
             }
             None => {}
         }
+        check_meta_pages(folder)?;
         let environment = Environment::open(folder, options.map_size, options.max_readers)?;
         let dead_readers = environment.env().clear_stale_readers();
         let engine = LmdbEngine {
             folder: folder.to_owned(),
             environment,
             sync: options.sync,
-            min_growth: options.min_growth,
+            growth: options.growth.clone(),
             dead_readers: dead_readers.map_err(lmdb_error("dead readers cannot be cleared"))? as u64,
             newest: Mutex::default(),
             writer: Mutex::default(),
         };
-        if let Some(lock) = lock {
+        if let Some(mut lock) = lock {
             // Else the session would change one state, and commit to another one.
             engine.environment.settle()?;
+            engine.environment.check_pages(CheckedPages::Used)?;
+            let marked = lock.set_len(0).and_then(|()| lock.write_all(WRITING));
+            marked.map_err(EngineError::io_at("the lock of writers cannot be written", folder))?;
             let durable = engine.begin_durability()?;
             *engine.writer.lock() = Some(LmdbWriter { durable, _lock: lock });
+        } else {
+            engine.environment.check_pages_once()?;
         }
         Ok(engine)
+    }
+
+    /// Checks all pages of the newest state.
+    ///
+    /// # Errors
+    /// [`EngineError::Page`] if one is damaged.
+    pub fn check_pages(&self) -> Result<()> {
+        self.environment.check_pages(CheckedPages::All)
     }
 
     fn begin_durability(&self) -> Result<Option<DurablePointWriter>> {
@@ -177,7 +213,7 @@ impl LmdbEngine {
             DurablePoint::remove(&self.folder)?;
             return Ok(None);
         }
-        DurablePointWriter::begin(&self.folder, &self.environment, self.min_growth).map(Some)
+        DurablePointWriter::begin(&self.folder, &self.environment, self.growth.clone()).map(Some)
     }
 
     fn read(&self) -> Result<Arc<ReadTransaction>> {
@@ -199,12 +235,28 @@ impl LmdbEngine {
         let mut txn = self.environment.env().write_txn().map_err(lmdb_error(context))?;
         let pairs = self.environment.pairs();
         for (key, value) in edits.iter() {
+            if let Some(old) = pairs.get(&txn, key).map_err(lmdb_error(context))? {
+                self.environment.check_large_value(key, old)?;
+            }
             match value {
                 Some(value) => pairs.put(&mut txn, key, value).map_err(failed())?,
                 None => drop(pairs.delete(&mut txn, key).map_err(failed())?),
             }
         }
         txn.commit().map_err(failed())
+    }
+}
+
+/// Looks at the meta pages before LMDB does; a folder without the file, or with an empty one, is a new database.
+fn check_meta_pages(folder: &Path) -> Result<()> {
+    let path = folder.join(DATA_FILE);
+    let file = match File::open(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        opened => opened.map_err(EngineError::io_at("the database cannot be read", &path))?,
+    };
+    match PageFile::new(file).meta_pages()? {
+        Some(pair) => DurablePoint::check_numbers(folder, &pair),
+        None => Ok(()),
     }
 }
 

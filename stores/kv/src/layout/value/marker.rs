@@ -1,27 +1,82 @@
-//! The record that recognises a store, and says the version of its layout.
+//! The record that recognises a store, and says in which form its records are.
 
-use crate::layout::{LayoutError, Result};
+use crate::layout::{CHECKSUM_BYTES, LayoutError, MetadataField, Result, checked_value, checksum, key, oid};
 
-/// The version of the layout that this program writes.
-pub const LAYOUT_VERSION: u32 = 1;
+/// The newest version of the layout, in which new stores are.
+pub const LAYOUT_VERSION: u32 = 2;
+/// The version without flags: values have no checksums, and texts of maps are in their records.
+const FIRST_VERSION: u32 = 1;
 
 /// What the value begins with.
 const MAGIC: &[u8; 8] = b"h5livekv";
+/// Values end with checksums.
+const CHECKSUMS: u32 = 1;
 
-/// The value of [`MetadataField::LayoutVersion`](crate::layout::MetadataField::LayoutVersion) for a version.
-pub fn encode_layout_version(version: u32) -> [u8; 12] {
-    let mut value = [0; 12];
-    value[..8].copy_from_slice(MAGIC);
-    value[8..].copy_from_slice(&version.to_le_bytes());
-    value
+/// In which form the records of a container are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordForm {
+    /// The version of the layout.
+    pub version: u32,
+    /// Whether each value ends with a checksum.
+    pub has_checksums: bool,
 }
 
-/// The version of a store's layout. It may be one that this program does not know.
-///
-/// # Errors
-/// [`LayoutError::Value`] if the value is not that of a store.
-pub fn decode_layout_version(value: &[u8]) -> Result<u32> {
-    let version = value.strip_prefix(MAGIC).and_then(|version| version.try_into().ok());
-    let rule = "it is \"h5livekv\" and 4 bytes";
-    version.map(u32::from_le_bytes).ok_or(LayoutError::Value { record: "Layout Version", rule })
+impl RecordForm {
+    /// That of a new container.
+    pub const fn new(has_checksums: bool) -> Self {
+        RecordForm { version: LAYOUT_VERSION, has_checksums }
+    }
+
+    /// Whether values of maps that have a variable length are blobs, as in the connector. In the first version, the bytes
+    /// are in the record of the pair.
+    pub const fn has_map_blobs(self) -> bool {
+        self.version > FIRST_VERSION
+    }
+
+    /// The value of the record, without a checksum.
+    pub fn encode(self) -> Vec<u8> {
+        let mut value = [&MAGIC[..], &self.version.to_le_bytes()].concat();
+        if self.version > FIRST_VERSION {
+            value.extend(if self.has_checksums { CHECKSUMS } else { 0 }.to_le_bytes());
+        }
+        value
+    }
+
+    /// The form of a container whose record has these bytes, with a checksum if there is one.
+    ///
+    /// # Errors
+    /// The version, if this program does not know it; [`LayoutError::Value`] if the value is not that of a store.
+    pub fn decode(stored: &[u8]) -> Result<std::result::Result<Self, u32>> {
+        let record = MetadataField::LayoutVersion.name();
+        let fault = |rule| LayoutError::Value { record, rule };
+        let rest = stored.strip_prefix(MAGIC).and_then(|rest| rest.split_first_chunk());
+        let (version, rest) =
+            rest.ok_or(fault("it is \"h5livekv\", a version of 4 bytes, and flags from version 2 on"))?;
+        let version = u32::from_le_bytes(*version);
+        let form = |has_checksums| Ok(Ok(RecordForm { version, has_checksums }));
+        match (version, rest.split_first_chunk()) {
+            (FIRST_VERSION, None) if rest.is_empty() => form(false),
+            (LAYOUT_VERSION, Some((flags, behind))) => match u32::from_le_bytes(*flags) {
+                0 if behind.is_empty() => form(false),
+                CHECKSUMS if behind.len() == CHECKSUM_BYTES => {
+                    let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
+                    checked_value(at.as_bytes(), stored).ok_or(fault("its checksum is another one"))?;
+                    form(true)
+                }
+                _ => Err(fault("version 2 has the flag 1, if values end with checksums, or none")),
+            },
+            (FIRST_VERSION | LAYOUT_VERSION, _) => Err(fault("it has the bytes of its version")),
+            _ => Ok(Err(version)),
+        }
+    }
+
+    /// The bytes of the record as they are stored.
+    pub fn stored(self) -> Vec<u8> {
+        let mut value = self.encode();
+        if self.has_checksums {
+            let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
+            value.extend(checksum(at.as_bytes(), &value));
+        }
+        value
+    }
 }

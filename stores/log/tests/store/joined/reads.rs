@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live_log::LogStore;
-use h5live_log::shared_files::{MainLease, SharedFiles};
+use h5live_log::shared_files::{AppendLock, MainLease, SharedFiles};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, Mode, Name,
     NewObject, OpenError, Publish, Scope, Shape, Sign, Store,
@@ -53,6 +53,10 @@ impl SharedFiles for CountedFiles {
 
     fn leave(&self) {
         self.files.leave();
+    }
+
+    fn lock_appends(&self) -> Result<Box<dyn AppendLock>, OpenError> {
+        self.files.lock_appends()
     }
 
     fn next_order(&self, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {

@@ -1,0 +1,169 @@
+//! Appends of writers that have joined: a writer gives its rows numbers behind those that it knows, and at the flush they
+//! are put behind those that there are.
+
+use std::ops::Range;
+
+use crate::entry::{Dims, EntryChange, EntryHead};
+
+/// Rows of a dataset that a batch has under other numbers than those that its entries say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowShift {
+    /// The number of the dataset.
+    pub dataset: u64,
+    /// The first of the rows, as entries say it.
+    pub from: u64,
+    /// One past the last one.
+    pub to: u64,
+    /// The number that the first one has.
+    pub first: u64,
+}
+
+impl RowShift {
+    fn row(&self, row: u64) -> Option<u64> {
+        let has_row = self.from <= row && row < self.to;
+        has_row.then(|| self.first.saturating_add(row - self.from))
+    }
+}
+
+/// Gives an entry the rows that it has by the shifts of its batch.
+pub fn shift_entry(shifts: &[RowShift], head: &mut EntryHead) {
+    let shifted =
+        |row: u64| shifts.iter().filter(|shift| shift.dataset == head.dataset).find_map(|shift| shift.row(row));
+    match &mut head.change {
+        EntryChange::Block { start, .. } => {
+            if let Some(row) = start.first_mut() {
+                *row = shifted(*row).unwrap_or(*row);
+            }
+        }
+        EntryChange::Grow(dims) => {
+            if let Some(end) = dims.first_mut()
+                && let Some(last) = end.checked_sub(1).and_then(shifted)
+            {
+                *end = last.saturating_add(1);
+            }
+        }
+        EntryChange::Points(_) | EntryChange::Shrink(_) | EntryChange::EndOfBatch { .. } => {}
+    }
+}
+
+/// Rows that a batch appends to a dataset.
+#[derive(Debug, Default)]
+pub struct AppendedRows {
+    runs: Vec<AppendedRun>,
+    /// The extent that the writer has set in the batch, beside that of its appends (rows).
+    floor: u64,
+    /// What the extent is at most, and what it is along the other dimensions.
+    max: Dims,
+    dims: Dims,
+    /// The extent that entries of the batch say (rows).
+    grown_to: u64,
+    /// Whether the writer has made the dataset smaller: then its rows stay where they are.
+    is_fixed: bool,
+}
+
+#[derive(Debug)]
+struct AppendedRun {
+    from: u64,
+    to: u64,
+    floor: u64,
+}
+
+impl AppendedRows {
+    /// Notes rows that lie behind the extent that the writer knows. `dims` is that extent, and `max` the largest one.
+    pub fn push(&mut self, Range { start: from, end: to }: Range<u64>, dims: &[u64], max: &[u64]) {
+        if self.runs.is_empty() {
+            self.floor = self.floor.max(dims.first().copied().unwrap_or(0));
+        }
+        (self.dims, self.max) = (Dims::from_slice(dims), Dims::from_slice(max));
+        match self.runs.last_mut().filter(|last| from <= last.to && last.from <= from) {
+            Some(last) => last.to = last.to.max(to),
+            None => self.runs.push(AppendedRun { from, to, floor: self.floor }),
+        }
+    }
+
+    /// Notes that the writer makes the extent so large.
+    pub fn note_growth(&mut self, rows: u64) {
+        self.grown_to = self.grown_to.max(rows);
+        if self.runs.last().is_none_or(|last| rows > last.to) {
+            self.floor = self.floor.max(rows);
+        }
+    }
+
+    /// Notes that the writer makes the dataset smaller.
+    pub fn note_shrink(&mut self) {
+        self.is_fixed = true;
+    }
+
+    /// Whether there are rows to be placed.
+    pub fn has_rows(&self) -> bool {
+        !self.runs.is_empty() && !self.is_fixed
+    }
+
+    /// The extent that covers the rows, under the numbers that the writer has given them, if no entry says it.
+    pub fn missing_extent(&self) -> Option<Dims> {
+        let last = self.runs.last().filter(|last| last.to > self.grown_to)?;
+        let mut dims = self.dims.clone();
+        *dims.first_mut()? = last.to;
+        Some(dims)
+    }
+
+    /// Whether a dataset may have so many rows.
+    pub fn may_have(&self, rows: u64) -> bool {
+        self.max.first().is_none_or(|max| rows <= *max)
+    }
+
+    /// Where the rows go in a dataset that has so many, and how many it has then.
+    pub fn place(&self, dataset: u64, rows: u64) -> (Vec<RowShift>, u64) {
+        let (mut shifts, mut next) = (Vec::new(), rows);
+        for run in &self.runs {
+            next = next.max(run.floor);
+            if next != run.from {
+                shifts.push(RowShift { dataset, from: run.from, to: run.to, first: next });
+            }
+            next = next.saturating_add(run.to - run.from);
+        }
+        (shifts, next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(rows: &AppendedRows, there: u64) -> Vec<(u64, u64, u64)> {
+        rows.place(1, there).0.iter().map(|shift| (shift.from, shift.to, shift.first)).collect()
+    }
+
+    #[test]
+    fn rows_go_behind_those_that_there_are() {
+        let mut rows = AppendedRows::default();
+        rows.push(2..5, &[2], &[u64::MAX]);
+        rows.push(5..6, &[2], &[u64::MAX]);
+        assert_eq!(place(&rows, 2), []);
+        assert_eq!(place(&rows, 7), [(2, 6, 7)]);
+        // Those of others are known by now.
+        rows.push(9..10, &[9], &[u64::MAX]);
+        assert_eq!((place(&rows, 9), rows.place(1, 9).1), (vec![(2, 6, 9), (9, 10, 13)], 14));
+        // What the writer has set itself is kept.
+        rows.note_growth(10);
+        rows.note_growth(100);
+        rows.push(100..101, &[100], &[u64::MAX]);
+        assert_eq!(place(&rows, 9), [(2, 6, 9), (9, 10, 13)]);
+        assert_eq!(place(&rows, 98), [(2, 6, 98), (9, 10, 102), (100, 101, 103)]);
+    }
+
+    #[test]
+    fn entries_of_the_rows_are_moved_and_others_are_not() {
+        let shifts = [RowShift { dataset: 1, from: 2, to: 6, first: 9 }];
+        let moved = |dataset: u64, change: EntryChange| {
+            let mut head = EntryHead { batch: 0, file: 1, dataset, change, filter: 0, data_len: 0, data_crc: 0 };
+            shift_entry(&shifts, &mut head);
+            head.change
+        };
+        let block = |row| EntryChange::Block { start: Dims::from_slice(&[row, 3]), count: Dims::from_slice(&[1, 1]) };
+        let grow = |rows| EntryChange::Grow(Dims::from_slice(&[rows, 4]));
+        assert_eq!((moved(1, block(2)), moved(1, block(5))), (block(9), block(12)));
+        assert_eq!((moved(1, block(1)), moved(1, block(6)), moved(2, block(2))), (block(1), block(6), block(2)));
+        assert_eq!((moved(1, grow(6)), moved(1, grow(2)), moved(1, grow(7))), (grow(13), grow(2), grow(7)));
+    }
+}
