@@ -17,6 +17,8 @@ use crate::superseded_blobs::BlobUses;
 
 /// An open file, shared by every handle.
 pub(crate) struct FileShared {
+    /// Shared while a link is added; held alone while groups are made on the way to one.
+    pub(crate) new_groups: parking_lot::RwLock<()>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) name: String,
     pub(crate) options: Options,

@@ -103,6 +103,7 @@ impl File {
             linked_files: family,
             kept_open: others,
             written_files: Default::default(),
+            new_groups: Default::default(),
             publisher,
             handle_gate: Default::default(),
             refreshes,

@@ -157,21 +157,26 @@ impl NewLinkPath {
     /// together with their contents, or not at all; one by one in a store that has no objects without links. Groups that
     /// another thread has made meanwhile are used.
     pub(crate) fn add_link_with<T>(&self, put: impl Fn(ObjectId, &Name) -> model::Result<T>) -> Result<T, ErrorKind> {
+        let new_groups = &self.file.shared().new_groups;
         let (mut group, mut missing) = (self.group, &self.missing_groups[..]);
-        loop {
-            let done = self.add_link_below(group, missing, &put);
-            let Some((first, others)) = missing.split_first() else { return done };
-            match done {
-                Err(ErrorKind::Store(model::Error::Exists(name))) if name == *first => {
-                    let made_meanwhile = self.file.store().link(group, first)?;
-                    let Some(Link { target: LinkTarget::Hard(id), .. }) = made_meanwhile else {
-                        return Err(model::Error::Exists(name).into());
-                    };
-                    (group, missing) = (id, others);
+        if !missing.is_empty() {
+            // Nobody else adds a link meanwhile: what `put` has linked below new groups is never discarded with them.
+            let _alone = new_groups.write();
+            while let Some((first, others)) = missing.split_first() {
+                match self.file.store().link(group, first)? {
+                    Some(Link { target: LinkTarget::Hard(id), .. }) => (group, missing) = (id, others),
+                    Some(_) => return Err(model::Error::Exists(first.clone()).into()),
+                    None => break,
                 }
-                done => return done.inspect(|_| drop(self.made.set((group, first.clone())))),
+            }
+            if let Some(first) = missing.first() {
+                let done = self.add_link_below(group, missing, &put)?;
+                let _ = self.made.set((group, first.clone()));
+                return Ok(done);
             }
         }
+        let _shared = new_groups.read();
+        Ok(put(group, &self.name)?)
     }
 
     /// Calls `put` to add the last name below a group, in which the first of some groups is missing.

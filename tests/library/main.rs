@@ -1,12 +1,15 @@
 //! What only the whole library shows: each file has a concern. They are one test program, because linking takes longer
 //! than compiling them.
 
+mod cache_settings;
 mod chunk_rows;
 mod close_beside_appends;
 mod copy_objects;
 mod dropped_files;
 mod error_messages;
 mod errors;
+mod examples;
+mod facade;
 mod faults;
 mod file_changes;
 mod file_size;
@@ -33,6 +36,7 @@ mod other_programs;
 mod overwritten_strings;
 mod preallocated_chunks;
 mod publish_order;
+mod random_sequences;
 mod read_h5py_files;
 mod read_only;
 mod reads_beside_appends;

