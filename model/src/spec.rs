@@ -165,6 +165,11 @@ impl DatasetSpec {
         self.chunk_dims()?.iter().try_fold(size, |n, dim| n.checked_mul(*dim))
     }
 
+    /// Bytes of all elements; `None` if they are more than 2^64.
+    fn element_bytes(&self) -> Option<u64> {
+        self.dataspace.elements()?.checked_mul(self.datatype.size().into())
+    }
+
     /// Refuses a description that contradicts itself. Every store calls it before it makes a dataset.
     ///
     /// # Errors
@@ -186,7 +191,7 @@ impl DatasetSpec {
             (_, Dataspace::Simple(shape)) if shape.max() != shape.dims() => {
                 return invalid("a dataset that can grow must be chunked");
             }
-            _ if self.chunk_bytes().is_none() && self.dataspace.rank() > 0 => {
+            _ if self.element_bytes().is_none() => {
                 return invalid("the elements of a dataset without chunks have more than 2^64 bytes");
             }
             _ => {}

@@ -39,7 +39,10 @@ impl NativeSession {
     /// If the description contradicts itself, or a file of this profile cannot hold the object; if there is no space.
     pub fn create_object(&self, spec: &ObjectSpec, elements: Option<&[u8]>) -> Result<CachedHeader> {
         match &spec.body {
-            ObjectBody::Dataset(dataset) => create_dataset(self, spec, dataset, elements),
+            ObjectBody::Dataset(dataset) => {
+                dataset.check()?;
+                create_dataset(self, spec, dataset, elements)
+            }
             _ if elements.is_some() => Err(not_compact_error()),
             ObjectBody::Group(group) => self.create_group(spec, group),
             ObjectBody::Datatype(datatype) => {

@@ -190,11 +190,7 @@ impl StoreWriter for NativeFile {
 
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> ModelResult<()> {
         self.0.check_writable()?;
-        let bytes = attribute.dataspace.elements().and_then(|n| n.checked_mul(attribute.datatype.size().into()));
-        if attribute.name.is_empty() || bytes != Some(attribute.value.len() as u64) {
-            let text = format!("the value of attribute {:?} does not fit its type and shape", attribute.name);
-            return Err(ModelError::Invalid(text));
-        }
+        attribute.check()?;
         let _operation = self.0.cache.begin_operation();
         self.0.require_atomic_flush();
         let addr = self.0.header_addr_of(id)?;

@@ -339,7 +339,8 @@ impl StoreWriter for DirStore {
         Err(Error::Unsupported("an object without a link"))
     }
 
-    fn add_link(&self, _: ObjectId, _: &Name, _: &LinkTarget) -> Result<()> {
+    fn add_link(&self, _: ObjectId, name: &Name, _: &LinkTarget) -> Result<()> {
+        name.check_as_link()?;
         Err(Error::Unsupported("a second link to an object of a directory"))
     }
 

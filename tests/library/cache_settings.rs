@@ -32,7 +32,7 @@ fn make(file: &File, number: u64) -> Result<Dataset> {
     group.set_attribute("text", &format!("text of {number}"))?;
     let (dims, max, chunk) = SHAPES[number as usize % SHAPES.len()];
     let mut builder = group.new_dataset::<u64>().shape(dims).max_shape(max).chunk_shape(chunk);
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         builder = builder.deflate(1);
     }
     let data = builder.create("data")?;

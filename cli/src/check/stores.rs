@@ -34,10 +34,6 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreReport, data:
         let bytes = counted(report.unchecksummed_bytes, "byte");
         out.line(format_args!("{location}: without checksums, so that damage of values may not be seen: {bytes}"))?;
     }
-    if report.unchecksummed_bytes > 0 {
-        let bytes = counted(report.unchecksummed_bytes, "byte");
-        out.line(format_args!("{location}: without checksums, so that damage of values may not be seen: {bytes}"))?;
-    }
     let verdict = match report.findings.len() {
         0 => verdict_without_findings(report.undecoded_chunks, data),
         n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),

@@ -100,7 +100,8 @@ impl Latency {
         let with_path = |python| -> Result<_> { Ok((python, location::require_native(location, "--h5py")?)) };
         let h5py = self.h5py.as_ref().map(with_path).transpose()?;
         location::create(location, self.force, |file| {
-            Ok(drop(file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create(DATASET)?))
+            file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create(DATASET)?;
+            Ok(())
         })?;
         let program = std::env::current_exe().map_err(Error::Process)?;
         let numbers = [self.rate, self.seconds].map(|number| number.to_string());

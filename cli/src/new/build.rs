@@ -1,7 +1,9 @@
 //! From a description to a file: all objects first, then their attributes and values, which may refer to any of them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Component, Path};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 use h5live::{Dataset, File, Group, MapObject, NamedType, Object};
 use h5live_native::existing_raw_file;
@@ -13,8 +15,8 @@ use crate::from_json;
 use crate::manifest::escape;
 use crate::map_text;
 use crate::model::{
-    AttributeData, Datatype, ElementForms, FileSpace, GroupSpec, InfoChange, LinkTarget, MapSpec, Name, NewObject,
-    ObjectBody, ObjectId, ObjectSpec, ReferenceType, Selection, Store,
+    AttributeData, Datatype, ElementForms, ExternalPiece, FileSpace, GroupSpec, InfoChange, LinkTarget, MapSpec, Name,
+    NewObject, ObjectBody, ObjectId, ObjectSpec, ReferenceType, Selection, Store,
 };
 use crate::reference_json::{self, numbers};
 use crate::type_parse::unescape;
@@ -103,29 +105,98 @@ pub fn fill(file: &File, json: &Json) -> Result<()> {
     builder.contents("/", json)
 }
 
-/// Refuses values that would replace bytes of a raw file, which exists beside the new file at `place`, or that would be written
-/// into another folder: the description may come from somebody else.
-///
-/// # Errors
-/// [`Error::InvalidDescription`], [`Error::RawFileExists`], or [`Error::RawFileElsewhere`].
-pub fn refuse_existing_raw_files(place: &Path, path: &str, json: &Json) -> Result<()> {
+/// Calls `each` with the raw files that values of a description are written to, and with the path of the dataset.
+fn for_each_raw_file<F>(path: &str, json: &Json, each: &mut F) -> Result<()>
+where
+    F: FnMut(&str, &ExternalPiece) -> Result<()>,
+{
     if json.get("layout").and_then(Json::as_str) == Some("external") && json.get("values").is_some() {
         for piece in fields(path, json, &DATASET_FIELDS)?.pieces()? {
-            let name = piece.name.to_string();
-            let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-            if !Path::new(&name).components().all(is_below) {
-                return Err(Error::RawFileElsewhere { name, dataset: path.to_owned() });
-            }
-            let found = existing_raw_file(place, &piece.name);
-            if let Some(raw) = found.filter(|raw| raw.metadata().is_ok_and(|there| there.len() > piece.offset)) {
-                return Err(Error::RawFileExists { path: raw, dataset: path.to_owned() });
-            }
+            each(path, &piece)?;
         }
     }
     for (name, json) in json.get("links").and_then(Json::as_object).into_iter().flatten() {
-        refuse_existing_raw_files(place, &child_path(path, &unescape(name)), json)?;
+        for_each_raw_file(&child_path(path, &unescape(name)), json, each)?;
     }
     Ok(())
+}
+
+/// Where a raw file is if it is beside the new file at `place`.
+fn path_beside(place: &Path, name: &Name) -> PathBuf {
+    place.parent().unwrap_or(Path::new("")).join(OsStr::from_bytes(name.as_bytes()))
+}
+
+/// Whether this user says where raw files are, as libhdf5 takes it.
+fn has_folder_of_raw_files() -> bool {
+    std::env::var_os("HDF5_EXTFILE_PREFIX").is_some_and(|prefix| !prefix.is_empty() && prefix != ".")
+}
+
+/// Refuses values that would replace bytes of a raw file, which exists beside the new file at `place`, or that would be
+/// written into another folder: the description may come from somebody else.
+///
+/// # Errors
+/// [`Error::InvalidDescription`], [`Error::RawFileExists`], or [`Error::RawFileElsewhere`].
+pub fn refuse_existing_raw_files(place: &Path, json: &Json) -> Result<()> {
+    for_each_raw_file("/", json, &mut |dataset, piece| {
+        let elsewhere = || Error::RawFileElsewhere { name: piece.name.to_string(), dataset: dataset.to_owned() };
+        let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !Path::new(OsStr::from_bytes(piece.name.as_bytes())).components().all(is_below) {
+            return Err(elsewhere());
+        }
+        let Some(found) = existing_raw_file(place, &piece.name) else { return Ok(()) };
+        if found.metadata().is_ok_and(|there| there.len() > piece.offset) {
+            return Err(Error::RawFileExists { path: found, dataset: dataset.to_owned() });
+        }
+        // As libhdf5 does it, one in the folder where this process runs is taken before the one beside the new file.
+        let is_beside = || Some(found.canonicalize().ok()? == path_beside(place, &piece.name).canonicalize().ok()?);
+        if !has_folder_of_raw_files() && is_beside() != Some(true) {
+            return Err(elsewhere());
+        }
+        Ok(())
+    })
+}
+
+/// Raw files that were made for values; they are deleted unless they are kept.
+#[derive(Debug, Default)]
+pub struct NewRawFiles(Vec<PathBuf>);
+
+impl NewRawFiles {
+    /// Makes the raw files that are nowhere beside the new file at `place`: libhdf5 would make them in the folder where
+    /// this process runs.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDescription`], or [`Error::Path`].
+    pub fn create(place: &Path, json: &Json) -> Result<Self> {
+        let mut made = NewRawFiles::default();
+        if has_folder_of_raw_files() {
+            return Ok(made);
+        }
+        for_each_raw_file("/", json, &mut |_, piece| {
+            if existing_raw_file(place, &piece.name).is_some() {
+                return Ok(());
+            }
+            let path = path_beside(place, &piece.name);
+            match std::fs::File::create_new(&path) {
+                Ok(_) => made.0.push(path),
+                Err(source) => return Err(Error::Path { path, source }),
+            }
+            Ok(())
+        })?;
+        Ok(made)
+    }
+
+    /// They stay.
+    pub fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for NewRawFiles {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 struct FileBuilder<'a> {

@@ -61,8 +61,9 @@ impl New {
 
     fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
         let output = NewOutput::create_for(&self.file, self.force)?;
-        if let (Some(place), false) = (crate::open::new_file_path(&self.file)?, self.force.replaces_file) {
-            build::refuse_existing_raw_files(&place, "/", json)?;
+        let place = crate::open::new_file_path(&self.file)?;
+        if let (Some(place), false) = (&place, self.force.replaces_file) {
+            build::refuse_existing_raw_files(place, json)?;
         }
         let mut options = crate::open::options().conversion(self.lossy.conversion()).root(build::root(json)?);
         let (space, offset_size) = (build::parse_file_space(json)?, build::parse_offset_size(json)?);
@@ -77,8 +78,10 @@ impl New {
             options = options.offset_size(offset_size);
         }
         let file = output.open(options)?;
+        let raw_files = place.map(|place| build::NewRawFiles::create(&place, json)).transpose()?;
         build::fill(&file, json)?;
         output.persist(file)?;
+        raw_files.into_iter().for_each(build::NewRawFiles::keep);
         Ok(Outcome::Clean)
     }
 }

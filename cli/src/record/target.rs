@@ -1,11 +1,11 @@
 //! The dataset into which rows are recorded: how a new one is made, and what an existing one must be.
 
-use h5live::{Dataset, File, Location};
+use h5live::{Dataset, ErrorKind, File, Location};
 use h5live_format::messages::DatatypeMessage;
 use h5live_format::{LibVer, Widths, encoded_len};
 
 use crate::error::{Error, FileProblem, Result};
-use crate::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementForms};
+use crate::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementForms, Error as StoreError};
 use crate::times::{TIME_UNITS, is_time_column, units_name};
 
 use super::row::RowType;
@@ -47,22 +47,39 @@ pub fn open_or_create(
     times: &[String],
     storage: RecordLayout,
 ) -> Result<RecordTarget> {
-    match file.dataset(path) {
-        Err(error) if error.is_not_found() => {
-            let made = missing_paths(file, path)?;
-            let dataset = create(file, path, datatype, row, storage).map_err(|error| {
-                too_many_columns(path, datatype)
-                    .map_or(error, |problem| Error::InvalidFile { path: location.to_string().into(), problem })
-            })?;
-            for column in times {
-                let units = Datatype::fixed_string(TIME_UNITS.len() as u32, CharacterSet::Ascii);
-                dataset.new_attribute(&units_name(column)).datatype(units).write_raw(TIME_UNITS.as_bytes())?;
-            }
-            file.flush()?;
-            Ok(RecordTarget { dataset, made })
+    // Others that have joined a log may make the dataset, or a group on the way to it, at the same time.
+    let mut most_missing = usize::MAX;
+    loop {
+        match file.dataset(path) {
+            Err(error) if error.is_not_found() => {}
+            found => return Ok(RecordTarget { dataset: check(location, found?, datatype, row)?, made: Vec::new() }),
         }
-        found => Ok(RecordTarget { dataset: check(location, found?, datatype, row)?, made: Vec::new() }),
+        let made = missing_paths(file, path)?;
+        match create(file, path, datatype, row, storage) {
+            Ok(dataset) => {
+                for column in times {
+                    let units = Datatype::fixed_string(TIME_UNITS.len() as u32, CharacterSet::Ascii);
+                    dataset.new_attribute(&units_name(column)).datatype(units).write_raw(TIME_UNITS.as_bytes())?;
+                }
+                file.flush()?;
+                return Ok(RecordTarget { dataset, made });
+            }
+            // Each time, less is missing: what stays in the way, such as a link that leads nowhere, is an error.
+            Err(Error::File(error)) if is_there(&error) && made.len() < most_missing => {
+                most_missing = made.len();
+                file.refresh()?;
+            }
+            Err(error) => {
+                return Err(too_many_columns(path, datatype)
+                    .map_or(error, |problem| Error::InvalidFile { path: location.to_string().into(), problem }));
+            }
+        }
     }
+}
+
+/// Whether a name has been taken.
+fn is_there(error: &h5live::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Store(StoreError::Exists(_)))
 }
 
 /// The groups on the way to a dataset that are not there, and the dataset.

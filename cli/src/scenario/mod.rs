@@ -247,7 +247,8 @@ fn write(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
 
 fn read(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
     let stop = stop_flag();
-    let is_of_one_moment = open::capabilities(location)?.view == Unit::Store;
+    // Of a store that is seen as of one moment, and of one whose objects are kept as they were read until they are refreshed.
+    let refreshes_all = open::capabilities(location)?.view != Unit::Object;
     let mut out = Output::stdout();
     let (mut known, mut work, mut violations, mut ended) = (0, WorkCounts::default(), 0, false);
     while !ended && violations < MAX_VIOLATIONS {
@@ -259,7 +260,7 @@ fn read(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
                 // In this order: what was written before the end is still seen.
                 let last = stop.load(Ordering::Acquire);
                 work.refreshes += 1;
-                if is_of_one_moment {
+                if refreshes_all {
                     file.refresh()?;
                 }
                 let detail = match scene.look(&file, work.refreshes)? {

@@ -181,6 +181,7 @@ fn what_is_wrong_with_a_store_is_found_and_what_nothing_leads_to_is_reclaimed() 
     let key = h5live_kv::layout::key::metadata(id, h5live_kv::layout::MetadataField::RefCount);
     let mut edits = h5live_kv::engine::Edits::new();
     edits.put(key.as_bytes(), 2u64.to_le_bytes().to_vec());
+    edits.add_checksums();
     h5live_kv::engine::Engine::commit(&engine, &edits, h5live::model::Publish::Visible).unwrap();
     drop(engine);
     let output = run(&["check", &store]);
@@ -386,7 +387,8 @@ fn a_store_whose_file_was_cut_short_is_an_error_for_each_command() {
         let output = run(arguments);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
-            output.status.code() == Some(2) && said.contains("data.mdb was cut short"),
+            output.status.code() == Some(2)
+                && said.contains("of data.mdb is damaged: the file was cut short before it"),
             "{arguments:?}: {output:?}"
         );
     }

@@ -48,7 +48,9 @@ fn log_and_back(reference: &Path, folder: &Path) -> Copied {
     let (from, to) = (file.to_str().unwrap(), format!("log:{}?layout=logvol", log.display()));
     let ends = |arguments: &[&str]| {
         let output = run(&[&["--max-allocation", MAX_ALLOCATION], arguments].concat());
-        match output.status.success() {
+        // 1: a copy lacks something, such as times, or a manifest has no values of a dataset that is too large. What is there
+        // is compared below, with what is wanted.
+        match matches!(output.status.code(), Some(0 | 1)) {
             true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
         }

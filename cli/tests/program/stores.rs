@@ -25,7 +25,7 @@ fn stores_are_listed_with_schemes_options_and_capabilities() {
     for expected in [
         "native\n  locations: native: file:, and paths\n",
         "\n    libver=earliest|v18|v110|v112|v114|v200|latest  (default: v110)\n",
-        "\n    grace=TIME(ns|us|ms|s|min|h)|never  (default: 5s)\n        How long readers may use space",
+        "\n    grace=TIME(ns|us|ms|s|min|h)|never  (default: 5s)\n        How long readers of h5live may use space",
         "mem\n  locations: mem:\n",
         "\n  outlasts a power failure: never\n",
         "\n  options: none\n",

@@ -55,7 +55,7 @@ fn chunks(folder: &Path, checksums: bool) -> Result<()> {
     let store = open(folder, Mode::CreateNew, checksums)?;
     let data = store.dataset(make(&store, "data", ObjectBody::Dataset(Box::new(spec)))?)?;
     let mut values: Vec<u8> = (0..CHUNK_BYTES).map(|n| n as u8 | 1).collect();
-    timed("MiB of chunks of 64 KiB put, 16 a commit", CHUNKS * CHUNK_BYTES >> 20, || {
+    timed("MiB of chunks of 64 KiB put, 16 a commit", (CHUNKS * CHUNK_BYTES) >> 20, || {
         for n in 0..CHUNKS {
             values[0] = n as u8;
             data.write_whole(&ChunkCoord::new(&[n * 997 % CHUNKS]), 0, &values)?;
@@ -66,7 +66,7 @@ fn chunks(folder: &Path, checksums: bool) -> Result<()> {
         Ok(store.commit(Scope::All, Publish::Visible)?)
     })?;
     let locate = |n: u64| data.locate(&ChunkCoord::new(&[n * 991 % CHUNKS]));
-    timed("MiB of them read", CHUNKS * CHUNK_BYTES >> 20, || {
+    timed("MiB of them read", (CHUNKS * CHUNK_BYTES) >> 20, || {
         (0..CHUNKS).try_for_each(|n| {
             let chunk = locate(n)?.ok_or("there is no chunk")?;
             Ok(data.read(&chunk, 0, &mut values)?)

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error,
-    Features, Layout, ObjectId, SharedBytes, StoredChunk, blocks_of_run, check_block, read_each,
+    Features, Layout, ObjectId, SharedBytes, StoredChunk, UNLIMITED, blocks_of_run, check_block, read_each,
 };
 use parking_lot::Mutex;
 
@@ -186,7 +186,7 @@ impl LogChunks {
     /// The change of the log that makes the extent this; `None` if it is this already.
     fn extent_change(&self, spec: &DatasetSpec, dims: &[u64]) -> Result<Option<EntryChange>> {
         let (now, max) = (spec.dataspace.dims(), spec.dataspace.max());
-        if dims.len() != now.len() || dims.iter().zip(max).any(|(dim, max)| dim > max) {
+        if dims.len() != now.len() || dims.iter().zip(max).any(|(dim, max)| dim > max || *dim == UNLIMITED) {
             return Err(invalid(format!("the dataset cannot have the extent {dims:?}; its maximum is {max:?}")));
         }
         if dims == now {
@@ -222,6 +222,42 @@ impl LogChunks {
         Ok(true)
     }
 
+    /// Leaves out the rows of chunks that lie behind the extent `dims`, if they are fill values and nothing was written
+    /// there: a chunk that is written as a whole takes no more room than the dataset has rows. A session that has joined
+    /// others does not know what they have written there.
+    fn leave_out_unused_rows(&self, spec: &DatasetSpec, dims: &[u64], boxes: &mut [BoxData<'_>]) -> Result<()> {
+        let rows = match (&spec.layout, dims.first()) {
+            (Layout::Chunked(_), Some(rows)) if !self.session.has_joined() => *rows,
+            _ => return Ok(()),
+        };
+        let mut fill = vec![0; spec.datatype.size() as usize];
+        spec.fill_into(0, &mut fill);
+        for at in 0..boxes.len() {
+            let (start, count, bytes) = &boxes[at];
+            let Some(kept) = rows.checked_sub(start[0]).filter(|kept| (1..count[0]).contains(kept)) else { continue };
+            let (used, unused) = bytes.split_at(bytes.len() / count[0] as usize * kept as usize);
+            if unused.chunks(fill.len()).any(|element| *element != fill[..]) {
+                continue;
+            }
+            let mut from = start.clone();
+            from[0] = rows;
+            let to: Dims = start.iter().zip(count).map(|(start, count)| start.saturating_add(*count)).collect();
+            let overlaps = |(start, count, _): &BoxData<'_>| {
+                let sides = start.iter().zip(count).zip(from.iter().zip(&to));
+                sides.into_iter().all(|((start, count), (from, to))| start < to && *from < start.saturating_add(*count))
+            };
+            if boxes[..at].iter().any(overlaps) {
+                continue;
+            }
+            let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
+            if !state.dataset(self.number).is_some_and(|dataset| dataset.index.is_written(&from, &to)) {
+                boxes[at].1[0] = kept;
+                boxes[at].2 = used;
+            }
+        }
+        Ok(())
+    }
+
     fn stage_batch(&self, batch: &ChunkBatch<'_>) -> Result<()> {
         if !self.session.writes() {
             return Err(Error::ReadOnly);
@@ -231,6 +267,7 @@ impl LogChunks {
         let mut boxes: Vec<BoxData<'_>> = Vec::with_capacity(batch.writes.len());
         batch.writes.iter().try_for_each(|write| Self::push_boxes(&spec, write, &mut boxes))?;
         boxes.retain(|(.., bytes)| !bytes.is_empty());
+        self.leave_out_unused_rows(&spec, batch.extent.unwrap_or(spec.dataspace.dims()), &mut boxes)?;
         batch.after.iter().try_for_each(|earlier| self.session.inner.kind(*earlier).map(drop))?;
         let rank = spec.dataspace.rank();
         let elements = batch.extent.unwrap_or(spec.dataspace.dims()).iter().fold(1u64, |n, dim| n.saturating_mul(*dim));

@@ -154,6 +154,7 @@ impl StoreWriter for LogWriter {
     }
 
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
+        attribute.check()?;
         let name = self.0.layout.stored_name(&attribute.name);
         let mut stored = AttributeData { name, ..attribute.clone() };
         self.change(|on| {

@@ -105,7 +105,9 @@ impl Session {
         let chunk = if is_unlimited { chunk } else { chunk.min(rows) };
         let others: &[u64] = if row == 3 { &[3] } else { &[] };
         let (mut dims, mut max, mut chunk_dims) = (vec![rows], vec![rows], vec![chunk]);
-        (dims.extend(others), max.extend(others), chunk_dims.extend(others.iter().map(|n| if wide { *n } else { 2 })));
+        dims.extend(others);
+        max.extend(others);
+        chunk_dims.extend(others.iter().map(|n| if wide { *n } else { 2 }));
         let mut builder = builder.shape(&dims);
         if is_unlimited {
             max[0] = UNLIMITED;

@@ -118,7 +118,7 @@ fn an_append_beside_the_close_is_in_the_file_or_an_error() {
                             Ok(()) => done.store(at + 1, Ordering::Release),
                             Err(error) => break assert!(matches!(error, Error::Closed), "{error}"),
                         }
-                        if at % 7 == 0 {
+                        if at.is_multiple_of(7) {
                             let _ = data.publish(Publish::Visible);
                         }
                     }

@@ -219,7 +219,8 @@ fn a_log_without_its_group_its_layout_or_the_number_of_a_dataset_is_damaged() {
         Err(error) | Ok(Err(error)) => error.to_string(),
         Ok(Ok(())) => panic!("nothing is found"),
     };
-    let attributes: [(&str, fn(&dyn Store) -> ObjectId); 4] = [
+    type FindObject = fn(&dyn Store) -> ObjectId;
+    let attributes: [(&str, FindObject); 4] = [
         ("layout_version", group_of_log),
         ("log_datasets", group_of_log),
         ("datasets", group_of_log),

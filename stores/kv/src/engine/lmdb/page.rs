@@ -217,7 +217,7 @@ pub fn overflow_pages(bytes: u64, page_size: usize) -> u64 {
 
 /// Most bytes of a node: a value that would make it larger is on pages of its own.
 pub fn max_node_bytes(page_size: usize) -> usize {
-    ((page_size - PAGE_HEAD_BYTES) / 2 & !1) - 2
+    (((page_size - PAGE_HEAD_BYTES) / 2) & !1) - 2
 }
 
 impl<'b> TreePage<'b> {
