@@ -209,7 +209,7 @@ fn a_part_of_a_large_chunk_in_memory_is_an_error() {
 #[test]
 fn an_element_that_is_larger_than_the_option_is_an_error() {
     let _alone = alone();
-    let file = File::in_memory();
+    let file = File::options().create().max_allocation(256 << 20).open("mem:large-element").unwrap();
     let size = 1 << 30;
     let datatype = h5live::Datatype::Opaque(model::Opaque { size, tag: "large".into() });
     let data = file.root().new_dataset_with_type(datatype).shape(&[1]).create("large").unwrap();

@@ -7,6 +7,13 @@ mod other_files;
 mod progress;
 mod report;
 mod row_copy;
+
+/// Whether a copy has the times that are known of an object: old headers know one of them alone, and say 0 for the others.
+fn keeps_times(had: ObjectTimes, has: ObjectTimes) -> bool {
+    let of = |times: ObjectTimes| [times.access, times.modification, times.change, times.birth];
+    of(had).into_iter().zip(of(has)).all(|(had, has)| had == 0 || had == has)
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +22,7 @@ use std::fmt;
 
 use h5live_model::{
     self as model, AttributeData, CreationOrder, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link,
-    LinkTarget, MapSpec, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, StoredChunk,
+    LinkTarget, MapSpec, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, StoredChunk,
 };
 
 pub use self::element_copy::FileNameUse;
@@ -285,7 +292,11 @@ impl<'a> Copier<'a> {
         let is_lost =
             |had: CreationOrder, has: CreationOrder| had != CreationOrder::Untracked && has == CreationOrder::Untracked;
         let mut lost = Vec::new();
-        lost.extend((had.times.is_some() && has.times != had.times).then_some(ObjectPart::Times));
+        // Some stores note times of every object, whether it asks for that or not.
+        let asks_for_times = || from.spec(made.from).map(|spec| spec.times);
+        let are_times_lost = had.times.is_some_and(|had| !has.times.is_some_and(|has| keeps_times(had, has)))
+            && asks_for_times().map_err(|error| self.read_error(&made.path, error))?;
+        lost.extend(are_times_lost.then_some(ObjectPart::Times));
         lost.extend((had.comment.is_some() && has.comment != had.comment).then_some(ObjectPart::Comment));
         lost.extend(is_lost(had.attributes.order, has.attributes.order).then_some(ObjectPart::AttributeOrder));
         if made.kind == ObjectKind::Group {

@@ -312,7 +312,13 @@ fn reclaiming_changes_nothing_to_which_a_path_leads() {
         let text = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(done.status.success() || text.contains("among shared messages"), "{}: {text}", from.display());
         reclaimed += u32::from(done.status.success());
-        assert_eq!(run(&["manifest", name]).stdout, before.stdout, "{}", from.display());
+        // What is too large to be read is like nothing else.
+        let read = |output: &std::process::Output| -> Vec<String> {
+            let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+            let is_read = |line: &&str| !line.contains("\tskipped:") && !line.contains("\tunreadable:");
+            lines.lines().filter(is_read).map(str::to_owned).collect()
+        };
+        assert_eq!(read(&run(&["manifest", name])), read(&before), "{}", from.display());
         assert_eq!(run(&["check", name]).status.code(), Some(0), "{}", from.display());
     }
     assert!(reclaimed > 20, "{reclaimed}");

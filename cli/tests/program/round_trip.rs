@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common;
-use crate::common::manifests::{agree, in_parallel, linked_folders, lost_only_references, sound_manifests};
+use crate::common::manifests::{agree, in_parallel, linked_folders, names_only_losses, sound_manifests};
 use crate::common::{python, shared};
 
 /// Longer than any copy, and any reading of one, may take.
@@ -129,7 +129,7 @@ fn faults(profile: &str, dumped: bool) -> Option<BTreeSet<String>> {
             .args([&file, &copy])
             .env("HDF5_USE_FILE_LOCKING", "FALSE");
         match ends(&mut command, MAX_COPY_OUTPUT_BYTES) {
-            (Some(false), said) if lost_only_references(&said) => {
+            (Some(false), said) if names_only_losses(&said) => {
                 copies.lock().unwrap().push((reference, file, copy));
             }
             (Some(true), _) => copies.lock().unwrap().push((reference, file, copy)),
