@@ -20,6 +20,8 @@ pub(crate) struct SequentialAppends {
     pub(super) axis: usize,
     pub(super) last_chunk: ChunkCoord,
     pub(super) append_count: u64,
+    /// Chunks of the last row that were written before an extent held them.
+    pub(super) chunks_in_row: u64,
 }
 
 /// Rows of chunks that were made ready: from that of the first chunk along a dimension to the one before `end_index`.
@@ -40,16 +42,21 @@ pub(crate) struct PreallocatedChunks {
 }
 
 impl SequentialAppends {
-    /// Counts an append into `coord` that makes the dataset grow along `axis`. Returns the number of rows of chunks.
-    pub fn count_append(found: &mut Option<Self>, axis: usize, coord: &ChunkCoord) -> u64 {
+    /// Counts an append into `coord` that makes the dataset grow along `axis`. Returns the number of rows of chunks, each of
+    /// `row_width` chunks, that came one after the other and whole: the extent held none of a row before all of it was there.
+    pub fn count_append(found: &mut Option<Self>, axis: usize, coord: &ChunkCoord, row_width: u64) -> u64 {
         let index = |coord: &ChunkCoord| coord.scaled().get(axis).copied();
         let before = found.take().filter(|row| row.axis == axis);
-        let number = match before.as_ref().map(|row| (row, index(&row.last_chunk))) {
-            Some((row, last)) if last == index(coord) => row.append_count,
-            Some((row, Some(last))) if last.checked_add(1) == index(coord) => row.append_count.saturating_add(1),
-            _ => 1,
+        let (number, chunks_in_row) = match before.as_ref().map(|row| (row, index(&row.last_chunk))) {
+            Some((row, last)) if last == index(coord) => {
+                (row.append_count, row.chunks_in_row.saturating_add(u64::from(row.last_chunk != *coord)))
+            }
+            Some((row, Some(last))) if last.checked_add(1) == index(coord) && row.chunks_in_row >= row_width => {
+                (row.append_count.saturating_add(1), 1)
+            }
+            _ => (1, 1),
         };
-        *found = Some(SequentialAppends { axis, last_chunk: coord.clone(), append_count: number });
+        *found = Some(SequentialAppends { axis, last_chunk: coord.clone(), append_count: number, chunks_in_row });
         number
     }
 }

@@ -99,7 +99,10 @@ impl NativeDataset {
         coord: &ChunkCoord,
         (axis, dims): (usize, &[u64]),
     ) -> Result<Option<PreallocatedChunks>> {
-        let number = SequentialAppends::count_append(row, axis, coord);
+        let chunk = state.spec.chunk_dims().unwrap_or_default();
+        let widths = dims.iter().zip(chunk).enumerate().filter(|(dim, _)| *dim != axis);
+        let row_width = widths.map(|(_, (dim, side))| dim.div_ceil(*side)).fold(1u64, u64::saturating_mul);
+        let number = SequentialAppends::count_append(row, axis, coord, row_width);
         let is_plain = matches!(state.layout, NativeLayout::Chunked(_, _, ElementFormat::Unfiltered))
             && state.layout.can_move_chunks();
         let size = state.spec.chunk_bytes().filter(|size| (1..=MAX_PREALLOCATED_CHUNK_BYTES).contains(size));
@@ -137,7 +140,8 @@ impl NativeDataset {
         };
         let number = row.as_ref().map_or(0, |row| row.append_count).saturating_add(ready.row_count());
         let last_chunk = ready.first_chunk.with_index(ready.axis, ready.end_index - 1);
-        *row = Some(SequentialAppends { axis: ready.axis, last_chunk, append_count: number });
+        let chunks_in_row = u64::MAX;
+        *row = Some(SequentialAppends { axis: ready.axis, last_chunk, append_count: number, chunks_in_row });
         ready.chunk_addrs = stored.places;
         let place = ready.chunk_addrs.first().copied();
         self.session.datasets.preallocated.lock().insert(self.shared.header_addr, ready);
