@@ -8,12 +8,6 @@ mod progress;
 mod report;
 mod row_copy;
 
-/// Whether a copy has the times that are known of an object: old headers know one of them alone, and say 0 for the others.
-fn keeps_times(had: ObjectTimes, has: ObjectTimes) -> bool {
-    let of = |times: ObjectTimes| [times.access, times.modification, times.change, times.birth];
-    of(had).into_iter().zip(of(has)).all(|(had, has)| had == 0 || had == has)
-}
-
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +16,7 @@ use std::fmt;
 
 use h5live_model::{
     self as model, AttributeData, CreationOrder, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link,
-    LinkTarget, MapSpec, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, StoredChunk,
+    LinkTarget, MapSpec, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, StoredChunk,
 };
 
 pub use self::element_copy::FileNameUse;
@@ -294,7 +288,7 @@ impl<'a> Copier<'a> {
         let mut lost = Vec::new();
         // Some stores note times of every object, whether it asks for that or not.
         let asks_for_times = || from.spec(made.from).map(|spec| spec.times);
-        let are_times_lost = had.times.is_some_and(|had| !has.times.is_some_and(|has| keeps_times(had, has)))
+        let are_times_lost = had.times.is_some_and(|had| !has.times.is_some_and(|has| report::keeps_times(had, has)))
             && asks_for_times().map_err(|error| self.read_error(&made.path, error))?;
         lost.extend(are_times_lost.then_some(ObjectPart::Times));
         lost.extend((had.comment.is_some() && has.comment != had.comment).then_some(ObjectPart::Comment));

@@ -134,3 +134,9 @@ impl CopyReport {
         }
     }
 }
+
+/// Whether a copy has the times that are known of an object: old headers know one of them alone, and say 0 for the others.
+pub(super) fn keeps_times(had: h5live_model::ObjectTimes, has: h5live_model::ObjectTimes) -> bool {
+    let of = |times: h5live_model::ObjectTimes| [times.access, times.modification, times.change, times.birth];
+    of(had).into_iter().zip(of(has)).all(|(had, has)| had == 0 || had == has)
+}
