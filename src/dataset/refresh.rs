@@ -26,7 +26,7 @@ impl Dataset {
     /// changed.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if the dataset cannot be read any more.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the dataset cannot be read any more.
     pub fn refresh(&self) -> Result<bool> {
         self.with_error_path(|| {
             self.file.shared().refreshes.fetch_add(1, Ordering::Relaxed);
