@@ -34,8 +34,13 @@ fn create_dataset_with_rows(lab: &mut WriterRecorder, series: Series, start: u64
 /// Appends rows, each followed by a flush of the dataset: as briefly as that is done, to chunks that are there or are
 /// made ready many at once.
 pub fn append_repeatedly(setup: WriterSetup, what: Series, appends: u64) -> Workload {
+    append_and_flush_rows(setup, Series { has_preallocated_chunks: true, ..what }, appends)
+}
+
+/// Appends rows to a new dataset, each followed by a flush of the dataset.
+fn append_and_flush_rows(setup: WriterSetup, series: Series, appends: u64) -> Workload {
     let mut lab = WriterRecorder::new(setup);
-    let dataset = lab.create_dataset(Series { has_preallocated_chunks: true, ..what });
+    let dataset = lab.create_dataset(series);
     lab.start_trace(0);
     for row in 0..appends {
         lab.append_rows("d", row, row + 1);
@@ -53,17 +58,11 @@ pub fn append_to_extensible_array_repeatedly(setup: WriterSetup, appends: u64, c
 
 /// As [`append_repeatedly`], in chunks that go through a filter when they are full, with one or two unlimited dimensions.
 pub fn append_to_growing_chunks(setup: WriterSetup, appends: u64, chunk: u64, is_two_dimensional: bool) -> Workload {
-    let series = Series { is_checksummed: true, is_two_dimensional, ..Series::rows("d", chunk) };
-    let mut lab = WriterRecorder::new(setup);
-    let dataset = lab.create_dataset(series);
-    lab.start_trace(0);
-    for row in 0..appends {
-        lab.append_rows("d", row, row + 1);
-        dataset.flush().expect("a dataset in memory can be flushed");
-        lab.mark_flushed("d", row + 1);
-    }
-    drop(dataset);
-    lab.finish()
+    append_and_flush_rows(
+        setup,
+        Series { is_checksummed: true, is_two_dimensional, ..Series::rows("d", chunk) },
+        appends,
+    )
 }
 
 /// As [`append_repeatedly`], with a fixed array.
