@@ -45,6 +45,17 @@ pub struct Tables {
     entry_header: u64,
 }
 
+/// How far the import of an archive is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportState {
+    /// None is under way.
+    Done = 0,
+    /// Entries are added.
+    Entries = 1,
+    /// All entries are there; the row of the archive may be.
+    Archive = 2,
+}
+
 /// The tables of a file as they were read.
 #[derive(Debug)]
 pub struct TableRows<'a> {
@@ -83,7 +94,7 @@ impl Tables {
         };
         group.set_attribute(VERSION_ATTRIBUTE, &TABLE_VERSION)?;
         group.set_attribute(LAYOUT_ATTRIBUTE, layout)?;
-        group.set_attribute(IMPORTING_ATTRIBUTE, &1u8)?;
+        group.set_attribute(IMPORTING_ATTRIBUTE, &(ImportState::Entries as u8))?;
         let rows = |datatype: h5live::Datatype, row: &[u64], chunk: u64| {
             let chunk_shape = [&[chunk], row].concat();
             file.root().new_dataset_with_type(datatype).unlimited_rows(row).chunk_shape(&chunk_shape)
@@ -284,6 +295,30 @@ impl Tables {
         self.archive.commit()
     }
 
+    /// Says how far an import is, to everybody.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn set_state(&self, state: ImportState) -> Result<()> {
+        self.file.group(TABLE_GROUP)?.set_attribute(IMPORTING_ATTRIBUTE, &(state as u8))?;
+        Ok(self.file.flush()?)
+    }
+
+    /// Takes back the row of the archive whose import was interrupted after its last entry, if it is there, so that the
+    /// import goes on before it.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn take_back_archive(&mut self) -> Result<()> {
+        let rows: Vec<ArchiveRow> = self.archive.dataset().read()?;
+        // The records end with those of this archive, if its row is there.
+        if rows.last().is_some_and(|row| row.header_end == self.header.len()) {
+            self.archive.truncate(rows.len() as u64 - 1)?;
+            self.file.flush()?;
+        }
+        self.set_state(ImportState::Entries)
+    }
+
     /// Makes the table of names, and says that no import is under way.
     ///
     /// # Errors
@@ -291,8 +326,7 @@ impl Tables {
     pub fn finish(&mut self) -> Result<()> {
         self.commit()?;
         write_name_index(&self.file)?;
-        self.file.group(TABLE_GROUP)?.set_attribute(IMPORTING_ATTRIBUTE, &0u8)?;
-        Ok(())
+        self.set_state(ImportState::Done)
     }
 }
 

@@ -27,7 +27,7 @@ use crate::entry::TarEntry;
 use crate::error::{Error, Problem, Result, TarFault};
 use crate::scanner::TarScanner;
 use crate::source::Source;
-use crate::tables::{Committed, Tables};
+use crate::tables::{Committed, ImportState, Tables};
 
 /// The datasets of a layout.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ impl Importer {
         if is_importing(&self.file)? && self.committed.entries > 0 {
             return Err(Error::unfit(&self.file, Problem::Interrupted));
         }
-        self.file.group(TABLE_GROUP)?.set_attribute(IMPORTING_ATTRIBUTE, &1u8)?;
+        self.tables.set_state(ImportState::Entries)?;
         let scanner = TarScanner::new(source.input, &source.name);
         let (first, header_start) = self.tables.end();
         self.run(scanner, &source.name, &source.bytes_read, (first, header_start), progress)
@@ -159,8 +159,10 @@ impl Importer {
     /// # Errors
     /// [`Error::Unfit`] if none was; [`TarFault::OtherArchive`] if it was another archive; as [`Importer::import`].
     pub fn resume(mut self, source: Source, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
-        if !is_importing(&self.file)? {
-            return Err(Error::unfit(&self.file, Problem::NothingToResume));
+        match import_state(&self.file)? {
+            ImportState::Done => return Err(Error::unfit(&self.file, Problem::NothingToResume)),
+            ImportState::Entries => {}
+            ImportState::Archive => self.tables.take_back_archive()?,
         }
         let mut scanner = TarScanner::new(source.input, &source.name);
         let (start, header_end) = resume::skip_committed(&self.file, &mut scanner, self.committed.entries)?;
@@ -210,6 +212,10 @@ impl Importer {
         }
         let (entries, header_end) = self.tables.end();
         let entries = entries - first_entry;
+        // An import that dies behind the row would else be taken for one of a second archive.
+        if header_end > header_start {
+            self.tables.set_state(ImportState::Archive)?;
+        }
         self.tables.push_archive(ArchiveRow {
             first_entry,
             entries,
@@ -218,7 +224,6 @@ impl Importer {
             name: name.to_owned(),
         })?;
         self.tables.finish()?;
-        self.file.flush()?;
         let (samples, content_bytes) = (self.tables.samples(), self.tables.content_bytes());
         Ok(ImportReport { entries, samples, content_bytes, fault })
     }
@@ -292,5 +297,13 @@ pub fn layout_of(file: &File) -> Result<TarLayout> {
 /// # Errors
 /// [`Error::File`].
 pub fn is_importing(file: &File) -> Result<bool> {
-    Ok(file.group(TABLE_GROUP)?.attribute(IMPORTING_ATTRIBUTE)?.read_scalar::<u8>()? != 0)
+    Ok(import_state(file)? != ImportState::Done)
+}
+
+fn import_state(file: &File) -> Result<ImportState> {
+    Ok(match file.group(TABLE_GROUP)?.attribute(IMPORTING_ATTRIBUTE)?.read_scalar::<u8>()? {
+        0 => ImportState::Done,
+        2 => ImportState::Archive,
+        _ => ImportState::Entries,
+    })
 }
