@@ -200,7 +200,7 @@ attack: setup corpus ## what attackers did, again: hostile files, kills, files c
 	$(ATTACK_RUN) --minutes $(ATTACK_MINUTES) $(ATTACK)
 
 attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it (under a minute)
-	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants objects cut kills stores
+	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants objects cut kills stores logs joined
 
 # FUZZ: names of targets (fuzz/fuzz_targets). Finds are kept in fuzz/artifacts; each becomes a test.
 FUZZ ?= log_entry log_file

@@ -10,7 +10,7 @@ SHARE = 50
 def attack(choice, result):
     """A run is a writer that was killed, or has left while others stayed. Half of them are killed."""
     result.unit = "writers"
-    kills = max(1, choice.runs(600) // 2)
+    kills = max(1, choice.runs(130) // 2)
     tasks = [(choice.seed + first, min(SHARE, kills - first)) for first in range(0, kills, SHARE)]
     for seed, (code, output, errors, words) in zip(tasks, at_once(choice, lambda task: share(choice, *task), tasks)):
         first = (output.strip().splitlines() or [""])[0]

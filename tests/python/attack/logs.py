@@ -30,7 +30,7 @@ COMPACT = ["log", "compact", "--quiet", "%"]
 
 def attack(choice, result):
     result.unit = "flips"
-    total = choice.runs(3_000)
+    total = choice.runs(300)
     with folder() as place:
         samples = [make(choice, Path(place), name) for name in ("plain", "filtered", "joined")]
         done = at_once(choice, lambda number: flip(choice, samples, place, number), range(total))
