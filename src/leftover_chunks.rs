@@ -17,20 +17,30 @@ impl Options {
         if repaired.before.condition != (FileCondition::Abandoned { live: true }) {
             return Ok(repaired);
         }
-        self.filter_leftover_chunks(&at)?;
+        let left = self.filter_leftover_chunks(&at)?;
         let after = diagnose_at(&at).map_err(|error| crate::Error::new(&name, None, error))?;
-        Ok(Repair { after, ..repaired })
+        Ok(Repair { after, left, ..repaired })
     }
 
     /// Puts the chunks through their filters that a dead writer has left without, because they were not full. What cannot
-    /// be read, or has filters that are not known here, is left as it is.
-    fn filter_leftover_chunks(&self, at: &ResolvedLocation) -> Result<()> {
+    /// be read, or has filters that are not known here, is left as it is. Returns what that is, and why.
+    fn filter_leftover_chunks(&self, at: &ResolvedLocation) -> Result<Vec<String>> {
         let file = self.clone().recover(false).write().open(at.location().clone())?;
+        let mut left = Vec::new();
         for item in file.walk() {
-            if let Ok(WalkItem::Object(Object::Dataset(dataset))) = item {
-                let _left = dataset.filter_leftover_chunks();
-            }
+            let done = item.and_then(|item| match item {
+                WalkItem::Object(Object::Dataset(dataset)) => dataset.filter_leftover_chunks().map(drop),
+                _ => Ok(()),
+            });
+            left.extend(done.err().map(|error| whole_text(&error)));
         }
-        file.close()
+        file.close()?;
+        Ok(left)
     }
+}
+
+/// An error with its causes, as one line.
+fn whole_text(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

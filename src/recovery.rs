@@ -41,8 +41,8 @@ pub fn reclaim(location: impl Into<Location>) -> Result<Reclaim> {
 }
 
 /// Checks whether everything in the store at a location is accounted for. The store is not changed, and another process
-/// may write it meanwhile. Key-value stores can be checked so, domains of object stores, and the logs of files with a log.
-/// Native files cannot: the command `h5live check` uses a checker of its own for them, also for the file that has a log.
+/// may write it meanwhile. Native files can be checked so, key-value stores, domains of object stores, and the logs of files
+/// with a log. Of a file with a log, the log is checked, and not the file that has it: the command `h5live check` does both.
 ///
 /// # Errors
 /// [`ErrorKind::Open`](crate::ErrorKind::Open) if it cannot be read, or is a store of another kind.

@@ -14,7 +14,7 @@ use crate::{leak_text, open, temp_output};
 /// h5live uses such files without this. Other programs may refuse them, because their flags say that they are being
 /// written, or because the end that they announce is beyond the last byte. Nothing that was flushed is changed; data
 /// that was never published is cut off. For files of libhdf5, this does the work of h5clear, and corrects the announced
-/// end. Damage of the contents is shown by `h5live check`, and stays. Exit code 0: the files are in order; 1: with --dry-run, some are not; 2: a file is being written, or cannot be
+/// end. Damage of the contents is shown by `h5live check`, and stays. Exit code 0: the files are in order; 1: with --dry-run, some are not, else something in them could not be read; 2: a file is being written, or cannot be
 /// repaired.
 #[derive(Debug, clap::Args)]
 pub struct RepairCommand {
@@ -53,33 +53,34 @@ impl RepairCommand {
 
     /// Repairs one file, or says what state it is in.
     fn repair(&self, out: &mut Output, location: &Location) -> Result<Outcome> {
-        let mut outcome = Outcome::Clean;
-        let (before, after) = match self.dry_run {
-            true => (open::options().diagnose(location)?, None),
+        let (before, after, left) = match self.dry_run {
+            true => (open::options().diagnose(location)?, None, Vec::new()),
             false => {
                 temp_output::sweep_beside(location)?;
                 let done = open::options().repair(location)?;
-                (done.before, Some(done.after))
+                (done.before, Some(done.after), done.left)
             }
         };
-        if self.dry_run && before.needs_repair() {
-            outcome = Outcome::Findings;
-        }
+        let is_clean = left.is_empty() && !(self.dry_run && before.needs_repair());
         if self.json {
             let after = after.as_ref().map(diagnosis_text::json);
-            out.line(json!({ "file": location.to_string(), "before": diagnosis_text::json(&before), "after": after }))?;
+            let (file, before) = (location.to_string(), diagnosis_text::json(&before));
+            out.line(json!({ "file": file, "before": before, "after": after, "left": left }))?;
         } else {
             let said = after
                 .as_ref()
                 .map_or_else(|| diagnosis_text::text(location, &before), |after| report_text(&before, after));
             out.line(format_args!("{}: {said}", location))?;
+            for left in &left {
+                out.line(format_args!("{location}: left as it was: {left}"))?;
+            }
         }
         if self.reclaim {
             self.reclaim(out, location)?;
         }
         // What comes next may be an error.
         out.flush()?;
-        Ok(outcome)
+        Ok(if is_clean { Outcome::Clean } else { Outcome::Findings })
     }
 }
 

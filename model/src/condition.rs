@@ -81,6 +81,9 @@ pub struct Repair {
     pub before: Diagnosis,
     /// The file after the repair.
     pub after: Diagnosis,
+    /// What the repair could not do, each with its cause: chunks that stay stored without the filters of their dataset,
+    /// and objects that cannot be read. The file is in order all the same.
+    pub left: Vec<String>,
 }
 
 impl Diagnosis {

@@ -1,5 +1,6 @@
 //! The connector of native files.
 
+mod file_check;
 mod file_identity;
 mod options;
 mod root_names;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Mode, Name,
-    OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, Upkeep, path_from_bytes,
+    OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, StoreCheck, StoreReport, Upkeep,
+    path_from_bytes,
 };
 use h5live_swmr::{PathWatch, linked_paths};
 
@@ -146,6 +148,10 @@ impl Upkeep for NativeConnector {
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
         let options = OpenOptions { mode: Mode::Write, ..open_options(how)? };
         crate::repair(&NativeConnector::path(at)?, &options).map_err(store_error)
+    }
+
+    fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
+        file_check::check(&NativeConnector::path(at)?, how, *what).map_err(store_error)
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {

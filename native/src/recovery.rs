@@ -27,7 +27,9 @@ pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
             let reason = if *live { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
             return Err(SwmrError::InUse { reason, holders: holders.clone() }.into());
         }
-        FileCondition::Closed if !before.needs_repair() => return Ok(Repair { after: before.clone(), before }),
+        FileCondition::Closed if !before.needs_repair() => {
+            return Ok(Repair { after: before.clone(), before, left: Vec::new() });
+        }
         // Only the end tells of the loss. An older superblock does not say whether its writer has closed the file.
         FileCondition::Closed if before.superblock >= Some(3) && before.announced > before.length => {
             return Err(SwmrError::Truncated { len: before.length, stated: before.announced }.into());
@@ -40,5 +42,5 @@ pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
         std::thread::sleep(ReusePolicy::MIN_GRACE + ReusePolicy::MIN_GRACE / 8);
     }
     session.close()?;
-    Ok(Repair { before, after: diagnose(path)? })
+    Ok(Repair { before, after: diagnose(path)?, left: Vec::new() })
 }

@@ -22,6 +22,9 @@ pub struct Attribute {
     value: model::AttributeData,
 }
 
+/// How often a value that another thread replaces meanwhile is read.
+const MAX_READS: u32 = 1000;
+
 fn display_path(object: &str, name: &str) -> String {
     format!("{object}@{name}")
 }
@@ -43,17 +46,35 @@ impl Attribute {
 
     /// Calls `read` with the elements: with those that are stored now, if they lead to variable-length data that this
     /// session gives up when the attribute is replaced.
-    fn with_elements<T>(&self, read: impl FnOnce(&[u8]) -> Result<T, ErrorKind>) -> Result<T> {
+    fn with_elements<T>(&self, read: impl Fn(&[u8]) -> Result<T, ErrorKind>) -> Result<T> {
         let reading = self.file.shared().blobs.begin_read(&self.value.datatype);
         if reading.is_none() || self.file.writer().is_err() {
             return read(&self.value.value).map_err(|error| self.error(error));
         }
-        let now = match self.file.store().attribute(self.id, self.name()) {
-            Ok(Some(now)) if now.datatype == self.value.datatype && now.dataspace == self.value.dataspace => Ok(now),
-            Ok(_) => Err(model::Error::NotFound(self.name().clone())),
-            Err(error) => Err(error),
+        let read_current = || {
+            let mut now = self.current_value()?;
+            for _ in 1..MAX_READS {
+                match read(&now.value) {
+                    Ok(value) => return Ok(value),
+                    // Some stores give the data of the old value up at once when another thread replaces it.
+                    Err(error) => match self.current_value()? {
+                        same if same.value == now.value => return Err(error),
+                        newer => now = newer,
+                    },
+                }
+            }
+            read(&now.value)
         };
-        now.map_err(ErrorKind::from).and_then(|now| read(&now.value)).map_err(|error| self.error(error))
+        read_current().map_err(|error| self.error(error))
+    }
+
+    /// The attribute as it is stored now, with elements of the same type and shape.
+    fn current_value(&self) -> Result<model::AttributeData, ErrorKind> {
+        match self.file.store().attribute(self.id, self.name()) {
+            Ok(Some(now)) if now.datatype == self.value.datatype && now.dataspace == self.value.dataspace => Ok(now),
+            Ok(_) => Err(model::Error::NotFound(self.name().clone()).into()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The name.

@@ -315,11 +315,13 @@ impl Access {
         })
     }
 
-    /// Creates a file, or opens one to be emptied, and takes the locks for that. Nothing in it is changed yet.
+    /// Creates a file, or opens one to be emptied, and takes the locks for that. Nothing in it is changed yet. A file that
+    /// somebody may have open is not emptied: it loses its name, and a new file gets it.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::InUse`]; [`Error::Exists`] if it is there and must not be.
     pub fn create(&self, path: &Path) -> Result<CreatedFile> {
+        let mut permissions = None;
         for _ in 0..MAX_RECHECKS {
             // Locked before anything else, so that no writer comes between the look for one and the lock.
             let lock = match self.lock_existing_file(path) {
@@ -327,6 +329,13 @@ impl Access {
                 _ if self.mode == Mode::CreateNew => return Err(Error::Exists(path.to_owned())),
                 lock => Some(lock?),
             };
+            if let Some(lock) = &lock
+                && lock.find_other_handles() != OtherHandles::None
+                && !is_different_file(lock, path)
+            {
+                permissions = Some(leave_to_readers(path, lock)?);
+                continue;
+            }
             let mut options = File::options();
             options.read(true).write(true).truncate(false).create_new(lock.is_none());
             let file = match options.open(path) {
@@ -342,6 +351,9 @@ impl Access {
             };
             if is_different_file(&lock, path) {
                 continue;
+            }
+            if let Some(permissions) = permissions.take() {
+                file.set_permissions(permissions).map_err(Error::io("set the permissions of the file"))?;
             }
             mark_as_written(&file, &lock)?;
             return Ok(CreatedFile { file, lock, is_new });
@@ -397,6 +409,20 @@ pub struct CreatedFile {
     pub lock: LockHandle,
     /// Whether it was not there before.
     pub is_new: bool,
+}
+
+/// Takes its name from a file that others may have open, for a new one. Returns its permissions.
+fn leave_to_readers(path: &Path, lock: &LockHandle) -> Result<fs::Permissions> {
+    // What a symbolic link leads to, not the link.
+    let path = fs::canonicalize(path).map_err(Error::io("open the file"))?;
+    let permissions = fs::metadata(&path).map_err(Error::io("open the file"))?.permissions();
+    match fs::remove_file(&path) {
+        Ok(()) => Ok(permissions),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(Error::InUse { reason: OpenConflict::Readers, holders: lock.other_openers() })
+        }
+        Err(source) => Err(Error::Io { action: "replace the file", source }),
+    }
 }
 
 /// Whether another process has made the file meanwhile, or removed it if it was there.

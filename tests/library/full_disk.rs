@@ -98,3 +98,31 @@ fn an_append_that_does_not_fit_is_refused_and_says_which_rows_before_it_wait() {
     let [found, _] = published(&storage);
     assert_eq!((found.len(), found[39], found[40]), (40 + much.len(), 7, 8));
 }
+
+#[test]
+fn a_close_that_cannot_put_growing_chunks_through_their_filters_loses_no_row_and_names_what_is_missing() {
+    for fault in 0.. {
+        let (storage, file) = live();
+        let packed = file.dataset("packed").unwrap();
+        for row in 0..4 {
+            packed.append(&[row * 4, row * 4 + 1, row * 4 + 2, row * 4 + 3]).unwrap();
+            packed.flush().unwrap();
+        }
+        packed.append(&(16..24).collect::<Vec<u32>>()).unwrap();
+        storage.fail_after(fault, WriteFailure::Full, true);
+        let closed = file.close();
+        storage.clear_fault();
+        let [_, found] = published(&storage);
+        let expected: Vec<u32> = (0..24).collect();
+        let missing = closed.as_ref().err().map_or(&[][..], Error::unpublished_rows);
+        let there = missing.iter().map(|missing| missing.rows.start).min().unwrap_or(6);
+        assert_eq!(found, expected[..there as usize * 4], "fault {fault}: {closed:?}");
+        match closed {
+            Ok(()) => {
+                assert!(fault > 5, "{fault}");
+                return;
+            }
+            Err(error) => assert_eq!(error.store_kind(), Some(&StoreErrorKind::Full), "{error}"),
+        }
+    }
+}

@@ -157,3 +157,25 @@ fn a_dead_writer_leaves_chunks_that_the_next_one_goes_on_filling_and_a_repair_fi
     next.close().unwrap();
     libhdf5_finds(&copy, 2100, 3);
 }
+
+#[test]
+fn a_repair_says_what_it_could_not_read_and_filters_the_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, copy) = (directory.path().join("dead.h5"), directory.path().join("copy.h5"));
+    let (file, data) = live(&path, "gzip");
+    append(&data, 0..1200, 1);
+    let damaged = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1000]).deflate(1).create("z").unwrap();
+    append(&damaged, 0..100, 1);
+    let header = usize::try_from(damaged.id().0).unwrap();
+    file.flush().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    assert_eq!(&bytes[header..header + 4], b"OHDR");
+    bytes[header + 12] ^= 1;
+    std::fs::write(&copy, bytes).unwrap();
+    let repaired = h5live::repair(&copy).unwrap();
+    assert_eq!(repaired.after.condition, h5live::FileCondition::Closed);
+    let [left] = &*repaired.left else { panic!("{:?}", repaired.left) };
+    assert!(left.contains("copy.h5") && left.contains("/z") && left.contains("checksum"), "{left}");
+    libhdf5_finds(&copy, 1200, 2);
+    assert!(h5live::repair(&copy).unwrap().left.is_empty(), "nothing to repair any more");
+}

@@ -137,3 +137,31 @@ fn a_file_whose_writer_lives_is_followed() {
     assert!(!reader.is_live().unwrap());
     assert_eq!(File::open_or_recover(&path).unwrap().dataset("rows").unwrap().shape().unwrap(), [4]);
 }
+
+#[test]
+#[cfg(unix)]
+fn a_file_that_somebody_may_have_open_is_replaced_and_not_emptied() {
+    use std::io::{Read, Seek};
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let (path, link) = (folder.path().join("held.h5"), folder.path().join("link.h5"));
+    create(&path).close().unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let before = fs::read(&path).unwrap();
+    // It takes no lock, as h5py with `locking=False`.
+    let mut reader = fs::File::open(&path).unwrap();
+    for made in [&path, &link] {
+        let new = File::create(made).unwrap();
+        new.new_dataset::<u64>().create_with_data("new", &[7; 1000]).unwrap();
+        new.close().unwrap();
+        let mut seen = Vec::new();
+        reader.rewind().unwrap();
+        reader.read_to_end(&mut seen).unwrap();
+        assert!(seen == before, "{made:?}: the reader finds {} bytes", seen.len());
+        assert_eq!(File::open(&path).unwrap().dataset("new").unwrap().read::<u64>().unwrap(), [7; 1000]);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+}

@@ -2,6 +2,7 @@
 //! than compiling them.
 
 mod cache_settings;
+mod check_files;
 mod chunk_rows;
 mod close_beside_appends;
 mod copy_objects;

@@ -131,8 +131,7 @@ fn numbers_are_read_beside_appends() {
 
 #[test]
 fn texts_of_attributes_are_read_beside_their_changes() {
-    // In key-value and object stores, a read may be an error because the data of the old value is gone: a known defect.
-    for_each_of(&["", "log:", "mem:"], "attributes", |location| {
+    for_each_store("attributes", |location| {
         let file = File::create(location).unwrap();
         file.root().set_attribute("text", "row 0").unwrap();
         thread::scope(|threads| {

@@ -21,7 +21,7 @@ use h5live_format::Superblock;
 pub use self::filter::FilterArg;
 #[cfg(feature = "hsds")]
 use self::link::{ChunkLinks, LinkedDomain};
-use self::names::CopiedNames;
+pub(crate) use self::names::CopiedNames;
 pub(crate) use self::names::MovedNames;
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
@@ -151,8 +151,8 @@ impl CopyCommand {
         bar.finish_and_clear();
         if !self.quiet {
             self.sizes()?;
-            complain(&report);
-            names.iter().for_each(CopiedNames::complain);
+            losses(&report).iter().for_each(|loss| eprintln!("{loss}"));
+            names.iter().flat_map(CopiedNames::losses).for_each(|loss| eprintln!("{loss}"));
             #[cfg(feature = "hsds")]
             links.iter().for_each(ChunkLinks::complain);
         }
@@ -223,47 +223,53 @@ impl CopyCommand {
     }
 }
 
-/// Says on standard error what could not be verified.
-fn complain(report: &CopyReport) {
+/// What could not be verified, and what the copy does not have, in lines.
+pub(crate) fn losses(report: &CopyReport) -> Vec<String> {
+    let mut lines = Vec::new();
     for dataset in &report.unverified {
-        dataset.errors.iter().for_each(|error| eprintln!("unverified: {error}"));
+        lines.extend(dataset.errors.iter().map(|error| format!("unverified: {error}")));
         let more = dataset.chunks - dataset.errors.len() as u64;
         if more > 0 {
-            eprintln!("unverified: {}: {} more", dataset.path, counted(more, "chunk"));
+            lines.push(format!("unverified: {}: {} more", dataset.path, counted(more, "chunk")));
         }
     }
     for UnfitFillValue { path, found, expected, .. } in &report.unfit_fill_values {
         let (found, expected) = (counted(*found, "byte"), counted(*expected, "byte"));
-        eprintln!("left out: {path}: a fill value of {found} for elements of {expected}");
+        lines.push(format!("left out: {path}: a fill value of {found} for elements of {expected}"));
     }
     for path in &report.rounded_again {
-        eprintln!("rounded again: {path}: its filter does not keep all values, and has encoded them once more");
+        let what = "its filter does not keep all values, and has encoded them once more";
+        lines.push(format!("rounded again: {path}: {what}"));
     }
-    complain_of_parts(report);
+    lines.extend(lost_parts(report));
     for LostReferences { path, count, .. } in &report.lost_references {
-        eprintln!("left out: {path}: {} to objects that are not copied", counted(*count, "reference"));
+        lines.push(format!("left out: {path}: {} to objects that are not copied", counted(*count, "reference")));
     }
     if !report.unverified.is_empty() {
         let chunks = counted(report.unverified_chunks(), "chunk");
         let datasets = counted(report.unverified.len(), "dataset");
-        eprintln!("copied as stored, and cannot be decoded: {chunks} of {datasets}");
+        lines.push(format!("copied as stored, and cannot be decoded: {chunks} of {datasets}"));
     }
+    lines
 }
 
 /// Most objects of which it is said by name what their copies do not have.
 const MAX_SHOWN_OBJECTS: usize = 4;
 
-/// Says on standard error what the copies of objects do not have.
-fn complain_of_parts(report: &CopyReport) {
+/// What the copies of objects do not have.
+fn lost_parts(report: &CopyReport) -> Vec<String> {
     let parts: BTreeSet<ObjectPart> = report.not_kept.iter().map(|lost| lost.part).collect();
+    let mut lines = Vec::new();
     for part in parts {
         let mut of_part = report.not_kept.iter().filter(|lost| lost.part == part);
-        of_part.by_ref().take(MAX_SHOWN_OBJECTS).for_each(|lost| eprintln!("left out: {}: {part}", lost.path));
+        let shown = of_part.by_ref().take(MAX_SHOWN_OBJECTS);
+        lines.extend(shown.map(|lost| format!("left out: {}: {part}", lost.path)));
         let more = of_part.count();
         if more > 0 {
-            eprintln!("left out: {part} of {}", counted(more, "more object"));
+            lines.push(format!("left out: {part} of {}", counted(more, "more object")));
         }
     }
+    lines
 }
 
 /// The bytes of a file before its superblock.

@@ -127,16 +127,19 @@ impl CopiedNames {
         if self.lost.borrow().is_empty() { Outcome::Clean } else { Outcome::Findings }
     }
 
-    /// Says on standard error under which names nothing is found from the copy.
-    pub fn complain(&self) {
+    /// Under which names nothing is found from the copy, in lines.
+    pub fn losses(&self) -> Vec<String> {
         let lost = self.lost.borrow();
+        let mut lines = Vec::new();
         for name in lost.iter().take(MAX_SHOWN_NAMES) {
-            eprintln!("left as it is: the name {name:?} of another file, which does not lead there from the copy");
+            let what = "of another file, which does not lead there from the copy";
+            lines.push(format!("left as it is: the name {name:?} {what}"));
         }
         let more = lost.len().saturating_sub(MAX_SHOWN_NAMES);
         if more > 0 {
-            eprintln!("left as they are: {} more of other files", counted(more, "name"));
+            lines.push(format!("left as they are: {} more of other files", counted(more, "name")));
         }
+        lines
     }
 }
 

@@ -109,6 +109,24 @@ fn texts_keys_attributes_and_what_was_there_before_are_mirrored() {
 }
 
 #[test]
+fn what_a_mirror_does_not_have_as_the_file_has_it_is_said_and_is_a_finding() {
+    let (folder, file, mirror) = places();
+    File::create(folder.path().join("other.h5")).unwrap().new_dataset::<u8>().create_with_data("x", &[1]).unwrap();
+    let old = File::create(&file).unwrap();
+    old.root().link_external("away", "other.h5", "/x").unwrap();
+    old.close().unwrap();
+    let output = run_with(&["record", &file, "rows", "--json", "--mirror", &mirror], b"{\"v\":0}\n{\"v\":1}\n");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("all of 2 rows, but not all of the rest"), "{said}");
+    assert!(said.contains("left as it is: the name \"other.h5\" of another file"), "{said}");
+    let summary = summary(&output.stdout);
+    assert_eq!(summary["mirror"]["complete"], false);
+    assert_eq!(summary["mirror"]["losses"].as_array().unwrap().len(), 1);
+    assert_eq!(rows(&mirror), Some(2));
+}
+
+#[test]
 fn a_recording_without_rows_leaves_no_mirror() {
     let (folder, file, mirror) = places();
     text(&run_with(&["record", &file, "rows", "--mirror", &mirror], b"v\n"));

@@ -89,7 +89,7 @@ impl UpkeepTarget {
                 }
             }
         };
-        Ok(Repair { before: before.unwrap_or_else(|| found.clone()), after: found })
+        Ok(Repair { before: before.unwrap_or_else(|| found.clone()), after: found, left: Vec::new() })
     }
 
     /// Deletes the objects to which no path leads, the shards that no document names, and the objects of lost domains.

@@ -58,7 +58,7 @@ impl Upkeep for KvConnector {
         let mode = if before.condition == FileCondition::Closed { Mode::Read } else { Mode::Write };
         let request = OpenRequest { mode, unfilter: how.unfilter.clone(), ..*how };
         KvConnector::open_session(at, &request)?.close().map_err(OpenError::Store)?;
-        Ok(Repair { before, after: self.diagnose(at)? })
+        Ok(Repair { before, after: self.diagnose(at)?, left: Vec::new() })
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<Reclaim, OpenError> {

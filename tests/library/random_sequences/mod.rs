@@ -88,7 +88,6 @@ fn sequences_on_native_files_agree_with_a_model() {
 }
 
 #[test]
-#[ignore = "the log has known faults: seeds 1, 5, 10, 11, 24, 30, 39"]
 fn sequences_on_logs_agree_with_a_model() {
     try_seeds("log");
 }
@@ -99,7 +98,6 @@ fn sequences_on_key_value_stores_agree_with_a_model() {
 }
 
 #[test]
-#[ignore = "refused creations leave damaged documents: seeds 0, 3, 5 to 10"]
 fn sequences_on_object_stores_agree_with_a_model() {
     try_seeds("hsds");
 }

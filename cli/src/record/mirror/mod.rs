@@ -52,6 +52,8 @@ pub struct MirrorReport {
     failures: u64,
     /// The last failure.
     error: Option<String>,
+    /// What it does not have as the file has it, in lines.
+    losses: Vec<String>,
 }
 
 /// A mirror that is being written.
@@ -83,7 +85,7 @@ impl MirrorArgs {
             return Err(refused(source, "only a file is mirrored"));
         }
         let mut target = MirrorTarget::new(source.clone(), path.to_owned(), location.clone(), self.replace_mirror);
-        let report = MirrorReport { location: location.clone(), rows: 0, is_complete: false, failures: 0, error: None };
+        let report = MirrorReport::new(location.clone());
         let seconds = Duration::from_secs_f64;
         let mut worker = MirrorWorker { report, interval: seconds(self.mirror_every), wait: seconds(self.mirror_wait) };
         if let Err(error) = target.connect() {
@@ -177,6 +179,7 @@ impl MirrorWorker {
             let is_last = last_attempt.is_some();
             let done = if is_last { target.finish() } else { target.catch_up() };
             self.report.rows = target.rows();
+            self.report.losses = target.losses().to_vec();
             match done {
                 Ok(()) if is_last => {
                     (self.report.is_complete, self.report.error) = (true, None);
@@ -201,9 +204,13 @@ impl MirrorWorker {
 }
 
 impl MirrorReport {
+    fn new(location: Location) -> Self {
+        MirrorReport { location, rows: 0, is_complete: false, failures: 0, error: None, losses: Vec::new() }
+    }
+
     /// Whether the mirror has all that the file has.
     pub fn is_complete(&self) -> bool {
-        self.is_complete
+        self.is_complete && self.losses.is_empty()
     }
 
     /// Says in JSON what became of the mirror.
@@ -212,9 +219,10 @@ impl MirrorReport {
         let mirror = serde_json::json!({
             "location": self.location.to_string(),
             "rows": self.rows,
-            "complete": self.is_complete,
+            "complete": self.is_complete(),
             "failures": self.failures,
             "error": error,
+            "losses": self.losses,
         });
         summary.insert("mirror".to_owned(), mirror);
     }
@@ -224,9 +232,11 @@ impl fmt::Display for MirrorReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = crate::counted::counted(self.rows, "row");
         match (&self.error, self.is_complete) {
-            (_, true) => write!(f, "{}: complete, with {rows}", self.location),
-            (Some(error), _) => write!(f, "{}: incomplete, with {rows}: {error}", self.location),
-            (None, _) => write!(f, "{}: incomplete, with {rows}", self.location),
+            (_, true) if self.losses.is_empty() => write!(f, "{}: complete, with {rows}", self.location)?,
+            (_, true) => write!(f, "{}: all of {rows}, but not all of the rest", self.location)?,
+            (Some(error), _) => write!(f, "{}: incomplete, with {rows}: {error}", self.location)?,
+            (None, _) => write!(f, "{}: incomplete, with {rows}", self.location)?,
         }
+        self.losses.iter().try_for_each(|loss| write!(f, "\n{loss}"))
     }
 }

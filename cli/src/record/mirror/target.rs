@@ -4,7 +4,7 @@ use h5live::model::{Name, ObjectId, ObjectSpec};
 use h5live::{Copier, File, Location};
 use h5live_hsds::OpenedStores;
 
-use crate::copy::described;
+use crate::copy::{CopiedNames, described, losses};
 use crate::draft_domain::{DraftDomain, in_domain, publish_domain};
 use crate::error::{Error, Result};
 use crate::open;
@@ -31,6 +31,8 @@ pub struct MirrorTarget {
     /// The root group of the domain, once others see it.
     root: Option<ObjectId>,
     rows: u64,
+    /// What the mirror does not have as the file has it, in lines.
+    losses: Vec<String>,
 }
 
 impl MirrorTarget {
@@ -49,7 +51,13 @@ impl MirrorTarget {
             root_spec: ObjectSpec::group(),
             root: None,
             rows: 0,
+            losses: Vec::new(),
         }
+    }
+
+    /// What the mirror does not have as the file has it, in lines.
+    pub fn losses(&self) -> &[String] {
+        &self.losses
     }
 
     /// Rows of the recorded dataset that others see.
@@ -139,7 +147,8 @@ impl MirrorTarget {
         if self.root.is_none() {
             self.publish(source, &target)?;
         }
-        let (folder, leaf) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let path = self.path.clone();
+        let (folder, leaf) = path.rsplit_once('/').unwrap_or(("", &path));
         let keys = format!("{leaf}.");
         let parent = match source.group(&format!("/{folder}")) {
             Err(error) if error.is_not_found() => return Ok(()),
@@ -148,7 +157,7 @@ impl MirrorTarget {
         let is_recorded = |name: &Name| name.as_str().is_some_and(|name| name == leaf || name.starts_with(&keys));
         for name in parent.names()?.iter().filter(|name| is_recorded(name)) {
             let path = format!("{folder}/{name}");
-            let rows = append_new_rows(source, &target, &path)?;
+            let rows = self.append_new_rows(source, &target, &path)?;
             if name.as_str() == Some(leaf) {
                 self.rows = rows;
             }
@@ -158,39 +167,53 @@ impl MirrorTarget {
 
     /// Copies all that the file has, and lets others see the domain.
     fn publish(&mut self, source: &File, target: &File) -> Result<()> {
-        let mut copy = Copier::new(source, target);
-        copy.contents(&source.root(), &target.root())?;
-        copy.finish()?;
-        target.flush()?;
+        let losses = self.copy(source, target, |copy| copy.contents(&source.root(), &target.root()))?;
+        // Of an attempt that failed before, everything is copied anew.
+        self.losses = losses;
         publish_domain(&self.opened, &self.location)?;
         self.root = Some(target.root().id());
         self.draft = None;
         Ok(())
     }
-}
 
-/// Appends the rows that a dataset of the mirror lacks, and makes it if it is not there. Returns how many rows it has.
-fn append_new_rows(source: &File, target: &File, path: &str) -> Result<u64> {
-    let from = match source.object(path)? {
-        h5live::Object::Dataset(dataset) => dataset,
-        _ => return Ok(0),
-    };
-    let to = match target.dataset(path) {
-        Err(error) if error.is_not_found() => {
-            let mut copy = Copier::new(source, target);
-            copy.object(&h5live::Object::Dataset(from.clone()), &target.root(), path)?;
-            copy.finish()?;
-            target.flush()?;
-            target.dataset(path)?
-        }
-        found => found?,
-    };
-    if from.shape()?.is_empty() {
-        return Ok(0);
-    }
-    while Copier::new(source, target).append_rows(&from, &to)? > 0 {
-        // So that a part is seen, and no more than one is in memory.
+    /// Copies what `what` says. Returns what the copy does not have, in lines.
+    fn copy(
+        &self,
+        source: &File,
+        target: &File,
+        what: impl FnOnce(&mut Copier<'_>) -> h5live::Result<()>,
+    ) -> Result<Vec<String>> {
+        let names = CopiedNames::between(&self.source_location, &self.location)?;
+        let mut copy = Copier::new(source, target).rename_files(|name, usage| names.renamed(name, usage));
+        what(&mut copy)?;
+        let mut found = losses(&copy.finish()?);
+        found.extend(names.losses());
         target.flush()?;
+        Ok(found)
     }
-    Ok(to.shape()?.first().copied().unwrap_or_default())
+
+    /// Appends the rows that a dataset of the mirror lacks, and makes it if it is not there. Returns how many rows it has.
+    fn append_new_rows(&mut self, source: &File, target: &File, path: &str) -> Result<u64> {
+        let from = match source.object(path)? {
+            h5live::Object::Dataset(dataset) => dataset,
+            _ => return Ok(0),
+        };
+        let to = match target.dataset(path) {
+            Err(error) if error.is_not_found() => {
+                let object = h5live::Object::Dataset(from.clone());
+                let losses = self.copy(source, target, |copy| copy.object(&object, &target.root(), path))?;
+                self.losses.extend(losses);
+                target.dataset(path)?
+            }
+            found => found?,
+        };
+        if from.shape()?.is_empty() {
+            return Ok(0);
+        }
+        while Copier::new(source, target).append_rows(&from, &to)? > 0 {
+            // So that a part is seen, and no more than one is in memory.
+            target.flush()?;
+        }
+        Ok(to.shape()?.first().copied().unwrap_or_default())
+    }
 }

@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const KILLS_OF_A_FILE: u64 = 40;
 /// One in this many kills is of all writers.
 const KILLS_OF_ALL: u64 = 8;
+/// One in this many kills is followed by a look of the follower that stalls in between.
+const KILLS_OF_STALL: u64 = 7;
 /// The most writers that leave at the same time, before each kill.
 const MAX_LEAVING: u64 = 2;
 
@@ -115,16 +117,19 @@ struct Troupe<'a> {
     /// The steps that each writer has said to be flushed.
     flushed: Vec<u64>,
     follower: File,
+    /// Another follower, which stalls while writers come, leave and die.
+    sleeper: File,
     seen: Found,
     done: &'a mut JoinedWriters,
 }
 
 impl<'a> Troupe<'a> {
     fn new(path: PathBuf, plan: Plan, done: &'a mut JoinedWriters) -> Result<Self> {
-        let follower = follow(&path)?;
+        let (follower, sleeper) = (follow(&path)?, follow(&path)?);
         let flushed = vec![0; plan.writers as usize];
         let seen = Found { steps: flushed.clone(), last: None };
-        Ok(Troupe { path, plan, spawner: ProcessSpawner::new(), writers: Vec::new(), flushed, follower, seen, done })
+        let (spawner, writers) = (ProcessSpawner::new(), Vec::new());
+        Ok(Troupe { path, plan, spawner, writers, flushed, follower, sleeper, seen, done })
     }
 
     fn start(&self, writer: u64, step: u64) -> Result<Process> {
@@ -164,6 +169,9 @@ impl<'a> Troupe<'a> {
                 self.kill_all()?;
             } else {
                 self.kill_one(random / KILLS_OF_ALL % self.plan.writers)?;
+            }
+            if random.is_multiple_of(KILLS_OF_STALL) {
+                self.look("the follower that stalled", &self.sleeper.clone());
             }
         }
         self.end(&(0..self.plan.writers).collect::<Vec<_>>())?;
@@ -206,14 +214,18 @@ impl<'a> Troupe<'a> {
         }
     }
 
-    /// Has the follower look at everything.
     fn follow(&mut self) {
+        self.look("the follower", &self.follower.clone());
+    }
+
+    /// Has a follower look at everything.
+    fn look(&mut self, who: &str, follower: &File) {
         let flushed = self.flushed.clone();
-        let looked = self.follower.root().refresh().map_err(|error| format!("refresh: {error:#}"));
+        let looked = follower.root().refresh().map_err(|error| format!("refresh: {error:#}"));
         self.done.looks += 1;
-        match looked.and_then(|_| self.plan.found(&self.follower)) {
-            Ok(found) => self.compare("the follower", &found, &flushed),
-            Err(fault) => self.wrong(format!("the follower: {fault}")),
+        match looked.and_then(|_| self.plan.found(follower)) {
+            Ok(found) => self.compare(who, &found, &flushed),
+            Err(fault) => self.wrong(format!("{who}: {fault}")),
         }
     }
 

@@ -1,0 +1,81 @@
+//! The check of a native file as of any other store, by the checker of files.
+
+use std::fs::File;
+use std::path::Path;
+
+use h5live_cache::FileStorage;
+use h5live_checker::file::{CheckOptions, Finding, Report, check_path_with};
+use h5live_model::{FileCondition, Leak, LeakPlace, OpenRequest, StoreCheck, StoreFinding, StoreReport};
+use h5live_swmr::locate_superblock;
+
+use crate::error::{Error, Result};
+
+/// A fault of a structure.
+#[derive(Debug, thiserror::Error)]
+#[error("{structure} at {offset:#x}: {cause}")]
+struct StructureFault {
+    structure: &'static str,
+    /// In bytes from the start of the file.
+    offset: u64,
+    #[source]
+    cause: h5live_checker::file::Cause,
+}
+
+/// Checks the file at a path. A process may write it meanwhile.
+///
+/// # Errors
+/// If it cannot be read; errors of reading the superblock if it is no HDF5 file.
+pub fn check(path: &Path, how: &OpenRequest<'_>, what: StoreCheck) -> Result<StoreReport> {
+    let options = CheckOptions {
+        leaks: what.leaks,
+        data: what.data,
+        filters: Some(&*how.unfilter),
+        chunk_bytes: how.max_allocation.bytes(),
+        ..CheckOptions::default()
+    };
+    // A file that is none of HDF5 has no structures to check.
+    locate_superblock(&FileStorage::new(File::open(path).map_err(Error::io("open the file"))?))?;
+    let before = is_live(path)?;
+    let mut report = check_as(path, CheckOptions { live: before, ..options })?;
+    // Its writer may have come just now.
+    if !report.is_clean() && !before && is_live(path)? {
+        report = check_as(path, CheckOptions { live: true, ..options })?;
+    }
+    Ok(store_report(report))
+}
+
+fn check_as(path: &Path, options: CheckOptions<'_>) -> Result<Report> {
+    check_path_with(path, options).map_err(Error::io("read the file"))
+}
+
+/// Whether a process may be writing the file while others follow, or has died so.
+fn is_live(path: &Path) -> Result<bool> {
+    let found = h5live_swmr::diagnose(path)?;
+    Ok(matches!(found.condition, FileCondition::OpenForWriting { live: true, .. } | FileCondition::Abandoned { .. }))
+}
+
+fn store_report(report: Report) -> StoreReport {
+    // Only the headers are known to be those of objects.
+    let leaks =
+        report.unreachable.iter().map(|offset| Leak { place: LeakPlace::Offset(*offset), kind: None, bytes: 0 });
+    StoreReport {
+        leak_count: report.unreachable.len() as u64,
+        leaks: leaks.take(StoreReport::MAX_FINDINGS).collect(),
+        undecoded_chunks: report.unverified_count,
+        objects: report.objects,
+        metadata_bytes: report.metadata_bytes,
+        raw_bytes: report.raw_bytes,
+        findings: report.findings.into_iter().map(store_finding).collect(),
+        ..StoreReport::default()
+    }
+}
+
+fn store_finding(finding: Finding) -> StoreFinding {
+    let Finding { path, structure, offset, cause } = finding;
+    StoreFinding {
+        object: None,
+        path: Some(path).filter(|path| !path.is_empty()),
+        kind: "structure",
+        cause: Box::new(StructureFault { structure, offset, cause }),
+    }
+}
