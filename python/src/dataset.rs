@@ -22,6 +22,9 @@ use crate::selection::{SelectionHandle, simple_selection};
 use crate::session::{Session, Slot};
 
 /// A dataset.
+/// Where a chunk begins in the dataset, its filter mask, and where it is in the file, in bytes.
+type ChunkRecord = (Vec<u64>, u32, Option<u64>, u64);
+
 #[pyclass(frozen, name = "Dataset", module = "h5live._h5live")]
 pub(crate) struct DatasetHandle {
     session: Arc<Session>,
@@ -253,7 +256,7 @@ impl DatasetHandle {
     }
 
     /// The stored chunks: coordinate (elements), filter mask, address (if the store has one), size (bytes).
-    fn chunks(&self, py: Python<'_>) -> PyResult<Vec<(Vec<u64>, u32, Option<u64>, u64)>> {
+    fn chunks(&self, py: Python<'_>) -> PyResult<Vec<ChunkRecord>> {
         let dataset = self.dataset()?;
         let spec = py.detach(|| dataset.spec()).map_err(raise)?;
         let grid: Vec<u64> = spec.chunk_dims().unwrap_or(&[]).to_vec();
