@@ -74,7 +74,9 @@ impl NativeSession {
             let time = ModificationTime { seconds: unix_time_seconds() };
             messages.push(self.encode_message(time, MessageFlags::default())?);
         }
-        CachedHeader::create_header(&self.cache, prefix, messages, room)
+        let header = CachedHeader::create_header(&self.cache, prefix, messages, room)?;
+        self.headers.note_created(header.addr());
+        Ok(header)
     }
 
     pub(crate) fn new_header_prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {

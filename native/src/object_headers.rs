@@ -9,6 +9,7 @@ use h5live_indexes::ObjectMetadata;
 use h5live_model::{Error as ModelError, ObjectId};
 use h5live_swmr::{ReaderMemory, RetryPolicy};
 use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashSet;
 
 use crate::global_heap::GlobalHeapReader;
 use crate::header::CachedHeader;
@@ -26,13 +27,42 @@ pub(crate) struct ObjectHeaders {
     /// Taken to change an object header; which one is a matter of its address.
     locks: Vec<Mutex<()>>,
     is_closed: AtomicBool,
+    /// Headers that this session has freed, and that are not used for new ones. The file may still have their bytes.
+    deleted: Mutex<FxHashSet<Addr>>,
+    has_deleted: AtomicBool,
 }
 
 impl ObjectHeaders {
     /// The headers in the file of `cache`. `heap_reader` forgets what it has read with each header.
     pub fn new(cache: Arc<Cache>, mode: Mode, retry: RetryPolicy, heap_reader: Arc<GlobalHeapReader>) -> Self {
         let locks = (0..HEADER_LOCKS).map(|_| Mutex::new(())).collect();
-        ObjectHeaders { cache, mode, retry, heap_reader, locks, is_closed: AtomicBool::new(false) }
+        ObjectHeaders {
+            cache,
+            mode,
+            retry,
+            heap_reader,
+            locks,
+            is_closed: AtomicBool::new(false),
+            deleted: Mutex::default(),
+            has_deleted: AtomicBool::new(false),
+        }
+    }
+
+    /// The header at `addr` is freed: whoever still has the address finds no object there.
+    pub fn note_deleted(&self, addr: Addr) {
+        self.deleted.lock().insert(addr);
+        self.has_deleted.store(true, Ordering::Release);
+    }
+
+    /// There is a new header at `addr`.
+    pub fn note_created(&self, addr: Addr) {
+        if self.has_deleted.load(Ordering::Acquire) {
+            self.deleted.lock().remove(&addr);
+        }
+    }
+
+    fn is_deleted(&self, addr: Addr) -> bool {
+        self.has_deleted.load(Ordering::Acquire) && self.deleted.lock().contains(&addr)
     }
 
     /// The cache of the file.
@@ -74,6 +104,9 @@ impl ObjectHeaders {
         self.check_open()?;
         if !addr.is_defined() {
             return Err(Error::Object { header: addr, rule: "its address is defined" });
+        }
+        if self.is_deleted(addr) {
+            return Err(no_object_error(addr));
         }
         self.retry.retry(|| {
             if self.mode == Mode::SwmrRead {

@@ -6,6 +6,7 @@ mod check_files;
 mod chunk_rows;
 mod close_beside_appends;
 mod copy_objects;
+mod deleted_objects;
 mod dropped_files;
 mod error_messages;
 mod errors;

@@ -51,6 +51,7 @@ impl NativeSession {
             } else {
                 header.delete_header()
             }
+            self.headers.note_deleted(*addr);
             self.datasets.forget_dataset(*addr);
             self.heaps.forget_structures_of(*addr);
         }

@@ -12,7 +12,9 @@ import time
 from pathlib import Path
 
 import hostile
+import joined
 import kills
+import logs
 import mutants
 import objects
 import others
@@ -27,6 +29,8 @@ PARTS = {
     "cut": others.cut,
     "kills": kills.attack,
     "stores": stores.stores,
+    "logs": logs.attack,
+    "joined": joined.attack,
     "swmr": swmr.attack,
     "sessions": others.sessions,
     "agree": others.agree,
