@@ -127,6 +127,34 @@ cluster: .deps/bin/garage ## an object store on three nodes, one of which is kil
 	cargo build --quiet -p h5live-cli --features remote-tests
 	python3 tests/python/cluster.py .deps/bin/garage $(TARGET)/debug/h5live
 
+# As the tests build it. Without PyPI there is no maturin, and it is skipped.
+PYTHON_VENV := $(TARGET)/python-venv
+.PHONY: python python-venv h5py-tests wheel
+python-venv:
+	@[ -x $(PYTHON_VENV)/bin/python ] || python3 -m venv $(PYTHON_VENV)
+	@$(PYTHON_VENV)/bin/python -c 'import maturin, numpy, pytest' 2>/dev/null || \
+	    $(PYTHON_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check 'maturin>=1.9,<2' numpy pytest || \
+	    echo 'skipped: the Python package (pip cannot install maturin, numpy and pytest)'
+
+python: python-env python-venv ## the Python package, in a venv of its own, and its tests
+	@if $(PYTHON_VENV)/bin/python -c 'import maturin, numpy, pytest' 2>/dev/null; then \
+	    VIRTUAL_ENV=$(PYTHON_VENV) $(PYTHON_VENV)/bin/maturin develop --quiet --profile dev --manifest-path python/Cargo.toml && \
+	    $(PYTHON_VENV)/bin/python -m pytest -q -p no:cacheprovider python/tests; \
+	fi
+
+# h5py is in another venv, so that it is not importable where its tests run.
+h5py-tests: python-env python-venv ## h5py's own tests with h5live in h5py's place; one that newly fails is an error
+	@if $(PYTHON_VENV)/bin/python -c 'import maturin, numpy, pytest' 2>/dev/null; then \
+	    VIRTUAL_ENV=$(PYTHON_VENV) $(PYTHON_VENV)/bin/maturin develop --quiet --profile dev --manifest-path python/Cargo.toml && \
+	    $(PYTHON_VENV)/bin/python python/tests/run_h5py_tests.py \
+	        $$($(H5LIVE_PYTHON) -c 'import h5py.tests, os; print(os.path.dirname(h5py.tests.__file__))'); \
+	fi
+
+wheel: python-venv ## the Python package as a wheel, in target/wheels
+	@if $(PYTHON_VENV)/bin/python -c 'import maturin' 2>/dev/null; then \
+	    $(PYTHON_VENV)/bin/maturin build --release --strip --manifest-path python/Cargo.toml --out $(TARGET)/wheels; \
+	fi
+
 doc-test: ## the examples in the documentation
 	cargo test --workspace --doc --quiet
 

@@ -235,6 +235,11 @@ impl DatasetBuilder {
         self.fill_bytes(encoded)
     }
 
+    /// The fill value: an element in the file's type, without conversion.
+    pub fn fill_raw(self, element: &[u8]) -> Self {
+        self.fill_bytes(Ok(element.to_vec()))
+    }
+
     /// Leaves the value of elements that were never written undefined.
     pub fn fill_undefined(mut self) -> Self {
         self.fill = self.fill.map(|fill| Fill { value: FillValue::Undefined, ..fill });

@@ -3,11 +3,11 @@
 use h5live_model::{self as model, Dataspace, Datatype, ObjectId, Shape};
 
 use super::display_path;
-use crate::convert::blank_elements;
+use crate::convert::{ElementPlan, blank_elements};
 use crate::error::ErrorKind;
 use crate::superseded_blobs::has_blobs;
 use crate::value::EncodePlan;
-use crate::{Attribute, File, H5Type, H5Write, Result, Value};
+use crate::{Attribute, Conversion, File, H5Type, H5Write, Result, Value};
 
 /// An attribute to be set, of any type and shape. Made by `new_attribute` of groups, datasets and committed types.
 ///
@@ -122,6 +122,26 @@ impl AttributeBuilder {
         })
     }
 
+    /// Sets the attribute to elements of another datatype, which are converted as
+    /// [`Dataset::write_as`](crate::Dataset::write_as) does it.
+    ///
+    /// # Errors
+    /// As [`AttributeBuilder::write`].
+    pub fn write_as(self, datatype: &Datatype, bytes: &[u8], conversion: Conversion) -> Result<()> {
+        let size = datatype.size().max(1) as usize;
+        self.write_encoded(
+            bytes.len() / size,
+            || datatype.clone(),
+            |stored, file| {
+                let plan = ElementPlan::new(datatype, stored)?;
+                let mut converted = blank_elements(bytes.len() / size, plan.output_size())?;
+                plan.convert_elements(bytes, &mut converted, file.heap().with_conversion(conversion))?;
+                file.shared().blobs.note_stored_elements(stored);
+                Ok(converted)
+            },
+        )
+    }
+
     fn write_encoded(
         self,
         found: usize,
@@ -169,7 +189,7 @@ impl AttributeValue for str {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ErrorKind, File, H5Type, Value};
+    use crate::{Conversion, ErrorKind, File, H5Type, Value};
 
     #[test]
     fn attributes_have_any_type_and_shape() {
@@ -189,6 +209,14 @@ mod tests {
         root.new_attribute("s").write_scalar(&2.5).unwrap();
         let scalar = root.attribute("s").unwrap();
         assert_eq!((scalar.read_scalar().unwrap(), scalar.ndim(), scalar.size()), (2.5, 0, 1));
+        let byte = [7, 255];
+        let wide = root.new_attribute("w").shape(&[2]).datatype(f64::datatype());
+        wide.write_as(&i8::datatype(), &byte, Conversion::Exact).unwrap();
+        assert_eq!(root.attribute("w").unwrap().read::<f64>().unwrap(), [7.0, -1.0]);
+        let narrow = || root.new_attribute("w").datatype(u8::datatype());
+        assert!(narrow().write_as(&i8::datatype(), &byte[1..], Conversion::Exact).is_err());
+        narrow().write_as(&i8::datatype(), &byte[1..], Conversion::Lossy).unwrap();
+        assert_eq!(root.attribute("w").unwrap().read::<u8>().unwrap(), [0]);
         let error = root.new_attribute("x").shape(&[3]).write(&[1, 2]).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Length { expected: 3, found: 2 }), "{error}");
         assert!(root.new_attribute("x").datatype(u8::datatype()).write(&["text".to_owned()]).is_err());

@@ -24,7 +24,10 @@ enum ConversionStep {
     Enum(Vec<EnumMapping>),
     /// Text that is in the element, padded, or in the heap.
     Text(Option<StringPadding>, StringPadding),
+    /// The members of a compound, by name.
     Members(Vec<MemberConversion>),
+    /// The parts of a complex number. What is not converted becomes zero.
+    Parts(Vec<MemberConversion>),
     /// This many elements, one after the other.
     Array(Box<ElementPlan>),
     /// The real part of a complex number. The imaginary part is lost.
@@ -70,7 +73,7 @@ fn complex_step(from: &Datatype, to: &Datatype) -> Result<ConversionStep, Conver
         (Datatype::Complex(from), Datatype::Compound(to)) => {
             let [real, imaginary] = to.members.as_slice() else { return Err(none()) };
             let size = from.base.size() as usize;
-            Ok(ConversionStep::Members(vec![
+            Ok(ConversionStep::Parts(vec![
                 member((0, real.offset as usize), &from.base, &real.datatype)?,
                 member((size, imaginary.offset as usize), &from.base, &imaginary.datatype)?,
             ]))
@@ -78,7 +81,7 @@ fn complex_step(from: &Datatype, to: &Datatype) -> Result<ConversionStep, Conver
         (Datatype::Compound(from), Datatype::Complex(to)) => {
             let [real, imaginary] = from.members.as_slice() else { return Err(none()) };
             let size = to.base.size() as usize;
-            Ok(ConversionStep::Members(vec![
+            Ok(ConversionStep::Parts(vec![
                 member((real.offset as usize, 0), &real.datatype, &to.base)?,
                 member((imaginary.offset as usize, size), &imaginary.datatype, &to.base)?,
             ]))
@@ -88,7 +91,7 @@ fn complex_step(from: &Datatype, to: &Datatype) -> Result<ConversionStep, Conver
             Ok(ConversionStep::RealPart(Box::new(ElementPlan::new(&from.base, to)?), imaginary))
         }
         (Datatype::Integer(_) | Datatype::Float(_), Datatype::Complex(to)) => {
-            Ok(ConversionStep::Members(vec![member((0, 0), from, &to.base)?]))
+            Ok(ConversionStep::Parts(vec![member((0, 0), from, &to.base)?]))
         }
         _ => number_step(from, to),
     }
@@ -186,11 +189,14 @@ impl ElementPlan {
                     pad_text(trim(&heap.read(from)?, StringPadding::NullTerminated), to, *into, is_exact)?;
                 }
                 ConversionStep::Members(members) => {
-                    to.fill(0);
-                    for MemberConversion { from: at, to: into, plan } in members {
-                        let from = part(from, *at, plan.from)?;
-                        plan.convert_elements(from, crate::types::part_mut(to, *into, plan.to)?, heap)?;
+                    if !heap.keeps_members() {
+                        to.fill(0);
                     }
+                    convert_members(members, from, to, heap)?;
+                }
+                ConversionStep::Parts(members) => {
+                    to.fill(0);
+                    convert_members(members, from, to, heap)?;
                 }
                 ConversionStep::Array(plan) => plan.convert_elements(from, to, heap)?,
                 ConversionStep::RealPart(plan, imaginary) => {
@@ -213,6 +219,18 @@ fn check_kept(is_kept: bool, lost: impl FnOnce() -> (String, String, String)) ->
     }
     let (value, class, becomes) = lost();
     Err(InexactValue { value, class, becomes }.into())
+}
+
+fn convert_members(
+    members: &[MemberConversion],
+    from: &[u8],
+    to: &mut [u8],
+    heap: Heap<'_>,
+) -> Result<(), ConvertError> {
+    members.iter().try_for_each(|MemberConversion { from: at, to: into, plan }| {
+        let from = part(from, *at, plan.from)?;
+        plan.convert_elements(from, crate::types::part_mut(to, *into, plan.to)?, heap)
+    })
 }
 
 fn convert_enum(values: &[EnumMapping], from: &[u8], to: &mut [u8], is_exact: bool) -> Result<(), ConvertError> {

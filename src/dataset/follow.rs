@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,9 @@ pub struct DatasetFollower<T> {
     watch: Option<Box<dyn Watch>>,
     liveness: LivenessCheck,
     failed: bool,
+    /// Whether the writer was gone when it was last looked for.
+    writer_is_gone: bool,
+    is_over: bool,
     values: PhantomData<fn() -> T>,
 }
 
@@ -78,6 +82,8 @@ impl Dataset {
             watch: None,
             liveness: LivenessCheck::default(),
             failed: false,
+            writer_is_gone: false,
+            is_over: false,
             values: PhantomData,
         }
     }
@@ -135,6 +141,51 @@ impl<T: H5Type> DatasetFollower<T> {
     /// The first row that was not delivered.
     pub fn position(&self) -> u64 {
         self.next
+    }
+
+    /// Waits for new rows no longer than this, and returns which there are: at most as many as
+    /// [`DatasetFollower::batch_rows`] says, none if nothing came. They are not read, and count as followed. Afterwards
+    /// [`DatasetFollower::is_over`] says whether more can come.
+    ///
+    /// A caller that must look at other things meanwhile waits so in short turns.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let file = h5live::File::in_memory();
+    /// let data = file.new_dataset::<u8>().unlimited_rows(&[]).create("data")?;
+    /// data.append(&[1, 2, 3])?;
+    /// let mut follower = data.follow::<u8>();
+    /// assert_eq!(follower.poll_rows(Duration::ZERO)?, Some(0..3));
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As those of the iterator.
+    pub fn poll_rows(&mut self, longest: Duration) -> Result<Option<Range<u64>>> {
+        let timeout = self.timeout.replace(longest);
+        let known = self.rows().ok().filter(|rows| *rows > self.next);
+        let found = known.map_or_else(|| self.wait_for_rows(), |rows| Ok(Some(rows)));
+        self.timeout = timeout;
+        if let Some(rows) = found? {
+            let first = self.next;
+            self.next = rows.min(first.saturating_add(self.batch_rows.unwrap_or(u64::MAX)));
+            return Ok(Some(first..self.next));
+        }
+        // What was published before the writer went is found by one more look.
+        self.is_over = self.writer_is_gone;
+        self.writer_is_gone = self.writer_is_gone || !self.is_live()?;
+        Ok(None)
+    }
+
+    /// Whether [`DatasetFollower::poll_rows`] has found that the writer is gone, and that there are no more rows.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The dimension along which rows are added.
+    pub fn axis(&self) -> usize {
+        self.axis
     }
 
     fn rows(&self) -> Result<u64> {

@@ -15,6 +15,7 @@ mod encode_pipeline;
 mod error;
 mod exactness;
 mod follow;
+mod foreign_types;
 mod growing_chunks;
 mod growing_writes;
 mod mmap_view;

@@ -161,6 +161,8 @@ pub struct Heap<'a> {
     plain: Option<PlainElement<'a>>,
     /// Whether nothing is stored: values are only looked at.
     is_check: bool,
+    /// Whether members to which nothing is converted keep their values.
+    keeps_members: bool,
 }
 
 /// A variable-length element whose bytes are not in the heap, but with the caller: the key or the value of a map. What
@@ -194,7 +196,7 @@ impl<'a> PlainElement<'a> {
 
 impl<'a> Heap<'a> {
     pub(crate) fn new(store: &'a dyn Store) -> Self {
-        Heap { store, conversion: Conversion::Exact, plain: None, is_check: false }
+        Heap { store, conversion: Conversion::Exact, plain: None, is_check: false, keeps_members: false }
     }
 
     /// The same heap, for another conversion.
@@ -205,6 +207,15 @@ impl<'a> Heap<'a> {
     /// The same heap, for values that are converted only to see whether they can be: nothing is stored.
     pub(crate) fn for_check(self) -> Self {
         Heap { is_check: true, ..self }
+    }
+
+    /// The same heap, for a conversion after which members of compounds to which nothing is converted are as before.
+    pub(crate) fn keep_members(self) -> Self {
+        Heap { keeps_members: true, ..self }
+    }
+
+    pub(crate) fn keeps_members(&self) -> bool {
+        self.keeps_members
     }
 
     /// The same heap, with an element that is not in it.

@@ -1,0 +1,1 @@
+"""The modules of h5py's high level, by name."""

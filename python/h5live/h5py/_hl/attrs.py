@@ -1,0 +1,3 @@
+"""Attributes."""
+
+from ..._attributes import AttributeManager  # noqa: F401

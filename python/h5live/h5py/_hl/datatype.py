@@ -1,0 +1,3 @@
+"""Committed datatypes."""
+
+from ..._datatypes import Datatype  # noqa: F401

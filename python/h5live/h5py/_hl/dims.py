@@ -1,0 +1,3 @@
+"""Dimensions."""
+
+from ..._dims import DimensionManager, DimensionProxy  # noqa: F401

@@ -1,0 +1,5 @@
+"""Settings of libhdf5's metadata cache, which is not there."""
+
+
+class CacheConfig:
+    """Settings that have no effect."""

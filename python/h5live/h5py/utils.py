@@ -1,0 +1,1 @@
+"""Helpers of h5py that have no counterpart here."""

@@ -1,0 +1,134 @@
+//! Attributes of objects.
+
+use std::sync::Arc;
+
+use h5live::model::{Dataspace, Shape};
+use h5live::{Attribute, AttributeBuilder, Conversion, Object};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::datatype::DatatypeHandle;
+use crate::errors::raise;
+use crate::group::NamedTypeHandle;
+use crate::links::name_object;
+use crate::memory::Memory;
+use crate::session::{Session, Slot};
+
+/// An object that has attributes.
+#[derive(Clone)]
+enum Attributed {
+    Group(h5live::Group),
+    Dataset(h5live::Dataset),
+    Datatype(h5live::NamedType),
+    Map(h5live::MapObject),
+}
+
+/// The attributes of an object.
+#[pyclass(frozen, name = "Attributes", module = "h5live._h5live")]
+pub(crate) struct AttributesHandle {
+    slot: Arc<Slot<Attributed>>,
+}
+
+macro_rules! on_object {
+    ($object:expr, $of:ident => $call:expr) => {
+        match &$object {
+            Attributed::Group($of) => $call,
+            Attributed::Dataset($of) => $call,
+            Attributed::Datatype($of) => $call,
+            Attributed::Map($of) => $call,
+        }
+    };
+}
+
+impl AttributesHandle {
+    pub(crate) fn new(session: &Arc<Session>, object: Object) -> PyResult<Self> {
+        let object = match object {
+            Object::Group(group) => Attributed::Group(group),
+            Object::Dataset(dataset) => Attributed::Dataset(dataset),
+            Object::Datatype(named) => Attributed::Datatype(named),
+            Object::Map(map) => Attributed::Map(map),
+            _ => return Err(PyNotImplementedError::new_err("attributes of such an object")),
+        };
+        Ok(AttributesHandle { slot: session.slot(object) })
+    }
+}
+
+#[pymethods]
+impl AttributesHandle {
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.slot.is_open()
+    }
+
+    /// The names, in their order or in that of creation.
+    fn names(&self, py: Python<'_>, by_creation: bool) -> PyResult<Vec<Py<PyAny>>> {
+        let object = self.slot.get()?;
+        if by_creation {
+            let mut all = py.detach(|| on_object!(object, of => of.attributes())).map_err(raise)?;
+            all.sort_by_key(Attribute::creation_order);
+            return Ok(all.iter().map(|attribute| name_object(py, attribute.name())).collect());
+        }
+        let names = py.detach(|| on_object!(object, of => of.attribute_names())).map_err(raise)?;
+        Ok(names.iter().map(|name| name_object(py, name)).collect())
+    }
+
+    /// Whether the order of creation is kept.
+    fn tracks_order(&self, py: Python<'_>) -> PyResult<bool> {
+        let object = self.slot.get()?;
+        let info = py.detach(|| on_object!(object, of => of.info())).map_err(raise)?;
+        Ok(info.attributes.order != h5live::model::CreationOrder::Untracked)
+    }
+
+    /// The type, the shape (`None` without elements), and the elements as the file has them.
+    fn get(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
+        let object = self.slot.get()?;
+        let attribute = py.detach(|| on_object!(object, of => of.attribute(name))).map_err(raise)?;
+        let shape = match attribute.dataspace() {
+            Dataspace::Null => None,
+            space => Some(space.dims().to_vec()),
+        };
+        let datatype = Py::new(py, DatatypeHandle(attribute.datatype().clone()))?;
+        (datatype, shape, PyBytes::new(py, attribute.raw()), attribute.committed().map(|id| id.0)).into_py_any(py)
+    }
+
+    /// The elements as those of another type.
+    fn get_as<'py>(&self, py: Python<'py>, name: &str, datatype: &DatatypeHandle) -> PyResult<Bound<'py, PyBytes>> {
+        let object = self.slot.get()?;
+        let read = || on_object!(object, of => of.attribute(name)).and_then(|attribute| attribute.read_as(&datatype.0));
+        Ok(PyBytes::new(py, &py.detach(read).map_err(raise)?))
+    }
+
+    /// Sets an attribute, of a type in the file, to elements of a type in memory.
+    #[pyo3(signature = (name, datatype, shape, memory_type, data))]
+    fn set(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        datatype: &Bound<'_, PyAny>,
+        shape: Option<Vec<u64>>,
+        memory_type: &DatatypeHandle,
+        data: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let object = self.slot.get()?;
+        let builder = on_object!(object, of => of.new_attribute(name));
+        let space = match shape {
+            None => Dataspace::Null,
+            Some(dims) if dims.is_empty() => Dataspace::Scalar,
+            Some(dims) => Dataspace::Simple(Shape::fixed(&dims)),
+        };
+        let builder: AttributeBuilder = match datatype.cast::<NamedTypeHandle>() {
+            Ok(named) => builder.committed(&named.get().named()?),
+            Err(_) => builder.datatype(datatype.cast::<DatatypeHandle>()?.get().0.clone()),
+        };
+        let memory = Memory::readable(data)?;
+        let builder = builder.dataspace(space);
+        py.detach(|| builder.write_as(&memory_type.0, memory.bytes(), Conversion::Lossy)).map_err(raise)
+    }
+
+    fn remove(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let object = self.slot.get()?;
+        py.detach(|| on_object!(object, of => of.remove_attribute(name))).map_err(raise)
+    }
+}

@@ -1,0 +1,276 @@
+//! Files.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live::model::{CreationOrder, EntryStorage, FileSpace, GroupSpec, ObjectSpec, SpaceStrategy};
+use h5live::{File, Group, LibVer, Locking, Mode, Options, Reference, ReferenceTarget};
+use pyo3::IntoPyObjectExt;
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::datatype::{DatatypeHandle, reference_kind};
+use crate::errors::{raise, raise_model};
+use crate::memory::Memory;
+use crate::selection::SelectionHandle;
+use crate::session::{Session, wrap};
+
+/// An open file.
+#[pyclass(frozen, name = "File", module = "h5live._h5live")]
+pub(crate) struct FileHandle {
+    pub(crate) session: Arc<Session>,
+}
+
+fn mode_of(name: &str) -> PyResult<Mode> {
+    Ok(match name {
+        "read" => Mode::Read,
+        "swmr_read" => Mode::SwmrRead,
+        "write" => Mode::Write,
+        "swmr_write" => Mode::SwmrWrite,
+        "create" => Mode::Create,
+        "create_new" => Mode::CreateNew,
+        other => return Err(PyValueError::new_err(format!("there is no mode {other:?}"))),
+    })
+}
+
+fn get<'py, T>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>>
+where
+    T: FromPyObjectOwned<'py>,
+{
+    let found = options.get_item(name)?.filter(|found| !found.is_none());
+    found.map(|found| found.extract().map_err(Into::into)).transpose()
+}
+
+/// How a group or the root keeps its links.
+pub(crate) fn entry_storage(track_order: bool) -> EntryStorage {
+    let order = if track_order { CreationOrder::Indexed } else { CreationOrder::Untracked };
+    EntryStorage { order, ..EntryStorage::default() }
+}
+
+fn options_from(mode: Mode, given: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let mut options = File::options().mode(mode).conversion(h5live::Conversion::Lossy);
+    if let Some(libver) = get::<String>(given, "libver")? {
+        let libver: LibVer =
+            libver.parse().map_err(|error: h5live::UnknownLibVer| PyValueError::new_err(error.to_string()))?;
+        options = options.libver(libver);
+    }
+    if let Some(block) = get::<Vec<u8>>(given, "user_block")? {
+        options = options.user_block(&block);
+    }
+    if let Some(seconds) = get::<f64>(given, "wait")? {
+        options = options.wait(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+    }
+    if get(given, "recover")? == Some(true) {
+        options = options.recover(true);
+    }
+    match get::<bool>(given, "locking")? {
+        Some(false) => options = options.locking(Locking::Never),
+        Some(true) => options = options.locking(Locking::Always),
+        None => {}
+    }
+    if get(given, "track_order")? == Some(true) {
+        let spec = ObjectSpec::from(GroupSpec { links: entry_storage(true) });
+        options = options.root(ObjectSpec { attributes: entry_storage(true), ..spec });
+    }
+    if let Some(space) = file_space(given)? {
+        options = options.file_space(space);
+    }
+    if let Some(seconds) = get::<f64>(given, "publish_every")? {
+        options = options.publish_every(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+    }
+    if let Some(bytes) = get(given, "chunk_cache_bytes")? {
+        options = options.chunk_cache_bytes(bytes);
+    }
+    let settings = get::<Vec<(String, String)>>(given, "settings")?.unwrap_or_default();
+    Ok(settings.iter().fold(options, |options, (name, value)| options.setting(name, value)))
+}
+
+fn file_space(given: &Bound<'_, PyDict>) -> PyResult<Option<FileSpace>> {
+    let Some(strategy) = get::<String>(given, "fs_strategy")? else { return Ok(None) };
+    let strategy = match strategy.as_str() {
+        "fsm" => SpaceStrategy::FreeSpace,
+        "page" => SpaceStrategy::Paged,
+        "aggregate" => SpaceStrategy::Aggregators,
+        "none" => SpaceStrategy::None,
+        _ => return Err(PyValueError::new_err("Invalid file space strategy type")),
+    };
+    let mut space = FileSpace { strategy, ..FileSpace::default() };
+    if let Some(persist) = get(given, "fs_persist")? {
+        space.persist = persist;
+    }
+    if let Some(threshold) = get(given, "fs_threshold")? {
+        space.threshold = threshold;
+    }
+    if let Some(page) = get(given, "fs_page_size")? {
+        space.page_size = page;
+    }
+    Ok(Some(space))
+}
+
+#[pymethods]
+impl FileHandle {
+    /// Opens a location.
+    #[staticmethod]
+    fn open(py: Python<'_>, location: &str, mode: &str, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let options = options_from(mode_of(mode)?, options)?;
+        let file = py.detach(|| options.open(location)).map_err(raise)?;
+        Ok(FileHandle { session: Session::new(file) })
+    }
+
+    /// A file in memory that nobody else sees, or one with the contents of an image.
+    #[staticmethod]
+    #[pyo3(signature = (image, mode, options))]
+    fn in_memory(py: Python<'_>, image: Option<Vec<u8>>, mode: &str, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let options = options_from(mode_of(mode)?, options)?;
+        let file = match image {
+            None => File::in_memory(),
+            Some(image) => py.detach(|| options.open_image(image)).map_err(raise)?,
+        };
+        Ok(FileHandle { session: Session::new(file) })
+    }
+
+    /// Flushes and closes; its handles hold nothing any more.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.session.close().map_or(Ok(()), |file| file.close())).map_err(raise)
+    }
+
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.session.is_open()
+    }
+
+    /// The same for all handles of one open file.
+    #[getter]
+    fn key(&self) -> usize {
+        Arc::as_ptr(&self.session).addr()
+    }
+
+    #[getter]
+    fn name(&self) -> PyResult<String> {
+        Ok(self.session.file()?.name().to_owned())
+    }
+
+    #[getter]
+    fn mode(&self) -> PyResult<&'static str> {
+        Ok(match self.session.file()?.session().mode {
+            Mode::Read => "read",
+            Mode::SwmrRead => "swmr_read",
+            Mode::Write => "write",
+            Mode::SwmrWrite => "swmr_write",
+            Mode::Create => "create",
+            Mode::CreateNew => "create_new",
+        })
+    }
+
+    /// The name of the kind of store.
+    #[getter]
+    fn connector(&self) -> PyResult<String> {
+        Ok(self.session.file()?.session().connector.to_string())
+    }
+
+    /// What the store says of itself.
+    fn settings(&self) -> PyResult<Vec<(String, String)>> {
+        let file = self.session.file()?;
+        Ok(file.session().settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect())
+    }
+
+    fn root(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let root: Group = self.session.file()?.root();
+        wrap(py, &self.session, h5live::Object::Group(root))
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        let file = self.session.file()?;
+        py.detach(|| file.flush()).map_err(raise)
+    }
+
+    fn flush_durable(&self, py: Python<'_>) -> PyResult<()> {
+        let file = self.session.file()?;
+        py.detach(|| file.flush_durable()).map_err(raise)
+    }
+
+    fn start_swmr(&self, py: Python<'_>) -> PyResult<()> {
+        let file = self.session.file()?;
+        py.detach(|| file.start_swmr()).map_err(raise)
+    }
+
+    fn is_live(&self, py: Python<'_>) -> PyResult<bool> {
+        let file = self.session.file()?;
+        py.detach(|| file.is_live()).map_err(raise)
+    }
+
+    fn refresh(&self, py: Python<'_>) -> PyResult<()> {
+        let file = self.session.file()?;
+        py.detach(|| file.refresh()).map_err(raise)
+    }
+
+    /// A type as elements of this file have it.
+    fn stored_type(&self, datatype: &DatatypeHandle) -> PyResult<DatatypeHandle> {
+        let forms = self.session.file()?.session().forms;
+        Ok(DatatypeHandle(datatype.0.with_forms(h5live::model::ElementForms::default(), forms)))
+    }
+
+    /// The bytes of variable-length elements, each of `size` bytes in the file. Texts end at a NUL.
+    fn read_blobs<'py>(
+        &self,
+        py: Python<'py>,
+        elements: &Bound<'py, PyAny>,
+        size: usize,
+        is_text: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let file = self.session.file()?;
+        let memory = Memory::readable(elements)?;
+        let stored: Vec<&[u8]> = memory.bytes().chunks_exact(size.max(1)).collect();
+        let found = py.detach(|| {
+            let mut found = vec![Vec::new(); stored.len()];
+            let read = file.store().blobs(&stored, &mut |at, bytes| {
+                let end = bytes.iter().position(|byte| is_text && *byte == 0).unwrap_or(bytes.len());
+                found[at] = bytes[..end].to_vec();
+            });
+            read.map(|()| found)
+        });
+        PyList::new(py, found.map_err(raise_model)?.iter().map(|bytes| PyBytes::new(py, bytes)))
+    }
+
+    /// Stores variable-length data, each of so many elements, and returns the elements that lead to it.
+    fn write_blobs<'py>(
+        &self,
+        py: Python<'py>,
+        data: Vec<(Bound<'py, PyBytes>, u32)>,
+        size: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let file = self.session.file()?;
+        let data: Vec<(&[u8], u32)> = data.iter().map(|(bytes, count)| (bytes.as_bytes(), *count)).collect();
+        let stored = py.detach(|| -> h5live::model::Result<Vec<u8>> {
+            let writer = file.writer()?;
+            let mut stored = Vec::with_capacity(data.len().saturating_mul(size));
+            for (bytes, count) in data {
+                match count {
+                    0 => stored.resize(stored.len() + size, 0),
+                    _ => stored.extend(writer.put_blob(bytes, count)?),
+                }
+            }
+            Ok(stored)
+        });
+        Ok(PyBytes::new(py, &stored.map_err(raise_model)?))
+    }
+
+    /// The object to which a reference leads, and the selection or the attribute of which it is; `None` if nothing is there.
+    fn referent(&self, py: Python<'_>, kind: &str, bytes: &[u8]) -> PyResult<Py<PyAny>> {
+        let file = self.session.file()?;
+        let reference = Reference::new(reference_kind(kind)?, bytes);
+        match py.detach(|| file.referent(&reference)).map_err(raise)? {
+            None => Ok(py.None()),
+            Some(ReferenceTarget::Object(object)) => (wrap(py, &self.session, object)?, py.None()).into_py_any(py),
+            Some(ReferenceTarget::Region(dataset, selection)) => {
+                let shape = crate::dataset::selection_blocks(py, &dataset, &selection)?;
+                let handle = SelectionHandle::from(selection);
+                let object = wrap(py, &self.session, h5live::Object::Dataset(dataset))?;
+                (object, Py::new(py, handle)?, shape).into_py_any(py)
+            }
+            Some(_) => Err(pyo3::exceptions::PyNotImplementedError::new_err("references of attributes")),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Followers, which wait in short turns so that Ctrl-C interrupts them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use h5live::{Dataset, DatasetFollower, GroupFollower};
+use parking_lot::Mutex;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::errors::raise;
+use crate::session::{Session, Slot};
+
+/// So long a wait lasts before signals are looked at.
+const MAX_WAIT_BETWEEN_SIGNALS: Duration = Duration::from_millis(50);
+
+struct Rows(DatasetFollower<u8>);
+
+/// A follower of a dataset's rows.
+#[pyclass(frozen, name = "Rows", module = "h5live._h5live")]
+pub(crate) struct RowsHandle {
+    slot: Arc<Slot<Arc<Mutex<Rows>>>>,
+}
+
+impl RowsHandle {
+    pub(crate) fn new(session: &Session, follower: DatasetFollower<u8>) -> Self {
+        RowsHandle { slot: session.slot(Arc::new(Mutex::new(Rows(follower)))) }
+    }
+}
+
+/// When a wait of so many seconds ends; never without a number.
+fn deadline(seconds: Option<f64>) -> Option<Instant> {
+    let timeout = seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+}
+
+fn next_turn(until: Option<Instant>) -> Duration {
+    let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+    left.min(MAX_WAIT_BETWEEN_SIGNALS)
+}
+
+#[pymethods]
+impl RowsHandle {
+    /// The next rows, first and end; `None` after the timeout (seconds), and if there are no more.
+    fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<(u64, u64)>> {
+        let rows = self.slot.get()?;
+        let until = deadline(timeout);
+        loop {
+            let turn = next_turn(until);
+            let found = py.detach(|| {
+                let Some(mut rows) = rows.try_lock() else { return Ok(Err(())) };
+                rows.0.poll_rows(turn).map(|found| Ok((found, rows.0.is_over())))
+            });
+            let (found, is_over) = found
+                .map_err(raise)?
+                .map_err(|()| PyRuntimeError::new_err("another thread waits with this follower"))?;
+            if let Some(range) = found {
+                return Ok(Some((range.start, range.end)));
+            }
+            py.check_signals()?;
+            if is_over || until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether the writer is gone and all its rows have been returned.
+    #[getter]
+    fn is_over(&self) -> PyResult<bool> {
+        Ok(self.slot.get()?.lock().0.is_over())
+    }
+
+    /// The dimension along which rows are added.
+    #[getter]
+    fn axis(&self) -> PyResult<usize> {
+        Ok(self.slot.get()?.lock().0.axis())
+    }
+}
+
+/// A follower of links.
+#[pyclass(frozen, name = "GroupFollower", module = "h5live._h5live")]
+pub(crate) struct GroupFollowerHandle {
+    slot: Arc<Slot<Arc<Mutex<GroupFollower>>>>,
+}
+
+impl GroupFollowerHandle {
+    pub(crate) fn new(session: &Session, follower: GroupFollower) -> Self {
+        GroupFollowerHandle { slot: session.slot(Arc::new(Mutex::new(follower))) }
+    }
+}
+
+#[pymethods]
+impl GroupFollowerHandle {
+    /// The path of the next new link; `None` after the timeout (seconds), and if there are no more.
+    fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<String>> {
+        let follower = self.slot.get()?;
+        let until = deadline(timeout);
+        loop {
+            let found = py.detach(|| {
+                let mut follower = follower.lock();
+                follower.next()
+            });
+            if let Some(item) = found {
+                return Ok(Some(item.map_err(raise)?.path().to_owned()));
+            }
+            py.check_signals()?;
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Dataset>();
+};

@@ -1,0 +1,311 @@
+//! Groups and committed datatypes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live::model::{MapSpec, NewObject, ObjectSpec};
+use h5live::{Group, NamedType, Object};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::attributes::AttributesHandle;
+use crate::datatype::DatatypeHandle;
+use crate::errors::{closed, raise, raise_model};
+use crate::file::{FileHandle, entry_storage};
+use crate::links::{link_object, name_object};
+use crate::session::{Session, Slot, unwrap, wrap};
+
+/// A group.
+#[pyclass(frozen, name = "Group", module = "h5live._h5live")]
+pub(crate) struct GroupHandle {
+    session: Arc<Session>,
+    slot: Arc<Slot<Group>>,
+    id: u128,
+}
+
+impl GroupHandle {
+    pub(crate) fn new(session: &Arc<Session>, group: Group) -> Self {
+        let id = group.id().0;
+        GroupHandle { session: session.clone(), slot: session.slot(group), id }
+    }
+
+    pub(crate) fn group(&self) -> PyResult<Group> {
+        self.slot.get()
+    }
+}
+
+#[pymethods]
+impl GroupHandle {
+    #[getter]
+    fn id(&self) -> u128 {
+        self.id
+    }
+
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.slot.is_open()
+    }
+
+    #[getter]
+    fn path(&self) -> PyResult<String> {
+        Ok(self.group()?.path().to_owned())
+    }
+
+    #[getter]
+    fn file(&self) -> FileHandle {
+        FileHandle { session: self.session.clone() }
+    }
+
+    #[getter]
+    fn attributes(&self) -> PyResult<AttributesHandle> {
+        AttributesHandle::new(&self.session, Object::Group(self.group()?))
+    }
+
+    /// The object at a path.
+    fn open(&self, py: Python<'_>, path: &str) -> PyResult<Py<PyAny>> {
+        let group = self.group()?;
+        let object = py.detach(|| group.object(path)).map_err(raise)?;
+        wrap(py, &self.session, object)
+    }
+
+    /// Whether an object is at a path.
+    fn leads_to(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        let group = self.group()?;
+        Ok(py.detach(|| group.object(path)).is_ok())
+    }
+
+    /// The object of an identity.
+    fn open_id(&self, py: Python<'_>, id: u128, name: &str) -> PyResult<Py<PyAny>> {
+        let group = self.group()?;
+        let object = py.detach(|| group.object_by_id(h5live::model::ObjectId(id), name)).map_err(raise)?;
+        wrap(py, &self.session, object)
+    }
+
+    /// The names of the links, in the order of the names or of their creation.
+    fn names(&self, py: Python<'_>, by_creation: bool) -> PyResult<Vec<Py<PyAny>>> {
+        let group = self.group()?;
+        let mut links = py.detach(|| group.links()).map_err(raise)?;
+        if by_creation {
+            links.sort_by_key(|link| link.creation_order);
+        }
+        Ok(links.iter().map(|link| name_object(py, &link.name)).collect())
+    }
+
+    /// Whether the order of creation is kept, of links and of attributes.
+    fn tracks_order(&self, py: Python<'_>) -> PyResult<(bool, bool)> {
+        let group = self.group()?;
+        let untracked = h5live::model::CreationOrder::Untracked;
+        let spec = py.detach(|| group.spec()).map_err(raise)?;
+        let info = py.detach(|| group.info()).map_err(raise)?;
+        Ok((spec.links.order != untracked, info.attributes.order != untracked))
+    }
+
+    /// The number of links.
+    fn len(&self, py: Python<'_>) -> PyResult<usize> {
+        let group = self.group()?;
+        Ok(py.detach(|| group.links()).map_err(raise)?.len())
+    }
+
+    /// A link, not followed.
+    fn link(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
+        let group = self.group()?;
+        match py.detach(|| group.link(name)).map_err(raise)? {
+            Some(link) => link_object(py, &link),
+            None => Ok(py.None()),
+        }
+    }
+
+    fn create_group(&self, py: Python<'_>, path: &str, track_order: bool) -> PyResult<Py<PyAny>> {
+        let group = self.group()?;
+        let storage = entry_storage(track_order);
+        let make = || group.new_group().link_order(storage.order).attribute_storage(storage).create(path);
+        let made = py.detach(make).map_err(raise)?;
+        wrap(py, &self.session, Object::Group(made))
+    }
+
+    /// Makes a group to which no link leads.
+    fn create_unlinked_group(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let group = self.group()?;
+        let file = group.file().clone();
+        let made =
+            py.detach(|| file.writer()?.create(&NewObject::unlinked(&ObjectSpec::group()))).map_err(raise_model)?;
+        let object = py.detach(|| group.object_by_id(made, &made.to_string())).map_err(raise)?;
+        wrap(py, &self.session, object)
+    }
+
+    fn link_soft(&self, py: Python<'_>, name: &str, target: &str) -> PyResult<()> {
+        let group = self.group()?;
+        py.detach(|| group.link_soft(name, target)).map_err(raise)
+    }
+
+    fn link_external(&self, py: Python<'_>, name: &str, file: &str, path: &str) -> PyResult<()> {
+        let group = self.group()?;
+        py.detach(|| group.link_external(name, file, path)).map_err(raise)
+    }
+
+    fn link_hard(&self, py: Python<'_>, name: &str, target: &Bound<'_, PyAny>) -> PyResult<()> {
+        let group = self.group()?;
+        let target = unwrap(target)?.id();
+        py.detach(|| group.link_hard(name, target)).map_err(raise)
+    }
+
+    fn unlink(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        let group = self.group()?;
+        py.detach(|| group.unlink(path)).map_err(raise)
+    }
+
+    fn rename(&self, py: Python<'_>, from: &str, to: &str) -> PyResult<()> {
+        let group = self.group()?;
+        py.detach(|| group.rename(from, to)).map_err(raise)
+    }
+
+    fn commit(&self, py: Python<'_>, path: &str, datatype: &DatatypeHandle) -> PyResult<Py<PyAny>> {
+        let group = self.group()?;
+        let named = py.detach(|| group.commit_datatype(path, &datatype.0)).map_err(raise)?;
+        wrap(py, &self.session, Object::Datatype(named))
+    }
+
+    /// Makes a dataset; without a path, one to which no link leads.
+    #[pyo3(signature = (path, datatype, options))]
+    fn create_dataset(
+        &self,
+        py: Python<'_>,
+        path: Option<&str>,
+        datatype: &Bound<'_, PyAny>,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<Py<PyAny>> {
+        let builder = crate::create::builder(&self.group()?, datatype, options)?;
+        let make = || path.map_or_else(|| builder.clone().create_unlinked(), |path| builder.clone().create(path));
+        let dataset = py.detach(make).map_err(raise)?;
+        wrap(py, &self.session, Object::Dataset(dataset))
+    }
+
+    /// Makes a map of keys and values of these types.
+    fn create_map(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        keys: &DatatypeHandle,
+        values: &DatatypeHandle,
+    ) -> PyResult<Py<PyAny>> {
+        let group = self.group()?;
+        let spec = MapSpec { key: keys.0.clone(), value: values.0.clone() };
+        let map = py.detach(|| group.create_map(path, &spec)).map_err(raise)?;
+        wrap(py, &self.session, Object::Map(map))
+    }
+
+    /// Copies an object of this or another file to a path below this group.
+    fn copy_from(&self, py: Python<'_>, object: &Bound<'_, PyAny>, path: &str) -> PyResult<()> {
+        let group = self.group()?;
+        let object = unwrap(object)?;
+        py.detach(|| object.copy_to(&group, path)).map_err(raise).map(drop)
+    }
+
+    fn refresh(&self, py: Python<'_>) -> PyResult<()> {
+        let group = self.group()?;
+        py.detach(|| group.refresh()).map_err(raise)
+    }
+
+    /// A follower of links that are added.
+    fn follow(&self, py: Python<'_>, skip_existing: bool) -> PyResult<crate::follow::GroupFollowerHandle> {
+        let group = self.group()?;
+        let follow = || {
+            let follower = group.follow().timeout(Duration::from_millis(50));
+            if skip_existing { follower.skip_existing() } else { Ok(follower) }
+        };
+        let follower = py.detach(follow).map_err(raise)?;
+        Ok(crate::follow::GroupFollowerHandle::new(&self.session, follower))
+    }
+
+    /// The reference to the group.
+    fn reference(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+        reference(py, Object::Group(self.group()?))
+    }
+
+    /// Number of hard links, times, comment.
+    fn info(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        info(py, Object::Group(self.group()?))
+    }
+}
+
+pub(crate) fn reference(py: Python<'_>, object: Object) -> PyResult<Vec<u8>> {
+    Ok(py.detach(|| object.reference()).map_err(raise)?.as_bytes().to_vec())
+}
+
+pub(crate) fn info(py: Python<'_>, object: Object) -> PyResult<Py<PyAny>> {
+    let info = py.detach(|| match &object {
+        Object::Group(group) => group.info(),
+        Object::Dataset(dataset) => dataset.info(),
+        Object::Datatype(named) => named.info(),
+        Object::Map(map) => map.info(),
+        _ => Ok(Default::default()),
+    });
+    let info = info.map_err(raise)?;
+    let times = info.times.map(|times| (times.access, times.modification, times.change, times.birth));
+    (info.links, times).into_py_any(py)
+}
+
+/// A committed datatype.
+#[pyclass(frozen, name = "NamedType", module = "h5live._h5live")]
+pub(crate) struct NamedTypeHandle {
+    session: Arc<Session>,
+    slot: Arc<Slot<NamedType>>,
+    id: u128,
+}
+
+impl NamedTypeHandle {
+    pub(crate) fn new(session: &Arc<Session>, named: NamedType) -> Self {
+        let id = named.id().0;
+        NamedTypeHandle { session: session.clone(), slot: session.slot(named), id }
+    }
+
+    pub(crate) fn named(&self) -> PyResult<NamedType> {
+        self.slot.get()
+    }
+}
+
+#[pymethods]
+impl NamedTypeHandle {
+    #[getter]
+    fn id(&self) -> u128 {
+        self.id
+    }
+
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.slot.is_open()
+    }
+
+    #[getter]
+    fn path(&self) -> PyResult<String> {
+        Ok(self.named()?.path().to_owned())
+    }
+
+    #[getter]
+    fn file(&self) -> FileHandle {
+        FileHandle { session: self.session.clone() }
+    }
+
+    #[getter]
+    fn attributes(&self) -> PyResult<AttributesHandle> {
+        AttributesHandle::new(&self.session, Object::Datatype(self.named()?))
+    }
+
+    #[getter]
+    fn datatype(&self) -> PyResult<DatatypeHandle> {
+        Ok(DatatypeHandle(self.named()?.datatype().clone()))
+    }
+
+    fn reference(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+        reference(py, Object::Datatype(self.named()?))
+    }
+
+    fn info(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        info(py, Object::Datatype(self.named()?))
+    }
+
+    fn check(&self) -> PyResult<()> {
+        if self.slot.is_open() { Ok(()) } else { Err(closed()) }
+    }
+}

@@ -1,0 +1,48 @@
+//! The memory of Python's buffers (numpy arrays, bytes) as slices.
+#![allow(unsafe_code)]
+
+use std::slice;
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::prelude::*;
+
+/// A buffer whose elements are one run of bytes.
+pub(crate) struct Memory(PyUntypedBuffer);
+
+impl Memory {
+    /// The memory of an object that is read from.
+    pub(crate) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        if !buffer.is_c_contiguous() {
+            return Err(PyBufferError::new_err("the array is not contiguous in memory"));
+        }
+        Ok(Memory(buffer))
+    }
+
+    /// The memory of an object that is written to.
+    pub(crate) fn writable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let memory = Memory::readable(object)?;
+        match memory.0.readonly() {
+            true => Err(PyValueError::new_err("the destination is read-only")),
+            false => Ok(memory),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self.0.len_bytes() {
+            0 => &[],
+            // SAFETY: the exporter keeps this run of bytes alive and in place while the buffer is held. That nobody changes
+            // the array during the call is the caller's duty, as with every function of numpy that releases the GIL.
+            len => unsafe { slice::from_raw_parts(self.0.buf_ptr().cast::<u8>(), len) },
+        }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self.0.len_bytes() {
+            0 => &mut [],
+            // SAFETY: as in `bytes`; `writable` has found that the exporter lets it be written.
+            len => unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast::<u8>(), len) },
+        }
+    }
+}

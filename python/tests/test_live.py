@@ -1,0 +1,115 @@
+"""A recorder in Python, followed by h5live and by h5py in processes of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import h5live
+
+FOLLOW_H5LIVE = """
+import sys, h5live
+file = h5live.open(sys.argv[1], wait=20)
+rows = []
+for batch in file["log"].follow(timeout=20):
+    rows.extend(batch.tolist())
+    if len(rows) >= int(sys.argv[2]):
+        break
+print(rows == [float(n) for n in range(int(sys.argv[2]))])
+"""
+
+FOLLOW_H5PY = """
+import sys, time, h5py
+until = time.monotonic() + 20
+while True:
+    try:
+        file = h5py.File(sys.argv[1], "r", swmr=True)
+        break
+    except OSError:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+log = file["log"]
+while len(log) < int(sys.argv[2]):
+    assert time.monotonic() < until
+    log.refresh()
+    time.sleep(0.01)
+print(log[:].tolist() == [float(n) for n in range(int(sys.argv[2]))])
+"""
+
+
+def other_python():
+    """A Python that has h5py."""
+    found = os.environ.get("H5LIVE_PYTHON")
+    if not found or not os.path.exists(found):
+        pytest.skip("H5LIVE_PYTHON names no Python with h5py")
+    return found
+
+
+def start(python, script, *arguments):
+    return subprocess.Popen([python, "-c", script, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("reader", ["h5live", "h5py"])
+def test_what_is_recorded_is_followed_by_another_process(tmp_path, reader):
+    path = tmp_path / "run.h5"
+    with h5live.File(path, "w", libver="latest") as file:
+        log = file.create_dataset("log", (0,), maxshape=(None,), dtype="f8", chunks=(16,))
+        file.swmr_mode = True
+        python = sys.executable if reader == "h5live" else other_python()
+        follower = start(python, FOLLOW_H5LIVE if reader == "h5live" else FOLLOW_H5PY, path, 200)
+        for n in range(200):
+            log.append([float(n)])
+            log.flush()
+        out, _ = follower.communicate(timeout=60)
+    assert out.strip() == "True"
+
+
+def test_a_follower_ends_with_its_writer(tmp_path):
+    path = tmp_path / "run.h5"
+    script = ("import sys, h5live\nfile = h5live.File(sys.argv[1], 'w', libver='latest')\n"
+              "log = file.create_dataset('log', (0, 2), maxshape=(None, 2), dtype='i4', chunks=(4, 2))\n"
+              "file.swmr_mode = True\nlog.append([[1, 2], [3, 4]])\nfile.close()\n")
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+    rows = list(h5live.open(path)["log"].follow())
+    assert [batch.tolist() for batch in rows] == [[[1, 2], [3, 4]]]
+
+
+def test_a_follower_ends_after_its_timeout(tmp_path):
+    with h5live.File(tmp_path / "run.h5", "w", libver="latest") as file:
+        log = file.create_dataset("log", (0,), maxshape=(None,), dtype="f8")
+        file.swmr_mode = True
+        began = time.monotonic()
+        with h5live.open(tmp_path / "run.h5") as reader:
+            assert list(reader["log"].follow(timeout=0.2)) == []
+        assert 0.2 <= time.monotonic() - began < 10
+        log.append(1.5)
+
+
+def test_ctrl_c_interrupts_a_follower(tmp_path):
+    path = tmp_path / "run.h5"
+    script = ("import sys, time, h5live\nfile = h5live.open(sys.argv[1])\nprint('waits', flush=True)\n"
+              "try:\n    next(file['log'].follow())\nexcept KeyboardInterrupt:\n    print(time.monotonic())\n")
+    with h5live.File(path, "w", libver="latest") as file:
+        file.create_dataset("log", (0,), maxshape=(None,), dtype="f8")
+        file.swmr_mode = True
+        follower = start(sys.executable, script, path)
+        assert follower.stdout.readline().strip() == "waits"
+        time.sleep(0.3)
+        sent = time.monotonic()
+        follower.send_signal(signal.SIGINT)
+        out, _ = follower.communicate(timeout=20)
+    assert float(out) - sent < 0.1
+
+
+def test_rows_of_another_type_are_converted(tmp_path):
+    with h5live.File(tmp_path / "run.h5", "w") as file:
+        log = file.create_dataset("log", (0, 3), maxshape=(None, 3), dtype="<i2")
+        log.append(np.arange(6, dtype=">f8").reshape(2, 3))
+        log.append([7, 8, 9])
+        assert log[:].tolist() == [[0, 1, 2], [3, 4, 5], [7, 8, 9]]
+        with pytest.raises(TypeError):
+            log.append([1, 2])
