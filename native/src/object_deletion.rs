@@ -74,7 +74,7 @@ impl NativeSession {
         let plan = build_delete_plan(self, [addr])?;
         self.apply_use_counts(&plan)?;
         if plan.deleted_objects.is_empty() || !self.has_followers() {
-            return self.free_deleted(plan);
+            return self.delete_for_good(plan);
         }
         plan.datasets.iter().for_each(|dataset| dataset.mark_deleted());
         self.unlinked.delete_later([plan]);

@@ -51,7 +51,6 @@ impl NativeSession {
             } else {
                 header.delete_header()
             }
-            self.headers.note_deleted(*addr);
             self.datasets.forget_dataset(*addr);
             self.heaps.forget_structures_of(*addr);
         }
@@ -64,7 +63,19 @@ impl NativeSession {
     /// If a structure cannot be read.
     pub fn finalize_deletes(&self, pending: Vec<DeletePlan>) -> Result<()> {
         let _operation = self.cache.begin_operation();
-        pending.into_iter().try_for_each(|plan| self.free_deleted(plan))
+        pending.into_iter().try_for_each(|plan| self.delete_for_good(plan))
+    }
+
+    /// Gives back what goes, and finds no object there from now on, though the file still has the bytes of its header.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn delete_for_good(&self, plan: DeletePlan) -> Result<()> {
+        let deleted = plan.deleted_objects.clone();
+        // Until then, one may lead to another: attributes to their types.
+        self.free_deleted(plan)?;
+        deleted.into_iter().for_each(|addr| self.headers.note_deleted(addr));
+        Ok(())
     }
 
     /// Gives back what holds the dense links and attributes of an object, or the names of its raw files.
