@@ -5,6 +5,7 @@ A file-like object is read whole when it is opened, and written whole when the f
 
 import os
 import tempfile
+import warnings
 
 from ._files import _Open, _engine_libver
 from ._h5live import File as RawFile
@@ -62,7 +63,13 @@ class _MemoryFile(_Open):
             pass
 
     def __del__(self):
-        self.remove()
+        # Who forgets to close loses nothing, if the bytes can still be stored where they belong.
+        try:
+            self.save(True)
+        except Exception as error:
+            warnings.warn(f"{self.filename}: what was not stored is lost: {error}", RuntimeWarning, stacklevel=2)
+        finally:
+            self.remove()
 
 
 _counter = 0
@@ -84,6 +91,16 @@ def open_memory(image, options):
     return _MemoryFile(raw, path, f"h5py_in_memory_nonfile_{_counter}", "core", bounds, None)
 
 
+def mode_of_new(path):
+    """The permissions of what takes the place of a file, or of a new file."""
+    try:
+        return os.stat(path).st_mode & 0o7777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
 def open_core(path, mode, bounds, options, userblock, kwds):
     """A file in memory that is stored at a path when it is closed, if that is asked for."""
     backing = kwds.pop("backing_store", True)
@@ -101,8 +118,17 @@ def open_core(path, mode, bounds, options, userblock, kwds):
             contents = file.read()
 
     def store(image):
-        with open(path, "wb") as file:
-            file.write(image)
+        # Whole or not at all, in the place of what was there.
+        folder, name = os.path.split(os.path.realpath(path))
+        handle, new = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(image)
+            os.chmod(new, mode_of_new(path))
+            os.replace(new, os.path.join(folder, name))
+        except BaseException:
+            os.unlink(new)
+            raise
 
     raw, inner = _temporary(contents, {"r": "read", "r+": "write"}.get(mode, "create"), bounds, options)
     shared = _MemoryFile(raw, inner, path, "core", bounds, store if backing else None)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from . import _selections, _transfer, _types
+from . import _selections, _transfer
 
 
 class LiveDataset:
@@ -116,4 +116,4 @@ class Follower:
                 raise StopAsyncIteration
 
 
-__all__ = ["Follower", "LiveDataset", "_types"]
+__all__ = ["Follower", "LiveDataset"]

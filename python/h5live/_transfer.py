@@ -16,6 +16,13 @@ def needs_objects(dt):
     return dt.hasobject or dt.kind == "T"
 
 
+def _members_of(stored):
+    """The descriptions of the members that a compound of the file has, by name."""
+    if stored[0] != "compound":
+        raise TypeError("No conversion path for dtype: a compound")
+    return {name: spec for name, _, spec in stored[2]}
+
+
 def _raw_struct(parts):
     names = [name for name, _, _ in parts]
     return np.dtype({"names": names, "formats": [raw for _, raw, _ in parts]})
@@ -34,9 +41,7 @@ def raw_form(dt, stored):
     if not needs_objects(dt):
         return dt, spec_of(dt)
     if dt.names is not None:
-        if stored[0] != "compound":
-            raise TypeError("No conversion path for dtype: a compound")
-        of_file = {name: spec for name, _, spec in stored[2]}
+        of_file = _members_of(stored)
         parts = []
         for name in dt.names:
             if name not in of_file:
@@ -82,7 +87,7 @@ def to_objects(file, raw, dt, stored):
         return raw
     if dt.names is not None:
         out = np.empty(raw.shape, dt)
-        of_file = {name: spec for name, _, spec in stored[2]}
+        of_file = _members_of(stored)
         for name in dt.names:
             field, spec = dt.fields[name][0], of_file[name]
             out[name] = to_objects(file, raw[name], field.base, spec[2] if field.subdtype and spec[0] == "array" else spec)
@@ -115,14 +120,6 @@ def _objects(file, flat, dt, stored):
 
 
 def _sequence(file, blob, base, stored):
-    if base.subdtype is not None:
-        base_dt = base
-        items = _sequence_plain(file, blob, base_dt, stored)
-        return items
-    return _sequence_plain(file, blob, base, stored)
-
-
-def _sequence_plain(file, blob, base, stored):
     if needs_objects(base):
         raw, _ = raw_form(base, stored)
         if raw.names is not None:
@@ -152,9 +149,7 @@ def to_raw(file, array, dt, stored):
     if not needs_objects(dt):
         return array, spec_of(dt)
     if dt.names is not None:
-        if stored[0] != "compound":
-            raise TypeError("No conversion path for dtype: a compound")
-        of_file = {name: spec for name, _, spec in stored[2]}
+        of_file = _members_of(stored)
         parts = []
         for name in dt.names:
             if name not in of_file:

@@ -11,9 +11,9 @@ use pyo3::types::PyBytes;
 
 use crate::datatype::DatatypeHandle;
 use crate::errors::raise;
-use crate::group::NamedTypeHandle;
 use crate::links::name_object;
 use crate::memory::Memory;
+use crate::named_type::NamedTypeHandle;
 use crate::session::{Session, Slot};
 
 /// An object that has attributes.

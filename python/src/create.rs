@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::datatype::DatatypeHandle;
 use crate::file::entry_storage;
-use crate::group::NamedTypeHandle;
+use crate::named_type::NamedTypeHandle;
 use crate::selection::SelectionHandle;
 
 fn option<'py, T>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>>

@@ -1,46 +1,27 @@
 //! Datasets.
 
-use std::sync::Arc;
-
 use h5live::model::{
     AllocationTime, BoundSelection, ChunkCoord, Dataspace, FillTime, FillValue, FilterSpec, Layout, StoredChunk,
 };
-use h5live::{Dataset, Object, Select, Selection, UNLIMITED};
+use h5live::{Dataset, Select, Selection, UNLIMITED};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::attributes::AttributesHandle;
 use crate::datatype::DatatypeHandle;
 use crate::errors::raise;
-use crate::file::FileHandle;
-use crate::group::{info, reference};
 use crate::links::name_object;
 use crate::memory::Memory;
+use crate::object_handle::object_handle;
 use crate::selection::{SelectionHandle, simple_selection};
-use crate::session::{Session, Slot};
 
-/// A dataset.
 /// Where a chunk begins in the dataset, its filter mask, and where it is in the file, in bytes.
 type ChunkRecord = (Vec<u64>, u32, Option<u64>, u64);
 
-#[pyclass(frozen, name = "Dataset", module = "h5live._h5live")]
-pub(crate) struct DatasetHandle {
-    session: Arc<Session>,
-    slot: Arc<Slot<Dataset>>,
-    id: u128,
-}
-
-impl DatasetHandle {
-    pub(crate) fn new(session: &Arc<Session>, dataset: Dataset) -> Self {
-        let id = dataset.id().0;
-        DatasetHandle { session: session.clone(), slot: session.slot(dataset), id }
-    }
-
-    pub(crate) fn dataset(&self) -> PyResult<Dataset> {
-        self.slot.get()
-    }
+object_handle! {
+    /// A dataset.
+    DatasetHandle, "Dataset", Dataset, Dataset, dataset
 }
 
 /// Dimensions, of which those without limit are `None`.
@@ -78,31 +59,6 @@ fn box_dims(selection: &Selection, elements: u64) -> Option<Vec<u64>> {
 
 #[pymethods]
 impl DatasetHandle {
-    #[getter]
-    fn id(&self) -> u128 {
-        self.id
-    }
-
-    #[getter]
-    fn is_open(&self) -> bool {
-        self.slot.is_open()
-    }
-
-    #[getter]
-    fn path(&self) -> PyResult<String> {
-        Ok(self.dataset()?.path().to_owned())
-    }
-
-    #[getter]
-    fn file(&self) -> FileHandle {
-        FileHandle { session: self.session.clone() }
-    }
-
-    #[getter]
-    fn attributes(&self) -> PyResult<AttributesHandle> {
-        AttributesHandle::new(&self.session, Object::Dataset(self.dataset()?))
-    }
-
     /// The dimensions; `None` without elements.
     fn shape(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let dataset = self.dataset()?;
@@ -241,18 +197,10 @@ impl DatasetHandle {
         Ok(crate::follow::RowsHandle::new(&self.session, py.detach(follow).map_err(raise)?))
     }
 
-    fn reference(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
-        reference(py, Object::Dataset(self.dataset()?))
-    }
-
     fn region_reference(&self, py: Python<'_>, selection: &SelectionHandle) -> PyResult<Vec<u8>> {
         let dataset = self.dataset()?;
         let made = py.detach(|| dataset.region_reference(selection)).map_err(raise)?;
         Ok(made.as_bytes().to_vec())
-    }
-
-    fn info(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        info(py, Object::Dataset(self.dataset()?))
     }
 
     /// The stored chunks: coordinate (elements), filter mask, address (if the store has one), size (bytes).

@@ -1,67 +1,26 @@
-//! Groups and committed datatypes.
+//! Groups.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use h5live::model::{MapSpec, NewObject, ObjectSpec};
-use h5live::{Group, NamedType, Object};
-use pyo3::IntoPyObjectExt;
+use h5live::{Group, Object};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::attributes::AttributesHandle;
 use crate::datatype::DatatypeHandle;
-use crate::errors::{closed, raise, raise_model};
-use crate::file::{FileHandle, entry_storage};
+use crate::errors::{raise, raise_model};
+use crate::file::entry_storage;
 use crate::links::{link_object, name_object};
-use crate::session::{Session, Slot, unwrap, wrap};
+use crate::object_handle::object_handle;
+use crate::session::{unwrap, wrap};
 
-/// A group.
-#[pyclass(frozen, name = "Group", module = "h5live._h5live")]
-pub(crate) struct GroupHandle {
-    session: Arc<Session>,
-    slot: Arc<Slot<Group>>,
-    id: u128,
-}
-
-impl GroupHandle {
-    pub(crate) fn new(session: &Arc<Session>, group: Group) -> Self {
-        let id = group.id().0;
-        GroupHandle { session: session.clone(), slot: session.slot(group), id }
-    }
-
-    pub(crate) fn group(&self) -> PyResult<Group> {
-        self.slot.get()
-    }
+object_handle! {
+    /// A group.
+    GroupHandle, "Group", Group, Group, group
 }
 
 #[pymethods]
 impl GroupHandle {
-    #[getter]
-    fn id(&self) -> u128 {
-        self.id
-    }
-
-    #[getter]
-    fn is_open(&self) -> bool {
-        self.slot.is_open()
-    }
-
-    #[getter]
-    fn path(&self) -> PyResult<String> {
-        Ok(self.group()?.path().to_owned())
-    }
-
-    #[getter]
-    fn file(&self) -> FileHandle {
-        FileHandle { session: self.session.clone() }
-    }
-
-    #[getter]
-    fn attributes(&self) -> PyResult<AttributesHandle> {
-        AttributesHandle::new(&self.session, Object::Group(self.group()?))
-    }
-
     /// The object at a path.
     fn open(&self, py: Python<'_>, path: &str) -> PyResult<Py<PyAny>> {
         let group = self.group()?;
@@ -216,96 +175,5 @@ impl GroupHandle {
         };
         let follower = py.detach(follow).map_err(raise)?;
         Ok(crate::follow::GroupFollowerHandle::new(&self.session, follower))
-    }
-
-    /// The reference to the group.
-    fn reference(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
-        reference(py, Object::Group(self.group()?))
-    }
-
-    /// Number of hard links, times, comment.
-    fn info(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        info(py, Object::Group(self.group()?))
-    }
-}
-
-pub(crate) fn reference(py: Python<'_>, object: Object) -> PyResult<Vec<u8>> {
-    Ok(py.detach(|| object.reference()).map_err(raise)?.as_bytes().to_vec())
-}
-
-pub(crate) fn info(py: Python<'_>, object: Object) -> PyResult<Py<PyAny>> {
-    let info = py.detach(|| match &object {
-        Object::Group(group) => group.info(),
-        Object::Dataset(dataset) => dataset.info(),
-        Object::Datatype(named) => named.info(),
-        Object::Map(map) => map.info(),
-        _ => Ok(Default::default()),
-    });
-    let info = info.map_err(raise)?;
-    let times = info.times.map(|times| (times.access, times.modification, times.change, times.birth));
-    (info.links, times).into_py_any(py)
-}
-
-/// A committed datatype.
-#[pyclass(frozen, name = "NamedType", module = "h5live._h5live")]
-pub(crate) struct NamedTypeHandle {
-    session: Arc<Session>,
-    slot: Arc<Slot<NamedType>>,
-    id: u128,
-}
-
-impl NamedTypeHandle {
-    pub(crate) fn new(session: &Arc<Session>, named: NamedType) -> Self {
-        let id = named.id().0;
-        NamedTypeHandle { session: session.clone(), slot: session.slot(named), id }
-    }
-
-    pub(crate) fn named(&self) -> PyResult<NamedType> {
-        self.slot.get()
-    }
-}
-
-#[pymethods]
-impl NamedTypeHandle {
-    #[getter]
-    fn id(&self) -> u128 {
-        self.id
-    }
-
-    #[getter]
-    fn is_open(&self) -> bool {
-        self.slot.is_open()
-    }
-
-    #[getter]
-    fn path(&self) -> PyResult<String> {
-        Ok(self.named()?.path().to_owned())
-    }
-
-    #[getter]
-    fn file(&self) -> FileHandle {
-        FileHandle { session: self.session.clone() }
-    }
-
-    #[getter]
-    fn attributes(&self) -> PyResult<AttributesHandle> {
-        AttributesHandle::new(&self.session, Object::Datatype(self.named()?))
-    }
-
-    #[getter]
-    fn datatype(&self) -> PyResult<DatatypeHandle> {
-        Ok(DatatypeHandle(self.named()?.datatype().clone()))
-    }
-
-    fn reference(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
-        reference(py, Object::Datatype(self.named()?))
-    }
-
-    fn info(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        info(py, Object::Datatype(self.named()?))
-    }
-
-    fn check(&self) -> PyResult<()> {
-        if self.slot.is_open() { Ok(()) } else { Err(closed()) }
     }
 }

@@ -12,6 +12,8 @@ mod group;
 mod links;
 mod maps;
 mod memory;
+mod named_type;
+mod object_handle;
 mod recovery;
 mod selection;
 mod session;
@@ -23,7 +25,7 @@ fn _h5live(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<file::FileHandle>()?;
     module.add_class::<group::GroupHandle>()?;
-    module.add_class::<group::NamedTypeHandle>()?;
+    module.add_class::<named_type::NamedTypeHandle>()?;
     module.add_class::<dataset::DatasetHandle>()?;
     module.add_class::<attributes::AttributesHandle>()?;
     module.add_class::<maps::MapHandle>()?;

@@ -1,38 +1,21 @@
 //! Maps: keys and values of any type.
 
 use std::ops::Bound as RangeBound;
-use std::sync::Arc;
 
-use h5live::{MapObject, Object, Value};
+use h5live::{MapObject, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString};
 
-use crate::attributes::AttributesHandle;
 use crate::datatype::DatatypeHandle;
 use crate::errors::raise;
-use crate::file::FileHandle;
 use crate::links::name_object;
-use crate::session::{Session, Slot};
+use crate::object_handle::object_handle;
 
-/// A map.
-#[pyclass(frozen, name = "Map", module = "h5live._h5live")]
-pub(crate) struct MapHandle {
-    session: Arc<Session>,
-    slot: Arc<Slot<MapObject>>,
-    id: u128,
-}
-
-impl MapHandle {
-    pub(crate) fn new(session: &Arc<Session>, map: MapObject) -> Self {
-        let id = map.id().0;
-        MapHandle { session: session.clone(), slot: session.slot(map), id }
-    }
-
-    pub(crate) fn map(&self) -> PyResult<MapObject> {
-        self.slot.get()
-    }
+object_handle! {
+    /// A map.
+    MapHandle, "Map", MapObject, Map, map
 }
 
 /// A value of the engine as an object of Python.
@@ -95,31 +78,6 @@ fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 
 #[pymethods]
 impl MapHandle {
-    #[getter]
-    fn id(&self) -> u128 {
-        self.id
-    }
-
-    #[getter]
-    fn is_open(&self) -> bool {
-        self.slot.is_open()
-    }
-
-    #[getter]
-    fn path(&self) -> PyResult<String> {
-        Ok(self.map()?.path().to_owned())
-    }
-
-    #[getter]
-    fn file(&self) -> FileHandle {
-        FileHandle { session: self.session.clone() }
-    }
-
-    #[getter]
-    fn attributes(&self) -> PyResult<AttributesHandle> {
-        AttributesHandle::new(&self.session, Object::Map(self.map()?))
-    }
-
     /// The types of keys and values.
     fn types(&self) -> PyResult<(DatatypeHandle, DatatypeHandle)> {
         let map = self.map()?;

@@ -96,7 +96,9 @@ pub(crate) fn wrap(py: Python<'_>, from: &Arc<Session>, object: Object) -> PyRes
     Ok(match object {
         Object::Group(group) => Py::new(py, crate::group::GroupHandle::new(&session, group))?.into_any(),
         Object::Dataset(dataset) => Py::new(py, crate::dataset::DatasetHandle::new(&session, dataset))?.into_any(),
-        Object::Datatype(datatype) => Py::new(py, crate::group::NamedTypeHandle::new(&session, datatype))?.into_any(),
+        Object::Datatype(datatype) => {
+            Py::new(py, crate::named_type::NamedTypeHandle::new(&session, datatype))?.into_any()
+        }
         Object::Map(map) => Py::new(py, crate::maps::MapHandle::new(&session, map))?.into_any(),
         _ => return Err(pyo3::exceptions::PyNotImplementedError::new_err("objects of this kind")),
     })
@@ -110,7 +112,7 @@ pub(crate) fn unwrap(handle: &Bound<'_, PyAny>) -> PyResult<Object> {
     if let Ok(dataset) = handle.cast::<crate::dataset::DatasetHandle>() {
         return Ok(Object::Dataset(dataset.get().dataset()?));
     }
-    if let Ok(datatype) = handle.cast::<crate::group::NamedTypeHandle>() {
+    if let Ok(datatype) = handle.cast::<crate::named_type::NamedTypeHandle>() {
         return Ok(Object::Datatype(datatype.get().named()?));
     }
     Ok(Object::Map(handle.cast::<crate::maps::MapHandle>()?.get().map()?))

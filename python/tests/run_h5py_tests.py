@@ -72,7 +72,10 @@ def run(source, arguments):
                        "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "--rootdir", str(folder),
                    str(target), *arguments]
-        subprocess.run(command, cwd=folder, env=environment, check=False)
+        ended = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+        if ended not in (0, 1):
+            # Interrupted, or an error of pytest itself: not all tests have run.
+            sys.exit(f"pytest ended with {ended}: not all tests have run")
         found = json.loads(results.read_text()) if results.exists() else {}
         return {name.removeprefix("h5py/"): outcome for name, outcome in found.items()}
 

@@ -131,3 +131,22 @@ def test_h5live_takes_the_place_of_h5py(path):
               "assert isinstance(f['x'].id.get_type(), h5t.TypeIntegerID)\nprint(h5py.__name__)")
     done = subprocess.run([sys.executable, "-c", script, path], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "h5live.h5py"
+
+
+def test_a_file_in_memory_that_is_not_closed_is_stored_and_one_that_cannot_be_stored_harms_nothing(tmp_path):
+    path = tmp_path / "core.h5"
+    file = h5live.File(path, "w", driver="core")
+    file["x"] = [1, 2, 3]
+    del file
+    gc.collect()
+    before = path.read_bytes()
+    with h5live.File(path, "r") as file:
+        assert list(file["x"]) == [1, 2, 3]
+    file = h5live.File(path, "r+", driver="core")
+    file["y"] = [4]
+    os.replace(tmp_path, str(tmp_path) + ".moved")      # Nothing can be stored there now.
+    with pytest.raises(OSError):
+        file.close()
+    os.replace(str(tmp_path) + ".moved", tmp_path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["core.h5"]

@@ -1,0 +1,88 @@
+//! What the handles of all kinds of objects have.
+
+use h5live::Object;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+
+use crate::errors::raise;
+
+/// The class `$handle`, which Python calls `$name`, of handles on objects of the kind `$kind`. `$get` returns the object,
+/// which is `$held`. The methods of one kind only stand in a block of their own.
+macro_rules! object_handle {
+    ($(#[$doc:meta])* $handle:ident, $name:tt, $held:ty, $kind:ident, $get:ident) => {
+        $(#[$doc])*
+        #[pyclass(frozen, name = $name, module = "h5live._h5live")]
+        pub(crate) struct $handle {
+            session: ::std::sync::Arc<$crate::session::Session>,
+            slot: ::std::sync::Arc<$crate::session::Slot<$held>>,
+            id: u128,
+        }
+
+        impl $handle {
+            pub(crate) fn new(session: &::std::sync::Arc<$crate::session::Session>, object: $held) -> Self {
+                let id = object.id().0;
+                $handle { session: session.clone(), slot: session.slot(object), id }
+            }
+
+            pub(crate) fn $get(&self) -> PyResult<$held> {
+                self.slot.get()
+            }
+        }
+
+        #[pymethods]
+        impl $handle {
+            #[getter]
+            fn id(&self) -> u128 {
+                self.id
+            }
+
+            #[getter]
+            fn is_open(&self) -> bool {
+                self.slot.is_open()
+            }
+
+            #[getter]
+            fn path(&self) -> PyResult<String> {
+                Ok(self.$get()?.path().to_owned())
+            }
+
+            #[getter]
+            fn file(&self) -> $crate::file::FileHandle {
+                $crate::file::FileHandle { session: self.session.clone() }
+            }
+
+            #[getter]
+            fn attributes(&self) -> PyResult<$crate::attributes::AttributesHandle> {
+                $crate::attributes::AttributesHandle::new(&self.session, ::h5live::Object::$kind(self.$get()?))
+            }
+
+            /// The reference to the object.
+            fn reference(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+                $crate::object_handle::reference(py, ::h5live::Object::$kind(self.$get()?))
+            }
+
+            /// Number of hard links, times, comment.
+            fn info(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                $crate::object_handle::info(py, ::h5live::Object::$kind(self.$get()?))
+            }
+        }
+    };
+}
+pub(crate) use object_handle;
+
+pub(crate) fn reference(py: Python<'_>, object: Object) -> PyResult<Vec<u8>> {
+    Ok(py.detach(|| object.reference()).map_err(raise)?.as_bytes().to_vec())
+}
+
+pub(crate) fn info(py: Python<'_>, object: Object) -> PyResult<Py<PyAny>> {
+    let info = py.detach(|| match &object {
+        Object::Group(group) => group.info(),
+        Object::Dataset(dataset) => dataset.info(),
+        Object::Datatype(named) => named.info(),
+        Object::Map(map) => map.info(),
+        _ => Ok(Default::default()),
+    });
+    let info = info.map_err(raise)?;
+    let times = info.times.map(|times| (times.access, times.modification, times.change, times.birth));
+    (info.links, times).into_py_any(py)
+}
