@@ -32,15 +32,9 @@ impl Options {
                 WalkItem::Object(Object::Dataset(dataset)) => dataset.filter_leftover_chunks().map(drop),
                 _ => Ok(()),
             });
-            left.extend(done.err().map(|error| whole_text(&error)));
+            left.extend(done.err().map(|error| format!("{error:#}")));
         }
         file.close()?;
         Ok(left)
     }
-}
-
-/// An error with its causes, as one line.
-fn whole_text(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

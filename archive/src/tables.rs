@@ -56,6 +56,20 @@ pub enum ImportState {
     Archive = 2,
 }
 
+impl ImportState {
+    /// The state of a file.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn of(file: &File) -> Result<Self> {
+        Ok(match file.group(TABLE_GROUP)?.attribute(IMPORTING_ATTRIBUTE)?.read_scalar::<u8>()? {
+            0 => ImportState::Done,
+            2 => ImportState::Archive,
+            _ => ImportState::Entries,
+        })
+    }
+}
+
 /// The tables of a file as they were read.
 #[derive(Debug)]
 pub struct TableRows<'a> {

@@ -103,7 +103,6 @@ fn merge_virtual(
     image.create(IMAGE)?;
     names.commit()?;
     tables.finish()?;
-    to.flush()?;
     made.samples = tables.samples();
     Ok(made)
 }

@@ -12,7 +12,8 @@ pub enum Mode {
     Write,
     /// Read and write what exists, while other processes read it.
     SwmrWrite,
-    /// Create a new file, and replace an existing one.
+    /// Create a new file, and replace an existing one. A native file that somebody may have open keeps its bytes for them:
+    /// it loses its name, and the new file gets the name and the permissions.
     Create,
     /// Make a new file; one that exists is an error.
     CreateNew,

@@ -40,8 +40,9 @@ pub struct StoreReport {
     /// Chunks, and entries of a log, that were to be verified and could not be: their filters are not known here, or the file
     /// that has them is not what it was.
     pub undecoded_chunks: u64,
-    /// Bytes of metadata and raw data that no checksum covers: whether they are what was written is not known.
-    pub unchecksummed_bytes: u64,
+    /// Bytes of metadata and raw data that no checksum covers: whether they are what was written is not known. `None` where
+    /// this is not counted: in native files, raw data has no checksums unless its filters make some.
+    pub unchecksummed_bytes: Option<u64>,
     /// Objects that were looked at.
     pub objects: u64,
     /// Bytes of metadata.

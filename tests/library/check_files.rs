@@ -22,6 +22,11 @@ fn a_native_file_is_checked_also_beside_its_writer() {
     rows.flush().unwrap();
     let report = check(&path);
     assert!(report.is_clean(), "{:?}", report.findings);
+    assert_eq!(report.unchecksummed_bytes, None, "nobody counts them");
+    // Its writer dies: the flags say so.
+    let left = folder.path().join("left.h5");
+    std::fs::copy(&path, &left).unwrap();
+    assert!(!check(&left).is_clean());
     assert_eq!((report.objects, report.undecoded_chunks), (3, 0));
     let chunk = rows.chunks().unwrap()[0].clone();
     file.close().unwrap();

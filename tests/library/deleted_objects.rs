@@ -4,18 +4,27 @@ use h5live::{File, Selection, UNLIMITED};
 
 #[test]
 fn the_id_of_a_deleted_object_leads_to_nothing_in_any_store() {
-    for store in ["native:", "log:", "kv:", "hsds:", "mem:"] {
+    for (store, live) in
+        ["native:", "log:", "kv:", "hsds:", "mem:"].iter().flat_map(|store| [(store, false), (store, true)])
+    {
         let folder = tempfile::tempdir().unwrap();
         let file = File::create(format!("{store}{}/run", folder.path().display())).unwrap();
+        if live && !file.session().capabilities.live {
+            continue;
+        }
         let data = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[4]).create("data").unwrap();
         data.append(&[1u64, 2, 3]).unwrap();
+        if live {
+            file.start_swmr().unwrap();
+        }
         file.flush().unwrap();
         let id = data.id();
         drop(data);
         file.unlink("data").unwrap();
         file.flush().unwrap();
-        assert!(file.store().kind(id).is_err(), "{store} the object is still there");
-        assert!(file.store().attribute(id, &"name".into()).map_or(true, |found| found.is_none()), "{store}");
+        assert!(file.store().kind(id).is_err(), "{store} {live}: the object is still there");
+        let attribute = file.store().attribute(id, &"name".into());
+        assert!(attribute.map_or(true, |found| found.is_none()), "{store} {live}");
         // One that takes its place is another one.
         let new = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[4]).create("new").unwrap();
         new.append(&[7u64]).unwrap();

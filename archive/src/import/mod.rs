@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live::archive::layout::{ArchiveRow, IMPORTING_ATTRIBUTE, LAYOUT_ATTRIBUTE, TABLE_GROUP};
+use h5live::archive::layout::{ArchiveRow, LAYOUT_ATTRIBUTE, TABLE_GROUP};
 use h5live::{File, LibVer, Options};
 
 use self::object_paths::PathError;
@@ -159,7 +159,7 @@ impl Importer {
     /// # Errors
     /// [`Error::Unfit`] if none was; [`TarFault::OtherArchive`] if it was another archive; as [`Importer::import`].
     pub fn resume(mut self, source: Source, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
-        match import_state(&self.file)? {
+        match ImportState::of(&self.file)? {
             ImportState::Done => return Err(Error::unfit(&self.file, Problem::NothingToResume)),
             ImportState::Entries => {}
             ImportState::Archive => self.tables.take_back_archive()?,
@@ -297,13 +297,5 @@ pub fn layout_of(file: &File) -> Result<TarLayout> {
 /// # Errors
 /// [`Error::File`].
 pub fn is_importing(file: &File) -> Result<bool> {
-    Ok(import_state(file)? != ImportState::Done)
-}
-
-fn import_state(file: &File) -> Result<ImportState> {
-    Ok(match file.group(TABLE_GROUP)?.attribute(IMPORTING_ATTRIBUTE)?.read_scalar::<u8>()? {
-        0 => ImportState::Done,
-        2 => ImportState::Archive,
-        _ => ImportState::Entries,
-    })
+    Ok(ImportState::of(file)? != ImportState::Done)
 }

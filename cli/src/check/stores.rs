@@ -30,8 +30,8 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreReport, data:
         let text = leak_text::text(leak);
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
-    if report.unchecksummed_bytes > 0 {
-        let bytes = counted(report.unchecksummed_bytes, "byte");
+    if let Some(bytes) = report.unchecksummed_bytes.filter(|bytes| *bytes > 0) {
+        let bytes = counted(bytes, "byte");
         out.line(format_args!("{location}: without checksums, so that damage of values may not be seen: {bytes}"))?;
     }
     let verdict = match report.findings.len() {

@@ -86,9 +86,14 @@ impl Guard {
         let mut failed = false;
         for (file, done) in done {
             match done {
-                Ok(Ok(false)) => {}
-                Ok(Ok(true)) if self.quiet => {}
-                Ok(Ok(true)) => eprintln!("h5live: {}: brought into order; its writer had died", file.display()),
+                Ok(Ok(None)) => {}
+                Ok(Ok(Some(left))) => {
+                    if !self.quiet {
+                        eprintln!("h5live: {}: brought into order; its writer had died", file.display());
+                    }
+                    left.iter().for_each(|left| eprintln!("h5live: {}: left as it was: {left}", file.display()));
+                    failed |= !left.is_empty();
+                }
                 Ok(Err(why)) => {
                     failed = true;
                     eprintln!("h5live: {why}");
@@ -127,21 +132,21 @@ fn code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// Brings a file into order if its writer is dead; whether it was.
+/// Brings a file into order if its writer is dead. Returns what had to be left as it was; `None` if the writer is not dead.
 ///
 /// # Errors
 /// The reason why a file cannot be brought into order, with its name.
-fn recover(file: &Path) -> Result<bool, String> {
+fn recover(file: &Path) -> Result<Option<Vec<String>>, String> {
     // Other files than HDF5 are ignored.
-    let Ok(found) = diagnose(file) else { return Ok(false) };
+    let Ok(found) = diagnose(file) else { return Ok(None) };
     match found.condition {
-        FileCondition::Abandoned { .. } => repair(file).map(|_| true).map_err(|error| whole_text(&error)),
+        FileCondition::Abandoned { .. } => repair(file).map(|done| Some(done.left)).map_err(|error| whole_text(&error)),
         FileCondition::Unknown { .. } => Err(format!(
             "{0}: it is marked as being written, and the system does not tell this user whether it is; if no process \
              writes it, `h5live repair --take-over {0}` brings it into order",
             file.display()
         )),
         // Closed by the program, or written by another one, which has it from this one perhaps.
-        _ => Ok(false),
+        _ => Ok(None),
     }
 }

@@ -48,10 +48,10 @@ fn check_as(path: &Path, options: CheckOptions<'_>) -> Result<Report> {
     check_path_with(path, options).map_err(Error::io("read the file"))
 }
 
-/// Whether a process may be writing the file while others follow, or has died so.
+/// Whether a process writes the file while others may follow.
 fn is_live(path: &Path) -> Result<bool> {
     let found = h5live_swmr::diagnose(path)?;
-    Ok(matches!(found.condition, FileCondition::OpenForWriting { live: true, .. } | FileCondition::Abandoned { .. }))
+    Ok(matches!(found.condition, FileCondition::OpenForWriting { live: true, .. }))
 }
 
 fn store_report(report: Report) -> StoreReport {
@@ -59,6 +59,7 @@ fn store_report(report: Report) -> StoreReport {
     let leaks =
         report.unreachable.iter().map(|offset| Leak { place: LeakPlace::Offset(*offset), kind: None, bytes: 0 });
     StoreReport {
+        unchecksummed_bytes: None,
         leak_count: report.unreachable.len() as u64,
         leaks: leaks.take(StoreReport::MAX_FINDINGS).collect(),
         undecoded_chunks: report.unverified_count,
@@ -66,7 +67,6 @@ fn store_report(report: Report) -> StoreReport {
         metadata_bytes: report.metadata_bytes,
         raw_bytes: report.raw_bytes,
         findings: report.findings.into_iter().map(store_finding).collect(),
-        ..StoreReport::default()
     }
 }
 

@@ -355,7 +355,7 @@ impl CheckedDomain<'_> {
         };
         self.faults.truncate(StoreReport::MAX_FINDINGS);
         // The schema has no place for checksums of chunks and documents.
-        self.report.unchecksummed_bytes = self.report.metadata_bytes + self.report.raw_bytes;
+        self.report.unchecksummed_bytes = Some(self.report.metadata_bytes + self.report.raw_bytes);
         self.report.findings = std::mem::take(&mut self.faults).into_iter().map(finding).collect();
         CheckedStore { report: self.report, unlinked, stray_shards }
     }

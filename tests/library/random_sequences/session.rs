@@ -24,13 +24,19 @@ pub struct Session {
     made: u64,
     step: u64,
     is_live: bool,
+    /// Whether others can follow such a store at all.
+    can_be_live: bool,
 }
 
 impl Session {
     pub fn create(location: &str, seed: u64) -> Session {
         let mut random = Random(seed.wrapping_mul(0x1234_5678_9ABC_DEF1) ^ 0x55);
         let file = File::create(location).unwrap();
-        let is_live = random.one_in(2) && file.session().capabilities.live && file.start_swmr().is_ok();
+        let can_be_live = file.session().capabilities.live;
+        let is_live = random.one_in(2) && can_be_live;
+        if is_live {
+            file.start_swmr().unwrap();
+        }
         Session {
             location: location.to_owned(),
             random,
@@ -42,6 +48,7 @@ impl Session {
             made: 0,
             step: 0,
             is_live,
+            can_be_live,
         }
     }
 
@@ -245,12 +252,13 @@ impl Session {
         let create = |path: &str, dims: &[u64]| {
             file.new_dataset::<u64>().shape(dims).chunk_shape(&vec![1; dims.len()]).create(path)
         };
-        let call = self.random.below(7);
+        let call = self.random.below(8);
         let refused = match call {
             0 => create("new", &[1; 33]).map(drop),
             1 => create("new", &[u64::MAX]).map(drop),
             2 => create("", &[1]).map(drop),
             3 => file.unlink("not there"),
+            7 => create("nul\0", &[1]).map(drop),
             4 => match self.model.datasets.keys().collect::<Vec<_>>()[..] {
                 [first, second, ..] => file.rename(first, second),
                 _ => return,
@@ -279,6 +287,7 @@ impl Session {
         }
         assert!(refused.is_err(), "{who}: call {call} must fail");
         assert!(file.dataset("new").is_err(), "{who}: something is left");
+        self.model.compare(&file, &who);
     }
 
     /// A handle that was kept: of a dataset that is still there, or of one that is not, which must harm no other.
@@ -378,16 +387,9 @@ impl Session {
         self.model.compare(&file, &who);
         drop(file);
         self.check(&who);
-        let is_live = self.random.one_in(2);
-        let options = if is_live { File::options().swmr_write() } else { File::options().write() };
-        let opened = match options.open(&self.location) {
-            Ok(file) => Ok((file, is_live)),
-            // A store that cannot be followed is only written.
-            Err(_) if is_live => File::options().write().open(&self.location).map(|file| (file, false)),
-            Err(error) => Err(error),
-        };
-        let (file, is_live) = opened.unwrap_or_else(|error| panic!("{who}: {error}"));
-        self.is_live = is_live && file.session().capabilities.live;
+        self.is_live = self.random.one_in(2) && self.can_be_live;
+        let options = if self.is_live { File::options().swmr_write() } else { File::options().write() };
+        let file = options.open(&self.location).unwrap_or_else(|error| panic!("{who}: {error}"));
         self.file = Some(file);
     }
 

@@ -336,9 +336,8 @@ impl CheckedContainer<'_> {
     }
 
     fn finish(mut self) -> Result<StoreReport> {
-        if !self.form.has_checksums {
-            self.report.unchecksummed_bytes = self.report.metadata_bytes + self.report.raw_bytes;
-        }
+        let bytes = self.report.metadata_bytes + self.report.raw_bytes;
+        self.report.unchecksummed_bytes = Some(if self.form.has_checksums { 0 } else { bytes });
         let faults = std::mem::take(&mut self.faults);
         for (object, fault) in faults {
             let path = object.map(|id| self.path_of(id)).transpose()?.flatten();
