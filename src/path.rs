@@ -124,15 +124,14 @@ impl NewLinkPath {
         let mut names = names.into_iter();
         let mut missing = Vec::new();
         for next in names.by_ref() {
-            match follow_links(&file, id, next.as_bytes(), &mut { MAX_LINKS }) {
-                Ok(found) => (file, id) = found,
-                Err(ErrorKind::Store(model::Error::NotFound(gone)))
-                    if gone == next && file.store().link(id, &next)?.is_none() =>
-                {
+            // One look decides: another thread may make the group between two.
+            match file.store().link(id, &next)? {
+                None => {
                     missing.push(next);
                     break;
                 }
-                Err(kind) => return Err(kind),
+                Some(Link { target: LinkTarget::Hard(target), .. }) => id = target,
+                Some(_) => (file, id) = follow_links(&file, id, next.as_bytes(), &mut { MAX_LINKS })?,
             }
         }
         missing.extend(names);

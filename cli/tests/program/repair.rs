@@ -339,3 +339,30 @@ fn a_closed_file_that_was_cut_short_is_not_made_to_look_whole() {
     assert_eq!(std::fs::metadata(&path).unwrap().len(), whole / 2, "nothing is changed");
     assert_eq!(run(&["check", name]).status.code(), Some(1));
 }
+
+#[test]
+fn what_a_repair_cannot_read_is_said_by_every_command_that_repairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, left) = (folder.path().join("live.h5"), folder.path().join("left.h5"));
+    let file = File::create(&path).unwrap();
+    file.new_dataset::<u64>().unlimited_rows(&[]).create("sound").unwrap();
+    let damaged = file.new_dataset::<u64>().unlimited_rows(&[]).create("damaged").unwrap();
+    file.start_swmr().unwrap();
+    damaged.append(&[1u64]).unwrap();
+    file.flush().unwrap();
+    // What the writer would leave if it died now, with a byte of a header changed.
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[damaged.id().0 as usize + 12] ^= 1;
+    let name = left.to_str().unwrap();
+    let commands: [&[&str]; 3] =
+        [&["repair", name], &["repair", "--json", name], &["guard", "--quiet", "--file", name, "--", "true"]];
+    for command in commands {
+        std::fs::write(&left, &bytes).unwrap();
+        let output = run(command);
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
+        assert!(said.contains("left") && said.contains("/damaged"), "{command:?}: {said}");
+        assert_eq!(h5live::diagnose(&left).unwrap().condition, FileCondition::Closed, "{command:?}");
+    }
+}
