@@ -183,6 +183,11 @@ impl DatasetCore {
         matches!(self.chunks.spec(), Err(h5live_model::Error::NoObject(_)))
     }
 
+    /// The result of work on a dataset that another thread may delete meanwhile: then there is nothing to be done.
+    pub(crate) fn unless_deleted<E>(&self, done: Result<(), E>) -> Result<(), E> {
+        if done.is_err() && self.is_deleted() { Ok(()) } else { done }
+    }
+
     pub(crate) fn spec_snapshot(&self) -> Result<SpecSnapshot, ErrorKind> {
         // In this order: an extent that is not staged any more is already in the store.
         let staged = self.staged_data.lock().extent.as_deref().map(CoreDims::from_slice);

@@ -280,9 +280,17 @@ impl DatasetWriter<'_> {
             self.core.staged_data.lock().extent = Some(CoreDims::from_slice(dims));
             return Ok(());
         }
-        let earlier = self.core.earlier_datasets();
-        let after: Vec<_> = earlier.iter().filter(|core| !core.is_deleted()).map(|core| core.chunks.id()).collect();
-        Ok(self.core.chunks.write(&ChunkBatch { extent: Some(dims), after: &after, ..ChunkBatch::default() })?)
+        let mut earlier = self.core.earlier_datasets();
+        loop {
+            earlier.retain(|core| !core.is_deleted());
+            let after: Vec<_> = earlier.iter().map(|core| core.chunks.id()).collect();
+            let batch = ChunkBatch { extent: Some(dims), after: &after, ..ChunkBatch::default() };
+            match self.core.chunks.write(&batch) {
+                // Another thread has deleted one of them meanwhile.
+                Err(_) if earlier.iter().any(|core| core.is_deleted()) => {}
+                written => return Ok(written?),
+            }
+        }
     }
 }
 

@@ -45,8 +45,8 @@ impl DatasetCore {
     pub(super) fn write_out_earlier(&self, shared: &FileShared) -> Result<(), DatasetError> {
         for earlier in self.earlier_datasets() {
             if !earlier.is_deleted() {
-                earlier.write_out(shared)?;
-                self.chunks.come_after(&[earlier.chunks.id()])?;
+                earlier.unless_deleted(earlier.write_out(shared))?;
+                earlier.unless_deleted(self.chunks.come_after(&[earlier.chunks.id()]))?;
             }
         }
         Ok(())
@@ -58,7 +58,7 @@ impl DatasetCore {
         if !self.has_staged() || self.is_deleted() {
             return Ok(());
         }
-        let written = self.write_out(shared);
+        let written = self.unless_deleted(self.write_out(shared));
         if written.is_err() {
             self.register_staged();
         }

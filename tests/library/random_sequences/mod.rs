@@ -2,6 +2,7 @@
 //!
 //! `H5LIVE_TEST_SEEDS=2000` tries that many seeds, and `H5LIVE_TEST_SEEDS=17..18` those of a range. Each failure names its seed.
 
+mod actor;
 mod model;
 mod session;
 

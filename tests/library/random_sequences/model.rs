@@ -1,6 +1,6 @@
 //! What a store should hold, as vectors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use h5live::{Dataset, File};
 
@@ -25,6 +25,13 @@ impl Column {
         match self {
             Column::Numbers(all) => all.len(),
             Column::Texts(all) => all.len(),
+        }
+    }
+
+    pub fn text_of(&self, at: usize) -> String {
+        match self {
+            Column::Numbers(all) => all[at].to_string(),
+            Column::Texts(all) => format!("{:?}", all[at]),
         }
     }
 
@@ -102,6 +109,8 @@ fn random_text(random: &mut Random) -> String {
 /// A dataset as it should be.
 #[derive(Debug, Clone)]
 pub struct ModelDataset {
+    /// Another one for each dataset that is made.
+    pub number: u64,
     pub elements: Column,
     /// Elements of a row.
     pub row: usize,
@@ -117,17 +126,92 @@ impl ModelDataset {
     }
 }
 
-/// Everything that should be in a store.
+/// What each element of a dataset has ever been: what a reader may see that looks at any time.
+type History = Vec<HashSet<String>>;
+
+/// Everything that should be at some paths of a store.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
+    paths: Vec<&'static str>,
     pub datasets: BTreeMap<String, ModelDataset>,
+    histories: BTreeMap<u64, History>,
+    /// The datasets that have ever been at a path.
+    ever_at: BTreeMap<String, BTreeSet<u64>>,
 }
 
 impl Model {
+    pub fn new(paths: &[&'static str]) -> Model {
+        Model { paths: paths.to_vec(), ..Model::default() }
+    }
+
+    /// Takes a path, and what is there, from another model.
+    pub fn take_over(&mut self, other: &mut Model, path: &'static str) {
+        other.paths.retain(|known| *known != path);
+        self.paths.push(path);
+        self.datasets.extend(other.datasets.remove_entry(path));
+        let ever = other.ever_at.remove(path).unwrap_or_default();
+        for number in &ever {
+            let more = other.histories.get(number).cloned().unwrap_or_default();
+            let history = self.histories.entry(*number).or_default();
+            history.resize_with(history.len().max(more.len()), HashSet::new);
+            history.iter_mut().zip(more).for_each(|(seen, more)| seen.extend(more));
+        }
+        self.ever_at.insert(path.to_owned(), ever);
+    }
+
+    pub fn insert(&mut self, path: &str, new: ModelDataset) {
+        self.ever_at.entry(path.to_owned()).or_default().insert(new.number);
+        let elements = new.elements.clone();
+        self.datasets.insert(path.to_owned(), new);
+        self.expect(path, 0, &elements);
+    }
+
+    /// These elements are about to be at a path.
+    pub fn expect(&mut self, path: &str, at: usize, new: &Column) {
+        let history = self.histories.entry(self.datasets[path].number).or_default();
+        history.resize_with(history.len().max(at + new.len()), HashSet::new);
+        history[at..].iter_mut().zip(0..new.len()).for_each(|(seen, at)| _ = seen.insert(new.text_of(at)));
+    }
+
+    /// A dataset is about to have this many elements. What is cut off is filled before it is out of sight.
+    pub fn expect_len(&mut self, path: &str, len: usize) {
+        let (mut fill, before) = (self.datasets[path].elements.empty_like(), self.datasets[path].elements.len());
+        fill.resize(len.abs_diff(before));
+        self.expect(path, len.min(before), &fill);
+    }
+
+    /// Whether a reader that looks at any time may have seen these elements at a path.
+    pub fn check_seen(&self, path: &str, seen: &Column, who: &str) {
+        let ever = self.ever_at.get(path).into_iter().flatten().filter_map(|number| self.histories.get(number));
+        let mut reason = "nothing was ever there".to_owned();
+        for history in ever {
+            match (0..seen.len()).find(|at| !history.get(*at).is_some_and(|known| known.contains(&seen.text_of(*at)))) {
+                None => return,
+                Some(at) => reason = format!("element {at} of {} has never been {:.60}", seen.len(), seen.text_of(at)),
+            }
+        }
+        panic!("{who}: {path}: {reason}");
+    }
+
+    pub fn put(&mut self, path: &str, at: usize, new: &Column) {
+        self.datasets.get_mut(path).unwrap().elements.put(at, new);
+    }
+
+    pub fn append(&mut self, path: &str, new: &Column) {
+        let before = self.datasets[path].elements.len();
+        self.expect(path, before, new);
+        self.resize(path, before + new.len());
+        self.put(path, before, new);
+    }
+
+    pub fn resize(&mut self, path: &str, len: usize) {
+        self.datasets.get_mut(path).unwrap().elements.resize(len);
+    }
+
     /// Compares all of it with what is seen.
     pub fn compare(&self, file: &File, who: &str) {
         self.datasets.keys().for_each(|path| self.compare_one(file, path, who));
-        for path in super::session::PATHS {
+        for path in &self.paths {
             let is_there = file.dataset(path).is_ok();
             assert_eq!(is_there, self.datasets.contains_key(*path), "{who}: whether {path} is there");
         }
@@ -152,13 +236,9 @@ impl Model {
 }
 
 fn first_difference(found: &Column, expected: &Column) -> String {
-    let of = |column: &Column, at: usize| match column {
-        Column::Numbers(all) => all[at].to_string(),
-        Column::Texts(all) => format!("{:.40?}", all[at]),
-    };
-    let differs = |at: &usize| of(found, *at) != of(expected, *at);
+    let differs = |at: &usize| found.text_of(*at) != expected.text_of(*at);
     match (0..found.len().min(expected.len())).find(differs) {
-        Some(at) => format!("element {at} is {}, and not {}", of(found, at), of(expected, at)),
+        Some(at) => format!("element {at} is {:.60}, and not {:.60}", found.text_of(at), expected.text_of(at)),
         None => format!("{} elements, and not {}", found.len(), expected.len()),
     }
 }
