@@ -2,7 +2,7 @@
 //!
 //! `compare` prints what it finds and, with `--out FOLDER`, writes it as Markdown. `compare --list` names the works,
 //! `compare NAME...` does only those. `--earlier PROGRAM` measures the h5live of another build of this program in the
-//! same run, and prints how much faster each work is now. `--rounds N` and `--scale F` make runs longer or shorter.
+//! same run, and prints how much faster each work is now; `--alone` leaves other libraries out. `--rounds N` and `--scale F` make runs longer or shorter.
 //! `--keep` leaves what was read, for a profiler of `--child NAME SIDE`.
 
 mod cold;
@@ -70,6 +70,7 @@ fn arguments() -> Result<Arguments> {
             chunk: 0,
             part: None,
             earlier: None,
+            alone: false,
         },
         out: None,
         list: false,
@@ -87,6 +88,7 @@ fn arguments() -> Result<Arguments> {
             "--scale" => found.ground.scale = number(value()?)?,
             "--chunk" => found.ground.chunk = number(value()?)? as u64,
             "--part" => found.ground.part = Some(number(value()?)? as u64),
+            "--alone" => found.ground.alone = true,
             "--earlier" => found.ground.earlier = Some(value()?.into()),
             "--folder" => found.ground.folder = value()?.into(),
             "--out" => found.out = Some(value()?.into()),

@@ -115,7 +115,14 @@ pub fn in_turns(work: &Work, ground: &Ground, rounds: usize) -> Result<Row> {
     }
     let mut row = Row { work: *work, chunk: ground.chunk, runs: Vec::new(), left_out: Vec::new() };
     let earlier = ground.earlier.iter().map(|_| Side::Earlier);
-    row.runs = work.sides.iter().copied().chain(earlier).map(|side| (side, Vec::new())).collect();
+    row.runs = work
+        .sides
+        .iter()
+        .copied()
+        .filter(|side| !ground.alone || *side == Side::H5live)
+        .chain(earlier)
+        .map(|side| (side, Vec::new()))
+        .collect();
     let count = row.runs.len();
     for round in 0..=rounds * OFTENER {
         if round > rounds && (ground.chunk > 0 || !row.is_short(SHORT)) {

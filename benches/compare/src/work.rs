@@ -81,6 +81,8 @@ pub struct Ground {
     pub part: Option<u64>,
     /// Another build of this program, whose h5live is measured, too.
     pub earlier: Option<PathBuf>,
+    /// Whether no other library is measured.
+    pub alone: bool,
 }
 
 impl Ground {
