@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{Datatype, ElementForms, FileSpace, Liveness, ObjectId, Scope, Session, Stats, Store, StoreWriter};
 
+use crate::change_gate::Change;
 use crate::dataset::DatasetCore;
 use crate::error::ErrorKind;
 use crate::file_shared::{FileHandle, FileShared};
@@ -52,6 +53,11 @@ impl File {
     /// [`model::Error::Closed`](h5live_model::Error::Closed).
     pub fn writer(&self) -> h5live_model::Result<&dyn StoreWriter> {
         self.store().writer()
+    }
+
+    /// As [`File::writer`], for a change that the end of the session waits for.
+    pub(crate) fn change(&self) -> h5live_model::Result<Change<'_>> {
+        self.shared().changes.begin(self.store())
     }
 
     pub(crate) fn heap(&self) -> Heap<'_> {

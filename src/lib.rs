@@ -87,6 +87,7 @@ extern crate self as h5live;
 #[cfg(feature = "archive")]
 pub mod archive;
 mod attribute;
+mod change_gate;
 mod chunk_guess;
 mod convert;
 mod copy;

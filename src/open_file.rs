@@ -104,6 +104,7 @@ impl File {
             kept_open: others,
             written_files: Default::default(),
             new_groups: Default::default(),
+            changes: Default::default(),
             publisher,
             handle_gate: Default::default(),
             refreshes,

@@ -17,12 +17,13 @@ impl File {
         change: impl FnOnce(&dyn model::StoreWriter) -> model::Result<()>,
     ) -> model::Result<()> {
         let blobs = &self.shared().blobs;
+        let writer = self.change()?;
         let _only = blobs.lock_attributes();
         // An old value that cannot be read leads nowhere.
         let old = self.store().attribute(object, name).ok().flatten();
         let old = old.filter(|old| !blobs.is_untold(&old.datatype));
         let old = old.map_or_else(Default::default, |old| blobs_in(&old.datatype, &old.value, self.store()));
-        change(self.store().writer()?)?;
+        change(&*writer)?;
         blobs.remove(self.store(), old)
     }
 }

@@ -204,7 +204,7 @@ impl Dataset {
         if !self.core.is_virtual {
             return Ok(None);
         }
-        self.file.writer()?;
+        self.file.change()?;
         Ok(Some(self.resolved_snapshot()?))
     }
 

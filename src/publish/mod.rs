@@ -153,6 +153,7 @@ impl FileShared {
         if !self.publisher.close() {
             return close();
         }
+        self.changes.close();
         let flushed = self.flush_written_files(File::flush);
         let _only = self.publisher.lock_publishing();
         // What was accepted until here is written out; what comes later is refused.

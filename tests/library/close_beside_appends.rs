@@ -60,19 +60,18 @@ fn rows_that_were_accepted_before_the_close_are_in_the_file() {
     }
 }
 
-#[test]
-fn attributes_that_were_accepted_before_the_close_are_in_the_file() {
+/// A thread makes changes, each with a number, until the file is closed. `found` counts those that are in the file.
+fn race_changes(change: impl Fn(&File, u64) -> h5live::Result<()> + Sync, found: impl Fn(&File) -> u64) {
     for store in STORES {
         let folder = tempfile::tempdir().unwrap();
         for round in 0..ROUNDS {
             let location = format!("{store}{}", folder.path().join(format!("{round}")).display());
             let file = File::create(&*location).unwrap();
-            file.root().set_attribute("last", &0u64).unwrap();
             let accepted = AtomicU64::new(0);
             let last = thread::scope(|threads| {
-                let setting = threads.spawn(|| {
+                let changing = threads.spawn(|| {
                     for number in 1.. {
-                        match file.root().set_attribute("last", &number) {
+                        match change(&file, number) {
                             Ok(()) => accepted.store(number, Ordering::Release),
                             Err(error) => {
                                 assert!(is_closed(&error), "{error}");
@@ -86,11 +85,25 @@ fn attributes_that_were_accepted_before_the_close_are_in_the_file() {
                     std::hint::spin_loop();
                 }
                 file.close().unwrap();
-                setting.join().unwrap()
+                changing.join().unwrap()
             });
             drop(file);
-            let found: u64 = File::open(&*location).unwrap().root().attribute("last").unwrap().read_scalar().unwrap();
-            assert_eq!(found, last, "{location}: the last value that was accepted");
+            assert_eq!(found(&File::open(&*location).unwrap()), last, "{location}: the changes that were accepted");
         }
     }
+}
+
+#[test]
+fn attributes_that_were_accepted_before_the_close_are_in_the_file() {
+    let set = |file: &File, number: u64| file.root().set_attribute("last", &number);
+    race_changes(set, |file| file.root().attribute("last").map_or(0, |last| last.read_scalar().unwrap()));
+}
+
+#[test]
+fn groups_and_links_that_were_accepted_before_the_close_are_in_the_file() {
+    let make = |file: &File, number: u64| match number % 2 {
+        0 => file.create_group(&format!("group {number}")).map(drop),
+        _ => file.root().link_soft(&format!("link {number}"), "anywhere"),
+    };
+    race_changes(make, |file| file.root().names().unwrap().len() as u64);
 }

@@ -1,0 +1,40 @@
+//! Changes that are under way when their file closes.
+
+use std::ops::Deref;
+
+use h5live_model::{Error as ModelError, Result as ModelResult, Store, StoreWriter};
+use parking_lot::{RwLock, RwLockReadGuard};
+
+/// Lets changes run beside each other, and ends before the file does: what was accepted until then is in the file, and what
+/// comes later is refused.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeGate {
+    is_closed: RwLock<bool>,
+}
+
+/// A change of a store that is under way.
+pub(crate) struct Change<'a> {
+    writer: &'a dyn StoreWriter,
+    _open: RwLockReadGuard<'a, bool>,
+}
+
+impl ChangeGate {
+    /// Begins a change. One may be part of another one.
+    pub fn begin<'a>(&'a self, store: &'a dyn Store) -> ModelResult<Change<'a>> {
+        let open = self.is_closed.read_recursive();
+        if *open { Err(ModelError::Closed) } else { Ok(Change { writer: store.writer()?, _open: open }) }
+    }
+
+    /// Waits for the changes that are under way, and refuses others.
+    pub fn close(&self) {
+        *self.is_closed.write() = true;
+    }
+}
+
+impl<'a> Deref for Change<'a> {
+    type Target = dyn StoreWriter + 'a;
+
+    fn deref(&self) -> &Self::Target {
+        self.writer
+    }
+}
