@@ -181,7 +181,10 @@ def select(shape, args, dataset=None):
         if isinstance(arg, RegionReference):
             if dataset is None:
                 raise TypeError("Cannot apply a region reference without a dataset")
-            return region(arg, dataset)
+            found = region(arg, dataset)
+            if found.shape != tuple(shape):
+                raise TypeError("Reference shape does not match dataset shape")
+            return found
     return _product(tuple(shape), args)
 
 
