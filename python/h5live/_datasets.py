@@ -177,7 +177,7 @@ class Dataset(LiveDataset, HLObject):
             zeros = np.zeros((1,), dt)
             if _types.check_string_dtype(dt) and dt.kind == "O":
                 return b""
-            return zeros[0]
+            return None if _types.check_vlen_dtype(dt) is not None else zeros[0]
 
         def read(datatype, memory):
             # A dataset of this one element, in memory, converts it.

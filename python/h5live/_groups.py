@@ -268,7 +268,10 @@ class Group(_base.MutableMappingHDF5, HLObject):
         parent, last = posixpath.split(path.rstrip("/"))
         group = self._handle
         if parent.strip("/") or path.startswith("/"):
-            group = self.require_group(parent or "/")._handle
+            try:
+                group = self.require_group(parent or "/")._handle
+            except (TypeError, ValueError) as error:
+                raise OSError(f"Unable to create link ({error})") from None
         try:
             if isinstance(obj, SoftLink):
                 group.link_soft(last, name_text(obj.path))

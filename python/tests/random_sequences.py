@@ -117,7 +117,8 @@ class Run:
             options["maxshape"] = tuple(options["maxshape"])
             if dtype.kind != "O":
                 options["compression"] = "gzip"
-        if start is None:
+        # h5py does not make datasets of arrays from data.
+        if start is None or dtype.subdtype:
             return self.file.create_dataset(name, tuple(shape), dtype, **options)
         return self.file.create_dataset(name, tuple(shape), dtype, data=values_for(dtype, tuple(shape), start), **options)
 
@@ -146,7 +147,11 @@ class Run:
         return self.file[name].shape
 
     def cast(self, name, dtype):
-        return self.file[name].astype(dtype)[()]
+        dataset = self.file[name]
+        if dataset.dtype.kind not in "iuf":
+            # What cannot be converted is OSError in h5py, and TypeError in h5live.
+            raise LookupError
+        return dataset.astype(dtype)[()]
 
     def describe(self, name):
         found = self.file[name]
@@ -171,10 +176,16 @@ class Run:
         return sorted(self.file)
 
     def move(self, name, to):
+        if to.startswith(name + "/"):
+            # libhdf5 moves a group below itself, where nothing leads to it any more; h5live refuses.
+            raise LookupError
         self.file.move(name, to)
         return sorted(self.file)
 
     def copy(self, name, to):
+        if self.file.mode == "r":
+            # libhdf5 copies all the same, and cannot close the file then.
+            raise PermissionError
         self.file.copy(name, to)
         return self.describe(to)
 
@@ -228,13 +239,22 @@ class Side:
     """A process that runs sequences."""
 
     def __init__(self, python, module):
-        command = [python, __file__, "--serve", module]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.command = [python, __file__, "--serve", module]
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, operations):
         self.process.stdin.write(json.dumps(operations) + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        line = self.process.stdout.readline()
+        if line:
+            return json.loads(line)
+        self.close()
+        ended = self.process.returncode
+        self.start()
+        return [["the process ended", ended]]
 
     def close(self):
         self.process.stdin.close()
@@ -246,6 +266,12 @@ def agree(ours, theirs):
     """Whether two answers to an operation are the same. An error of ours may be of a class below h5py's."""
     if ours[0] != theirs[0]:
         return False
+    if ours[0] == "error" and "too many links" in theirs[2]:
+        # Links that lead to each other: libhdf5 has RuntimeError for them, or KeyError, as it comes.
+        return True
+    if ours[0] == "error" and ours[1][0] == "IndexError" and "not within extent" in theirs[2]:
+        # An index that h5py does not look at, and libhdf5 refuses.
+        return True
     return theirs[1][0] in ours[1] if ours[0] == "error" else ours[1] == theirs[1]
 
 
@@ -295,7 +321,11 @@ def compare(peer, count, seed=None):
                          suppress_health_check=list(hypothesis.HealthCheck))
     @hypothesis.given(sequences(hypothesis.strategies))
     def check(operations):
-        answers = list(zip(ours.ask(operations), theirs.ask(operations)))
+        our_answers, their_answers = ours.ask(operations), theirs.ask(operations)
+        if their_answers[0][0] == "the process ended":
+            print(f"h5py crashed with {their_answers[0][1]}: {json.dumps(operations)}")
+            return
+        answers = list(zip(our_answers, their_answers))
         for operation, (our, their) in zip(operations, answers):
             assert agree(our, their), f"{json.dumps(operations)}\nat {operation}:\nh5live {our}\nh5py   {their}"
 
