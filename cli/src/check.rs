@@ -5,6 +5,7 @@ mod maps;
 mod replay;
 mod stores;
 
+use std::fmt;
 use std::path::Path;
 
 use h5live::filters::{Pipeline, Registry};
@@ -114,6 +115,15 @@ fn verdict_without_findings(unverified: u64, data: bool) -> String {
 }
 
 /// What is said of chunks that were not verified, in front of the other numbers.
+/// Says how many bytes may have been changed unseen.
+fn print_unchecksummed(out: &mut Output, whose: &dyn fmt::Display, bytes: u64) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let bytes = counted(bytes, "byte");
+    out.line(format_args!("{whose}: without checksums, so that damage of values may not be seen: {bytes}"))
+}
+
 fn unverified_text(unverified: u64) -> String {
     match unverified {
         0 => String::new(),
@@ -268,6 +278,9 @@ impl CheckCommand {
         for part in parts {
             out.line(part)?;
         }
+        if self.data {
+            print_unchecksummed(out, &path.display(), report.unchecksummed_bytes)?;
+        }
         let verdict = match report.findings.len() + parts.len() {
             0 => verdict_without_findings(unverified, self.data),
             n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
@@ -337,6 +350,7 @@ impl CheckCommand {
             "metadata_bytes": report.metadata_bytes,
             "raw_bytes": report.raw_bytes,
             "free_bytes": report.free_bytes,
+            "unchecksummed_bytes": report.unchecksummed_bytes,
         }))
     }
 }

@@ -16,6 +16,11 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// If a structure of the index cannot be read.
     fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>>;
 
+    /// Whether the index can ever hold a chunk. One that numbers its chunks counts only so far.
+    fn has_room_for(&self, _coord: &ChunkCoord) -> bool {
+        true
+    }
+
     /// Whether any of `number` chunks is stored: `first`, and those that follow it along the dimension `axis`.
     ///
     /// # Errors

@@ -258,6 +258,10 @@ impl ExtensibleArray {
 }
 
 impl ChunkIndex for ExtensibleArray {
+    fn has_room_for(&self, coord: &ChunkCoord) -> bool {
+        self.array.line.index_of(coord).is_some_and(|index| self.geometry.locate(index).is_some())
+    }
+
     fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         let Some(index) = self.array.line.index_of(coord) else { return Ok(None) };
         if let Some(recent) = &*self.last_block.lock()

@@ -41,7 +41,7 @@ pub struct StoreReport {
     /// that has them is not what it was.
     pub undecoded_chunks: u64,
     /// Bytes of metadata and raw data that no checksum covers: whether they are what was written is not known. `None` where
-    /// this is not counted: in native files, raw data has no checksums unless its filters make some.
+    /// this is not counted.
     pub unchecksummed_bytes: Option<u64>,
     /// Objects that were looked at.
     pub objects: u64,

@@ -313,6 +313,17 @@ impl ChunkStore for NativeDataset {
         Ok(found)
     }
 
+    fn check_chunk(&self, coord: &ChunkCoord) -> ModelResult<()> {
+        self.check_not_deleted()?;
+        let state = self.state();
+        if let NativeLayout::Chunked(index, ..) = &state.layout
+            && !index.has_room_for(coord)
+        {
+            return Err(crate::Error::Index(h5live_indexes::Error::ChunkOutOfBounds(coord.clone())).into());
+        }
+        Ok(())
+    }
+
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> ModelResult<()> {
         let session = &self.session;
         if !session.is_follower() {

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_cache::FlushScope;
+use h5live_cache::{FlushScope, FreeList};
+use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_format::Addr;
+use h5live_format::messages::SpaceStrategy;
 use h5live_model::{Leak, LeakPlace, Reclaim};
 
 use crate::object_deletion::add_object_to_plan;
@@ -20,7 +22,8 @@ const NO_SIGNATURE: [u8; 4] = [0; 4];
 /// of hard links, and what is only in them. The objects outside to which they had links count fewer.
 ///
 /// The space is given back as that of any deleted object: the file becomes shorter if the space is at its end, and a
-/// file that keeps a list of its free space has it there. Values of variable length stay in the heaps of the file.
+/// file that keeps a list of its free space has it there. So is what earlier sessions have left unused, if all of the
+/// file can be followed. Values of variable length stay in the heaps of the file.
 ///
 /// # Errors
 /// As [`repair`]; if a structure to which a path leads cannot be read; [`h5live_model::Error::Unsupported`] for a file
@@ -33,6 +36,7 @@ pub fn reclaim(path: &Path, options: &OpenOptions) -> Result<Reclaim> {
     let found = find_unreachable(&session, &options)?;
     session.delete_unreachable(&found)?;
     session.close()?;
+    free_unused(path, &options)?;
     let place = |addr: Addr| LeakPlace::Offset(base.saturating_add(addr.get().unwrap_or(0)));
     let objects = found.objects.iter().map(|object| Leak {
         place: place(object.addr),
@@ -43,6 +47,40 @@ pub fn reclaim(path: &Path, options: &OpenOptions) -> Result<Reclaim> {
     let headers = headers.map(|(addr, bytes)| Leak { place: place(*addr), kind: None, bytes: *bytes });
     let after = h5live_swmr::diagnose(path)?;
     Ok(Reclaim { objects: objects.chain(headers).collect(), before: before.length, after: after.length })
+}
+
+/// Gives back the bytes that nothing uses, though nobody knows them to be free. A file of pages keeps them, for a part of a
+/// page is not free by itself.
+fn free_unused(path: &Path, options: &OpenOptions) -> Result<()> {
+    let session = options.open(path)?;
+    if session.extension.space.strategy != SpaceStrategy::Paged {
+        let (space, base) = (session.cache.space(), session.superblock.base.get().unwrap_or(0));
+        let mut unused = find_unused(path, options, base)?;
+        for (at, len, _) in space.free_sections() {
+            unused.take_exact(at, len);
+        }
+        unused.sections().for_each(|(at, len)| space.free(Addr::new(at), len));
+    }
+    session.close()
+}
+
+/// The bytes that nothing uses, from the base address; none if some of the file cannot be followed. A session has the file
+/// open, and has changed nothing.
+fn find_unused(path: &Path, options: &OpenOptions, base: u64) -> Result<FreeList> {
+    let look = CheckOptions {
+        leaks: true,
+        live: true,
+        values: u64::MAX,
+        filters: Some(&*options.unfilter),
+        chunk_bytes: options.max_allocation.bytes(),
+        ..CheckOptions::default()
+    };
+    let report = check_path_with(path, look).map_err(Error::io("look for unused space"))?;
+    let mut unused = FreeList::default();
+    if report.is_clean() && report.is_complete {
+        report.leaks.iter().for_each(|range| unused.free_range(range.offset.saturating_sub(base), range.len));
+    }
+    Ok(unused)
 }
 
 impl NativeSession {

@@ -39,6 +39,7 @@ impl DatasetWriter<'_> {
         source.check()?;
         self.core.store_rows(StoredRows::All)?;
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
+        self.check_selection(selected, &grid)?;
         if self.core.part_writes == PartWrites::Blocks && self.write_block(selected, &grid, source)? {
             return Ok(());
         }
@@ -76,6 +77,20 @@ impl DatasetWriter<'_> {
             self.drop_stored_chunks(&grid);
         }
         Ok(())
+    }
+
+    /// Refuses elements that the store could not take when they are written out.
+    fn check_selection(&self, selected: &BoundSelection, grid: &ChunkGrid) -> Result<(), DatasetError> {
+        match (self.check_chunk_before(&self.view.extent, grid), selected.bounds()) {
+            (Err(_), Some((_, end))) => self.check_chunk_before(&end, grid),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses the chunk of the last element before `end` (`[rank]`, elements) if the store can never take it.
+    fn check_chunk_before(&self, end: &[u64], grid: &ChunkGrid) -> Result<(), DatasetError> {
+        let coord = grid.chunk_of(&end.iter().map(|end| end.saturating_sub(1)).collect::<CoreDims>());
+        self.core.chunks.check_chunk(&coord).map_err(|error| DatasetError::in_chunk(&coord, error))
     }
 
     /// Hands a box of one chunk to the store, where the caller has its elements. Returns `false` if they are no such box.
@@ -134,6 +149,9 @@ impl DatasetWriter<'_> {
     /// Appends rows that [`DatasetWriter::plan_row_append`] has made room for.
     pub(crate) fn append_rows(&mut self, rows: RowAppend, source: &impl ElementSource) -> Result<(), DatasetError> {
         let RowAppend { axis, values, extent } = rows;
+        if let Some((grid, _)) = self.view.grid()? {
+            self.check_chunk_before(&extent, &grid)?;
+        }
         self.restage_edges(&extent)?;
         if self.buffer_rows(axis, values as usize, source)? {
             return Ok(());

@@ -6,7 +6,7 @@ use h5live::{ByteOrder, Datatype, File, H5Type, UNLIMITED, Value};
 use h5live_model::Sign;
 
 /// A location of each store that is made in a folder.
-fn stores(folder: &std::path::Path) -> Vec<String> {
+pub fn stores(folder: &std::path::Path) -> Vec<String> {
     let at = |store: &str| format!("{store}:{}/{store}", folder.display());
     ["native", "log", "kv", "hsds"].map(at).into_iter().chain(["mem:".to_owned()]).collect()
 }

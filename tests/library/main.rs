@@ -46,6 +46,7 @@ mod reads_while_writing;
 mod references;
 mod refresh_header;
 mod refused_values;
+mod refused_writes;
 mod serde_rows;
 mod waits_in_stores;
 mod written_files_h5py;

@@ -13,6 +13,10 @@ use super::Cause;
 use super::btree1::Btree1Check;
 use super::walk::FileWalk;
 
+/// Registered numbers of filters.
+const DEFLATE: u16 = 1;
+const FLETCHER32: u16 = 3;
+
 /// The known properties of a chunked dataset.
 pub(super) struct ChunkedDataset {
     pub header: Addr,
@@ -77,6 +81,14 @@ impl ChunkedDataset {
             at.checked_add(1).and_then(|next| next.checked_mul(*chunk)).is_none_or(|end| end > *dim)
         };
         coord.iter().zip(&self.storage.dims).zip(&self.dims).any(over)
+    }
+
+    /// Whether a chunk with this filter mask went through a filter that adds a checksum: Fletcher32's own, or the Adler-32 of
+    /// the zlib streams of deflate.
+    fn has_checksum(&self, filter_mask: u32) -> bool {
+        let is_used =
+            |at: usize| u32::try_from(at).ok().and_then(|at| filter_mask.checked_shr(at)).unwrap_or(0) & 1 == 0;
+        self.filters.iter().enumerate().any(|(at, filter)| matches!(filter.id, DEFLATE | FLETCHER32) && is_used(at))
     }
 
     /// Bytes of a chunk as an element of an array states it.
@@ -181,7 +193,10 @@ impl FileWalk<'_> {
         if plain {
             self.check_equal(name, at, "bytes of a chunk without filters", size, chunked.bytes);
         }
-        self.claim_raw("chunk", addr, size);
+        match chunked.has_checksum(if plain { u32::MAX } else { filter_mask }) {
+            true => self.claim_checksummed_raw("chunk", addr, size),
+            false => self.claim_raw("chunk", addr, size),
+        }
         let leads = chunked.datatype.is_some() && is_inside;
         if leads || (self.options.data && !plain) {
             let mask = if plain { u32::MAX } else { filter_mask };

@@ -113,6 +113,9 @@ impl FileWalk<'_> {
             heap.whole = false;
             return;
         }
+        if !heap.header.has_block_checksums {
+            self.add_unchecksummed(stored);
+        }
         heap.blocks.push(block);
         let Some(bytes) = self.read_direct_block(heap, &block) else { return };
         if let Some(decoded) = self.decode(heap.header.blank_direct_block(size), addr, &bytes) {

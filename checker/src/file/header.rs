@@ -67,6 +67,7 @@ impl FileWalk<'_> {
         let prefix = self.decode(ObjectHeaderPrefix::default(), addr, &bytes)?;
         let first = self.load(ObjectHeader::default(), addr, prefix.chunk_len())?;
         let mut header = CheckedHeader { addr, prefix: first.prefix, messages: first.messages, links: None };
+        self.count_header_chunk(&header.prefix, prefix.chunk_len());
         let in_first = header.messages.len() as u64;
         let frame = header.prefix.message_header_len();
         self.check_chunk_gap(ObjectHeader::NAME, addr, header.prefix.size, frame, &header.messages);
@@ -86,6 +87,7 @@ impl FileWalk<'_> {
             };
             match self.load(context, continuation.addr, continuation.length) {
                 Some(chunk) => {
+                    self.count_header_chunk(&header.prefix, continuation.length);
                     let area = continuation.length.saturating_sub(ContinuationChunk::overhead(chunk.version));
                     self.check_chunk_gap(ContinuationChunk::NAME, continuation.addr, area, frame, &chunk.messages);
                     header.messages.extend(chunk.messages);
@@ -105,6 +107,13 @@ impl FileWalk<'_> {
         self.check_refused_messages(&header);
         header.links = self.load_message::<ReferenceCount>(&header).map(|count| count.links);
         Some(header)
+    }
+
+    /// Chunks of headers have checksums since version 2.
+    fn count_header_chunk(&mut self, prefix: &ObjectHeaderPrefix, len: u64) {
+        if prefix.version == 1 {
+            self.add_unchecksummed(len);
+        }
     }
 
     fn check_single_messages(&mut self, header: &CheckedHeader) {

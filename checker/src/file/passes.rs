@@ -31,6 +31,7 @@ impl FileWalk<'_> {
         self.report_unused_heap_objects();
         self.report_overlaps_and_leaks();
         self.report.objects = self.objects.visited_count();
+        self.report.is_complete = !self.incomplete && !self.unseen_values && self.space.skipped_uses == 0;
     }
 
     /// Reports what overlaps, and what nobody uses.

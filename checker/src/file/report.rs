@@ -45,12 +45,17 @@ pub struct Report {
     pub map: Vec<UsedRange>,
     /// Whether there is a superblock: whether this is an HDF5 file at all, and can be read.
     pub is_hdf5: bool,
+    /// Whether everything was followed that leads anywhere. If not, what seems to be unused may be used.
+    pub is_complete: bool,
     /// Objects that were visited.
     pub objects: u64,
     /// Bytes of metadata that something uses.
     pub metadata_bytes: u64,
     /// Bytes of raw data that something uses.
     pub raw_bytes: u64,
+    /// Bytes of both that no checksum covers: that they were changed is seen only where they contradict others. Of raw data,
+    /// those of chunks that went through Fletcher32 or deflate have one.
+    pub unchecksummed_bytes: u64,
     /// Bytes of free space that the file's managers know.
     pub free_bytes: u64,
 }

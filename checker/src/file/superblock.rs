@@ -49,6 +49,9 @@ impl<'a> FileWalk<'a> {
         self.check_redo_record();
         let size = encoded_len(&self.superblock, self.widths).unwrap_or_default();
         self.claim(NAME, Addr::new(0), size as u64);
+        if self.superblock.version < 2 {
+            self.add_unchecksummed(size as u64);
+        }
         if self.superblock.version > 1 {
             if self.superblock.extension.is_defined() {
                 self.check_superblock_extension();

@@ -5,7 +5,10 @@ use std::rc::Rc;
 
 use h5live_cache::Storage;
 use h5live_format::messages::BtreeK;
-use h5live_format::{Addr, Record, Superblock, Widths, decode_prefix_with};
+use h5live_format::{
+    Addr, Btree1Node, ChunkKey, DriverInfoBlock, GlobalHeapCollection, LocalHeap, LocalHeapData, Record, Superblock,
+    SymbolTableNode, Widths, decode_prefix_with,
+};
 use h5live_model::{Datatype, is_unverifiable};
 
 use super::cause::{Cause, UsedRange};
@@ -19,6 +22,16 @@ use super::visited_collections::VisitedCollections;
 
 /// The largest structure that is read as a whole (bytes).
 pub(super) const MAX_STRUCTURE_BYTES: u64 = 1 << 28;
+
+/// Structures that have no checksum in any version. Of others, some versions have one.
+const WITHOUT_CHECKSUMS: [&str; 6] = [
+    Btree1Node::<ChunkKey>::NAME,
+    SymbolTableNode::NAME,
+    LocalHeap::NAME,
+    LocalHeapData::NAME,
+    GlobalHeapCollection::NAME,
+    DriverInfoBlock::NAME,
+];
 
 /// Why filters were not undone.
 type FilterError = Box<dyn std::error::Error + Send + Sync>;
@@ -190,7 +203,12 @@ impl<'a> FileWalk<'a> {
     pub fn claim(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
         let start = self.check_range(structure, addr, len)?;
         match self.space.claim(start, len, self.owner, structure) {
-            Ok(()) => Some(start),
+            Ok(()) => {
+                if WITHOUT_CHECKSUMS.contains(&structure) {
+                    self.add_unchecksummed(len);
+                }
+                Some(start)
+            }
             Err(taken) => {
                 let with = self.to_used_range(&taken);
                 self.report(structure, addr, Cause::Overlap { len, with });
@@ -199,8 +217,19 @@ impl<'a> FileWalk<'a> {
         }
     }
 
-    /// Claims bytes for raw data of the present object.
+    /// Counts bytes that no checksum covers.
+    pub fn add_unchecksummed(&mut self, len: u64) {
+        self.report.unchecksummed_bytes = self.report.unchecksummed_bytes.saturating_add(len);
+    }
+
+    /// Claims bytes for raw data of the present object that no checksum covers.
     pub fn claim_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
+        self.add_unchecksummed(len);
+        self.claim_checksummed_raw(what, addr, len);
+    }
+
+    /// Claims bytes for raw data of the present object that went through a filter with a checksum.
+    pub fn claim_checksummed_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
         if let Some(start) = self.check_range(what, addr, len).filter(|_| len > 0) {
             self.space.claim_raw_data(start, len, self.owner, what);
         }

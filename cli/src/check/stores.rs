@@ -3,7 +3,7 @@
 use h5live::{Location, StoreCheck, StoreReport};
 use serde_json::json;
 
-use super::{unverified_text, verdict_without_findings};
+use super::{print_unchecksummed, unverified_text, verdict_without_findings};
 use crate::counted::counted;
 use crate::error::Result;
 use crate::output::Output;
@@ -30,10 +30,7 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreReport, data:
         let text = leak_text::text(leak);
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
-    if let Some(bytes) = report.unchecksummed_bytes.filter(|bytes| *bytes > 0) {
-        let bytes = counted(bytes, "byte");
-        out.line(format_args!("{location}: without checksums, so that damage of values may not be seen: {bytes}"))?;
-    }
+    print_unchecksummed(out, location, report.unchecksummed_bytes.unwrap_or(0))?;
     let verdict = match report.findings.len() {
         0 => verdict_without_findings(report.undecoded_chunks, data),
         n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),

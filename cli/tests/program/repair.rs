@@ -366,3 +366,48 @@ fn what_a_repair_cannot_read_is_said_by_every_command_that_repairs() {
         assert_eq!(h5live::diagnose(&left).unwrap().condition, FileCondition::Closed, "{command:?}");
     }
 }
+
+#[test]
+fn what_sessions_have_left_unused_is_reclaimed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rounds.h5");
+    let name = path.to_str().unwrap();
+    let texts = ["a text".to_owned(), "another one".to_owned()];
+    for libver in [LibVer::Earliest, LibVer::V110] {
+        let file = File::options().create().libver(libver).open(&path).unwrap();
+        file.new_dataset::<String>().deflate(1).chunk_shape(&[2]).create_with_data("texts", &texts).unwrap();
+        file.new_dataset::<u8>().create_with_data("bytes", &[1; 300]).unwrap().set_attribute("text", "of it").unwrap();
+        file.close().unwrap();
+        let kept = manifest(name);
+        let before = std::fs::metadata(&path).unwrap().len();
+        for _ in 0..5 {
+            let file = File::options().write().open(&path).unwrap();
+            file.new_dataset::<u64>().unlimited_rows(&[]).create_with_data("more", &[7; 100]).unwrap();
+            file.close().unwrap();
+            let file = File::options().write().open(&path).unwrap();
+            file.unlink("more").unwrap();
+            file.close().unwrap();
+        }
+        let grown = std::fs::metadata(&path).unwrap().len();
+        println!("{libver:?}: {before} bytes, {grown} after the rounds");
+        text(&run(&["repair", "--reclaim", name]));
+        let after = std::fs::metadata(&path).unwrap().len();
+        assert!(after <= before, "{libver:?}: {before} bytes, {grown} after the rounds, and {after}");
+        assert_eq!(manifest(name), kept, "{libver:?}");
+        let said = text(&run(&["check", "--data", "--leaks", name]));
+        assert!(said.contains("sound"), "{libver:?}: {said}");
+        if let Some(python) = python() {
+            let code = "import sys, h5py\n\
+                        with h5py.File(sys.argv[1], 'r+') as file:\n    \
+                        assert list(file['texts'].asstr()) == ['a text', 'another one'] and (file['bytes'][:] == 1).all()\n    \
+                        file['new'] = range(1000)";
+            h5py(&python, code, &path);
+            text(&run(&["check", name]));
+        }
+    }
+}
+
+/// What is in a file.
+fn manifest(name: &str) -> String {
+    text(&run(&["manifest", name]))
+}

@@ -125,6 +125,16 @@ impl ChunkStore for MemoryChunks {
         Ok(state.dataset(self.id)?.chunk(coord, self.writable).map(|stored| describe_chunk(coord, stored)))
     }
 
+    /// Each chunk without filters is whole in memory, whatever part of it is written.
+    fn check_chunk(&self, coord: &ChunkCoord) -> Result<()> {
+        let state = self.read_state()?;
+        let spec = &state.dataset(self.id)?.spec;
+        if spec.filters.is_empty() {
+            self.file.max_allocation.check(spec.chunk_bytes_at(coord)?)?;
+        }
+        Ok(())
+    }
+
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         let state = self.read_state()?;
         let stored = state.dataset(self.id)?.chunks(self.writable);

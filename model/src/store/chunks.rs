@@ -82,6 +82,15 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// and the same batch may be given again.
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()>;
 
+    /// Refuses a chunk that can never be stored, wherever its elements lie, before any of them is accepted. If it takes a
+    /// chunk, it takes all those whose coordinates are no larger.
+    ///
+    /// # Errors
+    /// As [`ChunkStore::write`] refuses the chunk.
+    fn check_chunk(&self, _coord: &ChunkCoord) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether a chunk of a dataset with filters that is not full yet is best stored without them, with all bits of its
     /// filter mask set, and filled by parts that lie beyond the extent. So it is where others follow the file and keep the
     /// space of each earlier form of the chunk from being used again. A store that returns `false` takes no such parts.

@@ -59,7 +59,7 @@ fn store_report(report: Report) -> StoreReport {
     let leaks =
         report.unreachable.iter().map(|offset| Leak { place: LeakPlace::Offset(*offset), kind: None, bytes: 0 });
     StoreReport {
-        unchecksummed_bytes: None,
+        unchecksummed_bytes: Some(report.unchecksummed_bytes),
         leak_count: report.unreachable.len() as u64,
         leaks: leaks.take(StoreReport::MAX_FINDINGS).collect(),
         undecoded_chunks: report.unverified_count,

@@ -40,6 +40,12 @@ fn growing_axis(old: &[u64], new: &[u64]) -> Option<usize> {
     old.iter().zip(new).skip(axis + 1).all(|(old, new)| old == new).then_some(axis)
 }
 
+/// Chunks of a row of them, which is as wide as `dims` in all dimensions but `axis`.
+fn row_width(axis: usize, dims: &[u64], chunk: &[u64]) -> u64 {
+    let widths = dims.iter().zip(chunk).enumerate().filter(|(dim, _)| *dim != axis);
+    widths.map(|(_, (dim, side))| dim.div_ceil(*side)).fold(1u64, u64::saturating_mul)
+}
+
 /// Fill values, `bytes` bytes of them.
 fn fill_bytes(spec: &DatasetSpec, bytes: usize) -> Cow<'static, [u8]> {
     let zeros = ZEROS.get(..bytes).filter(|_| spec.fill_pattern().is_none());
@@ -80,13 +86,13 @@ impl NativeDataset {
             .enumerate()
             .filter_map(|(dim, ((at, side), end))| (at.saturating_mul(*side) >= *end).then_some(dim));
         let (Some(axis), None) = (beyond.next(), beyond.next()) else { return Ok(false) };
+        // A row of one chunk is made ready by its own append, if that is published at once.
+        if row_width(axis, dims, chunk) == 1 {
+            return Ok(false);
+        }
         let mut fast_append = self.shared.fast_append.lock();
         let row = &mut fast_append.sequential_appends;
         let Some(ready) = self.plan_next_chunks(state, row, coord, (axis, dims))? else { return Ok(false) };
-        // A row of one chunk is made ready by its own append, if that is published at once.
-        if ready.has_single_chunk_rows() {
-            return Ok(false);
-        }
         Ok(self.preallocate_chunks(state, row, ready)?.is_some())
     }
 
@@ -100,9 +106,7 @@ impl NativeDataset {
         (axis, dims): (usize, &[u64]),
     ) -> Result<Option<PreallocatedChunks>> {
         let chunk = state.spec.chunk_dims().unwrap_or_default();
-        let widths = dims.iter().zip(chunk).enumerate().filter(|(dim, _)| *dim != axis);
-        let row_width = widths.map(|(_, (dim, side))| dim.div_ceil(*side)).fold(1u64, u64::saturating_mul);
-        let number = SequentialAppends::count_append(row, axis, coord, row_width);
+        let number = SequentialAppends::count_append(row, axis, coord, row_width(axis, dims, chunk));
         let is_plain = matches!(state.layout, NativeLayout::Chunked(_, _, ElementFormat::Unfiltered))
             && state.layout.can_move_chunks();
         let size = state.spec.chunk_bytes().filter(|size| (1..=MAX_PREALLOCATED_CHUNK_BYTES).contains(size));

@@ -16,12 +16,15 @@ use parking_lot::Mutex;
 use crate::anchor::Anchor;
 use crate::encode::{BoxData, EncodedEntry, filtered, unfiltered};
 use crate::entry::{Dims, EntryChange};
+use crate::entry_index::DataKind;
 use crate::error::Result;
 use crate::gather::{Gatherer, gather_boxes};
 use crate::log_state::LogState;
 use crate::session::LogSession;
 
-/// Chunks that a listing holds in memory; of a dataset with more, each position of the grid is looked at.
+/// More chunks than one byte of an entry can be of, through the filter that makes most of them.
+const MAX_CHUNKS_PER_BYTE: u64 = 1 << 17;
+/// Chunks that a listing holds in memory; of a dataset with more, each position of the grid is looked at, if they are no more.
 const MAX_LISTED_CHUNKS: u64 = 1 << 20;
 
 /// A dataset that is in the log.
@@ -112,25 +115,53 @@ impl LogChunks {
         is_written.then(|| StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 })
     }
 
-    /// The chunks in which something was written, and maybe more; `None` if they are too many to list.
-    fn listed_chunks(&self, state: &LogState, grid: &ChunkGrid) -> Option<BTreeSet<ChunkCoord>> {
-        let (mut listed, mut total) = (BTreeSet::new(), 0u64);
-        let index = &state.dataset(self.number)?.index;
-        index.for_each_box(|start, end| {
-            let first = grid.chunk_of(start);
-            let counts: Dims = (0..start.len())
-                .map(|dim| (end[dim].saturating_sub(1) / grid.dims()[dim]).saturating_sub(first.scaled()[dim]) + 1)
-                .collect();
-            total = total.saturating_add(counts.iter().fold(1, |n: u64, count| n.saturating_mul(*count)));
-            if total <= MAX_LISTED_CHUNKS {
-                for_each_position(&counts, |at| {
+    /// The chunks in which something was written, and maybe more; `None` if they are many, and to look at each position of
+    /// the grid takes less. So neither is more than the log has elements.
+    fn listed_chunks(
+        &self,
+        state: &LogState,
+        spec: &DatasetSpec,
+        grid: &ChunkGrid,
+    ) -> Result<Option<BTreeSet<ChunkCoord>>> {
+        let mut listed = BTreeSet::new();
+        let Some(dataset) = state.dataset(self.number) else { return Ok(Some(listed)) };
+        let mut total = 0u64;
+        dataset.index.for_each_place(|start, end, place| {
+            let chunks = product(&chunks_of_box(grid, start, end).1);
+            let points = if let DataKind::Points(points) = place.kind { points } else { u64::MAX };
+            total = total.saturating_add(chunks.min(points));
+            true
+        });
+        if total > MAX_LISTED_CHUNKS && product(&grid.counts(spec.dataspace.dims())) <= total {
+            return Ok(None);
+        }
+        let gatherer = self.gatherer(state, spec);
+        let mut result = Ok(());
+        dataset.index.for_each_place(|start, end, place| {
+            let (first, counts) = chunks_of_box(grid, start, end);
+            match place.kind {
+                // Points may lie far from each other.
+                DataKind::Points(points) if points < product(&counts) => {
+                    match gatherer.read_coords(place, points, start.len()) {
+                        Ok(coords) => {
+                            listed.extend(coords.chunks_exact(start.len().max(1)).map(|at| grid.chunk_of(at)))
+                        }
+                        Err(error) => result = Err(error),
+                    }
+                }
+                // Each chunk has an element at least.
+                _ if product(&counts) > place.len.saturating_mul(MAX_CHUNKS_PER_BYTE) => {
+                    result = Err(gatherer.misfit(place.at, "has a larger box than its data can be of"));
+                }
+                _ => for_each_position(&counts, |at| {
                     let scaled: Dims = first.scaled().iter().zip(at).map(|(first, at)| first + at).collect();
                     listed.insert(ChunkCoord::new(&scaled));
                     true
-                });
+                }),
             }
+            result.is_ok()
         });
-        (total <= MAX_LISTED_CHUNKS).then_some(listed)
+        result.map(|()| Some(listed))
     }
 
     /// Checks a write, and adds the boxes of elements that it is: start and sides of each, and the bytes.
@@ -344,6 +375,19 @@ fn note_appended(
     grown.into_iter().for_each(|grown| appended.note_growth(grown));
 }
 
+/// The first chunk that has elements of a box, and how many there are along each dimension.
+fn chunks_of_box(grid: &ChunkGrid, start: &[u64], end: &[u64]) -> (ChunkCoord, Dims) {
+    let first = grid.chunk_of(start);
+    let last = end.iter().zip(grid.dims()).map(|(end, side)| end.saturating_sub(1) / side);
+    let counts = last.zip(first.scaled()).map(|(last, first)| last.saturating_sub(*first).saturating_add(1)).collect();
+    (first, counts)
+}
+
+/// All positions of a grid of these counts.
+fn product(counts: &[u64]) -> u64 {
+    counts.iter().fold(1, |product, count| product.saturating_mul(*count))
+}
+
 /// Calls `each` with every position of a grid of these counts, the last dimension fastest, until it returns `false`.
 fn for_each_position(counts: &[u64], mut each: impl FnMut(&[u64]) -> bool) {
     if counts.contains(&0) {
@@ -378,7 +422,7 @@ impl ChunkStore for LogChunks {
         if state.dataset(self.number).is_none() {
             return Ok(());
         }
-        if let Some(listed) = self.listed_chunks(&state, &grid) {
+        if let Some(listed) = self.listed_chunks(&state, &spec, &grid)? {
             let found: Vec<_> = listed.iter().filter_map(|coord| self.find(&state, &spec, coord)).collect();
             drop(state);
             found.into_iter().all(each);

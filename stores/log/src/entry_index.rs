@@ -277,14 +277,6 @@ impl EntryIndex {
     pub fn totals(&self) -> (u64, u64) {
         (self.places.len() as u64, self.places.iter().map(|place| place.len).fold(0, u64::saturating_add))
     }
-
-    /// Calls `each` with the box of every entry, in the order of the log.
-    pub fn for_each_box(&self, mut each: impl FnMut(&[u64], &[u64])) {
-        (0..self.places.len()).for_each(|number| {
-            let (start, end) = self.boxes.corners(number);
-            each(start, end);
-        });
-    }
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ impl Gatherer<'_> {
     }
 
     /// The error of an entry whose data is at a position.
-    fn misfit(&self, at: LogPosition, rule: &'static str) -> Error {
+    pub fn misfit(&self, at: LogPosition, rule: &'static str) -> Error {
         in_file(at.file(), LogError::Misfit { dataset: self.dataset, rule }.into())
     }
 
@@ -223,7 +223,7 @@ impl Gatherer<'_> {
     }
 
     /// The coordinates of the points of an entry, which are in its head. It is compared with what the index has.
-    fn read_coords(&self, place: &DataPlace, count: u64, rank: usize) -> Result<Vec<u64>> {
+    pub fn read_coords(&self, place: &DataPlace, count: u64, rank: usize) -> Result<Vec<u64>> {
         let len = points_head_bytes(count, rank);
         let begin = place.at.checked_sub(len).ok_or_else(|| self.misfit(place.at, "has too many points"))?;
         let mut bytes = self.limit.zeroed(len)?;

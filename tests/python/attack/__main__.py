@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import flips
 import hostile
 import joined
 import kills
@@ -30,6 +31,7 @@ PARTS = {
     "kills": kills.attack,
     "stores": stores.stores,
     "logs": logs.attack,
+    "flips": flips.attack,
     "joined": joined.attack,
     "swmr": swmr.attack,
     "sessions": others.sessions,

@@ -127,7 +127,7 @@ impl<'a> Troupe<'a> {
     fn new(path: PathBuf, plan: Plan, done: &'a mut JoinedWriters) -> Result<Self> {
         let (follower, sleeper) = (follow(&path)?, follow(&path)?);
         let flushed = vec![0; plan.writers as usize];
-        let seen = Found { steps: flushed.clone(), last: None };
+        let seen = Found { steps: flushed.clone(), ..Found::default() };
         let (spawner, writers) = (ProcessSpawner::new(), Vec::new());
         Ok(Troupe { path, plan, spawner, writers, flushed, follower, sleeper, seen, done })
     }
@@ -237,6 +237,10 @@ impl<'a> Troupe<'a> {
         }
         if is_back(&self.seen.steps) {
             self.wrong(format!("{who} finds {:?} after {:?}", found.steps, self.seen.steps));
+        }
+        if !found.rows.starts_with(&self.seen.rows) {
+            let (now, before) = (found.rows.len(), self.seen.rows.len());
+            self.wrong(format!("{who} finds {now} rows that do not begin with the {before} that were seen"));
         }
         self.seen = found.clone();
     }

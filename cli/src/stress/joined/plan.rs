@@ -14,6 +14,8 @@ const CELLS: u64 = 40;
 const SHARED: u64 = 24;
 /// Cells that a step writes.
 const CELLS_OF_STEP: u64 = 3;
+/// The most rows that a step appends to the dataset of all writers.
+const MAX_ROWS_OF_STEP: u64 = 5;
 /// One in this many steps makes a dataset.
 const STEPS_OF_DATASET: u64 = 5;
 
@@ -33,6 +35,8 @@ pub struct Found {
     pub steps: Vec<u64>,
     /// The writer whose batch counts last, and its step; `None` if nobody has written.
     pub last: Option<(u64, u64)>,
+    /// The dataset to which all writers append rows.
+    pub rows: Vec<u64>,
 }
 
 /// The location of the log in a file, for a writer that joins or for others.
@@ -66,6 +70,7 @@ impl Plan {
         let file = File::options().create().open(location(path, true))?;
         file.new_dataset::<u64>().shape(&[CELLS, self.writers]).create("grid")?;
         file.new_dataset::<u64>().shape(&[SHARED]).create("shared")?;
+        file.new_dataset::<u64>().unlimited_rows(&[]).create("rows")?;
         for writer in 0..self.writers {
             file.new_dataset::<String>().shape(&[0]).max_shape(&[UNLIMITED]).create(&words_of(writer))?;
         }
@@ -86,6 +91,12 @@ impl Plan {
     /// The value that all shared elements have after a step.
     fn mark(&self, writer: u64, step: u64) -> u64 {
         step * self.writers + writer + 1
+    }
+
+    /// The rows that a step appends to the dataset of all writers.
+    fn rows(&self, writer: u64, step: u64) -> Vec<u64> {
+        let mark = self.mark(writer, step);
+        vec![mark; 1 + (mix(self.seed ^ mark) % MAX_ROWS_OF_STEP) as usize]
     }
 
     fn made(&self, writer: u64, step: u64) -> String {
@@ -113,6 +124,7 @@ impl Plan {
         if step.is_multiple_of(STEPS_OF_DATASET) {
             file.dataset(&self.made(writer, step))?.write(&[mark])?;
         }
+        file.dataset("rows")?.append(&self.rows(writer, step))?;
         file.dataset(&words_of(writer))?.append(&[self.word(writer, step)])?;
         Ok(())
     }
@@ -152,8 +164,33 @@ impl Plan {
             None if found.steps.iter().any(|steps| *steps > 0) => return Err("shared has nothing".to_owned()),
             _ => {}
         }
+        found.rows = read("rows")?;
+        self.check_rows(&found.rows, &found.steps)?;
         self.check_made(file, &found.steps)?;
         Ok(found)
+    }
+
+    /// The rows of each step are there once, together, and in the order of its writer's steps; nothing is between them.
+    fn check_rows(&self, rows: &[u64], steps: &[u64]) -> std::result::Result<(), String> {
+        let (mut made, mut at) = (vec![0; steps.len()], 0);
+        while let Some(mark) = rows.get(at) {
+            let Some((writer, step)) = mark.checked_sub(1).map(|mark| (mark % self.writers, mark / self.writers))
+            else {
+                return Err(format!("rows[{at}] is of no writer, before {} others", rows.len() - at - 1));
+            };
+            let wanted = self.rows(writer, step);
+            let next = made[writer as usize];
+            if step != next || !rows[at..].starts_with(&wanted) {
+                let found = &rows[at..rows.len().min(at + wanted.len())];
+                return Err(format!("rows[{at}..] are {found:?}, where step {next} of writer {writer} comes next"));
+            }
+            made[writer as usize] += 1;
+            at += wanted.len();
+        }
+        match made.iter().zip(steps).all(|(made, steps)| made >= steps) {
+            true => Ok(()),
+            false => Err(format!("rows has {made:?} steps of the {steps:?} that were made")),
+        }
     }
 
     /// Each column is as a step of its writer has left it, none before those of `steps`.
