@@ -135,6 +135,9 @@ python-venv:
 	@$(PYTHON_VENV)/bin/python -c 'import maturin, numpy, pytest' 2>/dev/null || \
 	    $(PYTHON_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check 'maturin>=1.9,<2' numpy pytest || \
 	    echo 'skipped: the Python package (pip cannot install maturin, numpy and pytest)'
+	@$(PYTHON_VENV)/bin/python -c 'import hypothesis, mypy' 2>/dev/null || \
+	    $(PYTHON_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check hypothesis mypy || \
+	    echo 'skipped: the stubs and random sequences of the Python package (pip cannot install mypy and hypothesis)'
 
 python: python-env python-venv ## the Python package, in a venv of its own, and its tests
 	@if $(PYTHON_VENV)/bin/python -c 'import maturin, numpy, pytest' 2>/dev/null; then \

@@ -58,7 +58,10 @@ class AttributeManager(_base.MutableMappingHDF5):
         self.create(name, data=value)
 
     def __delitem__(self, name):
-        self._raw.remove(name_text(name))
+        try:
+            self._raw.remove(name_text(name))
+        except ValueError as error:
+            raise KeyError(f"Couldn't delete attribute ({error})") from None
 
     def create(self, name, data, shape=None, dtype=None):
         """Sets an attribute, in place of one of the same name.

@@ -124,6 +124,9 @@ class HLObject:
     ref : Reference
     """
 
+    # A file to which a link led, which stays open as long as its objects are used.
+    _keep = None
+
     def __init__(self, handle, name=None):
         self._handle = handle
         self._path = name

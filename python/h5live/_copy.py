@@ -6,14 +6,13 @@ from ._base import HLObject, name_text
 from ._links import ExternalLink, SoftLink
 
 
-def copy(group, source, dest, name, flags):
+def copy(group, source, dest, name, flags, progress=None):
     """Copies an object; the parameters are those of `Group.copy`."""
     from ._groups import Group
 
-    source_object = source if isinstance(source, HLObject) else group[source]
     if isinstance(dest, Group):
         if name is None:
-            path = source_object.name if isinstance(source, HLObject) else name_text(source)
+            path = source.name if isinstance(source, HLObject) else name_text(source)
             name = posixpath.basename(path.rstrip("/"))
         target, path = dest, name_text(name)
     elif isinstance(dest, HLObject):
@@ -22,15 +21,21 @@ def copy(group, source, dest, name, flags):
         target, path = group, name_text(dest)
     if path in target:
         raise RuntimeError("Unable to copy object (destination object already exists)")
+    try:
+        source_object = source if isinstance(source, HLObject) else group[source]
+    except KeyError as error:
+        raise RuntimeError(f"Unable to copy object ({error})") from None
     parent = posixpath.dirname(path).strip("/")
     if parent:
         target.require_group(posixpath.dirname(path))
     if any(flags.values()) and isinstance(source_object, Group):
         _copy_group(source_object, target.create_group(path), flags, flags["shallow"])
     else:
-        target._handle.copy_from(source_object._handle, path)
+        target._handle.copy_from(source_object._handle, path, progress)
         if flags["without_attrs"]:
             target[path].attrs.clear()
+    if flags["expand_refs"]:
+        _expand_references(source_object, target[path])
 
 
 def _copy_group(source, target, flags, is_shallow):
@@ -56,11 +61,9 @@ def _copy_group(source, target, flags, is_shallow):
             else:
                 _copy_group(found, made, flags, False)
             continue
-        target._handle.copy_from(found._handle, name)
+        target._handle.copy_from(found._handle, name, None)
         if flags["without_attrs"]:
             target[name].attrs.clear()
-    if flags["expand_refs"]:
-        _copy_references(source, target)
 
 
 def _copy_attribute(source, target, name):
@@ -73,28 +76,55 @@ def _copy_attribute(source, target, name):
     target.attrs.create(name, Empty(dtype) if shape is None else value, dtype=dtype)
 
 
-def _copy_references(source, target):
-    """Copies the objects to which references in datasets of a group lead, and makes the copies refer to the copies."""
+def _expand_references(source, copied):
+    """Copies what references of a copied object, and of all below it, lead to, and makes the copies refer to copies.
+
+    Nothing but references leads to a copy of what was not copied with the object.
+    """
+    from ._groups import Group
+
+    copies, waiting = {}, []
+
+    def note(original, copy):
+        below = [(original, copy)]
+        if isinstance(original, Group):
+            original.visititems(lambda name, obj: below.append((obj, copy.get(name))))
+        for pair in below:
+            if pair[1] is not None and pair[0]._key() not in copies:
+                copies[pair[0]._key()] = pair[1]
+                waiting.append(pair)
+
+    def moved(reference):
+        if not reference:
+            return reference
+        original = source.file[reference]
+        if original._key() not in copies:
+            place = copied.file.create_group(None)
+            place._handle.copy_from(original._handle, "copy", None)
+            note(original, place["copy"])
+        return copies[original._key()].ref
+
+    note(source, copied)
+    while waiting:
+        _move_references(*waiting.pop(), moved)
+
+
+def _move_references(original, copy, moved):
+    """Makes the references of a copy what `moved` makes of those of the original."""
     import numpy as np
 
     from ._datasets import Dataset
-    from ._types import check_ref_dtype
+    from ._types import Reference, check_ref_dtype
 
-    copied = {}
-    for name in source:
-        dataset = source.get(name)
-        if not isinstance(dataset, Dataset) or check_ref_dtype(dataset.dtype) is None:
-            continue
-        references = np.atleast_1d(dataset[()])
-        out = references.copy()
-        for at, reference in enumerate(references.flat):
-            if not reference:
-                continue
-            found = source[reference]
-            inner = (found.name or "").rsplit("/", 1)[-1]
-            if found not in copied:
-                if inner not in target:
-                    target._handle.copy_from(found._handle, inner)
-                copied[found] = target[inner]
-            out.flat[at] = copied[found].ref
-        target[name][...] = out.reshape(dataset.shape)
+    def array_of(value):
+        out = np.empty(np.shape(value), object)
+        for at in np.ndindex(*out.shape):
+            out[at] = moved(value[at] if out.shape else value)
+        return out
+
+    for name in copy.attrs:
+        dtype = original.attrs.get_id(name).dtype
+        if check_ref_dtype(dtype) is Reference and original.attrs.get_id(name).shape is not None:
+            copy.attrs.create(name, array_of(original.attrs[name]), dtype=dtype)
+    if isinstance(original, Dataset) and check_ref_dtype(original.dtype) is Reference and original.size:
+        copy[...] = array_of(original[()])

@@ -1,5 +1,6 @@
 """New datasets, from h5py's keywords."""
 
+import os
 import sys
 import warnings
 
@@ -80,6 +81,8 @@ def _fill_element(file, fillvalue, dtype, stored):
         raw, _ = _transfer.raw_texts(file, texts, stored)
         return raw.tobytes()
     value = np.asarray(fillvalue)
+    if dtype.names is not None and value.ndim == 0 and value.dtype.names is None:
+        raise ValueError(f"{fillvalue!r} is no element of {dtype}")
     if value.dtype.kind == "O" or dtype.kind == "V" and value.dtype.kind != "V":
         value = np.asarray(fillvalue, dtype=dtype.base)
     if dtype.subdtype is not None:
@@ -110,7 +113,7 @@ def create_dataset(parent, name, shape=None, dtype=None, data=None, chunks=None,
                    virtual_prefix=None, allow_unknown_filter=False, rdcc_nslots=None, rdcc_nbytes=None, rdcc_w0=None,
                    *, fill_time=None):
     """Makes a dataset below a group, and returns its handle. The keywords are h5py's."""
-    del dcpl, dapl, efile_prefix, virtual_prefix, rdcc_nslots, rdcc_nbytes, rdcc_w0
+    del dapl, efile_prefix, virtual_prefix, rdcc_nslots, rdcc_nbytes, rdcc_w0
     file = parent._handle.file
     if data is not None and not isinstance(data, Empty):
         data = _base.array_for_new_object(data, specified_dtype=dtype)
@@ -130,6 +133,9 @@ def create_dataset(parent, name, shape=None, dtype=None, data=None, chunks=None,
                                scaleoffset, external, allow_unknown_filter, fill_time)
     _fit_external(options, shape, dtype)
     datatype = getattr(target, "datatype", target)
+    if dcpl is not None:
+        options = {**{key: value for key, value in dcpl.options(dtype, datatype.spec(), file).items() if value},
+                   **{key: value for key, value in options.items() if value}}
     if fillvalue is not None:
         options["fill"] = list(_fill_element(file, fillvalue, dtype, datatype.spec()))
     if track_times is not None and track_times not in (True, False):
@@ -143,6 +149,42 @@ def create_dataset(parent, name, shape=None, dtype=None, data=None, chunks=None,
     if data is not None and not isinstance(data, Empty):
         _write_first(handle, data, shape, dtype, datatype.spec())
     return handle
+
+
+def access_of(parent, dapl=None, efile_prefix=None, virtual_prefix=None, rdcc_nslots=None, rdcc_nbytes=None,
+              rdcc_w0=None, **kwds):
+    """How a dataset is accessed: the properties that are given, by their names in h5py's lists."""
+    del kwds
+    access = {} if dapl is None else dict(dapl._values)
+    for name, folder in (("efile_prefix", efile_prefix), ("virtual_prefix", virtual_prefix)):
+        if folder is not None:
+            access[name] = os.fsencode(folder)
+        if name in access:
+            origin = os.fsencode(os.path.dirname(os.path.abspath(parent._handle.file.name)))
+            access[name] = access[name].replace(b"${ORIGIN}", origin, 1)
+    if rdcc_nslots is not None or rdcc_nbytes is not None or rdcc_w0 is not None:
+        known = access.get("chunk_cache") or parent.file._shared.cache[1:]
+        given = (rdcc_nslots, rdcc_nbytes, rdcc_w0)
+        access["chunk_cache"] = tuple(old if new is None else new for new, old in zip(given, known))
+    return access
+
+
+def accessed(dataset, access):
+    """A dataset that is accessed so.
+
+    Raises
+    ------
+    NotImplementedError
+        For a folder of external files, if their names are relative.
+    """
+    if not access:
+        return dataset
+    if access.get("efile_prefix") and any(not os.path.isabs(name) for name, _, _ in dataset.external or ()):
+        raise NotImplementedError("a folder for the external files of one dataset: set HDF5_EXTFILE_PREFIX")
+    if dataset.is_virtual and access.get("virtual_prefix"):
+        dataset._handle.set_source_folder(os.fsdecode(access["virtual_prefix"]))
+    dataset._access = access
+    return dataset
 
 
 def _fit_external(options, shape, dtype):

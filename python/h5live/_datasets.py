@@ -2,6 +2,7 @@
 
 import posixpath
 import sys
+from types import MappingProxyType
 
 import numpy as np
 
@@ -30,8 +31,13 @@ class Dataset(LiveDataset, HLObject):
     compression, compression_opts, shuffle, fletcher32, scaleoffset : the filters
     """
 
+    # How it is accessed, by the names of h5py's property lists: what was given when it was opened.
+    _access = MappingProxyType({})
+
     def __init__(self, bind, name=None, *, readonly=False):
         handle = getattr(bind, "_handle", bind)
+        if hasattr(bind, "_obj"):
+            self._access = getattr(bind._obj, "_access", self._access)
         if not hasattr(handle, "read_into"):
             raise ValueError(f"{bind} is not a DatasetID")
         super().__init__(handle, name)
@@ -171,7 +177,7 @@ class Dataset(LiveDataset, HLObject):
             zeros = np.zeros((1,), dt)
             if _types.check_string_dtype(dt) and dt.kind == "O":
                 return b""
-            return zeros[0]
+            return None if _types.check_vlen_dtype(dt) is not None else zeros[0]
 
         def read(datatype, memory):
             # A dataset of this one element, in memory, converts it.
@@ -242,7 +248,10 @@ class Dataset(LiveDataset, HLObject):
                 raise TypeError("Argument must be a single int if axis is specified") from None
             size = list(self.shape)
             size[axis] = length
-        self._handle.resize([int(n) for n in tuple(size)])
+        size = tuple(size)
+        if len(size) != self.ndim:
+            raise TypeError(f"New shape length ({len(size)}) must match dataset rank ({self.ndim})")
+        self._handle.resize([int(n) for n in size])
 
     def __len__(self):
         size = self.len()
@@ -288,6 +297,8 @@ class Dataset(LiveDataset, HLObject):
         new_dtype = dt if new_dtype is None else np.dtype(new_dtype)
         if len(args) == 1 and isinstance(args[0], _types.RegionReference):
             selection = _selections.region(args[0], self)
+            if shape == ():
+                return self[()] if selection.nselect else Empty(dt)
             return self._read(selection, selection.mshape, new_dtype)
         if shape == ():
             if args != () and args != (Ellipsis,):

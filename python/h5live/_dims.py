@@ -28,6 +28,8 @@ class DimensionProxy:
         found = self._dataset.attrs.get("DIMENSION_LABELS")
         labels = [""] * rank if found is None else list(found)
         labels[self._dimension] = name_text(value)
+        # The type says ASCII, as in libhdf5, whatever the labels are.
+        labels = [label if isinstance(label, bytes) else label.encode("utf-8", "surrogateescape") for label in labels]
         self._dataset.attrs.create("DIMENSION_LABELS", labels, dtype=_types.string_dtype("ascii"))
 
     def _scales(self):
@@ -51,7 +53,10 @@ class DimensionProxy:
 
     def __getitem__(self, item):
         if isinstance(item, int):
-            return self._scales()[item]
+            scales = self._scales()
+            if not scales:
+                raise RuntimeError(f"no scale is attached to dimension {self._dimension}")
+            return scales[item]
         for scale in self._scales():
             if scale_name(scale) == name_text(item):
                 return scale

@@ -48,6 +48,7 @@ class _MemoryFile(_Open):
         elif is_last:
             self.raw.close()
         if is_last:
+            self.store = None
             self.remove()
 
     def image(self):

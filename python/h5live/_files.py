@@ -1,5 +1,7 @@
 """Files."""
 
+import builtins
+import errno
 import inspect
 import os
 import warnings
@@ -13,6 +15,7 @@ from ._h5live import File as RawFile
 _LIBVERS = ("earliest", "v108", "v110", "v112", "v114", "v200")
 _ENGINE_LIBVERS = {"earliest": "earliest", "v108": "v18", "v110": "v110", "v112": "v112", "v114": "v114",
                    "v200": "v200", "latest": "v200"}
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _DRIVERS = ("sec2", "stdio", "core", "fileobj", "split", "family")
 _MODES = {"r": "read", "r+": "write", "w": "create", "w-": "create_new", "x": "create_new"}
 
@@ -23,12 +26,15 @@ _open_files = weakref.WeakValueDictionary()
 class _Open:
     """What File objects on one open file share."""
 
-    def __init__(self, raw, filename, driver="sec2", libver=("earliest", "v200")):
+    def __init__(self, raw, filename, driver="sec2", libver=("earliest", "v200"), locking=None):
+        # Any handle on it: for the next one, also when this one is closed.
         self.raw = raw
         self.filename = filename
         self.driver = driver
         self.libver = libver
-        self.userblock_size = 0
+        self.locking = locking
+        # None: as it is in the file.
+        self.userblock_size = None
         self.meta_block_size = 2048
         self.on_close = None
         self.is_swmr = False
@@ -36,6 +42,9 @@ class _Open:
 
 
 _by_key = weakref.WeakValueDictionary()
+
+# Drivers that were registered: each takes a list of access properties and keywords.
+registered = {}
 
 
 def _identity(path):
@@ -46,11 +55,14 @@ def _identity(path):
     return found.st_dev, found.st_ino
 
 
+_LOCKINGS = {None: None, True: True, "true": True, False: False, "false": False, "best-effort": "best-effort"}
+_ENGINE_LOCKINGS = {None: None, True: "always", False: "never", "best-effort": "best-effort"}
+
+
 def _locking(locking):
-    names = {None: None, True: True, "true": True, False: False, "false": False, "best-effort": None}
-    if locking not in names:
+    if locking not in _LOCKINGS:
         raise ValueError(f"Unsupported locking value: {locking}")
-    return names[locking]
+    return _LOCKINGS[locking]
 
 
 def _bounds(libver):
@@ -86,7 +98,7 @@ class File(Group):
                  fs_page_size=None, page_buf_size=None, min_meta_keep=0, min_raw_keep=0, locking=None,
                  alignment_threshold=1, alignment_interval=1, meta_block_size=None, *, track_times=False, **kwds):
         cache = (0, rdcc_nslots or 8191, rdcc_nbytes or 8 << 20, 0.75 if rdcc_w0 is None else rdcc_w0)
-        del page_buf_size, min_meta_keep, min_raw_keep, alignment_threshold, alignment_interval
+        del min_meta_keep, min_raw_keep, alignment_threshold, alignment_interval
         if isinstance(name, (RawFile, HLObject)) or hasattr(name, "_handle"):
             if fs_strategy:
                 raise ValueError("Unable to set file space strategy of an existing file")
@@ -101,13 +113,15 @@ class File(Group):
             raise ValueError("Unable to set file space strategy of an existing file")
         if fs_strategy and fs_strategy not in ("fsm", "page", "aggregate", "none"):
             raise ValueError("Invalid file space strategy type")
+        if page_buf_size and mode in ("w", "w-", "x") and fs_strategy != "page":
+            raise OSError("Unable to create file (page buffering needs fs_strategy='page')")
         if swmr and mode != "r":
             warnings.warn("swmr=True only affects read ('r') mode. For swmr write mode, set f.swmr_mode = True after "
                           "opening the file.", stacklevel=2)
         options = {
             "track_order": _config.track_order if track_order is None else track_order,
             "fs_strategy": fs_strategy, "fs_persist": fs_persist, "fs_threshold": fs_threshold,
-            "fs_page_size": fs_page_size, "locking": _locking(locking), "chunk_cache_bytes": rdcc_nbytes,
+            "fs_page_size": fs_page_size, "locking": _ENGINE_LOCKINGS[_locking(locking)], "chunk_cache_bytes": rdcc_nbytes,
         }
         if fs_strategy is None:
             for key in ("fs_persist", "fs_threshold", "fs_page_size"):
@@ -121,18 +135,22 @@ class File(Group):
             if kwds.get("fileobj", name) != name:
                 raise ValueError("Invalid value of 'fileobj' argument; must equal to file-like object if specified.")
             shared = open_file_like(name, mode, bounds, options, userblock_size)
+            raw = shared.raw
+        elif driver == "fileobj":
+            raise ValueError("the driver 'fileobj' needs a file-like object")
         else:
-            shared = _open_path(os.fsdecode(name), mode, driver, bounds, userblock_size, swmr, options, kwds)
+            shared, raw = _open_path(os.fsdecode(name), mode, driver, bounds, userblock_size, swmr, options, kwds)
         shared.cache = cache
+        shared.locking = _locking(locking)
         if meta_block_size is not None:
             shared.meta_block_size = int(meta_block_size)
-        _by_key[shared.raw.key] = shared
-        self._bind(shared.raw)
+        _by_key[raw.key] = shared
+        self._bind(raw)
 
     def _bind(self, raw):
         self._shared = _by_key.get(raw.key) or _Open(raw, _filename_of(raw))
         _by_key[raw.key] = self._shared
-        self._raw = self._shared.raw
+        self._raw = raw
         HLObject.__init__(self, self._raw.root() if self._raw.is_open else None, "/")
 
     @classmethod
@@ -140,6 +158,16 @@ class File(Group):
         made = cls.__new__(cls)
         made._bind(raw)
         return made
+
+    @classmethod
+    def _of_link(cls, raw, opener):
+        """A file to which a link of another one led: it is accessed as that one."""
+        if raw.key not in _by_key:
+            of = opener._shared
+            shared = _Open(raw, raw.name, libver=of.libver, locking=of.locking)
+            shared.cache, shared.is_swmr = of.cache, of.is_swmr
+            _by_key[raw.key] = shared
+        return cls._of_handle(raw)
 
     @classmethod
     def in_memory(cls, file_image=None, **kwargs):
@@ -192,8 +220,9 @@ class File(Group):
 
     @property
     def userblock_size(self):
-        found = dict(self._raw.settings()).get("user_block")
-        return int(found) if found and found.isdigit() else self._shared.userblock_size
+        if self._shared.userblock_size is None:
+            self._shared.userblock_size = superblock_offset(self._shared.filename) or 0
+        return self._shared.userblock_size
 
     @property
     def meta_block_size(self):
@@ -278,31 +307,48 @@ def _filename_of(raw):
 
 
 def _check_keywords(driver, kwds):
+    """The driver by which a file is opened: one that was registered says so."""
+    if driver in registered:
+        from .h5py import h5p
+
+        plist = h5p.create(h5p.FILE_ACCESS)
+        registered[driver](plist, **kwds)
+        kwds.clear()
+        return plist.driver_name()
     if driver in (None, "sec2", "stdio"):
         if kwds:
             raise TypeError(f"{next(iter(kwds))!r} is an invalid keyword argument for this function")
-        return
+        return driver
     if driver not in _DRIVERS:
         raise ValueError(f"Unknown driver type {driver!r}")
+    return driver
 
 
 def _open_path(path, mode, driver, bounds, userblock_size, swmr, options, kwds):
+    """What is shared of a file at a path, and a handle on it."""
     from ._file_like import open_core
 
-    _check_keywords(driver, kwds)
+    driver = _check_keywords(driver, kwds)
     if driver in ("split", "family"):
         raise NotImplementedError(f"the driver {driver!r}")
     size = _userblock(userblock_size, mode)
     if size:
         options["user_block"] = bytes(size)
     if driver == "core":
-        return open_core(path, mode, bounds, options, size, kwds)
+        shared = open_core(path, mode, bounds, options, size, kwds)
+        return shared, shared.raw
     known = _open_files.get(_identity(path))
-    if known is not None and known.raw.is_open:
-        return _share(known, path, mode)
+    raw = None if known is None else known.raw.share()
+    if raw is not None:
+        _check_share(raw, known, path, mode, options["locking"])
+        return known, raw
     exists = os.path.exists(path)
     if mode == "a":
+        if exists and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, "Unable to open file for writing", path)
         mode = "r+" if exists or "://" in path else "w-"
+        if mode == "r+" and size is not None:
+            options.pop("user_block", None)
     if mode in ("w-", "x") and exists:
         raise FileExistsError(f"Unable to create file ({path!r} exists)")
     engine_mode = "swmr_read" if swmr and mode == "r" else _MODES[mode]
@@ -311,11 +357,30 @@ def _open_path(path, mode, driver, bounds, userblock_size, swmr, options, kwds):
         options["libver"] = libver
     raw = RawFile.open(path, engine_mode, {key: value for key, value in options.items() if value is not None})
     shared = _Open(raw, path, driver or "sec2", bounds)
-    shared.userblock_size = size or 0
+    if mode == "r+" and size is not None and size != (superblock_offset(path) or 0):
+        raw.close()
+        raise ValueError(f"Requested userblock size ({size}) does not match that of existing file "
+                         f"({superblock_offset(path)})")
+    if mode not in ("r", "r+"):
+        shared.userblock_size = size or 0
     identity = _identity(path)
     if identity is not None:
         _open_files[identity] = shared
-    return shared
+    return shared, raw
+
+
+def superblock_offset(path):
+    """Where HDF5 begins in a file, which is the size of its user block; None if it is no HDF5 file of this machine."""
+    if not os.path.isfile(path):
+        return None
+    offset, size = 0, os.path.getsize(path)
+    with builtins.open(path, "rb") as file:
+        while offset + len(_SIGNATURE) <= size:
+            file.seek(offset)
+            if file.read(len(_SIGNATURE)) == _SIGNATURE:
+                return offset
+            offset = 512 if offset == 0 else 2 * offset
+    return None
 
 
 def _userblock(userblock_size, mode):
@@ -332,16 +397,14 @@ def _userblock(userblock_size, mode):
     return size
 
 
-def _share(known, path, mode):
-    """A file that is open in this process already."""
-    is_writer = known.raw.mode not in ("read", "swmr_read")
+def _check_share(raw, known, path, mode, locking):
+    """Whether a file that is open in this process already can be opened so, too: what was opened first counts."""
     if mode in ("w", "w-", "x"):
         raise OSError(f"Unable to create file (unable to truncate a file which is already open: {path!r})")
-    if mode == "r+" and not is_writer or mode == "a" and not is_writer:
+    if mode != "r" and raw.mode in ("read", "swmr_read"):
         raise OSError(f"Unable to open file (file is already open for read-only: {path!r})")
-    if mode == "r" and is_writer:
-        raise OSError(f"Unable to open file (file is already open for write: {path!r})")
-    return known
+    if (locking or "best-effort") != (_ENGINE_LOCKINGS[known.locking] or "best-effort"):
+        raise OSError(f"Unable to open file (it is already open with another file locking: {path!r})")
 
 
 def open(location, *, wait=None, recover=False, write=False, **options):
@@ -366,3 +429,15 @@ def open(location, *, wait=None, recover=False, write=False, **options):
                if value is not None}
     raw = RawFile.open(os.fsdecode(location), "swmr_write" if write else "swmr_read", options)
     return File._of_handle(raw)
+
+
+def open_or_recover(location, *, write=False, **options):
+    """As :func:`open`, of what a writer may have left when it died: that is brought in order first, and then opened.
+
+    A file whose writer is alive is opened beside it.
+
+    Returns
+    -------
+    File
+    """
+    return open(location, recover=True, write=write, **options)

@@ -4,10 +4,11 @@ import posixpath
 
 import numpy as np
 
-from . import _base, _create, _types
+from . import _base, _create, _filters, _types
 from ._base import HLObject, name_text
 from ._datasets import Dataset
 from ._datatypes import Datatype
+from ._elinks import LinkAccess
 from ._h5live import Dataset as RawDataset
 from ._h5live import Group as RawGroup
 from ._h5live import Map as RawMap
@@ -47,6 +48,10 @@ class Group(_base.MutableMappingHDF5, HLObject):
             raise ValueError(f"{bind} is not a GroupID")
         super().__init__(handle, name)
 
+    # A group is the same as another one if it is that object, not if it has the same members.
+    __eq__ = HLObject.__eq__
+    __hash__ = HLObject.__hash__
+
     # --- new objects ----------------------------------------------------------------------------
 
     def create_group(self, name, track_order=None, *, track_times=False):
@@ -60,7 +65,10 @@ class Group(_base.MutableMappingHDF5, HLObject):
         del track_times
         if name is None:
             return Group(self._handle.create_unlinked_group(), False)
-        return Group(self._handle.create_group(name_text(name), bool(_default_track_order(track_order))))
+        try:
+            return Group(self._handle.create_group(name_text(name), bool(_default_track_order(track_order))))
+        except KeyError as error:
+            raise ValueError(f"Unable to create group ({error})") from None
 
     def create_dataset(self, name, shape=None, dtype=None, data=None, **kwds):
         """Makes a dataset.
@@ -87,7 +95,12 @@ class Group(_base.MutableMappingHDF5, HLObject):
             parent, _ = posixpath.split(path)
             if parent.strip("/"):
                 self.require_group(parent)
-        return Dataset(_create.create_dataset(self, path, shape, dtype, data, **kwds))
+        access = _create.access_of(self, **kwds)
+        if access.get("efile_prefix"):
+            kwds["external"] = _filters.external_entries(kwds.get("external")) or None
+            if any(not posixpath.isabs(name) for name, _, _ in kwds["external"] or ()):
+                raise NotImplementedError("efile_prefix with relative names: set HDF5_EXTFILE_PREFIX")
+        return _create.accessed(Dataset(_create.create_dataset(self, path, shape, dtype, data, **kwds)), access)
 
     def create_virtual_dataset(self, name, layout, fillvalue=None):
         """Makes a dataset whose elements are in other datasets (VirtualLayout)."""
@@ -117,7 +130,7 @@ class Group(_base.MutableMappingHDF5, HLObject):
                 raise TypeError(f"Datatypes do not exactly match (existing {found.dtype} vs new {dtype})")
         elif not np.can_cast(dtype, found.dtype):
             raise TypeError(f"Datatypes cannot be safely cast (existing {found.dtype} vs new {dtype})")
-        return found
+        return _create.accessed(found, _create.access_of(self, **kwds))
 
     def create_dataset_like(self, name, other, **kwupdate):
         """Makes a dataset with the shape, type and storage of another one."""
@@ -165,10 +178,28 @@ class Group(_base.MutableMappingHDF5, HLObject):
             raise TypeError(f"Accessing a group is done with bytes or str, not {type(name)}")
         found = self._open(name_text(name))
         if found.file.key != self._handle.file.key:
-            from ._walk import path_of
+            return self._linked(found)
+        made = wrap(found)
+        made._keep = self._keep
+        return made
 
-            return wrap(found, path_of(found.file, found.id))
-        return wrap(found)
+    def _linked(self, found):
+        """The object of a handle of another file, which is accessed as this one."""
+        from ._files import File
+        from ._walk import path_of
+
+        made = wrap(found, path_of(found.file, found.id))
+        made._keep = File._of_link(found.file, self.file)
+        return made
+
+    def _open_with(self, access, name):
+        """The object at a path, of which external links are followed in a way of their own."""
+        from ._walk import path_of
+
+        found, keep = access.follow(self, name)
+        made = wrap(found) if keep is None else wrap(found, path_of(found.file, found.id))
+        made._keep = self._keep if keep is None else keep
+        return made
 
     def _with_name(self, handle):
         """A handle that was found without a path, and a path to it."""
@@ -184,11 +215,17 @@ class Group(_base.MutableMappingHDF5, HLObject):
         ----------
         getclass, getlink : bool
             For the class of the object, the link (HardLink, SoftLink, ExternalLink), or the class of the link.
+        elink_mode : {'r', 'r+'}, optional
+        elink_locking : bool or 'best-effort', optional
+        elink_swmr : bool, optional
+            How a file is opened to which an external link leads, if not as this one.
         """
-        del elink_mode, elink_locking, elink_swmr
+        access = None
+        if elink_mode is not None or elink_locking is not None or elink_swmr is not None:
+            access = LinkAccess(self.file, elink_mode, elink_swmr, elink_locking)
         if not (getclass or getlink):
             try:
-                return self[name]
+                return self[name] if access is None else self._open_with(access, name)
             except KeyError:
                 return default
         if getlink:
@@ -231,7 +268,10 @@ class Group(_base.MutableMappingHDF5, HLObject):
         parent, last = posixpath.split(path.rstrip("/"))
         group = self._handle
         if parent.strip("/") or path.startswith("/"):
-            group = self.require_group(parent or "/")._handle
+            try:
+                group = self.require_group(parent or "/")._handle
+            except (TypeError, ValueError) as error:
+                raise OSError(f"Unable to create link ({error})") from None
         try:
             if isinstance(obj, SoftLink):
                 group.link_soft(last, name_text(obj.path))
@@ -291,18 +331,29 @@ class Group(_base.MutableMappingHDF5, HLObject):
     # --- copying and walking --------------------------------------------------------------------
 
     def copy(self, source, dest, name=None, shallow=False, expand_soft=False, expand_external=False,
-             expand_refs=False, without_attrs=False):
-        """Copies an object, with what is below it, to a path or into a group of this or another file."""
+             expand_refs=False, without_attrs=False, *, progress=None):
+        """Copies an object, with what is below it, to a path or into a group of this or another file.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called as ``progress(count)`` with the bytes of elements that were copied since the last call. An exception
+            of it ends the copy at the next dataset; it is not called for copies with another parameter than ``name``.
+        """
         from ._copy import copy
 
         flags = {"shallow": shallow, "expand_soft": expand_soft, "expand_external": expand_external,
                  "expand_refs": expand_refs, "without_attrs": without_attrs}
-        copy(self, source, dest, name, flags)
+        copy(self, source, dest, name, flags, progress)
 
     def move(self, source, dest):
         """Moves a link to another path. The object does not change."""
-        if source != dest:
+        if source == dest:
+            return
+        try:
             self._handle.rename(name_text(source), name_text(dest))
+        except KeyError as error:
+            raise ValueError(f"Unable to move link ({error})") from None
 
     def visit(self, func):
         """Calls ``func(name)`` for each object below, until it returns something other than None."""

@@ -3,6 +3,7 @@
 import numpy as np
 
 from . import _selections, _transfer
+from ._waiting import in_thread
 
 
 class LiveDataset:
@@ -35,6 +36,27 @@ class LiveDataset:
         if dt.subdtype is not None:
             memory_type = type(memory_type)(("array", spec[1], memory_type.spec()))
         self._handle.append_from(memory_type, memory)
+
+    async def read_async(self, args=(), dtype=None):
+        """Reads in another thread: ``await dset.read_async(numpy.s_[0:10])`` is ``dset[0:10]``, and other tasks go on.
+
+        Parameters
+        ----------
+        args : the key in brackets; without one, all is read
+        dtype : dtype, optional
+            The type of the array, if it is not that of the dataset.
+
+        Returns
+        -------
+        What ``dset[args]`` returns.
+
+        Raises
+        ------
+        asyncio.CancelledError
+            If the task is cancelled. It waits no longer; the read comes to its end in its thread.
+        """
+        source = self if dtype is None else self.astype(dtype)
+        return await in_thread(source.__getitem__, args)
 
     def follow(self, start=0, *, timeout=None, batch=None, dtype=None):
         """Follows the rows that the writer publishes: an iterator over arrays of new rows.
@@ -102,15 +124,12 @@ class Follower:
         return self
 
     async def __anext__(self):
-        import asyncio
-
-        loop = asyncio.get_running_loop()
         # Short turns in another thread, so that a task that is cancelled leaves no thread behind.
         waited = 0.0
         while True:
-            found = await loop.run_in_executor(None, self._rows.next, 0.1)
+            found = await in_thread(self._rows.next, 0.1)
             if found is not None:
-                return self._read(*found)
+                return await in_thread(self._read, *found)
             waited += 0.1
             if self.is_over or self._timeout is not None and waited >= self._timeout:
                 raise StopAsyncIteration

@@ -181,7 +181,10 @@ def select(shape, args, dataset=None):
         if isinstance(arg, RegionReference):
             if dataset is None:
                 raise TypeError("Cannot apply a region reference without a dataset")
-            return region(arg, dataset)
+            found = region(arg, dataset)
+            if found.shape != tuple(shape):
+                raise TypeError("Reference shape does not match dataset shape")
+            return found
     return _product(tuple(shape), args)
 
 
@@ -198,13 +201,16 @@ def region(reference, dataset):
     return Selection(shape, raw, dims)
 
 
-def _expand(args, rank):
+def _expand(args, rank, shape=()):
     ellipses = sum(1 for arg in args if arg is Ellipsis)
     if ellipses > 1:
         raise ValueError("Only one ellipsis may be used.")
     named = len(args) - ellipses
     if named > rank:
-        raise TypeError(f"{named} indexing arguments for {rank} dimensions")
+        # What is wrong with the first of them comes first, as in h5py.
+        for arg, length in zip(args if not ellipses else (), shape):
+            _dimension(arg, length)
+        raise ValueError(f"{named} indexing arguments for {rank} dimensions")
     if not ellipses:
         args = args + (Ellipsis,)
     at = next(i for i, arg in enumerate(args) if arg is Ellipsis)
@@ -263,7 +269,7 @@ def _dimension(arg, length):
 
 
 def _product(shape, args):
-    args = _expand(args, len(shape))
+    args = _expand(args, len(shape), shape)
     parts = [_dimension(arg, length) for arg, length in zip(args, shape)]
     kinds = [kind for kind, _ in parts]
     if kinds.count("list") > 1:

@@ -4,11 +4,18 @@ Plain elements go between the array's memory and the file in one step. Where an 
 variable length, references), a raw array stands between: there, objects are what the file has for them.
 """
 
+import time
+
 import numpy as np
 
 from ._h5live import Datatype as RawDatatype
 from ._types import (Reference, RegionReference, check_ref_dtype, check_string_dtype, check_vlen_dtype, datatype_of,
                      dtype_of, spec_of)
+
+
+# As the engine does it for chunks that do not decode: so often, and after so many seconds, which double each time.
+_MAX_RETRIES = 8
+_FIRST_PAUSE = 0.0002
 
 
 def needs_objects(dt):
@@ -96,7 +103,7 @@ def to_objects(file, raw, dt, stored):
         # The dimensions of the elements are the last of the array.
         return to_objects(file, raw, dt.base, stored[2] if stored[0] == "array" else stored)
     flat = np.ascontiguousarray(raw).reshape(-1)
-    out = np.empty(flat.shape, object)
+    out = np.empty(flat.shape, dt if dt.kind == "O" else object)
     objects = _objects(file, flat, dt, stored)
     for at, item in enumerate(objects):
         out[at] = item
@@ -171,14 +178,18 @@ def to_raw(file, array, dt, stored):
     return raw.reshape(array.shape), spec
 
 
-def _text(item):
+def _is_ascii(stored):
+    return stored[0] == "vlen_string" and stored[2] == 0 or stored[0] == "string" and stored[3] == 0
+
+
+def _text(item, encoding="utf-8"):
     if isinstance(item, str):
-        return item.encode("utf-8", "surrogateescape")
+        return item.encode(encoding, "surrogateescape")
     if isinstance(item, (bytes, np.bytes_)):
         return bytes(item)
     if item is None or (isinstance(item, int) and item == 0):
         return b""
-    return str(item).encode("utf-8")
+    return str(item).encode(encoding)
 
 
 def _raw_items(file, flat, dt, stored):
@@ -188,8 +199,8 @@ def _raw_items(file, flat, dt, stored):
         return _raw_references(flat, stored), stored
     vlen = check_vlen_dtype(dt)
     if dt.kind == "T" or vlen in (str, bytes):
-        texts = [_text(item) for item in flat.tolist()]
-        return raw_texts(file, texts, stored)
+        encoding = "ascii" if vlen is bytes and _is_ascii(stored) else "utf-8"
+        return raw_texts(file, [_text(item, encoding) for item in flat.tolist()], stored)
     if vlen is None:
         raise TypeError("Object dtype dtype('O') has no native HDF5 equivalent")
     if stored[0] != "vlen":
@@ -290,7 +301,17 @@ def fetch(file, shape, dt, stored, read):
             read(datatype_of(dt), memory(out))
         return out
     raw, spec = raw_form(dt, stored)
-    array = np.zeros(shape, raw)
-    if array.size:
-        read(RawDatatype(spec), memory(array))
-    return to_objects(file, array, dt, stored)
+    attempt = 0
+    while True:
+        array = np.zeros(shape, raw)
+        if array.size:
+            read(RawDatatype(spec), memory(array))
+        try:
+            return to_objects(file, array, dt, stored)
+        except OSError:
+            # Between the elements and what they lead to, the writer of a live file may have replaced both.
+            if attempt >= _MAX_RETRIES or not file.is_live():
+                raise
+        time.sleep(_FIRST_PAUSE * 2**attempt)
+        attempt += 1
+        file.refresh()

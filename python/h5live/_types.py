@@ -85,7 +85,8 @@ def complex_compat_dtype(np_dtype):
     dt = np.dtype(np_dtype)
     if dt.kind != "c":
         raise TypeError("Only complex types have a compatible form")
-    return np.dtype(dt, metadata={"complex_compat": ("r", "i")})
+    part = np.dtype(f"{dt.byteorder}f{dt.itemsize // 2}")
+    return np.dtype([("r", part), ("i", part)])
 
 
 ref_dtype = np.dtype("O", metadata={"ref": Reference})
@@ -129,10 +130,12 @@ def check_ref_dtype(dt):
 
 
 def check_complex_dtype(dt):
-    """How complex numbers are stored: None for another dtype, else a word."""
-    if dt.kind != "c":
+    """The complex dtype, also of a compound of ``r`` and ``i``; None for another dtype."""
+    if dt.kind == "c":
+        return dt
+    if dt.names != ("r", "i") or dt["r"] != dt["i"] or dt["r"].kind != "f" or dt.itemsize != 2 * dt["r"].itemsize:
         return None
-    return _metadata(dt, "complex_compat")
+    return np.dtype(f"{dt['r'].byteorder}c{dt.itemsize}")
 
 
 def special_dtype(**kwds):
@@ -291,10 +294,12 @@ def _float_dtype(spec):
         if size == 16:
             return np.dtype(np.longdouble).newbyteorder(order)
         return np.dtype(f"{order}f{size}")
-    exponent, mantissa = spec[5][2], spec[5][4]
+    # The smallest that has all its values.
+    exponent, mantissa, bias = spec[5][2], spec[5][4], spec[6]
     for wide in (2, 4, 8, 16):
-        _, (_, _, exponent_bits, _, mantissa_bits), _, _ = _FLOATS[wide]
-        if exponent <= exponent_bits and mantissa <= mantissa_bits:
+        _, (_, _, exponent_bits, _, mantissa_bits), wide_bias, _ = _FLOATS[wide]
+        has_largest = (1 << exponent) - bias <= (1 << exponent_bits) - wide_bias
+        if has_largest and bias <= wide_bias and mantissa <= mantissa_bits:
             return np.dtype(np.longdouble if wide == 16 else f"{order}f{wide}")
     raise TypeError("Unsupported float type")
 

@@ -31,8 +31,13 @@ def _select(shape, key):
     start, count, step, scalar = found.box
     count = tuple(UNLIMITED if isinstance(part, slice) and part.stop == UNLIMITED else n
                   for part, n in zip(expanded, count))
+    found.is_unlimited = True
     found.raw = RawSelection.hyperslab(list(start), list(step), list(count), [1] * len(shape))
     return found
+
+
+def _is_unlimited(selection):
+    return getattr(selection, "is_unlimited", False)
 
 
 class VirtualSource:
@@ -96,7 +101,11 @@ class VirtualLayout:
         self.sources = []
 
     def __setitem__(self, key, source):
-        self.sources.append((source, _select(self.shape, key)))
+        selection = _select(self.shape, key)
+        if not _is_unlimited(selection) and not _is_unlimited(source.sel) and selection.nselect != source.sel.nselect:
+            raise ValueError(f"the source has a different number of elements ({source.sel.nselect}) than its place "
+                             f"({selection.nselect})")
+        self.sources.append((source, selection))
 
     def _source_name(self, path, target):
         path = os.fsdecode(path)

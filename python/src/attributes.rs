@@ -14,7 +14,8 @@ use crate::errors::raise;
 use crate::links::name_object;
 use crate::memory::Memory;
 use crate::named_type::NamedTypeHandle;
-use crate::session::{Session, Slot};
+use crate::process::run;
+use crate::session::{Session, Slot, object_in_child};
 
 /// An object that has attributes.
 #[derive(Clone)]
@@ -25,9 +26,22 @@ enum Attributed {
     Map(h5live::MapObject),
 }
 
+impl Attributed {
+    fn new(object: Object) -> PyResult<Self> {
+        Ok(match object {
+            Object::Group(group) => Attributed::Group(group),
+            Object::Dataset(dataset) => Attributed::Dataset(dataset),
+            Object::Datatype(named) => Attributed::Datatype(named),
+            Object::Map(map) => Attributed::Map(map),
+            _ => return Err(PyNotImplementedError::new_err("attributes of such an object")),
+        })
+    }
+}
+
 /// The attributes of an object.
 #[pyclass(frozen, name = "Attributes", module = "h5live._h5live")]
 pub(crate) struct AttributesHandle {
+    session: Arc<Session>,
     slot: Arc<Slot<Attributed>>,
 }
 
@@ -44,14 +58,22 @@ macro_rules! on_object {
 
 impl AttributesHandle {
     pub(crate) fn new(session: &Arc<Session>, object: Object) -> PyResult<Self> {
+        Ok(AttributesHandle { session: session.clone(), slot: session.slot(Attributed::new(object)?) })
+    }
+
+    /// The object; in a child of the process that opened it, the one that the child has opened.
+    fn object(&self) -> PyResult<Attributed> {
+        let object = self.slot.get()?;
+        if !self.slot.is_of_parent() {
+            return Ok(object);
+        }
         let object = match object {
-            Object::Group(group) => Attributed::Group(group),
-            Object::Dataset(dataset) => Attributed::Dataset(dataset),
-            Object::Datatype(named) => Attributed::Datatype(named),
-            Object::Map(map) => Attributed::Map(map),
-            _ => return Err(PyNotImplementedError::new_err("attributes of such an object")),
+            Attributed::Group(group) => Object::Group(group),
+            Attributed::Dataset(dataset) => Object::Dataset(dataset),
+            Attributed::Datatype(named) => Object::Datatype(named),
+            Attributed::Map(map) => Object::Map(map),
         };
-        Ok(AttributesHandle { slot: session.slot(object) })
+        Attributed::new(object_in_child(&self.session, object)?)
     }
 }
 
@@ -59,32 +81,32 @@ impl AttributesHandle {
 impl AttributesHandle {
     #[getter]
     fn is_open(&self) -> bool {
-        self.slot.is_open()
+        self.slot.is_open() && self.session.is_open()
     }
 
     /// The names, in their order or in that of creation.
     fn names(&self, py: Python<'_>, by_creation: bool) -> PyResult<Vec<Py<PyAny>>> {
-        let object = self.slot.get()?;
+        let object = self.object()?;
         if by_creation {
-            let mut all = py.detach(|| on_object!(object, of => of.attributes())).map_err(raise)?;
+            let mut all = run(py, || on_object!(object, of => of.attributes()))?.map_err(raise)?;
             all.sort_by_key(Attribute::creation_order);
             return Ok(all.iter().map(|attribute| name_object(py, attribute.name())).collect());
         }
-        let names = py.detach(|| on_object!(object, of => of.attribute_names())).map_err(raise)?;
+        let names = run(py, || on_object!(object, of => of.attribute_names()))?.map_err(raise)?;
         Ok(names.iter().map(|name| name_object(py, name)).collect())
     }
 
     /// Whether the order of creation is kept.
     fn tracks_order(&self, py: Python<'_>) -> PyResult<bool> {
-        let object = self.slot.get()?;
-        let info = py.detach(|| on_object!(object, of => of.info())).map_err(raise)?;
+        let object = self.object()?;
+        let info = run(py, || on_object!(object, of => of.info()))?.map_err(raise)?;
         Ok(info.attributes.order != h5live::model::CreationOrder::Untracked)
     }
 
     /// The type, the shape (`None` without elements), and the elements as the file has them.
     fn get(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
-        let object = self.slot.get()?;
-        let attribute = py.detach(|| on_object!(object, of => of.attribute(name))).map_err(raise)?;
+        let object = self.object()?;
+        let attribute = run(py, || on_object!(object, of => of.attribute(name)))?.map_err(raise)?;
         let shape = match attribute.dataspace() {
             Dataspace::Null => None,
             space => Some(space.dims().to_vec()),
@@ -95,9 +117,9 @@ impl AttributesHandle {
 
     /// The elements as those of another type.
     fn get_as<'py>(&self, py: Python<'py>, name: &str, datatype: &DatatypeHandle) -> PyResult<Bound<'py, PyBytes>> {
-        let object = self.slot.get()?;
+        let object = self.object()?;
         let read = || on_object!(object, of => of.attribute(name)).and_then(|attribute| attribute.read_as(&datatype.0));
-        Ok(PyBytes::new(py, &py.detach(read).map_err(raise)?))
+        Ok(PyBytes::new(py, &run(py, read)?.map_err(raise)?))
     }
 
     /// Sets an attribute, of a type in the file, to elements of a type in memory.
@@ -111,7 +133,7 @@ impl AttributesHandle {
         memory_type: &DatatypeHandle,
         data: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let object = self.slot.get()?;
+        let object = self.object()?;
         let builder = on_object!(object, of => of.new_attribute(name));
         let space = match shape {
             None => Dataspace::Null,
@@ -124,11 +146,11 @@ impl AttributesHandle {
         };
         let memory = Memory::readable(data)?;
         let builder = builder.dataspace(space);
-        py.detach(|| builder.write_as(&memory_type.0, memory.bytes(), Conversion::Lossy)).map_err(raise)
+        run(py, || builder.write_as(&memory_type.0, memory.bytes(), Conversion::Lossy))?.map_err(raise)
     }
 
     fn remove(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        let object = self.slot.get()?;
-        py.detach(|| on_object!(object, of => of.remove_attribute(name))).map_err(raise)
+        let object = self.object()?;
+        run(py, || on_object!(object, of => of.remove_attribute(name)))?.map_err(raise)
     }
 }

@@ -14,6 +14,7 @@ use crate::errors::raise;
 use crate::links::name_object;
 use crate::memory::Memory;
 use crate::object_handle::object_handle;
+use crate::process::run;
 use crate::selection::{SelectionHandle, simple_selection};
 
 /// Where a chunk begins in the dataset, its filter mask, and where it is in the file, in bytes.
@@ -31,7 +32,7 @@ fn limits(max: &[u64]) -> Vec<Option<u64>> {
 
 /// The first and the last element of each block that a selection has.
 pub(crate) fn selection_blocks(py: Python<'_>, dataset: &Dataset, selection: &Selection) -> PyResult<Py<PyAny>> {
-    let shape = py.detach(|| dataset.shape()).map_err(raise)?;
+    let shape = run(py, || dataset.shape())?.map_err(raise)?;
     let refused = |error: h5live::model::SelectionError| PyValueError::new_err(error.to_string());
     let bound: BoundSelection = selection.clone().into_bound(&shape).map_err(refused)?;
     let dims = box_dims(selection, bound.elements()).unwrap_or_else(|| bound.dims().to_vec());
@@ -57,12 +58,20 @@ fn box_dims(selection: &Selection, elements: u64) -> Option<Vec<u64>> {
     (product == elements).then_some(dims)
 }
 
+/// Takes up what the sources of a virtual dataset have now, if it grows with them.
+fn refresh_sources(dataset: &Dataset) -> h5live::Result<()> {
+    if dataset.is_virtual() && dataset.max_shape()?.contains(&UNLIMITED) {
+        dataset.refresh()?;
+    }
+    Ok(())
+}
+
 #[pymethods]
 impl DatasetHandle {
     /// The dimensions; `None` without elements.
     fn shape(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let dataset = self.dataset()?;
-        let spec = py.detach(|| dataset.spec()).map_err(raise)?;
+        let spec = run(py, || refresh_sources(&dataset).and_then(|()| dataset.spec()))?.map_err(raise)?;
         match &spec.dataspace {
             Dataspace::Null => Ok(py.None()),
             space => PyTuple::new(py, space.dims())?.into_py_any(py),
@@ -72,7 +81,7 @@ impl DatasetHandle {
     /// The largest dimensions, `None` for those without limit.
     fn max_shape(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let dataset = self.dataset()?;
-        let spec = py.detach(|| dataset.spec()).map_err(raise)?;
+        let spec = run(py, || dataset.spec())?.map_err(raise)?;
         match &spec.dataspace {
             Dataspace::Null => Ok(py.None()),
             space => PyTuple::new(py, limits(space.max()))?.into_py_any(py),
@@ -81,13 +90,13 @@ impl DatasetHandle {
 
     fn datatype(&self, py: Python<'_>) -> PyResult<DatatypeHandle> {
         let dataset = self.dataset()?;
-        Ok(DatatypeHandle(py.detach(|| dataset.datatype()).map_err(raise)?))
+        Ok(DatatypeHandle(run(py, || dataset.datatype())?.map_err(raise)?))
     }
 
     /// The rest of the description: layout, chunks, filters, fill value, committed type.
     fn description(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let dataset = self.dataset()?;
-        let spec = py.detach(|| dataset.spec()).map_err(raise)?;
+        let spec = run(py, || dataset.spec())?.map_err(raise)?;
         let out = PyDict::new(py);
         describe_layout(py, &spec.layout, &out)?;
         let filter = |filter: &FilterSpec| {
@@ -118,7 +127,8 @@ impl DatasetHandle {
 
     /// The selection of integers and slices, the shape of what it selects, and whether it names no ellipsis; or `None`.
     fn simple_selection(&self, py: Python<'_>, args: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let shape = self.dataset()?.shape().map_err(raise)?;
+        let dataset = self.dataset()?;
+        let shape = run(py, || refresh_sources(&dataset).and_then(|()| dataset.shape()))?.map_err(raise)?;
         match simple_selection(args, &shape)? {
             None => Ok(py.None()),
             Some((selection, dims, plain)) => (Py::new(py, selection)?, PyTuple::new(py, dims)?, plain).into_py_any(py),
@@ -135,7 +145,7 @@ impl DatasetHandle {
     ) -> PyResult<()> {
         let dataset = self.dataset()?;
         let mut memory = Memory::writable(into)?;
-        py.detach(|| dataset.read_as_into(selection, &datatype.0, memory.bytes_mut())).map_err(raise)
+        run(py, || dataset.read_as_into(selection, &datatype.0, memory.bytes_mut()))?.map_err(raise)
     }
 
     /// Writes elements of a type from an array's memory.
@@ -144,43 +154,43 @@ impl DatasetHandle {
         py: Python<'_>,
         selection: &SelectionHandle,
         datatype: &DatatypeHandle,
-        from: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let dataset = self.dataset()?;
-        let memory = Memory::readable(from)?;
-        py.detach(|| dataset.write_as(selection, &datatype.0, memory.bytes())).map_err(raise)
+        let memory = Memory::readable(data)?;
+        run(py, || dataset.write_as(selection, &datatype.0, memory.bytes()))?.map_err(raise)
     }
 
     /// Appends rows of elements of a type.
-    fn append_from(&self, py: Python<'_>, datatype: &DatatypeHandle, from: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn append_from(&self, py: Python<'_>, datatype: &DatatypeHandle, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let dataset = self.dataset()?;
-        let memory = Memory::readable(from)?;
-        py.detach(|| dataset.append_as(&datatype.0, memory.bytes())).map_err(raise)
+        let memory = Memory::readable(data)?;
+        run(py, || dataset.append_as(&datatype.0, memory.bytes()))?.map_err(raise)
     }
 
     fn resize(&self, py: Python<'_>, shape: Vec<u64>) -> PyResult<()> {
         let dataset = self.dataset()?;
-        py.detach(|| dataset.resize(&shape)).map_err(raise)
+        run(py, || dataset.resize(&shape))?.map_err(raise)
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let dataset = self.dataset()?;
-        py.detach(|| dataset.flush()).map_err(raise)
+        run(py, || dataset.flush())?.map_err(raise)
     }
 
     fn flush_durable(&self, py: Python<'_>) -> PyResult<()> {
         let dataset = self.dataset()?;
-        py.detach(|| dataset.flush_durable()).map_err(raise)
+        run(py, || dataset.flush_durable())?.map_err(raise)
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         let dataset = self.dataset()?;
-        py.detach(|| dataset.refresh()).map_err(raise)
+        run(py, || dataset.refresh())?.map_err(raise)
     }
 
     fn is_live(&self, py: Python<'_>) -> PyResult<bool> {
         let dataset = self.dataset()?;
-        py.detach(|| dataset.is_live()).map_err(raise)
+        run(py, || dataset.is_live())?.map_err(raise)
     }
 
     /// A follower of new rows.
@@ -194,21 +204,27 @@ impl DatasetHandle {
             };
             Ok(if let Some(rows) = batch { follower.batch_rows(rows) } else { follower })
         };
-        Ok(crate::follow::RowsHandle::new(&self.session, py.detach(follow).map_err(raise)?))
+        Ok(crate::follow::RowsHandle::new(&self.session, run(py, follow)?.map_err(raise)?))
+    }
+
+    /// Looks for the files of the sources of a virtual dataset in a folder first.
+    fn set_source_folder(&self, folder: &str) -> PyResult<()> {
+        self.dataset()?.set_source_folder(folder);
+        Ok(())
     }
 
     fn region_reference(&self, py: Python<'_>, selection: &SelectionHandle) -> PyResult<Vec<u8>> {
         let dataset = self.dataset()?;
-        let made = py.detach(|| dataset.region_reference(selection)).map_err(raise)?;
+        let made = run(py, || dataset.region_reference(selection))?.map_err(raise)?;
         Ok(made.as_bytes().to_vec())
     }
 
     /// The stored chunks: coordinate (elements), filter mask, address (if the store has one), size (bytes).
     fn chunks(&self, py: Python<'_>) -> PyResult<Vec<ChunkRecord>> {
         let dataset = self.dataset()?;
-        let spec = py.detach(|| dataset.spec()).map_err(raise)?;
+        let spec = run(py, || dataset.spec())?.map_err(raise)?;
         let grid: Vec<u64> = spec.chunk_dims().unwrap_or(&[]).to_vec();
-        let chunks = py.detach(|| dataset.chunks()).map_err(raise)?;
+        let chunks = run(py, || dataset.chunks())?.map_err(raise)?;
         Ok(chunks.iter().map(|chunk| chunk_record(chunk, &grid)).collect())
     }
 
@@ -216,10 +232,10 @@ impl DatasetHandle {
     fn read_chunk<'py>(&self, py: Python<'py>, scaled: Vec<u64>) -> PyResult<Option<(u32, Bound<'py, PyBytes>)>> {
         let dataset = self.dataset()?;
         let coord = ChunkCoord::new(&scaled);
-        let found = py.detach(|| -> h5live::Result<_> {
+        let found = run(py, || -> h5live::Result<_> {
             let Some(chunk) = dataset.chunk(&coord)? else { return Ok(None) };
             Ok(Some((chunk.filter_mask, dataset.read_chunk(&chunk)?)))
-        });
+        })?;
         Ok(found.map_err(raise)?.map(|(mask, bytes)| (mask, PyBytes::new(py, &bytes))))
     }
 
@@ -227,28 +243,28 @@ impl DatasetHandle {
         let dataset = self.dataset()?;
         let memory = Memory::readable(bytes)?;
         let coord = ChunkCoord::new(&scaled);
-        py.detach(|| dataset.write_chunk(&coord, mask, memory.bytes())).map_err(raise)
+        run(py, || dataset.write_chunk(&coord, mask, memory.bytes()))?.map_err(raise)
     }
 
     /// Where scales and what belongs to them is kept: made a scale, attached, and so on.
     fn make_scale(&self, py: Python<'_>, name: Option<&str>) -> PyResult<()> {
         let dataset = self.dataset()?;
-        py.detach(|| dataset.make_scale(name)).map_err(raise)
+        run(py, || dataset.make_scale(name))?.map_err(raise)
     }
 
     fn is_scale(&self, py: Python<'_>) -> PyResult<bool> {
         let dataset = self.dataset()?;
-        py.detach(|| dataset.is_scale()).map_err(raise)
+        run(py, || dataset.is_scale())?.map_err(raise)
     }
 
     fn attach_scale(&self, py: Python<'_>, dim: usize, scale: &DatasetHandle) -> PyResult<()> {
         let (dataset, scale) = (self.dataset()?, scale.dataset()?);
-        py.detach(|| dataset.attach_scale(dim, &scale)).map_err(raise)
+        run(py, || dataset.attach_scale(dim, &scale))?.map_err(raise)
     }
 
     fn scales(&self, py: Python<'_>, dim: usize) -> PyResult<Vec<DatasetHandle>> {
         let dataset = self.dataset()?;
-        let scales = py.detach(|| dataset.scales(dim)).map_err(raise)?;
+        let scales = run(py, || dataset.scales(dim))?.map_err(raise)?;
         Ok(scales.into_iter().map(|scale| DatasetHandle::new(&self.session, scale)).collect())
     }
 }

@@ -1,26 +1,48 @@
 //! Errors of the engine as exceptions of Python, of the types that h5py's users catch.
 
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use h5live::model::{Error as ModelError, SelectionError};
 use h5live::{ConvertError, Error, ErrorKind, OpenError, StoreErrorKind};
-use pyo3::PyErr;
 use pyo3::exceptions::{
     PyBlockingIOError, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyKeyError, PyMemoryError,
     PyNotImplementedError, PyOSError, PyPermissionError, PyTypeError, PyValueError,
 };
+use pyo3::{PyErr, pyfunction};
 
 /// What a handle of a closed file says.
 pub(crate) fn closed() -> PyErr {
     PyValueError::new_err("the file is closed")
 }
 
+/// Whether errors of the engine are printed, too, when they become exceptions.
+static ARE_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on, errors of the engine are printed on the standard error stream, or no longer.
+#[pyfunction]
+pub(crate) fn print_errors(yes: bool) {
+    ARE_PRINTED.store(yes, Ordering::Relaxed);
+}
+
+fn print_if_asked(text: &str) {
+    if ARE_PRINTED.load(Ordering::Relaxed) {
+        // If nobody can read it, there is nobody to be told.
+        let _ = writeln!(io::stderr(), "h5live: {text}");
+    }
+}
+
 /// The exception for an error of the engine.
 pub(crate) fn raise(error: Error) -> PyErr {
-    raise_kind(error.kind(), format!("{error:#}"))
+    let text = format!("{error:#}");
+    print_if_asked(&text);
+    raise_kind(error.kind(), text)
 }
 
 /// The exception for an error of a store.
 pub(crate) fn raise_model(error: ModelError) -> PyErr {
     let text = error.to_string();
+    print_if_asked(&text);
     of_model(&error, text)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live::model::{CreationOrder, EntryStorage, FileSpace, GroupSpec, ObjectSpec, SpaceStrategy};
-use h5live::{File, Group, LibVer, Locking, Mode, Options, Reference, ReferenceTarget};
+use h5live::{File, FileWaiter, Group, LibVer, Locking, Mode, Options, Reference, ReferenceTarget};
 use pyo3::IntoPyObjectExt;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
@@ -13,7 +13,9 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::datatype::{DatatypeHandle, reference_kind};
 use crate::errors::{raise, raise_model};
+use crate::follow::{deadline, next_turn};
 use crate::memory::Memory;
+use crate::process::run;
 use crate::selection::SelectionHandle;
 use crate::session::{Session, wrap};
 
@@ -59,16 +61,14 @@ fn options_from(mode: Mode, given: &Bound<'_, PyDict>) -> PyResult<Options> {
     if let Some(block) = get::<Vec<u8>>(given, "user_block")? {
         options = options.user_block(&block);
     }
-    if let Some(seconds) = get::<f64>(given, "wait")? {
-        options = options.wait(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
-    }
     if get(given, "recover")? == Some(true) {
         options = options.recover(true);
     }
-    match get::<bool>(given, "locking")? {
-        Some(false) => options = options.locking(Locking::Never),
-        Some(true) => options = options.locking(Locking::Always),
-        None => {}
+    match get::<String>(given, "locking")?.as_deref() {
+        Some("never") => options = options.locking(Locking::Never),
+        Some("always") => options = options.locking(Locking::Always),
+        Some("best-effort") => options = options.locking(Locking::BestEffort),
+        _ => {}
     }
     if get(given, "track_order")? == Some(true) {
         let spec = ObjectSpec::from(GroupSpec { links: entry_storage(true) });
@@ -109,14 +109,36 @@ fn file_space(given: &Bound<'_, PyDict>) -> PyResult<Option<FileSpace>> {
     Ok(Some(space))
 }
 
+/// Waits for a file in short turns, so that Ctrl-C interrupts it; `None` after so many seconds.
+fn wait_for(py: Python<'_>, options: &Options, location: &str, seconds: f64) -> PyResult<Option<File>> {
+    let until = deadline(Some(seconds));
+    let mut waiter = run(py, || FileWaiter::new(options.clone(), location))?.map_err(raise)?;
+    loop {
+        let turn = next_turn(until);
+        let found = run(py, || waiter.find(turn, |file| Ok(file.clone())))?.map_err(raise)?;
+        if found.is_some() || turn.is_zero() {
+            return Ok(found);
+        }
+        py.check_signals()?;
+    }
+}
+
 #[pymethods]
 impl FileHandle {
     /// Opens a location.
     #[staticmethod]
     fn open(py: Python<'_>, location: &str, mode: &str, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let wait = get::<f64>(options, "wait")?;
         let options = options_from(mode_of(mode)?, options)?;
-        let file = py.detach(|| options.open(location)).map_err(raise)?;
-        Ok(FileHandle { session: Session::new(file) })
+        let file = match wait {
+            Some(seconds) => wait_for(py, &options, location, seconds)?,
+            None => None,
+        };
+        let file = match file {
+            Some(file) => file,
+            None => run(py, || options.open(location))?.map_err(raise)?,
+        };
+        Ok(FileHandle { session: Session::new(file, Some(options.recover(false))) })
     }
 
     /// A file in memory that nobody else sees, or one with the contents of an image.
@@ -126,14 +148,24 @@ impl FileHandle {
         let options = options_from(mode_of(mode)?, options)?;
         let file = match image {
             None => File::in_memory(),
-            Some(image) => py.detach(|| options.open_image(image)).map_err(raise)?,
+            Some(image) => run(py, || options.open_image(image))?.map_err(raise)?,
         };
-        Ok(FileHandle { session: Session::new(file) })
+        Ok(FileHandle { session: Session::new(file, None) })
     }
 
-    /// Flushes and closes; its handles hold nothing any more.
+    /// Another handle on the same open file, which has objects of its own; `None` if the file is closed for all.
+    fn share(&self) -> Option<Self> {
+        self.session.share().map(|session| FileHandle { session })
+    }
+
+    /// Flushes; objects of this handle hold nothing any more. The file is closed if no other handle has it open.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.session.close().map_or(Ok(()), |file| file.close())).map_err(raise)
+        let close = || match self.session.close() {
+            Some((file, true)) => file.close(),
+            Some((file, false)) if file.session().mode.writes() => file.flush(),
+            _ => Ok(()),
+        };
+        run(py, close)?.map_err(raise)
     }
 
     #[getter]
@@ -143,8 +175,8 @@ impl FileHandle {
 
     /// The same for all handles of one open file.
     #[getter]
-    fn key(&self) -> usize {
-        Arc::as_ptr(&self.session).addr()
+    fn key(&self) -> u64 {
+        self.session.key()
     }
 
     #[getter]
@@ -183,27 +215,27 @@ impl FileHandle {
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let file = self.session.file()?;
-        py.detach(|| file.flush()).map_err(raise)
+        run(py, || file.flush())?.map_err(raise)
     }
 
     fn flush_durable(&self, py: Python<'_>) -> PyResult<()> {
         let file = self.session.file()?;
-        py.detach(|| file.flush_durable()).map_err(raise)
+        run(py, || file.flush_durable())?.map_err(raise)
     }
 
     fn start_swmr(&self, py: Python<'_>) -> PyResult<()> {
         let file = self.session.file()?;
-        py.detach(|| file.start_swmr()).map_err(raise)
+        run(py, || file.start_swmr())?.map_err(raise)
     }
 
     fn is_live(&self, py: Python<'_>) -> PyResult<bool> {
         let file = self.session.file()?;
-        py.detach(|| file.is_live()).map_err(raise)
+        run(py, || file.is_live())?.map_err(raise)
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         let file = self.session.file()?;
-        py.detach(|| file.refresh()).map_err(raise)
+        run(py, || file.refresh())?.map_err(raise)
     }
 
     /// A type as elements of this file have it.
@@ -223,14 +255,14 @@ impl FileHandle {
         let file = self.session.file()?;
         let memory = Memory::readable(elements)?;
         let stored: Vec<&[u8]> = memory.bytes().chunks_exact(size.max(1)).collect();
-        let found = py.detach(|| {
+        let found = run(py, || {
             let mut found = vec![Vec::new(); stored.len()];
             let read = file.store().blobs(&stored, &mut |at, bytes| {
                 let end = bytes.iter().position(|byte| is_text && *byte == 0).unwrap_or(bytes.len());
                 found[at] = bytes[..end].to_vec();
             });
             read.map(|()| found)
-        });
+        })?;
         PyList::new(py, found.map_err(raise_model)?.iter().map(|bytes| PyBytes::new(py, bytes)))
     }
 
@@ -243,7 +275,7 @@ impl FileHandle {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let file = self.session.file()?;
         let data: Vec<(&[u8], u32)> = data.iter().map(|(bytes, count)| (bytes.as_bytes(), *count)).collect();
-        let stored = py.detach(|| -> h5live::model::Result<Vec<u8>> {
+        let stored = run(py, || -> h5live::model::Result<Vec<u8>> {
             let writer = file.writer()?;
             let mut stored = Vec::with_capacity(data.len().saturating_mul(size));
             for (bytes, count) in data {
@@ -253,7 +285,7 @@ impl FileHandle {
                 }
             }
             Ok(stored)
-        });
+        })?;
         Ok(PyBytes::new(py, &stored.map_err(raise_model)?))
     }
 
@@ -261,7 +293,7 @@ impl FileHandle {
     fn referent(&self, py: Python<'_>, kind: &str, bytes: &[u8]) -> PyResult<Py<PyAny>> {
         let file = self.session.file()?;
         let reference = Reference::new(reference_kind(kind)?, bytes);
-        match py.detach(|| file.referent(&reference)).map_err(raise)? {
+        match run(py, || file.referent(&reference))?.map_err(raise)? {
             None => Ok(py.None()),
             Some(ReferenceTarget::Object(object)) => (wrap(py, &self.session, object)?, py.None()).into_py_any(py),
             Some(ReferenceTarget::Region(dataset, selection)) => {

@@ -9,6 +9,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::errors::raise;
+use crate::process::run;
 use crate::session::{Session, Slot};
 
 /// So long a wait lasts before signals are looked at.
@@ -29,12 +30,13 @@ impl RowsHandle {
 }
 
 /// When a wait of so many seconds ends; never without a number.
-fn deadline(seconds: Option<f64>) -> Option<Instant> {
+pub(crate) fn deadline(seconds: Option<f64>) -> Option<Instant> {
     let timeout = seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
-fn next_turn(until: Option<Instant>) -> Duration {
+/// How long the next look may take.
+pub(crate) fn next_turn(until: Option<Instant>) -> Duration {
     let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
     left.min(MAX_WAIT_BETWEEN_SIGNALS)
 }
@@ -43,14 +45,14 @@ fn next_turn(until: Option<Instant>) -> Duration {
 impl RowsHandle {
     /// The next rows, first and end; `None` after the timeout (seconds), and if there are no more.
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<(u64, u64)>> {
-        let rows = self.slot.get()?;
+        let rows = self.slot.get_of_process()?;
         let until = deadline(timeout);
         loop {
             let turn = next_turn(until);
-            let found = py.detach(|| {
+            let found = run(py, || {
                 let Some(mut rows) = rows.try_lock() else { return Ok(Err(())) };
                 rows.0.poll_rows(turn).map(|found| Ok((found, rows.0.is_over())))
-            });
+            })?;
             let (found, is_over) = found
                 .map_err(raise)?
                 .map_err(|()| PyRuntimeError::new_err("another thread waits with this follower"))?;
@@ -67,13 +69,13 @@ impl RowsHandle {
     /// Whether the writer is gone and all its rows have been returned.
     #[getter]
     fn is_over(&self) -> PyResult<bool> {
-        Ok(self.slot.get()?.lock().0.is_over())
+        Ok(self.slot.get_of_process()?.lock().0.is_over())
     }
 
     /// The dimension along which rows are added.
     #[getter]
     fn axis(&self) -> PyResult<usize> {
-        Ok(self.slot.get()?.lock().0.axis())
+        Ok(self.slot.get_of_process()?.lock().0.axis())
     }
 }
 
@@ -93,13 +95,13 @@ impl GroupFollowerHandle {
 impl GroupFollowerHandle {
     /// The path of the next new link; `None` after the timeout (seconds), and if there are no more.
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<String>> {
-        let follower = self.slot.get()?;
+        let follower = self.slot.get_of_process()?;
         let until = deadline(timeout);
         loop {
-            let found = py.detach(|| {
+            let found = run(py, || {
                 let mut follower = follower.lock();
                 follower.next()
-            });
+            })?;
             if let Some(item) = found {
                 return Ok(Some(item.map_err(raise)?.path().to_owned()));
             }

@@ -12,6 +12,7 @@ use crate::errors::{raise, raise_model};
 use crate::file::entry_storage;
 use crate::links::{link_object, name_object};
 use crate::object_handle::object_handle;
+use crate::process::run;
 use crate::session::{unwrap, wrap};
 
 object_handle! {
@@ -24,27 +25,27 @@ impl GroupHandle {
     /// The object at a path.
     fn open(&self, py: Python<'_>, path: &str) -> PyResult<Py<PyAny>> {
         let group = self.group()?;
-        let object = py.detach(|| group.object(path)).map_err(raise)?;
+        let object = run(py, || group.object(path))?.map_err(raise)?;
         wrap(py, &self.session, object)
     }
 
     /// Whether an object is at a path.
     fn leads_to(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
         let group = self.group()?;
-        Ok(py.detach(|| group.object(path)).is_ok())
+        Ok(run(py, || group.object(path))?.is_ok())
     }
 
     /// The object of an identity.
     fn open_id(&self, py: Python<'_>, id: u128, name: &str) -> PyResult<Py<PyAny>> {
         let group = self.group()?;
-        let object = py.detach(|| group.object_by_id(h5live::model::ObjectId(id), name)).map_err(raise)?;
+        let object = run(py, || group.object_by_id(h5live::model::ObjectId(id), name))?.map_err(raise)?;
         wrap(py, &self.session, object)
     }
 
     /// The names of the links, in the order of the names or of their creation.
     fn names(&self, py: Python<'_>, by_creation: bool) -> PyResult<Vec<Py<PyAny>>> {
         let group = self.group()?;
-        let mut links = py.detach(|| group.links()).map_err(raise)?;
+        let mut links = run(py, || group.links())?.map_err(raise)?;
         if by_creation {
             links.sort_by_key(|link| link.creation_order);
         }
@@ -55,21 +56,21 @@ impl GroupHandle {
     fn tracks_order(&self, py: Python<'_>) -> PyResult<(bool, bool)> {
         let group = self.group()?;
         let untracked = h5live::model::CreationOrder::Untracked;
-        let spec = py.detach(|| group.spec()).map_err(raise)?;
-        let info = py.detach(|| group.info()).map_err(raise)?;
+        let spec = run(py, || group.spec())?.map_err(raise)?;
+        let info = run(py, || group.info())?.map_err(raise)?;
         Ok((spec.links.order != untracked, info.attributes.order != untracked))
     }
 
     /// The number of links.
     fn len(&self, py: Python<'_>) -> PyResult<usize> {
         let group = self.group()?;
-        Ok(py.detach(|| group.links()).map_err(raise)?.len())
+        Ok(run(py, || group.links())?.map_err(raise)?.len())
     }
 
     /// A link, not followed.
     fn link(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
         let group = self.group()?;
-        match py.detach(|| group.link(name)).map_err(raise)? {
+        match run(py, || group.link(name))?.map_err(raise)? {
             Some(link) => link_object(py, &link),
             None => Ok(py.None()),
         }
@@ -79,7 +80,7 @@ impl GroupHandle {
         let group = self.group()?;
         let storage = entry_storage(track_order);
         let make = || group.new_group().link_order(storage.order).attribute_storage(storage).create(path);
-        let made = py.detach(make).map_err(raise)?;
+        let made = run(py, make)?.map_err(raise)?;
         wrap(py, &self.session, Object::Group(made))
     }
 
@@ -88,40 +89,40 @@ impl GroupHandle {
         let group = self.group()?;
         let file = group.file().clone();
         let made =
-            py.detach(|| file.writer()?.create(&NewObject::unlinked(&ObjectSpec::group()))).map_err(raise_model)?;
-        let object = py.detach(|| group.object_by_id(made, &made.to_string())).map_err(raise)?;
+            run(py, || file.writer()?.create(&NewObject::unlinked(&ObjectSpec::group())))?.map_err(raise_model)?;
+        let object = run(py, || group.object_by_id(made, &made.to_string()))?.map_err(raise)?;
         wrap(py, &self.session, object)
     }
 
     fn link_soft(&self, py: Python<'_>, name: &str, target: &str) -> PyResult<()> {
         let group = self.group()?;
-        py.detach(|| group.link_soft(name, target)).map_err(raise)
+        run(py, || group.link_soft(name, target))?.map_err(raise)
     }
 
     fn link_external(&self, py: Python<'_>, name: &str, file: &str, path: &str) -> PyResult<()> {
         let group = self.group()?;
-        py.detach(|| group.link_external(name, file, path)).map_err(raise)
+        run(py, || group.link_external(name, file, path))?.map_err(raise)
     }
 
     fn link_hard(&self, py: Python<'_>, name: &str, target: &Bound<'_, PyAny>) -> PyResult<()> {
         let group = self.group()?;
         let target = unwrap(target)?.id();
-        py.detach(|| group.link_hard(name, target)).map_err(raise)
+        run(py, || group.link_hard(name, target))?.map_err(raise)
     }
 
     fn unlink(&self, py: Python<'_>, path: &str) -> PyResult<()> {
         let group = self.group()?;
-        py.detach(|| group.unlink(path)).map_err(raise)
+        run(py, || group.unlink(path))?.map_err(raise)
     }
 
-    fn rename(&self, py: Python<'_>, from: &str, to: &str) -> PyResult<()> {
+    fn rename(&self, py: Python<'_>, source: &str, target: &str) -> PyResult<()> {
         let group = self.group()?;
-        py.detach(|| group.rename(from, to)).map_err(raise)
+        run(py, || group.rename(source, target))?.map_err(raise)
     }
 
     fn commit(&self, py: Python<'_>, path: &str, datatype: &DatatypeHandle) -> PyResult<Py<PyAny>> {
         let group = self.group()?;
-        let named = py.detach(|| group.commit_datatype(path, &datatype.0)).map_err(raise)?;
+        let named = run(py, || group.commit_datatype(path, &datatype.0))?.map_err(raise)?;
         wrap(py, &self.session, Object::Datatype(named))
     }
 
@@ -136,7 +137,7 @@ impl GroupHandle {
     ) -> PyResult<Py<PyAny>> {
         let builder = crate::create::builder(&self.group()?, datatype, options)?;
         let make = || path.map_or_else(|| builder.clone().create_unlinked(), |path| builder.clone().create(path));
-        let dataset = py.detach(make).map_err(raise)?;
+        let dataset = run(py, make)?.map_err(raise)?;
         wrap(py, &self.session, Object::Dataset(dataset))
     }
 
@@ -150,20 +151,30 @@ impl GroupHandle {
     ) -> PyResult<Py<PyAny>> {
         let group = self.group()?;
         let spec = MapSpec { key: keys.0.clone(), value: values.0.clone() };
-        let map = py.detach(|| group.create_map(path, &spec)).map_err(raise)?;
+        let map = run(py, || group.create_map(path, &spec))?.map_err(raise)?;
         wrap(py, &self.session, Object::Map(map))
     }
 
-    /// Copies an object of this or another file to a path below this group.
-    fn copy_from(&self, py: Python<'_>, object: &Bound<'_, PyAny>, path: &str) -> PyResult<()> {
+    /// Copies an object of this or another file to a path below this group. `progress` is called with the bytes of elements
+    /// that were copied since its last call.
+    fn copy_from(
+        &self,
+        py: Python<'_>,
+        object: &Bound<'_, PyAny>,
+        path: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
         let group = self.group()?;
         let object = unwrap(object)?;
-        py.detach(|| object.copy_to(&group, path)).map_err(raise).map(drop)
+        match progress {
+            None => run(py, || object.copy_to(&group, path))?.map_err(raise).map(drop),
+            Some(progress) => crate::progress::copy(py, &object, &group, path, &progress),
+        }
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         let group = self.group()?;
-        py.detach(|| group.refresh()).map_err(raise)
+        run(py, || group.refresh())?.map_err(raise)
     }
 
     /// A follower of links that are added.
@@ -173,7 +184,7 @@ impl GroupHandle {
             let follower = group.follow().timeout(Duration::from_millis(50));
             if skip_existing { follower.skip_existing() } else { Ok(follower) }
         };
-        let follower = py.detach(follow).map_err(raise)?;
+        let follower = run(py, follow)?.map_err(raise)?;
         Ok(crate::follow::GroupFollowerHandle::new(&self.session, follower))
     }
 }

@@ -14,6 +14,8 @@ mod maps;
 mod memory;
 mod named_type;
 mod object_handle;
+mod process;
+mod progress;
 mod recovery;
 mod selection;
 mod session;
@@ -33,6 +35,9 @@ fn _h5live(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<selection::SelectionHandle>()?;
     module.add_class::<follow::RowsHandle>()?;
     module.add_class::<follow::GroupFollowerHandle>()?;
+    module.add_function(wrap_pyfunction!(process::after_fork_in_child, module)?)?;
+    module.add_function(wrap_pyfunction!(errors::print_errors, module)?)?;
+    module.add_function(wrap_pyfunction!(recovery::check, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::diagnose, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::repair, module)?)?;
     Ok(())

@@ -12,6 +12,7 @@ use crate::datatype::DatatypeHandle;
 use crate::errors::raise;
 use crate::links::name_object;
 use crate::object_handle::object_handle;
+use crate::process::run;
 
 object_handle! {
     /// A map.
@@ -86,18 +87,18 @@ impl MapHandle {
 
     fn len(&self, py: Python<'_>) -> PyResult<u64> {
         let map = self.map()?;
-        py.detach(|| map.len()).map_err(raise)
+        run(py, || map.len())?.map_err(raise)
     }
 
     fn contains(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (map, key) = (self.map()?, from_python(key)?);
-        py.detach(|| map.contains_value(&key)).map_err(raise)
+        run(py, || map.contains_value(&key))?.map_err(raise)
     }
 
     /// The value of a key, in a tuple; `None` if the key is not there.
     fn get(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<(Py<PyAny>,)>> {
         let (map, key) = (self.map()?, from_python(key)?);
-        let found = py.detach(|| map.get_value(&key)).map_err(raise)?;
+        let found = run(py, || map.get_value(&key))?.map_err(raise)?;
         found.map(|value| Ok((to_python(py, &value)?,))).transpose()
     }
 
@@ -105,14 +106,14 @@ impl MapHandle {
         let map = self.map()?;
         let pair = |(key, value): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((from_python(key)?, from_python(value)?));
         let pairs = pairs.iter().map(pair).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| map.put_values(&pairs)).map_err(raise)
+        run(py, || map.put_values(&pairs))?.map_err(raise)
     }
 
     /// Removes keys, and says how many were there.
     fn remove_many(&self, py: Python<'_>, keys: Vec<Bound<'_, PyAny>>) -> PyResult<u64> {
         let map = self.map()?;
         let keys = keys.iter().map(from_python).collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| map.remove_values(&keys)).map_err(raise)
+        run(py, || map.remove_values(&keys))?.map_err(raise)
     }
 
     /// The pairs whose keys lie in a range, in the order of the keys; at most so many.
@@ -133,18 +134,18 @@ impl MapHandle {
             Some(first) => RangeBound::Included(first),
         };
         let end = key(end)?.map_or(RangeBound::Unbounded, RangeBound::Excluded);
-        let found = py.detach(|| map.pairs((first, end))?.take(limit).collect::<h5live::Result<Vec<_>>>());
+        let found = run(py, || map.pairs((first, end))?.take(limit).collect::<h5live::Result<Vec<_>>>())?;
         let found = found.map_err(raise)?;
         found.iter().map(|(key, value)| Ok((to_python(py, key)?, to_python(py, value)?))).collect()
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let map = self.map()?;
-        py.detach(|| map.flush()).map_err(raise)
+        run(py, || map.flush())?.map_err(raise)
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         let map = self.map()?;
-        py.detach(|| map.refresh()).map_err(raise)
+        run(py, || map.refresh())?.map_err(raise)
     }
 }

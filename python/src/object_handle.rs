@@ -5,6 +5,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 use crate::errors::raise;
+use crate::process::run;
 
 /// The class `$handle`, which Python calls `$name`, of handles on objects of the kind `$kind`. `$get` returns the object,
 /// which is `$held`. The methods of one kind only stand in a block of their own.
@@ -24,8 +25,16 @@ macro_rules! object_handle {
                 $handle { session: session.clone(), slot: session.slot(object), id }
             }
 
+            /// What is held; in a child of the process that opened it, what the child has opened.
             pub(crate) fn $get(&self) -> PyResult<$held> {
-                self.slot.get()
+                let held = self.slot.get()?;
+                if !self.slot.is_of_parent() {
+                    return Ok(held);
+                }
+                match $crate::session::object_in_child(&self.session, ::h5live::Object::$kind(held))? {
+                    ::h5live::Object::$kind(held) => Ok(held),
+                    _ => Err($crate::errors::closed()),
+                }
             }
         }
 
@@ -38,7 +47,7 @@ macro_rules! object_handle {
 
             #[getter]
             fn is_open(&self) -> bool {
-                self.slot.is_open()
+                self.slot.is_open() && self.session.is_open()
             }
 
             #[getter]
@@ -71,17 +80,17 @@ macro_rules! object_handle {
 pub(crate) use object_handle;
 
 pub(crate) fn reference(py: Python<'_>, object: Object) -> PyResult<Vec<u8>> {
-    Ok(py.detach(|| object.reference()).map_err(raise)?.as_bytes().to_vec())
+    Ok(run(py, || object.reference())?.map_err(raise)?.as_bytes().to_vec())
 }
 
 pub(crate) fn info(py: Python<'_>, object: Object) -> PyResult<Py<PyAny>> {
-    let info = py.detach(|| match &object {
+    let info = run(py, || match &object {
         Object::Group(group) => group.info(),
         Object::Dataset(dataset) => dataset.info(),
         Object::Datatype(named) => named.info(),
         Object::Map(map) => map.info(),
         _ => Ok(Default::default()),
-    });
+    })?;
     let info = info.map_err(raise)?;
     let times = info.times.map(|times| (times.access, times.modification, times.change, times.birth));
     (info.links, times).into_py_any(py)

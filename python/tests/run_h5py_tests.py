@@ -10,6 +10,7 @@ is skipped here and not with h5py itself has not passed.
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def pytest_runtest_logreport(report):
     known = _results.get(report.nodeid, ["", ""])
     text = ""
     if report.outcome == "failed":
-        text = str(getattr(report.longrepr, "reprcrash", None) or report.longrepr)[-300:]
+        text = getattr(getattr(report.longrepr, "reprcrash", None), "message", None) or str(report.longrepr)
     if report.outcome != "passed" or (report.when == "call" and not known[0]):
         if known[0] != "failed":
             _results[report.nodeid] = [report.outcome, text]
@@ -87,6 +88,14 @@ def listed():
     return {pair[0].strip(): (pair[1] if len(pair) > 1 else "") for pair in pairs}
 
 
+def reason(name, known, failed):
+    """Why a test does not pass: as it is listed, or the last line of its error, without paths."""
+    if known.get(name):
+        return known[name]
+    lines = [line.strip() for line in failed.get(name, "skipped").splitlines() if line.strip()]
+    return re.sub(r"(?:/[\w.+-]+)+/?", "...", lines[-1] if lines else "failed")[:120]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
@@ -100,8 +109,7 @@ def main():
     known = listed()
     if options.write:
         head = "# h5py's tests that do not pass, or are skipped, with h5live in h5py's place: the test, and why.\n"
-        reasons = [f"{name}  # {known.get(name) or failed.get(name, 'skipped')}".replace("\n", " ")[:200]
-                   for name in sorted([*failed, *skipped])]
+        reasons = [f"{name}  # {reason(name, known, failed)}" for name in sorted([*failed, *skipped])]
         LISTED.write_text(head + "\n".join(reasons) + "\n")
         known = listed()
     if options.tiers:

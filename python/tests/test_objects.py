@@ -150,3 +150,17 @@ def test_a_file_in_memory_that_is_not_closed_is_stored_and_one_that_cannot_be_st
     os.replace(str(tmp_path) + ".moved", tmp_path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["core.h5"]
+
+
+def test_a_group_is_equal_to_itself_only(path):
+    with h5live.File(path, "w") as file:
+        first, second = file.create_group("first"), file.create_group("second")
+        assert first == file["first"] and hash(first) == hash(file["first"]) and first != second
+        assert len({first, second, file["first"]}) == 2
+
+
+def test_the_user_block_of_a_file_is_told(path):
+    h5live.File(path, "w", userblock_size=1024).close()
+    for mode in ("r", "r+"):
+        with h5live.File(path, mode) as file:
+            assert file.userblock_size == 1024 and file["/"].file.userblock_size == 1024

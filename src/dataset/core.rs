@@ -87,6 +87,8 @@ pub(crate) struct DatasetCore {
     pub(super) is_virtual: bool,
     /// The extent of a virtual dataset, which follows from its sources.
     pub(super) virtual_extent: Mutex<VirtualExtent>,
+    /// The folder in which the files of its sources are looked for first.
+    pub(super) source_folder: Mutex<Option<Arc<str>>>,
     /// Counts changes that may make a decoded chunk outdated.
     pub(super) change_count: AtomicU64,
     /// The key of decoded chunks. It is not the identity of the dataset, because a new dataset may get the identity of
@@ -169,6 +171,7 @@ impl DatasetCore {
             rows_since_write_out: AtomicU64::new(0),
             is_virtual: matches!(spec.layout, Layout::Virtual(_)),
             virtual_extent: Mutex::default(),
+            source_folder: Mutex::default(),
             change_count: AtomicU64::new(0),
             cache_id: ObjectId(NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed).into()),
         })

@@ -42,6 +42,22 @@ fn pieces_are_put_together() {
 }
 
 #[test]
+fn sources_are_looked_for_in_the_folder_that_is_set() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("parts")).unwrap();
+    let source = File::options().create().open(folder.path().join("parts/source.h5")).unwrap();
+    source.new_dataset::<i32>().create_with_data("x", &[1, 2]).unwrap();
+    source.close().unwrap();
+    let file = File::options().create().open(folder.path().join("whole.h5")).unwrap();
+    let data = make(&file, "whole", &[2], &[2], vec![piece("source.h5", "/x", Selection::All, Selection::All)]);
+    assert_eq!(data.read::<i32>().unwrap(), [-1, -1]);
+    data.set_source_folder(folder.path().join("parts").to_str().unwrap());
+    assert_eq!(data.read::<i32>().unwrap(), [1, 2]);
+    data.set_source_folder("");
+    assert_eq!(data.read::<i32>().unwrap(), [-1, -1]);
+}
+
+#[test]
 fn a_virtual_dataset_grows_with_its_source() {
     let file = File::in_memory();
     let source = file.new_dataset::<i32>().unlimited_rows(&[2]).create("source").unwrap();

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::sync::Arc;
 
 use h5live_model::{self as model, Hyperslab, Layout, Name, Selection, UNLIMITED, VirtualSource};
 
@@ -134,13 +135,36 @@ fn source_in(file: Option<File>, path: &Name) -> Result<Option<Dataset>, Dataset
     }
 }
 
+/// The name of a source below a folder.
+fn name_below(folder: &str, file: &Name) -> Name {
+    let file = file.as_bytes().strip_prefix(b"/").unwrap_or(file.as_bytes());
+    [folder.trim_end_matches('/').as_bytes(), file].join(&b'/').into()
+}
+
 impl Dataset {
     /// The file of a source; `None` if there is none.
     fn open_source_file(&self, file: &Name, open_for: OpenFor) -> Result<Option<File>, ErrorKind> {
-        match file.as_bytes() {
-            b"." => Ok(Some(self.file.clone())),
-            _ => linked_files::open_linked(&self.file, file, open_for),
+        if file.as_bytes() == b"." {
+            return Ok(Some(self.file.clone()));
         }
+        let folder = self.core.source_folder.lock().clone();
+        if let Some(folder) = folder
+            && let Some(found) = linked_files::open_linked(&self.file, &name_below(&folder, file), open_for)?
+        {
+            return Ok(Some(found));
+        }
+        linked_files::open_linked(&self.file, file, open_for)
+    }
+
+    /// Whether the elements are those of other datasets.
+    pub fn is_virtual(&self) -> bool {
+        self.core.is_virtual
+    }
+
+    /// Looks for the files of the sources of a virtual dataset in a folder first, from the next read on. This holds for all
+    /// handles on the dataset as long as the file is open; an empty name takes it back.
+    pub fn set_source_folder(&self, folder: &str) {
+        *self.core.source_folder.lock() = Some(folder).filter(|folder| !folder.is_empty()).map(Arc::from);
     }
 
     /// The source of a piece, to be read; `None` if its file or the dataset is not there.

@@ -1,9 +1,13 @@
-"""libhdf5's error stack, which is not there."""
+"""Errors of the engine, which become exceptions. They are printed, too, for who asks for it."""
+
+from .._h5live import print_errors
 
 
 def silence_errors():
-    """Nothing prints errors."""
+    """Errors are not printed: the default."""
+    print_errors(False)
 
 
 def unsilence_errors():
-    """Nothing prints errors."""
+    """Errors are printed on the standard error stream when they become exceptions."""
+    print_errors(True)

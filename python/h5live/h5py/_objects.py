@@ -1,6 +1,7 @@
 """Identities of objects, and h5py's lock, which is not needed: nothing here is locked for the whole process."""
 
 import contextlib
+import os
 import threading
 
 
@@ -24,7 +25,14 @@ class FastRLock:
         self._lock.release()
 
 
+    def _renew(self):
+        self._lock = threading.RLock()
+
+
 phil = FastRLock()
+# A fork waits for who holds it, and the child finds it free.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=phil.acquire, after_in_parent=phil.release, after_in_child=phil._renew)
 
 
 def with_phil(func):

@@ -1,7 +1,7 @@
 """Selections from keys in brackets."""
 
-from .._selections import MultiBlockSlice, select  # noqa: F401
 from .._datasets import _FastReader as Reader  # noqa: F401
+from .._selections import MultiBlockSlice, select  # noqa: F401
 
 
 class Selector:
@@ -11,4 +11,6 @@ class Selector:
         self._space = space
 
     def make_selection(self, args):
-        return select(self._space.shape, args)
+        """Selects elements of the dataspace by a key, and returns the selection."""
+        self._space._selection = select(self._space.shape, args)
+        return self._space._selection

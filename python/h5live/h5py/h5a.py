@@ -15,6 +15,7 @@ class AttrID(ObjectID):
         super().__init__()
         self._object, self._name, self._datatype, self._raw = obj, name, datatype, raw
         self._shape = None if shape is None else tuple(shape)
+        self._committed = committed
 
     @property
     def name(self):
@@ -36,7 +37,7 @@ class AttrID(ObjectID):
         return self.name
 
     def get_type(self):
-        return h5t.type_of(self._datatype.spec())
+        return h5t.type_of(self._datatype.spec(), self._committed)
 
     def get_space(self):
         return h5s.SpaceID(self._shape)

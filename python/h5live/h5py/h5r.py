@@ -1,5 +1,6 @@
 """References."""
 
+from .. import _selections
 from .._base import name_text
 from .._types import Reference, RegionReference  # noqa: F401
 
@@ -13,7 +14,8 @@ def create(loc, name, ref_type, space=None):
         return obj.ref
     if space is None:
         raise ValueError("Dataspace required for region reference")
-    return obj._region_reference(space._selection)
+    selection = space._selection
+    return obj._region_reference(_selections.SimpleSelection(obj.shape) if selection is None else selection)
 
 
 def dereference(ref, loc):
@@ -35,7 +37,6 @@ def get_obj_type(ref, loc):
 
 def get_region(ref, loc):
     """The dataspace and the elements to which a reference leads."""
-    from .. import _selections
     from . import h5s
 
     found = loc._obj._handle.file.referent(ref._kind, ref._raw)

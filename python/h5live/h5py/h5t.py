@@ -66,6 +66,10 @@ class TypeID(ObjectID):
     def get_super(self):
         return type_of(self._spec[1])
 
+    def lock(self):
+        """From here on, the type does not change."""
+        self.locked = True
+
     def commit(self, parent, name, lcpl=None):
         parent._handle.commit(name.decode() if isinstance(name, bytes) else name, self._datatype)
 
@@ -269,7 +273,25 @@ def py_create(dtype, logical=False, aligned=False):
     """The datatype for a dtype."""
     if isinstance(dtype, TypeID):
         return dtype
-    return type_of(_types.spec_of(np.dtype(dtype), logical))
+    dtype = np.dtype(dtype)
+    if dtype.hasobject and not logical:
+        return type_of(_memory_spec(dtype))
+    if dtype.hasobject and dtype.names is not None and dtype.isalignedstruct:
+        raise TypeError("objects have another size in memory: the members cannot have the same places")
+    return type_of(_types.spec_of(dtype, logical))
+
+
+def _memory_spec(dtype):
+    """The description of what numpy has in memory, where an object is a pointer."""
+    if dtype.names is not None:
+        members = tuple((name, dtype.fields[name][1], _memory_spec(dtype.fields[name][0])) for name in dtype.names)
+        return ("compound", dtype.itemsize, members)
+    if dtype.subdtype is not None:
+        base, dims = dtype.subdtype
+        return ("array", tuple(int(n) for n in dims), _memory_spec(base))
+    if dtype.kind == "O":
+        return ("opaque", dtype.itemsize, b"PYTHON:OBJECT")
+    return _types.spec_of(dtype, False)
 
 
 def create(classtype, size):
