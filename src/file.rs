@@ -46,7 +46,8 @@ impl File {
         &*self.shared().store
     }
 
-    /// What changes the store under the file, for what the other methods do not say.
+    /// What changes the store under the file, for what the other methods do not say. Unlike theirs, its changes are not waited
+    /// for when another thread closes the file: those made meanwhile may be lost.
     ///
     /// # Errors
     /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly),

@@ -2,8 +2,8 @@
 //!
 //! `compare` prints what it finds and, with `--out FOLDER`, writes it as Markdown. `compare --list` names the works,
 //! `compare NAME...` does only those. `--earlier PROGRAM` measures the h5live of another build of this program in the
-//! same run, and prints how much faster each work is now; `--alone` leaves other libraries out. `--rounds N` and `--scale F` make runs longer or shorter.
-//! `--keep` leaves what was read, for a profiler of `--child NAME SIDE`.
+//! same run, and prints how much faster each work is now; `--alone` leaves other libraries out. `--rounds N` and
+//! `--scale F` make runs longer or shorter. `--keep` leaves what was read, for a profiler of `--child NAME SIDE`.
 
 mod cold;
 mod found;

@@ -16,14 +16,14 @@ use parking_lot::Mutex;
 use crate::anchor::Anchor;
 use crate::encode::{BoxData, EncodedEntry, filtered, unfiltered};
 use crate::entry::{Dims, EntryChange};
-use crate::entry_index::DataKind;
+use crate::entry_index::{DataKind, DataPlace};
 use crate::error::Result;
 use crate::gather::{Gatherer, gather_boxes};
 use crate::log_state::LogState;
 use crate::session::LogSession;
 
-/// More chunks than one byte of an entry can be of, through the filter that makes most of them.
-const MAX_CHUNKS_PER_BYTE: u64 = 1 << 17;
+/// More chunks than one byte of an entry can be of that went through a filter.
+const MAX_CHUNKS_PER_FILTERED_BYTE: u64 = 1 << 17;
 /// Chunks that a listing holds in memory; of a dataset with more, each position of the grid is looked at, if they are no more.
 const MAX_LISTED_CHUNKS: u64 = 1 << 20;
 
@@ -150,7 +150,7 @@ impl LogChunks {
                     }
                 }
                 // Each chunk has an element at least.
-                _ if product(&counts) > place.len.saturating_mul(MAX_CHUNKS_PER_BYTE) => {
+                _ if product(&counts) > most_chunks(place) => {
                     result = Err(gatherer.misfit(place.at, "has a larger box than its data can be of"));
                 }
                 _ => for_each_position(&counts, |at| {
@@ -381,6 +381,11 @@ fn chunks_of_box(grid: &ChunkGrid, start: &[u64], end: &[u64]) -> (ChunkCoord, D
     let last = end.iter().zip(grid.dims()).map(|(end, side)| end.saturating_sub(1) / side);
     let counts = last.zip(first.scaled()).map(|(last, first)| last.saturating_sub(*first).saturating_add(1)).collect();
     (first, counts)
+}
+
+/// More chunks than the data of an entry can be of, which has a byte for each at least.
+fn most_chunks(place: &DataPlace) -> u64 {
+    place.len.saturating_mul(if place.filter == 0 { 1 } else { MAX_CHUNKS_PER_FILTERED_BYTE })
 }
 
 /// All positions of a grid of these counts.

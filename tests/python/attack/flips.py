@@ -14,8 +14,8 @@ STORES = ("native", "log", "kv", "hsds", "tar")
 # Commands that read. `%` stands for the location, `+` for a new file.
 READERS = {
     "check": ["check", "--data", "%"],
-    "ls": ["ls", "--long", "--recursive", "%"],
-    "ls --json": ["ls", "--json", "--recursive", "%"],
+    "ls": ["ls", "--long", "%"],
+    "ls --json": ["ls", "--json", "%"],
     "dump": ["dump", "%", "/rows"],
     "dump --json": ["dump", "--json", "%", "/texts"],
     "dump --csv": ["dump", "--csv", "%", "/rows"],
@@ -60,6 +60,12 @@ OWN_MAKERS = {
     "tar": {"tar export": ["tar", "export", "%", "+"]},
 }
 OWN_WRITERS = {"log": {"log compact": ["log", "compact", "--quiet", "%"], "log rebuild": ["log", "rebuild", "%"]}}
+# Stores whose maps have checksums. The table of a map in a native file has none, and texts in a native file or a log have none:
+# their samples are without them, so that each other value that nobody notices is a defect.
+WITH_MAPS = ("kv",)
+WITHOUT_TEXTS = ("native", "log")
+# What a store refuses to do, also with sound files: not attacked there.
+REFUSED = {("log", "repair --reclaim")}
 # Commands that only print what else is there, such as times and sizes: no value.
 WITHOUT_VALUES = ("check", "log info", "kv stat", "ls", "ls --json", "tar verify")
 
@@ -92,8 +98,7 @@ class Sample:
         self.readers = {**({} if only else READERS), **OWN_READERS.get(store, {})}
         self.makers = {**({} if only else MAKERS), **OWN_MAKERS.get(store, {})}
         self.writers = {**({} if only else WRITERS), **OWN_WRITERS.get(store, {})}
-        # Maps are of stores that have them.
-        self.has_map = store in ("native", "log", "kv", "mem")
+        self.has_map = store in WITH_MAPS
         self.expected = {}
 
     def location(self, file):
@@ -130,37 +135,33 @@ def make(choice, place, store):
         rows = "".join(f"{n},{seeds.random()}\n" for n in range(150))
         do("record", *summed, location, "/rows", given="a,b\n" + rows)
         do("record", "--deflate", "4", location, "/more", given="n\n" + "".join(f"{n}\n" for n in range(500)))
-        texts = "".join(f"{n if store == 'native' else f'text {n}'}\n" for n in range(40))
+        texts = "".join(f"{n if store in WITHOUT_TEXTS else f'text {n}'}\n" for n in range(40))
         do("record", *summed, location, "/texts", given="text\n" + texts)
-        do("set", location, "/rows@note", "of the rows")
+        do("set", location, "/rows@note", "7" if store in WITHOUT_TEXTS else "of the rows")
         if sample.has_map:
             pairs = [word for n in range(30) for word in (f"key{n}", str(n))]
-            run([choice.program, "map", "put", location, "/ids", *pairs])
-            sample.has_map = run([choice.program, "map", "ls", location, "/ids"])[0] == 0
+            do("map", "put", location, "/ids", *pairs)
     if not sample.has_map:
         for commands in (sample.readers, sample.writers):
             for name in [name for name in commands if name.startswith("map ")]:
                 del commands[name]
     for name, line in sample.readers.items():
         sample.expected[name] = run(sample.words(choice, line, sample.file))[:2]
-        if sample.expected[name][0] != 0:
-            del sample.expected[name]
+        assert sample.expected[name][0] == 0, (store, name, sample.expected[name])
     for name, line in sample.makers.items():
         sample.expected[name] = made_by(choice, sample, line, sample.file, place / f"expected.{store}")[:2]
         assert sample.expected[name][0] == 0, (store, name, sample.expected[name])
+    sample.writers = {name: line for name, line in sample.writers.items() if (store, name) not in REFUSED}
     for name, line in sample.writers.items():
-        copy = copy_of(sample, place / f"expected.{store}.{len(sample.expected)}")
+        copy = copy_of(sample.home, place / f"expected.{store}.{len(sample.expected)}")
         sample.expected[name] = written_by(choice, sample, line, copy)[:2]
         shutil.rmtree(copy)
-        if sample.expected[name][0] != 0:
-            # Not a command for this store.
-            del sample.expected[name]
-    assert len(sample.expected) > 3, (store, sample.expected)
+        assert sample.expected[name][0] == 0, (store, name)
     return sample
 
 
-def copy_of(sample, place):
-    shutil.copytree(sample.home, place)
+def copy_of(home, place):
+    shutil.copytree(home, place)
     return place
 
 
@@ -197,7 +198,7 @@ def written_by(choice, sample, line, home):
 def flip(choice, sample, place, number):
     """What came of a flip, and what went wrong, with the commands that repeat it."""
     seeds = random.Random(f"{choice.seed} {sample.store} {number}")
-    copy = copy_of(sample, place / f"{sample.store}.flip{number}")
+    copy = copy_of(sample.home, place / f"{sample.store}.flip{number}")
     files = [path for path in sorted(copy.rglob("*")) if path.is_file() and path.stat().st_size > 0]
     path = seeds.choice(files)
     data = bytearray(path.read_bytes())
@@ -206,7 +207,7 @@ def flip(choice, sample, place, number):
     data[at] ^= 1 << seeds.randrange(8)
     path.write_bytes(data)
     where = f"{sample.store}, {path.relative_to(copy)}, byte {at} is {data[at]:#x}"
-    mutant = copy_of_home(copy, place / f"{sample.store}.mutant{number}")
+    mutant = copy_of(copy, place / f"{sample.store}.mutant{number}")
     outputs = {}
     for name, line in sample.readers.items():
         code, output, errors, _ = run(limited(sample.words(choice, line, copy / "run"), memory=MAX_MEMORY_BYTES))
@@ -215,19 +216,17 @@ def flip(choice, sample, place, number):
         outputs[name] = made_by(choice, sample, line, copy / "run", place / f"{sample.store}.new{number}")
     for name, line in sample.writers.items():
         shutil.rmtree(copy)
-        copy_of_home(mutant, copy)
+        copy_of(mutant, copy)
         outputs[name] = written_by(choice, sample, line, copy)
     bad, wrong = [], []
     is_found = outputs["check"][0] != 0
     for name, (code, output, errors) in outputs.items():
-        if name not in sample.expected:
-            continue
         what = None
         if code not in (0, 1, 2):
             what = "hangs" if code is None else f"ends with {code}: {errors.strip()[-200:]}"
         elif code == 0 and output is not None and name not in WITHOUT_VALUES and output != sample.expected[name][1]:
             wrong.append(name)
-            # Nothing has checksums in an object store (docs/hsds-layout.md), and in a native file raw data of texts.
+            # Values have no checksums in an object store (docs/hsds-layout.md), nor in what an archive was made into.
             if not is_found and sample.store not in ("hsds", "tar"):
                 what = "says something else, and check finds nothing"
         if what:
@@ -239,10 +238,5 @@ def flip(choice, sample, place, number):
     shutil.rmtree(mutant)
     if wrong:
         return ("other values, which check finds" if is_found else f"other values without checksums ({sample.store})"), bad
-    refused = any(code in (1, 2) for name, (code, _, _) in outputs.items() if name != "check" and name in sample.expected)
+    refused = any(code in (1, 2) for name, (code, _, _) in outputs.items() if name != "check")
     return ("refused" if refused else "found by check alone" if is_found else "without meaning"), bad
-
-
-def copy_of_home(home, place):
-    shutil.copytree(home, place)
-    return place
