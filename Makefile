@@ -46,7 +46,7 @@ STRESS_READERS ?= 2
 build: ## the program, as target/release/h5live
 	cargo build --release -p h5live-cli
 
-demo: ## ten seconds of this machine's metrics, written live and followed by two other processes
+demo: ## ten seconds of this machine's metrics, written live, followed by two other processes, and drawn in the browser
 	@echo "building the program, which takes some minutes the first time"
 	@cargo build --release --quiet -p h5live-cli
 	@$(TARGET)/release/h5live demo
@@ -111,6 +111,28 @@ test-hsds: python-env ## HSDS both ways, also with the corpus, in folders and on
 	elif [ ! -x $(TARGET)/hsds-venv/bin/hsload ]; then echo 'skipped: HSDS and the shared corpus, without HSDS'; \
 	else HDF5_PLUGIN_PATH=$$($(H5LIVE_PYTHON) -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)') \
 	    $(TARGET)/hsds-venv/bin/python -B tests/hsds/corpus.py $(TARGET)/debug/h5live $(TARGET)/hsds-venv $(H5LIVE_SHARED)/corpus; fi
+
+# Not in `test`: it installs h5grove from PyPI, and Chromium with apt if it is not there. H5GROVE_TESTS is the folder `src/tests`
+# of h5grove's repository, which is not in its package.
+SERVE_VENV := $(TARGET)/serve-venv
+CHROMIUM ?= chromium
+.PHONY: test-serve page
+test-serve: ## `h5live serve` beside h5grove, and its page in a headless browser
+	cargo build --quiet -p h5live-cli
+	@[ -x $(SERVE_VENV)/bin/python ] || python3 -m venv $(SERVE_VENV)
+	@$(SERVE_VENV)/bin/python -c 'import h5grove, hdf5plugin, pytest, websocket' 2>/dev/null || \
+	    $(SERVE_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
+	        'h5grove==4.0.0' hdf5plugin pytest pytest-benchmark websocket-client || \
+	    echo 'skipped: h5grove and the browser (pip cannot install them)'
+	$(SERVE_VENV)/bin/python -B tests/python/serve_h5grove.py $(TARGET)/debug/h5live $(TARGET)/corpus "$(H5LIVE_SHARED)/corpus"
+	@if [ -f "$(H5GROVE_TESTS)/base_test.py" ]; then H5LIVE_PROGRAM=$(TARGET)/debug/h5live \
+	    $(SERVE_VENV)/bin/python -B -m pytest -q -p no:cacheprovider --confcutdir=tests/python tests/python/serve_endpoints.py; \
+	else echo "skipped: h5grove's own tests (H5GROVE_TESTS is not given)"; fi
+	@.ci/need $(CHROMIUM) chromium
+	$(SERVE_VENV)/bin/python -B tests/python/serve_browser.py $(TARGET)/debug/h5live $(CHROMIUM) $(TARGET)/serve-pictures
+
+page: ## the page of `h5live serve`, built from web/ (needs npm)
+	cd web && npm ci --no-audit --no-fund --silent && npm run --silent build -- --logLevel warn && node pack.mjs ../serve/page
 
 # Not in `test`: the libraries of the clouds take minutes to build. The S3 server takes any keys.
 OBJECTS_KEYS = AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
