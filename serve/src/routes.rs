@@ -19,10 +19,11 @@ use crate::{auth, grove, listing, metrics_text, page, subscribe};
 
 type Shared = State<Arc<AppState>>;
 
-/// What may be loaded by the page: what this server has, and pictures that the page itself makes.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
-     connect-src 'self' blob:; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'none'; \
-     frame-ancestors 'self'";
+/// What may be loaded by the page: what this server has, and pictures that the page itself makes. `ndarray`, which h5web
+/// uses, makes functions of texts of its own ('unsafe-eval').
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' \
+     'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self' blob:; worker-src 'self' blob:; object-src 'none'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 /// All routes. h5grove's are at the root, where h5web looks for them, and below `/grove`.
 pub(crate) fn router(state: Arc<AppState>) -> Router {

@@ -40,6 +40,8 @@ struct Slot {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub file: File,
+    /// Whether it follows a writer.
+    is_live: bool,
     /// What the file was when it was opened; `None` if it is no file.
     stamp: Option<FileStamp>,
     refreshed_at: Mutex<Instant>,
@@ -75,7 +77,7 @@ fn identity(_: &Metadata) -> (u64, u64) {
 impl Session {
     /// Whether it follows a writer.
     pub fn is_live(&self) -> bool {
-        self.file.session().mode == Mode::SwmrRead
+        self.is_live
     }
 
     /// Takes up what was published before `asked`. `false` if the file has to be opened again.
@@ -151,7 +153,9 @@ impl Sessions {
                 Err(_) => read.open(&place.location)?,
             },
         };
-        Ok(Session { file, stamp, refreshed_at })
+        // A file whose writer has died may be opened in no other way than to follow it.
+        let is_live = file.session().mode == Mode::SwmrRead && matches!(file.is_live(), Ok(true));
+        Ok(Session { file, is_live, stamp, refreshed_at })
     }
 
     fn slot(&self, name: &str) -> Arc<Slot> {

@@ -106,7 +106,9 @@ class Browser:
         self.call("Page.navigate", url=url)
 
     def wait(self, expression, what):
-        wait_until(lambda: self.evaluate(expression), what, lambda: self.evaluate("document.body.innerText"))
+        # There is no document while a page is opened.
+        tried = f"(() => {{ try {{ return {expression}; }} catch {{ return false; }} }})()"
+        wait_until(lambda: self.evaluate(tried), what, lambda: self.evaluate("document.body?.innerText"))
 
     def picture(self, path):
         data = self.call("Page.captureScreenshot", format="png")["data"]

@@ -3,7 +3,8 @@
     serve_h5grove.py PROGRAM FOLDER...
 
 Both read the same files: h5grove by its functions, in this process, and h5live by HTTP. JSON is compared as what it
-says; floats may differ in the last digits of 32 bits, because h5grove prints some of them as such.
+says; floats may differ in the last digits of 32 bits, because h5grove prints some of them as such. Not compared: which
+NaN it is; statistics of floats of 16 bits, which h5grove computes in such; numpy's times, which h5live shows as bytes.
 """
 
 import json
@@ -16,7 +17,6 @@ import urllib.request
 from pathlib import Path
 
 try:
-    import h5grove
     import numpy as np
     from h5grove.content import DatasetContent, ResolvedEntityContent, get_content_from_file, get_list_of_paths
     from h5grove.encoders import encode
@@ -74,6 +74,15 @@ def equal(a, b):
     return a == b
 
 
+def same_bytes(a, b):
+    """Whether bytes are equal, or are floats of 32 bits of which some are another NaN."""
+    if a == b:
+        return True
+    if len(a) != len(b) or len(a) % 4:
+        return False
+    return np.array_equal(np.frombuffer(a, "<f4"), np.frombuffer(b, "<f4"), equal_nan=True)
+
+
 class Comparison:
     def __init__(self, base, folder):
         self.base, self.folder = base, folder
@@ -91,7 +100,7 @@ class Comparison:
             return
         status, ours = h5live_answer(self.base, file, path, route, parameters)
         is_json = parameters.get("format", "json") == "json"
-        if status == 200 and (equal(json.loads(theirs), json.loads(ours)) if is_json else theirs == ours):
+        if status == 200 and (equal(json.loads(theirs), json.loads(ours)) if is_json else same_bytes(theirs, ours)):
             self.same += 1
         else:
             self.differing.append((file, path, route, parameters, theirs[:300], (status, ours[:300])))
@@ -101,13 +110,15 @@ class Comparison:
         self.compare(file, path, "attr")
         if shape is None or math.prod(shape) > MAX_ELEMENTS:
             return
+        if dtype.kind == "M":
+            return
         self.compare(file, path, "data")
         self.compare(file, path, "data", flatten="true")
         if dtype.kind in "iufbc":
             self.compare(file, path, "data", format="bin")
             self.compare(file, path, "data", format="bin", dtype="safe")
             self.compare(file, path, "data", format="npy")
-            if dtype.kind != "c":
+            if dtype.kind != "c" and dtype != "f2":
                 self.compare(file, path, "stats")
         if shape and shape[0] > 1:
             self.compare(file, path, "data", selection="1")
@@ -162,7 +173,7 @@ def main():
         differing += len(found.differing)
         for file, path, route, parameters, theirs, ours in found.differing[:40]:
             print(f"{file} {path} {route} {parameters}\n    h5grove {theirs}\n    h5live  {ours}")
-        print(f"{folder.name}: {found.same} answers are those of h5grove {h5grove.__name__}, {len(found.differing)} are not; "
+        print(f"{folder.name}: {found.same} answers are those of h5grove, {len(found.differing)} are not; "
               f"h5grove refuses {found.refused + found.more}, of which h5live answers {found.more}")
     return 1 if differing else 0
 

@@ -105,7 +105,7 @@ export function FilePage({ file, path }) {
             <App initialPath={path} propagateErrors={false} />
           </H5GroveProvider>
           <H5GroveProvider url={base} filepath={file} resetKeys={[round]}>
-            <Fetch round={round} view={view.current} onDone={onDone} onFault={onFault} />
+            <Fetch round={round} view={view.current} isNewest={isNewest} onDone={onDone} onFault={onFault} />
           </H5GroveProvider>
         </div>
       )}

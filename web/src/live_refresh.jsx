@@ -65,20 +65,26 @@ async function fetchOne(store, key) {
   }
 }
 
-/** Fetches what is on view. Returns what puts it on view, all at once. */
-async function fetchView(view, fresh) {
+/** The selection of the newest frame: single indices are the last ones of their dimensions. */
+function newestOf(selection, dims) {
+  const parts = selection.split(',');
+  return parts.map((part, n) => (/^\d+$/.test(part) && dims[n] > 0 ? dims[n] - 1 : part)).join(',');
+}
+
+/** Fetches what is on view, and the newest frames if they are to be. Returns what puts it on view, all at once. */
+async function fetchView(view, fresh, isNewest) {
   const seen = view.stores;
   const entities = new Map();
   for (const path of view.keys('entitiesStore')) entities.set(path, await fetchOne(fresh.entitiesStore, path));
   // A dataset that is on view is described by its group, too.
   const children = [...entities.values()].flatMap((entity) => entity.children ?? []);
   const described = new Map([...children.map((child) => [child.path, child]), ...entities]);
-  const values = await Promise.all(
-    view.keys('valuesStore').map(async ({ dataset, selection }) => {
-      const key = { dataset: described.get(dataset.path) ?? dataset, selection };
-      return [key, await fetchOne(fresh.valuesStore, key)];
-    }),
-  );
+  const wanted = view.keys('valuesStore').flatMap(({ dataset: known, selection }) => {
+    const dataset = described.get(known.path) ?? known;
+    const newest = isNewest && selection ? newestOf(selection, dataset.shape?.dims ?? []) : selection;
+    return newest === selection ? [{ dataset, selection }] : [{ dataset, selection }, { dataset, selection: newest }];
+  });
+  const values = await Promise.all(wanted.map(async (key) => [key, await fetchOne(fresh.valuesStore, key)]));
   const attributes = await Promise.all(
     view.keys('attrValuesStore').map(async (key) => {
       const entity = described.get(key.path) ?? key;
@@ -98,12 +104,12 @@ async function fetchView(view, fresh) {
 }
 
 /** Part of the provider that nobody sees, which is made anew for each round. */
-export function Fetch({ round, view, onDone, onFault }) {
+export function Fetch({ round, view, isNewest, onDone, onFault }) {
   const fresh = useDataContext();
   useEffect(() => {
     if (round === 0 || !view.stores) return undefined;
     let isOver = false;
-    fetchView(view, fresh).then(
+    fetchView(view, fresh, isNewest).then(
       (show) => {
         if (isOver) return;
         show();

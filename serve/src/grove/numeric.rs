@@ -42,7 +42,9 @@ fn is_plain_integer(t: &Integer) -> bool {
 fn of_float(t: &Float, kind: NumberKind, dims: Vec<u64>) -> NumberType {
     let size = numpy_float_size(t);
     let ieee = Datatype::float(t.size, t.order);
-    let is_plain = ieee == Some(Datatype::Float(t.clone())) && u64::from(t.size) == size;
+    let is_ieee = ieee == Some(Datatype::Float(t.clone())) && u64::from(t.size) == size;
+    // numpy's longest float is that of the machine that wrote it.
+    let is_plain = is_ieee || size == 16 && t.size == 16 && t.order == ByteOrder::Little;
     NumberType { kind, size, order: t.order, dims, is_plain }
 }
 

@@ -21,6 +21,9 @@ const REST_PAUSE: Duration = Duration::from_millis(50);
 /// A file that cannot be opened is tried again after this, though the file system says nothing of it.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long it is relied on who writes.
+const MAX_WRITER_AGE: Duration = Duration::from_secs(2);
+
 /// What a thread knows of the file that it watches.
 #[derive(Debug)]
 pub(super) struct Watcher {
@@ -34,6 +37,7 @@ pub(super) struct Watcher {
     has_virtual: bool,
     stamp: Option<FileStamp>,
     writer: WriterState,
+    asked_for_writer: Option<Instant>,
     was_live: Option<bool>,
 }
 
@@ -59,7 +63,19 @@ impl Watcher {
     pub fn new(place: Place, path: String, sessions: Arc<Sessions>, max_objects: usize) -> Self {
         let (followed, ids, stamp, was_live) = (None, Vec::new(), None, None);
         let (writer, has_virtual) = (WriterState::Closed, false);
-        Watcher { place, path, sessions, max_objects, followed, ids, has_virtual, stamp, writer, was_live }
+        Watcher {
+            place,
+            path,
+            sessions,
+            max_objects,
+            followed,
+            ids,
+            has_virtual,
+            stamp,
+            writer,
+            asked_for_writer: None,
+            was_live,
+        }
     }
 
     /// Looks at the file whenever it changes, until the server ends or `is_over` says that nobody listens.
@@ -82,8 +98,11 @@ impl Watcher {
         self.stamp = stamp;
         let opened = self.sessions.open(&self.place);
         let is_live = opened.as_ref().ok().map(|session| session.is_live());
-        if is_live != self.was_live || is_live.is_none() {
+        // Another writer may have come after the one that is known.
+        let is_old = self.asked_for_writer.is_none_or(|asked| asked.elapsed() >= MAX_WRITER_AGE);
+        if is_live != self.was_live || is_live.is_none() || is_written && (is_old || is_live == Some(false)) {
             self.writer = WriterState::of(&self.place, self.sessions.options());
+            self.asked_for_writer = Some(Instant::now());
             self.was_live = is_live;
         }
         let session = match opened {
