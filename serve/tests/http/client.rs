@@ -180,7 +180,7 @@ impl Events {
     }
 
     /// The first message of which `is_it` is true.
-    pub fn wait_for(&mut self, is_it: impl Fn(&Json) -> bool) -> Json {
+    pub fn wait_for(&mut self, mut is_it: impl FnMut(&Json) -> bool) -> Json {
         loop {
             let message = self.next().expect("the server has ended");
             if is_it(&message) {

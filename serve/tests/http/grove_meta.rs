@@ -22,7 +22,7 @@ fn datasets_and_committed_types_are_described() {
             file.new_dataset::<f64>().shape(&[10, 10]).chunk_shape(&[5, 5]).shuffle().deflate(4).create("data")?;
         data.set_attribute("units", "mm")?;
         data.set_attribute("gain", &[1i16, 2])?;
-        file.commit_datatype("type", &Datatype::float(8, ByteOrder::Big).unwrap())?;
+        file.root().commit_datatype("type", &Datatype::float(8, ByteOrder::Big).unwrap())?;
         Ok(())
     });
     let expected = json!({
