@@ -59,7 +59,6 @@ fn symbolic_links_lead_nowhere_else() {
     assert_eq!(served.json("/meta?file=in.h5&path=/data")["kind"], "dataset");
     served.refused("/meta?file=out.h5", 404, "File not found!");
     served.refused("/meta?file=up/secret.h5", 404, "File not found!");
-    served.refused("/meta?file=up/served/inside.h5", 404, "File not found!");
     let names = served.json("/api/files");
     let names: Vec<_> = names["entries"].as_array().unwrap().iter().map(|entry| &entry["name"]).collect();
     assert_eq!(names, ["in.h5", "inside.h5"]);
@@ -85,7 +84,8 @@ fn external_links_and_virtual_datasets_lead_to_the_folder_only() {
     for n in 0..outside.len() {
         let link = served.json(&format!("/meta?file=a.h5&path=/out{n}"));
         assert_eq!(link["kind"], "external_link");
-        served.refused(&format!("/meta?file=a.h5&path=/out{n}&resolve_links=all"), 404, "Cannot resolve");
+        let unresolved = served.get(&format!("/meta?file=a.h5&path=/out{n}&resolve_links=all"));
+        assert!(unresolved.status == 404 && unresolved.text().contains("Cannot resolve"), "{}", unresolved.text());
         served.refused(&format!("/data?file=a.h5&path=/virtual{n}"), 403, "does not let links lead there");
     }
 }
