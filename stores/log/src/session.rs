@@ -1,6 +1,7 @@
 //! A session on a file with a log.
 
 mod joined;
+mod published;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -157,10 +158,14 @@ impl LogSession {
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
         let mut subfiles = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table, own: None };
         subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
+        state.take_up_all()?;
         if mode.writes() {
             mark(&*inner)?;
         }
-        LogSession::new(inner, files, state, how)
+        let session = LogSession::new(inner, files, state, how)?;
+        // Writers may have published in the files that were opened first, before they did so in the later ones.
+        session.catch_up()?;
+        Ok(session)
     }
 
     /// The session that has these files open.
@@ -391,23 +396,6 @@ impl LogSession {
         }
         anchors.clear();
         Ok(())
-    }
-
-    /// Takes up what other writers have published since.
-    ///
-    /// # Errors
-    /// If the log is damaged; errors of the store beneath.
-    pub fn catch_up(&self) -> Result<bool> {
-        let follows = self.has_joined || self.described.mode == Mode::SwmrRead;
-        if !follows || self.layout == LogLayout::LogVol {
-            return Ok(false);
-        }
-        let mut state = self.state.write();
-        let group = state.main_group();
-        self.inner.refresh(Scope::Objects(&[group]))?;
-        let has_more = state.catch_up(self.has_joined, self.max_allocation)?;
-        let mut subfiles = Subfiles::followed(self.files.as_deref());
-        Ok(subfiles.add_new(&*self.inner, group, &mut state, self.max_allocation)? || has_more)
     }
 
     /// What to watch to learn of new entries, file by file, and how many log datasets there are.

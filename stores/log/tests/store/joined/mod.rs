@@ -5,5 +5,6 @@ mod conformance;
 mod files;
 mod hostile;
 mod leaving;
+mod order;
 mod reads;
 mod waiting;
