@@ -10,7 +10,7 @@ use h5live_model::{
     AllocationLimit, DatasetSpec, Error, Mode, Name, NoFilters, ObjectId, Publish, Scope, Session, Store,
     StoreErrorKind, StoreWriter, Unfilter,
 };
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::anchor::Anchor;
@@ -88,6 +88,8 @@ pub struct LogSession {
     /// Held to read while the main file is changed, and to write when the session begins to end. It is taken before
     /// `staging`.
     changing: RwLock<()>,
+    /// Held while objects are removed, and while anchors are changed of which nobody knows yet whether they are there.
+    removing: Mutex<()>,
     /// Held by the call that ends the session.
     closing: Mutex<()>,
     /// Nothing is changed any more.
@@ -213,6 +215,7 @@ impl LogSession {
             new_anchors: Mutex::default(),
             dataset_count: Mutex::new(dataset_count),
             changing: RwLock::default(),
+            removing: Mutex::default(),
             closing: Mutex::default(),
             is_closed: AtomicBool::new(false),
             inner,
@@ -386,10 +389,16 @@ impl LogSession {
         }
     }
 
+    /// Has an anchor that a commit has found stay there until the guard is dropped.
+    pub fn lock_removals(&self) -> MutexGuard<'_, ()> {
+        self.removing.lock()
+    }
+
     /// Has anchors that were made since the last commit be seen after the entries so far.
     fn order_new_anchors(&self) -> Result<()> {
         let mut anchors = self.new_anchors.lock();
         for (number, at) in anchors.iter().filter(|_| !self.mutant.lacks(LogMutant::UnorderedAnchors)) {
+            let _there = self.removing.lock();
             if self.is_anchor_of(&*self.inner, *number, *at)? {
                 self.state.read().own().log.order_before(&*self.inner.dataset(*at)?)?;
             }
@@ -544,6 +553,7 @@ impl LogSession {
         let mut changed = self.changed_extents.lock();
         for (number, at) in &*changed {
             let Some(dims) = state.dataset(*number).and_then(|dataset| dataset.extent.as_ref()) else { continue };
+            let _there = self.removing.lock();
             if self.is_anchor_of(main, *number, *at)? {
                 writer.set_attribute(*at, &self.layout.shape_attribute(dims))?;
             }
