@@ -24,7 +24,7 @@ use crate::main_turn::{ChangedObjects, MainChange, MainTurn};
 use crate::mutant::LogMutant;
 use crate::names;
 use crate::options::Log;
-use crate::shared_files::SharedFiles;
+use crate::shared_files::{AppendLock, SharedFiles};
 use crate::subfiles::Subfiles;
 
 /// The name of this kind of store.
@@ -88,6 +88,8 @@ pub struct LogSession {
     /// Held to read while the main file is changed, and to write when the session begins to end. It is taken before
     /// `staging`.
     changing: RwLock<()>,
+    /// Held from a commit that has failed until the next one, if rows have their places already.
+    kept_places: Mutex<Option<Box<dyn AppendLock>>>,
     /// Held while objects are removed, and while anchors are changed of which nobody knows yet whether they are there.
     removing: Mutex<()>,
     /// Held by the call that ends the session.
@@ -215,6 +217,7 @@ impl LogSession {
             new_anchors: Mutex::default(),
             dataset_count: Mutex::new(dataset_count),
             changing: RwLock::default(),
+            kept_places: Mutex::default(),
             removing: Mutex::default(),
             closing: Mutex::default(),
             is_closed: AtomicBool::new(false),
@@ -468,11 +471,19 @@ impl LogSession {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
         }
-        let _appends = self.lock_appends()?;
+        let appends = self.lock_appends()?;
+        let published = self.publish_batch(writer, publish);
+        if published.is_err() {
+            self.keep_places(appends);
+        }
+        published
+    }
+
+    fn publish_batch(&self, writer: &dyn StoreWriter, publish: Publish) -> Result<()> {
         self.stage_batch(publish)?;
         self.order_new_anchors()?;
         if !self.layout.has_extents_in_entries() {
-            self.update_anchors(&*own)?;
+            self.update_anchors(&*self.own_file().1)?;
         }
         writer.commit(Scope::All, publish)?;
         self.state.write().note_published();
@@ -507,6 +518,8 @@ impl LogSession {
             }
         }
         let ended = if self.has_joined { self.leave() } else { self.end() };
+        // What was not published until now never is.
+        self.kept_places.lock().take();
         // A file that is mapped stays open, and locked.
         self.state.write().unmap();
         self.stores().iter().map(|store| store.close()).fold(ended, Result::and)

@@ -2,6 +2,7 @@
 
 mod appends;
 mod conformance;
+mod failing;
 mod files;
 mod hostile;
 mod leaving;
