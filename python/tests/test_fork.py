@@ -13,7 +13,7 @@ import pytest
 import h5live
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-SECONDS = 60
+SECONDS = 600
 
 
 def in_child(work):
