@@ -14,7 +14,11 @@ pub(crate) struct Memory(PyUntypedBuffer);
 impl Memory {
     /// The memory of an object that is read from.
     pub(crate) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(object)?;
+        // An array without dimensions has no shape, which PyO3 takes for an error.
+        let buffer = PyUntypedBuffer::get(object).or_else(|error| match has_no_dimensions(object) {
+            true => PyUntypedBuffer::get(&object.call_method1("reshape", (1,))?),
+            false => Err(error),
+        })?;
         if !buffer.is_c_contiguous() {
             return Err(PyBufferError::new_err("the array is not contiguous in memory"));
         }
@@ -46,6 +50,10 @@ impl Memory {
             len => unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast::<u8>(), len) },
         }
     }
+}
+
+fn has_no_dimensions(object: &Bound<'_, PyAny>) -> bool {
+    object.getattr("ndim").and_then(|ndim| ndim.extract::<usize>()).is_ok_and(|ndim| ndim == 0)
 }
 
 /// The elements of an array of objects, which nobody else uses yet.
