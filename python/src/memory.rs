@@ -14,10 +14,9 @@ pub(crate) struct Memory(PyUntypedBuffer);
 impl Memory {
     /// The memory of an object that is read from.
     pub(crate) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        // An array without dimensions has no shape, which PyO3 takes for an error.
-        let buffer = PyUntypedBuffer::get(object).or_else(|error| match has_no_dimensions(object) {
-            true => PyUntypedBuffer::get(&object.call_method1("reshape", (1,))?),
-            false => Err(error),
+        let buffer = PyUntypedBuffer::get(object).or_else(|error| match flat_view(object) {
+            Ok(Some(flat)) => PyUntypedBuffer::get(&flat),
+            Ok(None) | Err(_) => Err(error),
         })?;
         if !buffer.is_c_contiguous() {
             return Err(PyBufferError::new_err("the array is not contiguous in memory"));
@@ -52,8 +51,17 @@ impl Memory {
     }
 }
 
-fn has_no_dimensions(object: &Bound<'_, PyAny>) -> bool {
-    object.getattr("ndim").and_then(|ndim| ndim.extract::<usize>()).is_ok_and(|ndim| ndim == 0)
+/// The memory of an array that has no buffer by itself, as an array that has one. Arrays without dimensions have none for PyO3, for
+/// they have no shape; long doubles whose byte order is named have none for numpy.
+fn flat_view<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !array.getattr("flags")?.get_item("C_CONTIGUOUS")?.is_truthy()? {
+        return Ok(None);
+    }
+    let flat = array.call_method1("reshape", (-1,))?;
+    match array.getattr("dtype")?.getattr("hasobject")?.is_truthy()? {
+        true => Ok(Some(flat)),
+        false => flat.call_method1("view", ("u1",)).map(Some),
+    }
 }
 
 /// The elements of an array of objects, which nobody else uses yet.
