@@ -59,7 +59,7 @@ install: ## the program, into cargo's bin folder
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus ## every test; sets up what they need by itself
 	@# Two at a time, for some of them wait much.
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target doc-test loom stress live-matrix-cut attack-cut
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target doc-test loom stress live-matrix-cut attack-cut python-cut
 	@$(MAKE) --no-print-directory unit
 
 lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the house, documentation, dependencies, spelling; no warning passes
@@ -149,36 +149,74 @@ cluster: .deps/bin/garage ## an object store on three nodes, one of which is kil
 	cargo build --quiet -p h5live-cli --features remote-tests
 	python3 tests/python/cluster.py .deps/bin/garage $(TARGET)/debug/h5live
 
-# As the tests build it. Without PyPI there is no maturin, and it is skipped.
+# The Python package as the tests build everything: its compiled part is one more library of the workspace, so that nothing
+# is built twice. numpy and pytest are in a venv without h5py. Where they cannot be had, it is skipped.
 PYTHON_VENV := $(TARGET)/python-venv
-.PHONY: python python-venv h5py-tests wheel
+PYTHON_RUN = PYTHONPATH=$(CURDIR)/python H5LIVE_PROGRAM=$(TARGET)/debug/h5live $(PYTHON_VENV)/bin/python
+PYTHON_READY = $(PYTHON_VENV)/bin/python -c 'import numpy, pytest' 2>/dev/null
+PIP = $(PYTHON_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check
+.PHONY: python python-cut python-venv python-extension python-sequences python-kills h5py-tests h5grove-tests wheel bench-python
 python-venv:
-	@[ -x $(PYTHON_VENV)/bin/python ] || python3 -m venv $(PYTHON_VENV)
-	@$(PYTHON_VENV)/bin/python -c 'import maturin, numpy, pytest' 2>/dev/null || \
-	    $(PYTHON_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check 'maturin>=1.9,<2' numpy pytest || \
-	    echo 'skipped: the Python package (pip cannot install maturin, numpy and pytest)'
-	@$(PYTHON_VENV)/bin/python -c 'import hypothesis, mypy' 2>/dev/null || \
-	    $(PYTHON_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check hypothesis mypy || \
-	    echo 'skipped: the stubs and random sequences of the Python package (pip cannot install mypy and hypothesis)'
-
-python: python-env python-venv ## the Python package, in a venv of its own, and its tests
-	@if $(PYTHON_VENV)/bin/python -c 'import maturin, numpy, pytest' 2>/dev/null; then \
-	    VIRTUAL_ENV=$(PYTHON_VENV) $(PYTHON_VENV)/bin/maturin develop --quiet --profile dev --manifest-path python/Cargo.toml && \
-	    $(PYTHON_VENV)/bin/python -m pytest -q -p no:cacheprovider python/tests; \
+	@if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+	    echo 'skipped: the Python package (it needs Python 3.11)'; \
+	elif [ -x $(PYTHON_VENV)/bin/python ] || python3 -m venv $(PYTHON_VENV); then \
+	    $(PYTHON_READY) || $(PIP) numpy pytest || echo 'skipped: the Python package (pip cannot install numpy and pytest)'; \
+	    $(PYTHON_VENV)/bin/python -c 'import hypothesis, mypy' 2>/dev/null || $(PIP) hypothesis mypy || \
+	        echo 'skipped: stubs and random sequences of the Python package (pip cannot install mypy and hypothesis)'; \
 	fi
 
+python-extension: python-venv
+	@if $(PYTHON_READY); then \
+	    $(AS_TESTED) --lib --bin h5live && install -m 755 $(TARGET)/debug/lib_h5live.so python/h5live/_h5live.abi3.so; \
+	fi
+
+python: python-env python-extension ## the Python package, in a venv of its own: its tests, and h5py's with it in h5py's place
+	@if $(PYTHON_READY); then $(PYTHON_RUN) -m pytest -q -p no:cacheprovider python/tests; fi
+	@$(MAKE) --no-print-directory h5py-tests
+
+# In `test`.
+python-cut: python-env python-extension ## the same without what takes minutes
+	@if $(PYTHON_READY); then $(PYTHON_RUN) -m pytest -q -p no:cacheprovider -m 'not slow' python/tests; fi
+	@$(MAKE) --no-print-directory h5py-tests
+
 # h5py is in another venv, so that it is not importable where its tests run.
-h5py-tests: python-env python-venv ## h5py's own tests with h5live in h5py's place; one that newly fails is an error
-	@if $(PYTHON_VENV)/bin/python -c 'import maturin, numpy, pytest' 2>/dev/null; then \
-	    VIRTUAL_ENV=$(PYTHON_VENV) $(PYTHON_VENV)/bin/maturin develop --quiet --profile dev --manifest-path python/Cargo.toml && \
-	    $(PYTHON_VENV)/bin/python python/tests/run_h5py_tests.py \
+h5py-tests: python-env python-extension ## h5py's own tests with h5live in h5py's place; one that newly fails is an error
+	@if $(PYTHON_READY); then \
+	    $(PYTHON_RUN) python/tests/run_h5py_tests.py \
 	        $$($(H5LIVE_PYTHON) -c 'import h5py.tests, os; print(os.path.dirname(h5py.tests.__file__))'); \
 	fi
 
-wheel: python-venv ## the Python package as a wheel, in target/wheels
-	@if $(PYTHON_VENV)/bin/python -c 'import maturin' 2>/dev/null; then \
-	    $(PYTHON_VENV)/bin/maturin build --release --strip --manifest-path python/Cargo.toml --out $(TARGET)/wheels; \
-	fi
+# No package has h5grove's tests: H5GROVE is a clone of it (version 4.0.0).
+H5GROVE_VENV := $(TARGET)/h5grove-venv
+h5grove-tests: python-extension ## h5grove's own tests with h5live in h5py's place: H5GROVE=folder of a clone
+	@[ -d "$(H5GROVE)/src/tests" ] || { echo 'H5GROVE is to be the folder of a clone of h5grove'; exit 1; }
+	@[ -x $(H5GROVE_VENV)/bin/python ] || python3 -m venv $(H5GROVE_VENV)
+	$(H5GROVE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement python/tests/h5grove_requirements.txt
+	PYTHONPATH=$(CURDIR)/python $(H5GROVE_VENV)/bin/python python/tests/run_h5grove_tests.py $(H5GROVE)
+
+SEQUENCES ?= 1000
+python-sequences: python-env python-extension ## random sequences of operations with the package and with h5py (SEQUENCES)
+	$(PYTHON_RUN) python/tests/random_sequences.py --peer $(H5LIVE_PYTHON) --count $(SEQUENCES)
+
+PYTHON_KILLS ?= 200
+python-kills: python-env python-extension ## recorders in Python killed while Python, h5py and the program follow them (PYTHON_KILLS)
+	$(PYTHON_RUN) python/tests/recorder_kills.py --peer $(H5LIVE_PYTHON) --program $(TARGET)/debug/h5live --kills $(PYTHON_KILLS)
+
+# With stores of this machine, object stores and web servers. docs/release.md says what other systems get.
+WHEELS := $(TARGET)/wheels
+wheel: python-venv ## the Python package as a wheel, in target/wheels, tried in a new environment (the first time 10 minutes)
+	$(PIP) 'maturin>=1.9,<2' auditwheel
+	rm -rf $(WHEELS)
+	CARGO_PROFILE_RELEASE_DEBUG=0 $(PYTHON_VENV)/bin/maturin build --release --strip --features remote \
+	    --manifest-path python/Cargo.toml --out $(WHEELS)
+	$(PYTHON_VENV)/bin/python python/tests/check_wheel.py $(WHEELS)/*.whl
+
+BENCH_PYTHON ?=
+bench-python: wheel ## the Python package, as in its wheel, beside h5py: BENCH_PYTHON has names of rows, --rounds N, --scale F
+	[ -x $(TARGET)/bench-python-venv/bin/python ] || python3 -m venv $(TARGET)/bench-python-venv
+	$(TARGET)/bench-python-venv/bin/python -m pip install --quiet --disable-pip-version-check h5py==3.16.0
+	$(TARGET)/bench-python-venv/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(WHEELS)/*.whl
+	$(TARGET)/bench-python-venv/bin/python benches/python.py $(BENCH_PYTHON)
 
 doc-test: ## the examples in the documentation
 	cargo test --workspace --doc --quiet

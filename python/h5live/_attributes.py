@@ -26,8 +26,11 @@ class AttributeManager(_base.MutableMappingHDF5):
 
     def __getitem__(self, name):
         datatype, shape, raw, _ = self._found(name)
-        stored = datatype.spec()
-        dt = _types.dtype_of(stored)
+        plain = _types.plain_dtype_of(datatype)
+        if plain is not None and shape is not None:
+            array = np.frombuffer(raw, plain)
+            return array.reshape(shape).copy() if shape else array[0]
+        stored, dt = _types.described(datatype)
         if shape is None:
             return Empty(dt)
         shape = tuple(shape)

@@ -47,11 +47,10 @@ class Dataset(LiveDataset, HLObject):
 
     @property
     def _stored(self):
-        """The description of the datatype, and the dtype. They never change."""
+        """The description of the datatype, the dtype, and the datatype. They never change."""
         if self._stored_cache is None:
             datatype = self._handle.datatype()
-            spec = datatype.spec()
-            self._stored_cache = (spec, _types.dtype_of(spec), datatype)
+            self._stored_cache = (*_types.described(datatype), datatype)
         return self._stored_cache
 
     @property
@@ -278,9 +277,9 @@ class Dataset(LiveDataset, HLObject):
     def __getitem__(self, args, new_dtype=None):
         spec, dt, datatype = self._stored
         if new_dtype is None and dt.kind in "iufb":
-            simple = self._handle.simple_selection(args)
-            if simple is not None and self._is_simple:
-                return self._read_simple(*simple, dt)
+            found = self._handle.read_simple(args, _types.memory_type_of(datatype), np.empty, dt)
+            if found is not None:
+                return found
         args = args if isinstance(args, tuple) else (args,)
         if any(arg is None for arg in args):
             raise TypeError("Indexing with None (or np.newaxis) is not supported")
@@ -310,23 +309,6 @@ class Dataset(LiveDataset, HLObject):
         selection = _selections.select(shape, args, self)
         array = self._read(selection, selection.array_shape, new_dtype)
         return array[()] if array.shape == () else array
-
-    @property
-    def _is_simple(self):
-        return True
-
-    def _read_simple(self, raw, shape, is_plain, dt):
-        array = np.zeros(shape, dt)
-        if array.size:
-            self._handle.read_into(raw, self._memory_type(dt), _transfer.memory(array))
-        return array[()] if shape == () and is_plain_index(is_plain, self) else array
-
-    def _memory_type(self, dt):
-        """The datatype in memory for the dtype of the dataset."""
-        found = self.__dict__.get("_memory_types")
-        if found is None:
-            found = self._memory_types = _types.datatype_of(dt)
-        return found
 
     def _read(self, selection, shape, dt):
         spec = self._stored[0]
@@ -499,12 +481,6 @@ class Dataset(LiveDataset, HLObject):
         if self.shape:
             head = f"<pre>{np.array2string(self[tuple(slice(0, 3) for _ in self.shape)], threshold=20)}</pre>"
         return f"<b>{self.name}</b>: shape {self.shape}, type {self.dtype}{head}"
-
-
-def is_plain_index(is_plain, dataset):
-    """Whether a single element is a numpy scalar: it is without an ellipsis in the key."""
-    del dataset
-    return is_plain
 
 
 def _vlen_array(val, vlen, dt):

@@ -57,6 +57,10 @@ class Gzip(FilterRefBase):
         self.filter_options = (level,)
 
 
+# What libhdf5 calls its own filters; a file has no names of them.
+LIBRARY_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset"}
+
+
 def name_of(code):
     return NAMES.get(code, str(code))
 

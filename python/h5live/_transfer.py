@@ -103,13 +103,23 @@ def to_objects(file, raw, dt, stored):
         # The dimensions of the elements are the last of the array.
         return to_objects(file, raw, dt.base, stored[2] if stored[0] == "array" else stored)
     flat = np.ascontiguousarray(raw).reshape(-1)
-    out = np.empty(flat.shape, dt if dt.kind == "O" else object)
-    objects = _objects(file, flat, dt, stored)
-    for at, item in enumerate(objects):
-        out[at] = item
     if dt.kind == "T":
-        return np.array([item.decode("utf-8", "surrogateescape") for item in objects], dtype=dt).reshape(raw.shape)
-    return out.reshape(raw.shape).astype(dt, copy=False)
+        texts = [item.decode("utf-8", "surrogateescape") for item in _objects(file, flat, dt, stored)]
+        return np.array(texts, dtype=dt).reshape(raw.shape)
+    if stored[0] == "vlen_string":
+        return _blobs(file, flat, True, dt).reshape(raw.shape)
+    out = np.empty(flat.shape, dt)
+    for at, item in enumerate(_objects(file, flat, dt, stored)):
+        out[at] = item
+    return out.reshape(raw.shape)
+
+
+def _blobs(file, flat, is_text, dt=object):
+    """An array of the bytes to which elements lead."""
+    out = np.empty(flat.shape, dt)
+    if out.size:
+        file.read_blobs(flat.view("u1"), flat.dtype.itemsize, is_text, out)
+    return out
 
 
 def _objects(file, flat, dt, stored):
@@ -118,12 +128,10 @@ def _objects(file, flat, dt, stored):
         return [reference(item.tobytes(), stored[1]) for item in flat]
     if stored[0] == "string":
         return flat.tolist()
-    is_text = stored[0] == "vlen_string"
-    blobs = file.read_blobs(flat.view("u1"), flat.dtype.itemsize, is_text)
-    if is_text:
-        return blobs
+    if stored[0] == "vlen_string":
+        return _blobs(file, flat, True).tolist()
     base = np.dtype(check_vlen_dtype(dt))
-    return [_sequence(file, blob, base, stored[1]) for blob in blobs]
+    return [_sequence(file, blob, base, stored[1]) for blob in _blobs(file, flat, False).tolist()]
 
 
 def _sequence(file, blob, base, stored):
@@ -200,7 +208,7 @@ def _raw_items(file, flat, dt, stored):
     vlen = check_vlen_dtype(dt)
     if dt.kind == "T" or vlen in (str, bytes):
         encoding = "ascii" if vlen is bytes and _is_ascii(stored) else "utf-8"
-        return raw_texts(file, [_text(item, encoding) for item in flat.tolist()], stored)
+        return raw_texts(file, flat.tolist(), stored, encoding)
     if vlen is None:
         raise TypeError("Object dtype dtype('O') has no native HDF5 equivalent")
     if stored[0] != "vlen":
@@ -208,17 +216,15 @@ def _raw_items(file, flat, dt, stored):
     return _raw_sequences(file, flat, np.dtype(vlen), stored)
 
 
-def raw_texts(file, texts, stored):
-    """The raw array of texts (bytes): in the elements or in the heap of the file."""
+def raw_texts(file, texts, stored, encoding="utf-8"):
+    """The raw array of texts (a list of str or bytes): in the elements or in the heap of the file."""
     if stored[0] == "string":
+        texts = [_text(item, encoding) for item in texts]
         return np.array(texts, dtype=f"S{stored[1]}"), ("string", stored[1], 1, stored[3])
     if stored[0] != "vlen_string":
         raise TypeError("No conversion path for dtype: a string")
-    if any(b"\0" in text for text in texts):
-        raise ValueError("VLEN strings do not support embedded NULLs")
     size = stored[3]
-    blobs = file.write_blobs([(text, len(text)) for text in texts], size)
-    return np.frombuffer(blobs, f"V{size}"), stored
+    return np.frombuffer(file.write_texts(texts, size, encoding), f"V{size}"), stored
 
 
 def _raw_references(flat, stored):

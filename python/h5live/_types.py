@@ -1,9 +1,11 @@
 """Types of elements: numpy's dtypes, h5py's special ones, and the tuples that describe datatypes of a file."""
 
 from collections import namedtuple
+from functools import lru_cache
 
 import numpy as np
 
+from . import _config
 from ._h5live import Datatype as RawDatatype
 
 
@@ -316,6 +318,40 @@ def dtype_of(spec):
     if make is None:
         raise TypeError(f"No NumPy equivalent for HDF5 type of class {spec[0]}")
     return make(spec)
+
+
+@lru_cache(1024)
+def _described(datatype, _):
+    spec = datatype.spec()
+    return spec, dtype_of(spec)
+
+
+def described(datatype):
+    """The description of a datatype, and its dtype."""
+    return _described(datatype, (_config.bool_names, _config.complex_names))
+
+
+@lru_cache(1024)
+def _memory_type_of(datatype, _):
+    return datatype_of(described(datatype)[1])
+
+
+def memory_type_of(datatype):
+    """The datatype of elements in memory: that for the dtype of a datatype."""
+    return _memory_type_of(datatype, (_config.bool_names, _config.complex_names))
+
+
+@lru_cache(1024)
+def plain_dtype_of(datatype):
+    """The dtype of numbers that are in memory as they are in the file; None for other datatypes."""
+    spec = datatype.spec()
+    if spec[0] not in ("int", "float"):
+        return None
+    try:
+        dt = dtype_of(spec)
+    except TypeError:
+        return None
+    return dt if spec_of(dt) == spec else None
 
 
 def _int_dtype(spec):

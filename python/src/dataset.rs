@@ -125,14 +125,25 @@ impl DatasetHandle {
         out.into_py_any(py)
     }
 
-    /// The selection of integers and slices, the shape of what it selects, and whether it names no ellipsis; or `None`.
-    fn simple_selection(&self, py: Python<'_>, args: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    /// The elements that integers and slices select, in an array that `numpy_empty` makes of a shape and `dtype`; a single
+    /// one as a scalar. `None` if there is something else among `args`.
+    fn read_simple<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyAny>,
+        datatype: &DatatypeHandle,
+        numpy_empty: &Bound<'py, PyAny>,
+        dtype: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let dataset = self.dataset()?;
         let shape = run(py, || refresh_sources(&dataset).and_then(|()| dataset.shape()))?.map_err(raise)?;
-        match simple_selection(args, &shape)? {
-            None => Ok(py.None()),
-            Some((selection, dims, plain)) => (Py::new(py, selection)?, PyTuple::new(py, dims)?, plain).into_py_any(py),
+        let Some((selection, dims, is_plain)) = simple_selection(args, &shape)? else { return Ok(None) };
+        let array = numpy_empty.call1((PyTuple::new(py, &dims)?, dtype))?;
+        if !dims.contains(&0) {
+            let mut memory = Memory::writable(&array)?;
+            run(py, || dataset.read_as_into(&selection, &datatype.0, memory.bytes_mut()))?.map_err(raise)?;
         }
+        if dims.is_empty() && is_plain { array.get_item(PyTuple::empty(py)).map(Some) } else { Ok(Some(array)) }
     }
 
     /// Reads elements of a type into an array's memory.

@@ -9,15 +9,14 @@ use pyo3::IntoPyObjectExt;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::PyDict;
 
 use crate::datatype::{DatatypeHandle, reference_kind};
-use crate::errors::{raise, raise_model};
-use crate::follow::{deadline, next_turn};
-use crate::memory::Memory;
+use crate::errors::raise;
 use crate::process::run;
 use crate::selection::SelectionHandle;
 use crate::session::{Session, wrap};
+use crate::wait::{check_signals, deadline, next_turn};
 
 /// An open file.
 #[pyclass(frozen, name = "File", module = "h5live._h5live")]
@@ -119,7 +118,7 @@ fn wait_for(py: Python<'_>, options: &Options, location: &str, seconds: f64) -> 
         if found.is_some() || turn.is_zero() {
             return Ok(found);
         }
-        py.check_signals()?;
+        check_signals(py)?;
     }
 }
 
@@ -242,51 +241,6 @@ impl FileHandle {
     fn stored_type(&self, datatype: &DatatypeHandle) -> PyResult<DatatypeHandle> {
         let forms = self.session.file()?.session().forms;
         Ok(DatatypeHandle(datatype.0.with_forms(h5live::model::ElementForms::default(), forms)))
-    }
-
-    /// The bytes of variable-length elements, each of `size` bytes in the file. Texts end at a NUL.
-    fn read_blobs<'py>(
-        &self,
-        py: Python<'py>,
-        elements: &Bound<'py, PyAny>,
-        size: usize,
-        is_text: bool,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let file = self.session.file()?;
-        let memory = Memory::readable(elements)?;
-        let stored: Vec<&[u8]> = memory.bytes().chunks_exact(size.max(1)).collect();
-        let found = run(py, || {
-            let mut found = vec![Vec::new(); stored.len()];
-            let read = file.store().blobs(&stored, &mut |at, bytes| {
-                let end = bytes.iter().position(|byte| is_text && *byte == 0).unwrap_or(bytes.len());
-                found[at] = bytes[..end].to_vec();
-            });
-            read.map(|()| found)
-        })?;
-        PyList::new(py, found.map_err(raise_model)?.iter().map(|bytes| PyBytes::new(py, bytes)))
-    }
-
-    /// Stores variable-length data, each of so many elements, and returns the elements that lead to it.
-    fn write_blobs<'py>(
-        &self,
-        py: Python<'py>,
-        data: Vec<(Bound<'py, PyBytes>, u32)>,
-        size: usize,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let file = self.session.file()?;
-        let data: Vec<(&[u8], u32)> = data.iter().map(|(bytes, count)| (bytes.as_bytes(), *count)).collect();
-        let stored = run(py, || -> h5live::model::Result<Vec<u8>> {
-            let writer = file.writer()?;
-            let mut stored = Vec::with_capacity(data.len().saturating_mul(size));
-            for (bytes, count) in data {
-                match count {
-                    0 => stored.resize(stored.len() + size, 0),
-                    _ => stored.extend(writer.put_blob(bytes, count)?),
-                }
-            }
-            Ok(stored)
-        })?;
-        Ok(PyBytes::new(py, &stored.map_err(raise_model)?))
     }
 
     /// The object to which a reference leads, and the selection or the attribute of which it is; `None` if nothing is there.

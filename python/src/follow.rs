@@ -1,7 +1,7 @@
 //! Followers, which wait in short turns so that Ctrl-C interrupts them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use h5live::{Dataset, DatasetFollower, GroupFollower};
 use parking_lot::Mutex;
@@ -11,9 +11,7 @@ use pyo3::prelude::*;
 use crate::errors::raise;
 use crate::process::run;
 use crate::session::{Session, Slot};
-
-/// So long a wait lasts before signals are looked at.
-const MAX_WAIT_BETWEEN_SIGNALS: Duration = Duration::from_millis(50);
+use crate::wait::{check_signals, deadline, next_turn};
 
 struct Rows(DatasetFollower<u8>);
 
@@ -27,18 +25,6 @@ impl RowsHandle {
     pub(crate) fn new(session: &Session, follower: DatasetFollower<u8>) -> Self {
         RowsHandle { slot: session.slot(Arc::new(Mutex::new(Rows(follower)))) }
     }
-}
-
-/// When a wait of so many seconds ends; never without a number.
-pub(crate) fn deadline(seconds: Option<f64>) -> Option<Instant> {
-    let timeout = seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
-    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
-}
-
-/// How long the next look may take.
-pub(crate) fn next_turn(until: Option<Instant>) -> Duration {
-    let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
-    left.min(MAX_WAIT_BETWEEN_SIGNALS)
 }
 
 #[pymethods]
@@ -59,7 +45,7 @@ impl RowsHandle {
             if let Some(range) = found {
                 return Ok(Some((range.start, range.end)));
             }
-            py.check_signals()?;
+            check_signals(py)?;
             if is_over || until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(None);
             }
@@ -105,7 +91,7 @@ impl GroupFollowerHandle {
             if let Some(item) = found {
                 return Ok(Some(item.map_err(raise)?.path().to_owned()));
             }
-            py.check_signals()?;
+            check_signals(py)?;
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(None);
             }

@@ -1,7 +1,5 @@
 //! Groups.
 
-use std::time::Duration;
-
 use h5live::model::{MapSpec, NewObject, ObjectSpec};
 use h5live::{Group, Object};
 use pyo3::prelude::*;
@@ -14,6 +12,7 @@ use crate::links::{link_object, name_object};
 use crate::object_handle::object_handle;
 use crate::process::run;
 use crate::session::{unwrap, wrap};
+use crate::wait::MAX_WAIT_BETWEEN_SIGNALS;
 
 object_handle! {
     /// A group.
@@ -181,7 +180,7 @@ impl GroupHandle {
     fn follow(&self, py: Python<'_>, skip_existing: bool) -> PyResult<crate::follow::GroupFollowerHandle> {
         let group = self.group()?;
         let follow = || {
-            let follower = group.follow().timeout(Duration::from_millis(50));
+            let follower = group.follow().timeout(MAX_WAIT_BETWEEN_SIGNALS);
             if skip_existing { follower.skip_existing() } else { Ok(follower) }
         };
         let follower = run(py, follow)?.map_err(raise)?;

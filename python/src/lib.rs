@@ -2,6 +2,7 @@
 //! each chunk or each call in a loop. Signatures, defaults and protocols are in Python.
 
 mod attributes;
+mod blobs;
 mod create;
 mod dataset;
 mod datatype;
@@ -19,6 +20,7 @@ mod progress;
 mod recovery;
 mod selection;
 mod session;
+mod wait;
 
 use pyo3::prelude::*;
 
@@ -36,6 +38,8 @@ fn _h5live(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<follow::RowsHandle>()?;
     module.add_class::<follow::GroupFollowerHandle>()?;
     module.add_function(wrap_pyfunction!(process::after_fork_in_child, module)?)?;
+    module.add_function(wrap_pyfunction!(wait::signal_looks, module)?)?;
+    module.add("MAX_SECONDS_BETWEEN_SIGNALS", wait::MAX_WAIT_BETWEEN_SIGNALS.as_secs_f64())?;
     module.add_function(wrap_pyfunction!(errors::print_errors, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::check, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::diagnose, module)?)?;

@@ -4,7 +4,8 @@
 use std::slice;
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 /// A buffer whose elements are one run of bytes.
@@ -13,7 +14,10 @@ pub(crate) struct Memory(PyUntypedBuffer);
 impl Memory {
     /// The memory of an object that is read from.
     pub(crate) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(object)?;
+        let buffer = PyUntypedBuffer::get(object).or_else(|error| match flat_view(object) {
+            Ok(Some(flat)) => PyUntypedBuffer::get(&flat),
+            Ok(None) | Err(_) => Err(error),
+        })?;
         if !buffer.is_c_contiguous() {
             return Err(PyBufferError::new_err("the array is not contiguous in memory"));
         }
@@ -44,5 +48,49 @@ impl Memory {
             // SAFETY: as in `bytes`; `writable` has found that the exporter lets it be written.
             len => unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast::<u8>(), len) },
         }
+    }
+}
+
+/// The memory of an array that has no buffer by itself, as an array that has one. Arrays without dimensions have none for PyO3, for
+/// they have no shape; long doubles whose byte order is named have none for numpy.
+fn flat_view<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !array.getattr("flags")?.get_item("C_CONTIGUOUS")?.is_truthy()? {
+        return Ok(None);
+    }
+    let flat = array.call_method1("reshape", (-1,))?;
+    match array.getattr("dtype")?.getattr("hasobject")?.is_truthy()? {
+        true => Ok(Some(flat)),
+        false => flat.call_method1("view", ("u1",)).map(Some),
+    }
+}
+
+/// The elements of an array of objects, which nobody else uses yet.
+pub(crate) struct Objects(PyUntypedBuffer);
+
+impl Objects {
+    pub(crate) fn writable(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Memory(buffer) = Memory::writable(array)?;
+        let is_pointer = buffer.item_size() == size_of::<*mut ffi::PyObject>();
+        match buffer.format().to_bytes() == b"O" && is_pointer {
+            true => Ok(Objects(buffer)),
+            false => Err(PyTypeError::new_err("the array is not one of objects")),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.item_count()
+    }
+
+    /// Replaces an element.
+    pub(crate) fn put(&mut self, at: usize, object: Bound<'_, PyAny>) {
+        assert!(at < self.len(), "an array has only its elements");
+        let py = object.py();
+        // SAFETY: `writable` has found that the memory holds so many pointers, each to an object that the array owns, or
+        // null.
+        let place = unsafe { self.0.buf_ptr().cast::<*mut ffi::PyObject>().add(at) };
+        // SAFETY: as above; the array owns what is put there, and no longer what was there.
+        let old = unsafe { place.replace(object.into_ptr()) };
+        // SAFETY: it was the array's own reference.
+        drop(unsafe { Bound::from_owned_ptr_or_opt(py, old) });
     }
 }

@@ -13,7 +13,7 @@ import pytest
 import h5live
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-SECONDS = 60
+SECONDS = 600
 
 
 def in_child(work):
@@ -161,3 +161,24 @@ def test_handles_are_passed_to_processes(path, method):
             assert pool.map_async(row_sum, [packed] * 4).get(SECONDS) == [4950] * 4
 
 
+@pytest.mark.parametrize("store", ["log:", "kv:", "hsds:"])
+def test_handles_on_other_stores_go_on_in_a_child(store, tmp_path):
+    location = f"{store}{tmp_path / 'run'}"
+    with h5live.File(location, "w") as file:
+        file.create_dataset("packed", data=np.arange(1 << 16), chunks=(1 << 12,), compression="gzip")
+        file["texts"] = ["one", "two"]
+        file.attrs["title"] = "run 7"
+        assert in_child(lambda: file["packed"][:]).startswith("RuntimeError"), "what the parent writes"
+    with h5live.open(location) as file:
+        packed, texts = file["packed"], file["texts"]
+        expected = int(packed[:].sum())
+
+        def read():
+            return int(packed[:].sum()), texts.asstr()[:].tolist(), file.attrs["title"]
+
+        assert in_child(read) == str((expected, ["one", "two"], "run 7"))
+        assert in_child(lambda: in_child(read)) == str((expected, ["one", "two"], "run 7"))
+        assert int(packed[:].sum()) == expected
+    with h5live.open(location, write=True) as file:
+        file["more"] = [1]
+    assert h5live.check(location, data=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._filters import LIBRARY_NAMES
 from . import h5d, h5f, h5fd
 from ._objects import ObjectID
 from .h5ac import CacheConfig
@@ -195,7 +196,8 @@ class PropDCID(PropOCID):
         return (found[0][0], tuple(found[0][1]), found[0][2]) if found else None
 
     def set_filter(self, filter_code, flags=0, values=()):
-        self._values["filters"].append((int(filter_code), int(flags), tuple(values or ()), b""))
+        self._values["filters"].append((int(filter_code), int(flags), tuple(values or ()),
+                                       LIBRARY_NAMES.get(int(filter_code), "").encode()))
 
     def all_filters_avail(self):
         from . import h5z

@@ -1,5 +1,6 @@
 """Property lists: values that are read where something is opened or made, and what describes what is there."""
 
+from .._filters import LIBRARY_NAMES
 from . import h5d, h5f, h5fd
 from ._properties import (PropCopyID, PropDAID, PropDCID, PropDXID, PropFAID, PropFCID, PropGCID, PropInstanceID,
                           PropLAID, PropLCID, PropOCID)
@@ -57,7 +58,7 @@ def _of_dataset(dataset):
         "fill_time": {"alloc": h5d.FILL_TIME_ALLOC, "never": h5d.FILL_TIME_NEVER,
                       "ifset": h5d.FILL_TIME_IFSET}[found["fill_time"]],
         "alloc_time": {"early": 1, "late": 2, "incr": 3}[found["alloc_time"]],
-        "filters": [(code, int(optional), tuple(params), (name or "").encode())
+        "filters": [(code, int(optional), tuple(params), (name or LIBRARY_NAMES.get(code, "")).encode())
                     for code, optional, name, params in found["filters"]],
         "external": [(name.encode(), offset, size) for name, offset, size in found.get("external") or ()],
         "virtual": [(h5s.SpaceID.of_raw(dataset.shape, target), file, dset, h5s.SpaceID.of_raw(None, source))

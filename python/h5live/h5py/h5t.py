@@ -1,5 +1,7 @@
 """Datatypes, as h5py's low level has them."""
 
+import math
+
 import numpy as np
 
 from .. import _types
@@ -16,6 +18,24 @@ CSET_ASCII, CSET_UTF8 = 0, 1
 STR_NULLTERM, STR_NULLPAD, STR_SPACEPAD = 0, 1, 2
 NORM_IMPLIED, NORM_MSBSET, NORM_NONE = 0, 1, 2
 VARIABLE = -1
+
+
+def stored_size(spec):
+    """The bytes of an element in a file."""
+    return RawDatatype(spec).size
+
+
+def memory_size(spec):
+    """The bytes of an element as libhdf5 has it in memory: a pointer for a string, a length and a pointer for a sequence."""
+    if spec[0] == "vlen_string":
+        return 8
+    if spec[0] == "vlen":
+        return 16
+    if spec[0] == "array":
+        return math.prod(spec[1]) * memory_size(spec[2])
+    if spec[0] == "compound":
+        return spec[1] + sum(memory_size(inner) - stored_size(inner) for _, _, inner in spec[2])
+    return stored_size(spec)
 
 
 class TypeID(ObjectID):
@@ -43,7 +63,7 @@ class TypeID(ObjectID):
         return self._class
 
     def get_size(self):
-        return self._datatype.size
+        return memory_size(self._spec)
 
     def copy(self):
         return type(self)(self._spec)
@@ -207,7 +227,8 @@ class TypeCompoundID(TypeCompositeID):
     _class = COMPOUND
 
     def get_member_offset(self, index):
-        return self._members()[index][1]
+        before = (member[2] for member in self._members()[:index])
+        return self._members()[index][1] + sum(memory_size(spec) - stored_size(spec) for spec in before)
 
     def get_member_type(self, index):
         return type_of(self._members()[index][2])
