@@ -88,7 +88,7 @@ pub struct LogSession {
     /// Held to read while the main file is changed, and to write when the session begins to end. It is taken before
     /// `staging`.
     changing: RwLock<()>,
-    /// Held from a commit that has failed until the next one, if rows have their places already.
+    /// Held from a commit that has failed until one succeeds, if rows have their places already: no other writer gets these.
     kept_places: Mutex<Option<Box<dyn AppendLock>>>,
     /// Held while objects are removed, and while anchors are changed of which nobody knows yet whether they are there.
     removing: Mutex<()>,
@@ -471,10 +471,12 @@ impl LogSession {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
         }
+        let had_places = self.kept_places.lock().is_some();
         let appends = self.lock_appends()?;
         let published = self.publish_batch(writer, publish);
-        if published.is_err() {
-            self.keep_places(appends);
+        // They may be published by the next commit, or be published though this one has failed.
+        if published.is_err() && (had_places || !self.state.read().has_appended()) {
+            *self.kept_places.lock() = appends;
         }
         published
     }
@@ -518,11 +520,12 @@ impl LogSession {
             }
         }
         let ended = if self.has_joined { self.leave() } else { self.end() };
-        // What was not published until now never is.
-        self.kept_places.lock().take();
         // A file that is mapped stays open, and locked.
         self.state.write().unmap();
-        self.stores().iter().map(|store| store.close()).fold(ended, Result::and)
+        let closed = self.stores().iter().map(|store| store.close()).fold(ended, Result::and);
+        // What was not published until now never is.
+        self.kept_places.lock().take();
+        closed
     }
 
     /// Writes all that is to be in the file when a session has ended that has it for itself.

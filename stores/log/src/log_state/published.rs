@@ -4,10 +4,13 @@
 //! the other, so a batch of a later one may follow from a batch of an earlier one that was published after that file was read.
 //! Taken up alone, it would leave a hole. Therefore batches wait, until those before them in the order are known.
 
+use std::collections::VecDeque;
+
 use h5live_model::AllocationLimit;
 
 use super::{LogState, check_rank};
 use crate::error::Result;
+use crate::index_table::TableRow;
 use crate::log_file::LogFile;
 use crate::logged_dataset::LoggedDataset;
 use crate::mutant::LogMutant;
@@ -90,19 +93,27 @@ impl LogState {
         self.waiting.iter().map(|batch| batch.order).max()
     }
 
-    /// Has the batches count that wait and have an order up to `last`.
+    /// Has the batches count that wait and have an order up to `last`. After an error, those that do not count yet wait on.
     ///
     /// # Errors
     /// As [`LogState::open`].
     pub fn take_up(&mut self, last: u64) -> Result<()> {
-        let ready: Vec<_> = self.waiting.extract_if(.., |batch| batch.order <= last).collect();
-        for (rank, mut row) in ready.into_iter().flat_map(|batch| batch.entries) {
-            if self.mutant.lacks(LogMutant::IgnoredOrders) {
-                row.order = 0;
+        let mut ready: VecDeque<_> = self.waiting.extract_if(.., |batch| batch.order <= last).collect();
+        let mut taken = Ok(());
+        while let Some(batch) = ready.front_mut() {
+            let count = batch.entries.iter().position(|(rank, row)| {
+                let order = if self.mutant.lacks(LogMutant::IgnoredOrders) { 0 } else { row.order };
+                taken = self.push(*rank, TableRow { order, ..row.clone() }).map(drop);
+                taken.is_err()
+            });
+            if let Some(count) = count {
+                batch.entries.drain(..count);
+                break;
             }
-            self.push(rank, row)?;
+            ready.pop_front();
         }
-        Ok(())
+        self.waiting.extend(ready);
+        taken
     }
 
     /// Has all batches count that wait.

@@ -69,14 +69,6 @@ impl LogSession {
         Ok(Some(lock))
     }
 
-    /// Keeps others from appending after a commit has failed, if rows of it have their places already. They may be published by
-    /// the next commit, or be published though the commit has failed.
-    pub(super) fn keep_places(&self, appends: Option<Box<dyn AppendLock>>) {
-        if !self.state.read().has_appended() {
-            *self.kept_places.lock() = appends;
-        }
-    }
-
     /// The order of the batch that is gathered, which is higher than all that the state knows, and the state.
     pub(super) fn next_order(&self) -> Result<(u64, RwLockWriteGuard<'_, LogState>)> {
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {

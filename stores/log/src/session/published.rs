@@ -18,17 +18,13 @@ impl LogSession {
             return Ok(false);
         }
         let mut state = self.state.write();
-        let read = self.read_published(&mut state);
-        // What was read before damage counts, and is not read again.
-        let last = state.last_waiting().filter(|_| read.is_ok()).unwrap_or(u64::MAX);
-        let has_more = state.waiting_up_to(last) > 0;
+        // After an error, what was read waits until the files can be read.
+        self.read_published(&mut state)?;
+        let Some(last) = state.last_waiting() else { return Ok(false) };
         // Batches before these may have been published in files that were read earlier.
-        let settled = match has_more && read.is_ok() && state.files().len() > 1 {
-            true => self.read_up_to(&mut state, last),
-            false => Ok(last),
-        };
-        state.take_up(*settled.as_ref().unwrap_or(&last))?;
-        read.and(settled).map(|_| has_more)
+        let last = if state.files().len() > 1 { self.read_up_to(&mut state, last)? } else { last };
+        state.take_up(last)?;
+        Ok(true)
     }
 
     /// Reads until no batch with an order up to `last` is new. There are few: each writer has at most one that it has not

@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use h5live_log::LogStore;
-use h5live_log::joined_files::{JoinedFiles, subfile_path};
-use h5live_log::shared_files::{AppendLock, MainLease, SharedFiles};
-use h5live_model::{Mode, OpenError, Publish, Scope, Store};
+use h5live_log::joined_files::{subfile_folder, subfile_path};
+use h5live_model::{Mode, Publish, Scope, Store};
 use h5live_native::{NativeConnector, NativeFile, OpenOptions, Storage};
 
 use super::appends::{append, rows, values};
-use super::files::{create, dataset, files_of, files_with_patience, join, read, request};
+use super::files::{SteppedFiles, create, dataset, files_with_patience, join, read, request};
 
 /// A file on a disk that may be full.
 #[derive(Debug)]
@@ -54,49 +53,18 @@ impl Storage for FullDisk {
     }
 }
 
-/// The files of a writer whose own subfile, which has this number, is on a disk that may be full.
-#[derive(Debug)]
-struct FilesOnFullDisk {
-    files: Arc<JoinedFiles>,
-    own: u32,
-    disk: Arc<FullDisk>,
-}
-
-impl SharedFiles for FilesOnFullDisk {
-    fn lease(&self) -> Result<Box<dyn MainLease>, OpenError> {
-        self.files.lease()
-    }
-
-    fn open_main(&self, mode: Mode) -> Result<Arc<dyn Store>, OpenError> {
-        self.files.open_main(mode)
-    }
-
-    fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError> {
-        if number != self.own || !mode.writes() {
-            return self.files.open_subfile(number, mode, stays_live);
-        }
-        let options = OpenOptions { mode, leaves_live: stays_live, ..OpenOptions::default() };
-        Ok(Arc::new(NativeFile::open_storage(self.disk.clone(), &options).unwrap()))
-    }
-
-    fn leave(&self) {
-        self.files.leave();
-    }
-
-    fn next_order(&self, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
-        self.files.next_order(last, knows_all)
-    }
-
-    fn lock_appends(&self) -> Result<Box<dyn AppendLock>, OpenError> {
-        self.files.lock_appends()
-    }
-}
-
 /// A writer that joins with the second subfile, and its disk.
 fn join_on_full_disk(main: &Path) -> (LogStore, Arc<FullDisk>) {
     let file = File::options().create(true).truncate(true).read(true).write(true).open(subfile_path(main, 2)).unwrap();
     let disk = Arc::new(FullDisk { file, is_full: AtomicBool::new(false) });
-    let files = FilesOnFullDisk { files: files_of(main, NativeConnector), own: 2, disk: disk.clone() };
+    let own = disk.clone();
+    let step = move |number: u32, mode: Mode, stays_live: bool| -> Option<Arc<dyn Store>> {
+        let options = OpenOptions { mode, leaves_live: stays_live, ..OpenOptions::default() };
+        let is_own = number == 2 && mode.writes();
+        is_own.then(|| Arc::new(NativeFile::open_storage(own.clone(), &options).unwrap()) as Arc<dyn Store>)
+    };
+    let files =
+        SteppedFiles { files: files_with_patience(main, NativeConnector, Duration::ZERO), step: Box::new(step) };
     (LogStore::join(Arc::new(files), false, request()).unwrap(), disk)
 }
 
@@ -117,8 +85,14 @@ fn rows_whose_flush_has_failed_are_written_over_by_nobody() {
     append(&*other, 0, &[11, 12]);
     let refused = other.publish(Publish::Visible).unwrap_err().to_string();
     assert!(refused.contains("another writer has had its turn"), "{refused}");
+    // So it is when the next flush fails, too, before newer rows have their places.
     disk.is_full.store(false, Ordering::Release);
     append(&*data, rows(&*data), &[4]);
+    let order = File::options().read(true).write(true).open(subfile_folder(&main).join("run.h5.order")).unwrap();
+    order.lock().unwrap();
+    data.publish(Publish::Visible).unwrap_err();
+    drop(order);
+    other.publish(Publish::Visible).unwrap_err();
     data.publish(Publish::Visible).unwrap();
     other.publish(Publish::Visible).unwrap();
     let follower = read(&main, Mode::SwmrRead);

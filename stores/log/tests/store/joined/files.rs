@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_log::joined_files::JoinedFiles;
-use h5live_log::shared_files::SharedFiles;
+use h5live_log::shared_files::{AppendLock, MainLease, SharedFiles};
 use h5live_log::{Log, LogRequest, LogStore};
 use h5live_model::{
     AllocationLimit, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, Connector, ConnectorRegistry,
@@ -33,6 +33,54 @@ pub fn files_with_patience(main: &Path, connector: impl Connector, patience: Dur
         registry: &ConnectorRegistry::new(NativeConnector),
     };
     Arc::new(JoinedFiles::new(Arc::new(connector), main.to_owned(), patience, &request))
+}
+
+/// What is done instead of opening a subfile, of which the number, the mode and whether it stays live are given; `None`: it is
+/// opened, later than what was done.
+type OpenStep = dyn Fn(u32, Mode, bool) -> Option<Arc<dyn Store>> + Send + Sync;
+
+/// The files of a main file, of which a test opens the subfiles, or does something before they are opened.
+pub struct SteppedFiles {
+    pub files: Arc<JoinedFiles>,
+    pub step: Box<OpenStep>,
+}
+
+impl std::fmt::Debug for SteppedFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.files.fmt(f)
+    }
+}
+
+impl SharedFiles for SteppedFiles {
+    fn lease(&self) -> std::result::Result<Box<dyn MainLease>, OpenError> {
+        self.files.lease()
+    }
+
+    fn open_main(&self, mode: Mode) -> std::result::Result<Arc<dyn Store>, OpenError> {
+        self.files.open_main(mode)
+    }
+
+    fn open_subfile(
+        &self,
+        number: u32,
+        mode: Mode,
+        stays_live: bool,
+    ) -> std::result::Result<Arc<dyn Store>, OpenError> {
+        let opened = (self.step)(number, mode, stays_live);
+        opened.map_or_else(|| self.files.open_subfile(number, mode, stays_live), Ok)
+    }
+
+    fn leave(&self) {
+        self.files.leave();
+    }
+
+    fn next_order(&self, last: u64, knows_all: bool) -> std::result::Result<Option<u64>, OpenError> {
+        self.files.next_order(last, knows_all)
+    }
+
+    fn lock_appends(&self) -> std::result::Result<Box<dyn AppendLock>, OpenError> {
+        self.files.lock_appends()
+    }
 }
 
 /// How writers in small pieces join.
