@@ -112,12 +112,13 @@ test-hsds: python-env ## HSDS both ways, also with the corpus, in folders and on
 	else HDF5_PLUGIN_PATH=$$($(H5LIVE_PYTHON) -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)') \
 	    $(TARGET)/hsds-venv/bin/python -B tests/hsds/corpus.py $(TARGET)/debug/h5live $(TARGET)/hsds-venv $(H5LIVE_SHARED)/corpus; fi
 
-# Not in `test`: it installs h5grove from PyPI, and Chromium with apt if it is not there. H5GROVE_TESTS is the folder `src/tests`
+# Not in `test`: it installs h5grove and h5pyd from PyPI, and Chromium with apt if it is not there. H5GROVE_TESTS is the folder `src/tests`
 # of h5grove's repository, which is not in its package.
 SERVE_VENV := $(TARGET)/serve-venv
 CHROMIUM ?= chromium
+H5PYD_VERSIONS := 1.0.0 0.24.0
 .PHONY: test-serve page
-test-serve: ## `h5live serve` beside h5grove, and its page in a headless browser
+test-serve: ## `h5live serve` beside h5grove, by h5pyd beside h5py, and its page in a headless browser
 	cargo build --quiet -p h5live-cli
 	@[ -x $(SERVE_VENV)/bin/python ] || python3 -m venv $(SERVE_VENV)
 	@$(SERVE_VENV)/bin/python -c 'import h5grove, hdf5plugin, pytest, websocket' 2>/dev/null || \
@@ -128,6 +129,13 @@ test-serve: ## `h5live serve` beside h5grove, and its page in a headless browser
 	@if [ -f "$(H5GROVE_TESTS)/base_test.py" ]; then H5LIVE_PROGRAM=$(TARGET)/debug/h5live \
 	    $(SERVE_VENV)/bin/python -B -m pytest -q -p no:cacheprovider --confcutdir=tests/python tests/python/serve_endpoints.py; \
 	else echo "skipped: h5grove's own tests (H5GROVE_TESTS is not given)"; fi
+	@for version in $(H5PYD_VERSIONS); do \
+	    venv=$(TARGET)/h5pyd-venv-$$version; \
+	    [ -x $$venv/bin/python ] || python3 -m venv $$venv; \
+	    $$venv/bin/python -c 'import h5py, h5pyd, hdf5plugin' 2>/dev/null || $$venv/bin/python -m pip install --quiet --no-compile \
+	        --disable-pip-version-check "h5pyd==$$version" h5py hdf5plugin || echo "skipped: h5pyd $$version (pip cannot install it)"; \
+	    $$venv/bin/python -B tests/python/serve_h5pyd.py $(TARGET)/debug/h5live $(TARGET)/corpus "$(H5LIVE_SHARED)/corpus" || exit 1; \
+	done
 	@.ci/need $(CHROMIUM) chromium
 	$(SERVE_VENV)/bin/python -B tests/python/serve_browser.py $(TARGET)/debug/h5live $(CHROMIUM) $(TARGET)/serve-pictures
 

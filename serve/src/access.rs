@@ -6,6 +6,9 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
 use crate::page;
 use crate::query::Query;
 
@@ -22,6 +25,13 @@ pub(crate) struct Access {
     hosts: Vec<String>,
     /// Whether clients come by TLS, through a proxy.
     has_tls: bool,
+}
+
+/// The password of a client that names a user, as those of HSDS do. Every user has the token for a password.
+fn basic_password(header: &str) -> Option<String> {
+    let (_, encoded) = header.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"))?;
+    let decoded = String::from_utf8(BASE64.decode(encoded.trim()).ok()?).ok()?;
+    decoded.split_once(':').map(|(_, password)| password.to_owned())
 }
 
 /// A token that nobody can guess.
@@ -79,6 +89,7 @@ impl Access {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut cookies = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         bearer.is_some_and(|(_, given)| self.is_token(given.trim()))
+            || header.and_then(basic_password).is_some_and(|given| self.is_token(&given))
             || query.get("token").is_some_and(|given| self.is_token(given))
             || cookies.any(|(name, given)| name == self.cookie && self.is_token(given))
     }
@@ -131,10 +142,10 @@ mod tests {
     #[test]
     fn the_token_comes_by_header_query_or_cookie() {
         let none = Query::default();
-        for value in ["Bearer secret", "token secret", "bearer  secret"] {
+        for value in ["Bearer secret", "token secret", "bearer  secret", "Basic YW55OnNlY3JldA=="] {
             assert!(access().is_allowed(&headers(header::AUTHORIZATION, value), &none), "{value}");
         }
-        for value in ["secret", "Bearer Secret", "Bearer secre", "Bearer ", "Basic secret"] {
+        for value in ["secret", "Bearer Secret", "Bearer secre", "Bearer ", "Basic secret", "Basic c2VjcmV0OmFueQ=="] {
             assert!(!access().is_allowed(&headers(header::AUTHORIZATION, value), &none), "{value}");
         }
         assert!(access().is_allowed(&headers(header::COOKIE, "a=b; h5live-token-8080=secret"), &none));

@@ -1,4 +1,4 @@
-//! HDF5 files and other stores over HTTP, while they are being written: h5grove's API, events, and a page that draws what
+//! HDF5 files and other stores over HTTP, while they are being written: the APIs of h5grove and HSDS, events, and a page that draws what
 //! is recorded.
 //!
 //! ```no_run
@@ -10,8 +10,8 @@
 //! # Ok::<(), h5live_serve::StartError>(())
 //! ```
 //!
-//! What a client names is found by `catalog`, opened by `sessions` and read in `pool`. `grove` has h5grove's answers, and
-//! `watches` looks at files for `subscribe`, which sends events.
+//! What a client names is found by `catalog`, opened by `sessions` and read in `pool`. `grove` has h5grove's answers, `hsds`
+//! those of HSDS, and `watches` looks at files for `subscribe`, which sends events.
 
 #![deny(missing_debug_implementations)]
 
@@ -25,6 +25,7 @@ mod connections;
 mod etag;
 mod fault;
 mod grove;
+mod hsds;
 mod listing;
 mod metrics;
 mod metrics_text;

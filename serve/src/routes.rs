@@ -15,7 +15,7 @@ use crate::config::LogFormat;
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::state::AppState;
-use crate::{auth, grove, listing, metrics_text, page, subscribe};
+use crate::{auth, grove, hsds, listing, metrics_text, page, subscribe};
 
 type Shared = State<Arc<AppState>>;
 
@@ -25,7 +25,8 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self' 'un
      'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self' blob:; worker-src 'self' blob:; object-src 'none'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
-/// All routes. h5grove's are at the root, where h5web looks for them, and below `/grove`.
+/// All routes. h5grove's and HSDS's are at the root, where h5web and h5pyd look for them, and
+/// below `/grove` and `/hsds`.
 pub(crate) fn router(state: Arc<AppState>) -> Router {
     let grove = Router::new()
         .route("/meta", get(|State(s): Shared, r: Request| read(s, r, grove::meta)))
@@ -34,7 +35,7 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .route("/stats", get(|State(s): Shared, r: Request| read(s, r, grove::stats)))
         .route("/paths", get(|State(s): Shared, r: Request| read(s, r, grove::paths)));
     Router::new()
-        .route("/", get(root))
+        .route("/", get(root).post(post_root))
         .route("/healthz", get(|| async { "ok" }))
         .route("/metrics", get(|State(state): Shared| async move { metrics_text::text(&state) }))
         .route("/api/files", get(|State(s): Shared, r: Request| read(s, r, files)))
@@ -45,23 +46,37 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         )
         .merge(grove.clone())
         .nest("/grove", grove)
+        .merge(hsds::routes())
+        .nest("/hsds", hsds::routes())
+        .route("/hsds/", get(root).post(post_root))
         .route("/grove", get(|| async { "ok" }))
         .route("/grove/", get(|| async { "ok" }))
         .fallback(|| async { Fault::new(StatusCode::NOT_FOUND, "There is nothing at this address").into_response() })
         .method_not_allowed_fallback(|| async {
-            Fault::new(StatusCode::METHOD_NOT_ALLOWED, "This server only reads: GET and HEAD").into_response()
+            Fault::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "This server only reads: GET and HEAD, and POST where HSDS reads by it",
+            )
+            .into_response()
         })
         .layer(middleware::from_fn_with_state(state.clone(), auth::check))
         .layer(middleware::from_fn_with_state(state.clone(), finish))
         .with_state(state)
 }
 
-/// The page for a browser, and h5grove's word for all others.
-async fn root(request: Request) -> Response<Body> {
+/// A domain of HSDS for who names one, the page for a browser, and h5grove's word for all others.
+async fn root(State(state): Shared, request: Request) -> Response<Body> {
+    if hsds::is_wanted(&request) {
+        return hsds::root(state, request).await;
+    }
     match page::is_wanted(request.headers()) {
         true => page::index(request.headers()),
         false => Response::new(Body::from("ok")),
     }
+}
+
+async fn post_root(State(state): Shared, request: Request) -> Response<Body> {
+    hsds::post_root(state, request).await
 }
 
 /// Reads something for a client, where reading may block.

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -112,6 +112,7 @@ impl Server {
             limits: config.limits,
             metrics: Metrics::default(),
             log: config.log,
+            started_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         });
         let router = routes::router(state.clone());
         let serving = runtime.spawn(connections::serve(listener, router, state.clone(), stopped));

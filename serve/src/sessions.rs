@@ -63,6 +63,13 @@ impl FileStamp {
     }
 }
 
+impl FileStamp {
+    /// By which numbers the system knows the file.
+    pub fn identity(&self) -> (u64, u64) {
+        self.identity
+    }
+}
+
 #[cfg(unix)]
 fn identity(found: &Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;

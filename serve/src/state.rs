@@ -23,6 +23,8 @@ pub(crate) struct AppState {
     pub limits: Limits,
     pub metrics: Metrics,
     pub log: Option<LogFormat>,
+    /// When the server began (seconds since 1970).
+    pub started_at: u64,
 }
 
 impl AppState {

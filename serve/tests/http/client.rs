@@ -69,6 +69,14 @@ impl Served {
         response.json()
     }
 
+    /// An answer in JSON of status 200 to a request with a body in JSON.
+    pub fn post_json(&self, path: &str, body: &Json) -> Json {
+        let json = [("content-type", "application/json")];
+        let response = post(self.server.address(), path, &json, body.to_string().as_bytes());
+        assert_eq!(response.status, 200, "{path}: {}", response.text());
+        response.json()
+    }
+
     /// An error of this status with a sentence that has these words.
     pub fn refused(&self, path: &str, status: u16, words: &str) {
         let response = self.get(path);
@@ -102,6 +110,16 @@ pub fn request(address: SocketAddr, method: &str, path: &str, headers: &[(&str, 
     let mut stream = connect(address);
     stream.write_all(head(address, method, path, headers).as_bytes()).unwrap();
     read_response(&mut BufReader::new(stream), method == "HEAD")
+}
+
+/// A request with a body.
+pub fn post(address: SocketAddr, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+    let mut stream = connect(address);
+    let length = body.len().to_string();
+    let headers = [headers, &[("content-length", &length)]].concat();
+    stream.write_all(head(address, "POST", path, &headers).as_bytes()).unwrap();
+    stream.write_all(body).unwrap();
+    read_response(&mut BufReader::new(stream), false)
 }
 
 /// The head of a request. A header `host` among those given takes the place of the usual one.

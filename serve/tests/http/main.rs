@@ -6,5 +6,8 @@ mod confinement;
 mod events;
 mod grove_data;
 mod grove_meta;
+mod hsds_domains;
+mod hsds_objects;
+mod hsds_values;
 mod limits;
 mod live;
