@@ -276,7 +276,8 @@ class Dataset(LiveDataset, HLObject):
 
     def __getitem__(self, args, new_dtype=None):
         spec, dt, datatype = self._stored
-        if new_dtype is None and dt.kind in "iufb":
+        # Memory of longer floats is exported in one byte order only.
+        if new_dtype is None and dt.kind in "iufb" and dt.itemsize <= 8:
             found = self._handle.read_simple(args, _types.memory_type_of(datatype), np.empty, dt)
             if found is not None:
                 return found
