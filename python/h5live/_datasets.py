@@ -250,7 +250,12 @@ class Dataset(LiveDataset, HLObject):
         size = tuple(size)
         if len(size) != self.ndim:
             raise TypeError(f"New shape length ({len(size)}) must match dataset rank ({self.ndim})")
-        self._handle.resize([int(n) for n in size])
+        try:
+            self._handle.resize([int(n) for n in size])
+        except ValueError as error:
+            if "open for reading only" in str(error):
+                raise RuntimeError(f"Unable to change a dataset's dimensions ({error})") from None
+            raise
 
     def __len__(self):
         size = self.len()
