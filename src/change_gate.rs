@@ -1,5 +1,6 @@
 //! Changes that are under way when their file closes.
 
+use std::fmt;
 use std::ops::Deref;
 
 use h5live_model::{Error as ModelError, Result as ModelResult, Store, StoreWriter};
@@ -12,8 +13,8 @@ pub(crate) struct ChangeGate {
     is_closed: RwLock<bool>,
 }
 
-/// A change of a store that is under way.
-pub(crate) struct Change<'a> {
+/// A change of the store under a file, which is under way until this is dropped.
+pub struct Change<'a> {
     writer: &'a dyn StoreWriter,
     _open: RwLockReadGuard<'a, bool>,
 }
@@ -36,5 +37,11 @@ impl<'a> Deref for Change<'a> {
 
     fn deref(&self) -> &Self::Target {
         self.writer
+    }
+}
+
+impl fmt::Debug for Change<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Change").finish_non_exhaustive()
     }
 }

@@ -288,7 +288,7 @@ impl DatasetBuilder {
     pub fn create_unlinked(mut self) -> Result<Dataset> {
         let file = self.group.file().clone();
         let mut make = || -> Result<_, ErrorKind> {
-            let writer = file.change()?;
+            let writer = file.writer()?;
             Ok(writer.create(&NewObject::unlinked(&self.object_spec()?))?)
         };
         let id = make().map_err(|kind| file.error(None, kind))?;
@@ -331,7 +331,7 @@ impl DatasetBuilder {
             let spec = self.object_spec()?;
             Ok(match compact_elements(&file, &spec, values)? {
                 Some(elements) => (place.create_compact_dataset(&spec, &elements)?, true),
-                None if place.has_unlinked() => (file.change()?.create(&NewObject::unlinked(&spec))?, false),
+                None if place.has_unlinked() => (file.writer()?.create(&NewObject::unlinked(&spec))?, false),
                 None => (place.create_object(&spec)?, false),
             })
         };
@@ -345,7 +345,7 @@ impl DatasetBuilder {
             dataset.write_out()?;
             if place.has_unlinked() { place.add_link(&LinkTarget::Hard(id)).map_err(failed) } else { Ok(()) }
         };
-        fill().inspect_err(|_| drop(place.file.change().and_then(|writer| writer.discard(id))))?;
+        fill().inspect_err(|_| drop(place.file.writer().and_then(|writer| writer.discard(id))))?;
         Ok(dataset)
     }
 

@@ -53,7 +53,7 @@ impl Dataset {
     /// [`ErrorKind::InvalidSpec`] if there is no such dimension, or the scale is in another file or has scales itself;
     /// [`ErrorKind::Store`] if attributes cannot be set.
     pub fn attach_scale(&self, dimension: usize, scale: &Dataset) -> Result<()> {
-        self.file().change().map_err(|error| self.file().error(Some(self.path()), error))?;
+        self.file().writer().map_err(|error| self.file().error(Some(self.path()), error))?;
         let refuse = |why| Err(self.file().error(Some(self.path()), ErrorKind::InvalidSpec(why)));
         if !std::ptr::addr_eq(self.file().store(), scale.file().store()) {
             return refuse("a dimension scale is in the file of the dataset");

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_model::{Datatype, ElementForms, FileSpace, Liveness, ObjectId, Scope, Session, Stats, Store, StoreWriter};
+use h5live_model::{Datatype, ElementForms, FileSpace, Liveness, ObjectId, Scope, Session, Stats, Store};
 
 use crate::change_gate::Change;
 use crate::dataset::DatasetCore;
@@ -46,18 +46,13 @@ impl File {
         &*self.shared().store
     }
 
-    /// What changes the store under the file, for what the other methods do not say. Unlike theirs, its changes are not waited
-    /// for when another thread closes the file: those made meanwhile may be lost.
+    /// What changes the store under the file, for what the other methods do not say. Whoever closes the
+    /// file waits until it is dropped, so drop it before you do.
     ///
     /// # Errors
     /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly),
     /// [`model::Error::Closed`](h5live_model::Error::Closed).
-    pub fn writer(&self) -> h5live_model::Result<&dyn StoreWriter> {
-        self.store().writer()
-    }
-
-    /// As [`File::writer`], for a change that the end of the session waits for.
-    pub(crate) fn change(&self) -> h5live_model::Result<Change<'_>> {
+    pub fn writer(&self) -> h5live_model::Result<Change<'_>> {
         self.shared().changes.begin(self.store())
     }
 

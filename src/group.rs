@@ -123,7 +123,7 @@ impl Group {
 
     fn add_link(&self, name: &str, target: &LinkTarget) -> Result<()> {
         self.file
-            .change()
+            .writer()
             .and_then(|writer| writer.add_link(self.id, &name.into(), target))
             .map_err(|error| self.error(error))
     }
@@ -140,7 +140,7 @@ impl Group {
         let remove = || -> Result<(), ErrorKind> {
             let (file, parent, name) = path::resolve_last_link(&self.file, self.id, path)?;
             file.shared().write_out_variable_length();
-            Ok(file.change()?.remove_link(parent, &name)?)
+            Ok(file.writer()?.remove_link(parent, &name)?)
         };
         remove().map_err(|kind| self.file.error(Some(&path::join_path(&self.path, path)), kind))
     }

@@ -144,6 +144,7 @@ pub use h5live_model::{
 };
 
 pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
+pub use change_gate::Change;
 pub use convert::{Conversion, ConvertError, InexactValue};
 pub use copy::{
     Copier, CopyReport, DatasetInCopy, FileNameUse, LostReferences, NotKept, ObjectPart, UnfitFillValue,

@@ -118,7 +118,7 @@ impl NewLinkPath {
 
     /// As [`NewLinkPath::resolve`], of these names.
     pub(crate) fn resolve_names(file: &File, group: ObjectId, mut names: PathNames) -> Result<Self, ErrorKind> {
-        file.change()?;
+        file.writer()?;
         let name = names.pop().ok_or_else(|| model::Error::Invalid("the path names nothing new".into()))?;
         let (mut file, mut id) = (file.clone(), group);
         let mut names = names.into_iter();
@@ -186,7 +186,7 @@ impl NewLinkPath {
         put: &impl Fn(ObjectId, &Name) -> model::Result<T>,
     ) -> Result<T, ErrorKind> {
         let Some((first, others)) = missing.split_first() else { return Ok(put(group, &self.name)?) };
-        let (writer, spec) = (self.file.change()?, model::ObjectSpec::group());
+        let (writer, spec) = (self.file.writer()?, model::ObjectSpec::group());
         let make = |id, name| writer.create(&NewObject::linked(id, name, &spec));
         if !self.has_unlinked() {
             let top = make(group, first)?;
@@ -204,7 +204,7 @@ impl NewLinkPath {
 
     /// Makes an object there.
     pub(crate) fn create_object(&self, spec: &model::ObjectSpec) -> Result<ObjectId, ErrorKind> {
-        self.add_link_with(|group, name| self.file.change()?.create(&NewObject::linked(group, name, spec)))
+        self.add_link_with(|group, name| self.file.writer()?.create(&NewObject::linked(group, name, spec)))
     }
 
     /// Creates a compact dataset there, with its encoded elements.
@@ -214,14 +214,14 @@ impl NewLinkPath {
         elements: &[u8],
     ) -> Result<ObjectId, ErrorKind> {
         self.add_link_with(|group, name| {
-            self.file.change()?.create(&NewObject::linked(group, name, spec).with_elements(elements))
+            self.file.writer()?.create(&NewObject::linked(group, name, spec).with_elements(elements))
         })
     }
 
     /// Adds a link there.
     pub(crate) fn add_link(&self, target: &LinkTarget) -> Result<(), ErrorKind> {
         let group = self.add_link_with(|group, name| {
-            self.file.change()?.add_link(group, name, target)?;
+            self.file.writer()?.add_link(group, name, target)?;
             Ok(group)
         })?;
         // Unless it came with groups.
@@ -254,7 +254,7 @@ impl NewLinkPath {
     /// Removes the link of [`NewLinkPath::add_link`], with the groups that were made for it.
     pub(crate) fn remove_link(&self) -> Result<(), ErrorKind> {
         let Some((group, name)) = self.made.get() else { return Ok(()) };
-        Ok(self.file.change()?.remove_link(*group, name)?)
+        Ok(self.file.writer()?.remove_link(*group, name)?)
     }
 
     /// Removes the groups that were made for a link, which is not there. What another thread has put into them stays, with
@@ -281,14 +281,14 @@ impl NewLinkPath {
         }
         // The object is never below a group to which nothing in the file leads.
         let group = self.add_link_with(|group, _| Ok(group))?;
-        let renamed = self.file.change()?.rename_link(from, (group, &self.name));
+        let renamed = self.file.writer()?.rename_link(from, (group, &self.name));
         Ok(renamed.inspect_err(|_| drop(self.remove_made_groups(group)))?)
     }
 }
 
 /// The group of the last link of a path, and the name of that link. The link will be changed.
 pub(crate) fn resolve_last_link(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
-    file.change()?;
+    file.writer()?;
     let mut above: Vec<_> = path_names(path.as_bytes()).collect();
     let name = Name::from(above.pop().ok_or_else(|| model::Error::Invalid("the path names no link".into()))?);
     let start = if path.starts_with('/') { file.session().root } else { group };

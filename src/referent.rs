@@ -131,7 +131,7 @@ impl Dataset {
 fn new_reference(file: &File, path: &str, kind: ReferenceKind, to: Referent) -> Result<Reference> {
     let form = model::ReferenceType { kind, size: file.session().forms.reference(kind) };
     let bytes =
-        file.change().and_then(|writer| writer.reference(&form, &to)).map_err(|error| file.error(Some(path), error))?;
+        file.writer().and_then(|writer| writer.reference(&form, &to)).map_err(|error| file.error(Some(path), error))?;
     Ok(Reference::new(kind, &bytes))
 }
 

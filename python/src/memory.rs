@@ -14,7 +14,10 @@ pub(crate) struct Memory(PyUntypedBuffer);
 impl Memory {
     /// The memory of an object that is read from.
     pub(crate) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(object)?;
+        let buffer = PyUntypedBuffer::get(object).or_else(|error| match flat_view(object) {
+            Ok(Some(flat)) => PyUntypedBuffer::get(&flat),
+            Ok(None) | Err(_) => Err(error),
+        })?;
         if !buffer.is_c_contiguous() {
             return Err(PyBufferError::new_err("the array is not contiguous in memory"));
         }
@@ -45,6 +48,19 @@ impl Memory {
             // SAFETY: as in `bytes`; `writable` has found that the exporter lets it be written.
             len => unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast::<u8>(), len) },
         }
+    }
+}
+
+/// The memory of an array that has no buffer by itself, as an array that has one. Arrays without dimensions have none for PyO3, for
+/// they have no shape; long doubles whose byte order is named have none for numpy.
+fn flat_view<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !array.getattr("flags")?.get_item("C_CONTIGUOUS")?.is_truthy()? {
+        return Ok(None);
+    }
+    let flat = array.call_method1("reshape", (-1,))?;
+    match array.getattr("dtype")?.getattr("hasobject")?.is_truthy()? {
+        true => Ok(Some(flat)),
+        false => flat.call_method1("view", ("u1",)).map(Some),
     }
 }
 

@@ -150,7 +150,7 @@ impl AttributeBuilder {
     ) -> Result<()> {
         let AttributeBuilder { file, id, object, name, datatype, committed, dataspace } = self;
         let set = || -> Result<(), ErrorKind> {
-            file.change()?;
+            file.writer()?;
             let (expected, found) = (dataspace.elements().unwrap_or(u64::MAX), found as u64);
             if expected != found {
                 return Err(ErrorKind::Length { expected, found });
@@ -163,7 +163,7 @@ impl AttributeBuilder {
             if has_blobs(&attribute.datatype) {
                 return Ok(file.replace_attribute(id, &attribute.name, |writer| writer.set_attribute(id, &attribute))?);
             }
-            Ok(file.change()?.set_attribute(id, &attribute)?)
+            Ok(file.writer()?.set_attribute(id, &attribute)?)
         };
         set().map_err(|kind| file.error(Some(&display_path(&object, &name)), kind))
     }

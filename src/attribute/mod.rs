@@ -48,7 +48,7 @@ impl Attribute {
     /// session gives up when the attribute is replaced.
     fn with_elements<T>(&self, read: impl Fn(&[u8]) -> Result<T, ErrorKind>) -> Result<T> {
         let reading = self.file.shared().blobs.begin_read(&self.value.datatype);
-        if reading.is_none() || self.file.change().is_err() {
+        if reading.is_none() || self.file.writer().is_err() {
             return read(&self.value.value).map_err(|error| self.error(error));
         }
         let read_current = || {

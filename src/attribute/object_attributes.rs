@@ -85,7 +85,7 @@ macro_rules! attributes {
             pub fn set_comment(&self, comment: Option<&str>) -> $crate::Result<()> {
                 let comment = comment.map(h5live_model::Name::from);
                 let change = h5live_model::InfoChange::Comment(comment.as_ref());
-                let set = self.file.change().and_then(|writer| writer.set_info(self.id, &change));
+                let set = self.file.writer().and_then(|writer| writer.set_info(self.id, &change));
                 set.map_err(|error| self.file.error(Some(&self.path), error))
             }
 
@@ -96,7 +96,7 @@ macro_rules! attributes {
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
             pub fn remove_attribute(&self, name: &str) -> $crate::Result<()> {
                 let name = name.into();
-                let removed = self.file.change().and_then(|_| {
+                let removed = self.file.writer().and_then(|_| {
                     self.file.replace_attribute(self.id, &name, |writer| writer.remove_attribute(self.id, &name))
                 });
                 removed.map_err(|error| self.file.error(Some(&self.path), error))

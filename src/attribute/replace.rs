@@ -17,7 +17,7 @@ impl File {
         change: impl FnOnce(&dyn model::StoreWriter) -> model::Result<()>,
     ) -> model::Result<()> {
         let blobs = &self.shared().blobs;
-        let writer = self.change()?;
+        let writer = self.writer()?;
         let _only = blobs.lock_attributes();
         // An old value that cannot be read leads nowhere.
         let old = self.store().attribute(object, name).ok().flatten();

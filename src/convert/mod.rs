@@ -146,6 +146,17 @@ pub enum ConvertError {
     Heap(#[source] std::sync::Arc<h5live_model::Error>),
 }
 
+impl ConvertError {
+    /// The error of the heap that is the cause.
+    pub(crate) fn heap_error(&self) -> Option<&h5live_model::Error> {
+        match self {
+            ConvertError::Heap(error) => Some(error),
+            ConvertError::Member { source, .. } | ConvertError::Element { source, .. } => source.heap_error(),
+            _ => None,
+        }
+    }
+}
+
 /// The name of a datatype's class, for messages.
 pub(crate) fn class(datatype: &Datatype) -> &'static str {
     match datatype {

@@ -212,7 +212,7 @@ impl<'a> Copier<'a> {
             self.files.from.store().info(from.id()).map_err(|error| self.read_error(from.path(), error))?.comment;
         if let Some(comment) = &comment {
             let set =
-                to.file().change().and_then(|writer| writer.set_info(to.id(), &InfoChange::Comment(Some(comment))));
+                to.file().writer().and_then(|writer| writer.set_info(to.id(), &InfoChange::Comment(Some(comment))));
             set.map_err(|error| self.write_error(to.path(), error))?;
         }
         self.incomplete.push(made);
@@ -271,7 +271,7 @@ impl<'a> Copier<'a> {
         match info.times {
             Some(times) => {
                 let change = InfoChange::Times(times);
-                let set = self.files.to.change().and_then(|writer| writer.set_info(made.to, &change));
+                let set = self.files.to.writer().and_then(|writer| writer.set_info(made.to, &change));
                 set.map_err(|error| self.write_error(&made.path, error))
             }
             None => Ok(()),
@@ -356,7 +356,7 @@ impl<'a> Copier<'a> {
         let large_attributes = self.needs_newer_header(id, path)?;
         let (attributes, times) = (info.attributes, info.times.is_some());
         let spec = ObjectSpec { body, attributes, times, large_attributes };
-        let to = self.files.to.change().map_err(|error| self.write_error(path, error))?;
+        let to = self.files.to.writer().map_err(|error| self.write_error(path, error))?;
         let copy = to.create(&NewObject::unlinked(&spec)).map_err(|error| self.write_error(path, error))?;
         if let Some(comment) = &info.comment {
             to.set_info(copy, &InfoChange::Comment(Some(comment))).map_err(|error| self.write_error(path, error))?;
@@ -415,7 +415,7 @@ impl<'a> Copier<'a> {
                     LinkTarget::Hard(id) => LinkTarget::Hard(self.create_copy(id, &shown)?),
                     target => self.link_target(target),
                 };
-                let added = self.files.to.change().and_then(|writer| writer.add_link(group.to, &link.name, &target));
+                let added = self.files.to.writer().and_then(|writer| writer.add_link(group.to, &link.name, &target));
                 added.map_err(|error| self.write_error(&shown, error))?;
             }
         }
@@ -439,7 +439,7 @@ impl<'a> Copier<'a> {
             let value = plan.run(&attribute.value, &self.files).map_err(|kind| self.read_error(&shown, kind))?;
             self.note_lost_references(&shown);
             let copy = AttributeData { datatype, committed, value, ..attribute };
-            let set = self.files.to.change().and_then(|writer| writer.set_attribute(made.to, &copy));
+            let set = self.files.to.writer().and_then(|writer| writer.set_attribute(made.to, &copy));
             set.map_err(|error| self.write_error(&shown, error))?;
         }
         Ok(())
@@ -567,7 +567,7 @@ impl Drop for Copier<'_> {
     /// Removes the objects of a copy that was not finished.
     fn drop(&mut self) {
         for made in self.incomplete.iter().rev() {
-            let _ = self.files.to.change().and_then(|writer| writer.discard(made.to));
+            let _ = self.files.to.writer().and_then(|writer| writer.discard(made.to));
         }
     }
 }

@@ -29,9 +29,14 @@ impl DatasetError {
         self
     }
 
-    /// Whether a chunk was stored at a new place since it was looked up.
+    /// Whether a chunk, or the variable-length data of its elements, was stored at a new place since it was looked up.
     pub(crate) fn is_moved(&self) -> bool {
-        matches!(self.kind, ErrorKind::Store(h5live_model::Error::Moved))
+        let error = match &self.kind {
+            ErrorKind::Store(error) => Some(error),
+            ErrorKind::Convert(error) => error.heap_error(),
+            _ => None,
+        };
+        matches!(error, Some(h5live_model::Error::Moved))
     }
 
     /// Whether a file, or one of its sources, is in use in a way that excludes reading.

@@ -141,7 +141,7 @@ impl Dataset {
 
     /// A writer of elements and of the extent, if the file can be written.
     fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
-        self.file.change()?;
+        self.file.writer()?;
         self.core.note_path(&self.path);
         let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
         Ok(self.core.check_accepts_elements().map(|()| writer)?)
@@ -554,7 +554,7 @@ impl Dataset {
     /// Converts values to elements in the file's type.
     pub(crate) fn encode_rows<T: H5Write>(&self, values: &[T]) -> Result<Vec<u8>> {
         self.with_error_path(|| {
-            self.file.change()?;
+            self.file.writer()?;
             let view = self.resolved_snapshot()?;
             let encoder = T::Element::encoder(&view.spec.datatype)?;
             self.core.check_allocation(view.size)?;

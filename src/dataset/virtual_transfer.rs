@@ -204,7 +204,7 @@ impl Dataset {
         if !self.core.is_virtual {
             return Ok(None);
         }
-        self.file.change()?;
+        self.file.writer()?;
         Ok(Some(self.resolved_snapshot()?))
     }
 

@@ -102,7 +102,7 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
     pub fn create_unlinked(self) -> Result<Map<K, V>> {
         let file = self.group.file().clone();
         let make = || -> Result<ObjectId, ErrorKind> {
-            let writer = file.change()?;
+            let writer = file.writer()?;
             check_maps(&file)?;
             Ok(writer.create(&NewObject::unlinked(&self.object_spec()))?)
         };

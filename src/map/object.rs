@@ -115,7 +115,7 @@ impl MapObject {
     }
 
     pub(super) fn edit(&self, edits: &[MapEdit<'_>]) -> Result<()> {
-        let _change = self.file.change().map_err(|error| self.error(error))?;
+        let _change = self.file.writer().map_err(|error| self.error(error))?;
         self.maps()?.write(self.id, edits).map_err(|error| self.error(error))
     }
 

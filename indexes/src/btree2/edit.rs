@@ -361,15 +361,17 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// Puts a node into the cache. The header waits for it.
     fn cache_node<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<Handle<N>> {
         let metadata = &self.tree.metadata;
-        let handle = match metadata.cache().get_cached::<N>(addr)? {
-            Some(handle) => {
+        let handle = match metadata.cache().get_cached::<N>(addr) {
+            Ok(Some(handle)) => {
                 handle.update(|value| *value = node);
                 handle
             }
-            None => {
+            // A node is new where the mark of a deleted object was.
+            Ok(None) | Err(h5live_cache::Error::WrongType { .. }) => {
                 metadata.cache().check_allocation(addr, self.geometry.node_size().into())?;
                 metadata.cache().insert_entry(addr, metadata.owner(), node)
             }
+            Err(error) => return Err(error.into()),
         };
         metadata.add_dependency(&self.root, &handle, kind)?;
         Ok(handle)

@@ -349,6 +349,23 @@ fn space_of_former_nodes_is_used_again() {
     assert_eq!(pair.stored(&storage), pair.expected());
 }
 
+/// The mark of a deleted object stays in the cache when its space is free.
+#[test]
+fn a_node_is_made_where_another_structure_is_cached_whose_space_is_free() {
+    let storage = Arc::new(MemoryStorage::default());
+    let mut pair = Pair::<LinkNameRecord>::new(storage.clone(), 512);
+    let operation = pair.operation();
+    let deleted = metadata(&pair.cache).create(512, Btree2Header::default()).unwrap();
+    drop(operation);
+    pair.flush();
+    pair.cache.space().free(deleted.addr(), 512);
+    pair.flush();
+    (0..5).for_each(|key| pair.put(key, key));
+    assert!(deleted.is_invalidated(), "its space is used again");
+    pair.flush();
+    assert_eq!(pair.stored(&storage), pair.expected());
+}
+
 #[test]
 fn deletion_gives_all_space_back() {
     let storage = Arc::new(MemoryStorage::default());

@@ -1,5 +1,6 @@
 //! The chunks of one dataset.
 
+mod dropped;
 mod leftovers;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -133,10 +134,6 @@ impl HsdsDataset {
 
     fn key(&self, coord: &ChunkCoord) -> String {
         self.session.domain.chunk_key(self.id, coord, self.partitions)
-    }
-
-    fn is_dropped(&self, coord: &ChunkCoord) -> bool {
-        self.session.state().dropped.get(&self.id).is_some_and(|dropped| dropped.contains_key(coord))
     }
 
     /// The version of a chunk of variable-length elements, which is to be known before it is read.
@@ -369,17 +366,18 @@ impl HsdsDataset {
             }
             written.push(coord);
         }
+        // A commit of another thread that comes from now on does not delete them any more.
+        let dropped = self.take_dropped(&written);
         let put = self.session.put_chunks(puts);
         self.recent.lock().clear();
-        put?;
+        if let Err(error) = put {
+            self.add_dropped(dropped);
+            return Err(error);
+        }
         if self.form.codec.has_variable_parts() {
             written.iter().for_each(|coord| self.session.holders.end_storing(&holder(coord)));
         }
         self.note_written_beyond(written.iter());
-        let mut state = self.session.state.write();
-        if let Some(dropped) = state.dropped.get_mut(&self.id) {
-            dropped.retain(|coord, _| !written.contains(coord));
-        }
         Ok(())
     }
 
@@ -393,13 +391,6 @@ impl HsdsDataset {
             return Err(ModelError::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max())));
         }
         Ok(resized)
-    }
-
-    /// The chunks that lie outside of an extent.
-    fn chunks_outside(&self, spec: &DatasetSpec) -> Result<BTreeSet<ChunkCoord>> {
-        let counts = spec.grid().map(|grid| grid.counts(spec.dataspace.dims())).unwrap_or_default();
-        let is_outside = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).any(|(at, count)| at >= count);
-        Ok(self.stored_coords()?.into_iter().filter(is_outside).collect())
     }
 
     fn stored_coords(&self) -> Result<BTreeSet<ChunkCoord>> {
@@ -446,15 +437,10 @@ impl HsdsDataset {
             None => Ok(()),
         };
         self.session.change(self.id, extent)?;
-        let mut state = self.session.state.write();
-        if !dropped.is_empty() {
-            let keyed = dropped.into_iter().map(|coord| (coord.clone(), self.key(&coord)));
-            state.dropped.entry(self.id).or_default().extend(keyed);
-        }
+        self.add_dropped(dropped);
         if !batch.after.is_empty() {
-            state.after.entry(self.id).or_default().extend(batch.after);
+            self.session.state.write().after.entry(self.id).or_default().extend(batch.after);
         }
-        drop(state);
         if let Some(resized) = resized {
             self.forget_written_within(&resized);
             *self.seen.write() = Arc::new(resized);

@@ -18,6 +18,10 @@ use crate::layout::{NodeTable, Token};
 const UNSTORED: u32 = u32::MAX;
 /// Most tokens of earlier versions that are remembered of a holder whose elements do not change.
 const MAX_MOVED_TOKENS: usize = 1 << 16;
+/// Most tokens of the versions before the last one that are remembered when a holder is stored again: so many...
+const MAX_EARLIER_TOKENS: usize = 1 << 10;
+/// ...or so many for each of its elements, if these are more.
+const EARLIER_TOKENS_PER_ELEMENT: usize = 4;
 /// Most bytes of stored elements that are kept to look up tokens.
 const MAX_KEPT_BYTES: usize = 64 << 20;
 
@@ -140,7 +144,7 @@ impl Holders {
         match &entry.pending {
             _ if entry.hash == hash => {}
             Some((pending, _)) if *pending == hash => table.end_storing(index),
-            _ if entry.version == seen => table.renew(index, hash),
+            _ if entry.version == seen => table.renew(index, hash, HashMap::new()),
             _ => return None,
         }
         let version = table.entries.get(index)?.version;
@@ -153,7 +157,7 @@ impl Holders {
         let index = table.entry(holder);
         let hash = hash_of(stored);
         if table.entries.get(index).is_some_and(|entry| entry.hash != hash) {
-            table.renew(index, hash);
+            table.renew(index, hash, HashMap::new());
         }
         let version = table.entries.get(index).map_or(0, |entry| entry.version);
         (index as u32 + 1, version)
@@ -221,6 +225,26 @@ impl Holders {
     }
 }
 
+impl HolderEntry {
+    /// The tokens whose elements are among those that are being stored, with the numbers that they will have. Whoever has read the
+    /// holder meanwhile has other tokens of the same elements than whoever stores them.
+    fn tokens_that_stay(&self, index: usize, stored: &HashMap<Token, u32>) -> HashMap<Token, u32> {
+        let own = |number| Token { count: 0, holder: index as u32 + 1, version: self.version, number };
+        let number = |token: Token| match token.holder == index as u32 + 1 && token.version == self.version {
+            true => Some(token.number),
+            false => self.moved.get(&place_of(token)).copied(),
+        };
+        let new_of_old: HashMap<u32, u32> =
+            stored.iter().filter_map(|(token, new)| Some((number(*token)?, *new))).collect();
+        let mut stay: HashMap<Token, u32> = new_of_old.iter().map(|(old, new)| (own(*old), *new)).collect();
+        // Those of versions before, unless that would take longer than the elements themselves.
+        if self.moved.len() <= MAX_EARLIER_TOKENS.max(EARLIER_TOKENS_PER_ELEMENT * stored.len()) {
+            stay.extend(self.moved.iter().filter_map(|(token, old)| Some((*token, *new_of_old.get(old)?))));
+        }
+        stay
+    }
+}
+
 impl HolderTable {
     fn entry(&mut self, holder: Holder) -> usize {
         if let Some(number) = self.numbers.get(&holder) {
@@ -235,11 +259,12 @@ impl HolderTable {
 
     /// Takes up what was being stored in a holder.
     fn end_storing(&mut self, index: usize) {
-        let Some((hash, tokens)) = self.entries.get_mut(index).and_then(|entry| entry.pending.take()) else { return };
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        let Some((hash, tokens)) = entry.pending.take() else { return };
         // The same elements stored again need no other version, unless too many tokens lead to them.
-        let is_same = |entry: &HolderEntry| entry.hash == hash && entry.moved.len() < MAX_MOVED_TOKENS;
-        if !self.entries.get(index).is_some_and(is_same) {
-            self.renew(index, hash);
+        if entry.hash != hash || entry.moved.len() >= MAX_MOVED_TOKENS {
+            let stay = entry.tokens_that_stay(index, &tokens);
+            self.renew(index, hash, stay);
         }
         for token in tokens.keys().filter(|token| token.holder == UNSTORED) {
             self.put.insert(put_key(*token), PutElement::In(index as u32));
@@ -249,12 +274,18 @@ impl HolderTable {
         }
     }
 
-    fn renew(&mut self, index: usize, hash: u64) {
+    /// Gives a holder its next version, to which some tokens of earlier ones lead.
+    fn renew(&mut self, index: usize, hash: u64, moved: HashMap<Token, u32>) {
         self.forget_elements(index);
-        if let Some(entry) = self.entries.get_mut(index) {
-            entry.version = entry.version.wrapping_add(1);
-            entry.hash = hash;
-            entry.moved = HashMap::new();
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        entry.version = entry.version.wrapping_add(1);
+        entry.hash = hash;
+        let earlier = std::mem::replace(&mut entry.moved, moved);
+        let is_gone = |token: &&Token| token.holder == UNSTORED && !entry.moved.contains_key(*token);
+        for key in earlier.keys().filter(is_gone).map(|token| put_key(*token)) {
+            if matches!(self.put.get(&key), Some(PutElement::In(holder)) if *holder as usize == index) {
+                self.put.remove(&key);
+            }
         }
     }
 

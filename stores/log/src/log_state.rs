@@ -1,6 +1,7 @@
 //! The logs of a session: what is published, what is staged, and the index of both.
 
 mod appended;
+mod published;
 
 use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Publish, Store};
 #[cfg(feature = "mutants")]
@@ -15,7 +16,7 @@ use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::{self, NOT_ENDED, NewTable, TableRow};
 use crate::log_datasets::LogDatasets;
-use crate::log_file::LogFile;
+use crate::log_file::{LogFile, ReadBatch};
 use crate::logged_dataset::LoggedDataset;
 use crate::mutant::LogMutant;
 use crate::parallel::available_threads;
@@ -54,6 +55,8 @@ pub struct LogState {
     own: usize,
     /// Whether the logs of all files were read, and not only that of the own one.
     knows_others: bool,
+    /// Batches that were read, and do not count yet.
+    waiting: Vec<ReadBatch>,
     /// The numbers of datasets, and what the logs have of each.
     datasets: FxHashMap<u64, LoggedDataset>,
     /// Entries that are not in a log dataset yet. They follow the last one that is.
@@ -83,7 +86,8 @@ impl LogState {
     pub fn open(main: LogFile, limit: AllocationLimit, mutant: LogMutant) -> Result<Self> {
         let mut state = LogState::unread(main, mutant);
         state.knows_others = true;
-        state.index_published(0, limit)?;
+        state.read_batches(0, limit)?;
+        state.take_up_all()?;
         Ok(state)
     }
 
@@ -93,6 +97,7 @@ impl LogState {
             files: vec![main],
             own: 0,
             knows_others: false,
+            waiting: Vec::new(),
             datasets: FxHashMap::default(),
             staged: Vec::new(),
             background: BackgroundWriter::default(),
@@ -123,49 +128,6 @@ impl LogState {
         Ok(state)
     }
 
-    /// Adds the file with the next number, and what is published in its log if the state has that of others.
-    ///
-    /// # Errors
-    /// As [`LogState::open`].
-    pub fn add_file(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
-        match self.knows_others {
-            true => self.add_and_read(file, limit),
-            false => {
-                self.files.push(file);
-                Ok(())
-            }
-        }
-    }
-
-    /// Adds the file with the next number, and what is published in its log. The session appends to it.
-    ///
-    /// # Errors
-    /// As [`LogState::open`].
-    pub fn add_own_file(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
-        self.own = self.files.len();
-        self.add_and_read(file, limit)
-    }
-
-    fn add_and_read(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
-        debug_assert_eq!(file.number as usize, self.files.len());
-        // What is known of datasets does not have the table of this file.
-        let loaded: Vec<_> = self.datasets.iter().map(|(number, dataset)| (*number, dataset.index.rank())).collect();
-        for (number, rank) in loaded {
-            let mut saved = Vec::new();
-            file.for_each_saved(number, &mut |found, row| {
-                check_rank(number, found, rank)?;
-                saved.push(row);
-                Ok(())
-            })?;
-            let dataset = self.datasets.entry(number).or_insert_with(|| LoggedDataset::new(rank));
-            for row in saved {
-                dataset.push(row);
-            }
-        }
-        self.files.push(file);
-        self.index_published(self.files.len() - 1, limit)
-    }
-
     /// Whether what others have published was ever read.
     pub fn knows_others(&self) -> bool {
         self.knows_others
@@ -194,43 +156,6 @@ impl LogState {
     /// The highest order of a batch.
     pub fn last_order(&self) -> u64 {
         self.files.iter().map(|file| file.last_order).max().unwrap_or(0)
-    }
-
-    /// Takes up what others have published since: in all files but the own one, if the session writes. Says whether that
-    /// is something.
-    ///
-    /// # Errors
-    /// As [`LogState::open`].
-    pub fn catch_up(&mut self, writes: bool, limit: AllocationLimit) -> Result<bool> {
-        let mut has_more = false;
-        for number in 0..self.files.len() {
-            if writes && number == self.own {
-                continue;
-            }
-            if self.files[number].catch_up()? {
-                has_more = true;
-                self.index_published(number, limit)?;
-            }
-        }
-        self.knows_others = true;
-        Ok(has_more)
-    }
-
-    /// Takes up the batches of a file that are published and not known.
-    fn index_published(&mut self, number: usize, limit: AllocationLimit) -> Result<()> {
-        let mut batches = Vec::new();
-        let read = self.files[number].read_batches(limit, |batch| {
-            batches.push(batch);
-            Ok(())
-        });
-        // Those before the damage are known now, and are not read again.
-        for (rank, mut row) in batches.into_iter().flat_map(|batch| batch.entries) {
-            if self.mutant.lacks(LogMutant::IgnoredOrders) {
-                row.order = 0;
-            }
-            self.push(rank, row)?;
-        }
-        read
     }
 
     /// Adds an entry. Says whether it is the first one of its dataset whose batch has not ended.

@@ -1,6 +1,7 @@
 //! A session on a file with a log.
 
 mod joined;
+mod published;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +10,7 @@ use h5live_model::{
     AllocationLimit, DatasetSpec, Error, Mode, Name, NoFilters, ObjectId, Publish, Scope, Session, Store,
     StoreErrorKind, StoreWriter, Unfilter,
 };
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::anchor::Anchor;
@@ -23,7 +24,7 @@ use crate::main_turn::{ChangedObjects, MainChange, MainTurn};
 use crate::mutant::LogMutant;
 use crate::names;
 use crate::options::Log;
-use crate::shared_files::SharedFiles;
+use crate::shared_files::{AppendLock, SharedFiles};
 use crate::subfiles::Subfiles;
 
 /// The name of this kind of store.
@@ -87,6 +88,10 @@ pub struct LogSession {
     /// Held to read while the main file is changed, and to write when the session begins to end. It is taken before
     /// `staging`.
     changing: RwLock<()>,
+    /// Held from a commit that has failed until the next one, if rows have their places already.
+    kept_places: Mutex<Option<Box<dyn AppendLock>>>,
+    /// Held while objects are removed, and while anchors are changed of which nobody knows yet whether they are there.
+    removing: Mutex<()>,
     /// Held by the call that ends the session.
     closing: Mutex<()>,
     /// Nothing is changed any more.
@@ -157,10 +162,14 @@ impl LogSession {
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
         let mut subfiles = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table, own: None };
         subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
+        state.take_up_all()?;
         if mode.writes() {
             mark(&*inner)?;
         }
-        LogSession::new(inner, files, state, how)
+        let session = LogSession::new(inner, files, state, how)?;
+        // Writers may have published in the files that were opened first, before they did so in the later ones.
+        session.catch_up()?;
+        Ok(session)
     }
 
     /// The session that has these files open.
@@ -208,6 +217,8 @@ impl LogSession {
             new_anchors: Mutex::default(),
             dataset_count: Mutex::new(dataset_count),
             changing: RwLock::default(),
+            kept_places: Mutex::default(),
+            removing: Mutex::default(),
             closing: Mutex::default(),
             is_closed: AtomicBool::new(false),
             inner,
@@ -381,33 +392,22 @@ impl LogSession {
         }
     }
 
+    /// Has an anchor that a commit has found stay there until the guard is dropped.
+    pub fn lock_removals(&self) -> MutexGuard<'_, ()> {
+        self.removing.lock()
+    }
+
     /// Has anchors that were made since the last commit be seen after the entries so far.
     fn order_new_anchors(&self) -> Result<()> {
         let mut anchors = self.new_anchors.lock();
         for (number, at) in anchors.iter().filter(|_| !self.mutant.lacks(LogMutant::UnorderedAnchors)) {
+            let _there = self.removing.lock();
             if self.is_anchor_of(&*self.inner, *number, *at)? {
                 self.state.read().own().log.order_before(&*self.inner.dataset(*at)?)?;
             }
         }
         anchors.clear();
         Ok(())
-    }
-
-    /// Takes up what other writers have published since.
-    ///
-    /// # Errors
-    /// If the log is damaged; errors of the store beneath.
-    pub fn catch_up(&self) -> Result<bool> {
-        let follows = self.has_joined || self.described.mode == Mode::SwmrRead;
-        if !follows || self.layout == LogLayout::LogVol {
-            return Ok(false);
-        }
-        let mut state = self.state.write();
-        let group = state.main_group();
-        self.inner.refresh(Scope::Objects(&[group]))?;
-        let has_more = state.catch_up(self.has_joined, self.max_allocation)?;
-        let mut subfiles = Subfiles::followed(self.files.as_deref());
-        Ok(subfiles.add_new(&*self.inner, group, &mut state, self.max_allocation)? || has_more)
     }
 
     /// What to watch to learn of new entries, file by file, and how many log datasets there are.
@@ -471,11 +471,19 @@ impl LogSession {
             self.new_anchors.lock().clear();
             return writer.commit(Scope::All, publish);
         }
-        let _appends = self.lock_appends()?;
+        let appends = self.lock_appends()?;
+        let published = self.publish_batch(writer, publish);
+        if published.is_err() {
+            self.keep_places(appends);
+        }
+        published
+    }
+
+    fn publish_batch(&self, writer: &dyn StoreWriter, publish: Publish) -> Result<()> {
         self.stage_batch(publish)?;
         self.order_new_anchors()?;
         if !self.layout.has_extents_in_entries() {
-            self.update_anchors(&*own)?;
+            self.update_anchors(&*self.own_file().1)?;
         }
         writer.commit(Scope::All, publish)?;
         self.state.write().note_published();
@@ -510,6 +518,8 @@ impl LogSession {
             }
         }
         let ended = if self.has_joined { self.leave() } else { self.end() };
+        // What was not published until now never is.
+        self.kept_places.lock().take();
         // A file that is mapped stays open, and locked.
         self.state.write().unmap();
         self.stores().iter().map(|store| store.close()).fold(ended, Result::and)
@@ -556,6 +566,7 @@ impl LogSession {
         let mut changed = self.changed_extents.lock();
         for (number, at) in &*changed {
             let Some(dims) = state.dataset(*number).and_then(|dataset| dataset.extent.as_ref()) else { continue };
+            let _there = self.removing.lock();
             if self.is_anchor_of(main, *number, *at)? {
                 writer.set_attribute(*at, &self.layout.shape_attribute(dims))?;
             }

@@ -64,7 +64,7 @@ impl<'a> Subfiles<'a> {
         Subfiles { files, mode: Mode::SwmrRead, reads_table: false, own: None }
     }
 
-    /// Adds the subfiles of a main file that `state` does not have. Says whether there are any.
+    /// Adds the subfiles of a main file that `state` does not have. What was read of them waits.
     ///
     /// # Errors
     /// If one is missing or belongs to another file; errors of the stores beneath.
@@ -74,7 +74,7 @@ impl<'a> Subfiles<'a> {
         group: ObjectId,
         state: &mut LogState,
         limit: AllocationLimit,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let (known, count) = (state.files().len() as u32, subfile_count(main, group)?);
         for number in known..=count {
             match self.own.take_if(|own| own.number == number) {
@@ -82,7 +82,7 @@ impl<'a> Subfiles<'a> {
                 None => state.add_file(self.open_numbered(main, group, (number, count), limit)?, limit)?,
             }
         }
-        Ok(known <= count)
+        Ok(())
     }
 
     /// The log of the subfile with a number of a main file, which has so many.

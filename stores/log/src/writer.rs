@@ -80,6 +80,7 @@ impl LogWriter {
             }
         };
         finish().inspect_err(|_| {
+            let _removing = self.0.lock_removals();
             // The first error says more.
             let _ = writer.discard(id);
         })?;
@@ -122,6 +123,7 @@ impl StoreWriter for LogWriter {
     fn discard(&self, id: ObjectId) -> Result<()> {
         self.change(|on| {
             on.note_removal();
+            let _removing = self.0.lock_removals();
             on.main.writer()?.discard(id)?;
             on.note_linked(id);
             Ok(())
@@ -144,6 +146,7 @@ impl StoreWriter for LogWriter {
         let name = self.link_name(group, name);
         self.change(|on| {
             on.note_removal();
+            let _removing = self.0.lock_removals();
             on.main.writer()?.remove_link(group, &name)
         })
     }

@@ -239,10 +239,13 @@ impl Actor {
         assert_eq!(found, known.elements.slice(from as usize * known.row, to as usize * known.row), "{who}: {path}");
     }
 
+    /// A flush, or a refresh, which takes up what others have written and loses nothing of this session.
     fn flush(&mut self) {
         let who = self.who("flush");
-        let flushed = match (self.random.below(4), self.some_path()) {
+        let flushed = match (self.random.below(6), self.some_path()) {
             (0, Some(path)) => self.data(&path).flush(),
+            (4, Some(path)) => self.data(&path).refresh().map(drop),
+            (5, _) => self.file().refresh(),
             (1, _) if self.file().session().capabilities.durability != Durability::Never => self.file().flush_durable(),
             _ => self.file().flush(),
         };

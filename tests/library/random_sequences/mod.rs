@@ -60,8 +60,6 @@ fn said(panic: Box<dyn std::any::Any + Send>) -> String {
 
 fn try_seeds(store: &str) {
     let seeds = seeds();
-    // Threads beside each other still find faults in these stores, in one of some hundred seeds (docs/proof.md).
-    let has_threads = !matches!(store, "log" | "hsds") || std::env::var_os("H5LIVE_TEST_SEEDS").is_some();
     println!("{store}: seeds {seeds:?}");
     let mut failed = Vec::new();
     for seed in seeds.clone() {
@@ -71,7 +69,7 @@ fn try_seeds(store: &str) {
             _ => format!("{store}:{}/run", folder.path().display()),
         };
         let tried = catch_unwind(AssertUnwindSafe(|| {
-            let mut session = Session::create(&location, seed, has_threads);
+            let mut session = Session::create(&location, seed);
             (0..STEPS).for_each(|_| session.step());
             session.finish();
         }));

@@ -26,12 +26,10 @@ pub struct Session {
     is_live: bool,
     /// Whether others can follow such a store at all.
     can_be_live: bool,
-    /// Whether threads create, change and delete beside each other.
-    has_threads: bool,
 }
 
 impl Session {
-    pub fn create(location: &str, seed: u64, has_threads: bool) -> Session {
+    pub fn create(location: &str, seed: u64) -> Session {
         let mut random = Random(seed.wrapping_mul(0x1234_5678_9ABC_DEF1) ^ 0x55);
         let file = File::create(location).unwrap();
         let can_be_live = file.session().capabilities.live;
@@ -40,7 +38,7 @@ impl Session {
             file.start_swmr().unwrap();
         }
         let actor = Actor::new(file, random, PATHS);
-        Session { location: location.to_owned(), actor, reader: None, step: 0, is_live, can_be_live, has_threads }
+        Session { location: location.to_owned(), actor, reader: None, step: 0, is_live, can_be_live }
     }
 
     pub fn step(&mut self) {
@@ -49,7 +47,7 @@ impl Session {
         match self.actor.random.below(24) {
             0 => self.look_after_a_flush(),
             1 => self.look_at_any_time(),
-            2 if self.has_threads => self.work_beside_each_other(),
+            2 => self.work_beside_each_other(),
             3 => self.append_to_one_dataset(),
             4 => self.reopen(),
             _ => self.actor.act(),

@@ -16,8 +16,6 @@ const SHARED: u64 = 24;
 const CELLS_OF_STEP: u64 = 3;
 /// The most rows that a step appends to the dataset of all writers.
 const MAX_ROWS_OF_STEP: u64 = 5;
-/// Looks at the rows of all writers until none may be missing.
-const MAX_LOOKS: u64 = 4;
 /// One in this many steps makes a dataset.
 const STEPS_OF_DATASET: u64 = 5;
 
@@ -166,27 +164,10 @@ impl Plan {
             None if found.steps.iter().any(|steps| *steps > 0) => return Err("shared has nothing".to_owned()),
             _ => {}
         }
-        found.rows = self.read_rows(|| read("rows"), &found.steps)?;
+        found.rows = read("rows")?;
+        self.check_rows(&found.rows, &found.steps)?;
         self.check_made(file, &found.steps)?;
         Ok(found)
-    }
-
-    /// The rows of all writers. A follower that looks at the files one after the other may miss rows for a moment that lie
-    /// before others that it has, and looks again (docs/harnesses.md).
-    fn read_rows(
-        &self,
-        read: impl Fn() -> std::result::Result<Vec<u64>, String>,
-        steps: &[u64],
-    ) -> std::result::Result<Vec<u64>, String> {
-        let mut looks = 1;
-        loop {
-            let rows = read()?;
-            match self.check_rows(&rows, steps) {
-                Err(fault) if looks == MAX_LOOKS => return Err(fault),
-                Err(_) => looks += 1,
-                Ok(()) => return Ok(rows),
-            }
-        }
     }
 
     /// The rows of each step are there once, together, and in the order of its writer's steps; nothing is between them.

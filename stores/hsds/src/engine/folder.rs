@@ -62,6 +62,8 @@ pub struct FolderEngine {
     claims: Mutex<BTreeMap<String, File>>,
     /// Files that were written, and are not on disk for certain.
     unsynced: Mutex<Vec<PathBuf>>,
+    /// Held while files are synced.
+    syncing: Mutex<()>,
     /// Whether each file goes to disk before it is seen.
     is_durable: AtomicBool,
 }
@@ -98,6 +100,7 @@ impl FolderEngine {
             claims: Mutex::default(),
             counters: RequestCounters::default(),
             unsynced: Mutex::default(),
+            syncing: Mutex::default(),
             is_durable: AtomicBool::new(false),
         })
     }
@@ -293,7 +296,12 @@ fn in_folder<T>(path: &Path, mut act: impl FnMut() -> io::Result<T>) -> io::Resu
 /// Puts the entries of a path on disk, up to those of the bucket.
 fn sync_folders(bucket: &Path, path: &Path) -> io::Result<()> {
     for folder in path.ancestors().skip(1) {
-        File::open(folder)?.sync_all()?;
+        match File::open(folder) {
+            Ok(opened) => opened.sync_all()?,
+            // Another thread has deleted what was in it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
         if folder == bucket {
             break;
         }
@@ -465,6 +473,8 @@ impl ObjectEngine for FolderEngine {
 
     fn sync(&self) -> Result<()> {
         self.is_durable.store(true, Ordering::Release);
+        // What another thread is about to sync is synced when this ends.
+        let _alone = self.syncing.lock();
         let paths = std::mem::take(&mut *self.unsynced.lock());
         let sync = |path: &PathBuf| match File::open(path) {
             Ok(file) => file.sync_all().and_then(|()| sync_folders(&self.bucket, path)),
@@ -523,5 +533,17 @@ impl ObjectEngine for FolderEngine {
 
     fn counts(&self) -> RequestCounts {
         self.counters.counts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_another_thread_has_removed_need_no_sync() {
+        let bucket = tempfile::tempdir().unwrap();
+        fs::create_dir(bucket.path().join("db")).unwrap();
+        sync_folders(bucket.path(), &bucket.path().join("db/gone/d/.dataset.json")).unwrap();
     }
 }

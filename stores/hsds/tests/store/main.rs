@@ -8,6 +8,7 @@ macro_rules! pass_on {
 }
 
 mod access;
+mod beside_others;
 mod chunk_links;
 mod conformance;
 mod drafts;

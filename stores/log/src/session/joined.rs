@@ -58,12 +58,23 @@ impl LogSession {
     /// Has this writer be the only one that appends until the batch is published, if it has rows to append: no other one
     /// gives its rows the same places. It knows then what the others have published.
     pub(super) fn lock_appends(&self) -> Result<Option<Box<dyn AppendLock>>> {
+        if let Some(kept) = self.kept_places.lock().take() {
+            return Ok(Some(kept));
+        }
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined && self.state.read().has_appended()) else {
             return Ok(None);
         };
         let lock = files.lock_appends().map_err(as_model_error)?;
         self.catch_up()?;
         Ok(Some(lock))
+    }
+
+    /// Keeps others from appending after a commit has failed, if rows of it have their places already. They may be published by
+    /// the next commit, or be published though the commit has failed.
+    pub(super) fn keep_places(&self, appends: Option<Box<dyn AppendLock>>) {
+        if !self.state.read().has_appended() {
+            *self.kept_places.lock() = appends;
+        }
     }
 
     /// The order of the batch that is gathered, which is higher than all that the state knows, and the state.

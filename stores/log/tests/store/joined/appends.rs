@@ -6,7 +6,7 @@ use super::files::{create, dataset, element, join, read};
 use crate::random::Random;
 
 /// Appends values behind `from` rows, as who writes has them: whole chunks before the extent, and the rest with it.
-fn append(data: &dyn ChunkStore, from: u64, values: &[u16]) {
+pub fn append(data: &dyn ChunkStore, from: u64, values: &[u16]) {
     let mut rest = values;
     let mut at = from;
     while !rest.is_empty() {
@@ -27,12 +27,12 @@ fn append(data: &dyn ChunkStore, from: u64, values: &[u16]) {
     }
 }
 
-fn values(data: &dyn ChunkStore) -> Vec<u16> {
+pub fn values(data: &dyn ChunkStore) -> Vec<u16> {
     let rows = data.spec().unwrap().dataspace.dims()[0];
     (0..rows).map(|at| element(data, at).unwrap()).collect()
 }
 
-fn rows(data: &dyn ChunkStore) -> u64 {
+pub fn rows(data: &dyn ChunkStore) -> u64 {
     data.spec().unwrap().dataspace.dims()[0]
 }
 

@@ -19,6 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The files of the main file at a path, which are opened by this connector.
 pub fn files_of(main: &Path, connector: impl Connector) -> Arc<JoinedFiles> {
+    files_with_patience(main, connector, PATIENCE)
+}
+
+/// The same for a writer that waits so long for others.
+pub fn files_with_patience(main: &Path, connector: impl Connector, patience: Duration) -> Arc<JoinedFiles> {
     let request = OpenRequest {
         mode: Mode::Read,
         root: &ObjectSpec::group(),
@@ -27,7 +32,7 @@ pub fn files_of(main: &Path, connector: impl Connector) -> Arc<JoinedFiles> {
         unfilter: Arc::new(NoFilters),
         registry: &ConnectorRegistry::new(NativeConnector),
     };
-    Arc::new(JoinedFiles::new(Arc::new(connector), main.to_owned(), PATIENCE, &request))
+    Arc::new(JoinedFiles::new(Arc::new(connector), main.to_owned(), patience, &request))
 }
 
 /// How writers in small pieces join.

@@ -2,8 +2,10 @@
 
 mod appends;
 mod conformance;
+mod failing;
 mod files;
 mod hostile;
 mod leaving;
+mod order;
 mod reads;
 mod waiting;

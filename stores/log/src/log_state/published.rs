@@ -1,0 +1,115 @@
+//! What other writers have published: it is read file by file, and counts batch by batch.
+//!
+//! A batch may follow from batches of other files: rows are appended behind those of other writers. The files are read one after
+//! the other, so a batch of a later one may follow from a batch of an earlier one that was published after that file was read.
+//! Taken up alone, it would leave a hole. Therefore batches wait, until those before them in the order are known.
+
+use h5live_model::AllocationLimit;
+
+use super::{LogState, check_rank};
+use crate::error::Result;
+use crate::log_file::LogFile;
+use crate::logged_dataset::LoggedDataset;
+use crate::mutant::LogMutant;
+
+impl LogState {
+    /// Adds the file with the next number, and reads what is published in its log if the state has that of others.
+    ///
+    /// # Errors
+    /// As [`LogState::open`].
+    pub fn add_file(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
+        match self.knows_others {
+            true => self.add_and_read(file, limit),
+            false => {
+                self.files.push(file);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the file with the next number, and reads what is published in its log. The session appends to it.
+    ///
+    /// # Errors
+    /// As [`LogState::open`].
+    pub fn add_own_file(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
+        self.own = self.files.len();
+        self.add_and_read(file, limit)
+    }
+
+    fn add_and_read(&mut self, file: LogFile, limit: AllocationLimit) -> Result<()> {
+        debug_assert_eq!(file.number as usize, self.files.len());
+        // What is known of datasets does not have the table of this file.
+        let loaded: Vec<_> = self.datasets.iter().map(|(number, dataset)| (*number, dataset.index.rank())).collect();
+        for (number, rank) in loaded {
+            let mut saved = Vec::new();
+            file.for_each_saved(number, &mut |found, row| {
+                check_rank(number, found, rank)?;
+                saved.push(row);
+                Ok(())
+            })?;
+            let dataset = self.datasets.entry(number).or_insert_with(|| LoggedDataset::new(rank));
+            for row in saved {
+                dataset.push(row);
+            }
+        }
+        self.files.push(file);
+        self.read_batches(self.files.len() - 1, limit)
+    }
+
+    /// Reads what others have published since: in all files but the own one, if the session writes.
+    ///
+    /// # Errors
+    /// As [`LogState::open`].
+    pub fn read_published(&mut self, writes: bool, limit: AllocationLimit) -> Result<()> {
+        for number in 0..self.files.len() {
+            let is_own = writes && number == self.own;
+            if !is_own && self.files[number].catch_up()? {
+                self.read_batches(number, limit)?;
+            }
+        }
+        self.knows_others = true;
+        Ok(())
+    }
+
+    /// Reads the batches of a file that are published and not known. They wait.
+    pub(super) fn read_batches(&mut self, number: usize, limit: AllocationLimit) -> Result<()> {
+        let (files, waiting) = (&mut self.files, &mut self.waiting);
+        files[number].read_batches(limit, |batch| {
+            waiting.push(batch);
+            Ok(())
+        })
+    }
+
+    /// The number of batches that wait and have an order up to `last`.
+    pub fn waiting_up_to(&self, last: u64) -> usize {
+        self.waiting.iter().filter(|batch| batch.order <= last).count()
+    }
+
+    /// The highest order of a batch that waits; `None` if there is none.
+    pub fn last_waiting(&self) -> Option<u64> {
+        self.waiting.iter().map(|batch| batch.order).max()
+    }
+
+    /// Has the batches count that wait and have an order up to `last`.
+    ///
+    /// # Errors
+    /// As [`LogState::open`].
+    pub fn take_up(&mut self, last: u64) -> Result<()> {
+        let ready: Vec<_> = self.waiting.extract_if(.., |batch| batch.order <= last).collect();
+        for (rank, mut row) in ready.into_iter().flat_map(|batch| batch.entries) {
+            if self.mutant.lacks(LogMutant::IgnoredOrders) {
+                row.order = 0;
+            }
+            self.push(rank, row)?;
+        }
+        Ok(())
+    }
+
+    /// Has all batches count that wait.
+    ///
+    /// # Errors
+    /// As [`LogState::open`].
+    pub fn take_up_all(&mut self) -> Result<()> {
+        self.take_up(u64::MAX)
+    }
+}

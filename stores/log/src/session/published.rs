@@ -1,0 +1,57 @@
+//! Taking up what other writers have published.
+
+use h5live_model::{Mode, Result, Scope};
+
+use super::LogSession;
+use crate::layout::LogLayout;
+use crate::log_state::LogState;
+use crate::subfiles::Subfiles;
+
+impl LogSession {
+    /// Takes up what other writers have published since.
+    ///
+    /// # Errors
+    /// If the log is damaged; errors of the store beneath.
+    pub fn catch_up(&self) -> Result<bool> {
+        let follows = self.has_joined || self.described.mode == Mode::SwmrRead;
+        if !follows || self.layout == LogLayout::LogVol {
+            return Ok(false);
+        }
+        let mut state = self.state.write();
+        let read = self.read_published(&mut state);
+        // What was read before damage counts, and is not read again.
+        let last = state.last_waiting().filter(|_| read.is_ok()).unwrap_or(u64::MAX);
+        let has_more = state.waiting_up_to(last) > 0;
+        // Batches before these may have been published in files that were read earlier.
+        let settled = match has_more && read.is_ok() && state.files().len() > 1 {
+            true => self.read_up_to(&mut state, last),
+            false => Ok(last),
+        };
+        state.take_up(*settled.as_ref().unwrap_or(&last))?;
+        read.and(settled).map(|_| has_more)
+    }
+
+    /// Reads until no batch with an order up to `last` is new. There are few: each writer has at most one that it has not
+    /// published. Returns the order up to which no batch is missing that comes before one that waits.
+    fn read_up_to(&self, state: &mut LogState, last: u64) -> Result<u64> {
+        loop {
+            let before = [last, u64::MAX].map(|last| state.waiting_up_to(last));
+            self.read_published(state)?;
+            match [last, u64::MAX].map(|last| state.waiting_up_to(last)) {
+                // Nobody publishes at this moment.
+                after if after == before => return Ok(u64::MAX),
+                [after, _] if after == before[0] => return Ok(last),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads what others have published in all files, those that are new first.
+    fn read_published(&self, state: &mut LogState) -> Result<()> {
+        let group = state.main_group();
+        self.inner.refresh(Scope::Objects(&[group]))?;
+        let mut subfiles = Subfiles::followed(self.files.as_deref());
+        subfiles.add_new(&*self.inner, group, state, self.max_allocation)?;
+        state.read_published(self.has_joined, self.max_allocation)
+    }
+}
