@@ -126,7 +126,7 @@ impl DatasetHandle {
     }
 
     /// The elements that integers and slices select, in an array that `numpy_empty` makes of a shape and `dtype`; a single
-    /// one as a scalar. `None` if there is something else among `args`.
+    /// one as a scalar. `None` if there is something else among `args`, and of datasets without elements.
     fn read_simple<'py>(
         &self,
         py: Python<'py>,
@@ -137,6 +137,9 @@ impl DatasetHandle {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let dataset = self.dataset()?;
         let shape = run(py, || refresh_sources(&dataset).and_then(|()| dataset.shape()))?.map_err(raise)?;
+        if shape.is_empty() && dataset.spec().map_err(raise)?.dataspace == Dataspace::Null {
+            return Ok(None);
+        }
         let Some((selection, dims, is_plain)) = simple_selection(args, &shape)? else { return Ok(None) };
         // Of arrays without dimensions, numpy exports no shape.
         let is_single = dims.is_empty();
