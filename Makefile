@@ -55,7 +55,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit unit-without-shared large-files test-slatedb test-hsds test-objects cluster doc-test loom stress prove prove-cut live walk bench bench-objects bench-slatedb bench-own counts counts-cut counts-write python-env h5tools corpus
+.PHONY: test lint unit unit-without-shared large-files test-slatedb test-hsds test-objects cluster doc-test loom stress stress-clock prove prove-cut live walk bench bench-objects bench-slatedb bench-own counts counts-cut counts-write python-env h5tools corpus
 .PHONY: attack attack-cut fuzz house sanitize
 test: setup corpus ## every test; sets up what they need by itself
 	@# Two at a time, for some of them wait much.
@@ -233,10 +233,16 @@ loom: ## every interleaving of the parts with interior concurrency
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_DEBUG=0 \
 	    cargo test --release -p h5live-loom -- --nocapture
 
-stress: ## a writer and its readers in processes of their own, every value checked, with and without kills
+stress: ## a writer and its readers in processes of their own, every value checked, with kills, and with readers that stall
 	$(DEBUG_CLI)
 	$(TARGET)/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS)
 	$(TARGET)/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --kill
+	$(TARGET)/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --stall 1
+
+stress-clock: python-env ## the same on every store while the wall clock jumps by seconds, days and years (libfaketime; three minutes)
+	$(DEBUG_CLI)
+	.ci/need faketime faketime
+	$(H5LIVE_PYTHON) -B tests/python/clock_jumps.py --program $(TARGET)/debug/h5live --seconds $(STRESS_SECONDS)
 
 sanitize: ## the files with unsafe code under AddressSanitizer (needs a nightly toolchain) and Miri; the live demo under memcheck
 	.ci/sanitize

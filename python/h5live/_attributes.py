@@ -102,14 +102,22 @@ class AttributeManager(_base.MutableMappingHDF5):
         datatype = named._datatype if named is not None else file.stored_type(_types.datatype_of(original))
         target = datatype if named is None or named._handle is None else named._handle
         if isinstance(data, Empty):
-            self._raw.set(name_text(name), target, None, datatype, b"")
+            self._set(name, target, None, datatype, b"")
             return
         stored = datatype.spec()
         inner = stored[2] if original.subdtype is not None and stored[0] == "array" else stored
         memory, memory_type = _transfer.prepare(file, data, inner)
         if original.subdtype is not None:
             memory_type = RawDatatype(("array", tuple(int(n) for n in original.subdtype[1]), memory_type.spec()))
-        self._raw.set(name_text(name), target, list(shape), memory_type, memory)
+        self._set(name, target, list(shape), memory_type, memory)
+
+    def _set(self, name, *arguments):
+        try:
+            self._raw.set(name_text(name), *arguments)
+        except ValueError as error:
+            if "open for reading only" in str(error):
+                raise OSError(f"Can't write attribute ({error})") from None
+            raise
 
     def modify(self, name, value):
         """Changes the value of an attribute and keeps its type and shape; sets one that is not there."""
@@ -129,7 +137,7 @@ class AttributeManager(_base.MutableMappingHDF5):
         memory, memory_type = _transfer.prepare(file, value, stored[2] if dt.subdtype is not None else stored)
         if dt.subdtype is not None:
             memory_type = RawDatatype(("array", stored[1], memory_type.spec()))
-        self._raw.set(name_text(name), datatype, list(shape), memory_type, memory)
+        self._set(name, datatype, list(shape), memory_type, memory)
 
     def __len__(self):
         return len(self._raw.names(False))

@@ -27,7 +27,10 @@ def copy(group, source, dest, name, flags, progress=None):
         raise RuntimeError(f"Unable to copy object ({error})") from None
     parent = posixpath.dirname(path).strip("/")
     if parent:
-        target.require_group(posixpath.dirname(path))
+        try:
+            target.require_group(posixpath.dirname(path))
+        except TypeError as error:
+            raise RuntimeError(f"Unable to copy object ({error})") from None
     if any(flags.values()) and isinstance(source_object, Group):
         _copy_group(source_object, target.create_group(path), flags, flags["shallow"])
     else:

@@ -250,7 +250,12 @@ class Dataset(LiveDataset, HLObject):
         size = tuple(size)
         if len(size) != self.ndim:
             raise TypeError(f"New shape length ({len(size)}) must match dataset rank ({self.ndim})")
-        self._handle.resize([int(n) for n in size])
+        try:
+            self._handle.resize([int(n) for n in size])
+        except ValueError as error:
+            if "open for reading only" in str(error):
+                raise RuntimeError(f"Unable to change a dataset's dimensions ({error})") from None
+            raise
 
     def __len__(self):
         size = self.len()
@@ -276,7 +281,8 @@ class Dataset(LiveDataset, HLObject):
 
     def __getitem__(self, args, new_dtype=None):
         spec, dt, datatype = self._stored
-        if new_dtype is None and dt.kind in "iufb":
+        # Memory of longer floats is exported in one byte order only.
+        if new_dtype is None and dt.kind in "iufb" and dt.itemsize <= 8:
             found = self._handle.read_simple(args, _types.memory_type_of(datatype), np.empty, dt)
             if found is not None:
                 return found

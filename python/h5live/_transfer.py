@@ -193,11 +193,9 @@ def _is_ascii(stored):
 def _text(item, encoding="utf-8"):
     if isinstance(item, str):
         return item.encode(encoding, "surrogateescape")
-    if isinstance(item, (bytes, np.bytes_)):
+    if isinstance(item, bytes):
         return bytes(item)
-    if item is None or (isinstance(item, int) and item == 0):
-        return b""
-    return str(item).encode(encoding)
+    raise TypeError("Can't implicitly convert non-string objects to strings")
 
 
 def _raw_items(file, flat, dt, stored):
@@ -231,7 +229,7 @@ def _raw_references(flat, stored):
     out = np.zeros(len(flat), f"V{stored[2]}")
     view = out.view("u1").reshape(len(flat), stored[2])
     for at, item in enumerate(flat):
-        if item is None or (isinstance(item, (int, np.integer)) and item == 0):
+        if item is None:
             continue
         if not isinstance(item, Reference):
             raise TypeError("Can't convert incompatible object to HDF5 object reference")
@@ -246,9 +244,8 @@ def _raw_sequences(file, flat, base, stored):
     native = dtype_of(stored[1])
     items = []
     for item in flat:
-        if item is None or (isinstance(item, (int, np.integer)) and not isinstance(item, np.ndarray) and item == 0):
-            items.append((b"", 0))
-            continue
+        if item is None:
+            raise TypeError("None is no variable-length element")
         array = np.asarray(item, dtype=base)
         if array.ndim != 1 and base.subdtype is None:
             raise TypeError("Can only store 1-D arrays in variable-length elements" if array.ndim else

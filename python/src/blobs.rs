@@ -2,9 +2,9 @@
 
 use h5live::File;
 use h5live::model::Result as ModelResult;
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyList, PyString};
+use pyo3::types::{PyBytes, PyList, PyString};
 use rayon::prelude::*;
 
 use crate::errors::raise_model;
@@ -59,23 +59,20 @@ fn store<'a>(file: &File, data: impl Iterator<Item = (&'a [u8], u32)>, size: usi
     Ok(stored)
 }
 
-/// Adds the bytes of a text: of a string in an encoding, of bytes as they are; none of `None` and of zero.
+/// Adds the bytes of a text: of a string in an encoding, of bytes as they are.
 fn push_text(item: &Bound<'_, PyAny>, encoding: &str, texts: &mut Blobs) -> PyResult<()> {
     if let Ok(bytes) = item.cast::<PyBytes>() {
         texts.push(bytes.as_bytes());
         return Ok(());
     }
-    if item.is_none() || item.is_instance_of::<PyInt>() && item.eq(0)? {
-        texts.push(&[]);
-        return Ok(());
-    }
-    let is_string = item.is_instance_of::<PyString>();
-    let text = if is_string { item.cast::<PyString>()?.clone() } else { item.str()? };
+    let Ok(text) = item.cast::<PyString>() else {
+        return Err(PyTypeError::new_err("Can't implicitly convert non-string objects to strings"));
+    };
     match text.to_str() {
         Ok(text) if encoding == "utf-8" || text.is_ascii() => texts.push(text.as_bytes()),
         _ => {
-            let errors = if is_string { "surrogateescape" } else { "strict" };
-            texts.push(text.call_method1("encode", (encoding, errors))?.cast::<PyBytes>()?.as_bytes());
+            let encoded = text.call_method1("encode", (encoding, "surrogateescape"))?;
+            texts.push(encoded.cast::<PyBytes>()?.as_bytes());
         }
     }
     Ok(())

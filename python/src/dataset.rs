@@ -126,7 +126,7 @@ impl DatasetHandle {
     }
 
     /// The elements that integers and slices select, in an array that `numpy_empty` makes of a shape and `dtype`; a single
-    /// one as a scalar. `None` if there is something else among `args`.
+    /// one as a scalar. `None` if there is something else among `args`, and of datasets without elements.
     fn read_simple<'py>(
         &self,
         py: Python<'py>,
@@ -137,13 +137,22 @@ impl DatasetHandle {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let dataset = self.dataset()?;
         let shape = run(py, || refresh_sources(&dataset).and_then(|()| dataset.shape()))?.map_err(raise)?;
+        if shape.is_empty() && dataset.spec().map_err(raise)?.dataspace == Dataspace::Null {
+            return Ok(None);
+        }
         let Some((selection, dims, is_plain)) = simple_selection(args, &shape)? else { return Ok(None) };
-        let array = numpy_empty.call1((PyTuple::new(py, &dims)?, dtype))?;
+        // Of arrays without dimensions, numpy exports no shape.
+        let is_single = dims.is_empty();
+        let array = numpy_empty.call1((PyTuple::new(py, if is_single { &[1] } else { dims.as_slice() })?, dtype))?;
         if !dims.contains(&0) {
             let mut memory = Memory::writable(&array)?;
             run(py, || dataset.read_as_into(&selection, &datatype.0, memory.bytes_mut()))?.map_err(raise)?;
         }
-        if dims.is_empty() && is_plain { array.get_item(PyTuple::empty(py)).map(Some) } else { Ok(Some(array)) }
+        match (is_single, is_plain) {
+            (false, _) => Ok(Some(array)),
+            (true, true) => array.get_item(0).map(Some),
+            (true, false) => array.call_method1("reshape", (PyTuple::empty(py),)).map(Some),
+        }
     }
 
     /// Reads elements of a type into an array's memory.

@@ -88,6 +88,20 @@ class LinkProxy:
     def exists(self, name):
         return self._handle.link(name_text(name)) is not None
 
+    def visit(self, func, *, obj_name=".", info=False):
+        """Calls ``func(name)``, with the description of the link if `info` is true, until it returns something."""
+        from .._groups import Group
+        from .._walk import walk_links
+
+        name = name_text(obj_name)
+        group = Group(self._handle if name == "." else self._handle.open(name))
+
+        def call(path, _):
+            raw = path.encode("utf-8", "surrogateescape")
+            return func(raw, self.get_info(path)) if info else func(raw)
+
+        return walk_links(group, call)
+
 
 class GroupID(_HandleID):
     """A group."""
