@@ -77,9 +77,10 @@ fn folder_entries(state: &AppState, folder: &str, path: &Path) -> Result<Vec<Jso
 fn is_shown(state: &AppState, name: &str, place: &Place, entry: &DirEntry) -> bool {
     let has_extension = name.rsplit_once('.').is_some_and(|(_, end)| EXTENSIONS.contains(&&*end.to_ascii_lowercase()));
     let is_file = place.path.as_ref().is_some_and(|path| path.is_file());
-    has_extension && is_file
-        || is_file && has_signature(&entry.path())
-        || !is_file && state.catalog.is_store(&entry.path())
+    match is_file {
+        true => has_extension || has_signature(&entry.path()),
+        false => state.catalog.is_store(&entry.path()),
+    }
 }
 
 fn has_signature(path: &Path) -> bool {

@@ -2,7 +2,7 @@
 
     serve_h5pyd.py PROGRAM FOLDER...
 
-h5pyd asks by HSDS's API, over HTTP. Every object of every file is compared: links, types, shapes, filters' presence,
+h5pyd asks by HSDS's API, over HTTP. Every object of every file is compared: links, shapes,
 attributes, elements as a whole and by selections. What h5pyd itself has no form for is passed over, and counted by its
 reason (`passed_over`): the same is passed over by HSDS (docs/hsds-layout.md).
 """
@@ -25,6 +25,10 @@ except ImportError as error:
 
 MAX_ELEMENTS = 20_000
 TOKEN = "compare"
+
+
+# What h5pyd 0.24.0 itself does not read: it has no fixed strings in UTF-8, and takes the dimensions of an array type twice.
+FAULTS_OF_0_24 = ("fixed-width unicode strings are not supported", "cannot reshape array of size")
 
 
 class PassedOver(Exception):
@@ -65,6 +69,9 @@ def plain(value):
 
 
 def same(a, b):
+    # h5pyd 0.24 and the type of HDF5/JSON: a compound of two parts.
+    if isinstance(a, complex) and isinstance(b, list):
+        a = [a.real, a.imag]
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, (float, complex)) and isinstance(b, (float, complex)):
@@ -130,7 +137,11 @@ class Comparison:
         except PassedOver as why:
             self.passed_over[str(why)] += 1
         except Exception as error:
-            self.differing.append((what, "", repr(error)))
+            known = FAULTS_OF_0_24 if h5pyd.version.version.startswith("0.24") else ()
+            if fault := next((fault for fault in known if fault in str(error)), None):
+                self.passed_over[f"h5pyd 0.24: {fault}"] += 1
+            else:
+                self.differing.append((what, "", repr(error)))
 
     def attributes(self, what, theirs, ours):
         names = sorted(name for name in theirs.attrs)

@@ -1,9 +1,6 @@
 //! What HSDS says of groups, datasets and committed types.
 
-use h5live::model::{
-    AllocationTime, CreationOrder, DatasetSpec, Dataspace, FillTime, FillValue, FilterSpec, Layout, ObjectInfo,
-    ObjectKind, UNLIMITED,
-};
+use h5live::model::{AllocationTime, CreationOrder, DatasetSpec, Dataspace, FillTime, FillValue, FilterSpec, Layout};
 use h5live::{Dataset, Object};
 use serde_json::{Map, Value as Json, json};
 

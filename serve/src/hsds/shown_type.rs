@@ -191,7 +191,9 @@ impl ShownType {
                 };
                 let list: Vec<_> =
                     members.iter().map(|(name, number)| json!({ "name": name, "value": value(number) })).collect();
-                json!({ "class": "H5T_ENUM", "base": base.json(), "members": list })
+                // h5pyd before 1.0 looks for `mapping`.
+                let map: Json = members.iter().map(|(name, number)| (name.clone(), value(number))).collect();
+                json!({ "class": "H5T_ENUM", "base": base.json(), "members": list, "mapping": map })
             }
             ShownType::Array { dims, base } => json!({ "class": "H5T_ARRAY", "base": base.json(), "dims": dims }),
             ShownType::Sequence(base) => json!({ "class": "H5T_VLEN", "size": VARIABLE, "base": base.json() }),
@@ -234,5 +236,9 @@ mod tests {
         assert_eq!(ShownType::of(&odd).json(), json!({ "class": "H5T_OPAQUE", "size": 3 }));
         let pair = Datatype::compound([("a", big), ("b", Datatype::float(8, ByteOrder::Little).unwrap())]);
         assert_eq!(ShownType::of(&pair).size(), Some(10));
+        let choice = ShownType::Enum { base: signed.into(), members: vec![("LOW".into(), -1), ("HIGH".into(), 5)] };
+        let list = json!([{ "name": "LOW", "value": -1 }, { "name": "HIGH", "value": 5 }]);
+        let shown = choice.json();
+        assert_eq!((&shown["members"], &shown["mapping"]), (&list, &json!({ "LOW": -1, "HIGH": 5 })));
     }
 }
