@@ -127,7 +127,7 @@ fn damaged_files_are_an_error_with_a_sentence() {
     let served = Served::new();
     make(&served.file("whole.h5"), |file| {
         let data = file.new_dataset::<u8>().shape(&[4000]).chunk_shape(&[1000]).deflate(1).create("data")?;
-        data.write(&(0..4000).map(|n| (n * n >> 5) as u8).collect::<Vec<_>>())
+        data.write(&(0..4000).map(|n| ((n * n) >> 5) as u8).collect::<Vec<_>>())
     });
     let bytes = std::fs::read(served.file("whole.h5")).unwrap();
     for at in (0..bytes.len()).step_by(97) {
