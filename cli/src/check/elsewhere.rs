@@ -52,5 +52,5 @@ fn read_elements(dataset: &Dataset) -> Result<(), String> {
     }
     blocks(spec.dataspace.dims(), &[], element, BLOCK_BYTES)
         .iter()
-        .try_for_each(|block| dataset.read_raw(&block.selection()).map(drop).map_err(|error| whole_text(error.kind())))
+        .try_for_each(|block| dataset.read_raw(block.selection()).map(drop).map_err(|error| whole_text(error.kind())))
 }
