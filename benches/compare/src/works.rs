@@ -10,7 +10,6 @@ mod flush;
 mod kv;
 mod kv_maps;
 mod latency;
-mod log_append;
 mod log_join;
 mod log_read;
 mod log_write;
@@ -39,7 +38,6 @@ pub fn all() -> Vec<Work> {
         log_write::works(),
         log_read::works(),
         log_join::works(),
-        log_append::works(),
         kv::works(),
         kv_maps::works(),
         training_import::works(),

@@ -43,7 +43,7 @@ fn write_columns(data: &Dataset, [rows, columns]: [u64; 2], first: u64, step: u6
 }
 
 /// A log that is joined.
-pub(super) fn joined(path: &Path) -> String {
+fn joined(path: &Path) -> String {
     format!("{}?join=yes", log(path))
 }
 
@@ -54,17 +54,17 @@ fn join(path: &Path, part: u64, ground: &Ground) -> Result<()> {
     Ok(file.close()?)
 }
 
-/// Starts the processes of a work, and waits for them. Returns the most memory that all of them had (bytes).
-pub(super) fn write_in_processes(work: &str, writers: u64, ground: &Ground) -> Result<u64> {
+/// Starts the processes, and waits for them. Returns the most memory that all of them had (bytes).
+fn write_in_processes(ground: &Ground) -> Result<u64> {
     let start = |part: u64| {
         Command::new(std::env::current_exe()?)
-            .args(["--child", work, &Side::H5live.to_string(), "--scale", &ground.scale.to_string()])
+            .args(["--child", NAME, &Side::H5live.to_string(), "--scale", &ground.scale.to_string()])
             .args(["--part", &part.to_string(), "--folder"])
             .arg(&ground.folder)
             .stdout(Stdio::piped())
             .spawn()
     };
-    let children = (0..writers).map(start).collect::<std::io::Result<Vec<_>>>()?;
+    let children = (0..WRITERS).map(start).collect::<std::io::Result<Vec<_>>>()?;
     let ended = children.into_iter().map(|child| child.wait_with_output()).collect::<std::io::Result<Vec<_>>>()?;
     let peak = |output: &std::process::Output| {
         let found = serde_json::from_slice::<Measure>(&output.stdout).ok().filter(|_| output.status.success());
@@ -91,7 +91,7 @@ fn write_joined(side: Side, ground: &Ground) -> Result<Done> {
     let file = File::options().create().open(&*joined(&path))?;
     file.new_dataset::<u64>().shape(&shape).contiguous().create("data")?;
     file.close()?;
-    let (done, peak) = timed(bytes_of(shape), || write_in_processes(NAME, WRITERS, ground))?;
+    let (done, peak) = timed(bytes_of(shape), || write_in_processes(ground))?;
     let sum = total(&log(&path))?;
     remove()?;
     Ok(Done { peak, ..done }.sum(sum))
