@@ -48,7 +48,7 @@ pub struct CheckCommand {
     /// into order last are no findings
     #[arg(long)]
     live: bool,
-    /// Undo the filters of all chunks, to find damaged data
+    /// Undo the filters of all chunks, to find damaged data; read what lies in other files
     #[arg(long)]
     data: bool,
     /// Also show unusual but allowed things

@@ -23,12 +23,15 @@ pub fn find_unread(location: &Location) -> Vec<DamagedPart> {
         Ok(file) => file,
         Err(error) => return vec![part(None, whole_text(&error))],
     };
-    let datasets = file.walk().filter_map(|item| match item {
-        Ok(WalkItem::Object(Object::Dataset(dataset))) => Some(dataset),
-        // What cannot be walked is the matter of the checker.
-        _ => None,
+    let unread = file.walk().filter_map(|item| match item {
+        Ok(WalkItem::Object(Object::Dataset(dataset))) => {
+            read_elements(&dataset).err().map(|cause| part(Some(dataset.path().to_owned()), cause))
+        }
+        Ok(_) => None,
+        // It may be a dataset.
+        Err(error) => Some(part(error.object().map(str::to_owned), whole_text(error.kind()))),
     });
-    datasets.filter_map(|dataset| Some(part(Some(dataset.path().to_owned()), read_elements(&dataset).err()?))).collect()
+    unread.collect()
 }
 
 fn open_file(location: &Location) -> h5live::Result<File> {

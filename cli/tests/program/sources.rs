@@ -230,3 +230,34 @@ fn the_reported_virtual_dataset_is_read_whole_or_not_at_all() {
     assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
     assert!(errors(&output).contains("data_000001.h5"), "{}", errors(&output));
 }
+
+#[test]
+fn check_of_data_takes_virtual_datasets_without_elements_and_counts_one_without_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = File::create(folder.path().join("source.h5")).unwrap();
+    let path = folder.path().join("whole.h5");
+    let whole = File::create(&path).unwrap();
+    for (name, shape, max) in [("rows", &[0][..], &[UNLIMITED][..]), ("columns", &[3, 0], &[3, UNLIMITED])] {
+        source.new_dataset::<i64>().shape(shape).max_shape(max).create(name).unwrap();
+        let mut all = Hyperslab::block(&vec![0; max.len()], &vec![1; max.len()]);
+        all.block = max.into();
+        let all = Selection::Hyperslab(all);
+        let piece = VirtualSource { file: "source.h5".into(), dataset: name.into(), source: all.clone(), target: all };
+        whole.new_dataset::<i64>().shape(shape).max_shape(max).virtual_sources(vec![piece]).create(name).unwrap();
+    }
+    source.new_dataset::<i64>().create_with_data("one", &[1]).unwrap();
+    source.close().unwrap();
+    whole.close().unwrap();
+    let check = || run(&["check", "--data", path.to_str().unwrap()]);
+    assert!(text(&check()).contains("whole.h5: sound; "));
+    let whole = File::options().write().open(&path).unwrap();
+    let one = Selection::block(&[0], &[1]);
+    let piece = VirtualSource { file: "source.h5".into(), dataset: "one".into(), source: one.clone(), target: one };
+    whole.new_dataset::<i64>().shape(&[1 << 40]).virtual_sources(vec![piece]).create("endless").unwrap();
+    whole.close().unwrap();
+    let output = check();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("not verified: /endless: its elements lie in other files"), "{said}");
+    assert!(said.contains("not verified: 1 dataset, "), "{said}");
+}
