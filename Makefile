@@ -278,7 +278,7 @@ attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it (un
 	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants objects cut kills stores logs joined
 
 # FUZZ: names of targets (fuzz/fuzz_targets). Finds are kept in fuzz/artifacts; each becomes a test.
-FUZZ ?= log_entry log_file hsds_document hsds_chunk
+FUZZ ?= log_entry log_file hsds_document hsds_chunk kv_value
 FUZZ_SECONDS ?= 60
 # The sanitizers are options that the stable compiler only takes so.
 fuzz: .deps/bin/cargo-fuzz ## the fuzz targets FUZZ, a minute each (the first time some minutes more)
