@@ -118,7 +118,7 @@ SERVE_VENV := $(TARGET)/serve-venv
 SERVE_FILES = "$(H5LIVE_CORPUS)" "$(H5LIVE_SHARED)/corpus"
 CHROMIUM ?= chromium
 H5PYD_VERSIONS := 1.0.0 0.24.0
-.PHONY: test-serve page page-check
+.PHONY: test-serve attack-serve bench-serve page page-check
 test-serve: corpus ## `h5live serve` beside h5grove, by h5pyd beside h5py, and its page in a headless browser
 	cargo build --quiet -p h5live-cli
 	@[ -x $(SERVE_VENV)/bin/python ] || python3 -m venv $(SERVE_VENV)
@@ -139,6 +139,22 @@ test-serve: corpus ## `h5live serve` beside h5grove, by h5pyd beside h5py, and i
 	done
 	@.ci/need $(CHROMIUM) chromium || echo 'skipped: $(CHROMIUM) cannot be installed'
 	$(SERVE_VENV)/bin/python -B tests/python/serve_browser.py $(TARGET)/debug/h5live $(CHROMIUM) $(TARGET)/serve-pictures
+
+# In `test`, a cut of it: 4,000 requests and 200 clients. ATTACK_SEED is the number of the first request, which a failure names.
+ATTACK_REQUESTS ?= 200000
+ATTACK_CLIENTS ?= 4000
+ATTACK_SEED ?= 1
+attack-serve: ## `h5live serve` under requests that were changed at random, and 500 hostile clients of each kind (some minutes)
+	ulimit -n $$((2 * $(ATTACK_CLIENTS) + 500)); \
+	H5LIVE_ATTACK_REQUESTS=$(ATTACK_REQUESTS) H5LIVE_ATTACK_CLIENTS=$(ATTACK_CLIENTS) H5LIVE_ATTACK_SEED=$(ATTACK_SEED) \
+	    cargo test -p h5live-serve --test http hostile -- --nocapture --test-threads 1
+
+BENCH_SERVE ?=
+bench-serve: ## `h5live serve` beside h5grove and a plain server of files: BENCH_SERVE has rows, --seconds S, --scale F
+	cargo build --release --quiet -p h5live-cli
+	[ -x $(SERVE_VENV)/bin/python ] || python3 -m venv $(SERVE_VENV)
+	$(SERVE_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check 'h5grove[fastapi]==4.0.0' uvicorn
+	$(SERVE_VENV)/bin/python -B benches/serve.py $(TARGET)/release/h5live $(BENCH_SERVE)
 
 PAGE_PACKAGES = npm ci --prefix web --no-audit --no-fund --silent
 PAGE_BUILD = cd web && npm run --silent build -- --logLevel warn && node pack.mjs

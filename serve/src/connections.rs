@@ -21,6 +21,9 @@ use crate::state::AppState;
 
 /// Bytes of the head of a request.
 const MAX_HEAD_BYTES: usize = 64 << 10;
+/// What a client takes at least in a second, once it has let the server wait for `client_time` in all. The memory of an answer
+/// is not held for longer than this takes.
+const MIN_BYTES_PER_SECOND: f64 = 65_536.0;
 /// How long the end waits for answers that are being sent.
 const END_TIME: Duration = Duration::from_secs(5);
 /// The pause after the system could not accept a connection, as when there are no descriptors.
@@ -60,7 +63,7 @@ pub(crate) async fn serve(
             .header_read_timeout(client_time)
             .max_buf_size(MAX_HEAD_BYTES)
             .serve_connection(
-                TokioIo::new(TimedStream { stream, time: client_time, deadline: None }),
+                TokioIo::new(TimedStream { stream, stalls: StallBudget::new(client_time), deadline: None }),
                 TowerToHyperService::new(router.clone()),
             );
         let connection = graceful.watch(connection);
@@ -82,25 +85,56 @@ async fn ended(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// A connection whose client has to take what is sent within a time.
+/// How long a client has let the server wait with what is sent to it. It may do so for a time; what it takes gives time back.
+#[derive(Debug)]
+struct StallBudget {
+    limit: Duration,
+    used: Duration,
+    stalled_at: Option<Instant>,
+}
+
+impl StallBudget {
+    fn new(limit: Duration) -> Self {
+        StallBudget { limit, used: Duration::ZERO, stalled_at: None }
+    }
+
+    /// The client takes nothing now. Returns when it has to have taken something.
+    fn stall(&mut self, now: Instant) -> Instant {
+        *self.stalled_at.get_or_insert(now) + self.limit.saturating_sub(self.used)
+    }
+
+    /// The client has taken so many bytes. Returns whether it was too slow.
+    fn take(&mut self, now: Instant, bytes: usize) -> bool {
+        if let Some(at) = self.stalled_at.take() {
+            self.used += now.saturating_duration_since(at);
+        }
+        let worth = Duration::from_secs_f64(bytes as f64 / MIN_BYTES_PER_SECOND);
+        self.used = self.used.saturating_sub(worth);
+        self.used > self.limit
+    }
+}
+
+/// A connection whose client has to take what is sent, at some rate.
 struct TimedStream {
     stream: TcpStream,
-    time: Duration,
+    stalls: StallBudget,
     /// When the client has to have taken something.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl TimedStream {
-    /// What a write came to, unless the client takes nothing for too long.
-    fn timed<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if done.is_ready() {
+    /// What a write came to, unless the client is too slow.
+    fn timed(&mut self, context: &mut Context<'_>, done: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        let too_slow = || Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        if let Poll::Ready(written) = done {
             self.deadline = None;
-            return done;
+            let bytes = *written.as_ref().unwrap_or(&0);
+            return if self.stalls.take(Instant::now(), bytes) { too_slow() } else { Poll::Ready(written) };
         }
-        let time = self.time;
-        let deadline = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + time)));
+        let end = self.stalls.stall(Instant::now());
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));
         match deadline.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Ready(()) => too_slow(),
             Poll::Pending => Poll::Pending,
         }
     }
@@ -137,5 +171,25 @@ impl AsyncWrite for TimedStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_takes_little_at_a_time_is_too_slow_in_the_end() {
+        let (mut now, mut stalls) = (Instant::now(), StallBudget::new(Duration::from_secs(30)));
+        let mut wait_and_take = |seconds: u64, bytes: usize| {
+            let end = stalls.stall(now);
+            now += Duration::from_secs(seconds);
+            (now > end, stalls.take(now, bytes))
+        };
+        // 64 KiB a second for an hour, in steps that the system makes of it.
+        assert!((0..360).all(|_| wait_and_take(10, 655_360) == (false, false)));
+        // A byte in ten seconds.
+        assert_eq!([(); 3].map(|()| wait_and_take(10, 1)), [(false, false); 3]);
+        assert_eq!(wait_and_take(10, 1), (true, true));
     }
 }

@@ -59,18 +59,26 @@ impl ReadPool {
     }
 }
 
+/// Up to so many bytes, an answer has a place beside those that have more. There is one for each connection, so that answers
+/// which are taken slowly keep no small one out.
+const SMALL_ANSWER_BYTES: u64 = 64 << 10;
+
 /// The memory of answers.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     used: AtomicU64,
+    /// Up to where answers take it that are not small.
     limit: u64,
+    limit_with_small: u64,
     max_answer: u64,
 }
 
 impl MemoryBudget {
     pub fn new(limits: &Limits) -> Self {
         let max_answer = limits.max_answer_bytes;
-        MemoryBudget { used: AtomicU64::new(0), limit: limits.max_bytes_in_memory.max(max_answer), max_answer }
+        let limit = limits.max_bytes_in_memory.max(max_answer);
+        let limit_with_small = limit.saturating_add(SMALL_ANSWER_BYTES.saturating_mul(limits.max_connections as u64));
+        MemoryBudget { used: AtomicU64::new(0), limit, limit_with_small, max_answer }
     }
 
     /// Bytes that are in use.
@@ -91,8 +99,9 @@ impl MemoryBudget {
         if bytes > self.max_answer {
             return Err(Fault::too_large(bytes, self.max_answer));
         }
+        let limit = if bytes <= SMALL_ANSWER_BYTES { self.limit_with_small } else { self.limit };
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|sum| *sum <= self.limit)
+            used.checked_add(bytes).filter(|sum| *sum <= limit)
         });
         match taken {
             Ok(_) => Ok(MemoryReservation { budget: self.clone(), bytes }),
@@ -119,15 +128,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_given_back_and_has_two_limits() {
-        let limits = Limits { max_answer_bytes: 60, max_bytes_in_memory: 100, ..Limits::default() };
+    fn memory_is_given_back_and_has_limits() {
+        const LARGE: u64 = 10 * SMALL_ANSWER_BYTES;
+        let limits =
+            Limits { max_answer_bytes: LARGE, max_bytes_in_memory: 2 * LARGE, max_connections: 2, ..Limits::default() };
         let budget = Arc::new(MemoryBudget::new(&limits));
-        let first = budget.reserve(60).unwrap();
-        assert_eq!(budget.reserve(61).unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
-        assert_eq!(budget.reserve(41).unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
-        let second = budget.reserve(40).unwrap();
-        assert_eq!(budget.used(), 100);
-        drop((first, second));
+        let large = [(); 2].map(|()| budget.reserve(LARGE).unwrap());
+        assert_eq!(budget.reserve(LARGE + 1).unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(budget.reserve(LARGE).unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+        let small = [(); 2].map(|()| budget.reserve(SMALL_ANSWER_BYTES).unwrap());
+        assert_eq!(budget.reserve(1).unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+        drop((large, small));
         assert_eq!(budget.used(), 0);
     }
 }

@@ -6,6 +6,8 @@ mod confinement;
 mod events;
 mod grove_data;
 mod grove_meta;
+mod hostile_clients;
+mod hostile_requests;
 mod hsds_domains;
 mod hsds_objects;
 mod hsds_values;
