@@ -15,6 +15,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from apart import apart
+
 try:
     import h5py
     import h5pyd
@@ -227,6 +229,25 @@ class Comparison:
             self.check(f"{path} {selection}", expected, ours[selection])
 
 
+def compare_file(file, name):
+    comparison = Comparison()
+    try:
+        theirs = h5py.File(file, "r")
+    except OSError:
+        return 0, [], Counter({"h5py does not open the file": 1})
+
+    def whole():
+        global FILE
+        FILE = theirs
+        with h5pyd.File(name, "r") as ours:
+            seen = {(theirs.filename, h5py.h5o.get_info(theirs.id).addr)}
+            comparison.group(name, theirs, ours, seen)
+
+    with theirs:
+        comparison.run(name, whole)
+    return comparison.same, comparison.differing, comparison.passed_over
+
+
 def compare_folder(program, folder, comparison):
     server = subprocess.Popen(
         [program, "serve", folder, "--bind", "127.0.0.1:0"],
@@ -238,22 +259,13 @@ def compare_folder(program, folder, comparison):
         folders(endpoint, folder, comparison)
         for file in sorted(folder.rglob("*")):
             if file.is_file() and file.suffix in {".h5", ".hdf5", ".nxs", ".nc", ".he5", ".h5ad"}:
-                name = f"/{file.relative_to(folder)}"
-                try:
-                    theirs = h5py.File(file, "r")
-                except OSError:
-                    comparison.passed_over["h5py does not open the file"] += 1
-                    continue
-
-                def whole(theirs=theirs, name=name):
-                    global FILE
-                    FILE = theirs
-                    with h5pyd.File(name, "r") as ours:
-                        seen = {(theirs.filename, h5py.h5o.get_info(theirs.id).addr)}
-                        comparison.group(name, theirs, ours, seen)
-
-                with theirs:
-                    comparison.run(name, whole)
+                match apart(lambda file=file: compare_file(file, f"/{file.relative_to(folder)}")):
+                    case None:
+                        comparison.passed_over["h5py dies of the file"] += 1
+                    case same, differing, passed_over:
+                        comparison.same += same
+                        comparison.differing += differing
+                        comparison.passed_over += passed_over
     finally:
         server.terminate()
         server.wait(10)

@@ -99,6 +99,8 @@ pub(super) fn push_value(text: &mut String, value: &Value, datatype: &Datatype) 
         (Value::Integer(number), _) => text.push_str(&number.to_string()),
         (Value::Float32(float), _) => push_float(text, *float),
         (Value::Float64(float), _) => push_float(text, *float),
+        // Numpy, and with it h5grove, ends a text of fixed length at its last byte that is not zero, however it is padded.
+        (Value::Text(value), Datatype::String(_)) => push_text(text, value.trim_end_matches('\0')),
         (Value::Text(value), _) => push_text(text, value),
         (Value::Bool(truth), _) => text.push_str(if *truth { "true" } else { "false" }),
         (Value::EnumName(name), Datatype::Enum(of)) => push_enum(text, of, name),

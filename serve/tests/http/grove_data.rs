@@ -1,7 +1,7 @@
 //! h5grove's `/data` and `/stats`.
 
 use h5live::Value;
-use h5live::model::{ByteOrder, Datatype, Sign};
+use h5live::model::{ByteOrder, CharacterSet, Datatype, FixedString, Sign, StringPadding};
 use serde_json::json;
 
 use crate::client::{Served, make};
@@ -47,6 +47,21 @@ fn elements_are_lists_in_json() {
     assert_eq!(data("pairs"), json!([[1, 2], [3, 4]]));
     assert_eq!(data("pairs&flatten=true"), json!([1, 2, 3, 4]));
     assert_eq!(data("lists"), json!([[1, 2, 3], []]));
+}
+
+#[test]
+fn texts_of_fixed_length_end_before_their_zeros() {
+    let served = Served::new();
+    let padded = |padding| Datatype::String(FixedString { size: 4, padding, character_set: CharacterSet::Ascii });
+    make(&served.file("a.h5"), |file| {
+        for (name, padding) in [("null", StringPadding::NullPadded), ("space", StringPadding::SpacePadded)] {
+            let texts = file.root().new_dataset_with_type(padded(padding)).shape(&[3]).create(name)?;
+            texts.write_raw(.., b"ab\0\0a\0c\0xyz ")?;
+        }
+        Ok(())
+    });
+    assert_eq!(served.json("/data?file=a.h5&path=/null"), json!(["ab", "a\0c", "xyz "]));
+    assert_eq!(served.json("/data?file=a.h5&path=/space"), json!(["ab", "a\0c", "xyz"]));
 }
 
 #[test]
