@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::page;
 use crate::query::Query;
+use crate::users::{Users, is_equal};
 
 /// Bytes of a token that the server makes.
 const TOKEN_BYTES: usize = 24;
@@ -18,20 +19,33 @@ const TOKEN_BYTES: usize = 24;
 /// Who may ask.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
-    /// What clients have to know; `None` if they need nothing.
+    /// Whether clients need nothing.
+    is_open: bool,
     token: Option<String>,
+    users: Option<Users>,
     cookie: String,
     /// What the header `Host` may say.
     hosts: Vec<String>,
-    /// Whether clients come by TLS, through a proxy.
+    /// Whether clients come by TLS, of this server or of a proxy.
     has_tls: bool,
 }
 
-/// The password of a client that names a user, as those of HSDS do. Every user has the token for a password.
-fn basic_password(header: &str) -> Option<String> {
+/// Where a server is, for its clients.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ServerNames {
+    /// Where it listens, if that is no socket of the file system.
+    pub address: Option<SocketAddr>,
+    /// The name and port of what does TLS: a proxy, or this server.
+    pub tls_host: Option<String>,
+    /// Whether it does TLS by itself.
+    pub is_tls: bool,
+}
+
+/// The user and the password that a client names. Clients of HSDS name any user, with the token for a password.
+fn basic_password(header: &str) -> Option<(String, String)> {
     let (_, encoded) = header.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"))?;
     let decoded = String::from_utf8(BASE64.decode(encoded.trim()).ok()?).ok()?;
-    decoded.split_once(':').map(|(_, password)| password.to_owned())
+    decoded.split_once(':').map(|(name, password)| (name.to_owned(), password.to_owned()))
 }
 
 /// A token that nobody can guess.
@@ -44,24 +58,62 @@ pub(crate) fn new_token() -> std::io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-impl Access {
-    pub fn new(token: Option<String>, at: SocketAddr, proxy_host: Option<&str>) -> Self {
-        let port = at.port();
-        let mut hosts =
-            vec![at.to_string(), format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")];
-        if port == 80 {
+fn authorization(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok())
+}
+
+impl ServerNames {
+    /// What the header `Host` may say.
+    fn hosts(&self) -> Vec<String> {
+        let mut hosts = match self.address {
+            Some(at) => {
+                let port = at.port();
+                vec![at.to_string(), format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")]
+            }
+            // What clients of such a socket say.
+            None => vec!["localhost".to_owned()],
+        };
+        if let Some(at) = self.address.filter(|at| at.port() == if self.is_tls { 443 } else { 80 }) {
             hosts.extend([at.ip().to_string(), "localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()]);
         }
-        hosts.extend(proxy_host.map(str::to_ascii_lowercase));
-        Access { token, cookie: format!("h5live-token-{port}"), hosts, has_tls: proxy_host.is_some() }
+        hosts.extend(self.tls_host.as_deref().map(str::to_ascii_lowercase));
+        hosts
+    }
+
+    /// The address of the server.
+    fn base(&self) -> String {
+        match (&self.tls_host, self.address) {
+            (Some(host), _) if self.is_tls => format!("https://{host}"),
+            (_, Some(at)) => format!("http://{at}"),
+            (_, None) => "http://localhost".to_owned(),
+        }
+    }
+}
+
+impl Access {
+    /// Lets in who knows the token or is one of the users; everybody if there is neither.
+    pub fn new(token: Option<String>, users: Option<Users>, names: &ServerNames) -> Self {
+        Access {
+            is_open: token.is_none() && users.is_none(),
+            token,
+            users,
+            cookie: format!("h5live-token-{}", names.address.map_or(0, |at| at.port())),
+            hosts: names.hosts(),
+            has_tls: names.tls_host.is_some(),
+        }
     }
 
     /// The address to print, with what a client has to know.
-    pub fn url(&self, at: SocketAddr) -> String {
+    pub fn url(&self, names: &ServerNames) -> String {
         match &self.token {
-            Some(token) => format!("http://{at}/?token={token}"),
-            None => format!("http://{at}/"),
+            Some(token) => format!("{}/?token={token}", names.base()),
+            None => format!("{}/", names.base()),
         }
+    }
+
+    /// Whether a browser is to ask for a name and a password.
+    pub fn has_users(&self) -> bool {
+        self.users.is_some()
     }
 
     /// Whether a client calls this server by one of its names.
@@ -70,33 +122,39 @@ impl Access {
         host.is_some_and(|host| self.hosts.contains(&host.to_ascii_lowercase()))
     }
 
-    /// Whether a text is the token. Takes the same time for all texts of its length.
+    /// Whether a text is the token, or that of a user.
     fn is_token(&self, given: &str) -> bool {
-        self.token.as_ref().is_none_or(|token| {
-            token.len() == given.len() && token.bytes().zip(given.bytes()).fold(0, |bits, (a, b)| bits | (a ^ b)) == 0
-        })
+        self.token.as_ref().is_some_and(|token| is_equal(token.as_bytes(), given.as_bytes()))
+            || self.users.as_ref().is_some_and(|users| users.has_token(given))
     }
 
-    /// Whether a client has the token.
-    pub fn is_allowed(&self, headers: &HeaderMap, query: &Query) -> bool {
-        if self.token.is_none() {
+    /// Whether a client has a token, or the password of a user.
+    pub async fn is_allowed(&self, headers: &HeaderMap, query: &Query) -> bool {
+        if self.is_open || self.has_token(headers, query) {
             return true;
         }
-        let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        match (&self.users, authorization(headers).and_then(basic_password)) {
+            (Some(users), Some((name, password))) => users.has_password(&name, &password).await,
+            _ => false,
+        }
+    }
+
+    fn has_token(&self, headers: &HeaderMap, query: &Query) -> bool {
+        let header = authorization(headers);
         let bearer = header
             .and_then(|value| value.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("token"));
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut cookies = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         bearer.is_some_and(|(_, given)| self.is_token(given.trim()))
-            || header.and_then(basic_password).is_some_and(|given| self.is_token(&given))
+            || header.and_then(basic_password).is_some_and(|(_, given)| self.is_token(&given))
             || query.get("token").is_some_and(|given| self.is_token(given))
             || cookies.any(|(name, given)| name == self.cookie && self.is_token(given))
     }
 
     /// Sends a browser that came with the token in its address to the same place without it; it keeps the token.
     pub fn redirect(&self, request: &Request, query: &Query) -> Option<Response<Body>> {
-        let token = query.get("token").filter(|_| self.token.is_some() && request.method() == Method::GET)?;
+        let token = query.get("token").filter(|_| !self.is_open && request.method() == Method::GET)?;
         if !page::is_wanted(request.headers()) {
             return None;
         }
@@ -120,8 +178,17 @@ impl Access {
 mod tests {
     use super::*;
 
+    fn names() -> ServerNames {
+        ServerNames { address: Some("127.0.0.1:8080".parse().unwrap()), ..ServerNames::default() }
+    }
+
     fn access() -> Access {
-        Access::new(Some("secret".into()), "127.0.0.1:8080".parse().unwrap(), None)
+        Access::new(Some("secret".into()), None, &names())
+    }
+
+    fn is_allowed(access: &Access, headers: &HeaderMap, query: &Query) -> bool {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(access.is_allowed(headers, query))
     }
 
     fn headers(name: header::HeaderName, value: &str) -> HeaderMap {
@@ -143,15 +210,41 @@ mod tests {
     fn the_token_comes_by_header_query_or_cookie() {
         let none = Query::default();
         for value in ["Bearer secret", "token secret", "bearer  secret", "Basic YW55OnNlY3JldA=="] {
-            assert!(access().is_allowed(&headers(header::AUTHORIZATION, value), &none), "{value}");
+            assert!(is_allowed(&access(), &headers(header::AUTHORIZATION, value), &none), "{value}");
         }
         for value in ["secret", "Bearer Secret", "Bearer secre", "Bearer ", "Basic secret", "Basic c2VjcmV0OmFueQ=="] {
-            assert!(!access().is_allowed(&headers(header::AUTHORIZATION, value), &none), "{value}");
+            assert!(!is_allowed(&access(), &headers(header::AUTHORIZATION, value), &none), "{value}");
         }
-        assert!(access().is_allowed(&headers(header::COOKIE, "a=b; h5live-token-8080=secret"), &none));
-        assert!(!access().is_allowed(&headers(header::COOKIE, "h5live-token-8081=secret"), &none));
-        assert!(access().is_allowed(&HeaderMap::new(), &Query::of(&"/?token=secret".parse().unwrap())));
-        assert!(!access().is_allowed(&HeaderMap::new(), &none));
+        assert!(is_allowed(&access(), &headers(header::COOKIE, "a=b; h5live-token-8080=secret"), &none));
+        assert!(!is_allowed(&access(), &headers(header::COOKIE, "h5live-token-8081=secret"), &none));
+        assert!(is_allowed(&access(), &HeaderMap::new(), &Query::of(&"/?token=secret".parse().unwrap())));
+        assert!(!is_allowed(&access(), &HeaderMap::new(), &none));
+    }
+
+    #[test]
+    fn users_are_let_in_beside_the_token() {
+        let users = Users::parse(&format!("ann:{}", bcrypt::hash("secret", 4).unwrap())).unwrap();
+        let basic = |text: &str| headers(header::AUTHORIZATION, &format!("Basic {}", BASE64.encode(text)));
+        for token in [None, Some("token".to_owned())] {
+            let access = Access::new(token.clone(), Some(users.clone()), &names());
+            assert!(is_allowed(&access, &basic("ann:secret"), &Query::default()));
+            for refused in ["ann:", "ann:Secret", "bob:secret", "", "ann"] {
+                assert!(!is_allowed(&access, &basic(refused), &Query::default()), "{refused}");
+            }
+            assert!(!is_allowed(&access, &HeaderMap::new(), &Query::default()));
+            assert_eq!(is_allowed(&access, &basic("any:token"), &Query::default()), token.is_some());
+        }
+    }
+
+    #[test]
+    fn addresses_are_those_of_clients() {
+        let of = |names: &ServerNames| access().url(names);
+        assert_eq!(of(&names()), "http://127.0.0.1:8080/?token=secret");
+        assert_eq!(of(&ServerNames::default()), "http://localhost/?token=secret");
+        let tls_host = Some("Data.example:8443".to_owned());
+        let tls = ServerNames { tls_host, is_tls: true, ..names() };
+        assert_eq!(of(&tls), "https://Data.example:8443/?token=secret");
+        assert!(tls.hosts().contains(&"data.example:8443".to_owned()));
     }
 
     #[test]

@@ -26,9 +26,9 @@ pub(crate) async fn check(State(state): State<Arc<AppState>>, request: Request, 
         return next.run(request).await;
     }
     let query = Query::of(request.uri());
-    if !access.is_allowed(request.headers(), &query) {
+    if !access.is_allowed(request.headers(), &query).await {
         return match page::is_wanted(request.headers()) {
-            true => page::without_token(),
+            true => page::without_token(access.has_users()),
             false => Fault::new(
                 StatusCode::UNAUTHORIZED,
                 "The token is missing or wrong: it is in the address that the server printed",

@@ -1,9 +1,15 @@
 //! What a server is to do.
 
 use std::net::{Ipv4Addr, SocketAddr};
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::time::Duration;
 
 use h5live::{Location, Options};
+
+#[cfg(feature = "tls")]
+use crate::tls::TlsConfig;
+use crate::users::Users;
 
 /// What a server is to do.
 #[derive(Debug, Clone)]
@@ -12,13 +18,21 @@ pub struct Config {
     pub roots: Vec<Location>,
     /// Where it listens. Port 0 is any free port.
     pub bind: SocketAddr,
-    /// What clients have to know; `None` makes a new one.
+    /// A socket of the file system, at which it listens in place of `bind`. Only the user of this process can connect.
+    #[cfg(unix)]
+    pub socket: Option<PathBuf>,
+    /// What clients have to know; `None` makes a new one, unless there are users.
     pub token: Option<String>,
+    /// Who may read, beside those who know the token.
+    pub users: Option<Users>,
     /// Whether clients need no token. Allowed on loopback only.
     pub without_token: bool,
     /// The name and port, as clients have it, of a proxy that does TLS in front of this server, if there is one. Without
-    /// one, the server listens on loopback only.
+    /// one, and without TLS of its own, the server listens on loopback only.
     pub proxy_host: Option<String>,
+    /// TLS of the server itself.
+    #[cfg(feature = "tls")]
+    pub tls: Option<TlsConfig>,
     /// How files are opened.
     pub options: Options,
     /// The limits.
@@ -33,9 +47,14 @@ impl Config {
         Config {
             roots: roots.into_iter().collect(),
             bind: (Ipv4Addr::LOCALHOST, 8080).into(),
+            #[cfg(unix)]
+            socket: None,
             token: None,
+            users: None,
             without_token: false,
             proxy_host: None,
+            #[cfg(feature = "tls")]
+            tls: None,
             options: Options::default(),
             limits: Limits::default(),
             log: None,
@@ -73,7 +92,8 @@ pub struct Limits {
     pub max_watched_objects: usize,
     /// How long a request may take until its answer begins.
     pub request_time: Duration,
-    /// How long a client may take for the head of a request, and for a part of an answer.
+    /// How long a client may take for the head of a request, and let the server wait with an answer. What it takes gives it
+    /// more: a second for 64 KiB.
     pub client_time: Duration,
     /// Open files that are kept.
     pub kept_sessions: usize,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,51 +32,111 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n";
 
+/// Where clients come in.
+pub(crate) enum Listening {
+    Tcp(TcpListener),
+    #[cfg(feature = "tls")]
+    Tls(TcpListener, tokio_rustls::TlsAcceptor),
+    #[cfg(unix)]
+    Socket(crate::socket::SocketListener),
+}
+
+/// A client that has come.
+enum Accepted {
+    Tcp(TcpStream),
+    #[cfg(feature = "tls")]
+    Tls(TcpStream, tokio_rustls::TlsAcceptor),
+    #[cfg(unix)]
+    Socket(tokio::net::UnixStream),
+}
+
+impl Listening {
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Listening::Tcp(listener) => listener.accept().await.map(|(stream, _)| Accepted::Tcp(stream)),
+            #[cfg(feature = "tls")]
+            Listening::Tls(listener, acceptor) => {
+                let accepted = listener.accept().await;
+                accepted.map(|(stream, _)| Accepted::Tls(stream, acceptor.clone()))
+            }
+            #[cfg(unix)]
+            Listening::Socket(listener) => listener.accept().await.map(Accepted::Socket),
+        }
+    }
+}
+
+impl Accepted {
+    /// Tells a client that there is no connection left. One that has TLS cannot be told.
+    async fn refuse(self) {
+        if let Accepted::Tcp(stream) = self {
+            let _ = tokio::time::timeout(ACCEPT_PAUSE, stream.writable()).await;
+            let _ = stream.try_write(FULL);
+        }
+    }
+
+    /// Answers a client until it goes, or the server ends.
+    async fn answer(self, router: Router, time: Duration, watcher: Watcher) {
+        match self {
+            Accepted::Tcp(stream) => {
+                let _ = stream.set_nodelay(true);
+                answer_on(stream, router, time, watcher).await;
+            }
+            #[cfg(feature = "tls")]
+            Accepted::Tls(stream, acceptor) => {
+                let _ = stream.set_nodelay(true);
+                if let Ok(Ok(stream)) = tokio::time::timeout(time, acceptor.accept(stream)).await {
+                    answer_on(stream, router, time, watcher).await;
+                }
+            }
+            #[cfg(unix)]
+            Accepted::Socket(stream) => answer_on(stream, router, time, watcher).await,
+        }
+    }
+}
+
+async fn answer_on<S>(stream: S, router: Router, time: Duration, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(time)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(
+            TokioIo::new(TimedStream { stream, stalls: StallBudget::new(time), deadline: None }),
+            TowerToHyperService::new(router),
+        );
+    // A client that went away is no error.
+    let _ = watcher.watch(connection).await;
+}
+
 /// Answers clients until `stop` says so.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    router: Router,
-    state: Arc<AppState>,
-    mut stop: watch::Receiver<bool>,
-) {
+pub(crate) async fn serve(listening: Listening, router: Router, state: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(state.limits.max_connections));
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = listening.accept() => accepted,
             () = ended(&mut stop) => break,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok(accepted) = accepted else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let Ok(place) = places.clone().try_acquire_owned() else {
             state.metrics.refused_connections.fetch_add(1, Ordering::Relaxed);
-            let _ = tokio::time::timeout(ACCEPT_PAUSE, stream.writable()).await;
-            let _ = stream.try_write(FULL);
+            accepted.refuse().await;
             continue;
         };
-        let _ = stream.set_nodelay(true);
-        let client_time = state.limits.client_time;
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(client_time)
-            .max_buf_size(MAX_HEAD_BYTES)
-            .serve_connection(
-                TokioIo::new(TimedStream { stream, stalls: StallBudget::new(client_time), deadline: None }),
-                TowerToHyperService::new(router.clone()),
-            );
-        let connection = graceful.watch(connection);
-        let state = state.clone();
+        let (state, router, watcher) = (state.clone(), router.clone(), graceful.watcher());
         state.metrics.connections.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
-            // A client that went away is no error.
-            let _ = connection.await;
+            accepted.answer(router, state.limits.client_time, watcher).await;
             state.metrics.connections.fetch_sub(1, Ordering::Relaxed);
             drop(place);
         });
     }
-    drop(listener);
+    drop(listening);
     let _ = tokio::time::timeout(END_TIME, graceful.shutdown()).await;
 }
 
@@ -115,14 +175,14 @@ impl StallBudget {
 }
 
 /// A connection whose client has to take what is sent, at some rate.
-struct TimedStream {
-    stream: TcpStream,
+struct TimedStream<S> {
+    stream: S,
     stalls: StallBudget,
     /// When the client has to have taken something.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl TimedStream {
+impl<S> TimedStream<S> {
     /// What a write came to, unless the client is too slow.
     fn timed(&mut self, context: &mut Context<'_>, done: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         let too_slow = || Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -140,13 +200,13 @@ impl TimedStream {
     }
 }
 
-impl AsyncRead for TimedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, buf)
     }
 }
 
-impl AsyncWrite for TimedStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.timed(context, done)

@@ -35,12 +35,20 @@ mod query;
 mod routes;
 mod server;
 mod sessions;
+#[cfg(unix)]
+mod socket;
 mod state;
 mod stream;
 mod subscribe;
+#[cfg(feature = "tls")]
+mod tls;
+mod users;
 mod watches;
 mod writers;
 
 pub use catalog::Catalog;
 pub use config::{Config, Limits, LogFormat};
 pub use server::{Server, StartError};
+#[cfg(feature = "tls")]
+pub use tls::{TlsConfig, TlsError};
+pub use users::{Users, UsersError};

@@ -51,11 +51,15 @@ pub(crate) fn asset(name: &str, headers: &HeaderMap) -> Response<Body> {
     response
 }
 
-/// What a browser without the token is told.
-pub(crate) fn without_token() -> Response<Body> {
+/// What a browser without the token is told. It asks for a name and a password, if there are users.
+pub(crate) fn without_token(has_users: bool) -> Response<Body> {
     let mut response = Response::new(Body::from(WITHOUT_TOKEN));
     *response.status_mut() = StatusCode::UNAUTHORIZED;
     let html = HeaderValue::from_static("text/html; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, html);
+    if has_users {
+        let ask = HeaderValue::from_static("Basic realm=\"h5live\", charset=\"UTF-8\"");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
+    }
     response
 }

@@ -10,13 +10,17 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::access::{self, Access};
+use crate::access::{self, Access, ServerNames};
 use crate::catalog::Catalog;
 use crate::config::Config;
+use crate::connections::Listening;
 use crate::metrics::Metrics;
 use crate::pool::{MemoryBudget, ReadPool};
 use crate::sessions::Sessions;
+#[cfg(unix)]
+use crate::socket::SocketListener;
 use crate::state::AppState;
+use crate::users::UsersError;
 use crate::watches::Watches;
 use crate::{connections, routes};
 
@@ -35,17 +39,37 @@ pub enum StartError {
     /// It cannot listen there.
     #[error("cannot listen at {at}: {source}")]
     Bind {
-        /// The address.
-        at: SocketAddr,
+        /// The address, or the path of a socket.
+        at: String,
         /// The cause.
         source: io::Error,
     },
     /// Others than this machine could listen to the token.
     #[error(
-        "{0} is not an address of this machine alone: without TLS, others on the way could read the token; let a proxy with \
-         TLS stand in front of it (--behind-proxy HOST)"
+        "{0} is not an address of this machine alone: without TLS, others on the way could read passwords and tokens; let \
+         this server do TLS (--tls-certificate), or a proxy in front of it (--behind-proxy HOST)"
     )]
     NotLoopback(SocketAddr),
+    /// A file with users cannot be read.
+    #[error("{file}: {source}")]
+    UsersFile {
+        /// The file.
+        file: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A file with users makes no sense.
+    #[error("{file}: {source}")]
+    Users {
+        /// The file.
+        file: String,
+        /// The line, and why.
+        source: UsersError,
+    },
+    /// The certificate or the key is of no use.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Tls(#[from] crate::tls::TlsError),
     /// A server without a token, for more than this machine.
     #[error("a server without a token listens on loopback only")]
     OpenToAll,
@@ -58,7 +82,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Server {
     runtime: Option<Runtime>,
-    address: SocketAddr,
+    names: ServerNames,
     url: String,
     stop: watch::Sender<bool>,
     serving: Option<JoinHandle<()>>,
@@ -71,13 +95,7 @@ impl Server {
     /// # Errors
     /// [`StartError`].
     pub fn start(config: Config) -> Result<Self, StartError> {
-        if !config.bind.ip().is_loopback() {
-            match (config.without_token, &config.proxy_host) {
-                (true, _) => return Err(StartError::OpenToAll),
-                (false, None) => return Err(StartError::NotLoopback(config.bind)),
-                (false, Some(_)) => {}
-            }
-        }
+        check_exposure(&config)?;
         let catalog = Catalog::new(&config.roots).map_err(StartError::Root)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -87,17 +105,15 @@ impl Server {
             .enable_time()
             .build()
             .map_err(StartError::System)?;
-        let bound = runtime.block_on(TcpListener::bind(config.bind));
-        let failed = |source| StartError::Bind { at: config.bind, source };
-        let listener = bound.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let token = match (config.without_token, config.token) {
-            (true, _) => None,
-            (false, Some(token)) => Some(token),
-            (false, None) => Some(access::new_token().map_err(StartError::System)?),
+        let (listening, names) = runtime.block_on(listen(&config))?;
+        let token = match (config.without_token, config.token, &config.users) {
+            (true, _, _) => None,
+            (false, Some(token), _) => Some(token),
+            (false, None, Some(_)) => None,
+            (false, None, None) => Some(access::new_token().map_err(StartError::System)?),
         };
-        let access = Access::new(token, address, config.proxy_host.as_deref());
-        let url = access.url(address);
+        let access = Access::new(token, config.users.filter(|_| !config.without_token), &names);
+        let url = access.url(&names);
         let folders = catalog.folders().clone();
         let options = config.options.raw_files(false).filter_links(move |at| folders.contain_location(at));
         let sessions = Arc::new(Sessions::new(options, config.limits.kept_sessions));
@@ -115,14 +131,14 @@ impl Server {
             started_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         });
         let router = routes::router(state.clone());
-        let serving = runtime.spawn(connections::serve(listener, router, state.clone(), stopped));
+        let serving = runtime.spawn(connections::serve(listening, router, state.clone(), stopped));
         runtime.spawn(close_unused_sessions(state.clone()));
-        Ok(Server { runtime: Some(runtime), address, url, stop, serving: Some(serving), state })
+        Ok(Server { runtime: Some(runtime), names, url, stop, serving: Some(serving), state })
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// Where it listens; `None` if that is a socket of the file system.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.names.address
     }
 
     /// The address for a browser, with the token.
@@ -159,6 +175,44 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end(Duration::from_secs(1));
     }
+}
+
+/// Off this machine, nothing secret goes without TLS.
+fn check_exposure(config: &Config) -> Result<(), StartError> {
+    #[cfg(unix)]
+    if config.socket.is_some() {
+        return Ok(());
+    }
+    #[cfg(feature = "tls")]
+    let has_tls = config.tls.is_some() || config.proxy_host.is_some();
+    #[cfg(not(feature = "tls"))]
+    let has_tls = config.proxy_host.is_some();
+    match config.bind.ip().is_loopback() {
+        true => Ok(()),
+        false if config.without_token => Err(StartError::OpenToAll),
+        false if has_tls => Ok(()),
+        false => Err(StartError::NotLoopback(config.bind)),
+    }
+}
+
+/// Listens where it is said, and returns by which names clients call the server then.
+async fn listen(config: &Config) -> Result<(Listening, ServerNames), StartError> {
+    let mut names = ServerNames { tls_host: config.proxy_host.clone(), ..ServerNames::default() };
+    #[cfg(unix)]
+    if let Some(path) = &config.socket {
+        let bound = SocketListener::bind(path);
+        let bound = bound.map_err(|source| StartError::Bind { at: path.display().to_string(), source })?;
+        return Ok((Listening::Socket(bound), names));
+    }
+    let failed = |source| StartError::Bind { at: config.bind.to_string(), source };
+    let listener = TcpListener::bind(config.bind).await.map_err(failed)?;
+    names.address = Some(listener.local_addr().map_err(failed)?);
+    #[cfg(feature = "tls")]
+    if let Some(tls) = &config.tls {
+        (names.tls_host, names.is_tls) = (Some(tls.host().to_owned()), true);
+        return Ok((Listening::Tls(listener, tls.acceptor()), names));
+    }
+    Ok((Listening::Tcp(listener), names))
 }
 
 async fn close_unused_sessions(state: Arc<AppState>) {

@@ -6,7 +6,7 @@ use h5live::Dataset;
 use h5live::model::{Dataspace, Datatype};
 
 use super::formats;
-use super::json_text::{JsonText, push_float};
+use super::json_text::{JsonText, flat_values, push_float};
 use super::numeric::{Number, NumberKind, NumberType};
 use super::read_fault::ReadFault;
 use super::selection::Selected;
@@ -147,7 +147,12 @@ impl DataRequest {
             None => {
                 let reservation = memory.reserve(elements.saturating_mul(VALUE_TEXT_BYTES))?;
                 let values = dataset.read_values(selected)?;
-                text.push_values(&values, datatype, &self.list_dims(selected, &[]))?;
+                if self.is_flat && matches!(datatype, Datatype::Array(_)) {
+                    let (values, datatype) = flat_values(values, datatype);
+                    text.push_values(&values, datatype, &[values.len() as u64])?;
+                } else {
+                    text.push_values(&values, datatype, &self.list_dims(selected, &[]))?;
+                }
                 reservation
             }
         };

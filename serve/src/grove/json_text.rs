@@ -124,7 +124,7 @@ pub(super) fn push_value(text: &mut String, value: &Value, datatype: &Datatype) 
                 push_value(text, value, types.next().unwrap_or(datatype));
             });
         }
-        (Value::List(values), Datatype::Array(of)) => push_array(text, values, &of.base),
+        (Value::List(values), Datatype::Array(of)) => push_array(text, values, &of.dims, &of.base),
         (Value::List(values), Datatype::VarLen(of)) => {
             push_list(text, values, |text, value| push_value(text, value, &of.base));
         }
@@ -133,12 +133,26 @@ pub(super) fn push_value(text: &mut String, value: &Value, datatype: &Datatype) 
 }
 
 /// An array, which is a list of lists if it has several dimensions.
-fn push_array(text: &mut String, values: &[Value], base: &Datatype) {
-    let is_leaf = matches!(base, Datatype::Array(_) | Datatype::VarLen(_));
-    push_list(text, values, |text, value| match value {
-        Value::List(inner) if !is_leaf => push_array(text, inner, base),
-        value => push_value(text, value, base),
+fn push_array(text: &mut String, values: &[Value], dims: &[u32], base: &Datatype) {
+    push_list(text, values, |text, value| match (value, dims) {
+        (Value::List(inner), [_, rest @ ..]) if !rest.is_empty() => push_array(text, inner, rest, base),
+        (value, _) => push_value(text, value, base),
     });
+}
+
+/// Elements, and of arrays theirs, in one list; and of which type they are then.
+pub(super) fn flat_values(mut values: Vec<Value>, mut datatype: &Datatype) -> (Vec<Value>, &Datatype) {
+    while let Datatype::Array(of) = datatype {
+        for _ in &of.dims {
+            let parts = values.into_iter().flat_map(|value| match value {
+                Value::List(parts) => parts,
+                other => vec![other],
+            });
+            values = parts.collect();
+        }
+        datatype = &of.base;
+    }
+    (values, datatype)
 }
 
 fn push_enum(text: &mut String, of: &Enum, name: &h5live::model::Name) {

@@ -44,6 +44,11 @@ impl Served {
         Served { folder, server }
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address().unwrap()
+    }
+
     /// The served folder.
     pub fn root(&self) -> std::path::PathBuf {
         self.folder.path().join("served")
@@ -58,7 +63,7 @@ impl Served {
     }
 
     pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response {
-        request(self.server.address(), "GET", path, headers)
+        request(self.address(), "GET", path, headers)
     }
 
     /// An answer in JSON of status 200.
@@ -72,7 +77,7 @@ impl Served {
     /// An answer in JSON of status 200 to a request with a body in JSON.
     pub fn post_json(&self, path: &str, body: &Json) -> Json {
         let json = [("content-type", "application/json")];
-        let response = post(self.server.address(), path, &json, body.to_string().as_bytes());
+        let response = post(self.address(), path, &json, body.to_string().as_bytes());
         assert_eq!(response.status, 200, "{path}: {}", response.text());
         response.json()
     }
@@ -169,7 +174,7 @@ pub struct Events {
 
 impl Events {
     pub fn of(served: &Served, query: &str, last_id: Option<&str>) -> Self {
-        let address = served.server.address();
+        let address = served.address();
         let mut stream = connect(address);
         let headers: Vec<_> = last_id.map(|id| ("last-event-id", id)).into_iter().collect();
         let head = head(address, "GET", &format!("/events?{query}"), &headers);

@@ -1,7 +1,7 @@
 //! h5grove's `/data` and `/stats`.
 
-use h5live::Value;
-use h5live::model::{ByteOrder, CharacterSet, Datatype, FixedString, Sign, StringPadding};
+use h5live::model::{Array, ByteOrder, CharacterSet, Datatype, FixedString, Sign, StringPadding};
+use h5live::{H5Type, Value};
 use serde_json::json;
 
 use crate::client::{Served, make};
@@ -62,6 +62,26 @@ fn texts_of_fixed_length_end_before_their_zeros() {
     });
     assert_eq!(served.json("/data?file=a.h5&path=/null"), json!(["ab", "a\0c", "xyz "]));
     assert_eq!(served.json("/data?file=a.h5&path=/space"), json!(["ab", "a\0c", "xyz"]));
+}
+
+#[test]
+fn arrays_of_any_elements_are_lists_of_their_dimensions() {
+    let served = Served::new();
+    let square_of = |base| Datatype::Array(Array { dims: vec![2, 2], base: Box::new(base) });
+    make(&served.file("a.h5"), |file| {
+        let texts = Datatype::fixed_string(1, CharacterSet::Ascii);
+        let square = file.root().new_dataset_with_type(square_of(texts)).shape(&[2]).create("texts")?;
+        square.write_raw(.., b"abcdefgh")?;
+        let list = |numbers: &[i128]| Value::List(numbers.iter().copied().map(Value::Integer).collect());
+        let pair = |a: &[i128], b: &[i128]| Value::List(vec![list(a), list(b)]);
+        let lists = file.root().new_dataset_with_type(square_of(Vec::<u16>::datatype())).create("lists")?;
+        lists.write_values(.., &[Value::List(vec![pair(&[1], &[]), pair(&[2, 3], &[4])])])
+    });
+    assert_eq!(served.json("/data?file=a.h5&path=/texts"), json!([[["a", "b"], ["c", "d"]], [["e", "f"], ["g", "h"]]]));
+    assert_eq!(served.json("/data?file=a.h5&path=/lists"), json!([[[1], []], [[2, 3], [4]]]));
+    let flat = |path: &str| served.json(&format!("/data?file=a.h5&path={path}&flatten=true"));
+    assert_eq!(flat("/texts"), json!(["a", "b", "c", "d", "e", "f", "g", "h"]));
+    assert_eq!(flat("/lists"), json!([[1], [], [2, 3], [4]]));
 }
 
 #[test]
@@ -187,6 +207,6 @@ fn a_client_that_has_the_answer_is_told_so() {
     file.close().unwrap();
     let changed = served.get_with(path, &[("if-none-match", etag)]);
     assert_eq!((changed.status, &changed.body[..8]), (200, &7.0f64.to_le_bytes()[..]));
-    let head = crate::client::request(served.server.address(), "HEAD", path, &[]);
+    let head = crate::client::request(served.address(), "HEAD", path, &[]);
     assert_eq!((head.status, &*head.headers["content-length"]), (200, "96"));
 }

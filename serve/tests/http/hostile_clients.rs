@@ -142,7 +142,7 @@ fn hostile_clients_leave_nothing_behind_and_stop_nobody() {
     file.start_swmr().unwrap();
     let mut events = Events::of(&served, "file=live.h5", None);
     events.next().unwrap();
-    let (address, begun) = (served.server.address(), Instant::now());
+    let (address, begun) = (served.address(), Instant::now());
     let new = |n: usize| HostileClient::new(CONDUCTS[n % CONDUCTS.len()], address);
     let mut clients: Vec<_> = (0..count).map(new).collect();
     let mut number = 0;
@@ -170,8 +170,8 @@ fn hostile_clients_leave_nothing_behind_and_stop_nobody() {
 #[test]
 fn a_connection_that_asks_nothing_more_is_closed() {
     let served = Served::with(|config| config.limits.client_time = Duration::from_millis(300));
-    let mut stream = connect(served.server.address());
-    let asked = head(served.server.address(), "GET", "/healthz", &[]).replace("connection: close\r\n", "");
+    let mut stream = connect(served.address());
+    let asked = head(served.address(), "GET", "/healthz", &[]).replace("connection: close\r\n", "");
     stream.write_all(asked.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

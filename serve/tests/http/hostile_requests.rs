@@ -308,7 +308,7 @@ fn sensible_requests(served: &Served) -> Vec<AttackRequest> {
 
 /// The status of the answer and the answer; nothing if the server has closed the connection.
 fn answer(served: &Served, request: &[u8]) -> Option<(u16, Vec<u8>)> {
-    let mut stream = connect(served.server.address());
+    let mut stream = connect(served.address());
     let _ = stream.write_all(request);
     let mut reader = BufReader::new(stream);
     let mut bytes = Vec::new();
@@ -328,7 +328,7 @@ fn answer(served: &Served, request: &[u8]) -> Option<(u16, Vec<u8>)> {
 
 /// Returns whether it was answered.
 fn check(served: &Served, request: &AttackRequest, seed: u64) -> bool {
-    let sent = request.bytes(&served.server.address().to_string());
+    let sent = request.bytes(&served.address().to_string());
     let shown = || format!("H5LIVE_ATTACK_SEED={seed}: {}", String::from_utf8_lossy(&sent[..sent.len().min(2000)]));
     let Some((status, bytes)) = answer(served, &sent) else { return false };
     let text = String::from_utf8_lossy(&bytes);

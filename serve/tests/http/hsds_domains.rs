@@ -104,7 +104,7 @@ fn everybody_may_read_and_nobody_may_write() {
         ("PUT", format!("/groups/{root}/attributes/x")),
         ("PUT", "/acls/default".to_owned()),
     ] {
-        let refused = request(served.server.address(), method, &format!("{path}?domain=/a.h5"), &[]);
+        let refused = request(served.address(), method, &format!("{path}?domain=/a.h5"), &[]);
         assert_eq!(refused.status, 405, "{method} {path}");
         assert!(refused.json()["message"].as_str().unwrap().contains("only reads"));
     }
@@ -113,7 +113,7 @@ fn everybody_may_read_and_nobody_may_write() {
 #[test]
 fn bodies_have_limits() {
     let served = served();
-    let address = served.server.address();
+    let address = served.address();
     let path = "/?domain=/a.h5";
     assert_eq!(request(address, "POST", path, &[]).status, 411);
     assert_eq!(request(address, "POST", path, &[("content-length", "4194305")]).status, 413);

@@ -75,7 +75,7 @@ fn points_and_long_selections_are_posted() {
     assert_eq!(served.post_json(&path, &slab)["value"], json!([[6, 7], [16, 17]]));
     let points: Vec<u8> = [2u64, 2, 1, 0].iter().flat_map(|index| index.to_le_bytes()).collect();
     let content = ("content-type", "application/octet-stream");
-    let found = post(served.server.address(), &path, &[BINARY, content], &points);
+    let found = post(served.address(), &path, &[BINARY, content], &points);
     assert_eq!((found.status, &*found.body), (200, &[12, 0, 0, 0, 5, 0, 0, 0][..]));
     for (headers, body) in [
         (vec![], &b"{}"[..]),
@@ -86,7 +86,7 @@ fn points_and_long_selections_are_posted() {
         (vec![content], b"12345678"),
         (vec![], b""),
     ] {
-        let refused = post(served.server.address(), &path, &headers, body);
+        let refused = post(served.address(), &path, &headers, body);
         assert_eq!(refused.status, 400, "{}", String::from_utf8_lossy(body));
     }
 }

@@ -44,7 +44,7 @@ fn clients_of_events_and_watched_files_are_counted() {
 #[test]
 fn connections_are_counted() {
     let served = Served::with(|config| config.limits.max_connections = 2);
-    let address = served.server.address();
+    let address = served.address();
     let mut kept: Vec<_> = (0..2).map(|_| connect(address)).collect();
     for stream in &mut kept {
         let head = head(address, "GET", "/healthz", &[]).replace("connection: close", "connection: keep-alive");
@@ -70,7 +70,7 @@ fn connections_are_counted() {
 #[test]
 fn a_client_that_is_too_slow_is_left() {
     let served = Served::with(|config| config.limits.client_time = Duration::from_millis(300));
-    let address = served.server.address();
+    let address = served.address();
     let mut stream = connect(address);
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: ").unwrap();
     // Nothing more comes; the server closes the connection.
@@ -87,7 +87,7 @@ fn a_client_that_takes_nothing_gives_its_memory_back() {
         let values = vec![1u8; 64 << 20];
         file.new_dataset::<u8>().shape(&[64 << 20]).create("data")?.write(&values)
     });
-    let address = served.server.address();
+    let address = served.address();
     let mut stream = connect(address);
     stream.write_all(head(address, "GET", "/data?file=a.h5&path=/data&format=bin", &[]).as_bytes()).unwrap();
     let mut reader = BufReader::new(&stream);
@@ -102,7 +102,7 @@ fn a_client_that_takes_nothing_gives_its_memory_back() {
 #[test]
 fn bodies_and_large_heads_are_refused() {
     let served = Served::new();
-    let address = served.server.address();
+    let address = served.address();
     let mut stream = connect(address);
     let head_of = head(address, "POST", "/meta", &[("transfer-encoding", "chunked")]);
     stream.write_all(head_of.as_bytes()).unwrap();

@@ -85,7 +85,7 @@ fn clients_of_a_growing_dataset_never_see_a_row_that_is_not_final() {
     let file = File::create(served.file("a.h5")).unwrap();
     let rows = file.new_dataset::<u64>().unlimited_rows(&[3]).chunk_shape(&[5, 3]).deflate(1).create("rows").unwrap();
     file.start_swmr().unwrap();
-    let (is_over, address) = (AtomicBool::new(false), served.server.address());
+    let (is_over, address) = (AtomicBool::new(false), served.address());
     let read = || {
         let mut seen = 0;
         while !is_over.load(Ordering::Acquire) {

@@ -13,3 +13,6 @@ mod hsds_objects;
 mod hsds_values;
 mod limits;
 mod live;
+#[cfg(feature = "tls")]
+mod tls;
+mod users;
