@@ -147,7 +147,7 @@ pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
 pub use change_gate::Change;
 pub use convert::{Conversion, ConvertError, InexactValue};
 pub use copy::{
-    Copier, CopyReport, DatasetInCopy, FileNameUse, LostReferences, NotKept, ObjectPart, UnfitFillValue,
+    Copier, CopyReport, DatasetInCopy, FileNameUse, LeftOut, LostReferences, NotKept, ObjectPart, UnfitFillValue,
     UnverifiedChunks,
 };
 pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};
