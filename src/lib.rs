@@ -213,6 +213,11 @@ const _: () = {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// So are those of the text for users of Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/rust.md")]
+struct InRust;
+
 /// So are the recipes of the guide.
 #[cfg(doctest)]
 mod guide {
