@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use h5live::model::{LinkTarget, Store as _};
+use h5live::model::LinkTarget;
 use h5live::{File, Object, Reference};
 
 use crate::common::{error, run};
