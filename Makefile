@@ -46,7 +46,7 @@ STRESS_READERS ?= 2
 build: ## the program, as target/release/h5live
 	cargo build --release -p h5live-cli
 
-demo: ## ten seconds of this machine's metrics, written live and followed by two other processes
+demo: ## ten seconds of this machine's metrics, written live, followed by two other processes, and drawn in the browser
 	@echo "building the program, which takes some minutes the first time"
 	@cargo build --release --quiet -p h5live-cli
 	@$(TARGET)/release/h5live demo
@@ -112,6 +112,64 @@ test-hsds: python-env ## HSDS both ways, also with the corpus, in folders and on
 	elif [ ! -x $(TARGET)/hsds-venv/bin/hsload ]; then echo 'skipped: HSDS and the shared corpus, without HSDS'; \
 	else HDF5_PLUGIN_PATH=$$($(H5LIVE_PYTHON) -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)') \
 	    $(TARGET)/hsds-venv/bin/python -B tests/hsds/corpus.py $(TARGET)/debug/h5live $(TARGET)/hsds-venv $(H5LIVE_SHARED)/corpus; fi
+
+# Not in `test`: it installs h5grove and h5pyd from PyPI, and Chromium with apt if it is not there. What cannot be had is skipped.
+# H5GROVE_TESTS is the folder `src/tests` of h5grove's repository, which is not in its package.
+SERVE_VENV := $(TARGET)/serve-venv
+SERVE_FILES = "$(H5LIVE_CORPUS)" "$(H5LIVE_SHARED)/corpus"
+CHROMIUM ?= chromium
+H5PYD_VERSIONS := 1.0.0 0.24.0
+.PHONY: test-serve attack-serve bench-serve page page-check
+test-serve: corpus ## `h5live serve` beside h5grove, by h5pyd beside h5py, and its page in a headless browser
+	cargo build --quiet -p h5live-cli
+	@[ -x $(SERVE_VENV)/bin/python ] || python3 -m venv $(SERVE_VENV)
+	@$(SERVE_VENV)/bin/python -c 'import h5grove, hdf5plugin, pytest, websocket' 2>/dev/null || \
+	    $(SERVE_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
+	        'h5grove==4.0.0' hdf5plugin pytest pytest-benchmark websocket-client || \
+	    echo 'skipped: h5grove and the browser (pip cannot install them)'
+	$(SERVE_VENV)/bin/python -B tests/python/serve_h5grove.py $(TARGET)/debug/h5live $(SERVE_FILES)
+	@if [ -f "$(H5GROVE_TESTS)/base_test.py" ]; then H5LIVE_PROGRAM=$(TARGET)/debug/h5live \
+	    $(SERVE_VENV)/bin/python -B -m pytest -q -p no:cacheprovider --confcutdir=tests/python tests/python/serve_endpoints.py; \
+	else echo "skipped: h5grove's own tests (H5GROVE_TESTS is not given)"; fi
+	@for version in $(H5PYD_VERSIONS); do \
+	    venv=$(TARGET)/h5pyd-venv-$$version; \
+	    [ -x $$venv/bin/python ] || python3 -m venv $$venv; \
+	    $$venv/bin/python -c 'import h5py, h5pyd, hdf5plugin' 2>/dev/null || $$venv/bin/python -m pip install --quiet --no-compile \
+	        --disable-pip-version-check "h5pyd==$$version" h5py hdf5plugin || echo "skipped: h5pyd $$version (pip cannot install it)"; \
+	    $$venv/bin/python -B tests/python/serve_h5pyd.py $(TARGET)/debug/h5live $(SERVE_FILES) || exit 1; \
+	done
+	@.ci/need $(CHROMIUM) chromium || echo 'skipped: $(CHROMIUM) cannot be installed'
+	$(SERVE_VENV)/bin/python -B tests/python/serve_browser.py $(TARGET)/debug/h5live $(CHROMIUM) $(TARGET)/serve-pictures
+
+# In `test`, a cut of it: 4,000 requests and 200 clients. ATTACK_SEED is the number of the first request, which a failure names.
+ATTACK_REQUESTS ?= 200000
+ATTACK_CLIENTS ?= 4000
+ATTACK_SEED ?= 1
+attack-serve: ## `h5live serve` under requests that were changed at random, and 500 hostile clients of each kind (some minutes)
+	ulimit -n $$((2 * $(ATTACK_CLIENTS) + 500)); \
+	H5LIVE_ATTACK_REQUESTS=$(ATTACK_REQUESTS) H5LIVE_ATTACK_CLIENTS=$(ATTACK_CLIENTS) H5LIVE_ATTACK_SEED=$(ATTACK_SEED) \
+	    cargo test -p h5live-serve --test http hostile -- --nocapture --test-threads 1
+
+BENCH_SERVE ?=
+bench-serve: ## `h5live serve` beside h5grove and a plain server of files: BENCH_SERVE has rows, --seconds S, --scale F
+	cargo build --release --quiet -p h5live-cli
+	[ -x $(SERVE_VENV)/bin/python ] || python3 -m venv $(SERVE_VENV)
+	$(SERVE_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check 'h5grove[fastapi]==4.0.0' uvicorn
+	$(SERVE_VENV)/bin/python -B benches/serve.py $(TARGET)/release/h5live $(BENCH_SERVE)
+
+PAGE_PACKAGES = npm ci --prefix web --no-audit --no-fund --silent
+PAGE_BUILD = cd web && npm run --silent build -- --logLevel warn && node pack.mjs
+page: ## the page of `h5live serve`, built from web/ (needs npm)
+	$(PAGE_PACKAGES)
+	$(PAGE_BUILD) ../serve/page
+
+# In `.ci/run`. Compared as it was before it was compressed: versions of Node do that in ways of their own.
+page-check: ## whether the page that is committed is the one that web/ gives; skipped where npm or its packages are not there
+	@if ! command -v npm >/dev/null; then echo 'skipped: the page of `h5live serve` is not built again (there is no npm)'; \
+	elif ! $(PAGE_PACKAGES); then echo 'skipped: the page of `h5live serve` is not built again (npm cannot get its packages)'; \
+	else ($(PAGE_BUILD) $(TARGET)/page >/dev/null); for part in serve/page/*.gz; do \
+	    cmp <(gzip -dc $$part) <(gzip -dc $(TARGET)/page/$${part##*/}) || { echo "$$part is not what web/ gives: make page"; exit 1; }; \
+	done; fi
 
 # Not in `test`: the libraries of the clouds take minutes to build. The S3 server takes any keys.
 OBJECTS_KEYS = AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test

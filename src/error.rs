@@ -180,6 +180,9 @@ pub enum ErrorKind {
     /// The elements cannot be seen where they are in the file.
     #[error("the dataset cannot be viewed in the file: {0}")]
     NotViewable(&'static str),
+    /// Elements are in raw files, which [`Options::raw_files`](crate::Options::raw_files) does not let be read.
+    #[error("its elements are in raw files, which are not read here")]
+    RawFilesRefused,
     /// The store holds no maps.
     #[error("a store of the kind {store} holds no maps; these do: {}", .holders.join(", "))]
     NoMaps {

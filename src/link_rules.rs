@@ -1,5 +1,10 @@
 //! Rules for following links: how many, and to which files.
 
+use std::fmt;
+use std::sync::Arc;
+
+use h5live_model::Location;
+
 /// Soft and external links that one path may lead through (libhdf5's default).
 pub const MAX_LINKS: usize = 16;
 
@@ -21,4 +26,14 @@ pub enum Links {
     SameOrigin,
     /// Anywhere.
     Any,
+}
+
+/// What says whether links may lead to a location.
+#[derive(Clone)]
+pub(crate) struct LinkFilter(pub(crate) Arc<dyn Fn(&Location) -> bool + Send + Sync>);
+
+impl fmt::Debug for LinkFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LinkFilter")
+    }
 }

@@ -154,6 +154,12 @@ fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Resul
     {
         return Err(refused_link_error(at.location()).into());
     }
+    if let Some(filter) = &shared.options.link_filter
+        && !(filter.0)(at.location())
+    {
+        let rule = "this program does not let links lead there";
+        return Err(OpenError::LinkRefused { to: at.location().to_string(), rule }.into());
+    }
     let files = &shared.linked_files;
     let opener = shared.options.mode;
     let deadline = Instant::now() + READERS_WAIT;

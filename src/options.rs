@@ -16,7 +16,7 @@ use h5live_model::{
 
 use self::common::{CHUNK_CACHE_BYTES, CommonOptions};
 use crate::convert::Conversion;
-use crate::link_rules::{Links, MAX_LINKED_FILES};
+use crate::link_rules::{LinkFilter, Links, MAX_LINKED_FILES};
 use crate::machine_memory::default_max_allocation;
 use crate::missing_sources::{MissingSource, MissingSourceHook, MissingSources};
 use crate::publish::PublishInterval;
@@ -47,6 +47,8 @@ pub struct Options {
     pub(crate) wait_timeout: Option<Duration>,
     pub(crate) conversion: Conversion,
     pub(crate) links: Links,
+    pub(crate) link_filter: Option<LinkFilter>,
+    pub(crate) raw_files: bool,
     pub(crate) missing_sources: MissingSources,
     pub(crate) on_missing_source: Option<MissingSourceHook>,
     pub(crate) max_linked_files: usize,
@@ -76,6 +78,8 @@ impl Default for Options {
             wait_timeout: None,
             conversion: Conversion::default(),
             links: Links::default(),
+            link_filter: None,
+            raw_files: true,
             missing_sources: MissingSources::default(),
             on_missing_source: None,
             max_linked_files: MAX_LINKED_FILES,
@@ -352,6 +356,34 @@ impl Options {
     /// [`Links::SameOrigin`]).
     pub fn links(mut self, links: Links) -> Self {
         self.links = links;
+        self
+    }
+
+    /// Opens another file to which a link, a virtual dataset or a reference leads only if `is_allowed` says so of its
+    /// location, beside what [`Options::links`] says. It is asked before anything is opened. A program that shows files to
+    /// others keeps them in a folder by it; [`Options::raw_files`] is the other part of this.
+    ///
+    /// ```
+    /// use h5live::{File, Location};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("run.h5");
+    /// let file = File::create(&path)?;
+    /// file.root().link_external("other", "other.h5", "/")?;
+    /// file.close()?;
+    /// let file = File::options().filter_links(|_: &Location| false).open(&path)?;
+    /// assert!(file.group("other").unwrap_err().to_string().contains("does not let links lead there"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn filter_links(mut self, is_allowed: impl Fn(&Location) -> bool + Send + Sync + 'static) -> Self {
+        self.link_filter = Some(LinkFilter(Arc::new(is_allowed)));
+        self
+    }
+
+    /// Sets whether elements are read that are in raw files, which a dataset of the file or of a linked file names (default:
+    /// yes, as libhdf5). If not, they are [`ErrorKind::RawFilesRefused`](crate::ErrorKind::RawFilesRefused).
+    pub fn raw_files(mut self, are_read: bool) -> Self {
+        self.raw_files = are_read;
         self
     }
 

@@ -47,6 +47,8 @@ enum Command {
     Repair(repair::RepairCommand),
     Rm(rm::Rm),
     Scenario(scenario::Scenario),
+    #[cfg(feature = "serve")]
+    Serve(crate::serve::Serve),
     Set(set::Set),
     Stores(list_stores::ListStores),
     Tar(tar::TarCommand),
@@ -80,6 +82,8 @@ impl Command {
             Command::Repair(command) => command.run(),
             Command::Rm(command) => command.run(),
             Command::Scenario(command) => command.run(),
+            #[cfg(feature = "serve")]
+            Command::Serve(command) => command.run(),
             Command::Set(command) => command.run(),
             Command::Stores(command) => command.run(),
             Command::Tar(command) => command.run(),

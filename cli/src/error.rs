@@ -220,6 +220,10 @@ pub enum Error {
     /// A process of a run cannot be started or ended.
     #[error("a process of this run: {0}")]
     Process(#[source] io::Error),
+    /// Files cannot be served.
+    #[cfg(feature = "serve")]
+    #[error("{0}")]
+    Serve(#[source] Box<h5live_serve::StartError>),
     /// The counters of this machine cannot be read.
     #[error("/proc: {0}")]
     Machine(#[source] io::Error),

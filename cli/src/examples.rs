@@ -1,7 +1,7 @@
 //! The examples at the end of the help of each command.
 
 /// For each command, what one types, and what it does.
-const EXAMPLES: [(&str, [(&str, &str); 2]); 26] = [
+const EXAMPLES: [(&str, [(&str, &str); 2]); 27] = [
     (
         "acl",
         [
@@ -150,6 +150,13 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 26] = [
         ],
     ),
     (
+        "serve",
+        [
+            ("h5live serve runs/ --open", "the files of a folder, in the browser"),
+            ("h5live serve run.h5 kv:other --bind 127.0.0.1:0", "a file and another store, at any free port"),
+        ],
+    ),
+    (
         "set",
         [
             ("h5live set run.h5 frames@units counts", "a text"),
@@ -191,6 +198,7 @@ fn known() -> impl Iterator<Item = &'static (&'static str, [(&'static str, &'sta
     EXAMPLES.iter().filter(|(name, _)| match *name {
         "acl" => cfg!(feature = "hsds"),
         "kv" => cfg!(feature = "kv"),
+        "serve" => cfg!(feature = "serve"),
         _ => true,
     })
 }

@@ -53,6 +53,8 @@ mod references;
 mod repair;
 mod rm;
 mod scenario;
+#[cfg(feature = "serve")]
+mod serve;
 mod set;
 mod stress;
 mod tar;

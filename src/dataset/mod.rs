@@ -283,6 +283,7 @@ impl Dataset {
     ) -> Result<(), DatasetError> {
         match &view.spec.layout {
             Layout::Virtual(sources) => self.read_sources(sources, view, selected, sink),
+            Layout::External(_) if !self.file.shared().options.raw_files => Err(ErrorKind::RawFilesRefused.into()),
             _ => self.reader(view).read(selected, sink),
         }
     }

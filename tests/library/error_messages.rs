@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "archive/src",
     "src",
     "cache/src",
@@ -17,6 +17,7 @@ const SOURCES: [&str; 17] = [
     "indexes/src",
     "model/src",
     "native/src",
+    "serve/src",
     "stores/hsds/src",
     "stores/kv/src",
     "stores/log/src",

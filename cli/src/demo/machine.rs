@@ -29,6 +29,28 @@ pub struct MachineSample {
     pub net_sent: u64,
 }
 
+/// How busy the processors are between two samples.
+#[derive(Debug, Default)]
+pub struct ProcessorLoad {
+    busy: u64,
+    idle: u64,
+    percent: f32,
+}
+
+impl ProcessorLoad {
+    /// The share of the time since the last sample that the processors were busy (percent). The kernel counts in ticks: if
+    /// none is over, it is as before.
+    pub fn percent_since_last(&mut self, sample: &MachineSample) -> f32 {
+        let busy = sample.cpu_busy.saturating_sub(self.busy);
+        let all = busy + sample.cpu_idle.saturating_sub(self.idle);
+        if all > 0 {
+            self.percent = 100.0 * busy as f32 / all as f32;
+        }
+        (self.busy, self.idle) = (sample.cpu_busy, sample.cpu_idle);
+        self.percent
+    }
+}
+
 /// The names and units of the metrics, in the order of [`MachineSample::values`].
 pub const METRICS: [(&str, &str); 10] = [
     ("cpu_busy", "ticks"),

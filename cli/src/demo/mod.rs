@@ -2,6 +2,7 @@
 
 mod chart;
 mod machine;
+mod page;
 mod row;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,10 +28,14 @@ use crate::wait::seconds;
 use crate::watch::screen::Screen;
 use crate::watch::{length, newest};
 
-use machine::{METRICS, Machine};
+use machine::{METRICS, Machine, ProcessorLoad};
 
 /// The dataset of the demo.
 const DATASET: &str = "machine/samples";
+/// The dataset that the page draws: how much of the processors was busy (percent), by times of the samples.
+const LINE: &str = "machine/busy";
+/// Samples of which one is a point of the line.
+const SAMPLES_PER_POINT: u64 = 20;
 /// Rows of a chunk.
 const CHUNK_ROWS: u64 = 512;
 /// How far the writer may be behind its rate and still catch up.
@@ -88,7 +93,8 @@ impl Demo {
             for _ in 0..READERS {
                 troupe.start_reader(&["demo", "--role=reader"]).map_err(Error::Process)?;
             }
-            self.show(location, &mut troupe, &interrupted)?;
+            let page = page::DemoPage::start(location, !self.json)?;
+            self.show(location, &mut troupe, &interrupted, page.as_ref())?;
         }
         troupe.finish(rows).map_err(Error::Process)?;
         self.sum_up(location, &troupe)?;
@@ -96,7 +102,13 @@ impl Demo {
     }
 
     /// Follows the file like any other reader, and draws the rows.
-    fn show(&self, location: &Location, troupe: &mut ProcessGroup, interrupted: &AtomicBool) -> Result<()> {
+    fn show(
+        &self,
+        location: &Location,
+        troupe: &mut ProcessGroup,
+        interrupted: &AtomicBool,
+        page: Option<&page::DemoPage>,
+    ) -> Result<()> {
         let file = open::for_following(location)?;
         let dataset = file.dataset(DATASET)?;
         let mut screen = Screen::for_terminal();
@@ -116,6 +128,7 @@ impl Demo {
                     let wanted = (width * chart::ROWS_PER_CHARACTER) as u64;
                     let (_, stored) = newest(&dataset, &*dataset.spec()?, rows.saturating_sub(wanted), rows)?;
                     let mut lines = vec![format!("{}:/{DATASET}", location)];
+                    lines.extend(page.map(|page| format!("drawn at {}", page.url())));
                     lines.extend(chart::lines(&stored, width));
                     lines.push(state);
                     screen.draw(&lines)?;
@@ -180,6 +193,13 @@ fn make(file: &File) -> Result<()> {
         .unlimited_rows(&[])
         .chunk_shape(&[CHUNK_ROWS])
         .create(DATASET)?;
+    let line = file.new_dataset::<f32>().unlimited_rows(&[]).chunk_shape(&[CHUNK_ROWS]).create(LINE)?;
+    line.set_attribute("units", "%")?;
+    // What the page shows first, by the convention of NeXus.
+    file.set_attribute("default", "machine")?;
+    let group = file.group("machine")?;
+    group.set_attribute("NX_class", "NXdata")?;
+    group.set_attribute("signal", "busy")?;
     let units = METRICS.iter().filter(|(_, unit)| !unit.is_empty());
     for (name, unit) in units.filter_map(|(name, unit)| Some((name, FixedStr::<8>::new(unit)?))) {
         samples.set_attribute(&format!("unit of {name}"), &unit)?;
@@ -192,6 +212,8 @@ fn write(location: &Location, rate: f64, stop: &AtomicBool) -> Result<()> {
     let mut machine = Machine::open().map_err(Error::Machine)?;
     let file = File::options().swmr_write().open(location)?;
     let samples: Dataset = file.dataset(DATASET)?;
+    let line: Dataset = file.dataset(LINE)?;
+    let mut load = ProcessorLoad::default();
     let mut out = Output::stdout();
     let pause = Duration::from_secs_f64(1.0 / rate);
     let mut next = Instant::now();
@@ -205,6 +227,10 @@ fn write(location: &Location, rate: f64, stop: &AtomicBool) -> Result<()> {
         samples.flush()?;
         out.line(WorkerMessage::Flushed(Extents { at, rows: vec![index + 1] }))?;
         out.flush()?;
+        if index % SAMPLES_PER_POINT == 0 {
+            line.append(&[load.percent_since_last(&sample)])?;
+            line.flush()?;
+        }
         next += pause;
         thread::sleep(next.saturating_duration_since(Instant::now()));
         // Samples that are late are made up for; those of a long standstill are not.

@@ -52,6 +52,7 @@ mod replace;
 mod replay;
 mod round_trip;
 mod scenario;
+mod serve;
 mod shared_messages;
 mod sources;
 mod stores;

@@ -1,0 +1,102 @@
+//! What a server is to do.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use h5live::{Location, Options};
+
+/// What a server is to do.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Folders, and locations of files and stores, which clients see. Nothing else is served.
+    pub roots: Vec<Location>,
+    /// Where it listens. Port 0 is any free port.
+    pub bind: SocketAddr,
+    /// What clients have to know; `None` makes a new one.
+    pub token: Option<String>,
+    /// Whether clients need no token. Allowed on loopback only.
+    pub without_token: bool,
+    /// The name and port, as clients have it, of a proxy that does TLS in front of this server, if there is one. Without
+    /// one, the server listens on loopback only.
+    pub proxy_host: Option<String>,
+    /// How files are opened.
+    pub options: Options,
+    /// The limits.
+    pub limits: Limits,
+    /// How requests are logged on standard error; `None`: not at all.
+    pub log: Option<LogFormat>,
+}
+
+impl Config {
+    /// A server of these folders and locations on the port 8080 of the loopback device.
+    pub fn new(roots: impl IntoIterator<Item = Location>) -> Self {
+        Config {
+            roots: roots.into_iter().collect(),
+            bind: (Ipv4Addr::LOCALHOST, 8080).into(),
+            token: None,
+            without_token: false,
+            proxy_host: None,
+            options: Options::default(),
+            limits: Limits::default(),
+            log: None,
+        }
+    }
+}
+
+/// How requests are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A line of words.
+    Text,
+    /// A line of JSON.
+    Json,
+}
+
+/// What one client, and all together, may take.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes of one answer.
+    pub max_answer_bytes: u64,
+    /// Bytes of all answers that are in memory.
+    pub max_bytes_in_memory: u64,
+    /// Requests that read at the same time.
+    pub concurrent_reads: usize,
+    /// Requests that wait for it. One more is told to come again.
+    pub waiting_reads: usize,
+    /// Connections.
+    pub max_connections: usize,
+    /// Clients of events.
+    pub max_event_clients: usize,
+    /// Files that are watched for events at the same time.
+    pub max_watched_files: usize,
+    /// Objects that one watch looks at.
+    pub max_watched_objects: usize,
+    /// How long a request may take until its answer begins.
+    pub request_time: Duration,
+    /// How long a client may take for the head of a request, and for a part of an answer.
+    pub client_time: Duration,
+    /// Open files that are kept.
+    pub kept_sessions: usize,
+    /// Entries of a listing.
+    pub max_listed: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        Limits {
+            max_answer_bytes: 256 << 20,
+            max_bytes_in_memory: 1 << 30,
+            concurrent_reads: 2 * threads,
+            waiting_reads: 256,
+            max_connections: 2048,
+            max_event_clients: 1024,
+            max_watched_files: 64,
+            max_watched_objects: 4096,
+            request_time: Duration::from_secs(30),
+            client_time: Duration::from_secs(30),
+            kept_sessions: 64,
+            max_listed: 10_000,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What went wrong with a request, as the client is told.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use h5live::{Error, ErrorKind, OpenError, StoreErrorKind};
+use serde_json::json;
+
+/// What went wrong with a request: the status, and a sentence. h5grove's words are kept where a client looks for them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Fault {
+    pub status: StatusCode,
+    pub message: String,
+    /// Whether it may go better in a moment.
+    pub is_passing: bool,
+}
+
+impl Fault {
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Fault { status, message: message.into(), is_passing: false }
+    }
+
+    /// The request itself makes no sense.
+    pub fn argument(message: impl Into<String>) -> Self {
+        Fault::new(StatusCode::UNPROCESSABLE_ENTITY, message)
+    }
+
+    /// There is no such file, or none that is served.
+    pub fn no_file() -> Self {
+        Fault::new(StatusCode::NOT_FOUND, "File not found!")
+    }
+
+    /// The system does not let this server read it.
+    pub fn denied() -> Self {
+        Fault::new(StatusCode::FORBIDDEN, "Cannot read file: Permission denied!")
+    }
+
+    /// The server has no room for the request now.
+    pub fn busy(message: impl Into<String>) -> Self {
+        Fault { is_passing: true, ..Fault::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    }
+
+    /// The answer would be larger than one may be.
+    pub fn too_large(bytes: u64, limit: u64) -> Self {
+        let message = format!(
+            "The answer would have {bytes} bytes, and one may have {limit}: select a part of the dataset (selection=...)"
+        );
+        Fault::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
+    /// Nothing is at a path of a file.
+    pub fn no_path(path: &str, file: &str) -> Self {
+        Fault::new(StatusCode::NOT_FOUND, format!("{path} is not a valid path in {file}"))
+    }
+
+    /// The answer to the client.
+    pub fn into_response(self) -> Response<Body> {
+        let body = json!({ "message": self.message }).to_string();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if self.is_passing {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+/// What an error of the library is for a client.
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        of_error(&error, &format!("{error:#}"))
+    }
+}
+
+fn of_error(error: &Error, text: &str) -> Fault {
+    if error.is_over_max_allocation() {
+        return Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text);
+    }
+    if error.is_in_use() {
+        return Fault::busy(text);
+    }
+    match error.kind() {
+        ErrorKind::Selection(_) => return Fault::argument(text),
+        ErrorKind::RawFilesRefused => return Fault::new(StatusCode::FORBIDDEN, text),
+        ErrorKind::Open(open) => return of_open_error(open, text),
+        // It is the fault of what this file leads to, not of the name that the client gave.
+        ErrorKind::OtherFile(other) => {
+            return match of_error(other, text) {
+                fault if fault.status == StatusCode::NOT_FOUND => Fault::new(StatusCode::FORBIDDEN, text),
+                fault => Fault { message: text.to_owned(), ..fault },
+            };
+        }
+        _ => {}
+    }
+    match error.store_kind() {
+        Some(StoreErrorKind::NotThere) => Fault::new(StatusCode::NOT_FOUND, text),
+        Some(StoreErrorKind::Denied) => Fault::denied(),
+        Some(StoreErrorKind::Changed(_) | StoreErrorKind::Unfinished | StoreErrorKind::Unreachable) => {
+            Fault::busy(text)
+        }
+        _ if error.is_not_found() => Fault::new(StatusCode::NOT_FOUND, text),
+        _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
+    }
+}
+
+/// Why a file could not be opened.
+fn of_open_error(error: &OpenError, text: &str) -> Fault {
+    match error {
+        OpenError::LinkRefused { .. } => Fault::new(StatusCode::FORBIDDEN, text),
+        OpenError::Store(error) => match error.store_kind() {
+            Some(StoreErrorKind::NotThere) => Fault::no_file(),
+            Some(StoreErrorKind::Denied) => Fault::denied(),
+            Some(StoreErrorKind::NotThisFormat) => Fault::argument(text),
+            Some(StoreErrorKind::InUse(_) | StoreErrorKind::Unfinished | StoreErrorKind::Changed(_)) => {
+                Fault::busy(text)
+            }
+            _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
+        },
+        _ => Fault::argument(text),
+    }
+}

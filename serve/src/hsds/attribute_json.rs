@@ -1,0 +1,236 @@
+//! Attributes as HSDS describes them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use h5live::model::Dataspace;
+use h5live::{Attribute, Object};
+
+use super::call::Call;
+use super::element_pack::ElementPacker;
+use super::element_text::{ElementWriter, TextFault};
+use super::json_members::{JsonMembers, list_text};
+use super::link_json::page;
+use super::object_ids::collection;
+use super::object_parts::{info_of, kind_of, object_times, shape_json, type_json};
+use super::opened_domain::OpenedDomain;
+use super::shown_type::ShownType;
+use super::{bad_request, not_found};
+use crate::fault::Fault;
+
+/// How attributes are described.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AttributeForm {
+    pub has_values: bool,
+    pub is_nan_null: bool,
+    /// Whether values are bytes in base 64.
+    pub is_base64: bool,
+    /// Most bytes of a value that is shown; 0 for no limit.
+    pub max_value_bytes: usize,
+    /// Most bytes of all.
+    pub max_bytes: u64,
+}
+
+impl AttributeForm {
+    fn of(call: &Call, has_values: bool, max_bytes: u64) -> Result<Self, Fault> {
+        let is_base64 = match call.query.get("encoding") {
+            None | Some("") => false,
+            Some("base64") => true,
+            Some(_) => return Err(bad_request("only base64 encoding is supported")),
+        };
+        let max_value_bytes = call.number("max_data_size")?.unwrap_or_default();
+        Ok(AttributeForm { has_values, is_nan_null: call.flag("ignore_nan"), is_base64, max_value_bytes, max_bytes })
+    }
+}
+
+/// The attributes of an object.
+pub(super) fn attributes_of(object: &Object) -> Result<Vec<Attribute>, Fault> {
+    Ok(match object {
+        Object::Group(group) => group.attributes()?,
+        Object::Dataset(dataset) => dataset.attributes()?,
+        Object::Datatype(named) => named.attributes()?,
+        _ => Vec::new(),
+    })
+}
+
+/// The value of an attribute as HSDS sends it.
+fn packed(domain: &OpenedDomain, attribute: &Attribute, max_bytes: u64) -> Result<Vec<u8>, Fault> {
+    let packer = ElementPacker { file: domain.file(), ids: &domain.ids, max_bytes };
+    Ok(packer.pack(attribute.datatype(), attribute.raw().to_vec())?.bytes)
+}
+
+/// The description of an attribute. Those that were made one after the other are a microsecond apart: clients sort by that.
+fn describe(
+    domain: &OpenedDomain,
+    attribute: &Attribute,
+    created: f64,
+    form: &AttributeForm,
+    json: &mut JsonMembers,
+) -> Result<(), Fault> {
+    json.set("type", type_json(domain, attribute.datatype(), attribute.committed()));
+    json.set("shape", shape_json(attribute.dataspace(), false));
+    json.set("created", created + f64::from(attribute.creation_order().unwrap_or_default()) * 1e-6);
+    if !form.has_values || matches!(attribute.dataspace(), Dataspace::Null) {
+        return Ok(());
+    }
+    let shown = ShownType::of(attribute.datatype());
+    if shown.has_other_reference() {
+        // The object can be read all the same.
+        json.set("value", serde_json::Value::Null);
+        return Ok(());
+    }
+    let bytes = packed(domain, attribute, form.max_bytes)?;
+    if form.max_value_bytes > 0 && bytes.len() > form.max_value_bytes {
+        json.set("value", serde_json::Value::Null);
+        return Ok(());
+    }
+    let mut writer =
+        ElementWriter { bytes: &bytes, text: String::new(), is_nan_null: form.is_nan_null, max_bytes: form.max_bytes };
+    let written = match form.is_base64 {
+        true => Err(TextFault::NoText),
+        false => writer.push_nested(attribute.dataspace().dims(), &shown),
+    };
+    match written {
+        Ok(()) => json.set_text("value", &writer.text),
+        Err(TextFault::Other(fault)) => return Err(fault),
+        Err(TextFault::NoText) => {
+            json.set("value", BASE64.encode(&bytes));
+            json.set("encoding", "base64");
+        }
+    }
+    Ok(())
+}
+
+fn created_of(domain: &OpenedDomain, object: &Object) -> Result<f64, Fault> {
+    Ok(object_times(domain, &info_of(object)?).0)
+}
+
+/// Attributes as members of an object, by their names.
+pub(super) fn members_text(domain: &OpenedDomain, object: &Object, form: &AttributeForm) -> Result<String, Fault> {
+    let created = created_of(domain, object)?;
+    let mut json = JsonMembers::default();
+    for attribute in attributes_of(object)? {
+        let mut members = JsonMembers::default();
+        describe(domain, &attribute, created, form, &mut members)?;
+        json.set_text(&attribute.name().to_string(), &members.finish());
+        if json.len() as u64 > form.max_bytes {
+            return Err(Fault::too_large(json.len() as u64, form.max_bytes));
+        }
+    }
+    Ok(json.finish())
+}
+
+fn listed(
+    domain: &OpenedDomain,
+    attribute: &Attribute,
+    created: f64,
+    form: &AttributeForm,
+    href: Option<String>,
+) -> Result<String, Fault> {
+    let mut json = JsonMembers::default();
+    json.set("name", attribute.name().to_string());
+    describe(domain, attribute, created, form, &mut json)?;
+    if let Some(href) = href {
+        json.set("href", href);
+    }
+    Ok(json.finish())
+}
+
+/// The address of an object.
+fn address(domain: &OpenedDomain, object: &Object) -> String {
+    format!("/{}/{}", collection(kind_of(object)), domain.ids.text_of(object).unwrap_or_default())
+}
+
+/// `GET /COLLECTION/ID/attributes`.
+pub(super) fn list(domain: &OpenedDomain, call: &Call, object: &Object, max_bytes: u64) -> Result<String, Fault> {
+    if call.flag("follow_links") {
+        return Err(super::not_implemented("follow_links is not supported: ask for the attributes of each object"));
+    }
+    let form = AttributeForm::of(call, call.flag("IncludeData"), max_bytes)?;
+    let mut all: Vec<_> = attributes_of(object)?.into_iter().map(|a| (a.name().to_string(), a)).collect();
+    match call.flag("CreateOrder") {
+        true => all.sort_by_key(|(_, attribute)| attribute.creation_order()),
+        false => all.sort_by(|a, b| a.0.cmp(&b.0)),
+    }
+    let (own, created) = (address(domain, object), created_of(domain, object)?);
+    let entries = page(call, all, |(name, _)| name)?.into_iter().map(|(name, attribute)| {
+        listed(domain, &attribute, created, &form, Some(call.href(&format!("{own}/attributes/{name}"))))
+    });
+    let mut json = JsonMembers::default();
+    json.set_text("attributes", &list_text(entries.collect::<Result<Vec<_>, _>>()?));
+    json.set("hrefs", call.hrefs(&[("self", &format!("{own}/attributes")), ("home", "/"), ("owner", &own)]));
+    Ok(json.finish())
+}
+
+fn find(object: &Object, name: &str) -> Result<Attribute, Fault> {
+    let found = attributes_of(object)?.into_iter().find(|attribute| attribute.name().as_bytes() == name.as_bytes());
+    found.ok_or_else(|| not_found(format!("There is no attribute {name:?}")))
+}
+
+/// `GET /COLLECTION/ID/attributes/NAME`.
+pub(super) fn one(domain: &OpenedDomain, call: &Call, object: &Object, max_bytes: u64) -> Result<String, Fault> {
+    let has_values = call.query.get("IncludeData").is_none() || call.flag("IncludeData");
+    let form = AttributeForm::of(call, has_values, max_bytes)?;
+    let attribute = find(object, call.name())?;
+    let (own, created) = (address(domain, object), created_of(domain, object)?);
+    let mut json = JsonMembers::default();
+    json.set("name", call.name());
+    describe(domain, &attribute, created, &form, &mut json)?;
+    json.set("lastModified", created);
+    let href = format!("{own}/attributes/{}", call.name());
+    json.set("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
+    Ok(json.finish())
+}
+
+/// The value of an attribute: bytes, or JSON.
+#[derive(Debug)]
+pub(super) enum AttributeValue {
+    Bytes(Vec<u8>),
+    Json(String),
+}
+
+/// `GET /COLLECTION/ID/attributes/NAME/value`.
+pub(super) fn value(
+    domain: &OpenedDomain,
+    call: &Call,
+    object: &Object,
+    max_bytes: u64,
+) -> Result<AttributeValue, Fault> {
+    let attribute = find(object, call.name())?;
+    if matches!(attribute.dataspace(), Dataspace::Null) {
+        return Err(bad_request("Null space attributes can not be read"));
+    }
+    let has_size = ShownType::of(attribute.datatype()).size().is_some();
+    if call.is_binary && has_size {
+        return packed(domain, &attribute, max_bytes).map(AttributeValue::Bytes);
+    }
+    let form = AttributeForm::of(call, true, max_bytes)?;
+    let mut whole = JsonMembers::default();
+    describe(domain, &attribute, 0.0, &form, &mut whole)?;
+    let own = address(domain, object);
+    let href = format!("{own}/attributes/{}", call.name());
+    whole.set("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
+    Ok(AttributeValue::Json(whole.finish()))
+}
+
+/// `POST /COLLECTION/ID/attributes`: attributes with these names, of one object or of several.
+pub(super) fn named(domain: &OpenedDomain, call: &Call, max_bytes: u64) -> Result<String, Fault> {
+    let objects = super::named_entries(call, "attr_names", "obj_ids")?;
+    let form = AttributeForm::of(call, call.flag("IncludeData"), max_bytes)?;
+    let mut written = 0;
+    let attributes_named = |id: &str, names: &Option<Vec<String>>| {
+        let object = domain.object(id)?;
+        let created = created_of(domain, &object)?;
+        let all = match names {
+            None => attributes_of(&object)?,
+            Some(names) => names.iter().map(|name| find(&object, name)).collect::<Result<_, _>>()?,
+        };
+        let text = list_text(
+            all.iter()
+                .map(|attribute| listed(domain, attribute, created, &form, None))
+                .collect::<Result<Vec<_>, Fault>>()?,
+        );
+        written += text.len() as u64;
+        if written > max_bytes { Err(Fault::too_large(written, max_bytes)) } else { Ok(text) }
+    };
+    super::entries_text("attributes", &objects, attributes_named)
+}

@@ -1,0 +1,188 @@
+//! Links as HSDS describes them.
+
+use h5live::Group;
+use h5live::model::{LinkTarget, ObjectKind};
+use serde_json::{Value as Json, json};
+
+use super::call::Call;
+use super::glob::matches;
+use super::json_members::{JsonMembers, list_text};
+use super::not_found;
+use super::object_ids::collection;
+use super::object_parts::object_times;
+use super::opened_domain::OpenedDomain;
+use crate::fault::Fault;
+
+/// A link that HSDS knows.
+#[derive(Debug, Clone)]
+pub(super) struct ShownLink {
+    pub title: String,
+    order: Option<i64>,
+    target: ShownTarget,
+}
+
+#[derive(Debug, Clone)]
+enum ShownTarget {
+    Hard(ObjectKind, String),
+    Soft(String),
+    External { file: String, path: String },
+}
+
+/// The links of a group, by name or in the order in which they were made. Links that HSDS does not know are left out: those
+/// whose class only their user knows, and those to maps.
+pub(super) fn links_of(domain: &OpenedDomain, group: &Group, is_ordered: bool) -> Result<Vec<ShownLink>, Fault> {
+    let mut links = Vec::new();
+    for link in group.links()? {
+        let target = match &link.target {
+            LinkTarget::Hard(id) => {
+                let kind = group.file().store().kind(*id).map_err(|error| super::store_fault(&error))?;
+                match domain.ids.text(kind, *id) {
+                    Some(text) => ShownTarget::Hard(kind, text),
+                    None => continue,
+                }
+            }
+            LinkTarget::Soft(path) => ShownTarget::Soft(path.to_string()),
+            LinkTarget::External { file, path } => {
+                ShownTarget::External { file: file.to_string(), path: path.to_string() }
+            }
+            _ => continue,
+        };
+        links.push(ShownLink { title: link.name.to_string(), order: link.creation_order, target });
+    }
+    match is_ordered {
+        true => links.sort_by_key(|link| link.order),
+        false => links.sort_by(|a, b| a.title.cmp(&b.title)),
+    }
+    Ok(links)
+}
+
+impl ShownLink {
+    fn members(&self, created: f64) -> Json {
+        let mut json = match &self.target {
+            ShownTarget::Hard(_, id) => json!({ "class": "H5L_TYPE_HARD", "id": id }),
+            ShownTarget::Soft(path) => json!({ "class": "H5L_TYPE_SOFT", "h5path": path }),
+            // h5pyd before 1.0 looks for `h5domain`.
+            ShownTarget::External { file, path } => {
+                json!({ "class": "H5L_TYPE_EXTERNAL", "h5path": path, "file": file, "h5domain": file })
+            }
+        };
+        json["created"] = json!(self.created(created));
+        json
+    }
+
+    /// Clients sort by this time: links that were made one after the other are a microsecond apart.
+    fn created(&self, group: f64) -> f64 {
+        group + self.order.unwrap_or_default() as f64 * 1e-6
+    }
+
+    /// As in a list.
+    fn listed(&self, call: Option<(&Call, &str)>, created: f64) -> Json {
+        let mut json = self.members(created);
+        json["title"] = self.title.as_str().into();
+        let Some((call, group)) = call else { return json };
+        if let ShownTarget::Hard(kind, id) = &self.target {
+            json["collection"] = collection(*kind).into();
+            json["target"] = call.href(&format!("/{}/{id}", collection(*kind))).into();
+        }
+        json["href"] = call.href(&format!("/groups/{group}/links/{}", self.title)).into();
+        json
+    }
+}
+
+/// Links as members of an object, by their names.
+pub(super) fn members_text(_: &OpenedDomain, links: &[ShownLink], created: f64) -> String {
+    let mut json = JsonMembers::default();
+    for link in links {
+        json.set(&link.title, link.members(created));
+    }
+    json.finish()
+}
+
+/// The part of a list that a request asks for.
+pub(super) fn page<T>(call: &Call, all: Vec<T>, title: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
+    page_by(call, all, &title, &title)
+}
+
+/// The same, where the last entry that a client has got has another name than patterns take.
+pub(super) fn page_by<T>(
+    call: &Call,
+    mut all: Vec<T>,
+    marked: impl Fn(&T) -> &str,
+    title: impl Fn(&T) -> &str,
+) -> Result<Vec<T>, Fault> {
+    if let Some(marker) = call.query.get("Marker").filter(|marker| !marker.is_empty()) {
+        let at = all.iter().position(|item| marked(item) == marker);
+        all.drain(..at.map_or(all.len(), |at| at + 1));
+    }
+    if let Some(pattern) = call.query.get("pattern").filter(|pattern| !pattern.is_empty()) {
+        all.retain(|item| matches(pattern, title(item)));
+    }
+    if let Some(limit) = call.number("Limit")?.filter(|limit| *limit > 0) {
+        all.truncate(limit);
+    }
+    Ok(all)
+}
+
+fn created_of(domain: &OpenedDomain, group: &Group) -> Result<f64, Fault> {
+    Ok(object_times(domain, &group.info()?).0)
+}
+
+/// `GET /groups/ID/links`.
+pub(super) fn list(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
+    if call.flag("follow_links") {
+        return Err(super::not_implemented("follow_links is not supported: ask for the links of each group"));
+    }
+    let id = call.id()?;
+    let group = domain.group(id)?;
+    let links = page(call, links_of(domain, &group, call.flag("CreateOrder"))?, |link| &link.title)?;
+    let created = created_of(domain, &group)?;
+    let listed = links.iter().map(|link| link.listed(Some((call, id)), created).to_string());
+    let own = format!("/groups/{id}");
+    let mut json = JsonMembers::default();
+    json.set_text("links", &list_text(listed));
+    json.set("hrefs", call.hrefs(&[("self", &format!("{own}/links")), ("home", "/"), ("owner", &own)]));
+    Ok(json.finish())
+}
+
+/// `GET /groups/ID/links/TITLE`.
+pub(super) fn one(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
+    let (id, title) = (call.id()?, call.name());
+    let group = domain.group(id)?;
+    let links = links_of(domain, &group, false)?;
+    let link = links.into_iter().find(|link| link.title == title);
+    let link = link.ok_or_else(|| not_found(format!("There is no link {title:?}")))?;
+    let created = created_of(domain, &group)?;
+    let mut found = link.members(created);
+    let time = found.as_object_mut().and_then(|found| found.remove("created")).unwrap_or_default();
+    found["title"] = title.into();
+    let own = format!("/groups/{id}");
+    let address = format!("{own}/links/{title}");
+    let mut hrefs = vec![("self", address), ("home", "/".to_owned()), ("owner", own)];
+    if let ShownTarget::Hard(kind, target) = &link.target {
+        found["collection"] = collection(*kind).into();
+        hrefs.push(("target", format!("/{}/{target}", collection(*kind))));
+    }
+    let hrefs: Vec<_> = hrefs.iter().map(|(rel, path)| (*rel, path.as_str())).collect();
+    Ok(json!({ "link": found, "created": time, "lastModified": time, "hrefs": call.hrefs(&hrefs) }).to_string())
+}
+
+/// `POST /groups/ID/links`: links with these names, of one group or of several.
+pub(super) fn named(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
+    let groups = super::named_entries(call, "titles", "grp_ids")?;
+    let links_named = |id: &str, titles: &Option<Vec<String>>| {
+        let group = domain.group(id)?;
+        let created = created_of(domain, &group)?;
+        let links = links_of(domain, &group, call.flag("CreateOrder"))?;
+        let Some(titles) = titles else {
+            let all = page(call, links, |link| &link.title)?;
+            return Ok(list_text(all.iter().map(|link| link.listed(None, created).to_string())));
+        };
+        let found = titles.iter().map(|title| {
+            let link = links.iter().find(|link| link.title == *title);
+            let link = link.ok_or_else(|| not_found(format!("There is no link {title:?}")))?;
+            Ok(link.listed(None, created).to_string())
+        });
+        Ok::<_, Fault>(list_text(found.collect::<Result<Vec<_>, Fault>>()?))
+    };
+    super::entries_text("links", &groups, links_named)
+}

@@ -1,0 +1,154 @@
+//! Objects and what belongs to them.
+
+use h5live::Object;
+use h5live::model::ObjectKind;
+use serde_json::json;
+
+use super::attribute_json::{self, AttributeValue};
+use super::call::Call;
+use super::domain_answers::form_of;
+use super::object_ids::{ClientId, collection};
+use super::object_json;
+use super::object_parts::{info_of, kind_of, object_times, shape_json, type_json};
+use super::opened_domain::OpenedDomain;
+use super::{link_json, not_found, value_answer};
+use crate::answer::Answer;
+use crate::fault::Fault;
+use crate::state::AppState;
+
+/// `GET /COLLECTION/ID`, and `GET /COLLECTION/?h5path=`.
+pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<Answer, Fault> {
+    let domain = OpenedDomain::of(state, call)?;
+    let object = match call.query.get("h5path") {
+        Some(path) => {
+            let start = call.id.as_deref().or(call.query.get("grpid"));
+            let found = domain.object_at(start, path)?;
+            if kind_of(&found) != kind {
+                return Err(not_found(format!("No object of {} is at the path {path}", collection(kind))));
+            }
+            found
+        }
+        None => domain.object_of(call, kind)?,
+    };
+    let mut json = object_json::answer_json(&domain, call, &object, form_of(state, call))?;
+    if call.flag("getalias") {
+        json.set("alias", alias(state, &domain, &object)?);
+    }
+    Ok(domain.answer(json.finish()))
+}
+
+/// A path that leads to an object.
+fn alias(state: &AppState, domain: &OpenedDomain, object: &Object) -> Result<Vec<String>, Fault> {
+    for (n, item) in domain.file().root().walk().enumerate() {
+        if n > state.limits.max_listed {
+            return Err(super::too_many(state.limits.max_listed));
+        }
+        let item = item?;
+        if let h5live::WalkItem::Object(found) = &item
+            && found.id() == object.id()
+        {
+            return Ok(vec![item.path().to_owned()]);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// `GET /groups/ID/links`.
+pub(super) fn links(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    let domain = OpenedDomain::of(state, call)?;
+    Ok(domain.answer(link_json::list(&domain, call)?))
+}
+
+/// `GET /groups/ID/links/TITLE`.
+pub(super) fn link(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    let domain = OpenedDomain::of(state, call)?;
+    Ok(domain.answer(link_json::one(&domain, call)?))
+}
+
+/// `POST /groups/ID/links`.
+pub(super) fn links_named(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    let domain = OpenedDomain::of(state, call)?;
+    Ok(domain.answer(link_json::named(&domain, call)?))
+}
+
+/// `GET /datasets/ID/shape`.
+pub(super) fn shape(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    let domain = OpenedDomain::of(state, call)?;
+    let dataset = domain.dataset(call)?;
+    let shape = shape_json(&dataset.spec()?.dataspace, true);
+    let (created, modified) = object_times(&domain, &info_of(&Object::Dataset(dataset))?);
+    let hrefs = dataset_hrefs(&domain, call, "shape")?;
+    let json = json!({ "shape": shape, "created": created, "lastModified": modified, "hrefs": hrefs });
+    Ok(domain.answer(json.to_string()))
+}
+
+/// `GET /datasets/ID/type`.
+pub(super) fn dataset_type(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    let domain = OpenedDomain::of(state, call)?;
+    let spec = domain.dataset(call)?.spec()?;
+    let json = json!({
+        "type": type_json(&domain, &spec.datatype, spec.committed), "hrefs": dataset_hrefs(&domain, call, "type")?,
+    });
+    Ok(domain.answer(json.to_string()))
+}
+
+fn dataset_hrefs(domain: &OpenedDomain, call: &Call, part: &str) -> Result<serde_json::Value, Fault> {
+    let own = format!("/datasets/{}", call.id()?);
+    let root = format!("/groups/{}", domain.ids.root());
+    Ok(call.hrefs(&[("self", &*format!("{own}/{part}")), ("owner", &own), ("root", &root)]))
+}
+
+/// `GET /datasets/ID/value`.
+pub(super) fn value(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    value_answer::get(state, &OpenedDomain::of(state, call)?, call)
+}
+
+/// `POST /datasets/ID/value`.
+pub(super) fn value_posted(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    value_answer::post(state, &OpenedDomain::of(state, call)?, call)
+}
+
+/// `GET /datasets/ID/query`.
+pub(super) fn query(_: &AppState, _: &Call) -> Result<Answer, Fault> {
+    Err(super::not_implemented("Queries of elements are not supported: select a part, and look there"))
+}
+
+/// The object of an address like `/groups/ID/attributes`.
+fn owner(domain: &OpenedDomain, call: &Call) -> Result<Object, Fault> {
+    let id = call.id()?;
+    let given = call.path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    match collection(ClientId::parse(id)?.kind) == given {
+        true => domain.object(id),
+        false => Err(super::bad_request(format!("Invalid id: {id} is none of {given}"))),
+    }
+}
+
+/// `GET /COLLECTION/ID/attributes`.
+pub(super) fn attributes(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    let domain = OpenedDomain::of(state, call)?;
+    let object = owner(&domain, call)?;
+    Ok(domain.answer(attribute_json::list(&domain, call, &object, state.memory.max_answer())?))
+}
+
+/// `GET /COLLECTION/ID/attributes/NAME`.
+pub(super) fn attribute(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    let domain = OpenedDomain::of(state, call)?;
+    let object = owner(&domain, call)?;
+    Ok(domain.answer(attribute_json::one(&domain, call, &object, state.memory.max_answer())?))
+}
+
+/// `GET /COLLECTION/ID/attributes/NAME/value`.
+pub(super) fn attribute_value(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    let domain = OpenedDomain::of(state, call)?;
+    let object = owner(&domain, call)?;
+    Ok(match attribute_json::value(&domain, call, &object, state.memory.max_answer())? {
+        AttributeValue::Bytes(bytes) => domain.bytes("application/octet-stream", bytes),
+        AttributeValue::Json(text) => domain.answer(text),
+    })
+}
+
+/// `POST /COLLECTION/ID/attributes`.
+pub(super) fn attributes_named(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    let domain = OpenedDomain::of(state, call)?;
+    Ok(domain.answer(attribute_json::named(&domain, call, state.memory.max_answer())?))
+}

@@ -1,0 +1,186 @@
+//! What HSDS says of groups, datasets and committed types.
+
+use h5live::model::{AllocationTime, CreationOrder, DatasetSpec, Dataspace, FillTime, FillValue, FilterSpec, Layout};
+use h5live::{Dataset, Object};
+use serde_json::{Map, Value as Json, json};
+
+use super::attribute_json::{self, AttributeForm};
+use super::element_pack::ElementPacker;
+use super::element_text::ElementWriter;
+use super::json_members::JsonMembers;
+use super::link_json;
+use super::object_ids::collection;
+use super::object_parts::{info_of, kind_of, object_times, shape_json, type_json};
+use super::opened_domain::OpenedDomain;
+use super::shown_type::ShownType;
+use crate::fault::Fault;
+
+/// What HSDS calls filters.
+const FILTERS: [(u16, &str, &str); 13] = [
+    (1, "H5Z_FILTER_DEFLATE", "gzip"),
+    (2, "H5Z_FILTER_SHUFFLE", "shuffle"),
+    (3, "H5Z_FILTER_FLETCHER32", "fletcher32"),
+    (4, "H5Z_FILTER_SZIP", "szip"),
+    (5, "H5Z_FILTER_NBIT", "nbit"),
+    (6, "H5Z_FILTER_SCALEOFFSET", "scaleoffset"),
+    (32000, "H5Z_FILTER_LZF", "lzf"),
+    (32001, "H5Z_FILTER_BLOSC", "blosclz"),
+    (32003, "H5Z_FILTER_SNAPPY", "snappy"),
+    (32004, "H5Z_FILTER_LZ4", "lz4"),
+    (32005, "H5Z_FILTER_LZ4HC", "lz4hc"),
+    (32008, "H5Z_FILTER_BITSHUFFLE", "bitshuffle"),
+    (32015, "H5Z_FILTER_ZSTD", "zstd"),
+];
+
+/// What is asked for of an object.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ObjectForm {
+    pub has_links: bool,
+    pub has_attributes: bool,
+    /// Most bytes of the text.
+    pub max_bytes: u64,
+}
+
+/// The members of the description of an object.
+pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectForm) -> Result<JsonMembers, Fault> {
+    let info = info_of(object)?;
+    let (created, modified) = object_times(domain, &info);
+    let mut json = JsonMembers::default();
+    json.set("id", domain.ids.text_of(object));
+    json.set("root", domain.ids.root());
+    json.set("created", created);
+    json.set("lastModified", modified);
+    json.set("attributeCount", attribute_json::attributes_of(object)?.len());
+    let mut creation = Map::new();
+    if !matches!(info.attributes.order, CreationOrder::Untracked) {
+        creation.insert("CreateOrder".to_owned(), json!(1));
+    }
+    match object {
+        Object::Group(group) => {
+            let links = link_json::links_of(domain, group, false)?;
+            json.set("linkCount", links.len());
+            if !matches!(group.spec()?.links.order, CreationOrder::Untracked) {
+                creation.insert("CreateOrder".to_owned(), json!(1));
+            }
+            json.set("creationProperties", Json::Object(creation));
+            if form.has_links {
+                json.set_text("links", &link_json::members_text(domain, &links, created));
+            }
+        }
+        Object::Dataset(dataset) => set_dataset(&mut json, domain, dataset, creation, form)?,
+        Object::Datatype(named) => {
+            json.set("type", type_json(domain, named.datatype(), Some(named.id())));
+            json.set("creationProperties", Json::Object(creation));
+        }
+        _ => return Err(super::not_found("There is no such object")),
+    }
+    if form.has_attributes {
+        let attributes = AttributeForm { has_values: true, max_bytes: form.max_bytes, ..AttributeForm::default() };
+        json.set_text("attributes", &attribute_json::members_text(domain, object, &attributes)?);
+    }
+    match json.len() as u64 {
+        bytes if bytes > form.max_bytes => Err(Fault::too_large(bytes, form.max_bytes)),
+        _ => Ok(json),
+    }
+}
+
+fn set_dataset(
+    json: &mut JsonMembers,
+    domain: &OpenedDomain,
+    dataset: &Dataset,
+    mut creation: Map<String, Json>,
+    form: ObjectForm,
+) -> Result<(), Fault> {
+    let spec = dataset.spec()?;
+    let layout = layout_json(&spec);
+    json.set("type", type_json(domain, &spec.datatype, spec.committed));
+    json.set("shape", shape_json(&spec.dataspace, true));
+    json.set("layout", layout.clone());
+    creation.insert("layout".to_owned(), layout);
+    let allocation = match spec.fill.allocation {
+        AllocationTime::Early => "H5D_ALLOC_TIME_EARLY",
+        AllocationTime::Late => "H5D_ALLOC_TIME_LATE",
+        AllocationTime::Incremental => "H5D_ALLOC_TIME_INCR",
+    };
+    creation.insert("allocTime".to_owned(), allocation.into());
+    let time = match spec.fill.time {
+        FillTime::Allocation => "H5D_FILL_TIME_ALLOC",
+        FillTime::Never => "H5D_FILL_TIME_NEVER",
+        FillTime::IfSet => "H5D_FILL_TIME_IFSET",
+    };
+    creation.insert("fillTime".to_owned(), time.into());
+    if !spec.filters.is_empty() {
+        creation.insert("filters".to_owned(), spec.filters.iter().map(filter_json).collect());
+    }
+    let mut members = JsonMembers::default();
+    for (name, value) in creation {
+        members.set(&name, value);
+    }
+    if let Some(fill) = fill_text(domain, dataset, &spec, form.max_bytes) {
+        members.set_text("fillValue", &fill);
+    }
+    json.set_text("creationProperties", &members.finish());
+    Ok(())
+}
+
+fn layout_json(spec: &DatasetSpec) -> Json {
+    match (&spec.layout, &spec.dataspace) {
+        (Layout::Chunked(dims), Dataspace::Simple(_)) => json!({ "class": "H5D_CHUNKED", "dims": dims }),
+        (Layout::Compact, _) => json!({ "class": "H5D_COMPACT" }),
+        _ => json!({ "class": "H5D_CONTIGUOUS" }),
+    }
+}
+
+fn filter_json(filter: &FilterSpec) -> Json {
+    match FILTERS.iter().find(|(id, ..)| *id == filter.id) {
+        Some((1, class, name)) => {
+            let level = filter.params.first().copied().unwrap_or(4).min(9);
+            json!({ "class": class, "id": 1, "level": level, "name": name })
+        }
+        Some((id, class, name)) => json!({ "class": class, "id": id, "name": name }),
+        None => {
+            json!({ "class": "H5Z_FILTER_USER", "id": filter.id, "name": format!("user filter {}", filter.id) })
+        }
+    }
+}
+
+/// The fill value, if it is given and has a form in JSON.
+fn fill_text(domain: &OpenedDomain, dataset: &Dataset, spec: &DatasetSpec, max_bytes: u64) -> Option<String> {
+    let FillValue::Value(value) = &spec.fill.value else { return None };
+    let shown = ShownType::of(&spec.datatype);
+    if spec.datatype.is_indirect() || value.len() != spec.datatype.size() as usize {
+        return None;
+    }
+    // Clients ask whether such a value is true, and lists of zeros are.
+    if matches!(shown, ShownType::Compound(_) | ShownType::Array { .. }) && value.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    let packer = ElementPacker { file: dataset.file(), ids: &domain.ids, max_bytes };
+    let bytes = packer.pack(&spec.datatype, value.clone()).ok()?.bytes;
+    let mut writer = ElementWriter { bytes: &bytes, text: String::new(), is_nan_null: false, max_bytes };
+    writer.push_nested(&[], &shown).ok()?;
+    Some(writer.text)
+}
+
+/// The description of an object that a client has asked for, with addresses.
+pub(super) fn answer_json(
+    domain: &OpenedDomain,
+    call: &super::call::Call,
+    object: &Object,
+    form: ObjectForm,
+) -> Result<JsonMembers, Fault> {
+    let mut json = object_json(domain, object, form)?;
+    json.set("domain", domain.name.as_str());
+    let id = domain.ids.text_of(object).unwrap_or_default();
+    let own = format!("/{}/{id}", collection(kind_of(object)));
+    let (attributes, links, value) = (format!("{own}/attributes"), format!("{own}/links"), format!("{own}/value"));
+    let root = format!("/groups/{}", domain.ids.root());
+    let mut all = vec![("self", &*own), ("root", &*root), ("home", "/"), ("attributes", &*attributes)];
+    match object {
+        Object::Group(_) => all.insert(1, ("links", &links)),
+        Object::Dataset(_) => all.push(("data", &value)),
+        _ => {}
+    }
+    json.set("hrefs", call.hrefs(&all));
+    Ok(json)
+}

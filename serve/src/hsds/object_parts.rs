@@ -1,0 +1,66 @@
+//! What groups, datasets, committed types, links and attributes have in common.
+
+use h5live::Object;
+use h5live::model::{Dataspace, ObjectInfo, ObjectKind, UNLIMITED};
+use serde_json::{Value as Json, json};
+
+use super::opened_domain::OpenedDomain;
+use super::shown_type::ShownType;
+use crate::fault::Fault;
+
+/// The kind of an object that HSDS knows.
+pub(super) fn kind_of(object: &Object) -> ObjectKind {
+    match object {
+        Object::Group(_) => ObjectKind::Group,
+        Object::Dataset(_) => ObjectKind::Dataset,
+        Object::Datatype(_) => ObjectKind::Datatype,
+        _ => ObjectKind::Map,
+    }
+}
+
+pub(super) fn info_of(object: &Object) -> Result<ObjectInfo, Fault> {
+    Ok(match object {
+        Object::Group(group) => group.info()?,
+        Object::Dataset(dataset) => dataset.info()?,
+        Object::Datatype(named) => named.info()?,
+        Object::Map(map) => map.info()?,
+        _ => return Err(super::not_found("There is no such object")),
+    })
+}
+
+/// When an object was made and changed last (seconds): as the object says it, or else as the file does.
+pub(super) fn object_times(domain: &OpenedDomain, info: &ObjectInfo) -> (f64, f64) {
+    let times = info.times.as_ref();
+    let given = |time: Option<i64>, file: f64| time.filter(|time| *time > 0).map_or(file, |time| time as f64);
+    let created = given(times.map(|times| times.birth), domain.created);
+    let modified = given(times.map(|times| times.modification.max(times.change)), domain.modified);
+    (created, modified.max(created))
+}
+
+/// A type, with the committed type that it is.
+pub(super) fn type_json(
+    domain: &OpenedDomain,
+    datatype: &h5live::model::Datatype,
+    committed: Option<h5live::model::ObjectId>,
+) -> Json {
+    let mut json = ShownType::of(datatype).json();
+    let id = committed.and_then(|id| domain.ids.text(ObjectKind::Datatype, id));
+    if let (Some(id), Some(members)) = (id, json.as_object_mut()) {
+        members.insert("id".to_owned(), id.into());
+    }
+    json
+}
+
+/// A shape; maxima only for datasets.
+pub(super) fn shape_json(dataspace: &Dataspace, has_max: bool) -> Json {
+    match dataspace {
+        Dataspace::Null => json!({ "class": "H5S_NULL" }),
+        Dataspace::Scalar => json!({ "class": "H5S_SCALAR" }),
+        Dataspace::Simple(shape) if has_max && shape.has_max() => {
+            let max = |dim: &u64| if *dim == UNLIMITED { json!("H5S_UNLIMITED") } else { json!(dim) };
+            let max: Vec<_> = shape.max().iter().map(max).collect();
+            json!({ "class": "H5S_SIMPLE", "dims": shape.dims(), "maxdims": max })
+        }
+        Dataspace::Simple(shape) => json!({ "class": "H5S_SIMPLE", "dims": shape.dims() }),
+    }
+}

@@ -1,0 +1,152 @@
+//! The file that a request names as its domain.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::http::StatusCode;
+use h5live::model::ObjectKind;
+use h5live::{Dataset, File, Group, Object};
+
+use super::call::Call;
+use super::object_ids::{ClientId, ObjectIds, collection};
+use super::{bad_request, not_found};
+use crate::answer::{Answer, JSON};
+use crate::catalog::{Named, Place};
+use crate::fault::Fault;
+use crate::sessions::{FileStamp, Session};
+use crate::state::AppState;
+
+/// An open file.
+pub(super) struct OpenedDomain {
+    session: Arc<Session>,
+    pub ids: ObjectIds,
+    pub name: String,
+    pub created: f64,
+    pub modified: f64,
+    publication: Option<u64>,
+}
+
+/// When a file of the system was made and changed last (seconds).
+pub(super) fn times_of(place: &Place) -> (f64, f64) {
+    let found = place.path.as_ref().and_then(|path| path.metadata().ok());
+    let seconds = |time: Option<SystemTime>| {
+        time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0.0, |time| time.as_secs_f64())
+    };
+    let modified = seconds(found.as_ref().and_then(|found| found.modified().ok()));
+    let created = seconds(found.as_ref().and_then(|found| found.created().ok()));
+    (if created > 0.0 { created.min(modified) } else { modified }, modified)
+}
+
+impl OpenedDomain {
+    /// Opens what a request names.
+    ///
+    /// # Errors
+    /// If it is not there, or no file.
+    pub fn of(state: &AppState, call: &Call) -> Result<Self, Fault> {
+        let name = call.domain()?;
+        match state.catalog.find(name)? {
+            Named::Store(place) => OpenedDomain::open(state, name, &place),
+            Named::Folder(_) | Named::Roots => Err(bad_request(format!("{name} is a folder"))),
+        }
+    }
+
+    pub fn open(state: &AppState, name: &str, place: &Place) -> Result<Self, Fault> {
+        let session = state.sessions.open(place)?;
+        let publication = session.file.publication_count().ok();
+        let system = FileStamp::of(place).map_or((0, 0), |stamp| stamp.identity());
+        let ids = ObjectIds::new(&place.name, system, &session.file);
+        let (created, modified) = times_of(place);
+        Ok(OpenedDomain { session, ids, name: name.to_owned(), created, modified, publication })
+    }
+
+    pub fn file(&self) -> &File {
+        &self.session.file
+    }
+
+    /// The object that a client names so.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn object(&self, id: &str) -> Result<Object, Fault> {
+        let of = ClientId::parse(id)?;
+        let root = self.file().root();
+        for candidate in self.ids.candidates(of) {
+            match root.object_by_id(candidate, id) {
+                Ok(Object::Group(group)) if of.kind == ObjectKind::Group => return Ok(Object::Group(group)),
+                Ok(Object::Dataset(dataset)) if of.kind == ObjectKind::Dataset => return Ok(Object::Dataset(dataset)),
+                Ok(Object::Datatype(named)) if of.kind == ObjectKind::Datatype => return Ok(Object::Datatype(named)),
+                Ok(_) => {}
+                Err(error) if error.is_in_use() => return Err(error.into()),
+                Err(error) => {
+                    // An identity that is none of the file leads to bytes that are no object.
+                    let fault = Fault::from(error);
+                    if fault.is_passing || fault.status == StatusCode::FORBIDDEN {
+                        return Err(fault);
+                    }
+                }
+            }
+        }
+        Err(not_found(format!("There is no object {id} in {}", self.name)))
+    }
+
+    /// The object with the identity of a request, which is of this kind.
+    ///
+    /// # Errors
+    /// If it is not there, or of another kind.
+    pub fn object_of(&self, call: &Call, kind: ObjectKind) -> Result<Object, Fault> {
+        let id = call.id()?;
+        if ClientId::parse(id)?.kind != kind {
+            return Err(bad_request(format!("Invalid id: {id} is none of {}", collection(kind))));
+        }
+        self.object(id)
+    }
+
+    pub fn group(&self, id: &str) -> Result<Group, Fault> {
+        match self.object(id)? {
+            Object::Group(group) => Ok(group),
+            _ => Err(bad_request(format!("Invalid group id: {id}"))),
+        }
+    }
+
+    pub fn dataset(&self, call: &Call) -> Result<Dataset, Fault> {
+        match self.object_of(call, ObjectKind::Dataset)? {
+            Object::Dataset(dataset) => {
+                // The extent of a virtual dataset follows from its sources, which nothing else takes up.
+                if matches!(dataset.spec()?.layout, h5live::model::Layout::Virtual(_)) {
+                    dataset.refresh()?;
+                }
+                Ok(dataset)
+            }
+            _ => Err(bad_request("Invalid dataset id")),
+        }
+    }
+
+    /// The object at a path that begins at a group, or at the root.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn object_at(&self, start: Option<&str>, path: &str) -> Result<Object, Fault> {
+        let start = match start.filter(|_| !path.starts_with('/')) {
+            Some(id) => self.group(id)?,
+            None => self.file().root(),
+        };
+        if path.trim_matches('/').is_empty() {
+            return Ok(Object::Group(start));
+        }
+        let found = start.object(path.trim_end_matches('/'))?;
+        // Its identity would be read as one of this file.
+        match found.file().name() == self.file().name() {
+            true => Ok(found),
+            false => Err(not_found(format!("{path} leads to another domain"))),
+        }
+    }
+
+    /// The answer with an object in JSON.
+    pub fn answer(&self, text: String) -> Answer {
+        self.bytes(JSON, text.into_bytes())
+    }
+
+    pub fn bytes(&self, content_type: &'static str, bytes: Vec<u8>) -> Answer {
+        Answer { publication: self.publication, ..Answer::new(content_type, bytes) }
+    }
+}

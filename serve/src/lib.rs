@@ -1,0 +1,46 @@
+//! HDF5 files and other stores over HTTP, while they are being written: the APIs of h5grove and HSDS, events, and a page that draws what
+//! is recorded.
+//!
+//! ```no_run
+//! use h5live_serve::{Config, Server};
+//!
+//! let server = Server::start(Config::new(["/data/runs".into()]))?;
+//! println!("{}", server.url());
+//! server.run_until_signal();
+//! # Ok::<(), h5live_serve::StartError>(())
+//! ```
+//!
+//! What a client names is found by `catalog`, opened by `sessions` and read in `pool`. `grove` has h5grove's answers, `hsds`
+//! those of HSDS, and `watches` looks at files for `subscribe`, which sends events.
+
+#![deny(missing_debug_implementations)]
+
+mod access;
+mod answer;
+mod auth;
+mod catalog;
+mod config;
+mod confine;
+mod connections;
+mod etag;
+mod fault;
+mod grove;
+mod hsds;
+mod listing;
+mod metrics;
+mod metrics_text;
+mod page;
+mod pool;
+mod query;
+mod routes;
+mod server;
+mod sessions;
+mod state;
+mod stream;
+mod subscribe;
+mod watches;
+mod writers;
+
+pub use catalog::Catalog;
+pub use config::{Config, Limits, LogFormat};
+pub use server::{Server, StartError};

@@ -1,0 +1,186 @@
+//! A running server.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::access::{self, Access};
+use crate::catalog::Catalog;
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::pool::{MemoryBudget, ReadPool};
+use crate::sessions::Sessions;
+use crate::state::AppState;
+use crate::watches::Watches;
+use crate::{connections, routes};
+
+/// How often it is looked for sessions that nobody uses.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+/// How long the end waits for reads that have begun.
+const END_TIME: Duration = Duration::from_secs(5);
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A folder or location cannot be served.
+    #[error("{0}")]
+    Root(#[source] io::Error),
+    /// It cannot listen there.
+    #[error("cannot listen at {at}: {source}")]
+    Bind {
+        /// The address.
+        at: SocketAddr,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Others than this machine could listen to the token.
+    #[error(
+        "{0} is not an address of this machine alone: without TLS, others on the way could read the token; let a proxy with \
+         TLS stand in front of it (--behind-proxy HOST)"
+    )]
+    NotLoopback(SocketAddr),
+    /// A server without a token, for more than this machine.
+    #[error("a server without a token listens on loopback only")]
+    OpenToAll,
+    /// The system has no threads, or no random numbers.
+    #[error("the server cannot start: {0}")]
+    System(#[source] io::Error),
+}
+
+/// A running server. Dropping it ends it.
+#[derive(Debug)]
+pub struct Server {
+    runtime: Option<Runtime>,
+    address: SocketAddr,
+    url: String,
+    stop: watch::Sender<bool>,
+    serving: Option<JoinHandle<()>>,
+    state: Arc<AppState>,
+}
+
+impl Server {
+    /// Starts a server, in threads of its own.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        if !config.bind.ip().is_loopback() {
+            match (config.without_token, &config.proxy_host) {
+                (true, _) => return Err(StartError::OpenToAll),
+                (false, None) => return Err(StartError::NotLoopback(config.bind)),
+                (false, Some(_)) => {}
+            }
+        }
+        let catalog = Catalog::new(&config.roots).map_err(StartError::Root)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(config.limits.concurrent_reads + 4)
+            .thread_name("h5live-serve")
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(StartError::System)?;
+        let bound = runtime.block_on(TcpListener::bind(config.bind));
+        let failed = |source| StartError::Bind { at: config.bind, source };
+        let listener = bound.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let token = match (config.without_token, config.token) {
+            (true, _) => None,
+            (false, Some(token)) => Some(token),
+            (false, None) => Some(access::new_token().map_err(StartError::System)?),
+        };
+        let access = Access::new(token, address, config.proxy_host.as_deref());
+        let url = access.url(address);
+        let folders = catalog.folders().clone();
+        let options = config.options.raw_files(false).filter_links(move |at| folders.contain_location(at));
+        let sessions = Arc::new(Sessions::new(options, config.limits.kept_sessions));
+        let (stop, stopped) = watch::channel(false);
+        let state = Arc::new(AppState {
+            catalog,
+            pool: ReadPool::new(&config.limits),
+            memory: Arc::new(MemoryBudget::new(&config.limits)),
+            watches: Watches::new(sessions.clone(), &config.limits, stopped.clone()),
+            sessions,
+            access,
+            limits: config.limits,
+            metrics: Metrics::default(),
+            log: config.log,
+            started_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        });
+        let router = routes::router(state.clone());
+        let serving = runtime.spawn(connections::serve(listener, router, state.clone(), stopped));
+        runtime.spawn(close_unused_sessions(state.clone()));
+        Ok(Server { runtime: Some(runtime), address, url, stop, serving: Some(serving), state })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address for a browser, with the token.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Serves until the process is told to end (Ctrl-C, SIGTERM), and ends gracefully.
+    pub fn run_until_signal(self) {
+        if let Some(runtime) = &self.runtime {
+            runtime.block_on(signal());
+        }
+        self.stop();
+    }
+
+    /// Ends: no more connections, and answers that are being sent are sent to their end, within a few seconds.
+    pub fn stop(mut self) {
+        self.end(END_TIME);
+    }
+
+    fn end(&mut self, time: Duration) {
+        let _ = self.stop.send(true);
+        let Some(runtime) = self.runtime.take() else { return };
+        if let Some(serving) = self.serving.take() {
+            let _ = runtime.block_on(async { tokio::time::timeout(time, serving).await });
+        }
+        runtime.shutdown_timeout(time);
+        self.state.watches.join();
+        self.state.sessions.close_all();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end(Duration::from_secs(1));
+    }
+}
+
+async fn close_unused_sessions(state: Arc<AppState>) {
+    loop {
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        let sessions = state.sessions.clone();
+        let _ = tokio::task::spawn_blocking(move || sessions.close_unused()).await;
+    }
+}
+
+/// Waits until the process is told to end.
+#[cfg(unix)]
+async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn signal() {
+    let _ = tokio::signal::ctrl_c().await;
+}

@@ -1,0 +1,35 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use crate::access::Access;
+use crate::catalog::Catalog;
+use crate::config::{Limits, LogFormat};
+use crate::fault::Fault;
+use crate::metrics::Metrics;
+use crate::pool::{MemoryBudget, ReadPool};
+use crate::sessions::Sessions;
+use crate::watches::Watches;
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct AppState {
+    pub catalog: Catalog,
+    pub sessions: Arc<Sessions>,
+    pub pool: ReadPool,
+    pub memory: Arc<MemoryBudget>,
+    pub watches: Watches,
+    pub access: Access,
+    pub limits: Limits,
+    pub metrics: Metrics,
+    pub log: Option<LogFormat>,
+    /// When the server began (seconds since 1970).
+    pub started_at: u64,
+}
+
+impl AppState {
+    /// A fault as clients are told: without the paths of this machine.
+    pub fn told(&self, fault: Fault) -> Fault {
+        Fault { message: self.catalog.folders().without_paths(&fault.message), ..fault }
+    }
+}

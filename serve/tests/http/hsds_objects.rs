@@ -1,0 +1,163 @@
+//! HSDS's groups, datasets, committed types, links and attributes.
+
+use h5live::model::{ByteOrder, Datatype, Sign};
+use serde_json::{Value as Json, json};
+
+use crate::client::{Served, make};
+
+const AT: &str = "domain=/a.h5";
+
+fn served() -> Served {
+    let served = Served::new();
+    make(&served.file("a.h5"), |file| {
+        file.set_attribute("title", "a title")?;
+        file.set_attribute("numbers", &[1i16, -2])?;
+        let data = file.new_dataset::<f64>().shape(&[4, 6]).chunk_shape(&[2, 3]).shuffle().deflate(4).create("data")?;
+        data.set_attribute("units", "mm")?;
+        data.set_attribute("bad", &[f64::NAN, f64::INFINITY, 0.5])?;
+        file.create_group("group/inner")?.link_soft("soft", "/data")?;
+        file.group("group")?.link_external("away", "other.h5", "/x")?;
+        file.root().commit_datatype("type", &Datatype::integer(2, ByteOrder::Big, Sign::Signed))?;
+        Ok(())
+    });
+    served
+}
+
+fn root(served: &Served) -> String {
+    served.json(&format!("/?{AT}"))["root"].as_str().unwrap().to_owned()
+}
+
+fn id_of(served: &Served, path: &str) -> String {
+    served.json(&format!("/?{AT}&h5path={path}"))["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn groups_are_described_with_links_and_attributes() {
+    let served = served();
+    let root = root(&served);
+    let group = served.json(&format!("/groups/{root}?{AT}"));
+    assert_eq!((&group["id"], &group["root"], &group["domain"]), (&json!(root), &json!(root), &json!("/a.h5")));
+    assert_eq!((&group["linkCount"], &group["attributeCount"]), (&json!(3), &json!(2)));
+    assert!(group.get("links").is_none() && group.get("attributes").is_none());
+    let whole = served.json(&format!("/groups/{root}?{AT}&include_links=1&include_attrs=1"));
+    assert_eq!(whole["links"]["data"]["class"], "H5L_TYPE_HARD");
+    assert!(whole["links"]["data"]["id"].as_str().unwrap().starts_with("d-"));
+    assert!(whole["links"]["type"]["id"].as_str().unwrap().starts_with("t-"));
+    assert_eq!(whole["attributes"]["numbers"]["value"], json!([1, -2]));
+    assert_eq!(whole["attributes"]["title"]["value"], "a title");
+    assert_eq!(whole["attributes"]["title"]["type"]["length"], "H5T_VARIABLE");
+    let inner = id_of(&served, "/group/inner");
+    assert_eq!(served.json(&format!("/groups/{inner}?{AT}&getalias=1"))["alias"], json!(["/group/inner"]));
+    assert_eq!(served.json(&format!("/groups/?{AT}&h5path=/group/inner"))["id"], json!(inner));
+}
+
+#[test]
+fn datasets_and_committed_types_are_described() {
+    let served = served();
+    let id = id_of(&served, "/data");
+    let data = served.json(&format!("/datasets/{id}?{AT}"));
+    let layout = json!({ "class": "H5D_CHUNKED", "dims": [2, 3] });
+    assert_eq!((&data["layout"], &data["creationProperties"]["layout"]), (&layout, &layout));
+    assert_eq!(data["type"], json!({ "class": "H5T_FLOAT", "base": "H5T_IEEE_F64LE" }));
+    assert_eq!(data["shape"], json!({ "class": "H5S_SIMPLE", "dims": [4, 6] }));
+    let filters = json!([
+        { "class": "H5Z_FILTER_SHUFFLE", "id": 2, "name": "shuffle" },
+        { "class": "H5Z_FILTER_DEFLATE", "id": 1, "level": 4, "name": "gzip" },
+    ]);
+    assert_eq!(data["creationProperties"]["filters"], filters);
+    assert_eq!(served.json(&format!("/datasets/{id}/shape?{AT}"))["shape"], data["shape"]);
+    assert_eq!(served.json(&format!("/datasets/{id}/type?{AT}"))["type"], data["type"]);
+    let named = id_of(&served, "/type");
+    let named = served.json(&format!("/datatypes/{named}?{AT}"));
+    assert_eq!((&named["type"]["base"], &named["type"]["id"]), (&json!("H5T_STD_I16BE"), &named["id"]));
+    for (name, count) in [("groups", 2), ("datasets", 1), ("datatypes", 1)] {
+        assert_eq!(served.json(&format!("/{name}?{AT}"))[name].as_array().unwrap().len(), count, "{name}");
+    }
+}
+
+#[test]
+fn links_are_listed_and_named() {
+    let served = served();
+    let (root, group, inner) = (root(&served), id_of(&served, "/group"), id_of(&served, "/group/inner"));
+    let titles = |query: &str| {
+        let listed = served.json(&format!("/groups/{root}/links?{AT}{query}"));
+        let links = listed["links"].as_array().unwrap();
+        links.iter().map(|link| link["title"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(titles(""), ["data", "group", "type"]);
+    assert_eq!(titles("&Limit=2"), ["data", "group"]);
+    assert_eq!(titles("&Marker=data&Limit=1"), ["group"]);
+    assert_eq!(titles("&pattern=*p*"), ["group", "type"]);
+    let link = served.json(&format!("/groups/{root}/links/group?{AT}"));
+    assert_eq!((&link["link"]["id"], &link["link"]["collection"]), (&json!(group), &json!("groups")));
+    let soft = &served.json(&format!("/groups/{inner}/links/soft?{AT}"))["link"];
+    assert_eq!(*soft, json!({ "title": "soft", "class": "H5L_TYPE_SOFT", "h5path": "/data" }));
+    let away = &served.json(&format!("/groups/{group}/links/away?{AT}"))["link"];
+    assert_eq!(
+        (&away["class"], &away["file"], &away["h5path"]),
+        (&json!("H5L_TYPE_EXTERNAL"), &json!("other.h5"), &json!("/x"))
+    );
+    served.refused(&format!("/groups/{root}/links/none?{AT}"), 404, "none");
+    served.refused(&format!("/groups/{root}/links?{AT}&Limit=x"), 400, "number");
+    let some = served.post_json(&format!("/groups/{root}/links?{AT}"), &json!({ "titles": ["type", "data"] }));
+    assert_eq!((some["links"].as_array().unwrap().len(), &some["links"][0]["title"]), (2, &json!("type")));
+    let both = json!({ "grp_ids": { root.clone(): ["data"], group.clone(): ["away", "inner"] } });
+    let both = served.post_json(&format!("/groups/{root}/links?{AT}"), &both);
+    assert_eq!(both["links"][&*group].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn attributes_are_listed_and_named() {
+    let served = served();
+    let (root, data) = (root(&served), id_of(&served, "/data"));
+    let listed = served.json(&format!("/groups/{root}/attributes?{AT}"));
+    let names: Vec<_> = listed["attributes"].as_array().unwrap().iter().map(|a| a["name"].clone()).collect();
+    assert_eq!(names, [json!("numbers"), json!("title")]);
+    assert!(listed["attributes"][0].get("value").is_none());
+    let title = served.json(&format!("/groups/{root}/attributes/title?{AT}"));
+    assert_eq!((&title["value"], &title["shape"]["class"]), (&json!("a title"), &json!("H5S_SCALAR")));
+    let bad = served.get(&format!("/datasets/{data}/attributes/bad?{AT}")).text();
+    assert!(bad.contains("\"value\":[NaN,Infinity,0.5]"), "{bad}");
+    let nulls = served.json(&format!("/datasets/{data}/attributes/bad?{AT}&ignore_nan=1"));
+    assert_eq!(nulls["value"], json!([null, null, 0.5]));
+    let bytes = format!("/groups/{root}/attributes/numbers/value?{AT}");
+    let bytes = served.get_with(&bytes, &[("accept", "application/octet-stream")]);
+    assert_eq!((&*bytes.headers["content-type"], &*bytes.body), ("application/octet-stream", &[1, 0, 0xfe, 0xff][..]));
+    let base64 = served.json(&format!("/groups/{root}/attributes/numbers?{AT}&encoding=base64"));
+    assert_eq!((&base64["value"], &base64["encoding"]), (&json!("AQD+/w=="), &json!("base64")));
+    let some = json!({ "attr_names": ["units"] });
+    let some = served.post_json(&format!("/datasets/{data}/attributes?{AT}&IncludeData=1"), &some);
+    assert_eq!(some["attributes"][0]["value"], "mm");
+    let all = served.post_json(&format!("/groups/{root}/attributes?{AT}"), &json!({ "obj_ids": [root, data] }));
+    assert_eq!(all["attributes"][&*data].as_array().unwrap().len(), 2);
+    served.refused(&format!("/groups/{root}/attributes/none?{AT}"), 404, "none");
+    served.refused(&format!("/datasets/{root}/attributes?{AT}"), 400, "Invalid id");
+}
+
+#[test]
+fn identities_belong_to_one_file_and_last() {
+    let served = served();
+    make(&served.file("b.h5"), |_| Ok(()));
+    let id = id_of(&served, "/data");
+    assert_eq!(id, id_of(&served, "/data"));
+    served.refused(&format!("/datasets/{id}?domain=/b.h5"), 404, "There is no object");
+    served.refused(&format!("/groups/{id}?{AT}"), 400, "Invalid id");
+    for bad in ["x", "d-1", "d-00000000-00000000-0000-000000-00000g"] {
+        served.refused(&format!("/datasets/{bad}?{AT}"), 400, "Invalid id");
+    }
+    let other = format!("{}000001", &id[..id.len() - 6]);
+    served.refused(&format!("/datasets/{other}?{AT}"), 404, "There is no object");
+    // Another file in its place: the same addresses mean other objects.
+    std::fs::rename(served.file("b.h5"), served.file("a.h5")).unwrap();
+    served.refused(&format!("/datasets/{id}?{AT}"), 404, "There is no object");
+}
+
+#[test]
+fn several_paths_are_found_at_once() {
+    let served = served();
+    let found = served.post_json(&format!("/?{AT}"), &json!({ "h5paths": ["/data", "/group"] }));
+    let classes = |path: &str| -> Json { found["h5paths"][path]["class"].clone() };
+    assert_eq!((classes("/data"), classes("/group")), (json!("dataset"), json!("group")));
+    served.refused(&format!("/?{AT}&h5path=/nothing"), 404, "nothing");
+    served.refused(&format!("/datasets/?{AT}&h5path=/group"), 404, "datasets");
+}

@@ -1,0 +1,15 @@
+//! The server over loopback, with a plain client.
+
+mod access;
+mod client;
+mod confinement;
+mod events;
+mod grove_data;
+mod grove_meta;
+mod hostile_clients;
+mod hostile_requests;
+mod hsds_domains;
+mod hsds_objects;
+mod hsds_values;
+mod limits;
+mod live;

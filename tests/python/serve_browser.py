@@ -1,0 +1,298 @@
+"""The page of `h5live serve` in a headless browser: files that are written meanwhile.
+
+    serve_browser.py PROGRAM CHROMIUM FOLDER_FOR_PICTURES
+
+Each check waits for what is to be seen. Frames in which a drawing was hidden are counted by the page itself.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import urllib.request
+from pathlib import Path
+
+try:
+    import h5py  # noqa: F401
+    import websocket
+except ImportError as error:
+    print(f"skipped: the page in a browser ({error})")
+    sys.exit(0)
+
+MAX_WAIT = 60
+
+WRITER = textwrap.dedent("""
+    import sys, time, h5py, numpy as np
+    kind, path = sys.argv[1:3]
+    with h5py.File(path, "w", libver="latest") as f:
+        if kind == "line":
+            d = f.create_dataset("line", (0,), "f8", maxshape=(None,), chunks=(256,))
+        else:
+            d = f.create_dataset("frames", (0, 48, 64), "u2", maxshape=(None, 48, 64), chunks=(1, 48, 64))
+        f.attrs["state"] = "running"
+        f.swmr_mode = True
+        print("live", flush=True)
+        y, x = np.mgrid[:48, :64]
+        n = 0
+        while True:
+            if kind == "line":
+                d.resize((n + 20,))
+                d[n:] = np.sin(np.arange(n, n + 20) / 30)
+                n += 20
+            else:
+                d.resize((n + 1, 48, 64))
+                d[n] = 1000 * np.exp(-((x - 32 - 20 * np.cos(n / 9)) ** 2 + (y - 24 - 12 * np.sin(n / 9)) ** 2) / 60)
+                n += 1
+            d.flush()
+            time.sleep(0.1)
+""")
+
+
+class Browser:
+    """A page of Chromium, by its DevTools protocol."""
+
+    def __init__(self, program):
+        self.profile = tempfile.mkdtemp()
+        self.process = subprocess.Popen(
+            [program, "--headless=new", "--no-sandbox", "--remote-debugging-port=0", f"--user-data-dir={self.profile}",
+             "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--window-size=1200,800",
+             "--remote-allow-origins=*", "--no-first-run", "--disable-background-networking", "about:blank"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ports = Path(self.profile) / "DevToolsActivePort"
+        wait_until(lambda: ports.is_file() and ports.read_text().count("\n") > 0, "the browser")
+        port = ports.read_text().split("\n")[0]
+        pages = json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json"))
+        page = next(page for page in pages if page["type"] == "page")
+        self.socket = websocket.create_connection(page["webSocketDebuggerUrl"], timeout=MAX_WAIT)
+        self.number = 0
+        self.errors = []
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method, **parameters):
+        self.number += 1
+        self.socket.send(json.dumps({"id": self.number, "method": method, "params": parameters}))
+        while True:
+            message = json.loads(self.socket.recv())
+            if message.get("id") == self.number:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                return message["result"]
+            self.note(message)
+
+    def note(self, message):
+        parameters = message.get("params", {})
+        if message["method"] == "Runtime.exceptionThrown":
+            self.errors.append(parameters["exceptionDetails"].get("exception", {}).get("description", "exception"))
+        elif message["method"] == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning"):
+            self.errors.append(" ".join(str(a.get("value", a.get("description"))) for a in parameters["args"]))
+        elif message["method"] == "Log.entryAdded" and parameters["entry"]["level"] == "error":
+            self.errors.append(parameters["entry"]["text"] + " " + parameters["entry"].get("url", ""))
+
+    def evaluate(self, expression):
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(result["exceptionDetails"])
+        return result["result"].get("value")
+
+    def open(self, url):
+        self.call("Page.navigate", url=url)
+
+    def wait(self, expression, what):
+        # There is no document while a page is opened.
+        tried = f"(() => {{ try {{ return {expression}; }} catch {{ return false; }} }})()"
+        wait_until(lambda: self.evaluate(tried), what, lambda: self.evaluate("document.body?.innerText"))
+
+    def picture(self, path):
+        data = self.call("Page.captureScreenshot", format="png")["data"]
+        Path(path).write_bytes(base64.b64decode(data))
+
+    def dark(self, is_dark):
+        features = [{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}]
+        self.call("Emulation.setEmulatedMedia", features=features)
+
+    def size(self, width, height):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def close(self):
+        self.socket.close()
+        self.process.terminate()
+        self.process.wait(20)
+        shutil.rmtree(self.profile, ignore_errors=True)
+
+
+def wait_until(is_true, what, describe=lambda: ""):
+    end = time.monotonic() + MAX_WAIT
+    while not is_true():
+        if time.monotonic() > end:
+            raise AssertionError(f"not seen within {MAX_WAIT} s: {what}\n{describe()}")
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def server(program, folder, port=0):
+    process = subprocess.Popen([program, "serve", folder, "--bind", f"127.0.0.1:{port}"], stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, "H5LIVE_TOKEN": "browser"})
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@contextlib.contextmanager
+def writer(kind, path):
+    process = subprocess.Popen([sys.executable, "-c", WRITER, kind, path], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "live\n"
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+COUNT_FRAMES = """
+    window.frames_seen = { all: 0, hidden: 0 };
+    (function count() {
+        const drawing = document.querySelector('.viewer canvas');
+        const box = drawing?.getBoundingClientRect();
+        window.frames_seen.all += 1;
+        if (!box || box.width === 0 || !drawing.checkVisibility({ visibilityProperty: true })) window.frames_seen.hidden += 1;
+        requestAnimationFrame(count);
+    })();
+"""
+
+
+def watch_growing(browser, base, file, path, pictures, seconds=6):
+    """Opens a dataset that grows, and counts frames in which its drawing is hidden."""
+    browser.open(f"{base}?file={file}&path={path}")
+    browser.wait("document.querySelector('.viewer canvas') !== null", "a drawing")
+    browser.wait("(window.h5liveRound ?? 0) > 1", "a refresh")
+    browser.evaluate(COUNT_FRAMES)
+    first = browser.evaluate("window.h5liveRound")
+    time.sleep(seconds)
+    seen = browser.evaluate("window.frames_seen")
+    rounds = browser.evaluate("window.h5liveRound") - first
+    browser.picture(pictures / f"{path.strip('/')}-light.png")
+    assert rounds > 3, f"{rounds} refreshes in {seconds} s"
+    share = seen["hidden"] / max(seen["all"], 1)
+    print(f"{path}: {rounds} refreshes in {seconds} s, hidden in {seen['hidden']} of {seen['all']} frames")
+    assert share < 0.01, seen
+    browser.wait("/being written by process/.test(document.querySelector('.status').innerText)", "who writes")
+    return rounds
+
+
+def check_growing(browser, base, folder, pictures):
+    with writer("line", folder / "line.h5") as process:
+        watch_growing(browser, base, "line.h5", "/line", pictures)
+        browser.dark(True)
+        browser.picture(pictures / "line-dark.png")
+        browser.dark(False)
+        browser.size(400, 700)
+        browser.picture(pictures / "line-narrow.png")
+        browser.size(1200, 800)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        browser.wait("/writer of this file has died/.test(document.body.innerText)", "the death of the writer")
+        browser.picture(pictures / "died.png")
+        assert browser.evaluate("document.querySelector('.viewer canvas') !== null"), "the last state is still drawn"
+    print("a killed writer is told of, and the last state stays")
+
+
+def check_frames(browser, base, folder, pictures):
+    with writer("frames", folder / "frames.h5"):
+        watch_growing(browser, base, "frames.h5", "/frames", pictures)
+        browser.evaluate("document.querySelector('.status input[type=checkbox]').click()")
+        slider = "document.querySelector('.viewer [role=slider][aria-orientation=vertical]')"
+        browser.wait(f"Number({slider}?.getAttribute('aria-valuenow')) > 20", "the slider at the newest frame")
+        now = browser.evaluate(f"Number({slider}.getAttribute('aria-valuenow'))")
+        browser.wait(f"Number({slider}.getAttribute('aria-valuenow')) > {now} + 10", "the slider that moves on")
+        browser.picture(pictures / "newest.png")
+    print("the newest frame is followed")
+
+
+def check_replaced(browser, base, folder, pictures):
+    def put(value, name):
+        with h5py.File(folder / "new.h5", "w") as file:
+            file[name] = value
+            file[name].attrs["note"] = f"value {value}"
+        os.replace(folder / "new.h5", folder / "rest.h5")
+
+    put(41.5, "data")
+    browser.open(f"{base}?file=rest.h5&path=/data")
+    browser.wait("/41\\.5/.test(document.body.innerText)", "the value")
+    put(42.5, "data")
+    browser.wait("/42\\.5/.test(document.body.innerText)", "the value of another file in its place")
+    os.remove(folder / "rest.h5")
+    browser.wait("/no longer there/.test(document.body.innerText)", "that the file is gone")
+    browser.picture(pictures / "gone.png")
+    put(43.5, "data")
+    browser.wait("/43\\.5/.test(document.body.innerText)", "the file again")
+    print("a file that is replaced, removed and made again is shown")
+
+
+def check_list(browser, base, folder, pictures):
+    with writer("line", folder / "listed.h5"):
+        browser.open(base)
+        browser.wait("/listed\\.h5/.test(document.body.innerText)", "the list of files")
+        browser.wait("/being written by process/.test(document.body.innerText)", "who writes, in the list")
+        browser.picture(pictures / "list-light.png")
+        browser.dark(True)
+        browser.picture(pictures / "list-dark.png")
+        browser.dark(False)
+    browser.open(f"{base}?file=none.h5")
+    browser.wait("/File not found!/.test(document.body.innerText)", "a sentence about a file that is not there")
+    print("files are listed, with who writes them; one that is not there is a sentence")
+
+
+def main():
+    program, chromium, pictures = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    if shutil.which(chromium) is None:
+        print(f"skipped: the page in a browser (there is no {chromium})")
+        return
+    pictures.mkdir(parents=True, exist_ok=True)
+    browser = Browser(chromium)
+    try:
+        with tempfile.TemporaryDirectory() as folder, server(program, folder) as url:
+            folder, base = Path(folder), url.split("?")[0]
+            browser.open(url)
+            browser.wait("/no HDF5 files/.test(document.body.innerText)", "the page")
+            check_growing(browser, base, folder, pictures)
+            check_frames(browser, base, folder, pictures)
+            check_replaced(browser, base, folder, pictures)
+            # Requests for what is not there are errors that the browser itself writes down.
+            known = ("404", "503")
+            unknown = [error for error in browser.errors if not any(word in error for word in known)]
+            assert not unknown, unknown
+            check_list(browser, base, folder, pictures)
+            port = base.rstrip("/").split(":")[-1]
+        restarted(browser, program, port)
+    finally:
+        browser.close()
+    print("the page: all is seen")
+
+
+def restarted(browser, program, port):
+    with tempfile.TemporaryDirectory() as folder:
+        with h5py.File(Path(folder) / "rest.h5", "w") as file:
+            file["data"] = 51.5
+        with server(program, folder, port) as url:
+            browser.open(f"{url.split('?')[0]}?file=rest.h5&path=/data")
+            browser.wait("/51\\.5/.test(document.body.innerText)", "the value")
+        browser.wait("/does not answer/.test(document.body.innerText)", "that the server has ended")
+        with h5py.File(Path(folder) / "rest.h5", "w") as file:
+            file["data"] = 52.5
+        with server(program, folder, port):
+            browser.wait("/52\\.5/.test(document.body.innerText)", "the value from the server that was started again")
+    print("a server that is started again is shown")
+
+
+if __name__ == "__main__":
+    main()
