@@ -217,7 +217,7 @@ stress-clock: python-env ## the same on every store while the wall clock jumps b
 sanitize: ## the files with unsafe code under AddressSanitizer (needs a nightly toolchain) and Miri; the live demo under memcheck
 	.ci/sanitize
 
-prove: ## every schedule of a reader, every death of the writer, every missing flush dependency (some 25 minutes)
+prove: ## every schedule of a reader, every death of the writer, every missing flush dependency (one to two hours)
 	cargo build --release --quiet -p h5live-prove -p h5live-prove-libhdf5
 	$(TARGET)/release/prove
 	$(TARGET)/release/prove-libhdf5
@@ -278,7 +278,7 @@ attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it (un
 	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants objects cut kills stores logs joined
 
 # FUZZ: names of targets (fuzz/fuzz_targets). Finds are kept in fuzz/artifacts; each becomes a test.
-FUZZ ?= log_entry log_file
+FUZZ ?= log_entry log_file hsds_document hsds_chunk kv_value
 FUZZ_SECONDS ?= 60
 # The sanitizers are options that the stable compiler only takes so.
 fuzz: .deps/bin/cargo-fuzz ## the fuzz targets FUZZ, a minute each (the first time some minutes more)

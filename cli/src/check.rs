@@ -1,6 +1,7 @@
 //! `h5live check`: whether a file is sound.
 
 mod damaged_part;
+mod elsewhere;
 mod maps;
 mod replay;
 mod stores;
@@ -47,7 +48,7 @@ pub struct CheckCommand {
     /// into order last are no findings
     #[arg(long)]
     live: bool,
-    /// Undo the filters of all chunks, to find damaged data
+    /// Undo the filters of all chunks, to find damaged data; read what lies in other files
     #[arg(long)]
     data: bool,
     /// Also show unusual but allowed things
@@ -105,16 +106,39 @@ struct CheckedFile<'a> {
     report: &'a Report,
     /// What is damaged in it, and is no structure of HDF5.
     parts: &'a [DamagedPart],
-    /// Chunks, heap blocks and entries of a log that went through filters and were not verified.
-    unverified: u64,
+    /// What lies in other files and could not be read.
+    elsewhere: &'a [DamagedPart],
+    unverified: Unverified,
+}
+
+/// How much was not verified.
+#[derive(Clone, Copy)]
+struct Unverified {
+    /// Chunks, heap blocks and entries of a log that went through filters.
+    chunks: u64,
+    /// Datasets whose elements lie in other files.
+    datasets: u64,
+}
+
+impl Unverified {
+    fn count(self) -> u64 {
+        self.chunks + self.datasets
+    }
+
+    /// What is said of it in front of the other numbers.
+    fn text(self) -> String {
+        let parts = [("chunk", self.chunks), ("dataset", self.datasets)];
+        let parts: Vec<_> =
+            parts.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| counted(n, what).to_string()).collect();
+        if parts.is_empty() { String::new() } else { format!("not verified: {}, ", parts.join(" and ")) }
+    }
 }
 
 /// What is said of a file without findings.
-fn verdict_without_findings(unverified: u64, data: bool) -> String {
-    if data && unverified > 0 { "nothing wrong found".to_owned() } else { "sound".to_owned() }
+fn verdict_without_findings(unverified: Unverified, data: bool) -> String {
+    if data && unverified.count() > 0 { "nothing wrong found".to_owned() } else { "sound".to_owned() }
 }
 
-/// What is said of chunks that were not verified, in front of the other numbers.
 /// Says how many bytes may have been changed unseen.
 fn print_unchecksummed(out: &mut Output, whose: &dyn fmt::Display, bytes: u64) -> Result<()> {
     if bytes == 0 {
@@ -122,13 +146,6 @@ fn print_unchecksummed(out: &mut Output, whose: &dyn fmt::Display, bytes: u64) -
     }
     let bytes = counted(bytes, "byte");
     out.line(format_args!("{whose}: without checksums, so that damage of values may not be seen: {bytes}"))
-}
-
-fn unverified_text(unverified: u64) -> String {
-    match unverified {
-        0 => String::new(),
-        n => format!("not verified: {}, ", counted(n, "chunk")),
-    }
 }
 
 /// Whether a process writes the file while others may follow.
@@ -222,14 +239,19 @@ impl CheckCommand {
             _ => Vec::new(),
         };
         damaged.extend(log.into_iter().flat_map(|log| &log.findings).map(DamagedPart::of_log));
-        let unverified = report.unverified_count + log.map_or(0, |log| log.undecoded_chunks);
-        let checked = CheckedFile { path, report: &report, parts: &damaged, unverified };
+        let elsewhere = match self.data && report.datasets_elsewhere > 0 {
+            true => elsewhere::find_unread(location),
+            false => Vec::new(),
+        };
+        let chunks = report.unverified_count + log.map_or(0, |log| log.undecoded_chunks);
+        let unverified = Unverified { chunks, datasets: elsewhere.len() as u64 };
+        let checked = CheckedFile { path, report: &report, parts: &damaged, elsewhere: &elsewhere, unverified };
         if self.json {
             self.json(out, &checked)?
         } else {
             self.text(out, &checked)?
         }
-        Ok(report.is_clean() && damaged.is_empty() && !(self.data && unverified > 0))
+        Ok(report.is_clean() && damaged.is_empty() && !(self.data && unverified.count() > 0))
     }
 
     fn check(&self, path: &Path, is_followed: bool) -> Result<Report> {
@@ -251,7 +273,7 @@ impl CheckCommand {
     }
 
     fn text(&self, out: &mut Output, checked: &CheckedFile<'_>) -> Result<()> {
-        let CheckedFile { path, report, parts, unverified } = *checked;
+        let CheckedFile { path, report, parts, elsewhere, unverified } = *checked;
         for UsedRange { path, structure, offset, len } in &report.map {
             let path = if path.is_empty() { "-" } else { path };
             out.line(format_args!("{offset:#010x} {len:10}  {structure}  {path}"))?;
@@ -266,13 +288,18 @@ impl CheckCommand {
         for chunk in report.unverified.iter().take(shown) {
             out.line(format_args!("not verified: {chunk}"))?;
         }
+        for part in elsewhere.iter().take(shown) {
+            out.line(format_args!("not verified: {part}"))?;
+        }
+        let is_log = || open::path_of_log(&Location::from(path)).is_ok_and(|log| log.is_some());
+        // Entries of a log lead to what no object of the file leads to, so nothing is deleted there.
+        let has_leaks = !report.leaks.is_empty() || !report.unreachable.is_empty();
+        let advice =
+            if has_leaks && is_log() { "log compact` leaves it out" } else { "repair --reclaim` gives it back" };
         for leak in &report.leaks {
-            out.line(format_args!("unused: {} at {:#x}", counted(leak.len, "byte"), leak.offset))?;
+            out.line(format_args!("unused: {} at {:#x}; `h5live {advice}", counted(leak.len, "byte"), leak.offset))?;
         }
         for offset in &report.unreachable {
-            // Entries of a log lead to what no object of the file leads to, so it is not deleted there.
-            let is_log = open::path_of_log(&Location::from(path)).is_ok_and(|log| log.is_some());
-            let advice = if is_log { "log compact` leaves it out" } else { "repair --reclaim` deletes it" };
             out.line(format_args!("unreachable: an object at {offset:#x}; `h5live {advice}"))?;
         }
         for part in parts {
@@ -289,7 +316,7 @@ impl CheckCommand {
         out.line(format_args!(
             "{}: {verdict}; {}{}, {} of metadata, {} of raw data, {} free",
             path.display(),
-            unverified_text(unverified),
+            unverified.text(),
             counted(report.objects, "object"),
             counted(report.metadata_bytes, "byte"),
             report.raw_bytes,
@@ -298,7 +325,7 @@ impl CheckCommand {
     }
 
     fn json(&self, out: &mut Output, checked: &CheckedFile<'_>) -> Result<()> {
-        let CheckedFile { path, report, parts, unverified } = *checked;
+        let CheckedFile { path, report, parts, elsewhere, unverified } = *checked;
         let file = path.display().to_string();
         for UsedRange { path, structure, offset, len } in &report.map {
             let line = json!({
@@ -328,6 +355,9 @@ impl CheckCommand {
         for DamagedPart { path, kind, cause } in parts {
             out.line(json!({ "file": file, "is": "finding", "path": path, "kind": kind, "cause": cause }))?;
         }
+        for DamagedPart { path, kind, cause } in elsewhere {
+            out.line(json!({ "file": file, "is": "unverified", "path": path, "kind": kind, "cause": cause }))?;
+        }
         for note in report.notes.iter().filter(|_| self.verbose) {
             out.line(line("note", note))?;
         }
@@ -344,7 +374,7 @@ impl CheckCommand {
             "file": file,
             "is": "summary",
             "findings": report.findings.len() + parts.len(),
-            "unverified": unverified,
+            "unverified": unverified.count(),
             "complete": !report.is_full(),
             "objects": report.objects,
             "metadata_bytes": report.metadata_bytes,

@@ -10,6 +10,7 @@ mod data;
 mod injected_faults;
 mod maps;
 mod objects;
+mod read_all;
 mod refused_objects;
 mod types;
 
@@ -24,6 +25,7 @@ pub use data::*;
 pub use injected_faults::*;
 pub use maps::*;
 pub use objects::*;
+pub use read_all::read_all;
 pub use refused_objects::*;
 pub use types::*;
 

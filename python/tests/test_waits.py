@@ -29,6 +29,8 @@ import os, signal, threading, time
 import h5live
 from h5live._h5live import signal_looks
 
+# A shell starts what runs behind it with this signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 at_signal = None
 
 def interrupt():
@@ -72,6 +74,8 @@ def test_ctrl_c_ends_a_wait_of_asyncio(live_file, tmp_path):
     script = """
 import asyncio, os, signal, threading
 import h5live
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 async def rows(log):
     asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGINT)

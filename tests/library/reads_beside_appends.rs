@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use h5live::{Dataset, File, H5Type, H5Write};
+use h5live::{Dataset, File, FixedStr, H5Type, H5Write};
 
 /// The stores, by what their locations begin with.
 const STORES: [&str; 5] = ["", "log:", "kv:", "hsds:", "mem:"];
@@ -126,6 +126,66 @@ fn numbers_are_read_beside_appends() {
             |value| value + 1,
             |data, rows| data.read_slice::<u64>(rows).unwrap().iter().map(|value| value.wrapping_sub(1)).collect(),
         );
+    });
+}
+
+#[derive(H5Type, Clone)]
+struct Compound {
+    number: u64,
+    name: FixedStr<24>,
+    text: String,
+    sequence: Vec<u64>,
+}
+
+impl Compound {
+    fn new(number: u64) -> Self {
+        let text = format!("row {number}");
+        Compound { number, name: FixedStr::new(&text).unwrap(), text, sequence: vec![number; 1 + number as usize % 3] }
+    }
+
+    /// The number that all members have.
+    fn number(&self) -> u64 {
+        let numbers = [number_of(self.name.as_str().unwrap()), number_of(&self.text), self.sequence[0]];
+        assert_eq!(numbers, [self.number; 3], "the members of a row are of one row");
+        self.number
+    }
+}
+
+#[test]
+fn compounds_are_read_beside_appends() {
+    for_each_store("compounds", |location| {
+        run(location, Compound::new, |data, rows| {
+            data.read_slice::<Compound>(rows).unwrap().iter().map(Compound::number).collect()
+        });
+    });
+}
+
+#[test]
+fn pairs_of_a_map_are_read_beside_their_changes() {
+    // Logs and object stores hold no maps.
+    for_each_of(&["", "kv:", "mem:"], "map", |location| {
+        let file = File::create(location).unwrap();
+        let map = file.new_map::<String, String>().create("map").unwrap();
+        thread::scope(|threads| {
+            for thread in 0..THREADS {
+                let (file, map) = (&file, &map);
+                threads.spawn(move || {
+                    for number in 0..ROWS {
+                        map.put(&format!("thread {thread}"), &format!("row {number}")).unwrap();
+                        map.put("last", &format!("row {number}")).unwrap();
+                        let last = map.get("last").unwrap().unwrap();
+                        assert!(number_of(&last) < ROWS, "{last:?} was never written");
+                        if number % ROWS_PER_FLUSH == 3 {
+                            file.flush().unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        for thread in 0..THREADS {
+            let own = map.get(&format!("thread {thread}")).unwrap().unwrap();
+            assert_eq!(number_of(&own), ROWS - 1);
+        }
     });
 }
 

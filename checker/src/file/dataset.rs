@@ -111,6 +111,7 @@ impl FileWalk<'_> {
     /// Bytes for which the external files of a dataset have room, if its data is in such.
     fn check_external_files(&mut self, header: &CheckedHeader) -> Option<u64> {
         let files = self.load_message::<ExternalFiles>(header)?;
+        self.report.datasets_elsewhere += 1;
         if let Some(mut heap) = self.check_local_heap(files.heap) {
             for file in &files.files {
                 if self.check_local_string(&mut heap, file.name_offset).is_some_and(|name| name.is_empty()) {
@@ -166,6 +167,7 @@ impl FileWalk<'_> {
         if !place.is_defined() {
             return;
         }
+        self.report.datasets_elsewhere += 1;
         if let Some((bytes, _)) = self.read_used_heap_object(place, at) {
             self.decode(VirtualLayout::default(), place.collection, &bytes);
         }

@@ -56,6 +56,8 @@ pub struct Report {
     /// Bytes of both that no checksum covers: that they were changed is seen only where they contradict others. Of raw data,
     /// those of chunks that went through Fletcher32 or deflate have one.
     pub unchecksummed_bytes: u64,
+    /// Datasets whose elements lie in other files, where nobody has looked.
+    pub datasets_elsewhere: u64,
     /// Bytes of free space that the file's managers know.
     pub free_bytes: u64,
 }

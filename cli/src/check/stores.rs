@@ -3,7 +3,7 @@
 use h5live::{Location, StoreCheck, StoreReport};
 use serde_json::json;
 
-use super::{print_unchecksummed, unverified_text, verdict_without_findings};
+use super::{Unverified, print_unchecksummed, verdict_without_findings};
 use crate::counted::counted;
 use crate::error::Result;
 use crate::output::Output;
@@ -31,8 +31,9 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreReport, data:
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
     print_unchecksummed(out, location, report.unchecksummed_bytes.unwrap_or(0))?;
+    let unverified = Unverified { chunks: report.undecoded_chunks, datasets: 0 };
     let verdict = match report.findings.len() {
-        0 => verdict_without_findings(report.undecoded_chunks, data),
+        0 => verdict_without_findings(unverified, data),
         n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
         n => counted(n, "finding").to_string(),
     };
@@ -42,7 +43,7 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreReport, data:
     };
     out.line(format_args!(
         "{location}: {verdict}; {}{}, {} of metadata, {} of raw data{unused}",
-        unverified_text(report.undecoded_chunks),
+        unverified.text(),
         counted(report.objects, "object"),
         counted(report.metadata_bytes, "byte"),
         report.raw_bytes,

@@ -17,6 +17,7 @@ use crate::{open, progress};
 
 pub use columns::{space_text, storage_text};
 pub use escape::escape;
+pub use render::blocks;
 
 use listing::Listing;
 use render::{Renderer, UnreadCause};

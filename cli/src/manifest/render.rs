@@ -337,8 +337,11 @@ impl HeapResolver for Renderer<'_> {
 }
 
 /// Blocks that cover `dims` (`[rank]`, elements) in row-major order, each of about `block` bytes, and of whole
-/// chunks of the dimensions `chunk` where that is possible.
-fn blocks(dims: &[u64], chunk: &[u64], element: u64, block: u64) -> Vec<Block> {
+/// chunks of the dimensions `chunk` where that is possible. None, if there are no elements.
+pub fn blocks(dims: &[u64], chunk: &[u64], element: u64, block: u64) -> Vec<Block> {
+    if dims.contains(&0) {
+        return Vec::new();
+    }
     // The dimension to cut: what lies behind it is small enough to be taken whole.
     let mut inner = element.max(1);
     let mut cut = dims.len().saturating_sub(1);

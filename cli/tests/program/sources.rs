@@ -95,6 +95,7 @@ fn reading_commands(folder: &Path, whole: &str) -> Vec<Vec<String>> {
         words(&["dump", "--json", whole, "whole"]),
         words(&["dump", "--csv", whole, "whole"]),
         words(&["manifest", whole]),
+        words(&["check", "--data", whole]),
         words(&["diff", whole, &at("sound.h5")]),
         words(&["copy", "-q", "--force", "--inline", whole, &at("copy.h5")]),
         words(&["copy", "-q", "--force", "--inline", whole, &format!("log:{}", at("copy-log.h5"))]),
@@ -119,7 +120,7 @@ fn a_source_that_is_there_and_cannot_be_read_is_an_error_in_every_command() {
         for command in reading_commands(folder.path(), &whole) {
             let output = run(&command.iter().map(String::as_str).collect::<Vec<_>>());
             // These go on, and list what they could not read.
-            let expected = if matches!(&*command[0], "manifest" | "diff") { 1 } else { 2 };
+            let expected = if matches!(&*command[0], "manifest" | "diff" | "check") { 1 } else { 2 };
             assert_eq!(output.status.code(), Some(expected), "{what}: {command:?}: {}", errors(&output));
             let said = errors(&output) + &String::from_utf8_lossy(&output.stdout);
             assert!(said.contains("b.h5"), "{what}: {command:?}: {said}");
@@ -160,10 +161,17 @@ fn a_source_that_is_not_there_is_told_of_by_every_command_that_reads_it() {
         let mut words: Vec<_> = command.iter().map(String::as_str).collect();
         let output = run(&words);
         assert_eq!(output.status.code(), Some(1), "{command:?}: {}", errors(&output));
-        assert!(errors(&output).contains(missing), "{command:?}: {}", errors(&output));
+        if command[0] == "check" {
+            // What it could not verify is in its lines.
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(said.contains("not verified: /whole: ") && said.contains(r#""b.h5""#), "{said}");
+            assert!(said.contains("whole.h5: nothing wrong found; not verified: 1 dataset, "), "{said}");
+        } else {
+            assert!(errors(&output).contains(missing), "{command:?}: {}", errors(&output));
+        }
         words.push("--missing-sources=error");
         let output = run(&words);
-        let expected = if matches!(&*command[0], "manifest" | "diff") { 1 } else { 2 };
+        let expected = if matches!(&*command[0], "manifest" | "diff" | "check") { 1 } else { 2 };
         assert_eq!(output.status.code(), Some(expected), "{command:?}: {}", errors(&output));
     }
     let dumped = run(&["dump", &whole, "whole", "--slice", "999:1001"]);
@@ -221,4 +229,35 @@ fn the_reported_virtual_dataset_is_read_whole_or_not_at_all() {
     let output = run(&["dump", &master, path]);
     assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
     assert!(errors(&output).contains("data_000001.h5"), "{}", errors(&output));
+}
+
+#[test]
+fn check_of_data_takes_virtual_datasets_without_elements_and_counts_one_without_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = File::create(folder.path().join("source.h5")).unwrap();
+    let path = folder.path().join("whole.h5");
+    let whole = File::create(&path).unwrap();
+    for (name, shape, max) in [("rows", &[0][..], &[UNLIMITED][..]), ("columns", &[3, 0], &[3, UNLIMITED])] {
+        source.new_dataset::<i64>().shape(shape).max_shape(max).create(name).unwrap();
+        let mut all = Hyperslab::block(&vec![0; max.len()], &vec![1; max.len()]);
+        all.block = max.into();
+        let all = Selection::Hyperslab(all);
+        let piece = VirtualSource { file: "source.h5".into(), dataset: name.into(), source: all.clone(), target: all };
+        whole.new_dataset::<i64>().shape(shape).max_shape(max).virtual_sources(vec![piece]).create(name).unwrap();
+    }
+    source.new_dataset::<i64>().create_with_data("one", &[1]).unwrap();
+    source.close().unwrap();
+    whole.close().unwrap();
+    let check = || run(&["check", "--data", path.to_str().unwrap()]);
+    assert!(text(&check()).contains("whole.h5: sound; "));
+    let whole = File::options().write().open(&path).unwrap();
+    let one = Selection::block(&[0], &[1]);
+    let piece = VirtualSource { file: "source.h5".into(), dataset: "one".into(), source: one.clone(), target: one };
+    whole.new_dataset::<i64>().shape(&[1 << 40]).virtual_sources(vec![piece]).create("endless").unwrap();
+    whole.close().unwrap();
+    let output = check();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("not verified: /endless: its elements lie in other files"), "{said}");
+    assert!(said.contains("not verified: 1 dataset, "), "{said}");
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, CharacterSet, ChunkCoord, CreationOrder, DatasetSpec, Dataspace,
-    Datatype, EntryStorage, GroupSpec, Layout, Link, LinkTarget, Mode, NewObject, NoFilters, ObjectBody, ObjectId,
-    ObjectSpec, Result, Shape, Sign, Store, StoreCheck, StringPadding, VarLen, VarLenKind,
+    Datatype, EntryStorage, GroupSpec, Layout, LinkTarget, Mode, NewObject, NoFilters, ObjectBody, ObjectSpec, Result,
+    Shape, Sign, Store, StoreCheck, StringPadding, VarLen, VarLenKind, conformance,
 };
 
 use crate::HsdsRequest;
@@ -96,52 +96,16 @@ fn read_changed(data: &[u8], which: impl Fn(&ObjectPut) -> bool) {
     }
     let engine = MemoryEngine::new();
     let _ = engine.put_many(objects);
-    let _ = read_all(&engine);
+    let _ = read_domain(&engine);
 }
 
 /// Reads and checks all that can be reached.
-fn read_all(engine: &MemoryEngine) -> Result<()> {
+fn read_domain(engine: &MemoryEngine) -> Result<()> {
     let session = Arc::new(HsdsSession::open(Box::new(engine.reader()), &request(Mode::Read))?);
     let _ = check_domain(&session, StoreCheck { data: true, ..StoreCheck::default() });
     let store = HsdsStore::open(engine.reader(), &request(Mode::Read))?;
-    let mut links: Vec<Link> = Vec::new();
-    store.for_each_link(store.session().root, &mut |link| {
-        links.push(link);
-        true
-    })?;
-    read_object(&store, store.session().root);
-    for link in links {
-        let _ = store.link(store.session().root, &link.name);
-        if let LinkTarget::Hard(id) = link.target {
-            read_object(&store, id);
-        }
-    }
+    conformance::read_all(&store);
     Ok(())
-}
-
-fn read_object(store: &HsdsStore, id: ObjectId) {
-    let _ = (store.spec(id), store.info(id), store.attribute_names(id));
-    let mut values = Vec::new();
-    let _ = store.for_each_attribute(id, &mut |found| {
-        values.push(found);
-        true
-    });
-    for value in values.iter().filter(|found| found.datatype.has_variable_length()) {
-        let _ = store.blobs(&[&value.value], &mut |_, _| {});
-    }
-    let Ok(data) = store.dataset(id) else { return };
-    let mut chunks = Vec::new();
-    let _ = data.for_each_chunk(&mut |chunk| {
-        chunks.push(chunk);
-        chunks.len() < 16
-    });
-    for chunk in chunks {
-        let mut bytes = vec![0; (chunk.size.min(MAX_ALLOCATION)) as usize];
-        if data.read(&chunk, 0, &mut bytes).is_ok() {
-            let elements: Vec<&[u8]> = bytes.chunks_exact(16).take(64).collect();
-            let _ = store.blobs(&elements, &mut |_, _| {});
-        }
-    }
 }
 
 #[cfg(test)]
@@ -153,7 +117,7 @@ mod tests {
         assert!(sample().len() >= 6);
         let engine = MemoryEngine::new();
         engine.put_many(sample().to_vec()).unwrap();
-        read_all(&engine).unwrap();
+        read_domain(&engine).unwrap();
         // A small generator of numbers, so that each run is the same.
         let mut state = 1u64;
         let mut random = |below: usize| {

@@ -76,6 +76,16 @@ impl ChunkShape {
         self.grid.as_ref().map_or_else(|| ChunkCoord::new(start), |grid| grid.chunk_of(start))
     }
 
+    /// The chunk in which a piece lies that belongs to what begins at an element (`[rank]`), and where in it the piece begins
+    /// (bytes).
+    pub fn place_of_piece(&self, start: &[u64], piece: u32) -> Option<(ChunkCoord, u64)> {
+        let within = u64::from(piece) * PIECE_BYTES;
+        match &self.cut {
+            Some(cut) => Some((ChunkCoord::origin(start.len()), cut.position(start)?.checked_add(within)?)),
+            None => Some((self.coord(start), within)),
+        }
+    }
+
     /// Whether a chunk of a dataset with filters is stored without them, because it reaches over the extent.
     pub fn is_unfiltered_edge(&self, spec: &DatasetSpec, coord: &ChunkCoord) -> bool {
         let grid = self.grid.as_ref().filter(|_| self.is_filtered && spec.unfiltered_edges);

@@ -38,6 +38,15 @@ impl ContiguousCut {
         })
     }
 
+    /// Where the chunk that begins at an element (`[rank]`) begins in the dataset (bytes); `None` if it is in none.
+    pub fn position(&self, start: &[u64]) -> Option<u64> {
+        let (outer, rest) = start.split_at_checked(self.before.len())?;
+        let index =
+            outer.iter().zip(&self.before).try_fold(0u64, |all, (at, dim)| all.checked_mul(*dim)?.checked_add(*at))?;
+        let in_row = rest.first()?.checked_div(self.side)?.checked_mul(self.chunk)?;
+        index.checked_mul(self.row)?.checked_add(in_row)
+    }
+
     /// The chunk that has the byte at `position` of the dataset: its first element (`[rank]`), where in it the byte is,
     /// and how many bytes from there on are in the same chunk.
     pub fn find(&self, position: u64) -> (Vec<u64>, u64, u64) {

@@ -20,6 +20,9 @@ pub mod engine;
 mod error;
 #[cfg(feature = "lmdb")]
 mod folder_watch;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod layout;
 mod map_records;
 mod map_registry;

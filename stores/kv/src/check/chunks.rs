@@ -71,9 +71,11 @@ impl CheckedContainer<'_> {
     /// Looks at the records of a dataset's chunks, and at their elements if these lead to blobs, or filters are to be
     /// undone.
     pub(super) fn check_chunks(&mut self, id: ObjectId, spec: &DatasetSpec) -> Result<()> {
-        let (state, expected) = (self.state, ExpectedChunks::of(spec));
+        let (state, expected, shape) = (self.state, ExpectedChunks::of(spec), ChunkShape::of(spec));
         let is_indirect = spec.datatype.is_indirect();
         let mut begun: Option<Vec<u64>> = None;
+        // The chunk, and its first byte that was not looked at.
+        let mut seen: Option<(ChunkCoord, u64)> = None;
         state.for_each_key(&KeySpan::from(&key::chunks(id)), |key, bytes| -> Result<bool> {
             let (start, fault) = match EngineKey::parse(key) {
                 Ok((_, RecordKey::ChunkPiece { start, piece })) => {
@@ -82,6 +84,12 @@ impl CheckedContainer<'_> {
                     if begun.as_ref() != Some(&start) {
                         begun = Some(start.clone());
                         fault = fault.or((piece != 0).then_some(ChunkFault::NoFirstPiece));
+                    }
+                    if is_indirect
+                        && fault.is_none()
+                        && let Some(place) = shape.place_of_piece(&start, piece)
+                    {
+                        self.check_elements(id, spec, place, &mut seen)?;
                     }
                     (start, fault)
                 }
@@ -101,8 +109,7 @@ impl CheckedContainer<'_> {
                 self.add_fault(id, KvFault::Chunk { start, fault });
             }
             Ok(!self.is_full())
-        })?;
-        if is_indirect && spec.filters.is_empty() { self.check_elements(id, spec) } else { Ok(()) }
+        })
     }
 
     /// Undoes the filters of a chunk, and looks at its elements.
@@ -136,20 +143,27 @@ impl CheckedContainer<'_> {
         }
     }
 
-    /// Looks at the elements of chunks without filters.
-    fn check_elements(&mut self, id: ObjectId, spec: &DatasetSpec) -> Result<()> {
-        let (state, shape, size) = (self.state, ChunkShape::of(spec), u64::from(spec.datatype.size()).max(1));
+    /// Looks at the elements of a piece of a chunk without filters. Where nothing is stored, however far a dataset reaches,
+    /// elements are fill values.
+    fn check_elements(
+        &mut self,
+        id: ObjectId,
+        spec: &DatasetSpec,
+        (coord, begin): (ChunkCoord, u64),
+        seen: &mut Option<(ChunkCoord, u64)>,
+    ) -> Result<()> {
+        let (bytes, size) = (ChunkShape::of(spec).bytes, u64::from(spec.datatype.size()).max(1));
         let window = (WINDOW_BYTES / size).max(1) * size;
-        let mut failure = Ok(());
-        chunk_records::for_each(&state, id, &shape, &mut |chunk| {
-            let mut at = 0;
-            while at < chunk.size && failure.is_ok() && !self.is_full() {
-                failure = self.check_window(id, spec, (&chunk.coord, at), window.min(chunk.size - at));
-                at += window;
-            }
-            failure.is_ok() && !self.is_full()
-        })?;
-        failure
+        let known = seen.as_ref().filter(|(chunk, _)| *chunk == coord).map_or(0, |(_, end)| *end);
+        let end = bytes.min(begin.saturating_add(PIECE_BYTES));
+        // The first and the last element may lie in the neighbouring pieces, too.
+        let mut at = (begin - begin % size).max(known);
+        while at < end && !self.is_full() {
+            self.check_window(id, spec, (&coord, at), window.min(bytes - at))?;
+            at = at.saturating_add(window);
+        }
+        *seen = Some((coord, at));
+        Ok(())
     }
 
     fn check_window(

@@ -8,8 +8,8 @@ use h5live_kv::layout::value::VarLenBlob;
 use h5live_kv::layout::{AttributeField, CHECKSUM_BYTES, EngineKey, MetadataField, key, oid};
 use h5live_kv::{KvRequest, KvStore, check_container};
 use h5live_model::{
-    AllocationLimit, DatasetSpec, Durability, FilterSpec, Layout, MapEdit, MapKey, MapPrefetch, MapScan, MapSpec, Mode,
-    NewObject, ObjectBody, Publish, Scope, Store, StoreCheck, StoreWriter,
+    AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Durability, FilterSpec, Layout, MapEdit, MapKey,
+    MapPrefetch, MapScan, MapSpec, Mode, NewObject, ObjectBody, Publish, Scope, Store, StoreCheck, StoreWriter,
 };
 
 use crate::check::{Container, FILTER, Undo, attribute, dataset, findings, number, put, spec, text_type, write};
@@ -193,4 +193,34 @@ fn texts_of_maps_are_blobs_as_in_the_connector_and_are_in_their_records_in_older
         store.remove_link(oid::ROOT, &"map".into()).unwrap();
         assert_eq!(check(true), None, "the blobs are deleted with the map");
     }
+}
+
+/// Datasets of which nearly nothing is stored: the check looks where elements are, not how far the dataset reaches.
+#[test]
+fn elements_of_sparse_datasets_are_checked_where_they_are_stored() {
+    const FAR: u64 = 1 << 38;
+    let engine = MemoryEngine::new();
+    let how = request(Mode::CreateNew, Durability::Always, 7);
+    let store = KvStore::open(LongKeys::new(engine.clone()), &how).unwrap();
+    let (writer, root) = (store.writer().unwrap(), store.session().root);
+    let sparse: [(&str, &[u64], Layout, &[u64]); 3] = [
+        ("contiguous", &[2 * FAR], Layout::Contiguous, &[0]),
+        ("rows", &[1 << 18, 1 << 21], Layout::Contiguous, &[0, 0]),
+        ("chunked", &[2 * FAR], Layout::Chunked(vec![2 * FAR]), &[0]),
+    ];
+    for (name, dims, layout, coord) in sparse {
+        let spec = spec(ObjectBody::Dataset(Box::new(dataset(text_type(), dims, layout))));
+        let id = writer.create(&NewObject::linked(root, &name.into(), &spec)).unwrap();
+        let coord = ChunkCoord::new(coord);
+        // The second element lies in two pieces.
+        for at in [0, (64 << 10) / 20, FAR] {
+            let bytes = writer.put_blob(name.as_bytes(), name.len() as u32).unwrap();
+            let part = ChunkWrite::Part { coord: &coord, at: 20 * at, bytes: &bytes, unseen: false };
+            store.dataset(id).unwrap().write(&ChunkBatch { writes: &[part], ..ChunkBatch::default() }).unwrap();
+        }
+    }
+    writer.commit(Scope::All, Publish::Visible).unwrap();
+    let what = StoreCheck { data: true, leaks: true };
+    let report = check_container(&LongKeys::new(engine.reader()), what, &Undo, AllocationLimit::default()).unwrap();
+    assert_eq!((findings(&report), report.leak_count), (vec![], 0), "each element was seen: its blob is in use");
 }
