@@ -156,7 +156,13 @@ class AttributeManager(_base.MutableMappingHDF5):
         yield from reversed(self._raw.names(self._raw.tracks_order()))
 
     def __contains__(self, name):
-        return self._raw.contains(name_text(name))
+        try:
+            return self._raw.contains(name_text(name))
+        except UnicodeEncodeError:
+            if isinstance(name, str):
+                raise
+            # Bytes that are no UTF-8 are the name as they are.
+            return name in self._raw.names(False)
 
     def __repr__(self):
         if not self._raw.is_open:
