@@ -71,9 +71,10 @@ lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the hous
 	cargo deny --log-level error check bans licenses sources
 	typos
 
-# What breaks a rule for a reason would be in .ci/house-exceptions.txt; nothing does. `python3 .ci/house.py --list` lists it with details.
-house: ## the length of files and functions, where unsafe code stands, import cycles, type names that mean two things
+# What breaks a rule is in .ci/house-exceptions.txt, with the reason. `python3 .ci/house.py --list` lists it with details.
+house: ## the length of files and functions, where unsafe code stands, import cycles, type names that mean two things, documents that lead nowhere
 	@python3 .ci/house.py
+	@python3 .ci/references.py
 
 # The last of `test`, so that the runner's own summary closes it.
 unit: setup corpus ## unit and integration tests

@@ -206,9 +206,11 @@ def use_paths(tree: str):
                     yield prefix + path
 
 
-def absolute(file: SourceFile, path: list[str]):
-    """The path from the root of the crate, or None if it leads out of the crate."""
+def absolute(file: SourceFile, path: list[str], modules=()):
+    """The path from the root of the crate, or None if it leads out of the crate. It may begin with a module below the file."""
     module = list(file.module)
+    if (*file.module, path[0]) in modules:
+        return module + path
     if path[0] == "crate":
         return path[1:]
     if path[0] == "self":
@@ -263,9 +265,9 @@ def import_edges(files):
             # What a file only hands on, it does not take.
             paths = [path for match in USE.finditer(code) for path in use_paths(match.group(1))
                      if not match.group().startswith("pub") or path[-1] == "*" or re.search(rf"\b{path[-1]}\b", rest)]
-            paths += [match.group().split("::") for match in re.finditer(r"\b(?:crate|super|self)(?:::\w+)+", rest)]
+            paths += [match.group().split("::") for match in re.finditer(r"\b[a-z_]\w*(?:::\w+)+", rest)]
             for path in paths:
-                full = absolute(file, path)
+                full = absolute(file, path, modules)
                 if full is None:
                     continue
                 found = resolve(full)

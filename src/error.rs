@@ -374,6 +374,15 @@ impl std::error::Error for Error {
     }
 }
 
+/// Whether a store cannot hold what it was given: all that a copy gives to it is sound where it comes from.
+fn is_unsupported_by_store(error: &model::Error) -> bool {
+    use model::AllocationError::OverLimit;
+    matches!(
+        error,
+        model::Error::Unsupported(_) | model::Error::Invalid(_) | model::Error::Allocation(OverLimit { .. })
+    )
+}
+
 impl From<OpenError> for ErrorKind {
     fn from(error: OpenError) -> Self {
         ErrorKind::Open(Box::new(error))
@@ -396,6 +405,40 @@ impl ErrorKind {
         match self {
             ErrorKind::OtherFile(error) => error.is_in_use(),
             _ => matches!(self.store_error().and_then(model::Error::store_kind), Some(StoreErrorKind::InUse(_))),
+        }
+    }
+
+    /// Whether what was asked for may well be sound, and the store cannot hold it, or this library not read it.
+    pub(crate) fn is_unsupported(&self) -> bool {
+        use model::AllocationError::OverLimit;
+        match self {
+            ErrorKind::Unsupported(_) | ErrorKind::UserDefinedLink(_) | ErrorKind::NoMaps { .. } => true,
+            ErrorKind::Allocation(error) | ErrorKind::Convert(ConvertError::Allocation(error)) => {
+                matches!(error, OverLimit { .. })
+            }
+            ErrorKind::Filter(error) => error.is_unsupported() || matches!(error, filters::Error::Unavailable { .. }),
+            ErrorKind::Convert(ConvertError::Layout { .. }) => true,
+            ErrorKind::Convert(error) => error.heap_error().is_some_and(is_unsupported_by_store),
+            ErrorKind::OtherFile(error) => error.kind().is_unsupported(),
+            _ => self.store_error().is_some_and(is_unsupported_by_store),
+        }
+    }
+
+    /// Whether structures or elements of a file contradict the format, or each other.
+    pub(crate) fn is_damage(&self) -> bool {
+        let of_store = |error: &model::Error| {
+            matches!(error, model::Error::NoObject(_)) || matches!(error.store_kind(), Some(StoreErrorKind::Damaged))
+        };
+        match self {
+            ErrorKind::ChunkLength { .. }
+            | ErrorKind::Convert(ConvertError::Truncated { .. } | ConvertError::Utf8(_)) => true,
+            ErrorKind::Filter(error) => {
+                use filters::Error::{Filter, WrongSize};
+                !error.is_unsupported() && matches!(error, Filter { .. } | WrongSize { .. })
+            }
+            ErrorKind::Convert(error) => error.heap_error().is_some_and(of_store),
+            ErrorKind::OtherFile(error) => error.kind().is_damage(),
+            _ => self.store_error().is_some_and(of_store),
         }
     }
 

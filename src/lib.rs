@@ -147,7 +147,7 @@ pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
 pub use change_gate::Change;
 pub use convert::{Conversion, ConvertError, InexactValue};
 pub use copy::{
-    Copier, CopyReport, DatasetInCopy, FileNameUse, LostReferences, NotKept, ObjectPart, UnfitFillValue,
+    Copier, CopyReport, DatasetInCopy, FileNameUse, LeftOut, LostReferences, NotKept, ObjectPart, UnfitFillValue,
     UnverifiedChunks,
 };
 pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};
@@ -212,6 +212,11 @@ const _: () = {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So are those of the text for users of Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/rust.md")]
+struct InRust;
 
 /// So are the recipes of the guide.
 #[cfg(doctest)]

@@ -4,6 +4,7 @@
 //! fails, everything before the last barrier is there. Of later writes, any part may be there, in any order.
 
 mod disk;
+mod power_failure;
 mod subsets;
 
 use std::collections::HashSet;
@@ -18,6 +19,7 @@ use crate::schedule::{Position, Tear, Tearing, Verdict};
 use crate::trace::{StorageOp, Trace};
 
 pub use disk::CrashedDisk;
+pub use power_failure::PowerFailure;
 use subsets::subsets;
 
 /// The kind of crash.
@@ -27,27 +29,6 @@ pub enum CrashKind {
     Process,
     /// The power fails: writes that are not durable may be lost.
     Power(PowerFailure),
-}
-
-/// How the states after a power failure are chosen, where there are too many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PowerFailure {
-    /// If there are no more than this many operations without a barrier, every subset is tried. If there are more:
-    /// subsets that lack at most two, subsets with at most two, and some at random.
-    pub pending: u32,
-    /// How many random subsets.
-    pub random: u32,
-    /// The seed of the random subsets.
-    pub seed: u64,
-    /// If there are no more than this many operations without a barrier, every subset is tried with part of one write
-    /// missing. If there are more: subsets that lack at most two, and subsets with at most two.
-    pub torn: u32,
-}
-
-impl Default for PowerFailure {
-    fn default() -> Self {
-        PowerFailure { pending: 18, random: 20_000, seed: 1, torn: 8 }
-    }
 }
 
 /// The bounds of an exploration.

@@ -101,7 +101,13 @@ impl GlobalHeapCollection {
 
     /// The bytes of an object.
     pub fn object_bytes(&self, index: u32) -> Option<&[u8]> {
-        let found = self.by_index.binary_search_by_key(&index, |(index, _)| (*index).into()).ok()?;
+        let of = |(index, _): &(u16, usize)| u32::from(*index);
+        // Most collections have the objects 1, 2, 3 and so on.
+        let usual = usize::try_from(index).ok()?.checked_sub(1)?;
+        let found = match self.by_index.get(usual) {
+            Some(at) if of(at) == index => usual,
+            _ => self.by_index.binary_search_by_key(&index, of).ok()?,
+        };
         let (_, entry) = self.by_index.get(found)?;
         self.entries.get(*entry).map(|entry| self.bytes_of(entry))
     }

@@ -6,7 +6,8 @@ mod stored;
 
 use std::collections::HashSet;
 
-use h5live_format::messages::{AttributeInfo, MessageType};
+use h5live_format::RawMessage;
+use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType};
 use h5live_model::{AttributeData, Name};
 
 pub(crate) use self::dense::DenseAttributes;
@@ -55,6 +56,34 @@ impl AttributeStorage {
         Ok(found)
     }
 
+    /// The attribute of this name in the header of an object that keeps its attributes there, and where it is. The others
+    /// are not decoded.
+    ///
+    /// # Errors
+    /// If it is damaged.
+    pub fn find_compact_attribute(
+        session: &NativeSession,
+        header: &CachedHeader,
+        name: &Name,
+    ) -> Result<Option<(MessagePosition, StoredAttribute)>> {
+        // A message that is stored elsewhere has its name there.
+        let may_be = |raw: &RawMessage| {
+            let told = (!raw.flags.is_shared()).then(|| AttributeMessage::peek_name(&raw.body)).flatten();
+            told.is_none_or(|told| told == name.as_bytes())
+        };
+        let mut found = None;
+        header.for_each_message(|spot, raw| {
+            if found.is_none() && raw.kind == MessageType::ATTRIBUTE && may_be(raw) {
+                let message: AttributeMessage = session.resolve_raw_message(header, raw)?;
+                if message.name == *name {
+                    found = Some((spot, StoredAttribute { message, creation_order: raw.creation_index }));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     /// The attribute of this name.
     ///
     /// # Errors
@@ -67,8 +96,8 @@ impl AttributeStorage {
     ) -> Result<Option<StoredAttribute>> {
         match self {
             AttributeStorage::Compact => {
-                let found = AttributeStorage::list_compact_attributes(session, header)?;
-                Ok(found.into_iter().map(|(_, stored)| stored).find(|stored| stored.message.name == *name))
+                let found = AttributeStorage::find_compact_attribute(session, header, name)?;
+                Ok(found.map(|(_, stored)| stored))
             }
             AttributeStorage::Dense(dense) => dense.find_attribute(session, header, name),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live_cache::Storage;
 use h5live_format::messages::DatatypeMessage;
-use h5live_format::{Addr, Superblock, VarLenElement, decode};
+use h5live_format::{Addr, GlobalHeapId, Superblock, VarLenElement, decode};
 use h5live_model::{
     AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Liveness, Location, MapStore, Name,
     ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result as ModelResult, Scope,
@@ -207,15 +207,13 @@ impl Store for NativeFile {
 
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> ModelResult<()> {
         let widths = self.0.cache.widths();
-        for (number, element) in elements.iter().enumerate() {
+        let objects = elements.iter().enumerate().map(|(number, element)| {
             let element: VarLenElement =
                 decode(element, widths).map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
-            match element.length == 0 || !element.place.is_defined() {
-                true => each(number, &[]),
-                false => self.0.global_heap.with_object(element.place, &mut |bytes| each(number, bytes))?,
-            }
-        }
-        Ok(())
+            let nowhere = GlobalHeapId { collection: Addr::UNDEFINED, index: 0 };
+            Ok((number, if element.length == 0 { nowhere } else { element.place }))
+        });
+        Ok(self.0.global_heap.with_objects(objects, each)?)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<Referent>> {

@@ -77,7 +77,7 @@ impl GlobalHeap {
             index.ok_or(Error::Object { header: at, rule: "a new collection has room for its first object" })?;
         let room = collection.free_bytes(widths) > 0;
         let collection = self.cache.insert_entry(at, Owner::new(at), collection);
-        writer.mark_changed(collection.clone());
+        writer.mark_changed(&collection);
         if room || writer.current_collection.is_none() {
             writer.current_collection = Some(collection);
         }
@@ -100,6 +100,50 @@ impl GlobalHeap {
     /// # Errors
     /// If the collection cannot be read, or has no such object.
     pub fn with_object(&self, place: GlobalHeapId, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+        self.with_collection_of(place, |collection| collection.object_bytes(place.index).map(each))
+    }
+
+    /// Calls `each` once with the number and the bytes of each of `objects`; there are none of those that are nowhere.
+    /// Objects of one collection that come one after the other are found by one look for it. As
+    /// [`GlobalHeap::with_object`], `each` must not use the file.
+    ///
+    /// # Errors
+    /// Those of `objects`, and as [`GlobalHeap::with_object`].
+    pub fn with_objects(
+        &self,
+        objects: impl Iterator<Item = Result<(usize, GlobalHeapId)>>,
+        each: &mut dyn FnMut(usize, &[u8]),
+    ) -> Result<()> {
+        let mut objects = objects.peekable();
+        while let Some(next) = objects.next() {
+            let (number, place) = next?;
+            if !place.is_defined() {
+                each(number, &[]);
+                continue;
+            }
+            self.with_collection_of(place, |collection| {
+                each(number, collection.object_bytes(place.index)?);
+                let in_it = |next: GlobalHeapId| {
+                    if next.collection == place.collection { collection.object_bytes(next.index) } else { None }
+                };
+                while let Some(Ok((number, next))) = objects.peek()
+                    && let Some(bytes) = in_it(*next)
+                {
+                    each(*number, bytes);
+                    objects.next();
+                }
+                Some(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Calls `look` once with the collection of an object, which has the object. `look` must not use the file.
+    fn with_collection_of<T>(
+        &self,
+        place: GlobalHeapId,
+        look: impl FnOnce(&GlobalHeapCollection) -> Option<T>,
+    ) -> Result<T> {
         let at = place.collection;
         let gone = || Error::Object { header: at, rule: "a collection of a global heap has what is referred to" };
         if self.is_follower {
@@ -112,7 +156,7 @@ impl GlobalHeap {
                 Ok(collection)
             })?;
             // Once, however often it was read.
-            collection.object_bytes(place.index).map(each).ok_or_else(gone)
+            look(&collection).ok_or_else(gone)
         } else {
             let collection = self.retry.retry(|| {
                 let collection = self.cache.load(at, Owner::new(at), || self.read_collection(at))?;
@@ -120,7 +164,7 @@ impl GlobalHeap {
                 if is_there { Ok(collection) } else { Err(gone()) }
             })?;
             let collection = collection.read();
-            collection.object_bytes(place.index).map(each).ok_or_else(gone)
+            look(&collection).ok_or_else(gone)
         }
     }
 
@@ -249,9 +293,8 @@ impl GlobalHeapWriter {
         let mut roomy = candidates.filter(|known| known.read().has_room_for(bytes.len() as u64, widths));
         let collection = roomy.next()?.clone();
         let index = collection.update(|collection| collection.insert_object(bytes, widths))?;
-        let place = GlobalHeapId { collection: collection.addr(), index: index.into() };
-        self.mark_changed(collection);
-        Some(place)
+        self.mark_changed(&collection);
+        Some(GlobalHeapId { collection: collection.addr(), index: index.into() })
     }
 
     /// Objects were removed from this collection.
@@ -279,8 +322,11 @@ impl GlobalHeapWriter {
     }
 
     /// An object was put into this collection.
-    fn mark_changed(&mut self, collection: Handle<GlobalHeapCollection>) {
-        self.changed_collections.insert(DependencyNode::id(&collection), (self.flush_number, collection));
+    fn mark_changed(&mut self, collection: &Handle<GlobalHeapCollection>) {
+        let id = DependencyNode::id(collection);
+        if self.changed_collections.get(&id).is_none_or(|(changed, _)| *changed != self.flush_number) {
+            self.changed_collections.insert(id, (self.flush_number, collection.clone()));
+        }
     }
 }
 

@@ -316,6 +316,13 @@ impl CachedHeader {
         self.find_position(|message| !message.is_unused()).is_none()
     }
 
+    /// How many messages of a type there are.
+    pub fn message_count(&self, kind: MessageType) -> u64 {
+        let mut count = 0;
+        self.for_each_type(|held| count += u64::from(held == kind));
+        count
+    }
+
     /// Whether there is a message of a type.
     pub fn has_message(&self, kind: MessageType) -> bool {
         self.find_position(|message| message.kind == kind).is_some()

@@ -86,6 +86,13 @@ class AttributeManager(_base.MutableMappingHDF5):
         named = dtype if isinstance(dtype, Datatype) else None
         dtype = dtype.dtype if named is not None else data.dtype if dtype is None else np.dtype(dtype)
         original = dtype
+        if named is None and dtype.kind in "iuf" and dtype.metadata is None and isinstance(data, np.ndarray):
+            if product(shape) != data.size:
+                raise ValueError("Shape of new attribute conflicts with shape of data")
+            datatype = _types.number_type_of(dtype)
+            data = np.ascontiguousarray(data, dtype=dtype)
+            self._set(name, datatype, list(shape), datatype, _transfer.memory(data))
+            return
         if dtype.subdtype is not None:
             dtype, dims = dtype.subdtype
             if shape[-len(dims):] != dims:
@@ -149,7 +156,13 @@ class AttributeManager(_base.MutableMappingHDF5):
         yield from reversed(self._raw.names(self._raw.tracks_order()))
 
     def __contains__(self, name):
-        return name_text(name) in self._raw.names(False)
+        try:
+            return self._raw.contains(name_text(name))
+        except UnicodeEncodeError:
+            if isinstance(name, str):
+                raise
+            # Bytes that are no UTF-8 are the name as they are.
+            return name in self._raw.names(False)
 
     def __repr__(self):
         if not self._raw.is_open:

@@ -46,7 +46,7 @@ def find_item_type(data):
         is_special = _types.check_string_dtype(data.dtype) or _types.check_vlen_dtype(data.dtype)
         if data.dtype.kind != "O" or is_special:
             return None
-        types = {type(item) for item in data.flat}
+        types = set(map(type, data.reshape(-1).tolist()))
     elif isinstance(data, (list, tuple)):
         types = {find_item_type(item) for item in data}
     else:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from . import _filters, _selections, _transfer, _types
+from . import _filters, _masks, _selections, _transfer, _types
 from ._base import Empty, HLObject, find_item_type, name_text
 from ._h5live import Selection as RawSelection
 from ._live import LiveDataset
@@ -42,6 +42,7 @@ class Dataset(LiveDataset, HLObject):
             raise ValueError(f"{bind} is not a DatasetID")
         super().__init__(handle, name)
         self._stored_cache = None
+        self._numbers_cache = None
 
     # --- description ----------------------------------------------------------------------------
 
@@ -52,6 +53,16 @@ class Dataset(LiveDataset, HLObject):
             datatype = self._handle.datatype()
             self._stored_cache = (*_types.described(datatype), datatype)
         return self._stored_cache
+
+    @property
+    def _numbers(self):
+        """The datatype in memory and the dtype, if elements are numbers that numpy gives a buffer of; else nothing."""
+        if self._numbers_cache is None:
+            _, dt, datatype = self._stored
+            # Memory of longer floats is exported in one byte order only.
+            is_number = dt.kind in "iufb" and dt.itemsize <= 8
+            self._numbers_cache = (_types.memory_type_of(datatype), np.empty, dt, dt.type) if is_number else ()
+        return self._numbers_cache
 
     @property
     def shape(self):
@@ -280,12 +291,12 @@ class Dataset(LiveDataset, HLObject):
     # --- reading --------------------------------------------------------------------------------
 
     def __getitem__(self, args, new_dtype=None):
-        spec, dt, datatype = self._stored
-        # Memory of longer floats is exported in one byte order only.
-        if new_dtype is None and dt.kind in "iufb" and dt.itemsize <= 8:
-            found = self._handle.read_simple(args, _types.memory_type_of(datatype), np.empty, dt)
+        numbers = self._numbers
+        if numbers and new_dtype is None:
+            found = self._handle.read_simple(args, *numbers)
             if found is not None:
                 return found
+        dt = self.dtype
         args = args if isinstance(args, tuple) else (args,)
         if any(arg is None for arg in args):
             raise TypeError("Indexing with None (or np.newaxis) is not supported")
@@ -312,6 +323,8 @@ class Dataset(LiveDataset, HLObject):
             return array[()] if args == () else array
         if is_all and 0 in shape:
             return np.zeros(shape, new_dtype)
+        if len(args) == 1 and _masks.is_dense(self, args[0], shape, new_dtype):
+            return _masks.read(self, args[0], new_dtype)
         selection = _selections.select(shape, args, self)
         array = self._read(selection, selection.array_shape, new_dtype)
         return array[()] if array.shape == () else array

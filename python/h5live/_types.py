@@ -279,6 +279,12 @@ def datatype_of(dt, logical=True):
     return RawDatatype(spec_of(np.dtype(dt), logical))
 
 
+@lru_cache(256)
+def number_type_of(dt):
+    """The datatype for a dtype of integers or floating-point numbers, which no setting changes."""
+    return datatype_of(dt)
+
+
 # --- from the description of a datatype to a dtype ----------------------------------------------
 
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live::model::{Dataspace, Shape};
-use h5live::{Attribute, AttributeBuilder, Conversion, Object};
+use h5live::{Attribute, AttributeBuilder, Conversion, ErrorKind, Object};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
@@ -94,6 +94,16 @@ impl AttributesHandle {
         }
         let names = run(py, || on_object!(object, of => of.attribute_names()))?.map_err(raise)?;
         Ok(names.iter().map(|name| name_object(py, name)).collect())
+    }
+
+    /// Whether there is an attribute of this name.
+    fn contains(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        let object = self.object()?;
+        match run(py, || on_object!(object, of => of.attribute(name)))? {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::Store(h5live::model::Error::NotFound(_))) => Ok(false),
+            Err(error) => Err(raise(error)),
+        }
     }
 
     /// Whether the order of creation is kept.

@@ -13,6 +13,7 @@ use crate::datatype::DatatypeHandle;
 use crate::errors::raise;
 use crate::links::name_object;
 use crate::memory::Memory;
+use crate::number::Number;
 use crate::object_handle::object_handle;
 use crate::process::run;
 use crate::selection::{SelectionHandle, simple_selection};
@@ -126,7 +127,7 @@ impl DatasetHandle {
     }
 
     /// The elements that integers and slices select, in an array that `numpy_empty` makes of a shape and `dtype`; a single
-    /// one as a scalar. `None` if there is something else among `args`, and of datasets without elements.
+    /// one as a scalar, whose type is `scalar`. `None` if there is something else among `args`, and of datasets without elements.
     fn read_simple<'py>(
         &self,
         py: Python<'py>,
@@ -134,6 +135,7 @@ impl DatasetHandle {
         datatype: &DatatypeHandle,
         numpy_empty: &Bound<'py, PyAny>,
         dtype: &Bound<'py, PyAny>,
+        scalar: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let dataset = self.dataset()?;
         let shape = run(py, || refresh_sources(&dataset).and_then(|()| dataset.shape()))?.map_err(raise)?;
@@ -143,6 +145,13 @@ impl DatasetHandle {
         let Some((selection, dims, is_plain)) = simple_selection(args, &shape)? else { return Ok(None) };
         // Of arrays without dimensions, numpy exports no shape.
         let is_single = dims.is_empty();
+        if is_single
+            && is_plain
+            && let Some(mut number) = Number::new(&datatype.0)
+        {
+            run(py, || dataset.read_as_into(&selection, &datatype.0, number.bytes_mut()))?.map_err(raise)?;
+            return scalar.call1((number.to_object(py)?,)).map(Some);
+        }
         let array = numpy_empty.call1((PyTuple::new(py, if is_single { &[1] } else { dims.as_slice() })?, dtype))?;
         if !dims.contains(&0) {
             let mut memory = Memory::writable(&array)?;

@@ -14,6 +14,7 @@ mod links;
 mod maps;
 mod memory;
 mod named_type;
+mod number;
 mod object_handle;
 mod process;
 mod progress;

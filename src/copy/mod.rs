@@ -2,6 +2,8 @@
 
 mod dataset_copy;
 mod element_copy;
+mod finish;
+mod left_out;
 mod map_copy;
 mod other_files;
 mod progress;
@@ -15,14 +17,14 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 
 use h5live_model::{
-    self as model, AttributeData, CreationOrder, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link,
-    LinkTarget, MapSpec, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, StoredChunk,
+    self as model, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link, LinkTarget, MapSpec, Name, NewObject,
+    ObjectBody, ObjectId, ObjectKind, ObjectSpec, StoredChunk,
 };
 
 pub use self::element_copy::FileNameUse;
 use self::element_copy::{ElementCopy, FilePair};
 use self::progress::CopyProgress;
-pub use self::report::{CopyReport, LostReferences, NotKept, ObjectPart, UnfitFillValue, UnverifiedChunks};
+pub use self::report::{CopyReport, LeftOut, LostReferences, NotKept, ObjectPart, UnfitFillValue, UnverifiedChunks};
 use crate::error::ErrorKind;
 use crate::map::check_maps;
 use crate::path::{self, NewLinkPath, join_path};
@@ -77,6 +79,10 @@ pub struct Copier<'a> {
     specs_in_progress: HashSet<ObjectId>,
     /// Links that lead to everything, added at the very end: from which group, along which names, and to what.
     links: Vec<(Group, Vec<Name>, LinkTarget)>,
+    skip_unsupported: bool,
+    skip_damaged: bool,
+    /// Copies that were made and are left out.
+    left_out: HashSet<ObjectId>,
 }
 
 impl fmt::Debug for Copier<'_> {
@@ -105,12 +111,15 @@ pub struct DatasetInCopy<'a> {
     pub copy: ObjectId,
 }
 
+#[derive(Clone)]
 struct CopiedObject {
     from: ObjectId,
     to: ObjectId,
     kind: ObjectKind,
     /// The path in the file that is copied, for messages.
     path: String,
+    /// Whether its elements or pairs refer to objects.
+    has_references: bool,
 }
 
 impl<'a> Copier<'a> {
@@ -132,6 +141,9 @@ impl<'a> Copier<'a> {
             cached_objects_to_copy: None,
             specs_in_progress: HashSet::new(),
             links: Vec::new(),
+            skip_unsupported: false,
+            skip_damaged: false,
+            left_out: HashSet::new(),
         }
     }
 
@@ -199,14 +211,14 @@ impl<'a> Copier<'a> {
     pub fn contents(&mut self, from: &Group, to: &Group) -> Result<()> {
         self.add_root(from.id());
         self.files.objects.insert(from.id(), to.id());
-        let made = CopiedObject { from: from.id(), to: to.id(), kind: ObjectKind::Group, path: from.path().to_owned() };
+        let (path, kind) = (from.path().to_owned(), ObjectKind::Group);
+        let made = CopiedObject { from: from.id(), to: to.id(), kind, path, has_references: false };
         for link in self.ordered_links(&made)? {
             let shown = join_path(from.path(), &link.name.to_string());
-            let target = match link.target {
-                LinkTarget::Hard(id) => LinkTarget::Hard(self.create_copy(id, &shown)?),
-                target => self.link_target(target),
-            };
-            self.links.push((to.clone(), vec![link.name], target));
+            let target = self.copied_target(link.target, &shown);
+            if let Some(target) = self.or_left_out(&shown, target)? {
+                self.links.push((to.clone(), vec![link.name], target));
+            }
         }
         let comment =
             self.files.from.store().info(from.id()).map_err(|error| self.read_error(from.path(), error))?.comment;
@@ -217,92 +229,6 @@ impl<'a> Copier<'a> {
         }
         self.incomplete.push(made);
         self.copy_group_links()
-    }
-
-    /// Copies attributes and elements, and adds the links that lead to the copies. The report names everything that
-    /// could not be verified, and references that are null in the copy.
-    ///
-    /// # Errors
-    /// Errors of reading and writing. After an error, nothing leads to the copied objects.
-    pub fn finish(mut self) -> Result<CopyReport> {
-        let mut next = 0;
-        // Attributes may use committed types that lie elsewhere, which are then made too.
-        while let Some(made) = self.incomplete.get(next) {
-            let made = CopiedObject { path: made.path.clone(), ..*made };
-            self.copy_attributes(&made)?;
-            match made.kind {
-                ObjectKind::Dataset => self.copy_elements(&made)?,
-                ObjectKind::Map => self.copy_pairs(&made)?,
-                ObjectKind::Group | ObjectKind::Datatype => {}
-            }
-            self.note_lost_references(&made.path);
-            self.copy_times(&made)?;
-            self.note_not_kept(&made)?;
-            next += 1;
-        }
-        let mut done = Vec::new();
-        for (group, names, target) in std::mem::take(&mut self.links) {
-            let shown = names.iter().fold(group.path().to_owned(), |path, name| join_path(&path, &name.to_string()));
-            let add = || -> Result<NewLinkPath, ErrorKind> {
-                let place = NewLinkPath::resolve_names(group.file(), group.id(), names.into())?;
-                place.add_link(&target)?;
-                Ok(place)
-            };
-            match add() {
-                Ok(place) => done.push(place),
-                Err(kind) => {
-                    // The first error is returned.
-                    done.iter().rev().for_each(|place| drop(place.remove_link()));
-                    return Err(group.file().error(Some(&shown), kind));
-                }
-            }
-        }
-        self.incomplete.clear();
-        Ok(std::mem::take(&mut self.report))
-    }
-
-    /// Reports the references of what was just copied that are null in the copy.
-    fn note_lost_references(&mut self, path: &str) {
-        self.report.add_lost_references(path, self.files.take_lost_references());
-    }
-
-    fn copy_times(&self, made: &CopiedObject) -> Result<()> {
-        let info = self.files.from.store().info(made.from).map_err(|error| self.read_error(&made.path, error))?;
-        match info.times {
-            Some(times) => {
-                let change = InfoChange::Times(times);
-                let set = self.files.to.writer().and_then(|writer| writer.set_info(made.to, &change));
-                set.map_err(|error| self.write_error(&made.path, error))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Reports what an object has, and its copy, which is complete, has not.
-    fn note_not_kept(&mut self, made: &CopiedObject) -> Result<()> {
-        let (from, to) = (self.files.from.store(), self.files.to.store());
-        let had = from.info(made.from).map_err(|error| self.read_error(&made.path, error))?;
-        let has = to.info(made.to).map_err(|error| self.write_error(&made.path, error))?;
-        let is_lost =
-            |had: CreationOrder, has: CreationOrder| had != CreationOrder::Untracked && has == CreationOrder::Untracked;
-        let mut lost = Vec::new();
-        // Some stores note times of every object, whether it asks for that or not.
-        let asks_for_times = || from.spec(made.from).map(|spec| spec.times);
-        let are_times_lost = had.times.is_some_and(|had| !has.times.is_some_and(|has| report::keeps_times(had, has)))
-            && asks_for_times().map_err(|error| self.read_error(&made.path, error))?;
-        lost.extend(are_times_lost.then_some(ObjectPart::Times));
-        lost.extend((had.comment.is_some() && has.comment != had.comment).then_some(ObjectPart::Comment));
-        lost.extend(is_lost(had.attributes.order, has.attributes.order).then_some(ObjectPart::AttributeOrder));
-        if made.kind == ObjectKind::Group {
-            let had = from.spec(made.from).and_then(ObjectSpec::into_group);
-            let had = had.map_err(|error| self.read_error(&made.path, error))?;
-            let has = to.spec(made.to).and_then(ObjectSpec::into_group);
-            let has = has.map_err(|error| self.write_error(&made.path, error))?;
-            lost.extend(is_lost(had.links.order, has.links.order).then_some(ObjectPart::LinkOrder));
-        }
-        let not_kept = lost.into_iter().map(|part| NotKept { path: made.path.clone(), part });
-        self.report.not_kept.extend(not_kept);
-        Ok(())
     }
 
     fn add_root(&mut self, id: ObjectId) {
@@ -353,7 +279,8 @@ impl<'a> Copier<'a> {
         if let Some(copy) = self.files.objects.get(&id) {
             return Ok(*copy);
         }
-        let large_attributes = self.needs_newer_header(id, path)?;
+        let large_attributes = self.needs_newer_header(id);
+        let has_references = has_references(&body);
         let (attributes, times) = (info.attributes, info.times.is_some());
         let spec = ObjectSpec { body, attributes, times, large_attributes };
         let to = self.files.to.writer().map_err(|error| self.write_error(path, error))?;
@@ -362,7 +289,7 @@ impl<'a> Copier<'a> {
             to.set_info(copy, &InfoChange::Comment(Some(comment))).map_err(|error| self.write_error(path, error))?;
         }
         self.files.objects.insert(id, copy);
-        let made = || CopiedObject { from: id, to: copy, kind, path: path.to_owned() };
+        let made = || CopiedObject { from: id, to: copy, kind, path: path.to_owned(), has_references };
         self.incomplete.push(made());
         if kind == ObjectKind::Group {
             self.groups.push_back(made());
@@ -371,16 +298,15 @@ impl<'a> Copier<'a> {
     }
 
     /// Whether some attribute needs an object header of version 2: because it is large, or because its type would be
-    /// taken for damage in a header without a checksum.
-    fn needs_newer_header(&self, id: ObjectId, path: &str) -> Result<bool> {
+    /// taken for damage in a header without a checksum. Those that cannot be listed are errors when they are copied.
+    fn needs_newer_header(&self, id: ObjectId) -> bool {
         let mut found = false;
-        let listed = self.files.from.store().for_each_attribute(id, &mut |attribute| {
+        let _ = self.files.from.store().for_each_attribute(id, &mut |attribute| {
             let unusual = attribute.committed.is_none() && attribute.datatype.has_unusual_unused_bits();
             found |= attribute.value.len() > LARGE_ATTRIBUTE_BYTES || unusual;
             !found
         });
-        listed.map_err(|error| self.read_error(path, error))?;
-        Ok(found)
+        found
     }
 
     /// The type in the other file.
@@ -393,16 +319,25 @@ impl<'a> Copier<'a> {
         id.map(|id| self.create_copy(id, path)).transpose()
     }
 
+    /// The target of the copy of a link, which is made if it is an object.
+    fn copied_target(&mut self, target: LinkTarget, shown: &str) -> Result<LinkTarget> {
+        match target {
+            LinkTarget::Hard(id) => Ok(LinkTarget::Hard(self.create_copy(id, shown)?)),
+            target => Ok(self.link_target(target)),
+        }
+    }
+
     /// The links of a group, in the order of their creation if that is known.
-    fn ordered_links(&self, group: &CopiedObject) -> Result<Vec<Link>> {
+    fn ordered_links(&mut self, group: &CopiedObject) -> Result<Vec<Link>> {
         let mut links = Vec::new();
         let mut each = |link| {
             links.push(link);
             true
         };
         let listed = self.files.from.store().for_each_link(group.from, &mut each);
-        listed.map_err(|error| self.read_error(&group.path, error))?;
-        links.sort_by_key(|link| link.creation_order);
+        let listed = listed.map_err(|error| self.read_error(&group.path, error));
+        self.or_left_out(&group.path, listed)?;
+        links.sort_by_key(|link: &Link| link.creation_order);
         Ok(links)
     }
 
@@ -411,36 +346,13 @@ impl<'a> Copier<'a> {
         while let Some(group) = self.groups.pop_front() {
             for link in self.ordered_links(&group)? {
                 let shown = join_path(&group.path, &link.name.to_string());
-                let target = match link.target {
-                    LinkTarget::Hard(id) => LinkTarget::Hard(self.create_copy(id, &shown)?),
-                    target => self.link_target(target),
-                };
-                let added = self.files.to.writer().and_then(|writer| writer.add_link(group.to, &link.name, &target));
-                added.map_err(|error| self.write_error(&shown, error))?;
+                let added = self.copied_target(link.target, &shown).and_then(|target| {
+                    let added =
+                        self.files.to.writer().and_then(|writer| writer.add_link(group.to, &link.name, &target));
+                    added.map_err(|error| self.write_error(&shown, error))
+                });
+                self.or_left_out(&shown, added)?;
             }
-        }
-        Ok(())
-    }
-
-    fn copy_attributes(&mut self, made: &CopiedObject) -> Result<()> {
-        let mut attributes = Vec::new();
-        let mut each = |attribute| {
-            attributes.push(attribute);
-            true
-        };
-        let listed = self.files.from.store().for_each_attribute(made.from, &mut each);
-        listed.map_err(|error| self.read_error(&made.path, error))?;
-        attributes.sort_by_key(|attribute| attribute.creation_order);
-        for attribute in attributes {
-            let shown = format!("{}@{}", made.path, attribute.name);
-            let datatype = self.datatype_for_target(&attribute.datatype);
-            let committed = self.copy_committed_type(attribute.committed, &shown)?;
-            let plan = ElementCopy::new(&attribute.datatype, &datatype);
-            let value = plan.run(&attribute.value, &self.files).map_err(|kind| self.read_error(&shown, kind))?;
-            self.note_lost_references(&shown);
-            let copy = AttributeData { datatype, committed, value, ..attribute };
-            let set = self.files.to.writer().and_then(|writer| writer.set_attribute(made.to, &copy));
-            set.map_err(|error| self.write_error(&shown, error))?;
         }
         Ok(())
     }
@@ -560,6 +472,16 @@ impl<'a> Copier<'a> {
             }
         }
         Ok(completed)
+    }
+}
+
+/// Whether the elements or pairs of an object refer to objects.
+fn has_references(body: &ObjectBody) -> bool {
+    let of = |datatype: &model::Datatype| ElementCopy::new(datatype, datatype).has_references();
+    match body {
+        ObjectBody::Dataset(spec) => of(&spec.datatype),
+        ObjectBody::Map(spec) => of(&spec.key) || of(&spec.value),
+        ObjectBody::Group(_) | ObjectBody::Datatype(_) => false,
     }
 }
 

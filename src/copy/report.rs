@@ -23,6 +23,20 @@ pub struct CopyReport {
     /// Datasets, attributes and maps with references to objects that were not copied: they are null in the copy. Either
     /// such an object is not below what was copied, or no link leads to it any more.
     pub lost_references: Vec<LostReferences>,
+    /// What is not in the copy, as was asked for ([`Copier::skip_unsupported`](super::Copier::skip_unsupported),
+    /// [`Copier::skip_damaged`](super::Copier::skip_damaged)).
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Something that is not in the copy.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// The path of the object or link in the file that was copied, or that of an object, `@`, and the name of its attribute. If
+    /// the links or attributes of an object cannot be listed, its own path: the others are missing.
+    pub path: String,
+    /// Why.
+    pub error: Error,
 }
 
 /// The chunks of a dataset that were copied and cannot be decoded.
@@ -107,11 +121,24 @@ impl CopyReport {
             && self.not_kept.is_empty()
             && self.unfit_fill_values.is_empty()
             && self.lost_references.is_empty()
+            && self.left_out.is_empty()
     }
 
     /// Chunks that were copied and cannot be decoded, of all datasets.
     pub fn unverified_chunks(&self) -> u64 {
         self.unverified.iter().map(|dataset| dataset.chunks).sum()
+    }
+
+    /// How many lines it has of what elements are.
+    pub(super) fn lens(&self) -> [usize; 3] {
+        [self.unverified.len(), self.rounded_again.len(), self.lost_references.len()]
+    }
+
+    /// Forgets what was noted of elements since [`CopyReport::lens`].
+    pub(super) fn truncate(&mut self, [unverified, rounded_again, lost_references]: [usize; 3]) {
+        self.unverified.truncate(unverified);
+        self.rounded_again.truncate(rounded_again);
+        self.lost_references.truncate(lost_references);
     }
 
     /// Notes that references of something are null in the copy.

@@ -1,6 +1,6 @@
 //! Which of the operations without a barrier outlast a power failure.
 
-use super::PowerFailure;
+use super::power_failure::PowerFailure;
 
 /// Some of `n` operations.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use h5live::model::{FileSpace, ObjectBody, ObjectSpec};
 use h5live::{
-    Attribute, Copier, CopyReport, File, Group, LibVer, Location, LostReferences, ObjectPart, Options, UnfitFillValue,
-    WalkItem,
+    Attribute, Copier, CopyReport, File, Group, LeftOut, LibVer, Location, LostReferences, ObjectPart, Options,
+    UnfitFillValue, WalkItem,
 };
 use h5live_format::Superblock;
 
@@ -43,7 +43,7 @@ const MAX_UNFLUSHED_BYTES: u64 = 256 << 20;
 /// are stored are also decoded, to verify them. A chunk that cannot be decoded is copied all the same. Exit code 0:
 /// everything was verified, and is in the new file; 1: the new file holds chunks that cannot be decoded, or lacks something that standard
 /// error names: what its store does not keep, a fill value that does not fit, references to objects that are not copied, sources
-/// that are not there; 2: there is no new file.
+/// that are not there, what --on-unsupported=skip and --on-damage=skip leave out; 2: there is no new file.
 #[derive(Debug, Args)]
 pub struct CopyCommand {
     /// The file to copy
@@ -80,12 +80,28 @@ pub struct CopyCommand {
     /// Leave the names of other files as they are. Otherwise, a copy in another folder has names that still lead there
     #[arg(long)]
     keep_names: bool,
+    /// What to do with an object, attribute or link that the new store cannot hold, or h5live cannot read
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    on_unsupported: OnObstacle,
+    /// What to do with an object, attribute or link that is damaged
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    on_damage: OnObstacle,
     /// Do not decode chunks that are copied as they are stored; this is faster for compressed chunks
     #[arg(long)]
     no_verify: bool,
     /// Say nothing
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// What a copy does with what cannot be copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum OnObstacle {
+    /// The copy fails
+    #[default]
+    Error,
+    /// It is left out and named; exit code 1
+    Skip,
 }
 
 impl CopyCommand {
@@ -104,6 +120,8 @@ impl CopyCommand {
             #[cfg(feature = "hsds")]
             link: false,
             keep_names: false,
+            on_unsupported: OnObstacle::Error,
+            on_damage: OnObstacle::Error,
             no_verify: false,
             quiet,
         }
@@ -170,7 +188,8 @@ impl CopyCommand {
 
     /// The copy, with what is asked for that changes datasets or names.
     fn with_changes<'a>(&self, mut copy: Copier<'a>, names: Option<&'a CopiedNames>) -> Result<Copier<'a>> {
-        copy = copy.inline(self.inline);
+        copy = copy.inline(self.inline).skip_damaged(self.on_damage == OnObstacle::Skip);
+        copy = copy.skip_unsupported(self.on_unsupported == OnObstacle::Skip);
         if let Some(names) = names {
             copy = copy.rename_files(|name, usage| names.renamed(name, usage));
         }
@@ -241,6 +260,7 @@ pub(crate) fn losses(report: &CopyReport) -> Vec<String> {
         let what = "its filter does not keep all values, and has encoded them once more";
         lines.push(format!("rounded again: {path}: {what}"));
     }
+    lines.extend(report.left_out.iter().map(left_out));
     lines.extend(lost_parts(report));
     for LostReferences { path, count, .. } in &report.lost_references {
         lines.push(format!("left out: {path}: {} to objects that are not copied", counted(*count, "reference")));
@@ -251,6 +271,14 @@ pub(crate) fn losses(report: &CopyReport) -> Vec<String> {
         lines.push(format!("copied as stored, and cannot be decoded: {chunks} of {datasets}"));
     }
     lines
+}
+
+/// Something that is not in the copy, and why, in a line.
+fn left_out(LeftOut { path, error, .. }: &LeftOut) -> String {
+    match error.object() == Some(path) {
+        true => format!("left out: {error:#}"),
+        false => format!("left out: {path}: {error:#}"),
+    }
 }
 
 /// Most objects of which it is said by name what their copies do not have.
@@ -297,7 +325,8 @@ pub(crate) fn described(group: &Group) -> Result<ObjectSpec> {
     let needs_newer_header = |attribute: &Attribute| {
         attribute.raw().len() > LARGE_ATTRIBUTE_BYTES || attribute.datatype().has_unusual_unused_bits()
     };
-    let large_attributes = group.attributes()?.iter().any(needs_newer_header);
+    // Attributes that cannot be listed are errors when they are copied.
+    let large_attributes = group.attributes().is_ok_and(|all| all.iter().any(needs_newer_header));
     let (attributes, times) = (info.attributes, info.times.is_some());
     Ok(ObjectSpec { body: ObjectBody::Group(group.spec()?), attributes, times, large_attributes })
 }

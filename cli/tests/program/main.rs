@@ -6,6 +6,7 @@ mod check;
 mod common;
 mod copy;
 mod copy_everything;
+mod copy_skips;
 mod corpus;
 mod damaged;
 mod description;

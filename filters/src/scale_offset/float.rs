@@ -3,8 +3,8 @@
 
 use std::ops::{Add, Div, Mul, Sub};
 
+use super::packing::{ScaleOffsetPacking, bits_for_count};
 use super::params::{ScaleOffsetClass, ScaleOffsetParams};
-use super::{ScaleOffsetPacking, bits_for_count};
 use crate::FilterFault;
 use crate::bit_io::{BitReader, BitWriter, ones};
 

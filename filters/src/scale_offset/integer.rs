@@ -1,7 +1,7 @@
 //! Integers less the smallest one.
 
+use super::packing::{ScaleOffsetPacking, bits_for_count};
 use super::params::{ScaleOffsetClass, ScaleOffsetParams};
-use super::{ScaleOffsetPacking, bits_for_count};
 use crate::FilterFault;
 use crate::bit_io::{BitReader, BitWriter, ones};
 

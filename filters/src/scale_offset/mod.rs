@@ -7,8 +7,10 @@
 
 mod float;
 mod integer;
+mod packing;
 mod params;
 
+use self::packing::ScaleOffsetPacking;
 use self::params::{ScaleOffsetClass, ScaleOffsetParams};
 use crate::bit_io::{BitReader, BitWriter};
 use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
@@ -18,14 +20,6 @@ pub(crate) struct ScaleOffset;
 
 /// Bytes before the packed differences.
 const HEADER_BYTES: usize = 21;
-
-/// How a chunk is packed.
-struct ScaleOffsetPacking {
-    /// Bits of a difference. The bits of the type if the values are stored unchanged.
-    bits: u32,
-    /// The smallest value: a sign-extended integer, or the bits of a float.
-    minimum: u64,
-}
 
 impl Filter for ScaleOffset {
     fn id(&self) -> u16 {
@@ -115,9 +109,4 @@ impl Filter for ScaleOffset {
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         ScaleOffsetParams::complete_params(params, target)
     }
-}
-
-/// The bits that can hold `values` different values.
-fn bits_for_count(values: u64) -> u32 {
-    64 - values.saturating_sub(1).leading_zeros()
 }

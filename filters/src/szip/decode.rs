@@ -1,6 +1,6 @@
 //! Samples from a stream of coded blocks.
 
-use super::{REST_OF_SEGMENT, SEGMENT, SzipCoding};
+use super::coding::{REST_OF_SEGMENT, SEGMENT, SzipCoding};
 use crate::FilterFault;
 use crate::bit_io::BitReader;
 

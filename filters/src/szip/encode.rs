@@ -1,6 +1,6 @@
 //! Coded blocks from samples, with the choices that libaec makes.
 
-use super::{REST_OF_SEGMENT, SEGMENT, SzipCoding};
+use super::coding::{REST_OF_SEGMENT, SEGMENT, SzipCoding};
 use crate::bit_io::BitWriter;
 
 /// Appends the stream for samples.

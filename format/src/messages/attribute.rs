@@ -51,6 +51,19 @@ impl AttributeMessage {
         }
     }
 
+    /// The name in an encoded message, without decoding the rest of it. Agrees with decoding; `None` if no name can be
+    /// told so.
+    pub fn peek_name(bytes: &[u8]) -> Option<&[u8]> {
+        let (start, rest) = match bytes {
+            [1 | 2, _, len @ ..] => (8, len),
+            [3, _, len @ ..] => (9, len),
+            _ => return None,
+        };
+        let len = usize::from(u16::from_le_bytes(*rest.first_chunk()?));
+        let name = bytes.get(start..)?.get(..len)?.strip_suffix(&[0])?;
+        (!name.is_empty() && !name.contains(&0)).then_some(name)
+    }
+
     /// Bytes of the data, if type and shape are both here.
     fn data_len(&self) -> Option<u64> {
         let element = self.datatype.inline()?.datatype.size();
@@ -188,6 +201,29 @@ mod tests {
         let nul = bytes.windows(5).position(|w| w == b"units").unwrap() + 3;
         bytes[nul] = 0;
         assert_eq!(decode::<AttributeMessage>(&bytes, Widths::default()).unwrap_err().field, "name");
+    }
+
+    #[test]
+    fn the_name_is_told_without_decoding() {
+        for version in 1..=3 {
+            for name in ["u", "units", "a name of more than a few bytes", "é"] {
+                let bytes =
+                    encode(&AttributeMessage { name: name.into(), ..sample(version) }, Widths::default()).unwrap();
+                assert_eq!(AttributeMessage::peek_name(&bytes), Some(name.as_bytes()), "{version}");
+                for len in 0..bytes.len() {
+                    let told = AttributeMessage::peek_name(&bytes[..len]);
+                    assert!(told.is_none_or(|told| told == name.as_bytes()), "{len}");
+                }
+                // Where decoding finds another name, or none, so does the look.
+                for at in 0..bytes.len() {
+                    let mut changed = bytes.clone();
+                    changed[at] = if changed[at] == 0 { 1 } else { 0 };
+                    if let Ok(decoded) = decode::<AttributeMessage>(&changed, Widths::default()) {
+                        assert_eq!(AttributeMessage::peek_name(&changed), Some(decoded.name.as_bytes()), "{at}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod maps;
 mod read_block;
 mod read_each;
 mod reads;
+mod scope;
 mod session;
 mod shared_bytes;
 mod writer;
@@ -25,6 +26,7 @@ pub use maps::{MapEdit, MapPrefetch, MapScan, MapStore, OrderedBounds};
 pub use read_block::{check_block, read_block_by_runs};
 pub use read_each::read_each;
 pub use reads::{ChunkBytes, ChunkRead, ChunkSink};
+pub use scope::Scope;
 pub use session::Session;
 pub use shared_bytes::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
 pub use writer::{InfoChange, NewObject, StoreWriter};
@@ -33,15 +35,6 @@ use crate::{
     AttributeData, Link, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Stats,
     Watch,
 };
-
-/// Of what something is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope<'a> {
-    /// Of everything in the store.
-    All,
-    /// Of these objects.
-    Objects(&'a [ObjectId]),
-}
 
 /// Whether another process may be changing a store while it is read here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -73,17 +73,17 @@ impl NativeSession {
         before: &[Prerequisite<'_>],
     ) -> Result<()> {
         let new = header.encode_message(message, MessageFlags::default())?;
+        if header.prefix().version == 1 {
+            return match AttributeStorage::find_compact_attribute(self, header, &message.name)? {
+                Some((spot, _)) => header.replace_message(spot, new),
+                None => header.add_message(new),
+            };
+        }
         let held = match AttributeStorage::load(self, header)? {
             AttributeStorage::Compact => AttributeStorage::list_compact_attributes(self, header)?,
             AttributeStorage::Dense(_) => Vec::new(),
         };
         let old = held.iter().find(|(_, held)| held.message.name == message.name);
-        if header.prefix().version == 1 {
-            return match old {
-                Some((spot, _)) => header.replace_message(*spot, new),
-                None => header.add_message(new),
-            };
-        }
         let is_told = header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO).is_some();
         let mut info = attribute_info(header, &held)?;
         let dense = info.is_dense().then(|| DenseAttributes::open_for_writing(self, header, &info));
@@ -199,10 +199,9 @@ impl NativeSession {
             }
             self.move_attributes_to_header(header, info, &dense)?
         } else {
-            let held = AttributeStorage::list_compact_attributes(self, header)?;
-            let (spot, _) = held.iter().find(|(_, held)| held.message.name == *name).ok_or_else(missing)?;
-            header.remove_message(*spot)?;
-            held.len() as u64 - 1
+            let found = AttributeStorage::find_compact_attribute(self, header, name)?;
+            header.remove_message(found.ok_or_else(missing)?.0)?;
+            header.message_count(MessageType::ATTRIBUTE)
         };
         match header.find_message(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
             Some((spot, _)) if left == 0 => header.remove_message(spot)?,

@@ -1,5 +1,6 @@
 //! The native store as its users see it, beside libhdf5 and after crashes. One program: each costs seconds to link.
 
+mod attribute_lookups;
 mod attributes;
 mod conformance;
 mod corpus;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_cache::MemoryStorage;
-use h5live_model::{Publish, Scope, StoreWriter, read_blob};
+use h5live_model::{Publish, Scope, Store, StoreWriter, read_blob};
 use h5live_native::{Mode, NativeFile, OpenOptions};
 
 fn new_file() -> NativeFile {
@@ -62,4 +62,31 @@ fn what_leads_nowhere_takes_nothing() {
     file.commit(Scope::All, Publish::Visible).unwrap();
     put(&file, 2);
     assert!(is_there(&file, &kept, 1));
+}
+
+#[test]
+fn many_are_read_in_any_order() {
+    let file = new_file();
+    let texts: Vec<Vec<u8>> = (0..3000_u32).map(|n| vec![n as u8; n as usize % 50]).collect();
+    let mut elements: Vec<Vec<u8>> = texts.iter().map(|text| file.put_blob(text, text.len() as u32).unwrap()).collect();
+    let check = |elements: &[Vec<u8>]| {
+        let elements: Vec<&[u8]> = elements.iter().map(Vec::as_slice).collect();
+        let mut found = vec![None; elements.len()];
+        file.blobs(&elements, &mut |at, bytes| assert_eq!(found[at].replace(bytes.to_vec()), None)).unwrap();
+        found.into_iter().map(Option::unwrap).collect::<Vec<_>>()
+    };
+    assert_eq!(check(&elements), texts);
+    elements.reverse();
+    assert_eq!(check(&elements), texts.iter().rev().cloned().collect::<Vec<_>>());
+    // From one collection to the other and back.
+    let shuffled = |n: usize| n * 1009 % 3000;
+    let mixed: Vec<_> = (0..3000).map(|n| elements[shuffled(n)].clone()).collect();
+    assert_eq!(check(&mixed), (0..3000).map(|n| texts[2999 - shuffled(n)].clone()).collect::<Vec<_>>());
+    // One that is not there, behind others of its collection.
+    let mut missing = mixed[1].clone();
+    missing[12..16].copy_from_slice(&60_000_u32.to_le_bytes());
+    let mut given = 0;
+    let wanted = [&mixed[1][..], &mixed[1], &missing, &mixed[2]];
+    assert!(file.blobs(&wanted, &mut |_, _| given += 1).is_err());
+    assert_eq!(given, 2);
 }

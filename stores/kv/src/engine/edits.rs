@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
-use super::KeySpan;
+use super::key_span::KeySpan;
 use crate::layout::{CHECKSUM_BYTES, checksum};
 
 /// Bytes that an edit takes beside its key and its value, about.

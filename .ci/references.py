@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Finds references of the documents that lead to nothing: files, folders and links that are not there, and names that no code has.
+
+A reference is a word in backquotes, or in a listing, that looks like a path of this repository, the target of a link, or
+`Type::function`. A path may begin at the root, at the folder of the document, or where the path named before it in the same line lies;
+or be the end of one file's path only.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).resolve().parent.parent
+# What a program makes, or what belongs to somebody else, is no reference.
+MADE = ("target/", ".deps/", ".venv/", "fuzz/artifacts", "web/node_modules")
+CODE = (".rs", ".py", ".pyi", ".toml", ".js", ".jsx")
+PATH = re.compile(r"[\w.@-]+(?:/[\w.@*-]+)+/?|[\w-]+\.(?:rs|py|pyi|md|toml|txt|jsx?)")
+LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)]*)?\)")
+SYMBOL = re.compile(r"\b([A-Z]\w+)::(\w+)(?:\(\))?$")
+QUOTED = re.compile(r"`([^`\n]+)`")
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+                            cwd=ROOT, check=True, capture_output=True, text=True)
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+
+
+def folders_of(files) -> set[str]:
+    return {str(parent) for name in files for parent in PurePosixPath(name).parents}
+
+
+class Repository:
+    def __init__(self):
+        self.files = set(tracked())
+        self.folders = folders_of(self.files)
+        self.tops = {name.split("/")[0] for name in self.files}
+        code = [(ROOT / name).read_text(errors="replace") for name in self.files if name.endswith(CODE)]
+        self.words = set(re.findall(r"\b[A-Za-z_]\w*\b", "\n".join(code)))
+
+    def has(self, path: str) -> bool:
+        path = path.rstrip("/")
+        if "*" in path:
+            return any(PurePosixPath(name).match(path) for name in self.files)
+        return path in self.files or path in self.folders
+
+    def only_one_ends_with(self, path: str) -> bool:
+        return sum(name.endswith("/" + path) for name in self.files) == 1
+
+
+def normal(path: PurePosixPath) -> str:
+    parts = []
+    for part in path.parts:
+        if part == ".." and parts:
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)
+
+
+def lines_with_kind(text: str):
+    """Each line, and whether it is in a listing of steps (a fence without a language)."""
+    fence = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fence = None if fence is not None else line.strip().removeprefix("```")
+            continue
+        if fence is None or fence == "":
+            yield number, line, fence == ""
+
+
+def wrong_paths(repository: Repository, folder: PurePosixPath, words):
+    """Paths among words that lead to nothing."""
+    near = []
+    for word in words:
+        if not PATH.fullmatch(word) or word.startswith(MADE):
+            continue
+        places = [PurePosixPath(word), folder / word, *(place / word for place in near)]
+        found = next((place for place in map(normal, places) if repository.has(place)), None)
+        if found is not None:
+            # Files that are named behind it may lie beside it, or in one of the folders above.
+            near = [*PurePosixPath(found).parents][:3] if "." in found.rsplit("/", 1)[-1] else [PurePosixPath(found)]
+        elif (word.split("/")[0] in repository.tops or word.endswith(".rs")) and not repository.only_one_ends_with(word):
+            yield word
+
+
+def wrong_in(repository: Repository, name: str):
+    folder = PurePosixPath(name).parent
+    for number, line, is_listing in lines_with_kind((ROOT / name).read_text()):
+        words = re.split(r"[\s,;()]+", line) if is_listing else QUOTED.findall(line)
+        for word in wrong_paths(repository, folder, words):
+            yield f"{name}:{number}: there is no {word}"
+        for target in () if is_listing else LINK.findall(line):
+            if "://" not in target and not repository.has(normal(folder / target)):
+                yield f"{name}:{number}: the link to {target} leads to nothing"
+        for word in words:
+            symbol = SYMBOL.search(word)
+            if symbol and not all(part in repository.words for part in symbol.groups()):
+                yield f"{name}:{number}: no code has {word}"
+
+
+def main() -> int:
+    repository = Repository()
+    documents = sorted(name for name in repository.files
+                       if name.endswith(".md") and name != "CHANGELOG.md" and not name.startswith("tests/data"))
+    wrong = [line for name in documents for line in wrong_in(repository, name)]
+    print("\n".join(wrong) if wrong else f"references: {len(documents)} documents, all lead to something")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+//! How the states after a power failure are chosen.
+
+/// How the states after a power failure are chosen, where there are too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PowerFailure {
+    /// If there are no more than this many operations without a barrier, every subset is tried. If there are more:
+    /// subsets that lack at most two, subsets with at most two, and some at random.
+    pub pending: u32,
+    /// How many random subsets.
+    pub random: u32,
+    /// The seed of the random subsets.
+    pub seed: u64,
+    /// If there are no more than this many operations without a barrier, every subset is tried with part of one write
+    /// missing. If there are more: subsets that lack at most two, and subsets with at most two.
+    pub torn: u32,
+}
+
+impl Default for PowerFailure {
+    fn default() -> Self {
+        PowerFailure { pending: 18, random: 20_000, seed: 1, torn: 8 }
+    }
+}
