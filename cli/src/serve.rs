@@ -1,11 +1,12 @@
 //! `h5live serve`: files in the browser, and over HTTP, while they are being written.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::ValueEnum;
 use h5live::Location;
-use h5live_serve::{Config, LogFormat, Server};
+use h5live_serve::{Config, LogFormat, Server, StartError, Users};
 
 use crate::error::{Error, Outcome, Result};
 use crate::number_arg::bytes;
@@ -36,12 +37,49 @@ pub struct Serve {
     /// on this machine alone
     #[arg(long, value_name = "HOST")]
     behind_proxy: Option<String>,
+    /// Listen at a socket of the file system, to which only you can connect, in place of an address
+    #[cfg(unix)]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["bind", "open"])]
+    socket: Option<PathBuf>,
+    /// A file with users who may read: lines NAME:HASH, as `htpasswd -B` writes them, or NAME:sha256:HEX for a token. Then there is
+    /// no other token, unless H5LIVE_TOKEN has one
+    #[arg(long, value_name = "FILE", conflicts_with = "no_token")]
+    users: Option<PathBuf>,
+    #[cfg(feature = "serve-tls")]
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Most bytes of one answer
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = bytes)]
     max_answer: u64,
     /// Print a line for each request
     #[arg(long, value_enum, value_name = "FORM")]
     log: Option<LogForm>,
+}
+
+/// TLS of the server itself.
+#[cfg(feature = "serve-tls")]
+#[derive(Debug, clap::Args)]
+struct TlsArgs {
+    /// Do TLS with this certificate, and those above it (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key", requires = "tls_host")]
+    tls_certificate: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// The name (and port) of the certificate by which clients call this server
+    #[arg(long, value_name = "HOST", requires = "tls_certificate", conflicts_with = "behind_proxy")]
+    tls_host: Option<String>,
+}
+
+#[cfg(feature = "serve-tls")]
+impl TlsArgs {
+    fn config(&self) -> Result<Option<h5live_serve::TlsConfig>> {
+        let (Some(certificate), Some(key), Some(host)) = (&self.tls_certificate, &self.tls_key, &self.tls_host) else {
+            return Ok(None);
+        };
+        let made = h5live_serve::TlsConfig::from_pem_files(certificate, key, host);
+        made.map(Some).map_err(|source| Error::Serve(Box::new(h5live_serve::StartError::Tls(source))))
+    }
 }
 
 /// The form of a log.
@@ -68,6 +106,15 @@ impl Serve {
         config.without_token = self.no_token;
         config.token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
         config.proxy_host = self.behind_proxy;
+        #[cfg(unix)]
+        {
+            config.socket = self.socket;
+        }
+        config.users = self.users.as_deref().map(read_users).transpose()?;
+        #[cfg(feature = "serve-tls")]
+        {
+            config.tls = self.tls.config()?;
+        }
         config.limits.max_answer_bytes = self.max_answer;
         config.options = crate::open::options();
         config.log = self.log.map(|form| match form {
@@ -84,6 +131,14 @@ impl Serve {
         server.run_until_signal();
         Ok(Outcome::Clean)
     }
+}
+
+fn read_users(path: &Path) -> Result<Users> {
+    let failed = |source: StartError| Error::Serve(Box::new(source));
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|source| failed(StartError::UsersFile { file: file.clone(), source }))?;
+    Users::parse(&text).map_err(|source| failed(StartError::Users { file, source }))
 }
 
 /// Opens a browser, if there is one. The address was printed in any case.

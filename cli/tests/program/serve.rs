@@ -66,6 +66,35 @@ fn a_server_stays_on_this_machine() {
     assert!(said.contains("none"), "{said}");
 }
 
+#[test]
+fn users_come_from_a_file_and_a_socket_takes_the_place_of_an_address() {
+    let (folder, _, name) = new_file();
+    text(&run_with(&["record", &name, "a"], b"v\n7\n"));
+    let (users, socket) = (folder.path().join("users.txt"), folder.path().join("server.sock"));
+    // The SHA-256 of "a token".
+    std::fs::write(&users, "robot:sha256:e3316e2bafebb6103a3418e8778c0adc960d40213a03a7e7f4fcd3426ed807bf\n").unwrap();
+    let mut command = h5live();
+    command.arg("serve").arg(folder.path()).arg("--users").arg(&users).arg("--socket").arg(&socket);
+    let mut child = command.env("H5LIVE_TOKEN", "").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "http://localhost/\n");
+    let status = |token: &str| {
+        let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        let head = "GET /meta?file=run.h5 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+        write!(stream, "{head}authorization: Bearer {token}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!([status("a token"), status("another")], ["200", "401"]);
+    end(child);
+    assert!(!socket.exists());
+    std::fs::write(&users, "ann:secret\n").unwrap();
+    let said = error(&run(&["serve", &name, "--users", users.to_str().unwrap()]));
+    assert!(said.contains("users.txt: line 1: the hash is to be one of bcrypt") && !said.contains("secret"), "{said}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn clients_that_vanish_leave_no_descriptor_and_no_thread() {
