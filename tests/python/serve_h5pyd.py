@@ -229,7 +229,7 @@ class Comparison:
             self.check(f"{path} {selection}", expected, ours[selection])
 
 
-def compare_file(file, name):
+def compare_file(endpoint, file, name):
     comparison = Comparison()
     try:
         theirs = h5py.File(file, "r")
@@ -239,7 +239,7 @@ def compare_file(file, name):
     def whole():
         global FILE
         FILE = theirs
-        with h5pyd.File(name, "r") as ours:
+        with h5pyd.File(name, "r", endpoint=endpoint) as ours:
             seen = {(theirs.filename, h5py.h5o.get_info(theirs.id).addr)}
             comparison.group(name, theirs, ours, seen)
 
@@ -259,7 +259,7 @@ def compare_folder(program, folder, comparison):
         folders(endpoint, folder, comparison)
         for file in sorted(folder.rglob("*")):
             if file.is_file() and file.suffix in {".h5", ".hdf5", ".nxs", ".nc", ".he5", ".h5ad"}:
-                match apart(lambda file=file: compare_file(file, f"/{file.relative_to(folder)}")):
+                match apart(lambda file=file: compare_file(endpoint, file, f"/{file.relative_to(folder)}")):
                     case None:
                         comparison.passed_over["h5py dies of the file"] += 1
                     case same, differing, passed_over:
