@@ -47,7 +47,25 @@ with h5live.File(path, "r+" if begin else "w", libver="latest") as file:
 
 # Follows files, one at a time: a path comes in, then `look` when the writer is dead; then it tells what it has seen.
 FOLLOW = """
-import json, select, sys, time
+import json, os, select
+
+class Lines:
+    # Lines of standard input. None is hidden in a buffer from who asks whether one is there.
+    rest = b""
+
+    def is_there(self, seconds):
+        return b"\\n" in self.rest or bool(select.select([0], [], [], seconds)[0])
+
+    def next(self):
+        while b"\\n" not in self.rest:
+            more = os.read(0, 4096)
+            if not more:
+                return None
+            self.rest += more
+        line, _, self.rest = self.rest.partition(b"\\n")
+        return line.decode()
+
+lines = Lines()
 
 def right(name, first, rows):
     for n, row in enumerate(rows.tolist(), first):
@@ -74,8 +92,8 @@ def follow(path):
                 seen[name] += len(rows)
         if last:
             return {"seen": seen, "fault": fault}
-        if select.select([sys.stdin], [], [], 0.005)[0]:
-            assert sys.stdin.readline() == "look\\n"
+        if lines.is_there(0.005):
+            assert lines.next() == "look"
             if file is not None:
                 file.close()
             file, last = None, True
@@ -84,8 +102,8 @@ def follow(path):
             # All rows anew, as who opens it now sees them.
             seen = dict.fromkeys(seen, 0)
 
-for line in sys.stdin:
-    print(json.dumps(follow(line.strip())), flush=True)
+while (path := lines.next()) is not None:
+    print(json.dumps(follow(path)), flush=True)
 """
 OPEN = {"h5live": """
 import h5live
