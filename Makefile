@@ -157,7 +157,7 @@ bench-serve: ## `h5live serve` beside h5grove and a plain server of files: BENCH
 	$(SERVE_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check 'h5grove[fastapi]==4.0.0' uvicorn
 	$(SERVE_VENV)/bin/python -B benches/serve.py $(TARGET)/release/h5live $(BENCH_SERVE)
 
-PAGE_PACKAGES = npm ci --prefix web --no-audit --no-fund --silent
+PAGE_PACKAGES = npm ci --prefix web --no-audit --no-fund --silent --fetch-retries 1 --fetch-timeout 60000
 PAGE_BUILD = cd web && npm run --silent build -- --logLevel warn && node pack.mjs
 page: ## the page of `h5live serve`, built from web/ (needs npm)
 	$(PAGE_PACKAGES)

@@ -92,10 +92,11 @@ impl Copier<'_> {
         let committed = self.copy_committed_type(attribute.committed, shown)?;
         let plan = ElementCopy::new(&attribute.datatype, &datatype);
         let value = plan.run(&attribute.value, &self.files).map_err(|kind| self.read_error(shown, kind))?;
-        self.note_lost_references(shown);
         let copy = AttributeData { datatype, committed, value, ..attribute };
         let set = self.files.to.writer().and_then(|writer| writer.set_attribute(made.to, &copy));
-        set.map_err(|error| self.write_error(shown, error))
+        set.map_err(|error| self.write_error(shown, error))?;
+        self.note_lost_references(shown);
+        Ok(())
     }
 
     /// Reports the references of what was just copied that are null in the copy.

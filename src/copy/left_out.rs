@@ -24,7 +24,8 @@ impl Copier<'_> {
         self
     }
 
-    fn is_to_be_skipped(&self, kind: &ErrorKind) -> bool {
+    /// Whether what has failed so is left out.
+    pub(super) fn is_to_be_skipped(&self, kind: &ErrorKind) -> bool {
         self.skip_unsupported && kind.is_unsupported() || self.skip_damaged && kind.is_damage()
     }
 

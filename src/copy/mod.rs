@@ -279,34 +279,40 @@ impl<'a> Copier<'a> {
         if let Some(copy) = self.files.objects.get(&id) {
             return Ok(*copy);
         }
-        let large_attributes = self.needs_newer_header(id);
+        let large_attributes = self.needs_newer_header(id, path)?;
         let has_references = has_references(&body);
         let (attributes, times) = (info.attributes, info.times.is_some());
         let spec = ObjectSpec { body, attributes, times, large_attributes };
         let to = self.files.to.writer().map_err(|error| self.write_error(path, error))?;
         let copy = to.create(&NewObject::unlinked(&spec)).map_err(|error| self.write_error(path, error))?;
-        if let Some(comment) = &info.comment {
-            to.set_info(copy, &InfoChange::Comment(Some(comment))).map_err(|error| self.write_error(path, error))?;
-        }
         self.files.objects.insert(id, copy);
         let made = || CopiedObject { from: id, to: copy, kind, path: path.to_owned(), has_references };
         self.incomplete.push(made());
         if kind == ObjectKind::Group {
             self.groups.push_back(made());
         }
+        if let Some(comment) = &info.comment {
+            let set = to.set_info(copy, &InfoChange::Comment(Some(comment)));
+            let set = set.map_err(|error| self.write_error(path, error));
+            self.or_left_out(path, set)?;
+        }
         Ok(copy)
     }
 
     /// Whether some attribute needs an object header of version 2: because it is large, or because its type would be
-    /// taken for damage in a header without a checksum. Those that cannot be listed are errors when they are copied.
-    fn needs_newer_header(&self, id: ObjectId) -> bool {
+    /// taken for damage in a header without a checksum. Those that cannot be listed are told of when they are copied, if they
+    /// may be left out.
+    fn needs_newer_header(&self, id: ObjectId, path: &str) -> Result<bool> {
         let mut found = false;
-        let _ = self.files.from.store().for_each_attribute(id, &mut |attribute| {
+        let listed = self.files.from.store().for_each_attribute(id, &mut |attribute| {
             let unusual = attribute.committed.is_none() && attribute.datatype.has_unusual_unused_bits();
             found |= attribute.value.len() > LARGE_ATTRIBUTE_BYTES || unusual;
             !found
         });
-        found
+        match listed.map_err(|error| self.read_error(path, error)) {
+            Err(error) if !self.is_to_be_skipped(error.kind()) => Err(error),
+            _ => Ok(found),
+        }
     }
 
     /// The type in the other file.

@@ -135,7 +135,12 @@ impl CopyCommand {
         let from = open::for_reading(&self.from)?;
         let output = NewOutput::create_for(&self.to, self.force)?;
         let root = from.root();
-        let options = open::options().root(described(&root)?);
+        // Attributes of the root group that cannot be listed are told of when they are copied, if they may be left out.
+        let large_attributes = match self.on_damage {
+            OnObstacle::Error => has_large_attributes(&root)?,
+            OnObstacle::Skip => has_large_attributes(&root).unwrap_or(false),
+        };
+        let options = open::options().root(described_with(&root, large_attributes)?);
         let options = if output.is_native() { self.native_options(options, &from)? } else { self.asked_for(options) };
         #[cfg(feature = "hsds")]
         let domain = self.link.then(|| LinkedDomain::new(&self.from, &self.to, output.opened_domains())).transpose()?;
@@ -321,12 +326,19 @@ fn user_block(path: &Path) -> Result<Vec<u8>> {
 
 /// The description of a group, for another one like it.
 pub(crate) fn described(group: &Group) -> Result<ObjectSpec> {
-    let info = group.info()?;
+    described_with(group, has_large_attributes(group)?)
+}
+
+/// Whether a group has attributes that need an object header of version 2.
+fn has_large_attributes(group: &Group) -> Result<bool> {
     let needs_newer_header = |attribute: &Attribute| {
         attribute.raw().len() > LARGE_ATTRIBUTE_BYTES || attribute.datatype().has_unusual_unused_bits()
     };
-    // Attributes that cannot be listed are errors when they are copied.
-    let large_attributes = group.attributes().is_ok_and(|all| all.iter().any(needs_newer_header));
+    Ok(group.attributes()?.iter().any(needs_newer_header))
+}
+
+fn described_with(group: &Group, large_attributes: bool) -> Result<ObjectSpec> {
+    let info = group.info()?;
     let (attributes, times) = (info.attributes, info.times.is_some());
     Ok(ObjectSpec { body: ObjectBody::Group(group.spec()?), attributes, times, large_attributes })
 }

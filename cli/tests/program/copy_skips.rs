@@ -88,16 +88,26 @@ fn what_is_damaged_is_left_out_and_named() {
     }
     let values = file.new_dataset::<u16>().shape(&[6]).chunk_shape(&[3]).deflate(1).create("values").unwrap();
     values.write(&[1u16, 2, 3, 4, 5, 6]).unwrap();
+    let damaged = file.new_dataset::<Reference>().shape(&[1]).chunk_shape(&[1]).deflate(1).create("refs").unwrap();
+    damaged.write(&[to(file.object("a").unwrap())]).unwrap();
+    // It is copied before the one to which it leads is found to be damaged.
+    let early = file.new_dataset::<Reference>().shape(&[2]).create("early").unwrap();
+    early.write(&[to(file.object("z").unwrap()), to(file.object("refs").unwrap())]).unwrap();
     let references = file.new_dataset::<Reference>().shape(&[2]).create("references").unwrap();
     references.write(&[to(file.object("a").unwrap()), to(file.object("values").unwrap())]).unwrap();
+    let noted = file.dataset("z").unwrap();
+    noted.set_attribute("note", &"a text that lies in a heap").unwrap();
+    noted.set_attribute("unit", &7u8).unwrap();
+    noted.set_attribute("see", &to(Object::Dataset(damaged.clone()))).unwrap();
+    let heap = u64::from_le_bytes(noted.attribute("note").unwrap().raw()[4..12].try_into().unwrap());
     file.create_group("group/below").unwrap();
     file.flush().unwrap();
-    let chunk = values.chunks().unwrap()[1].offset.unwrap();
+    let chunks = [&values, &damaged].map(|data| data.chunks().unwrap().last().unwrap().offset.unwrap());
     let header = file.dataset("header").unwrap().id();
     let group = file.group("group").unwrap().id();
     file.close().unwrap();
     let addresses = [header, group].map(|id| u64::try_from(id.0).unwrap());
-    addresses.into_iter().chain([chunk]).for_each(|at| damage(&path, at));
+    addresses.into_iter().chain(chunks).chain([heap]).for_each(|at| damage(&path, at));
 
     let mut targets = narrow_stores(folder.path());
     targets.push(folder.path().join("copy.h5").display().to_string());
@@ -105,13 +115,24 @@ fn what_is_damaged_is_left_out_and_named() {
         error(&run(&["copy", "--filter", "none", name, &target]));
         let (code, said) = copied(&["copy", "--on-damage=skip", "--filter", "none", name, &target]);
         assert_eq!(code, Some(1), "{said}");
-        for path in ["/header", "/group", "/values"] {
+        for path in ["/header", "/group", "/values", "/refs", "/z@note"] {
             assert!(said.contains(&format!("left out: {name}: {path}: ")), "{said}");
         }
         let copy = File::open(&*target).unwrap();
         let names: Vec<_> = copy.root().names().unwrap().iter().map(ToString::to_string).collect();
-        assert_eq!(names, ["a", "references", "z"], "{target}");
-        assert_eq!(copy.dataset("z").unwrap().read::<u16>().unwrap(), [1, 2, 3]);
+        assert_eq!(names, ["a", "early", "references", "z"], "{target}");
+        let noted = copy.dataset("z").unwrap();
+        assert_eq!(noted.read::<u16>().unwrap(), [1, 2, 3]);
+        assert_eq!(noted.attribute("unit").unwrap().read_scalar::<u8>().unwrap(), 7);
+        assert!(noted.attribute("note").is_err(), "it is left out");
+        let see = noted.attribute("see").unwrap().read_scalar::<Reference>().unwrap();
+        assert!(copy.dereference(&see).unwrap().is_none());
+        let found = copy.dataset("early").unwrap().read::<Reference>().unwrap();
+        assert!(copy.dereference(&found[0]).unwrap().is_some() && copy.dereference(&found[1]).unwrap().is_none());
+        for path in ["/early", "/z@see"] {
+            let line = format!("left out: {path}: 1 reference to objects that are not copied");
+            assert_eq!(said.lines().filter(|said| *said == line).count(), 1, "{said}");
+        }
         let found = copy.dataset("references").unwrap().read::<Reference>().unwrap();
         assert!(copy.dereference(&found[0]).unwrap().is_some() && copy.dereference(&found[1]).unwrap().is_none());
         assert!(said.contains("left out: /references: 1 reference to objects that are not copied"), "{said}");
