@@ -88,10 +88,10 @@ fn what_is_damaged_is_left_out_and_named() {
     }
     let values = file.new_dataset::<u16>().shape(&[6]).chunk_shape(&[3]).deflate(1).create("values").unwrap();
     values.write(&[1u16, 2, 3, 4, 5, 6]).unwrap();
-    let damaged = file.new_dataset::<Reference>().shape(&[1]).chunk_shape(&[1]).deflate(1).create("refs").unwrap();
-    damaged.write(&[to(file.object("a").unwrap())]).unwrap();
     // It is copied before the one to which it leads is found to be damaged.
     let early = file.new_dataset::<Reference>().shape(&[2]).create("early").unwrap();
+    let damaged = file.new_dataset::<Reference>().shape(&[1]).chunk_shape(&[1]).deflate(1).create("refs").unwrap();
+    damaged.write(&[to(file.object("a").unwrap())]).unwrap();
     early.write(&[to(file.object("z").unwrap()), to(file.object("refs").unwrap())]).unwrap();
     let references = file.new_dataset::<Reference>().shape(&[2]).create("references").unwrap();
     references.write(&[to(file.object("a").unwrap()), to(file.object("values").unwrap())]).unwrap();
