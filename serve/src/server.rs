@@ -46,8 +46,9 @@ pub enum StartError {
     },
     /// Others than this machine could listen to the token.
     #[error(
-        "{0} is not an address of this machine alone: without TLS, others on the way could read passwords and tokens; let \
-         this server do TLS (--tls-certificate), or a proxy in front of it (--behind-proxy HOST)"
+        "{0} is not an address of this machine alone: without TLS, others on the way could read passwords and tokens; let a \
+         proxy in front of it do TLS (--behind-proxy HOST), or this server, if it is built with the feature serve-tls \
+         (--tls-certificate)"
     )]
     NotLoopback(SocketAddr),
     /// A file with users cannot be read.
