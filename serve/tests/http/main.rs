@@ -13,6 +13,10 @@ mod hsds_objects;
 mod hsds_values;
 mod limits;
 mod live;
+mod paired_store;
+mod store_client;
+mod store_conformance;
+mod store_messages;
 #[cfg(feature = "tls")]
 mod tls;
 mod users;
