@@ -23,6 +23,7 @@ mod catalog;
 mod config;
 mod confine;
 mod connections;
+mod cors;
 mod etag;
 mod fault;
 mod grove;

@@ -15,7 +15,7 @@ use crate::config::LogFormat;
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::state::AppState;
-use crate::{auth, grove, hsds, listing, metrics_text, page, store_api, subscribe};
+use crate::{auth, cors, grove, hsds, listing, metrics_text, page, store_api, subscribe};
 
 type Shared = State<Arc<AppState>>;
 
@@ -61,6 +61,7 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
             .into_response()
         })
         .layer(middleware::from_fn_with_state(state.clone(), auth::check))
+        .layer(middleware::from_fn_with_state(state.clone(), cors::check))
         .layer(middleware::from_fn_with_state(state.clone(), finish))
         .with_state(state)
 }

@@ -6,6 +6,7 @@ mod confinement;
 mod events;
 mod grove_data;
 mod grove_meta;
+mod growing;
 mod hostile_clients;
 mod hostile_requests;
 mod hsds_domains;

@@ -24,6 +24,8 @@ pub struct ServedLab {
 pub struct Paired {
     writer: Option<File>,
     reader: File,
+    /// The file as it is here: the server's clients read no maps.
+    maps: Option<File>,
 }
 
 impl ServedLab {
@@ -47,7 +49,7 @@ impl ServedLab {
 
     fn paired(&self, writer: File) -> Paired {
         writer.store().writer().unwrap().start_swmr().unwrap();
-        Paired { reader: self.reading(), writer: Some(writer) }
+        Paired { reader: self.reading(), writer: Some(writer), maps: None }
     }
 }
 
@@ -65,8 +67,11 @@ impl Lab for ServedLab {
         self.paired(File::options().write().open(self.local()).unwrap())
     }
 
-    fn reader(&self, _: &Paired) -> Option<Paired> {
-        Some(Paired { writer: None, reader: self.reading() })
+    fn reader(&self, writer: &Paired) -> Option<Paired> {
+        // Others read it already, so nothing is published by letting them.
+        writer.read();
+        let maps = File::options().swmr_read().open(self.local()).unwrap();
+        Some(Paired { writer: None, reader: self.reading(), maps: Some(maps) })
     }
 }
 
@@ -142,6 +147,9 @@ impl Store for Paired {
     }
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+        if let Some(maps) = &self.maps {
+            maps.store().refresh(scope)?;
+        }
         self.read().refresh(scope)
     }
 
@@ -150,7 +158,11 @@ impl Store for Paired {
     }
 
     fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>> {
-        self.read().watch(objects)
+        let is_map = |store: &dyn Store| objects.iter().any(|id| matches!(store.kind(*id), Ok(ObjectKind::Map)));
+        match &self.maps {
+            Some(maps) if is_map(maps.store()) => maps.store().watch(objects),
+            _ => self.read().watch(objects),
+        }
     }
 
     fn stats(&self) -> Stats {
@@ -166,7 +178,7 @@ impl Store for Paired {
     }
 
     fn maps(&self) -> Option<&dyn MapStore> {
-        self.written().maps()
+        self.writer.as_ref().or(self.maps.as_ref())?.store().maps()
     }
 }
 

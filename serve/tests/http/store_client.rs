@@ -177,7 +177,7 @@ fn an_answer_that_is_none_of_ours_is_told() {
         (b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>", StoreErrorKind::NotThisFormat, "status 200"),
         (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", StoreErrorKind::NotThisFormat, "status 404"),
         (b"HTTP/1.1 302 Found\r\nlocation: http://x/\r\ncontent-length: 0\r\n\r\n", StoreErrorKind::NotThisFormat, "302"),
-        (b"SSH-2.0-OpenSSH\r\n", StoreErrorKind::NotThisFormat, "no HTTP"),
+        (b"SSH-2.0-OpenSSH\r\n", StoreErrorKind::NotThisFormat, "version"),
         (
             b"HTTP/1.1 200 OK\r\ncontent-type: application/x-h5live\r\ncontent-length: 4\r\n\r\nH5LM",
             StoreErrorKind::Damaged,

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_model::{
-    ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error, ObjectBody, ObjectId,
+    AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error, ObjectBody, ObjectId,
     Result, SharedBytes, StoredChunk, read_block_by_runs,
 };
 use parking_lot::Mutex;
@@ -29,11 +30,13 @@ pub(crate) struct ServedDataset {
     id: ObjectId,
     shared: Arc<ServedShared>,
     spec: Mutex<Arc<DatasetSpec>>,
+    /// Whether it was deleted.
+    is_gone: AtomicBool,
 }
 
 impl ServedDataset {
     pub fn new(id: ObjectId, shared: Arc<ServedShared>, spec: DatasetSpec) -> Self {
-        ServedDataset { id, shared, spec: Mutex::new(Arc::new(spec)) }
+        ServedDataset { id, shared, spec: Mutex::new(Arc::new(spec)), is_gone: AtomicBool::new(false) }
     }
 
     /// Takes a new description. Returns whether the extent is another one.
@@ -44,6 +47,11 @@ impl ServedDataset {
             *spec = Arc::new(new.clone());
         }
         is_changed
+    }
+
+    /// Says that it was deleted.
+    pub fn set_gone(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
     }
 
     fn request(&self, wanted: Vec<ChunkWanted>) -> ChunksRequest {
@@ -88,6 +96,8 @@ impl ServedDataset {
         let Some(chunk) = found.chunk else { return Ok((None, Vec::new())) };
         let part = wanted.part.clone().unwrap_or(0..chunk.size);
         let len = part.end.saturating_sub(part.start);
+        let limit = AllocationLimit::new(budget as u64);
+        limit.check(len)?;
         let mut bytes = found.bytes;
         if bytes.len() as u64 > len {
             return Err(damaged("more bytes than were asked for"));
@@ -95,7 +105,6 @@ impl ServedDataset {
         if bytes.len() as u64 == len {
             return Ok((Some(chunk), bytes));
         }
-        let limit = h5live_model::AllocationLimit::new(budget as u64);
         let mut whole = limit.zeroed(len)?;
         let at = bytes.len();
         whole[..at].copy_from_slice(&bytes);
@@ -115,6 +124,9 @@ impl ChunkStore for ServedDataset {
     }
 
     fn spec(&self) -> Result<Arc<DatasetSpec>> {
+        if self.is_gone.load(Ordering::Relaxed) {
+            return Err(Error::NoObject(self.id));
+        }
         Ok(self.spec.lock().clone())
     }
 

@@ -320,11 +320,11 @@ impl Store for ServedStore {
         self.shared.fetch_all(&ids)?;
         for id in ids {
             let Some(open) = self.open_dataset(id) else { continue };
-            // One that was deleted keeps what it was.
-            if let Ok(record) = self.shared.record(id)
-                && let ObjectBody::Dataset(spec) = &record.spec.body
-            {
-                open.set_spec(spec);
+            match self.shared.record(id).map(|record| record.spec.body.clone()) {
+                Ok(ObjectBody::Dataset(spec)) => drop(open.set_spec(&spec)),
+                Ok(_) | Err(Error::NoObject(_)) => open.set_gone(),
+                // It keeps what it was.
+                Err(_) => {}
             }
         }
         Ok(())
