@@ -96,7 +96,7 @@ fn what_is_no_message_is_refused() {
         file.new_dataset::<u8>().shape(&[4]).external("raw.bin", 0, 4).create("raw").map(drop)
     });
     let opened = session(&served, "a.h5");
-    let mut fault = |route: &str, body: Vec<u8>, status: u16, kind: Option<&str>| {
+    let fault = |route: &str, body: Vec<u8>, status: u16, kind: Option<&str>| {
         let answer = ask(&served, route, "a.h5", &body);
         assert_eq!(answer.status, status, "{route}: {}", answer.text());
         assert_eq!(answer.headers.get("h5live-fault").map(String::as_str), kind);
