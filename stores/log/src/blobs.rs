@@ -57,23 +57,26 @@ fn for_each_element(
 }
 
 impl LogSession {
-    /// Keeps the bytes of a variable-length element, and returns the element.
+    /// Keeps the bytes of variable-length elements, and returns the elements.
     ///
     /// # Errors
-    /// As [`h5live_model::StoreWriter::put_blob`].
-    pub fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+    /// As [`h5live_model::StoreWriter::put_blobs`].
+    pub fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> Result<Vec<u8>> {
         self.check_open()?;
         let (number, own) = self.own_file();
-        let mut element = own.writer()?.put_blob(bytes, count)?;
-        match (number, element.len()) {
-            (0, _) => Ok(element),
-            (1.., ELEMENT_BYTES) if file_of(&element) == 0 => {
-                element[FILE_AT..FILE_AT + 2].copy_from_slice(&(number as u16).to_le_bytes());
-                Ok(element)
-            }
-            // The address leaves no room.
-            _ => self.change_main(|on| on.main.writer()?.put_blob(bytes, count)),
+        let mut elements = own.writer()?.put_blobs(blobs)?;
+        if number == 0 {
+            return Ok(elements);
         }
+        let has_room = |element: &[u8]| element.len() == ELEMENT_BYTES && file_of(element) == 0;
+        if elements.len() != blobs.len() * ELEMENT_BYTES || !elements.chunks(ELEMENT_BYTES).all(has_room) {
+            // An address leaves no room for the number of the file.
+            return self.change_main(|on| on.main.writer()?.put_blobs(blobs));
+        }
+        for element in elements.chunks_mut(ELEMENT_BYTES) {
+            element[FILE_AT..FILE_AT + 2].copy_from_slice(&(number as u16).to_le_bytes());
+        }
+        Ok(elements)
     }
 
     /// Reads the bytes of variable-length elements, as [`Store::blobs`].
