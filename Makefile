@@ -119,7 +119,7 @@ SERVE_VENV := $(TARGET)/serve-venv
 SERVE_FILES = "$(H5LIVE_CORPUS)" "$(H5LIVE_SHARED)/corpus"
 CHROMIUM ?= chromium
 H5PYD_VERSIONS := 1.0.0 0.24.0
-.PHONY: test-serve attack-serve bench-serve page page-check
+.PHONY: test-serve attack-serve follow-serve bench-serve page page-check
 test-serve: corpus ## `h5live serve` beside h5grove, by h5pyd beside h5py, and its page in a headless browser
 	cargo build --quiet -p h5live-cli
 	@[ -x $(SERVE_VENV)/bin/python ] || python3 -m venv $(SERVE_VENV)
@@ -149,6 +149,9 @@ attack-serve: ## `h5live serve` under requests that were changed at random, and 
 	ulimit -n $$((2 * $(ATTACK_CLIENTS) + 500)); \
 	H5LIVE_ATTACK_REQUESTS=$(ATTACK_REQUESTS) H5LIVE_ATTACK_CLIENTS=$(ATTACK_CLIENTS) H5LIVE_ATTACK_SEED=$(ATTACK_SEED) \
 	    cargo test -p h5live-serve --test http hostile -- --nocapture --test-threads 1
+
+follow-serve: ## ten clients of all APIs of `h5live serve` that read a growing dataset for a minute
+	H5LIVE_FOLLOW_SECONDS=60 cargo test -p h5live-serve --test http ten_clients -- --nocapture
 
 BENCH_SERVE ?=
 bench-serve: ## `h5live serve` beside h5grove and a plain server of files: BENCH_SERVE has rows, --seconds S, --scale F

@@ -30,6 +30,7 @@
 //! | `kv`, `kv-slatedb` | key-value stores: `kv:run`; `kv+s3://bucket/run` and others on object stores |
 //! | `hsds`, `hsds-clouds` | objects in HSDS's schema: `hsds:run`; `hsds+s3://bucket/run` and others on object stores |
 //! | `remote` | HDF5 files on object stores and web servers: `s3://bucket/run.h5`, `https://host/run.h5` |
+//! | `served` | the files of an `h5live serve`: `h5live+http://host:port/run.h5` |
 //! | `archive` | [`archive`]: training sets, archives of many files that are read at random |
 //! | `ndarray` | `Dataset::read_array` and its kin: arrays of the crate `ndarray`, `s![..]` and arrays of `bool` as selections |
 //! | `half` | `f16` and `bf16` of the crate `half` as elements |
@@ -176,6 +177,8 @@ pub use open::KvSlate;
 pub use open::ObjectOptions;
 #[cfg(feature = "remote")]
 pub use open::Remote;
+#[cfg(feature = "served")]
+pub use open::Served;
 #[cfg(any(feature = "kv", feature = "kv-slatedb"))]
 pub use open::SyncPolicy;
 #[cfg(feature = "log")]

@@ -37,6 +37,10 @@ pub use h5live_objects::ObjectOptions;
 pub use h5live_remote::Remote;
 #[cfg(feature = "remote")]
 use h5live_remote::RemoteConnector;
+#[cfg(feature = "served")]
+pub use h5live_served::Served;
+#[cfg(feature = "served")]
+use h5live_served::ServedConnector;
 
 /// The connectors that are built in. Native files come first: they are what a path is that nothing else claims.
 pub(crate) fn built_in() -> Arc<ConnectorRegistry> {
@@ -77,6 +81,12 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     let registry = ["s3", "gs", "az", "http", "https"]
         .into_iter()
         .fold(registry, |registry, scheme| registry.with_missing(scheme, "remote"));
+    #[cfg(feature = "served")]
+    let registry = registry.with(ServedConnector);
+    #[cfg(not(feature = "served"))]
+    let registry = ["h5live+http", "h5live+https"]
+        .into_iter()
+        .fold(registry, |registry, scheme| registry.with_missing(scheme, "served"));
     registry
 }
 

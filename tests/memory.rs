@@ -242,3 +242,50 @@ fn what_lies_within_dynamic_values_is_bounded_by_the_option() {
     assert_little_was_taken();
     assert_eq!(file.dataset("texts").unwrap().read::<String>().unwrap().len(), 1000);
 }
+
+/// Bytes in the file, or in all files of the folder.
+fn size(path: &Path) -> u64 {
+    let meta = std::fs::metadata(path).unwrap();
+    if !meta.is_dir() {
+        return meta.len();
+    }
+    std::fs::read_dir(path).unwrap().map(|entry| size(&entry.unwrap().path())).sum()
+}
+
+/// Makes a dataset of one row, and deletes it, so many times in one session.
+fn make_and_delete(file: &File, times: std::ops::Range<u64>) {
+    for number in times {
+        let name = format!("dataset {number}");
+        let data = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[16]).create(&name).unwrap();
+        data.append(&[number]).unwrap();
+        file.flush().unwrap();
+        drop(data);
+        file.unlink(&name).unwrap();
+        file.flush().unwrap();
+    }
+}
+
+#[test]
+fn datasets_that_come_and_go_in_one_session_leave_nothing() {
+    let _alone = alone();
+    /// More than what a session may keep of each one that is gone (bytes).
+    const LITTLE_OF_EACH: f64 = 64.0;
+    // While others follow a file, what is freed is kept apart, for readers that stall: docs/live-sizes.md. A log keeps its
+    // entries until it is compacted.
+    for store in ["", "kv:"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let file = File::create(format!("{store}{}", path.display())).unwrap();
+        make_and_delete(&file, 0..1000);
+        let (memory, stored) = (MEMORY.current_usage() as f64, size(folder.path()) as f64);
+        make_and_delete(&file, 1000..9000);
+        let memory = (MEMORY.current_usage() as f64 - memory) / 8000.0;
+        println!("{store}: {memory:.1} bytes of memory for each");
+        assert!(memory < LITTLE_OF_EACH, "{store}: {memory}");
+        // A key-value store takes up what was freed since its last state that is durable.
+        let most = if store == "kv:" { (128 << 20) as f64 } else { stored + LITTLE_OF_EACH * 8000.0 };
+        let last = size(folder.path()) as f64;
+        assert!(last <= most, "{store}: {stored} bytes, then {last}");
+        file.close().unwrap();
+    }
+}

@@ -37,6 +37,9 @@ pub struct Serve {
     /// on this machine alone
     #[arg(long, value_name = "HOST")]
     behind_proxy: Option<String>,
+    /// Let pages of this origin read, such as https://lab.example; may be given several times. They have to show the token
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
     /// Listen at a socket of the file system, to which only you can connect, in place of an address
     #[cfg(unix)]
     #[arg(long, value_name = "PATH", conflicts_with_all = ["bind", "open"])]
@@ -106,6 +109,7 @@ impl Serve {
         config.without_token = self.no_token;
         config.token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
         config.proxy_host = self.behind_proxy;
+        config.allowed_origins = self.allow_origin;
         #[cfg(unix)]
         {
             config.socket = self.socket;

@@ -30,6 +30,8 @@ pub struct Config {
     /// The name and port, as clients have it, of a proxy that does TLS in front of this server, if there is one. Without
     /// one, and without TLS of its own, the server listens on loopback only.
     pub proxy_host: Option<String>,
+    /// Origins whose pages may read what is served, as `https://lab.example`. They have to show the token.
+    pub allowed_origins: Vec<String>,
     /// TLS of the server itself.
     #[cfg(feature = "tls")]
     pub tls: Option<TlsConfig>,
@@ -53,6 +55,7 @@ impl Config {
             users: None,
             without_token: false,
             proxy_host: None,
+            allowed_origins: Vec::new(),
             #[cfg(feature = "tls")]
             tls: None,
             options: Options::default(),

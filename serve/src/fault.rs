@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use h5live::{Error, ErrorKind, OpenError, StoreErrorKind};
+use h5live_served::protocol::{FAULT_HEADER, FaultKind};
 use serde_json::json;
 
 /// What went wrong with a request: the status, and a sentence. h5grove's words are kept where a client looks for them.
@@ -13,11 +14,13 @@ pub(crate) struct Fault {
     pub message: String,
     /// Whether it may go better in a moment.
     pub is_passing: bool,
+    /// What h5live's own client is told.
+    pub kind: Option<FaultKind>,
 }
 
 impl Fault {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Fault { status, message: message.into(), is_passing: false }
+        Fault { status, message: message.into(), is_passing: false, kind: None }
     }
 
     /// The request itself makes no sense.
@@ -25,9 +28,15 @@ impl Fault {
         Fault::new(StatusCode::UNPROCESSABLE_ENTITY, message)
     }
 
+    /// The same, of this kind.
+    #[must_use]
+    pub fn of_kind(self, kind: FaultKind) -> Self {
+        Fault { kind: Some(kind), ..self }
+    }
+
     /// There is no such file, or none that is served.
     pub fn no_file() -> Self {
-        Fault::new(StatusCode::NOT_FOUND, "File not found!")
+        Fault::new(StatusCode::NOT_FOUND, "File not found!").of_kind(FaultKind::NoFile)
     }
 
     /// The system does not let this server read it.
@@ -61,6 +70,9 @@ impl Fault {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(kind) = self.kind {
+            headers.insert(FAULT_HEADER, HeaderValue::from_static(kind.as_str()));
+        }
         if self.is_passing {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -80,11 +92,13 @@ fn of_error(error: &Error, text: &str) -> Fault {
         return Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text);
     }
     if error.is_in_use() {
-        return Fault::busy(text);
+        return Fault::busy(text).of_kind(FaultKind::InUse);
     }
     match error.kind() {
         ErrorKind::Selection(_) => return Fault::argument(text),
-        ErrorKind::RawFilesRefused => return Fault::new(StatusCode::FORBIDDEN, text),
+        ErrorKind::RawFilesRefused => {
+            return Fault::new(StatusCode::FORBIDDEN, text).of_kind(FaultKind::RawFiles);
+        }
         ErrorKind::Open(open) => return of_open_error(open, text),
         // It is the fault of what this file leads to, not of the name that the client gave.
         ErrorKind::OtherFile(other) => {
@@ -113,10 +127,9 @@ fn of_open_error(error: &OpenError, text: &str) -> Fault {
         OpenError::Store(error) => match error.store_kind() {
             Some(StoreErrorKind::NotThere) => Fault::no_file(),
             Some(StoreErrorKind::Denied) => Fault::denied(),
-            Some(StoreErrorKind::NotThisFormat) => Fault::argument(text),
-            Some(StoreErrorKind::InUse(_) | StoreErrorKind::Unfinished | StoreErrorKind::Changed(_)) => {
-                Fault::busy(text)
-            }
+            Some(StoreErrorKind::NotThisFormat) => Fault::argument(text).of_kind(FaultKind::NotThisFormat),
+            Some(StoreErrorKind::InUse(_)) => Fault::busy(text).of_kind(FaultKind::InUse),
+            Some(StoreErrorKind::Unfinished | StoreErrorKind::Changed(_)) => Fault::busy(text),
             _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
         },
         _ => Fault::argument(text),

@@ -11,17 +11,19 @@
 //! ```
 //!
 //! What a client names is found by `catalog`, opened by `sessions` and read in `pool`. `grove` has h5grove's answers, `hsds`
-//! those of HSDS, and `watches` looks at files for `subscribe`, which sends events.
+//! those of HSDS, `store_api` those that h5live's own client asks for, and `watches` looks at files for `subscribe`, which sends events.
 
 #![deny(missing_debug_implementations)]
 
 mod access;
 mod answer;
 mod auth;
+mod body;
 mod catalog;
 mod config;
 mod confine;
 mod connections;
+mod cors;
 mod etag;
 mod fault;
 mod grove;
@@ -38,6 +40,7 @@ mod sessions;
 #[cfg(unix)]
 mod socket;
 mod state;
+mod store_api;
 mod stream;
 mod subscribe;
 #[cfg(feature = "tls")]

@@ -15,7 +15,7 @@ use crate::config::LogFormat;
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::state::AppState;
-use crate::{auth, grove, hsds, listing, metrics_text, page, subscribe};
+use crate::{auth, cors, grove, hsds, listing, metrics_text, page, store_api, subscribe};
 
 type Shared = State<Arc<AppState>>;
 
@@ -48,6 +48,7 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .nest("/grove", grove)
         .merge(hsds::routes())
         .nest("/hsds", hsds::routes())
+        .nest(h5live_served::protocol::BASE_PATH, store_api::routes())
         .route("/hsds/", get(root).post(post_root))
         .route("/grove", get(|| async { "ok" }))
         .route("/grove/", get(|| async { "ok" }))
@@ -55,11 +56,12 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .method_not_allowed_fallback(|| async {
             Fault::new(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "This server only reads: GET and HEAD, and POST where HSDS reads by it",
+                "This server only reads: GET and HEAD, and POST where HSDS and h5live read by it",
             )
             .into_response()
         })
         .layer(middleware::from_fn_with_state(state.clone(), auth::check))
+        .layer(middleware::from_fn_with_state(state.clone(), cors::check))
         .layer(middleware::from_fn_with_state(state.clone(), finish))
         .with_state(state)
 }

@@ -22,7 +22,7 @@ use crate::socket::SocketListener;
 use crate::state::AppState;
 use crate::users::UsersError;
 use crate::watches::Watches;
-use crate::{connections, routes};
+use crate::{connections, cors, routes};
 
 /// How often it is looked for sessions that nobody uses.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
@@ -36,6 +36,11 @@ pub enum StartError {
     /// A folder or location cannot be served.
     #[error("{0}")]
     Root(#[source] io::Error),
+    /// It is no origin of a page.
+    #[error(
+        "{0:?} is no origin: https://lab.example is one, with a port where it is not the usual one, and without a path"
+    )]
+    Origin(String),
     /// It cannot listen there.
     #[error("cannot listen at {at}: {source}")]
     Bind {
@@ -97,6 +102,9 @@ impl Server {
     /// [`StartError`].
     pub fn start(config: Config) -> Result<Self, StartError> {
         check_exposure(&config)?;
+        if let Some(wrong) = config.allowed_origins.iter().find(|origin| !cors::is_origin(origin)) {
+            return Err(StartError::Origin(wrong.clone()));
+        }
         let catalog = Catalog::new(&config.roots).map_err(StartError::Root)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -126,6 +134,7 @@ impl Server {
             watches: Watches::new(sessions.clone(), &config.limits, stopped.clone()),
             sessions,
             access,
+            allowed_origins: config.allowed_origins,
             limits: config.limits,
             metrics: Metrics::default(),
             log: config.log,

@@ -20,6 +20,7 @@ pub(crate) struct AppState {
     pub memory: Arc<MemoryBudget>,
     pub watches: Watches,
     pub access: Access,
+    pub allowed_origins: Vec<String>,
     pub limits: Limits,
     pub metrics: Metrics,
     pub log: Option<LogFormat>,

@@ -30,6 +30,7 @@ mod live_sessions;
 mod locations;
 mod log_filters;
 mod log_room;
+mod log_texts;
 mod maps;
 mod mmap_append;
 mod mmap_publish_btree2;

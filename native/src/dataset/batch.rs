@@ -7,6 +7,12 @@ use super::NativeDataset;
 use crate::{Error, Result};
 
 impl NativeDataset {
+    /// Whether these are the bytes of a chunk without filters.
+    fn is_whole_chunk(&self, bytes: &[u8]) -> bool {
+        let spec = &self.state().spec;
+        spec.filters.is_empty() && spec.chunk_bytes() == Some(bytes.len() as u64)
+    }
+
     pub(super) fn write_batch(&self, batch: &ChunkBatch<'_>) -> Result<()> {
         if batch.changes() {
             self.check_writable()?;
@@ -41,7 +47,7 @@ impl NativeDataset {
             ChunkBatch { writes: [write], extent: Some(dims), after: [], publish: Some(Publish::Visible) } => {
                 match write {
                     ChunkWrite::Part { coord, at, bytes, .. } => self.try_append_in_place(coord, *at, bytes, dims),
-                    ChunkWrite::Whole { coord, bytes, .. } if self.state().spec.filters.is_empty() => {
+                    ChunkWrite::Whole { coord, bytes, .. } if self.is_whole_chunk(bytes) => {
                         self.try_append_in_place(coord, 0, bytes, dims)
                     }
                     ChunkWrite::Whole { .. } | ChunkWrite::Row { .. } | ChunkWrite::Block { .. } => Ok(false),

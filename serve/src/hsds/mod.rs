@@ -23,21 +23,17 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{Method, Response, StatusCode, header};
+use axum::http::{Method, Response, StatusCode};
 use axum::routing::{MethodRouter, get, post};
 use serde_json::Value as Json;
 
 use crate::answer::Answer;
+use crate::body;
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::state::AppState;
 use call::Call;
 use h5live::model::ObjectKind;
-
-/// Bytes of the body of a request.
-const MAX_BODY_BYTES: u64 = 4 << 20;
-/// Bytes of memory that a byte of a body may take when it is read.
-const BODY_FACTOR: u64 = 16;
 
 /// What answers a request.
 type Work = fn(&AppState, &Call) -> Result<Answer, Fault>;
@@ -148,7 +144,7 @@ async fn respond(
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
     let (body, memory) = match head.method == Method::POST {
-        true => match body_of(&state, &head.headers, body).await {
+        true => match body::read(&state, &head.headers, body).await {
             Ok((body, memory)) => (body, Some(memory)),
             Err(fault) => return fault.into_response(),
         },
@@ -168,27 +164,6 @@ async fn respond(
             state.told(Fault { status: StatusCode::BAD_REQUEST, ..fault }).into_response()
         }
         Err(fault) => state.told(fault).into_response(),
-    }
-}
-
-/// The body of a request, with the memory that reading it takes. A client has a limited time to send it.
-async fn body_of(
-    state: &AppState,
-    headers: &axum::http::HeaderMap,
-    body: Body,
-) -> Result<(Vec<u8>, crate::pool::MemoryReservation), Fault> {
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    let length = length.ok_or_else(|| Fault::new(StatusCode::LENGTH_REQUIRED, "A body needs its Content-Length"))?;
-    if length > MAX_BODY_BYTES {
-        let message = format!("A body may have {MAX_BODY_BYTES} bytes");
-        return Err(Fault::new(StatusCode::PAYLOAD_TOO_LARGE, message));
-    }
-    let memory = state.memory.reserve(length.saturating_mul(BODY_FACTOR))?;
-    let read = tokio::time::timeout(state.limits.client_time, axum::body::to_bytes(body, MAX_BODY_BYTES as usize));
-    match read.await {
-        Ok(Ok(bytes)) => Ok((bytes.into(), memory)),
-        Ok(Err(_)) => Err(bad_request("The body could not be read")),
-        Err(_) => Err(Fault::new(StatusCode::REQUEST_TIMEOUT, "The body came too slowly")),
     }
 }
 

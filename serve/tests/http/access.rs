@@ -94,3 +94,37 @@ fn roots_that_are_not_there_are_told() {
     let error = Server::start(Config::new(["/nowhere/at/all".into()])).unwrap_err();
     assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
 }
+
+#[test]
+fn pages_of_named_origins_may_read() {
+    let served = Served::with(|config| {
+        config.without_token = false;
+        config.token = Some("secret".into());
+        config.allowed_origins = vec!["https://lab.example".into()];
+    });
+    make(&served.file("a.h5"), |_| Ok(()));
+    let bearer = ("authorization", "Bearer secret");
+    let named = ("origin", "https://lab.example");
+    let asks = ("access-control-request-method", "GET");
+    let allowed = |answer: &crate::client::Response| answer.headers.get("access-control-allow-origin").cloned();
+    let answer = served.get_with("/meta?file=a.h5", &[bearer, named]);
+    assert_eq!((answer.status, allowed(&answer).as_deref()), (200, Some(named.1)));
+    assert!(answer.headers["vary"].contains("origin"));
+    assert!(!answer.headers.contains_key("access-control-allow-credentials"));
+    // It is told why, and reads nothing.
+    let answer = served.get_with("/meta?file=a.h5", &[named]);
+    assert_eq!((answer.status, allowed(&answer).as_deref()), (401, Some(named.1)));
+    let answer = request(served.address(), "OPTIONS", "/meta?file=a.h5", &[named, asks]);
+    assert_eq!((answer.status, allowed(&answer).as_deref()), (204, Some(named.1)));
+    assert!(answer.headers["access-control-allow-headers"].contains("authorization"));
+    for other in ["https://evil.example", "https://lab.example:444", "http://lab.example", "null"] {
+        let answer = served.get_with("/meta?file=a.h5", &[bearer, ("origin", other)]);
+        assert_eq!((answer.status, allowed(&answer)), (200, None), "{other}");
+        let answer = request(served.address(), "OPTIONS", "/meta?file=a.h5", &[bearer, ("origin", other), asks]);
+        assert_eq!((answer.status, allowed(&answer)), (405, None), "{other}");
+    }
+    let mut config = Config::new([served.root().into()]);
+    config.bind.set_port(0);
+    config.allowed_origins = vec!["*".into()];
+    assert!(matches!(Server::start(config), Err(StartError::Origin(_))));
+}

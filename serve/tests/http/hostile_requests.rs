@@ -9,6 +9,7 @@ use h5live::model::{ByteOrder, Datatype, Selection, Sign, VirtualSource};
 use serde_json::json;
 
 use crate::client::{Events, Served, connect, make, read_head, shape_in};
+use crate::store_messages::{store_requests, store_target};
 
 /// Requests of one run; `make attack-serve` has more.
 const REQUESTS: u64 = 4000;
@@ -303,6 +304,8 @@ fn sensible_requests(served: &Served) -> Vec<AttackRequest> {
             .push(AttackRequest::post(&format!("/datasets/{id}/value?domain=/a.h5"), r#"{"points":[[0,1],[2,3]]}"#));
         requests.push(AttackRequest::post(&format!("/datasets/{id}/value?domain=/a.h5"), r#"{"select":"[0:1,0:1]"}"#));
     }
+    let message = |(route, body)| AttackRequest { body, ..AttackRequest::post(&store_target(route, "a.h5"), "") };
+    requests.extend(store_requests(served, "a.h5").into_iter().map(message));
     requests
 }
 

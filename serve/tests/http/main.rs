@@ -6,6 +6,7 @@ mod confinement;
 mod events;
 mod grove_data;
 mod grove_meta;
+mod growing;
 mod hostile_clients;
 mod hostile_requests;
 mod hsds_domains;
@@ -13,6 +14,10 @@ mod hsds_objects;
 mod hsds_values;
 mod limits;
 mod live;
+mod paired_store;
+mod store_client;
+mod store_conformance;
+mod store_messages;
 #[cfg(feature = "tls")]
 mod tls;
 mod users;

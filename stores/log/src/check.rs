@@ -12,6 +12,7 @@ use h5live_model::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::anchor::Anchor;
+use crate::blobs::check_blobs;
 use crate::boxes::BoxRange;
 use crate::entry::{EntryChange, EntryError};
 use crate::entry_index::{DataKind, DataPlace};
@@ -106,6 +107,7 @@ impl LogCheck<'_> {
             u64::MAX
         });
         let by_number = check_anchors(&anchors, count, &mut report);
+        let store_of = |number| scanned.iter().find(|(file, _)| file.number == number).map(|(file, _)| &*file.store);
         for (file, entries) in &scanned {
             for (rank, row) in entries.values().flatten() {
                 if report.is_full() {
@@ -121,7 +123,11 @@ impl LogCheck<'_> {
                     kind: DataKind::Block,
                 };
                 let checked = check_entry(*rank, row, anchor, count);
-                let checked = checked.and_then(|decoded| self.check_data(&read, &place, decoded, &mut report));
+                let checked = checked.and_then(|decoded| {
+                    let elements = self.check_data(&read, &place, decoded, &mut report)?;
+                    let (Some(mut elements), Some(found)) = (elements, anchor) else { return Ok(()) };
+                    Ok(check_blobs(&store_of, &found.anchor.spec.datatype, &mut elements)?)
+                });
                 report.findings.extend(checked.err().map(|cause| finding_of(anchor, "entry", cause)));
             }
         }
@@ -142,6 +148,7 @@ impl LogCheck<'_> {
             dataset.index.for_each_place(|start, end, place| {
                 let elements = BoxRange { start, end }.elements().unwrap_or(u64::MAX);
                 let checked = self.check_data(&read, place, Some(elements.saturating_mul(size)), &mut report);
+                // Its datasets have no variable-length elements.
                 report.findings.extend(checked.err().map(|cause| finding_of(Some(found), "entry", cause)));
                 !report.is_full()
             });
@@ -220,15 +227,15 @@ impl LogCheck<'_> {
     }
 
     /// Reads the data of an entry if that is wanted, compares its checksum, and undoes its filter. It has `decoded` bytes
-    /// then; `None` if its dataset was deleted.
+    /// then, which are returned; `None` if its dataset was deleted.
     fn check_data(
         &self,
         read: &dyn Fn(LogPosition, &mut [u8]) -> Result<()>,
         place: &DataPlace,
         decoded: Option<u64>,
         report: &mut StoreReport,
-    ) -> Checked<()> {
-        let Some(unfilter) = self.data else { return Ok(()) };
+    ) -> Checked<Option<Vec<u8>>> {
+        let Some(unfilter) = self.data else { return Ok(None) };
         let DataPlace { at, len, filter, crc, .. } = *place;
         let (mut found, mut piece) = (0, vec![0; PIECE_BYTES.min(len) as usize]);
         for done in (0..len).step_by(PIECE_BYTES as usize) {
@@ -239,17 +246,20 @@ impl LogCheck<'_> {
         if crc.is_some_and(|crc| crc != found) {
             return Err(LogError::Entry { at, source: EntryError::DataChecksum }.into());
         }
-        let (Some(expected), 1..) = (decoded, filter) else { return Ok(()) };
+        let Some(expected) = decoded else { return Ok(None) };
         self.limit.check(expected)?;
         let mut bytes = self.limit.zeroed(len)?;
         read(at, &mut bytes)?;
+        if filter <= 0 {
+            return Ok(Some(bytes));
+        }
         let filter = FilterSpec { id: u16::try_from(filter).unwrap_or(u16::MAX), ..FilterSpec::default() };
         match unfilter.unfilter(&[filter], 0, bytes, expected) {
-            Ok(elements) if elements.len() as u64 == expected => Ok(()),
+            Ok(elements) if elements.len() as u64 == expected => Ok(Some(elements)),
             Ok(elements) => Err(LogFault::DataBytes { at, found: elements.len() as u64, expected }.into()),
             Err(error) if is_unverifiable(&*error) => {
                 report.undecoded_chunks += 1;
-                Ok(())
+                Ok(None)
             }
             Err(source) => Err(LogError::Filter { at, source }.into()),
         }

@@ -65,6 +65,9 @@ pub enum LogError {
         /// What is wrong with it.
         source: EntryError,
     },
+    /// What a heap has of a variable-length element is not what was stored.
+    #[error("the log is damaged: the bytes of a text or sequence do not fit their checksum")]
+    Blob,
     /// An entry does not fit its dataset.
     #[error("the log is damaged: an entry of dataset {dataset} {rule}")]
     Misfit {

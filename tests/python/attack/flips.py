@@ -60,10 +60,10 @@ OWN_MAKERS = {
     "tar": {"tar export": ["tar", "export", "%", "+"]},
 }
 OWN_WRITERS = {"log": {"log compact": ["log", "compact", "--quiet", "%"], "log rebuild": ["log", "rebuild", "%"]}}
-# Stores whose maps have checksums. The table of a map in a native file has none, and texts in a native file or a log have none:
+# Stores whose maps have checksums. The table of a map in a native file has none, and texts in a native file have none:
 # their samples are without them, so that each other value that nobody notices is a defect.
 WITH_MAPS = ("kv",)
-WITHOUT_TEXTS = ("native", "log")
+WITHOUT_TEXTS = ("native",)
 # What a store refuses to do, also with sound files: not attacked there.
 REFUSED = {("log", "repair --reclaim")}
 # Commands that only print what else is there, such as times and sizes: no value.
