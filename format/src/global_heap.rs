@@ -13,6 +13,9 @@ pub struct GlobalHeapId {
 }
 
 impl GlobalHeapId {
+    /// The place of no object, as libhdf5 writes it for elements without bytes.
+    pub const NOWHERE: GlobalHeapId = GlobalHeapId { collection: Addr::new(0), index: 0 };
+
     /// Whether the place is one where an object can be.
     pub fn is_defined(&self) -> bool {
         self.collection.get().is_some_and(|at| at != 0)
@@ -184,7 +187,7 @@ impl GlobalHeapCollection {
     }
 
     /// Bytes that an object of `len` bytes takes, with header and padding.
-    fn object_space_bytes(len: u64, widths: Widths) -> u64 {
+    pub fn object_space_bytes(len: u64, widths: Widths) -> u64 {
         Self::object_header_bytes(widths).saturating_add(len.checked_next_multiple_of(8).unwrap_or(u64::MAX))
     }
 

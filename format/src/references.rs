@@ -2,7 +2,10 @@
 
 use h5live_model::{Name, ReferenceKind};
 
-use crate::{Addr, Fault, GlobalHeapId, Record, Result, StoredSelection, Width, Wire, encoded_len};
+use crate::{
+    Addr, DecodeError, EncodeError, Encoder, Fault, GlobalHeapId, Record, Result, StoredSelection, Width, Widths, Wire,
+    encoded_len,
+};
 
 /// An element of variable-length data: how much there is, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -11,6 +14,25 @@ pub struct VarLenElement {
     pub length: u32,
     /// Their place.
     pub place: GlobalHeapId,
+}
+
+impl VarLenElement {
+    /// The bytes of elements, one behind the other.
+    ///
+    /// # Errors
+    /// As [`crate::encode`].
+    pub fn encode_all(
+        elements: impl ExactSizeIterator<Item = VarLenElement>,
+        widths: Widths,
+    ) -> std::result::Result<Vec<u8>, EncodeError> {
+        let each = widths.offset.bytes().saturating_add(8);
+        let mut encoder = Encoder::new(Self::NAME, widths).with_capacity(elements.len().saturating_mul(each));
+        for mut element in elements {
+            let wrong = |e: DecodeError| EncodeError { record: e.record, field: e.field, value: 0, limit: 0 };
+            element.wire(&mut encoder).map_err(wrong)?;
+        }
+        encoder.finish()
+    }
 }
 
 impl Record for VarLenElement {
@@ -259,6 +281,11 @@ mod tests {
         let element = VarLenElement { length: 5, place };
         let bytes = encode(&element, Widths::default()).unwrap();
         assert_eq!(decode::<VarLenElement>(&bytes, Widths::default()).unwrap(), element);
+        let twice = VarLenElement::encode_all([element, element].into_iter(), Widths::default()).unwrap();
+        assert_eq!(twice, bytes.repeat(2));
+        let far = VarLenElement { place: GlobalHeapId { collection: Addr::new(1 << 40), index: 1 }, ..element };
+        let narrow = Widths { offset: Width::FOUR, length: Width::FOUR };
+        assert!(VarLenElement::encode_all([far].into_iter(), narrow).is_err());
     }
 
     #[test]

@@ -50,6 +50,35 @@ struct GlobalHeapWriter {
     collections_with_room: Vec<Handle<GlobalHeapCollection>>,
 }
 
+/// Bytes of a new collection that takes `objects`, or the first of them, after one of `before` bytes.
+fn collection_bytes(objects: &[&[u8]], before: u64, widths: Widths) -> u64 {
+    let first = objects.first().map_or(0, |bytes| bytes.len() as u64);
+    let mut together = GlobalHeapCollection::object_space_bytes(0, widths);
+    for bytes in objects {
+        together = together.saturating_add(GlobalHeapCollection::object_space_bytes(bytes.len() as u64, widths));
+        if together >= MAX_NEW_COLLECTION_BYTES {
+            break;
+        }
+    }
+    let wanted = if objects.len() > 1 { together } else { 0 };
+    let wanted = wanted.max(before.saturating_mul(2)).min(MAX_NEW_COLLECTION_BYTES);
+    GlobalHeapCollection::collection_bytes_for(first, widths).max(wanted)
+}
+
+/// Puts `objects` into the collection at `at`, as far as they fit, and adds their places. Returns how many there are.
+fn fill_collection(
+    collection: &mut GlobalHeapCollection,
+    at: Addr,
+    objects: &[&[u8]],
+    widths: Widths,
+    places: &mut Vec<GlobalHeapId>,
+) -> usize {
+    let before = places.len();
+    let indexes = objects.iter().map_while(|bytes| collection.insert_object(bytes, widths));
+    places.extend(indexes.map(|index| GlobalHeapId { collection: at, index: index.into() }));
+    places.len().saturating_sub(before)
+}
+
 impl GlobalHeap {
     /// The heap in the file of `cache`; `reader` keeps what a follower has read of it.
     pub fn new(cache: Arc<Cache>, retry: RetryPolicy, mode: Mode, reader: Arc<GlobalHeapReader>) -> Self {
@@ -61,27 +90,49 @@ impl GlobalHeap {
     /// # Errors
     /// If there is no space.
     pub fn write_object(&self, bytes: &[u8]) -> Result<GlobalHeapId> {
+        let place = self.write_objects(&[bytes])?.first().copied();
+        place.ok_or(Error::Object { header: Addr::UNDEFINED, rule: "an object of a global heap has a place" })
+    }
+
+    /// Puts objects into a global heap, and returns the place of each. New collections are filled before the cache has them.
+    ///
+    /// # Errors
+    /// If there is no space.
+    pub fn write_objects(&self, objects: &[&[u8]]) -> Result<Vec<GlobalHeapId>> {
         let widths = self.cache.widths();
         let mut writer = self.writer.lock();
         self.reclaim_objects(&mut writer);
-        if let Some(place) = writer.insert_object(bytes, widths) {
-            return Ok(place);
+        let mut places = Vec::with_capacity(objects.len());
+        while let Some(left) = objects.get(places.len()..).filter(|left| !left.is_empty()) {
+            if writer.insert_objects(left, widths, &mut places) == 0 {
+                self.write_collection(&mut writer, left, &mut places)?;
+            }
         }
+        Ok(places)
+    }
+
+    /// Makes a collection of as many of `objects` as it has room for, and adds their places.
+    fn write_collection(
+        &self,
+        writer: &mut GlobalHeapWriter,
+        objects: &[&[u8]],
+        places: &mut Vec<GlobalHeapId>,
+    ) -> Result<()> {
+        let widths = self.cache.widths();
         let before = writer.current_collection.as_ref().map_or(0, |collection| collection.read().size());
-        let needed = GlobalHeapCollection::collection_bytes_for(bytes.len() as u64, widths);
-        let size = needed.max((before.saturating_mul(2)).min(MAX_NEW_COLLECTION_BYTES));
+        let size = collection_bytes(objects, before, widths);
         let mut collection = GlobalHeapCollection::new(size, widths);
-        let index = collection.insert_object(bytes, widths);
         let at = self.cache.space().alloc(size, SpaceKind::Metadata)?;
-        let index =
-            index.ok_or(Error::Object { header: at, rule: "a new collection has room for its first object" })?;
+        if fill_collection(&mut collection, at, objects, widths, places) == 0 {
+            return Err(Error::Object { header: at, rule: "a new collection has room for its first object" });
+        }
         let room = collection.free_bytes(widths) > 0;
         let collection = self.cache.insert_entry(at, Owner::new(at), collection);
         writer.mark_changed(&collection);
         if room || writer.current_collection.is_none() {
             writer.current_collection = Some(collection);
         }
-        Ok(GlobalHeapId { collection: at, index: index.into() })
+        Ok(())
     }
 
     /// The bytes of an object of a global heap.
@@ -287,14 +338,18 @@ impl GlobalHeapWriter {
         self.changed_collections.retain(|_, (changed, _)| *changed >= generation);
     }
 
-    /// Puts `bytes` into a collection that has room. `None` if none is known.
-    fn insert_object(&mut self, bytes: &[u8], widths: Widths) -> Option<GlobalHeapId> {
-        let candidates = self.current_collection.iter().chain(&self.collections_with_room);
-        let mut roomy = candidates.filter(|known| known.read().has_room_for(bytes.len() as u64, widths));
-        let collection = roomy.next()?.clone();
-        let index = collection.update(|collection| collection.insert_object(bytes, widths))?;
+    /// Puts the first of `objects` into a collection that has room, and those behind it as far as they fit there. Adds
+    /// their places, and returns how many there are: 0 if no collection is known that has room for the first.
+    fn insert_objects(&mut self, objects: &[&[u8]], widths: Widths, places: &mut Vec<GlobalHeapId>) -> usize {
+        let first = objects.first().map_or(0, |bytes| bytes.len() as u64);
+        let mut candidates = self.current_collection.iter().chain(&self.collections_with_room);
+        let Some(collection) = candidates.find(|known| known.read().has_room_for(first, widths)).cloned() else {
+            return 0;
+        };
+        let at = collection.addr();
+        let count = collection.update(|collection| fill_collection(collection, at, objects, widths, places));
         self.mark_changed(&collection);
-        Some(GlobalHeapId { collection: collection.addr(), index: index.into() })
+        count
     }
 
     /// Objects were removed from this collection.

@@ -2,7 +2,7 @@
 
 use h5live_cache::{DependencyNode, EdgeKind, FlushScope, Owner};
 use h5live_format::messages::{AttributeMessage, Comment, DataspaceMessage, LinkValue, MessageType, Shareable};
-use h5live_format::{Addr, GlobalHeapId, VarLenElement, decode, encode};
+use h5live_format::{GlobalHeapId, VarLenElement, decode};
 use h5live_model::{
     AllocationTime, AttributeData, Error as ModelError, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
     ObjectId, ObjectSpec, ObjectTimes, Publish, ReferenceType, Referent, Result as ModelResult, Scope, Store,
@@ -247,16 +247,22 @@ impl StoreWriter for NativeFile {
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> ModelResult<Vec<u8>> {
+        self.put_blobs(&[(bytes, count)])
+    }
+
+    fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> ModelResult<Vec<u8>> {
         self.0.check_writable()?;
         let widths = self.0.cache.widths();
-        let place = match count {
-            0 => GlobalHeapId { collection: Addr::new(0), index: 0 },
-            _ => {
-                let _operation = self.0.cache.begin_operation();
-                self.0.global_heap.write_object(bytes)?
-            }
+        let objects: Vec<&[u8]> = blobs.iter().filter(|(_, count)| *count > 0).map(|(bytes, _)| *bytes).collect();
+        let mut places = {
+            let _operation = self.0.cache.begin_operation();
+            self.0.global_heap.write_objects(&objects)?.into_iter()
         };
-        Ok(encode(&VarLenElement { length: count, place }, widths).map_err(Error::from)?)
+        let elements = blobs.iter().map(|(_, count)| {
+            let place = if *count == 0 { None } else { places.next() };
+            VarLenElement { length: *count, place: place.unwrap_or(GlobalHeapId::NOWHERE) }
+        });
+        Ok(VarLenElement::encode_all(elements, widths).map_err(Error::from)?)
     }
 
     fn remove_blobs(&self, elements: &[&[u8]]) -> ModelResult<()> {

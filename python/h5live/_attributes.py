@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import _base, _transfer, _types
-from ._base import Empty, name_text
+from ._base import Empty, attribute_name
 from ._h5live import Datatype as RawDatatype
 from ._selections import product
 
@@ -19,10 +19,7 @@ class AttributeManager(_base.MutableMappingHDF5):
         self._raw = parent._handle.attributes
 
     def _found(self, name):
-        try:
-            return self._raw.get(name_text(name))
-        except UnicodeEncodeError:
-            raise KeyError(f"Can't open attribute (no {name!r})") from None
+        return self._raw.get(attribute_name(name))
 
     def __getitem__(self, name):
         datatype, shape, raw, _ = self._found(name)
@@ -47,7 +44,7 @@ class AttributeManager(_base.MutableMappingHDF5):
 
     def _elements(self, name, dt, stored, shape):
         def read(datatype, memory):
-            memory[:] = np.frombuffer(self._raw.get_as(name_text(name), datatype), "u1")
+            memory[:] = np.frombuffer(self._raw.get_as(attribute_name(name), datatype), "u1")
 
         return _transfer.fetch(self._object._handle.file, shape, dt, stored, read)
 
@@ -55,14 +52,16 @@ class AttributeManager(_base.MutableMappingHDF5):
         """The attribute as h5py's low level has it."""
         from .h5py import h5a
 
-        return h5a.AttrID(self._object, name_text(name), *self._found(name))
+        return h5a.AttrID(self._object, attribute_name(name), *self._found(name))
 
     def __setitem__(self, name, value):
         self.create(name, data=value)
 
     def __delitem__(self, name):
         try:
-            self._raw.remove(name_text(name))
+            self._raw.remove(attribute_name(name))
+        except UnicodeError:
+            raise
         except ValueError as error:
             raise KeyError(f"Couldn't delete attribute ({error})") from None
 
@@ -120,7 +119,7 @@ class AttributeManager(_base.MutableMappingHDF5):
 
     def _set(self, name, *arguments):
         try:
-            self._raw.set(name_text(name), *arguments)
+            self._raw.set(attribute_name(name), *arguments)
         except ValueError as error:
             if "open for reading only" in str(error):
                 raise OSError(f"Can't write attribute ({error})") from None
@@ -156,13 +155,7 @@ class AttributeManager(_base.MutableMappingHDF5):
         yield from reversed(self._raw.names(self._raw.tracks_order()))
 
     def __contains__(self, name):
-        try:
-            return self._raw.contains(name_text(name))
-        except UnicodeEncodeError:
-            if isinstance(name, str):
-                raise
-            # Bytes that are no UTF-8 are the name as they are.
-            return name in self._raw.names(False)
+        return self._raw.contains(attribute_name(name))
 
     def __repr__(self):
         if not self._raw.is_open:

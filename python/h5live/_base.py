@@ -6,6 +6,7 @@ from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, Values
 import numpy as np
 
 from . import _types
+from ._h5live import common_type
 from ._selections import product  # noqa: F401 - for those who look here
 
 
@@ -40,13 +41,29 @@ def name_text(name):
     raise TypeError(f"A name should be string or bytes, not {type(name)}")
 
 
+def attribute_name(name):
+    """The name of an attribute: a string, or bytes if they are no UTF-8.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a string nor bytes.
+    """
+    if isinstance(name, bytes):
+        try:
+            return name.decode()
+        except UnicodeDecodeError:
+            return name
+    return name_text(name)
+
+
 def find_item_type(data):
     """The type of all items of nested lists, or of an array of objects; None if they differ."""
     if isinstance(data, np.ndarray):
         is_special = _types.check_string_dtype(data.dtype) or _types.check_vlen_dtype(data.dtype)
         if data.dtype.kind != "O" or is_special:
             return None
-        types = set(map(type, data.reshape(-1).tolist()))
+        return common_type(np.ascontiguousarray(data)) if data.size else None
     elif isinstance(data, (list, tuple)):
         types = {find_item_type(item) for item in data}
     else:

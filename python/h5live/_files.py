@@ -89,6 +89,9 @@ class File(Group):
     mode : {'r', 'r+', 'w', 'w-', 'x', 'a'}
     swmr : bool
         With mode 'r': reads while another process writes.
+    missing_sources : {'fill', 'error'}
+        What reading a virtual dataset does where a source is not there: fill values, as h5py, or an OSError. For a file that
+        this process has open already, what was said first counts.
     libver, userblock_size, track_order, fs_strategy, locking, driver, ...
         As h5py's. What only tunes libhdf5 is accepted and has no effect.
     """
@@ -96,7 +99,8 @@ class File(Group):
     def __init__(self, name, mode="r", driver=None, libver=None, userblock_size=None, swmr=False, rdcc_nslots=None,
                  rdcc_nbytes=None, rdcc_w0=None, track_order=None, fs_strategy=None, fs_persist=False, fs_threshold=1,
                  fs_page_size=None, page_buf_size=None, min_meta_keep=0, min_raw_keep=0, locking=None,
-                 alignment_threshold=1, alignment_interval=1, meta_block_size=None, *, track_times=False, **kwds):
+                 alignment_threshold=1, alignment_interval=1, meta_block_size=None, *, track_times=False,
+                 missing_sources="fill", **kwds):
         cache = (0, rdcc_nslots or 8191, rdcc_nbytes or 8 << 20, 0.75 if rdcc_w0 is None else rdcc_w0)
         del min_meta_keep, min_raw_keep, alignment_threshold, alignment_interval
         if isinstance(name, (RawFile, HLObject)) or hasattr(name, "_handle"):
@@ -122,6 +126,7 @@ class File(Group):
             "track_order": _config.track_order if track_order is None else track_order,
             "fs_strategy": fs_strategy, "fs_persist": fs_persist, "fs_threshold": fs_threshold,
             "fs_page_size": fs_page_size, "locking": _ENGINE_LOCKINGS[_locking(locking)], "chunk_cache_bytes": rdcc_nbytes,
+            "missing_sources": missing_sources,
         }
         if fs_strategy is None:
             for key in ("fs_persist", "fs_threshold", "fs_page_size"):
@@ -407,7 +412,7 @@ def _check_share(raw, known, path, mode, locking):
         raise OSError(f"Unable to open file (it is already open with another file locking: {path!r})")
 
 
-def open(location, *, wait=None, recover=False, write=False, **options):
+def open(location, *, wait=None, recover=False, write=False, missing_sources="fill", **options):
     """Opens what is at a location, of any store, while another process may be writing it.
 
     Parameters
@@ -420,12 +425,15 @@ def open(location, *, wait=None, recover=False, write=False, **options):
         Brings a file in order first whose writer has died.
     write : bool
         Opens it for writing while others read.
+    missing_sources : {'fill', 'error'}
+        What reading a virtual dataset does where a source is not there: fill values, or an OSError.
 
     Returns
     -------
     File
     """
-    options = {key: value for key, value in {**options, "wait": wait, "recover": recover or None}.items()
+    options = {key: value for key, value in {**options, "wait": wait, "recover": recover or None,
+                                             "missing_sources": missing_sources}.items()
                if value is not None}
     raw = RawFile.open(os.fsdecode(location), "swmr_write" if write else "swmr_read", options)
     return File._of_handle(raw)

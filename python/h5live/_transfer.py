@@ -206,7 +206,8 @@ def _raw_items(file, flat, dt, stored):
     vlen = check_vlen_dtype(dt)
     if dt.kind == "T" or vlen in (str, bytes):
         encoding = "ascii" if vlen is bytes and _is_ascii(stored) else "utf-8"
-        return raw_texts(file, flat.tolist(), stored, encoding)
+        texts = np.ascontiguousarray(flat) if dt.kind == "O" and stored[0] == "vlen_string" and flat.size else flat.tolist()
+        return raw_texts(file, texts, stored, encoding)
     if vlen is None:
         raise TypeError("Object dtype dtype('O') has no native HDF5 equivalent")
     if stored[0] != "vlen":
@@ -215,7 +216,7 @@ def _raw_items(file, flat, dt, stored):
 
 
 def raw_texts(file, texts, stored, encoding="utf-8"):
-    """The raw array of texts (a list of str or bytes): in the elements or in the heap of the file."""
+    """The raw array of texts (a list, or an array of objects, of str or bytes): in the elements or in the heap of the file."""
     if stored[0] == "string":
         texts = [_text(item, encoding) for item in texts]
         return np.array(texts, dtype=f"S{stored[1]}"), ("string", stored[1], 1, stored[3])

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::datatype::DatatypeHandle;
 use crate::errors::raise;
-use crate::links::name_object;
+use crate::links::{NameArgument, name_object};
 use crate::memory::Memory;
 use crate::named_type::NamedTypeHandle;
 use crate::process::run;
@@ -97,9 +97,9 @@ impl AttributesHandle {
     }
 
     /// Whether there is an attribute of this name.
-    fn contains(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+    fn contains(&self, py: Python<'_>, name: NameArgument) -> PyResult<bool> {
         let object = self.object()?;
-        match run(py, || on_object!(object, of => of.attribute(name)))? {
+        match run(py, || on_object!(object, of => of.attribute(&name)))? {
             Ok(_) => Ok(true),
             Err(error) if matches!(error.kind(), ErrorKind::Store(h5live::model::Error::NotFound(_))) => Ok(false),
             Err(error) => Err(raise(error)),
@@ -114,9 +114,9 @@ impl AttributesHandle {
     }
 
     /// The type, the shape (`None` without elements), and the elements as the file has them.
-    fn get(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
+    fn get(&self, py: Python<'_>, name: NameArgument) -> PyResult<Py<PyAny>> {
         let object = self.object()?;
-        let attribute = run(py, || on_object!(object, of => of.attribute(name)))?.map_err(raise)?;
+        let attribute = run(py, || on_object!(object, of => of.attribute(&name)))?.map_err(raise)?;
         let shape = match attribute.dataspace() {
             Dataspace::Null => None,
             space => Some(space.dims().to_vec()),
@@ -126,9 +126,15 @@ impl AttributesHandle {
     }
 
     /// The elements as those of another type.
-    fn get_as<'py>(&self, py: Python<'py>, name: &str, datatype: &DatatypeHandle) -> PyResult<Bound<'py, PyBytes>> {
+    fn get_as<'py>(
+        &self,
+        py: Python<'py>,
+        name: NameArgument,
+        datatype: &DatatypeHandle,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let object = self.object()?;
-        let read = || on_object!(object, of => of.attribute(name)).and_then(|attribute| attribute.read_as(&datatype.0));
+        let read =
+            || on_object!(object, of => of.attribute(&name)).and_then(|attribute| attribute.read_as(&datatype.0));
         Ok(PyBytes::new(py, &run(py, read)?.map_err(raise)?))
     }
 
@@ -137,14 +143,14 @@ impl AttributesHandle {
     fn set(
         &self,
         py: Python<'_>,
-        name: &str,
+        name: NameArgument,
         datatype: &Bound<'_, PyAny>,
         shape: Option<Vec<u64>>,
         memory_type: &DatatypeHandle,
         data: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let object = self.object()?;
-        let builder = on_object!(object, of => of.new_attribute(name));
+        let builder = on_object!(object, of => of.new_attribute(&name));
         let space = match shape {
             None => Dataspace::Null,
             Some(dims) if dims.is_empty() => Dataspace::Scalar,
@@ -159,8 +165,8 @@ impl AttributesHandle {
         run(py, || builder.write_as(&memory_type.0, memory.bytes(), Conversion::Lossy))?.map_err(raise)
     }
 
-    fn remove(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+    fn remove(&self, py: Python<'_>, name: NameArgument) -> PyResult<()> {
         let object = self.object()?;
-        run(py, || on_object!(object, of => of.remove_attribute(name)))?.map_err(raise)
+        run(py, || on_object!(object, of => of.remove_attribute(&name)))?.map_err(raise)
     }
 }

@@ -1,10 +1,12 @@
 //! Variable-length data: what the file has for it, and Python's objects.
 
+use std::ops::Range;
+
 use h5live::File;
 use h5live::model::Result as ModelResult;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyList, PyString, PyType};
 use rayon::prelude::*;
 
 use crate::errors::raise_model;
@@ -47,13 +49,12 @@ impl Blobs {
 }
 
 /// Stores data, each of so many elements, and returns the elements that lead to it, each of `size` bytes.
-fn store<'a>(file: &File, data: impl Iterator<Item = (&'a [u8], u32)>, size: usize) -> ModelResult<Vec<u8>> {
-    let writer = file.writer()?;
-    let mut stored = Vec::new();
-    for (bytes, count) in data {
-        match count {
-            0 => stored.resize(stored.len() + size, 0),
-            _ => stored.extend(writer.put_blob(bytes, count)?),
+fn store(file: &File, data: &[(&[u8], u32)], size: usize) -> ModelResult<Vec<u8>> {
+    let mut stored = file.writer()?.put_blobs(data)?;
+    for (element, (_, count)) in stored.chunks_exact_mut(size.max(1)).zip(data) {
+        // What is empty is as if nobody had written it.
+        if *count == 0 {
+            element.fill(0);
         }
     }
     Ok(stored)
@@ -76,6 +77,85 @@ fn push_text(item: &Bound<'_, PyAny>, encoding: &str, texts: &mut Blobs) -> PyRe
         }
     }
     Ok(())
+}
+
+/// Texts that Python has.
+enum Texts<'py> {
+    List(Bound<'py, PyList>),
+    Array(Objects),
+}
+
+impl<'py> Texts<'py> {
+    fn new(texts: &Bound<'py, PyAny>) -> PyResult<Self> {
+        match texts.cast::<PyList>() {
+            Ok(list) => Ok(Texts::List(list.clone())),
+            Err(_) => Objects::readable(texts).map(Texts::Array),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Texts::List(list) => list.len(),
+            Texts::Array(objects) => objects.len(),
+        }
+    }
+
+    fn get(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Texts::List(list) => list.get_item(at),
+            Texts::Array(objects) => Ok(objects.get(py, at).unwrap_or_else(|| py.None().into_bound(py))),
+        }
+    }
+
+    /// The bytes of some of them.
+    fn read(&self, py: Python<'py>, range: Range<usize>, encoding: &str) -> PyResult<Blobs> {
+        let mut blobs = Blobs { bytes: Vec::new(), ranges: Vec::with_capacity(range.len()) };
+        for at in range {
+            push_text(&self.get(py, at)?, encoding, &mut blobs)?;
+        }
+        match blobs.bytes.contains(&0) {
+            true => Err(PyValueError::new_err("VLEN strings do not support embedded NULLs")),
+            false => Ok(blobs),
+        }
+    }
+}
+
+/// Stores texts part by part, and fills the memory of their elements. Counts the bytes that it has filled.
+fn store_texts(
+    py: Python<'_>,
+    file: &File,
+    texts: &Texts<'_>,
+    encoding: &str,
+    elements: &mut [u8],
+    written: &mut usize,
+) -> PyResult<()> {
+    let size = elements.len().checked_div(texts.len()).unwrap_or(0);
+    for (part, elements) in elements.chunks_mut(size.max(1) * ELEMENTS_PER_PART).enumerate() {
+        let begin = part * ELEMENTS_PER_PART;
+        let blobs = texts.read(py, begin..begin + elements.len() / size.max(1), encoding)?;
+        let data = blobs.iter().map(|bytes| u32::try_from(bytes.len()).map(|count| (bytes, count)));
+        let data: Result<Vec<(&[u8], u32)>, _> = data.collect();
+        let data = data.map_err(|_| PyOverflowError::new_err("a text has more than 4 GiB"))?;
+        let stored = run(py, || store(file, &data, size))?.map_err(raise_model)?;
+        if stored.len() != elements.len() {
+            return Err(PyValueError::new_err(format!("elements have {size} bytes; the store's have others")));
+        }
+        elements.copy_from_slice(&stored);
+        *written += elements.len();
+    }
+    Ok(())
+}
+
+/// The type of all elements of an array of objects; `None` if they are of several, or if there are none.
+#[pyfunction]
+pub(crate) fn common_type<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyType>>> {
+    let (py, objects) = (array.py(), Objects::readable(array)?);
+    let type_of = |at| objects.get(py, at).unwrap_or_else(|| py.None().into_bound(py)).get_type();
+    if objects.len() == 0 {
+        return Ok(None);
+    }
+    let first = type_of(0);
+    Ok((1..objects.len()).all(|at| type_of(at).is(&first)).then_some(first))
 }
 
 #[pymethods]
@@ -114,29 +194,30 @@ impl FileHandle {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let file = self.session.file()?;
         let data: Vec<(&[u8], u32)> = data.iter().map(|(bytes, count)| (bytes.as_bytes(), *count)).collect();
-        let stored = run(py, || store(&file, data.into_iter(), size))?;
+        let stored = run(py, || store(&file, &data, size))?;
         Ok(PyBytes::new(py, &stored.map_err(raise_model)?))
     }
 
-    /// Stores texts, and returns the elements that lead to them.
+    /// Stores texts, those of a list or of an array of objects, and returns the elements that lead to them.
     fn write_texts<'py>(
         &self,
         py: Python<'py>,
-        texts: &Bound<'py, PyList>,
+        texts: &Bound<'py, PyAny>,
         size: usize,
         encoding: &str,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let file = self.session.file()?;
-        let mut blobs = Blobs { bytes: Vec::new(), ranges: Vec::with_capacity(texts.len()) };
-        for item in texts.iter() {
-            push_text(&item, encoding, &mut blobs)?;
-        }
-        let counts: Result<Vec<u32>, _> = blobs.iter().map(|bytes| u32::try_from(bytes.len())).collect();
-        let counts = counts.map_err(|_| PyOverflowError::new_err("a text has more than 4 GiB"))?;
-        if blobs.bytes.contains(&0) {
-            return Err(PyValueError::new_err("VLEN strings do not support embedded NULLs"));
-        }
-        let stored = run(py, || store(&file, blobs.iter().zip(counts), size))?;
-        Ok(PyBytes::new(py, &stored.map_err(raise_model)?))
+        let texts = Texts::new(texts)?;
+        let bytes = texts.len().checked_mul(size.max(1)).ok_or_else(|| PyMemoryError::new_err("too many texts"))?;
+        PyBytes::new_with(py, bytes, |elements| {
+            let mut written = 0;
+            let done = store_texts(py, &file, &texts, encoding, elements, &mut written);
+            if done.is_err() {
+                // Nothing leads to what is stored already. What the error was about is what counts.
+                let stored: Vec<&[u8]> = elements[..written].chunks_exact(size.max(1)).collect();
+                let _ = file.writer().and_then(|writer| writer.remove_blobs(&stored));
+            }
+            done
+        })
     }
 }

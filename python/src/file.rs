@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live::model::{CreationOrder, EntryStorage, FileSpace, GroupSpec, ObjectSpec, SpaceStrategy};
-use h5live::{File, FileWaiter, Group, LibVer, Locking, Mode, Options, Reference, ReferenceTarget};
+use h5live::{File, FileWaiter, Group, LibVer, Locking, MissingSources, Mode, Options, Reference, ReferenceTarget};
 use pyo3::IntoPyObjectExt;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
@@ -68,6 +68,11 @@ fn options_from(mode: Mode, given: &Bound<'_, PyDict>) -> PyResult<Options> {
         Some("always") => options = options.locking(Locking::Always),
         Some("best-effort") => options = options.locking(Locking::BestEffort),
         _ => {}
+    }
+    match get::<String>(given, "missing_sources")?.as_deref() {
+        None | Some("fill") => {}
+        Some("error") => options = options.missing_sources(MissingSources::Error),
+        Some(_) => return Err(PyValueError::new_err("missing_sources is 'fill' or 'error'")),
     }
     if get(given, "track_order")? == Some(true) {
         let spec = ObjectSpec::from(GroupSpec { links: entry_storage(true) });

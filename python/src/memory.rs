@@ -64,12 +64,20 @@ fn flat_view<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
     }
 }
 
-/// The elements of an array of objects, which nobody else uses yet.
+/// The elements of an array of objects.
 pub(crate) struct Objects(PyUntypedBuffer);
 
 impl Objects {
+    /// Those of an array that nobody else uses yet.
     pub(crate) fn writable(array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let Memory(buffer) = Memory::writable(array)?;
+        Objects::of(Memory::writable(array)?)
+    }
+
+    pub(crate) fn readable(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Objects::of(Memory::readable(array)?)
+    }
+
+    fn of(Memory(buffer): Memory) -> PyResult<Self> {
         let is_pointer = buffer.item_size() == size_of::<*mut ffi::PyObject>();
         match buffer.format().to_bytes() == b"O" && is_pointer {
             true => Ok(Objects(buffer)),
@@ -81,12 +89,20 @@ impl Objects {
         self.0.item_count()
     }
 
+    /// An element; `None` for Python's null pointer, which numpy shows as None.
+    pub(crate) fn get<'py>(&self, py: Python<'py>, at: usize) -> Option<Bound<'py, PyAny>> {
+        assert!(at < self.len(), "an array has only its elements");
+        // SAFETY: `of` has found that the memory holds so many pointers, each to an object that the array owns, or null.
+        let object = unsafe { self.0.buf_ptr().cast::<*mut ffi::PyObject>().add(at).read() };
+        // SAFETY: as above. The interpreter is attached, so that the array keeps the object until there is a new reference.
+        unsafe { Bound::from_borrowed_ptr_or_opt(py, object) }
+    }
+
     /// Replaces an element.
     pub(crate) fn put(&mut self, at: usize, object: Bound<'_, PyAny>) {
         assert!(at < self.len(), "an array has only its elements");
         let py = object.py();
-        // SAFETY: `writable` has found that the memory holds so many pointers, each to an object that the array owns, or
-        // null.
+        // SAFETY: `of` has found that the memory holds so many pointers, each to an object that the array owns, or null.
         let place = unsafe { self.0.buf_ptr().cast::<*mut ffi::PyObject>().add(at) };
         // SAFETY: as above; the array owns what is put there, and no longer what was there.
         let old = unsafe { place.replace(object.into_ptr()) };

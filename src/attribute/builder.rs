@@ -1,6 +1,6 @@
 //! Descriptions of attributes to be set.
 
-use h5live_model::{self as model, Dataspace, Datatype, ObjectId, Shape};
+use h5live_model::{self as model, Dataspace, Datatype, Name, ObjectId, Shape};
 
 use super::display_path;
 use crate::convert::{ElementPlan, blank_elements};
@@ -28,19 +28,19 @@ pub struct AttributeBuilder {
     file: File,
     id: ObjectId,
     object: String,
-    name: String,
+    name: Name,
     pub(crate) datatype: Option<Datatype>,
     pub(crate) committed: Option<ObjectId>,
     dataspace: Dataspace,
 }
 
 impl AttributeBuilder {
-    pub(crate) fn new(file: &File, id: ObjectId, object: &str, name: &str) -> Self {
+    pub(crate) fn new(file: &File, id: ObjectId, object: &str, name: Name) -> Self {
         AttributeBuilder {
             file: file.clone(),
             id,
             object: object.to_owned(),
-            name: name.to_owned(),
+            name,
             datatype: None,
             committed: None,
             dataspace: Dataspace::Scalar,
@@ -157,8 +157,14 @@ impl AttributeBuilder {
             }
             let datatype = file.stored_type(&datatype.unwrap_or_else(default));
             let value = encode(&datatype, &file)?;
-            let name = name.as_str().into();
-            let attribute = model::AttributeData { name, datatype, committed, dataspace, value, creation_order: None };
+            let attribute = model::AttributeData {
+                name: name.clone(),
+                datatype,
+                committed,
+                dataspace,
+                value,
+                creation_order: None,
+            };
             // Only there the old value is looked at: few attributes are texts first, and then numbers.
             if has_blobs(&attribute.datatype) {
                 return Ok(file.replace_attribute(id, &attribute.name, |writer| writer.set_attribute(id, &attribute))?);

@@ -25,7 +25,7 @@ pub struct Attribute {
 /// How often a value that another thread replaces meanwhile is read.
 const MAX_READS: u32 = 1000;
 
-fn display_path(object: &str, name: &str) -> String {
+fn display_path(object: &str, name: &Name) -> String {
     format!("{object}@{name}")
 }
 
@@ -36,7 +36,7 @@ impl Attribute {
             Ok(None) => Err(model::Error::NotFound(name.clone())),
             Err(error) => Err(error),
         };
-        let value = value.map_err(|error| file.error(Some(&display_path(object, &name.to_string())), error))?;
+        let value = value.map_err(|error| file.error(Some(&display_path(object, name)), error))?;
         Ok(Attribute::new(file, id, object, value))
     }
 
@@ -179,6 +179,6 @@ impl Attribute {
     }
 
     fn error(&self, kind: impl Into<ErrorKind>) -> crate::Error {
-        self.file.error(Some(&display_path(&self.object, &self.value.name.to_string())), kind)
+        self.file.error(Some(&display_path(&self.object, &self.value.name)), kind)
     }
 }

@@ -4,12 +4,12 @@
 macro_rules! attributes {
     ($object:ident) => {
         impl $object {
-            /// The attribute of this name.
+            /// The attribute of this name: a string, or bytes if it is no UTF-8.
             ///
             /// # Errors
             /// [`model::Error::NotFound`](h5live_model::Error::NotFound) if there is none.
-            pub fn attribute(&self, name: &str) -> $crate::Result<$crate::Attribute> {
-                $crate::Attribute::open(&self.file, self.id, &self.path, &name.into())
+            pub fn attribute(&self, name: &(impl AsRef<[u8]> + ?Sized)) -> $crate::Result<$crate::Attribute> {
+                $crate::Attribute::open(&self.file, self.id, &self.path, &name.as_ref().into())
             }
 
             /// The attributes, sorted bytewise by name.
@@ -73,9 +73,9 @@ macro_rules! attributes {
                 self.new_attribute(name).shape(dims).write(values)
             }
 
-            /// An attribute to be set, of any type and shape.
-            pub fn new_attribute(&self, name: &str) -> $crate::AttributeBuilder {
-                $crate::AttributeBuilder::new(&self.file, self.id, &self.path, name)
+            /// An attribute to be set, of any type and shape. Its name is a string, or bytes if it is no UTF-8.
+            pub fn new_attribute(&self, name: &(impl AsRef<[u8]> + ?Sized)) -> $crate::AttributeBuilder {
+                $crate::AttributeBuilder::new(&self.file, self.id, &self.path, name.as_ref().into())
             }
 
             /// Sets the comment on the object, or takes it away.
@@ -94,8 +94,8 @@ macro_rules! attributes {
             /// # Errors
             /// [`model::Error::NotFound`](h5live_model::Error::NotFound),
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
-            pub fn remove_attribute(&self, name: &str) -> $crate::Result<()> {
-                let name = name.into();
+            pub fn remove_attribute(&self, name: &(impl AsRef<[u8]> + ?Sized)) -> $crate::Result<()> {
+                let name = name.as_ref().into();
                 let removed = self.file.writer().and_then(|_| {
                     self.file.replace_attribute(self.id, &name, |writer| writer.remove_attribute(self.id, &name))
                 });

@@ -219,6 +219,48 @@ pub fn heap(lab: &impl Lab) {
     assert_eq!(blob(&store, &vec![0; store.session().forms.vlen as usize]), []);
 }
 
+/// Many variable-length elements that are put at once come back as those that are put one by one, also after a commit and
+/// in a later session: empty ones, and some larger than the rest together.
+pub fn many_blobs(lab: &impl Lab) {
+    let store = lab.create();
+    if !has_claimed_features(&store, Features::VARIABLE_LENGTH) {
+        return;
+    }
+    let size = store.session().forms.vlen as usize;
+    let bytes_of = |n: u32| match n {
+        700 | 2100 => vec![n as u8; 200_000],
+        _ => vec![n as u8; (n as usize * 31) % 90],
+    };
+    let texts: Vec<Vec<u8>> = (0..3000).map(bytes_of).collect();
+    let blobs: Vec<(&[u8], u32)> = texts.iter().map(|text| (&text[..], text.len() as u32)).collect();
+    let writer = store.writer().unwrap();
+    assert_eq!(writer.put_blobs(&[]).unwrap(), []);
+    let mut elements = writer.put_blob(&texts[1], texts[1].len() as u32).unwrap();
+    elements.extend(writer.put_blobs(&blobs[2..1500]).unwrap());
+    writer.commit(Scope::All, Publish::Visible).unwrap();
+    elements.extend(writer.put_blobs(&blobs[1500..]).unwrap());
+    assert_eq!(elements.len(), size * (texts.len() - 1));
+    let expect = |store: &dyn Store, elements: &[u8]| {
+        let elements: Vec<&[u8]> = elements.chunks(size).collect();
+        let mut found = vec![None; elements.len()];
+        store.blobs(&elements, &mut |at, bytes| assert_eq!(found[at].replace(bytes.to_vec()), None)).unwrap();
+        for (at, found) in found.iter().enumerate() {
+            assert!(found.as_ref() == Some(&texts[at + 1]), "element {at}");
+        }
+    };
+    expect(&store, &elements);
+    let is_written = write_elements(&store, &elements, texts.len() as u64 - 1);
+    expect(&store, &elements);
+    store.close().unwrap();
+    if !is_written {
+        return;
+    }
+    let store = lab.reopen(store);
+    let link = store.link(store.session().root, &name("data")).unwrap().unwrap();
+    let LinkTarget::Hard(data) = link.target else { panic!("a hard link") };
+    expect(&store, &read_stored(&*store.dataset(data).unwrap(), &[0]));
+}
+
 /// Blobs that are given up take nothing from the others, whatever is put there later, and those that are none are passed
 /// over.
 pub fn removed_blobs(lab: &impl Lab) {

@@ -91,12 +91,19 @@ impl StoreWriter for MemoryStore {
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+        self.put_blobs(&[(bytes, count)])
+    }
+
+    fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> Result<Vec<u8>> {
         let mut state = self.lock_to_write()?;
-        state.heap.push(bytes.into());
-        let mut element = count.to_le_bytes().to_vec();
-        element.extend((state.heap.len() as u64).to_le_bytes());
-        element.extend([0; 4]);
-        Ok(element)
+        let mut elements = Vec::new();
+        for (bytes, count) in blobs {
+            state.heap.push((*bytes).into());
+            elements.extend(count.to_le_bytes());
+            elements.extend((state.heap.len() as u64).to_le_bytes());
+            elements.extend([0; 4]);
+        }
+        Ok(elements)
     }
 
     /// Readers may be open, and the elements that they see may lead to the bytes.

@@ -108,6 +108,20 @@ pub trait StoreWriter: Send + Sync {
     /// [`crate::Error::Unsupported`], [`crate::Error::Store`] if there is no room.
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>>;
 
+    /// Keeps many variable-length elements, each with its bytes and its count of base elements, and returns their stored
+    /// forms, one behind the other. They are what [`StoreWriter::put_blob`] returns for one after the other. A store does
+    /// once what that would do for each.
+    ///
+    /// # Errors
+    /// As [`StoreWriter::put_blob`]. The store may then keep the bytes of some of them, to which nothing leads.
+    fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> Result<Vec<u8>> {
+        let mut elements = Vec::new();
+        for (bytes, count) in blobs {
+            elements.append(&mut self.put_blob(bytes, *count)?);
+        }
+        Ok(elements)
+    }
+
     /// Gives up the bytes of variable-length elements, which [`StoreWriter::put_blob`] has returned or a file has: the
     /// store has other elements in their place, or none, and nothing else leads to the bytes. No thread of this process
     /// is about to read them. The store may use their room again when nobody else can read them, or keep them. Elements

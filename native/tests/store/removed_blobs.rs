@@ -1,5 +1,6 @@
 //! Variable-length data that is given up: it stays until a flush, and for as long as others may follow.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use h5live_cache::MemoryStorage;
@@ -62,6 +63,20 @@ fn what_leads_nowhere_takes_nothing() {
     file.commit(Scope::All, Publish::Visible).unwrap();
     put(&file, 2);
     assert!(is_there(&file, &kept, 1));
+}
+
+#[test]
+fn many_that_are_put_at_once_fill_few_collections() {
+    let file = new_file();
+    let texts: Vec<Vec<u8>> = (0..20_000_u32).map(|n| vec![n as u8; 10 + n as usize % 7]).collect();
+    let blobs: Vec<(&[u8], u32)> = texts.iter().map(|text| (&text[..], text.len() as u32)).collect();
+    let elements = file.put_blobs(&blobs).unwrap();
+    let collections: BTreeSet<&[u8]> = elements.chunks(16).map(|element| &element[4..12]).collect();
+    // 32 bytes each, in collections of 64 KiB.
+    assert!((10..=12).contains(&collections.len()), "{}", collections.len());
+    file.commit(Scope::All, Publish::Visible).unwrap();
+    let elements: Vec<&[u8]> = elements.chunks(16).collect();
+    file.blobs(&elements, &mut |at, bytes| assert_eq!(bytes, texts[at])).unwrap();
 }
 
 #[test]

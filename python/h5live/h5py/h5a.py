@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import _transfer, _types
-from .._base import name_text
+from .._base import attribute_name
 from . import h5s, h5t
 from ._objects import ObjectID
 
@@ -19,7 +19,7 @@ class AttrID(ObjectID):
 
     @property
     def name(self):
-        return self._name.encode()
+        return self._name if isinstance(self._name, bytes) else self._name.encode()
 
     @property
     def shape(self):
@@ -66,7 +66,7 @@ def _object(loc):
 def open(loc, name=None, index=-1, obj_name=b".", index_type=0, order=0, lapl=None):
     """An attribute by name."""
     obj = _object(loc)
-    name = name_text(name) if name is not None else list(obj.attrs)[index]
+    name = attribute_name(name) if name is not None else list(obj.attrs)[index]
     return obj.attrs.get_id(name)
 
 
@@ -76,12 +76,12 @@ def create(loc, name, tid, space, obj_name=b".", lapl=None):
     is_null = space.get_simple_extent_type() == h5s.NULL
     shape = None if is_null else list(space.shape)
     count = 0 if is_null else int(np.prod(space.shape, dtype=int))
-    obj.attrs._raw.set(name_text(name), tid._datatype, shape, tid._datatype, bytes(count * tid.get_size()))
+    obj.attrs._raw.set(attribute_name(name), tid._datatype, shape, tid._datatype, bytes(count * tid.get_size()))
     return open(loc, name)
 
 
 def exists(loc, name, obj_name=b".", lapl=None):
-    return name_text(name) in _object(loc).attrs
+    return attribute_name(name) in _object(loc).attrs
 
 
 def delete(loc, name=None, index=-1, obj_name=b".", lapl=None):

@@ -107,16 +107,19 @@ fn place_of(token: Token) -> Token {
 }
 
 impl Holders {
-    /// Keeps an element that is not stored yet.
-    pub fn put(&self, bytes: &[u8], count: u32) -> Token {
-        if count == 0 {
-            return Token::default();
-        }
+    /// Keeps elements that are not stored yet, each with its count.
+    pub fn put(&self, elements: &[(&[u8], u32)]) -> Vec<Token> {
         let mut table = self.0.lock();
-        let key = table.next_put;
-        table.next_put += 1;
-        table.put.insert(key, PutElement::Bytes(bytes.into()));
-        Token { count, holder: UNSTORED, version: (key >> 32) as u32, number: key as u32 }
+        let put = |(bytes, count): &(&[u8], u32)| {
+            if *count == 0 {
+                return Token::default();
+            }
+            let key = table.next_put;
+            table.next_put += 1;
+            table.put.insert(key, PutElement::Bytes((*bytes).into()));
+            Token { count: *count, holder: UNSTORED, version: (key >> 32) as u32, number: key as u32 }
+        };
+        elements.iter().map(put).collect()
     }
 
     /// Gives up elements.

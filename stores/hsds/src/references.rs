@@ -42,6 +42,6 @@ impl HsdsSession {
         };
         let bytes = reference_to_bytes(self.domain, form.kind, to, &dims).map_err(unfit)?;
         let count = u32::try_from(bytes.len()).map_err(|_| ModelError::Unsupported("a reference of 4 GiB"))?;
-        Ok(self.holders.put(&bytes, count).encode().to_vec())
+        Ok(self.holders.put(&[(&bytes, count)]).iter().flat_map(|token| token.encode()).collect())
     }
 }

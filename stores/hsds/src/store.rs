@@ -291,8 +291,12 @@ impl StoreWriter for HsdsStore {
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+        self.put_blobs(&[(bytes, count)])
+    }
+
+    fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> Result<Vec<u8>> {
         self.session.check_writable()?;
-        Ok(self.session.holders.put(bytes, count).encode().to_vec())
+        Ok(self.session.holders.put(blobs).iter().flat_map(|token| token.encode()).collect())
     }
 
     fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {

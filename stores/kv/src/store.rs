@@ -223,13 +223,21 @@ impl StoreWriter for KvStore {
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+        self.put_blobs(&[(bytes, count)])
+    }
+
+    fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> Result<Vec<u8>> {
         self.session.change(|state| {
-            if count == 0 {
-                return Ok(VarLenBlob { length: 0, blob: BlobId::NULL }.encode().to_vec());
+            let mut elements = Vec::new();
+            for (bytes, count) in blobs {
+                let mut blob = BlobId::NULL;
+                if *count > 0 {
+                    blob = state.blob_ids.next_id();
+                    state.put(&key::blob(blob), *bytes);
+                }
+                elements.extend(VarLenBlob { length: *count, blob }.encode());
             }
-            let blob = state.blob_ids.next_id();
-            state.put(&key::blob(blob), bytes);
-            Ok(VarLenBlob { length: count, blob }.encode().to_vec())
+            Ok(elements)
         })
     }
 

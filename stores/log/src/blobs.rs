@@ -35,11 +35,14 @@ fn field(element: &[u8], at: usize) -> u16 {
     }
 }
 
-/// Puts a number that is not 0 into two bytes of an element. Says whether they were free.
-fn set_field(element: &mut [u8], at: usize, number: u16) -> bool {
-    let is_free = element.len() == ELEMENT_BYTES && field(element, at) == 0;
+/// Puts a number into two bytes of each of so many elements, if they are free in all of them. Says whether they were.
+fn set_fields(elements: &mut [u8], count: usize, at: usize, number: impl Fn(usize) -> u16) -> bool {
+    let is_free =
+        elements.len() == count * ELEMENT_BYTES && elements.chunks(ELEMENT_BYTES).all(|one| field(one, at) == 0);
     if is_free {
-        element[at..at + 2].copy_from_slice(&number.to_le_bytes());
+        for (index, element) in elements.chunks_mut(ELEMENT_BYTES).enumerate() {
+            element[at..at + 2].copy_from_slice(&number(index).to_le_bytes());
+        }
     }
     is_free
 }
@@ -111,23 +114,24 @@ pub(crate) fn check_blobs<'a>(
 }
 
 impl LogSession {
-    /// Keeps the bytes of a variable-length element, and returns the element.
+    /// Keeps the bytes of variable-length elements, and returns the elements.
     ///
     /// # Errors
-    /// As [`h5live_model::StoreWriter::put_blob`].
-    pub fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+    /// As [`h5live_model::StoreWriter::put_blobs`].
+    pub fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> Result<Vec<u8>> {
         self.check_open()?;
         let (number, own) = self.own_file();
-        let mut element = own.writer()?.put_blob(bytes, count)?;
-        if number > 0 && !set_field(&mut element, FILE_AT, number as u16) {
-            // The address leaves no room.
-            element = self.change_main(|on| on.main.writer()?.put_blob(bytes, count))?;
+        let mut elements = own.writer()?.put_blobs(blobs)?;
+        if number > 0 && !set_fields(&mut elements, blobs.len(), FILE_AT, |_| number as u16) {
+            // An address leaves no room for the number of the file.
+            elements = self.change_main(|on| on.main.writer()?.put_blobs(blobs))?;
         }
-        if !bytes.is_empty() {
-            // Without room, it has none.
-            set_field(&mut element, CHECKSUM_AT, checksum_of(bytes));
-        }
-        Ok(element)
+        // Where there is no room, they have none.
+        set_fields(&mut elements, blobs.len(), CHECKSUM_AT, |number| match blobs[number].0 {
+            [] => 0,
+            bytes => checksum_of(bytes),
+        });
+        Ok(elements)
     }
 
     /// Reads the bytes of variable-length elements, as [`Store::blobs`], and compares them with their checksums.

@@ -183,7 +183,11 @@ impl StoreWriter for LogWriter {
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
-        self.0.put_blob(bytes, count)
+        self.0.put_blobs(&[(bytes, count)])
+    }
+
+    fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> Result<Vec<u8>> {
+        self.0.put_blobs(blobs)
     }
 
     /// Earlier entries of the log still lead to the bytes.

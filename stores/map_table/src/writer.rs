@@ -119,6 +119,10 @@ impl StoreWriter for MapTables {
         self.inner().writer()?.put_blob(bytes, count)
     }
 
+    fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> Result<Vec<u8>> {
+        self.inner().writer()?.put_blobs(blobs)
+    }
+
     fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
         self.inner().writer()?.remove_blobs(elements)
     }

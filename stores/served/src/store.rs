@@ -73,7 +73,8 @@ impl ServedShared {
             (now, objects.ask_with(id, OBJECTS_AHEAD))
         };
         // What is known, and may have changed, is asked for alone.
-        let others = if wanted.len() > 1 || self.fetched.load(Ordering::Relaxed) == 0 { OBJECTS_AHEAD as u32 } else { 0 };
+        let others =
+            if wanted.len() > 1 || self.fetched.load(Ordering::Relaxed) == 0 { OBJECTS_AHEAD as u32 } else { 0 };
         let found = self.fetch(wanted, others)?;
         let mut objects = self.objects.lock();
         objects.add(found, now);

@@ -49,10 +49,7 @@ impl TlsSettings {
 }
 
 /// A connection that is driven by the runtime until it ends.
-pub(super) async fn connect(
-    server: &ServedLocation,
-    tls: &TlsSettings,
-) -> Result<SendRequest<Full<Bytes>>, HttpError> {
+pub(super) async fn connect(server: &ServedLocation, tls: &TlsSettings) -> Result<SendRequest<Full<Bytes>>, HttpError> {
     let unreachable = |error: &dyn std::fmt::Display| HttpError::Unreachable(error.to_string());
     let stream = TcpStream::connect((server.host.as_str(), server.port)).await.map_err(|error| unreachable(&error))?;
     // Requests are small, and each is waited for.

@@ -76,12 +76,19 @@ pub(crate) struct PendingAnswer(Receiver<Result<HttpAnswer, HttpError>>);
 
 impl PendingAnswer {
     pub fn wait(self) -> Result<HttpAnswer, HttpError> {
-        self.0.recv().unwrap_or_else(|_| Err(HttpError::Unreachable("the request has ended without a result".to_owned())))
+        self.0
+            .recv()
+            .unwrap_or_else(|_| Err(HttpError::Unreachable("the request has ended without a result".to_owned())))
     }
 }
 
 impl HttpClient {
-    pub fn new(server: ServedLocation, authorization: Option<HeaderValue>, timeout: Duration, tls: TlsSettings) -> Self {
+    pub fn new(
+        server: ServedLocation,
+        authorization: Option<HeaderValue>,
+        timeout: Duration,
+        tls: TlsSettings,
+    ) -> Self {
         let (idle, bytes_read) = Default::default();
         HttpClient { server, authorization, timeout, tls, idle, bytes_read }
     }
