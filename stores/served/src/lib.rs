@@ -24,6 +24,7 @@ mod object_cache;
 #[cfg(feature = "client")]
 mod options;
 #[cfg(feature = "client")]
+mod shared;
 mod sse;
 #[cfg(feature = "client")]
 mod store;
