@@ -120,7 +120,6 @@ mod ndarray_support;
 mod object;
 mod open;
 mod open_file;
-mod open_writers;
 mod options;
 mod path;
 mod publish;

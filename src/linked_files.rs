@@ -9,7 +9,7 @@ use h5live_model::{LinkUse, Location, Name, OpenError, ResolvedLocation, StoreEr
 use crate::error::ErrorKind;
 use crate::file_shared::{FileHandle, FileShared, LinkedFiles, key_of};
 use crate::link_rules::Links;
-use crate::{File, Mode, open_writers};
+use crate::{File, Mode};
 
 /// How long who writes into a source waits for other threads that read it at this moment.
 const READERS_WAIT: Duration = Duration::from_secs(2);
@@ -190,12 +190,6 @@ fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Resul
                 return Ok(Some(file));
             }
             Err(error) if error.is_in_use() && modes.len() > 0 => {}
-            Err(error) if error.is_in_use() => {
-                let is_of_machine = at.file_path().is_some();
-                let of_this_process = key.as_ref().filter(|_| is_of_machine).and_then(open_writers::find);
-                let found = of_this_process.map(|known| Some(File::from_shared(known)));
-                return found.ok_or_else(|| ErrorKind::OtherFile(Box::new(error)));
-            }
             Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => return Ok(None),
             Err(error) => return Err(ErrorKind::OtherFile(Box::new(error))),
         }

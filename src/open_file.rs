@@ -7,10 +7,10 @@ use h5live_model::{Location, Mode, ResolvedLocation, Store};
 
 use crate::dataset::ChunkCache;
 use crate::error::ErrorKind;
-use crate::file_shared::{FileShared, LinkedFiles, key_of};
+use crate::file_shared::{FileShared, LinkedFiles};
 use crate::options::open_error;
 use crate::recovery::{self, WriterState};
-use crate::{Error, File, FileWaiter, Options, Result, open, open_writers};
+use crate::{Error, File, FileWaiter, Options, Result, open};
 
 impl File {
     /// Creates a file for writing, and replaces an existing one.
@@ -116,13 +116,6 @@ impl File {
         });
         if let Some(location) = &shared.location {
             shared.linked_files.add(location, &shared);
-            // What a file of this machine is, is the same for all connectors.
-            if shared.options.mode.writes()
-                && location.file_path().is_some()
-                && let Some(key) = key_of(location)
-            {
-                open_writers::add(key, &shared);
-            }
         }
         shared.begin_publishing();
         File::from_shared(shared)

@@ -195,27 +195,6 @@ fn at_most_so_many_linked_files_are_kept_open() {
 }
 
 #[test]
-fn what_this_process_has_open_for_writing_is_read_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    make_link(&Options::default(), &at("links.h5"), "target.h5");
-    make(&Options::default(), &at("target.h5"), &[1, 2]);
-    let writer = File::options().write().open(&*at("target.h5")).unwrap();
-    let data = writer.dataset("data").unwrap();
-    let file = File::open(&*at("links.h5")).unwrap();
-    assert_eq!((linked(&file).unwrap(), of_sources(&file).unwrap()), (vec![1, 2], vec![1, 2]));
-    data.write(&[3, 4]).unwrap();
-    assert_eq!((linked(&file).unwrap(), of_sources(&file).unwrap()), (vec![3, 4], vec![3, 4]));
-    // What led there does not keep it open, nor does it close it.
-    drop(file);
-    data.write(&[5, 6]).unwrap();
-    drop(data);
-    writer.close().unwrap();
-    let file = File::open(&*at("links.h5")).unwrap();
-    assert_eq!((linked(&file).unwrap(), of_sources(&file).unwrap()), (vec![5, 6], vec![5, 6]));
-}
-
-#[test]
 fn what_was_written_to_a_linked_file_is_not_lost_when_it_is_closed_for_others() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();

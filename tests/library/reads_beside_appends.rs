@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use h5live::{Dataset, File, FixedStr, H5Type, H5Write};
+use h5live::model::ReferenceKind;
+use h5live::{Dataset, File, FixedStr, H5Type, H5Write, Object, Reference, ReferenceTarget};
 
 /// The stores, by what their locations begin with.
 const STORES: [&str; 5] = ["", "log:", "kv:", "hsds:", "mem:"];
@@ -213,4 +214,70 @@ fn texts_of_attributes_are_read_beside_their_changes() {
         let last: String = file.root().attribute("text").unwrap().read_scalar().unwrap();
         assert_eq!(number_of(&last), ROWS - 1);
     });
+}
+
+/// What a reference of one kind is made of, and what it leads to.
+struct References {
+    kind: ReferenceKind,
+    make: fn(&File, u64) -> Reference,
+    number: fn(ReferenceTarget) -> u64,
+}
+
+const REFERENCES: [References; 2] = [
+    References {
+        kind: ReferenceKind::Object1,
+        make: |file, number| file.dataset(&format!("target {number}")).unwrap().reference().unwrap(),
+        number: |target| match target {
+            ReferenceTarget::Object(Object::Dataset(data)) => data.read::<u64>().unwrap()[0],
+            other => panic!("{other:?} is no dataset"),
+        },
+    },
+    References {
+        kind: ReferenceKind::Region1,
+        make: |file, number| file.dataset("grid").unwrap().region_reference(number..number + 1).unwrap(),
+        number: |target| match target {
+            ReferenceTarget::Region(data, selection) => data.read_slice::<u64>(selection).unwrap()[0],
+            other => panic!("{other:?} is no region"),
+        },
+    },
+];
+
+#[test]
+fn references_are_read_beside_appends() {
+    let count = THREADS * ROWS;
+    for (number, references) in REFERENCES.iter().enumerate() {
+        for_each_store(&format!("references-{number}"), |location| {
+            let file = File::create(location).unwrap();
+            let numbers: Vec<u64> = (0..count).collect();
+            file.new_dataset::<u64>().create_with_data("grid", &numbers).unwrap();
+            for number in numbers {
+                file.new_dataset::<u64>().create_with_data(&format!("target {number}"), &[number]).unwrap();
+            }
+            let datatype = Reference::datatype_of(references.kind);
+            let data = file.new_dataset_with_type(datatype).unlimited_rows(&[]).chunk_shape(&[64]).create("data").unwrap();
+            let target = |data: &Dataset, row: u64| {
+                let found = data.read_slice::<Reference>(row..row + 1).unwrap();
+                (references.number)(data.file().referent(&found[0]).unwrap().expect("the reference leads to something"))
+            };
+            thread::scope(|threads| {
+                for thread in 0..THREADS {
+                    let (file, data, target) = (&file, &data, &target);
+                    threads.spawn(move || {
+                        for number in (0..ROWS).map(|row| thread * ROWS + row) {
+                            data.append(&[(references.make)(file, number)]).unwrap();
+                            let last = data.shape().unwrap()[0] - 1;
+                            assert!(target(data, last) < count);
+                            if number % ROWS_PER_FLUSH == 3 {
+                                file.flush().unwrap();
+                            }
+                        }
+                    });
+                }
+            });
+            let mut found: Vec<u64> = (0..count).map(|row| target(&data, row)).collect();
+            found.sort_unstable();
+            assert_eq!(found, (0..count).collect::<Vec<_>>());
+            file.close().unwrap();
+        });
+    }
 }

@@ -159,5 +159,6 @@ fn several_paths_are_found_at_once() {
     let classes = |path: &str| -> Json { found["h5paths"][path]["class"].clone() };
     assert_eq!((classes("/data"), classes("/group")), (json!("dataset"), json!("group")));
     served.refused(&format!("/?{AT}&h5path=/nothing"), 404, "nothing");
+    served.refused(&format!("/?{AT}&h5path=/data/nothing"), 404, "not a group");
     served.refused(&format!("/datasets/?{AT}&h5path=/group"), 404, "datasets");
 }
