@@ -226,7 +226,7 @@ struct References {
 const REFERENCES: [References; 2] = [
     References {
         kind: ReferenceKind::Object1,
-        make: |file, number| file.dataset(&format!("target {number}")).unwrap().reference().unwrap(),
+        make: |file, number| file.root().object(&format!("target {number}")).unwrap().reference().unwrap(),
         number: |target| match target {
             ReferenceTarget::Object(Object::Dataset(data)) => data.read::<u64>().unwrap()[0],
             other => panic!("{other:?} is no dataset"),
@@ -246,7 +246,11 @@ const REFERENCES: [References; 2] = [
 fn references_are_read_beside_appends() {
     let count = THREADS * ROWS;
     for (number, references) in REFERENCES.iter().enumerate() {
-        for_each_store(&format!("references-{number}"), |location| {
+        // In an object store, a reference to a region leads through the chunk that has it, as long as nobody stores that chunk
+        // anew (docs/stores.md); then it is an error.
+        let stores: Vec<&str> =
+            STORES.into_iter().filter(|store| *store != "hsds:" || references.kind == ReferenceKind::Object1).collect();
+        for_each_of(&stores, &format!("references-{number}"), |location| {
             let file = File::create(location).unwrap();
             let numbers: Vec<u64> = (0..count).collect();
             file.new_dataset::<u64>().create_with_data("grid", &numbers).unwrap();
@@ -254,7 +258,8 @@ fn references_are_read_beside_appends() {
                 file.new_dataset::<u64>().create_with_data(&format!("target {number}"), &[number]).unwrap();
             }
             let datatype = Reference::datatype_of(references.kind);
-            let data = file.new_dataset_with_type(datatype).unlimited_rows(&[]).chunk_shape(&[64]).create("data").unwrap();
+            let data =
+                file.new_dataset_with_type(datatype).unlimited_rows(&[]).chunk_shape(&[64]).create("data").unwrap();
             let target = |data: &Dataset, row: u64| {
                 let found = data.read_slice::<Reference>(row..row + 1).unwrap();
                 (references.number)(data.file().referent(&found[0]).unwrap().expect("the reference leads to something"))
