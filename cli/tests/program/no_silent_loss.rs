@@ -251,3 +251,27 @@ fn values_that_a_filter_rounds_again_are_told_of() {
     // Who asks for the filter knows it.
     text(&run(&["copy", "--filter=deflate:1", &log, &at("deflated.h5")]));
 }
+
+#[test]
+fn no_store_rounds_values_again_without_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let rounding = FilterSpec { id: 6, params: vec![0, 2], ..FilterSpec::default() };
+    let first = at("first.h5");
+    let file = File::create(&*first).unwrap();
+    let values: Vec<f64> = (0..100).map(|i| f64::from(i) / 7.0).collect();
+    let builder = file.new_dataset::<f64>().shape(&[100]).chunk_shape(&[32]).filter(rounding);
+    builder.create("rounded").unwrap().write(&values).unwrap();
+    file.close().unwrap();
+    let dumped = |at: &str| text(&run(&["dump", at, "/rounded"]));
+    for (number, store) in stores(folder.path(), "rounded").iter().enumerate() {
+        let mut from = first.clone();
+        for to in [store.clone(), at(&format!("back-{number}.h5"))] {
+            let copied = run(&["copy", &from, &to]);
+            let is_told = copied.status.code() == Some(1) && errors(&copied).contains("rounded again: /rounded: ");
+            let is_same = copied.status.success() && dumped(&from) == dumped(&to);
+            assert!(is_told || is_same, "{from} to {to}: {:?} {}", copied.status, errors(&copied));
+            from = to;
+        }
+    }
+}
