@@ -24,7 +24,6 @@ mod object_cache;
 #[cfg(feature = "client")]
 mod options;
 #[cfg(feature = "client")]
-mod shared;
 mod sse;
 #[cfg(feature = "client")]
 mod store;

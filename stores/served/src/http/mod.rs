@@ -1,7 +1,6 @@
 //! Requests by HTTP/1.1, over connections that are kept. Every wait has an end, and every answer a largest size.
 
 mod connection;
-mod error;
 mod runtime;
 
 use std::sync::Arc;
@@ -20,8 +19,6 @@ use parking_lot::Mutex;
 use crate::location::ServedLocation;
 use crate::protocol::{CONTENT_TYPE, FAULT_HEADER};
 pub(crate) use connection::TlsSettings;
-pub(crate) use error::HttpError;
-use error::failure;
 pub(crate) use runtime::spawn;
 
 /// Connections that are kept for the next requests.
@@ -51,6 +48,17 @@ pub(crate) struct HttpAnswer {
     /// The kind of an error.
     pub fault: Option<String>,
     pub body: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("what it says is no HTTP: {0}")]
+    NotHttp(String),
+    #[error("more than {0} bytes")]
+    TooLarge(usize),
 }
 
 /// What is asked.
@@ -208,5 +216,12 @@ impl HttpClient {
         let request = request.body(Full::default()).map_err(|error| HttpError::Unreachable(error.to_string()))?;
         let response = self.head_of(&mut connection, request).await?;
         Ok((connection, response))
+    }
+}
+
+fn failure(error: &hyper::Error) -> HttpError {
+    match error.is_parse() {
+        true => HttpError::NotHttp(error.to_string()),
+        false => HttpError::Unreachable(format!("the connection has ended: {error}")),
     }
 }
