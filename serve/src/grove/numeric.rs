@@ -105,7 +105,13 @@ impl NumberType {
             _ => self.size,
         };
         let size = if self.is_plain && !is_safe { self.size } else { size };
-        (size, if self.is_plain && !is_safe { self.order } else { ByteOrder::Little })
+        let order = match self.order {
+            _ if is_safe => ByteOrder::Little,
+            order if self.is_plain => order,
+            ByteOrder::Big => ByteOrder::Big,
+            _ => ByteOrder::Little,
+        };
+        (size, order)
     }
 
     /// Bytes of an element that is read.
@@ -129,7 +135,11 @@ impl NumberType {
         }
         let target = self.target(size);
         let target = target.ok_or_else(|| Fault::argument("Such numbers cannot be converted: ask for format=json"))?;
-        Ok(dataset.read_as(selected, &target)?)
+        let mut bytes = dataset.read_as(selected, &target)?;
+        if order == ByteOrder::Big {
+            bytes.chunks_exact_mut(size as usize).for_each(<[u8]>::reverse);
+        }
+        Ok(bytes)
     }
 
     /// The type to convert to.
