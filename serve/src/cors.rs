@@ -67,7 +67,8 @@ mod tests {
     #[test]
     fn origins_have_a_scheme_and_a_host_and_nothing_else() {
         assert!(["http://localhost:3000", "https://lab.example", "http://[::1]:80"].into_iter().all(is_origin));
-        let wrong = ["*", "null", "https://", "lab.example", "https://a/b", "https://a/", "file://x", "https://A", "a://b"];
+        let wrong =
+            ["*", "null", "https://", "lab.example", "https://a/b", "https://a/", "file://x", "https://A", "a://b"];
         assert!(!wrong.into_iter().any(is_origin));
     }
 }

@@ -133,9 +133,7 @@ fn of_open_error(error: &OpenError, text: &str) -> Fault {
             Some(StoreErrorKind::Denied) => Fault::denied(),
             Some(StoreErrorKind::NotThisFormat) => Fault::argument(text).of_kind(FaultKind::NotThisFormat),
             Some(StoreErrorKind::InUse(_)) => Fault::busy(text).of_kind(FaultKind::InUse),
-            Some(StoreErrorKind::Unfinished | StoreErrorKind::Changed(_)) => {
-                Fault::busy(text)
-            }
+            Some(StoreErrorKind::Unfinished | StoreErrorKind::Changed(_)) => Fault::busy(text),
             _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
         },
         _ => Fault::argument(text),

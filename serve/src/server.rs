@@ -37,7 +37,9 @@ pub enum StartError {
     #[error("{0}")]
     Root(#[source] io::Error),
     /// It is no origin of a page.
-    #[error("{0:?} is no origin: https://lab.example is one, with a port where it is not the usual one, and without a path")]
+    #[error(
+        "{0:?} is no origin: https://lab.example is one, with a port where it is not the usual one, and without a path"
+    )]
     Origin(String),
     /// It cannot listen there.
     #[error("cannot listen at {at}: {source}")]

@@ -31,7 +31,8 @@ fn a_file_is_read_as_where_it_lies() {
     let served = Served::new();
     make(&served.file("other.h5"), |file| file.new_dataset::<u8>().create("far")?.write_scalar(&9u8));
     make(&served.file("a b.h5"), |file| {
-        let numbers = file.new_dataset::<i32>().shape(&[70, 50]).chunk_shape(&[16, 16]).deflate(1).create("g/numbers")?;
+        let numbers =
+            file.new_dataset::<i32>().shape(&[70, 50]).chunk_shape(&[16, 16]).deflate(1).create("g/numbers")?;
         numbers.write(&(0..3500).collect::<Vec<i32>>())?;
         numbers.set_attribute("units", "mm")?;
         let texts = file.new_dataset::<String>().shape(&[3]).create("texts")?;
@@ -176,7 +177,11 @@ fn an_answer_that_is_none_of_ours_is_told() {
     let answers: [(&[u8], StoreErrorKind, &str); 6] = [
         (b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>", StoreErrorKind::NotThisFormat, "status 200"),
         (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", StoreErrorKind::NotThisFormat, "status 404"),
-        (b"HTTP/1.1 302 Found\r\nlocation: http://x/\r\ncontent-length: 0\r\n\r\n", StoreErrorKind::NotThisFormat, "302"),
+        (
+            b"HTTP/1.1 302 Found\r\nlocation: http://x/\r\ncontent-length: 0\r\n\r\n",
+            StoreErrorKind::NotThisFormat,
+            "302",
+        ),
         (b"SSH-2.0-OpenSSH\r\n", StoreErrorKind::NotThisFormat, "version"),
         (
             b"HTTP/1.1 200 OK\r\ncontent-type: application/x-h5live\r\ncontent-length: 4\r\n\r\nH5LM",

@@ -1,8 +1,6 @@
 //! The messages of h5live's own client, as a client may send them.
 
-use h5live::model::{
-    ChunkCoord, Features, LinkTarget, ObjectBody, ObjectId, ReferenceKind,
-};
+use h5live::model::{ChunkCoord, Features, LinkTarget, ObjectBody, ObjectId, ReferenceKind};
 use h5live_served::protocol::{
     AttributesRequest, BASE_PATH, BlobsRequest, CONTENT_TYPE, ChunkWanted, ChunksAnswer, ChunksRequest, IndexAnswer,
     IndexRequest, LinksAnswer, LinksRequest, ObjectsAnswer, ObjectsRequest, ReferentRequest, SessionAnswer,
@@ -75,8 +73,7 @@ fn objects_come_with_what_belongs_to_them() {
     let mut request = LinksRequest { incarnation, group: root, name: Some("g".into()) };
     let links: LinksAnswer = decode_message(&ask("links", encode_message(&mut request).unwrap()).body).unwrap();
     assert_eq!(links.links[0].target, LinkTarget::Hard(found.objects[1].id));
-    let wanted: Vec<_> =
-        (0..3).map(|n| ChunkWanted { coord: ChunkCoord::new(&[n, 0]), part: Some(2..100) }).collect();
+    let wanted: Vec<_> = (0..3).map(|n| ChunkWanted { coord: ChunkCoord::new(&[n, 0]), part: Some(2..100) }).collect();
     let mut request = ChunksRequest { incarnation, dataset: data.id, max_bytes: 20, wanted };
     let chunks: ChunksAnswer = decode_message(&ask("chunks", encode_message(&mut request).unwrap()).body).unwrap();
     // The second one does not fit.
@@ -96,7 +93,7 @@ fn what_is_no_message_is_refused() {
         file.new_dataset::<u8>().shape(&[4]).external("raw.bin", 0, 4).create("raw").map(drop)
     });
     let opened = session(&served, "a.h5");
-    let mut fault = |route: &str, body: Vec<u8>, status: u16, kind: Option<&str>| {
+    let fault = |route: &str, body: Vec<u8>, status: u16, kind: Option<&str>| {
         let answer = ask(&served, route, "a.h5", &body);
         assert_eq!(answer.status, status, "{route}: {}", answer.text());
         assert_eq!(answer.headers.get("h5live-fault").map(String::as_str), kind);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_model::{
-    AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error, ObjectBody, ObjectId,
-    Result, SharedBytes, StoredChunk, read_block_by_runs,
+    AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error,
+    ObjectBody, ObjectId, Result, SharedBytes, StoredChunk, read_block_by_runs,
 };
 use parking_lot::Mutex;
 
@@ -15,7 +15,7 @@ use crate::client::PendingCall;
 use crate::protocol::{
     ChunkAnswer, ChunkWanted, ChunksAnswer, ChunksRequest, IndexAnswer, IndexRequest, MAX_ANSWER_DATA_BYTES,
 };
-use crate::store::ServedShared;
+use crate::shared::ServedShared;
 
 /// Bytes that one request of many asks for.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -92,7 +92,12 @@ impl ServedDataset {
     }
 
     /// All bytes of what was found of a chunk: an answer may have the first of them alone.
-    fn complete(&self, wanted: &ChunkWanted, found: ChunkAnswer, budget: usize) -> Result<(Option<StoredChunk>, Vec<u8>)> {
+    fn complete(
+        &self,
+        wanted: &ChunkWanted,
+        found: ChunkAnswer,
+        budget: usize,
+    ) -> Result<(Option<StoredChunk>, Vec<u8>)> {
         let Some(chunk) = found.chunk else { return Ok((None, Vec::new())) };
         let part = wanted.part.clone().unwrap_or(0..chunk.size);
         let len = part.end.saturating_sub(part.start);

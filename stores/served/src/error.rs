@@ -11,7 +11,9 @@ pub(crate) type Result<T> = std::result::Result<T, ServedError>;
 pub(crate) enum ServedError {
     #[error("{at}: the server does not answer: {cause}")]
     Unreachable { at: String, cause: String },
-    #[error("{at}: the server wants a token, and this one is missing or wrong: it is in the address that the server printed (?token=, or H5LIVE_TOKEN)")]
+    #[error(
+        "{at}: the server wants a token, and this one is missing or wrong: it is in the address that the server printed (?token=, or H5LIVE_TOKEN)"
+    )]
     Unauthorized { at: String },
     #[error("{at}: the server is not called so: use the address that it printed")]
     Misdirected { at: String },
@@ -62,7 +64,9 @@ impl From<ServedError> for ModelError {
             ServedError::InUse { .. } => StoreErrorKind::InUse(Vec::new()),
             ServedError::NotThisFormat { .. } | ServedError::NotOurs { .. } => StoreErrorKind::NotThisFormat,
             ServedError::Message { .. } => StoreErrorKind::Damaged,
-            ServedError::Refused { .. } | ServedError::Request { .. } | ServedError::TooLarge { .. } => StoreErrorKind::Io,
+            ServedError::Refused { .. } | ServedError::Request { .. } | ServedError::TooLarge { .. } => {
+                StoreErrorKind::Io
+            }
             ServedError::Allocation(_) | ServedError::Model(_) => StoreErrorKind::Io,
         };
         match error {

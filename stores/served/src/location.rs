@@ -29,7 +29,8 @@ impl ServedLocation {
         let Location::Url(url) = at else {
             return Err(OpenError::Url(format!("a path is no file of a server: {SCHEME}://host:8080/run.h5 is one")));
         };
-        let wrong = || OpenError::Url(format!("a file of a server has a host and a name: {}://host:8080/run.h5", url.scheme()));
+        let wrong =
+            || OpenError::Url(format!("a file of a server has a host and a name: {}://host:8080/run.h5", url.scheme()));
         let decoded = String::from_utf8(url.decoded_path()?).map_err(|_| wrong())?;
         // A host has no escapes; in what stands before it, an escape may be anything.
         let raw = url.encoded_path().strip_prefix("//").ok_or_else(wrong)?;
@@ -111,16 +112,24 @@ mod tests {
         assert_eq!((found.host.as_str(), found.port, found.authority.as_str()), ("::1", 443, "[::1]"));
         assert_eq!(found.user.as_deref(), Some("ann:s%40cret"));
         assert!(!found.shown().contains("cret"));
-        for text in ["h5live+http:run.h5", "h5live+http://", "h5live+http://host", "h5live+http://host/",
-            "h5live+http:///run.h5", "h5live+http://host:x/run.h5", "h5live+http://ho st/run.h5", "run.h5"]
-        {
+        for text in [
+            "h5live+http:run.h5",
+            "h5live+http://",
+            "h5live+http://host",
+            "h5live+http://host/",
+            "h5live+http:///run.h5",
+            "h5live+http://host:x/run.h5",
+            "h5live+http://ho st/run.h5",
+            "run.h5",
+        ] {
             assert!(matches!(of(text), Err(OpenError::Url(_))), "{text}");
         }
     }
 
     #[test]
     fn a_linked_file_lies_beside_the_one_that_names_it() {
-        let beside = |name: &str| of("h5live+http://h:1/runs/one.h5?token=x").unwrap().beside(name).map(|url| url.to_string());
+        let beside =
+            |name: &str| of("h5live+http://h:1/runs/one.h5?token=x").unwrap().beside(name).map(|url| url.to_string());
         assert_eq!(beside("two.h5").as_deref(), Some("h5live+http://h:1/runs/two.h5"));
         assert_eq!(beside("../x/./two.h5").as_deref(), Some("h5live+http://h:1/x/two.h5"));
         assert_eq!((beside("../../etc"), beside("/etc/passwd"), beside("")), (None, None, None));

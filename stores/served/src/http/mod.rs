@@ -1,6 +1,7 @@
 //! Requests by HTTP/1.1, over connections that are kept. Every wait has an end, and every answer a largest size.
 
 mod connection;
+mod error;
 mod runtime;
 
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use parking_lot::Mutex;
 use crate::location::ServedLocation;
 use crate::protocol::{CONTENT_TYPE, FAULT_HEADER};
 pub(crate) use connection::TlsSettings;
+pub(crate) use error::HttpError;
+use error::failure;
 pub(crate) use runtime::spawn;
 
 /// Connections that are kept for the next requests.
@@ -50,17 +53,6 @@ pub(crate) struct HttpAnswer {
     pub body: Vec<u8>,
 }
 
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HttpError {
-    #[error("{0}")]
-    Unreachable(String),
-    #[error("what it says is no HTTP: {0}")]
-    NotHttp(String),
-    #[error("more than {0} bytes")]
-    TooLarge(usize),
-}
-
 /// What is asked.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpRequest {
@@ -76,12 +68,19 @@ pub(crate) struct PendingAnswer(Receiver<Result<HttpAnswer, HttpError>>);
 
 impl PendingAnswer {
     pub fn wait(self) -> Result<HttpAnswer, HttpError> {
-        self.0.recv().unwrap_or_else(|_| Err(HttpError::Unreachable("the request has ended without a result".to_owned())))
+        self.0
+            .recv()
+            .unwrap_or_else(|_| Err(HttpError::Unreachable("the request has ended without a result".to_owned())))
     }
 }
 
 impl HttpClient {
-    pub fn new(server: ServedLocation, authorization: Option<HeaderValue>, timeout: Duration, tls: TlsSettings) -> Self {
+    pub fn new(
+        server: ServedLocation,
+        authorization: Option<HeaderValue>,
+        timeout: Duration,
+        tls: TlsSettings,
+    ) -> Self {
         let (idle, bytes_read) = Default::default();
         HttpClient { server, authorization, timeout, tls, idle, bytes_read }
     }
@@ -209,12 +208,5 @@ impl HttpClient {
         let request = request.body(Full::default()).map_err(|error| HttpError::Unreachable(error.to_string()))?;
         let response = self.head_of(&mut connection, request).await?;
         Ok((connection, response))
-    }
-}
-
-fn failure(error: &hyper::Error) -> HttpError {
-    match error.is_parse() {
-        true => HttpError::NotHttp(error.to_string()),
-        false => HttpError::Unreachable(format!("the connection has ended: {error}")),
     }
 }

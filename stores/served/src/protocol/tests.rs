@@ -71,7 +71,12 @@ fn objects() -> ObjectsAnswer {
     let object = |spec| ObjectRecord {
         id: ObjectId(1 << 100),
         spec,
-        info: ObjectInfo { links: 2, times: Some(ObjectTimes::default()), comment: Some("c".into()), ..Default::default() },
+        info: ObjectInfo {
+            links: 2,
+            times: Some(ObjectTimes::default()),
+            comment: Some("c".into()),
+            ..Default::default()
+        },
         links: Some(links.iter().cloned().map(link).collect()),
         attributes: Some(vec![attribute.clone()]),
         ..ObjectRecord::default()
