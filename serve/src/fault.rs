@@ -96,6 +96,8 @@ fn of_error(error: &Error, text: &str) -> Fault {
         return Fault::busy(text).of_kind(FaultKind::InUse);
     }
     match error.kind() {
+        // A path that goes on behind what is no group.
+        ErrorKind::Store(h5live::model::Error::WrongKind { .. }) => return Fault::new(StatusCode::NOT_FOUND, text),
         ErrorKind::Selection(_) => return Fault::argument(text),
         // A path that goes on behind a dataset, say.
         ErrorKind::Store(ModelError::WrongKind { .. }) => return Fault::new(StatusCode::NOT_FOUND, text),
@@ -119,7 +121,9 @@ fn of_error(error: &Error, text: &str) -> Fault {
             Fault::busy(text)
         }
         _ if error.is_not_found() => Fault::new(StatusCode::NOT_FOUND, text),
-        _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
+        Some(StoreErrorKind::Io | StoreErrorKind::Full) => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
+        // The file is damaged, or needs a filter that is not there.
+        _ => Fault::argument(text),
     }
 }
 

@@ -9,11 +9,13 @@ NaN it is; statistics of floats of 16 bits, which h5grove computes in such; nump
 
 import json
 import math
+import re
 import subprocess
 import sys
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 from apart import apart
@@ -27,6 +29,24 @@ except ImportError as error:
     sys.exit(0)
 
 MAX_ELEMENTS = 20_000
+
+# What differs, and why: a pattern of "FILE PATH ROUTE PARAMETERS", and the reason.
+EXCEPTIONS = [
+    (r"types_array_vlen\.\S+ /vlen data|types_compound_vlen\.\S+ \S+ data",
+     "h5py loses the byte order of numbers in variable-length data"),
+    (r"references\.\S+ /regions data", "h5py writes '(null>' for a null region reference"),
+    (r"sizes\.\S+ /ref data .*'selection': '1'", "h5py takes a single null reference of 2 or 4 bytes for one that leads somewhere"),
+    (r"filters_nbit\S* (/|/float20) |types_float\.\S+ /f8_[01] |cve-2025-44904\S* /(Nbit|Scale_offset)_float",
+     "h5py takes floats of unusual bits for other sizes than h5live"),
+    (r"types_float\.\S+ /ldouble|types_complex\.\S+ /ld data|h5diff_basic1\.h5 /g1/ld data",
+     "h5grove sends floats of 128 bits as the machine has them, h5live as JavaScript takes them"),
+    (r"enum_STD_U64LE meta", "h5py shows values of an enum beyond 63 bits as negative ones"),
+    (r"vds\.v1\S+ |vds/\S+ (/|/vds_dset|/VDS-Eiger) ",
+     "sources that are not there are looked for in the folder of the process, too, where h5live serve lets nothing be read"),
+    (r"dense_attrs_colliding_v0_28_0\.h5 / attr", "libhdf5 does not find attributes whose names have equal hashes"),
+    (r"opaque_2d_string data", "h5grove cuts zeros off opaque bytes"),
+    (r"/arrayd data", "an answer of more than 256 MiB is refused (413)"),
+]
 TOKEN = "compare"
 
 
@@ -89,6 +109,7 @@ class Comparison:
     def __init__(self, base, folder):
         self.base, self.folder = base, folder
         self.same, self.differing, self.refused, self.more, self.crashes = 0, [], 0, 0, []
+        self.excepted = Counter()
 
     def add_file(self, file):
         """Compares a file in a process of its own."""
@@ -105,7 +126,12 @@ class Comparison:
                 self.crashes.append(name)
             case same, differing, refused, more:
                 self.same, self.refused, self.more = self.same + same, self.refused + refused, self.more + more
-                self.differing += differing
+                for one in differing:
+                    text = " ".join(map(str, one[:4]))
+                    reason = next((reason for pattern, reason in EXCEPTIONS if re.search(pattern, text)), None)
+                    if reason is None:
+                        self.differing.append(one)
+                    self.excepted[reason] += 1
 
     def compare(self, file, path, route, **parameters):
         try:
@@ -119,7 +145,8 @@ class Comparison:
             return
         status, ours = h5live_answer(self.base, file, path, route, parameters)
         is_json = parameters.get("format", "json") == "json"
-        if status == 200 and (equal(json.loads(theirs), json.loads(ours)) if is_json else same_bytes(theirs, ours)):
+        read = (lambda text: json.loads(text, parse_int=float)) if route == "stats" else json.loads  # sums in another order
+        if status == 200 and (equal(read(theirs), read(ours)) if is_json else same_bytes(theirs, ours)):
             self.same += 1
         else:
             self.differing.append((file, path, route, parameters, theirs[:300], (status, ours[:300])))
@@ -190,6 +217,9 @@ def main():
         differing += len(found.differing)
         for file, path, route, parameters, theirs, ours in found.differing[:40]:
             print(f"{file} {path} {route} {parameters}\n    h5grove {theirs}\n    h5live  {ours}")
+        for reason, count in found.excepted.most_common():
+            if reason is not None:
+                print(f"excepted: {count} answers: {reason}")
         print(f"{folder.name}: {found.same} answers are those of h5grove, {len(found.differing)} are not; "
               f"h5grove refuses {found.refused + found.more}, of which h5live answers {found.more}; h5grove dies of {found.crashes}")
     return 1 if differing else 0

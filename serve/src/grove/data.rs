@@ -176,7 +176,9 @@ impl DataRequest {
         let bytes = selected.elements().saturating_mul(number.element_bytes(self.is_safe));
         let factor = if self.format == Format::Csv { 8 } else { 2 };
         let reservation = memory.reserve(bytes.saturating_mul(factor))?;
-        let is_safe = self.is_safe || self.format == Format::Csv;
+        // A scalar of numpy has the order of the machine.
+        let is_native = dims.is_empty() && number.size <= 8 && number.size >= 4;
+        let is_safe = self.is_safe || self.format == Format::Csv || is_native;
         let bytes = number.read(dataset, selected, is_safe)?;
         let (content_type, name, bytes) = match self.format {
             Format::Npy => (BYTES, "data.npy", formats::npy(&number.dtype(is_safe), &dims, &bytes)),

@@ -105,7 +105,13 @@ impl NumberType {
             _ => self.size,
         };
         let size = if self.is_plain && !is_safe { self.size } else { size };
-        (size, if self.is_plain && !is_safe { self.order } else { ByteOrder::Little })
+        let order = match self.order {
+            _ if is_safe => ByteOrder::Little,
+            order if self.is_plain => order,
+            ByteOrder::Big => ByteOrder::Big,
+            _ => ByteOrder::Little,
+        };
+        (size, order)
     }
 
     /// Bytes of an element that is read.
@@ -127,21 +133,27 @@ impl NumberType {
             }
             return Ok(bytes);
         }
-        let target = self.target(size);
+        // To the order of the file first: integers that do not use all their bits are only reversed on the way to the other one.
+        let converted = if self.order == ByteOrder::Big { ByteOrder::Big } else { ByteOrder::Little };
+        let target = self.target(size, converted);
         let target = target.ok_or_else(|| Fault::argument("Such numbers cannot be converted: ask for format=json"))?;
-        Ok(dataset.read_as(selected, &target)?)
+        let mut bytes = dataset.read_as(selected, &target)?;
+        if order != converted {
+            bytes.chunks_exact_mut(size as usize).for_each(<[u8]>::reverse);
+        }
+        Ok(bytes)
     }
 
     /// The type to convert to.
-    fn target(&self, size: u64) -> Option<Datatype> {
+    fn target(&self, size: u64, order: ByteOrder) -> Option<Datatype> {
         let size = u32::try_from(size).ok()?;
         let number = match self.kind {
-            NumberKind::Signed => Datatype::integer(size, ByteOrder::Little, Sign::Signed),
-            NumberKind::Unsigned => Datatype::integer(size, ByteOrder::Little, Sign::Unsigned),
-            NumberKind::Float => Datatype::float(size, ByteOrder::Little)?,
+            NumberKind::Signed => Datatype::integer(size, order, Sign::Signed),
+            NumberKind::Unsigned => Datatype::integer(size, order, Sign::Unsigned),
+            NumberKind::Float => Datatype::float(size, order)?,
             NumberKind::Bool => return None,
             NumberKind::Complex => {
-                let part = Datatype::float(size, ByteOrder::Little)?;
+                let part = Datatype::float(size, order)?;
                 Datatype::compound([("r", part.clone()), ("i", part)])
             }
         };

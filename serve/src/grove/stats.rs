@@ -90,6 +90,7 @@ impl Sums {
         let of_all = |value: f64| match self.count {
             0 => Json::Null,
             // As h5grove has them: whole numbers.
+            _ if self.is_integer && value > i64::MAX as f64 => json!(value.trunc() as u64),
             _ if self.is_integer => json!(value.trunc() as i64),
             _ => json!(value),
         };

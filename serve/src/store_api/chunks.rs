@@ -5,8 +5,8 @@ use h5live_served::protocol::{
     ChunkAnswer, ChunkWanted, ChunksAnswer, ChunksRequest, IndexAnswer, IndexRequest, MAX_ANSWER_DATA_BYTES,
 };
 
+use super::answers::{answer, message, store_fault};
 use super::opened::Opened;
-use super::{answer, message, store_fault};
 use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::state::AppState;

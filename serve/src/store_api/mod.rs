@@ -3,6 +3,7 @@
 //! The messages are those of `h5live_served::protocol`. A request is for a file (`?file=`), and for the file that was at
 //! this name when the client opened it: if another one has its place, the answer says so.
 
+mod answers;
 mod chunks;
 mod objects;
 mod opened;
@@ -12,11 +13,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{Response, StatusCode};
+use axum::http::Response;
 use axum::routing::{MethodRouter, post};
-use h5live::model::{Error as ModelError, StoreErrorKind};
-use h5live_format::Record;
-use h5live_served::protocol::{self, CONTENT_TYPE, FaultKind};
 
 use crate::answer::Answer;
 use crate::body;
@@ -62,52 +60,4 @@ async fn respond(state: Arc<AppState>, request: Request, work: Work) -> Response
         Ok(answer) => answer.into_response(&head.headers),
         Err(fault) => state.told(fault).into_response(),
     }
-}
-
-/// The message of a request.
-fn message<R: Record + Default>(body: &[u8]) -> Result<R, Fault> {
-    let message = protocol::decode_message(body);
-    message.map_err(|error| Fault::argument(format!("The body is no message of this protocol: {error}")))
-}
-
-/// An answer with a message.
-fn answer<R: Record>(state: &AppState, message: &mut R) -> Result<Answer, Fault> {
-    let bytes = protocol::encode_message(message);
-    let bytes = bytes.map_err(|error| {
-        Fault::new(StatusCode::NOT_IMPLEMENTED, format!("The answer does not fit the protocol: {error}"))
-            .of_kind(FaultKind::Unsupported)
-    })?;
-    let memory = state.memory.reserve(bytes.len() as u64)?;
-    Ok(Answer { memory: Some(memory), ..Answer::new(CONTENT_TYPE, bytes) })
-}
-
-/// What went wrong in a store.
-fn store_fault(error: &ModelError) -> Fault {
-    let text = error.to_string();
-    match error {
-        ModelError::NoObject(_) | ModelError::NotFound(_) => {
-            Fault::new(StatusCode::NOT_FOUND, text).of_kind(FaultKind::NoObject)
-        }
-        ModelError::WrongKind { .. } => Fault::argument(text).of_kind(FaultKind::WrongKind),
-        ModelError::Invalid(_) => Fault::argument(text),
-        ModelError::Unsupported(_) => Fault::new(StatusCode::NOT_IMPLEMENTED, text).of_kind(FaultKind::Unsupported),
-        ModelError::Allocation(_) => Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text),
-        ModelError::Moved => Fault::busy("The writer moves the chunk again and again: ask again"),
-        _ => match error.store_kind() {
-            Some(StoreErrorKind::Denied) => Fault::denied(),
-            Some(
-                StoreErrorKind::Changed(_)
-                | StoreErrorKind::Unfinished
-                | StoreErrorKind::Unreachable
-                | StoreErrorKind::InUse(_),
-            ) => Fault::busy(text),
-            // An identity that a client makes up may lead to bytes that are no object.
-            _ => Fault::argument(text),
-        },
-    }
-}
-
-/// Bytes of a message; 0 if it does not fit the protocol.
-fn encoded_bytes<R: Record>(message: &mut R) -> usize {
-    protocol::encode_message(message).map_or(0, |bytes| bytes.len())
 }

@@ -12,8 +12,8 @@ use h5live_served::protocol::{
     ObjectsRequest, ReferentAnswer, ReferentRequest, SessionAnswer,
 };
 
+use super::answers::{answer, encoded_bytes, message, store_fault};
 use super::opened::Opened;
-use super::{answer, encoded_bytes, message, store_fault};
 use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::state::AppState;

@@ -9,7 +9,7 @@ use h5live::model::{ChunkStore, Layout, ObjectId, Store};
 use h5live_served::protocol::FaultKind;
 use twox_hash::XxHash3_64;
 
-use super::store_fault;
+use super::answers::store_fault;
 use crate::fault::Fault;
 use crate::sessions::{FileStamp, Session};
 use crate::state::AppState;

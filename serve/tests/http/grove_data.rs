@@ -210,3 +210,40 @@ fn a_client_that_has_the_answer_is_told_so() {
     let head = crate::client::request(served.address(), "HEAD", path, &[]);
     assert_eq!((head.status, &*head.headers["content-length"]), (200, "96"));
 }
+
+#[test]
+fn integers_that_do_not_use_all_their_bits_are_numbers() {
+    let served = Served::new();
+    let integer = |order| h5live::model::Integer {
+        size: 8,
+        order,
+        sign: Sign::Signed,
+        precision: 33,
+        ..h5live::model::Integer::default()
+    };
+    make(&served.file("a.h5"), |file| {
+        for (name, order) in [("big", ByteOrder::Big), ("little", ByteOrder::Little)] {
+            let mut bytes = [0xa5, 0xa5, 0xa5, 0xa4, 0, 0, 0, 7, 0x5a, 0x5a, 0x5a, 0x5b, 0xff, 0xff, 0xff, 0xfe];
+            if order == ByteOrder::Little {
+                bytes.chunks_mut(8).for_each(<[u8]>::reverse);
+            }
+            let data = file.root().new_dataset_with_type(Datatype::Integer(integer(order))).shape(&[2]).create(name)?;
+            data.write_raw(.., &bytes)?;
+        }
+        Ok(())
+    });
+    for name in ["big", "little"] {
+        let data = |query: &str| served.get(&format!("/data?file=a.h5&path=/{name}{query}"));
+        assert_eq!(data("").json(), json!([7, -2]), "{name}");
+        assert_eq!(
+            data("&format=bin&dtype=safe").body,
+            [[7, 0, 0, 0, 0, 0, 0, 0], [0xfe, 255, 255, 255, 255, 255, 255, 255]].concat()
+        );
+        let origin = data("&format=bin").body;
+        let mut wanted = data("&format=bin&dtype=safe").body;
+        if name == "big" {
+            wanted.chunks_mut(8).for_each(<[u8]>::reverse);
+        }
+        assert_eq!(origin, wanted, "{name}");
+    }
+}

@@ -15,7 +15,7 @@ use crate::client::PendingCall;
 use crate::protocol::{
     ChunkAnswer, ChunkWanted, ChunksAnswer, ChunksRequest, IndexAnswer, IndexRequest, MAX_ANSWER_DATA_BYTES,
 };
-use crate::store::ServedShared;
+use crate::shared::ServedShared;
 
 /// Bytes that one request of many asks for.
 const BATCH_BYTES: u64 = 4 << 20;

@@ -24,6 +24,8 @@ mod object_cache;
 #[cfg(feature = "client")]
 mod options;
 #[cfg(feature = "client")]
+mod shared;
+#[cfg(feature = "client")]
 mod sse;
 #[cfg(feature = "client")]
 mod store;

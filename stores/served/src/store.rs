@@ -1,6 +1,6 @@
 //! A session on a file of a server.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use h5live_model::{
@@ -13,27 +13,12 @@ use rustc_hash::FxHashMap;
 
 use crate::client::ServedClient;
 use crate::dataset::ServedDataset;
-use crate::events::{EventStream, ServedWatch};
-use crate::object_cache::ObjectCache;
+use crate::events::ServedWatch;
 use crate::protocol::{
     AttributesAnswer, AttributesRequest, BlobsAnswer, BlobsRequest, LinksAnswer, LinksRequest, MAX_REQUEST_BYTES,
-    MAX_REQUEST_OBJECTS, ObjectRecord, ObjectsAnswer, ObjectsRequest, ReferentAnswer, ReferentRequest, SessionAnswer,
+    ObjectRecord, ReferentAnswer, ReferentRequest, SessionAnswer,
 };
-
-/// Objects that are asked for with one, before any of them is needed.
-const OBJECTS_AHEAD: usize = 512;
-
-/// What a session and its datasets share.
-#[derive(Debug)]
-pub(crate) struct ServedShared {
-    client: Arc<ServedClient>,
-    incarnation: u64,
-    is_live: bool,
-    objects: Mutex<ObjectCache>,
-    events: Mutex<Weak<EventStream>>,
-    fetched: AtomicU64,
-    known: AtomicU64,
-}
+use crate::shared::ServedShared;
 
 /// A session on a file of a server.
 #[derive(Debug)]
@@ -45,99 +30,6 @@ pub(crate) struct ServedStore {
     is_closed: AtomicBool,
 }
 
-impl ServedShared {
-    pub fn client(&self) -> &ServedClient {
-        &self.client
-    }
-
-    /// Which file was opened.
-    pub fn incarnation(&self) -> u64 {
-        self.incarnation
-    }
-
-    fn messages(&self) -> u64 {
-        self.events.lock().upgrade().map_or(0, |stream| stream.board().messages())
-    }
-
-    /// What is known of an object, from the server if it is not known.
-    fn record(&self, id: ObjectId) -> Result<Arc<ObjectRecord>> {
-        let messages = self.messages();
-        let (now, wanted) = {
-            let mut objects = self.objects.lock();
-            let now = objects.moment(messages);
-            if let Some(record) = objects.get(id, now, self.is_live) {
-                self.known.fetch_add(1, Ordering::Relaxed);
-                drop(objects);
-                return usable(record);
-            }
-            (now, objects.ask_with(id, OBJECTS_AHEAD))
-        };
-        // What is known, and may have changed, is asked for alone.
-        let others =
-            if wanted.len() > 1 || self.fetched.load(Ordering::Relaxed) == 0 { OBJECTS_AHEAD as u32 } else { 0 };
-        let found = self.fetch(wanted, others)?;
-        let mut objects = self.objects.lock();
-        objects.add(found, now);
-        let record = objects.get(id, now, false);
-        drop(objects);
-        usable(record.ok_or(Error::NoObject(id))?)
-    }
-
-    /// What the server says of an object now.
-    pub fn fetch_one(&self, id: ObjectId) -> Result<Arc<ObjectRecord>> {
-        self.fetch_all(&[id])?;
-        let objects = self.objects.lock();
-        let record = objects.get(id, objects.moment(0), false);
-        drop(objects);
-        usable(record.ok_or(Error::NoObject(id))?)
-    }
-
-    /// Asks the server for objects, whether they are known or not.
-    fn fetch_all(&self, ids: &[ObjectId]) -> Result<()> {
-        let messages = self.messages();
-        let mut rest = ids;
-        while !rest.is_empty() {
-            let now = self.objects.lock().moment(messages);
-            let found = self.fetch(rest.iter().take(MAX_REQUEST_OBJECTS).copied().collect(), 0)?;
-            rest = rest.get(found.len()..).unwrap_or_default();
-            self.objects.lock().add(found, now);
-        }
-        Ok(())
-    }
-
-    fn fetch(&self, ids: Vec<ObjectId>, others: u32) -> Result<Vec<ObjectRecord>> {
-        let asked = ids.clone();
-        let mut request = ObjectsRequest { incarnation: self.incarnation, ids, others };
-        let answer: ObjectsAnswer = self.client.call("objects", &mut request)?;
-        let is_asked = answer.objects.iter().zip(&asked).all(|(object, id)| object.id == *id);
-        if answer.objects.is_empty() || !is_asked {
-            let what = "the server sends objects that nobody asked for";
-            return Err(Error::store(StoreErrorKind::Damaged, std::io::Error::other(what)));
-        }
-        self.fetched.fetch_add(answer.objects.len() as u64, Ordering::Relaxed);
-        Ok(answer.objects)
-    }
-
-    fn events(&self) -> Arc<EventStream> {
-        let mut events = self.events.lock();
-        if let Some(stream) = events.upgrade() {
-            return stream;
-        }
-        let stream = Arc::new(EventStream::of(self.client.clone()));
-        *events = Arc::downgrade(&stream);
-        stream
-    }
-}
-
-/// The record, unless the server could not read the object.
-fn usable(record: Arc<ObjectRecord>) -> Result<Arc<ObjectRecord>> {
-    match &record.failure {
-        None => Ok(record),
-        Some(failure) if failure.is_missing => Err(Error::NoObject(record.id)),
-        Some(failure) => Err(Error::store(StoreErrorKind::Damaged, std::io::Error::other(failure.message.to_string()))),
-    }
-}
-
 fn is_group(record: &ObjectRecord) -> Result<()> {
     match record.spec.body {
         ObjectBody::Group(_) => Ok(()),
@@ -147,15 +39,7 @@ fn is_group(record: &ObjectRecord) -> Result<()> {
 
 impl ServedStore {
     pub fn new(client: Arc<ServedClient>, session: Session, opened: &SessionAnswer) -> Self {
-        let shared = ServedShared {
-            client,
-            incarnation: opened.incarnation,
-            is_live: session.mode == Mode::SwmrRead,
-            objects: Mutex::default(),
-            events: Mutex::new(Weak::new()),
-            fetched: AtomicU64::new(0),
-            known: AtomicU64::new(0),
-        };
+        let shared = ServedShared::new(client, opened.incarnation, session.mode == Mode::SwmrRead);
         ServedStore {
             session,
             shared: Arc::new(shared),
@@ -172,8 +56,8 @@ impl ServedStore {
 
     fn ask_session(&self) -> Result<SessionAnswer> {
         // Its body is not looked at, and any message will do.
-        let mut request = LinksRequest { incarnation: self.shared.incarnation, ..LinksRequest::default() };
-        Ok(self.shared.client.call("session", &mut request)?)
+        let mut request = LinksRequest { incarnation: self.shared.incarnation(), ..LinksRequest::default() };
+        Ok(self.shared.client().call("session", &mut request)?)
     }
 }
 
@@ -209,9 +93,9 @@ impl Store for ServedStore {
         if let Some(links) = &record.links {
             return Ok(links.iter().find(|link| link.name == *name).cloned());
         }
-        let incarnation = self.shared.incarnation;
+        let incarnation = self.shared.incarnation();
         let mut request = LinksRequest { incarnation, group, name: Some(name.clone()) };
-        let answer: LinksAnswer = self.shared.client.call("links", &mut request)?;
+        let answer: LinksAnswer = self.shared.client().call("links", &mut request)?;
         Ok(answer.links.into_iter().find(|link| link.name == *name))
     }
 
@@ -222,8 +106,8 @@ impl Store for ServedStore {
             let _all = links.iter().cloned().all(each);
             return Ok(());
         }
-        let mut request = LinksRequest { incarnation: self.shared.incarnation, group, name: None };
-        let answer: LinksAnswer = self.shared.client.call("links", &mut request)?;
+        let mut request = LinksRequest { incarnation: self.shared.incarnation(), group, name: None };
+        let answer: LinksAnswer = self.shared.client().call("links", &mut request)?;
         let _all = answer.links.into_iter().all(each);
         Ok(())
     }
@@ -282,8 +166,8 @@ impl Store for ServedStore {
         let (mut done, at_a_time) = (0, (MAX_REQUEST_BYTES / 2 / size).max(1));
         while done < elements.len() {
             let asked = &elements[done..elements.len().min(done + at_a_time)];
-            let mut request = BlobsRequest { incarnation: self.shared.incarnation, elements: asked.concat() };
-            let answer: BlobsAnswer = self.shared.client.call("blobs", &mut request)?;
+            let mut request = BlobsRequest { incarnation: self.shared.incarnation(), elements: asked.concat() };
+            let answer: BlobsAnswer = self.shared.client().call("blobs", &mut request)?;
             if answer.blobs.is_empty() || answer.blobs.len() > asked.len() {
                 let what = "the server sends another number of elements than was asked for";
                 return Err(Error::store(StoreErrorKind::Damaged, std::io::Error::other(what)));
@@ -297,24 +181,24 @@ impl Store for ServedStore {
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
-        let (incarnation, element) = (self.shared.incarnation, element.to_vec());
+        let (incarnation, element) = (self.shared.incarnation(), element.to_vec());
         let answer: ReferentAnswer =
-            self.shared.client.call("referent", &mut ReferentRequest { incarnation, kind, element })?;
+            self.shared.client().call("referent", &mut ReferentRequest { incarnation, kind, element })?;
         Ok(answer.referent)
     }
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {
-        if !self.shared.is_live {
+        if !self.shared.is_live() {
             return Ok(());
         }
         let ids: Vec<ObjectId> = match scope {
             Scope::All => {
-                self.shared.objects.lock().age_all();
+                self.shared.age_all();
                 let datasets = self.datasets.lock();
                 datasets.iter().filter(|(_, open)| open.strong_count() > 0).map(|(id, _)| *id).collect()
             }
             Scope::Objects(ids) => {
-                self.shared.objects.lock().forget(ids);
+                self.shared.forget(ids);
                 ids.iter().copied().filter(|id| self.open_dataset(*id).is_some()).collect()
             }
         };
@@ -332,12 +216,12 @@ impl Store for ServedStore {
     }
 
     fn liveness(&self) -> Result<Liveness> {
-        if !self.shared.is_live {
+        if !self.shared.is_live() {
             return Ok(Liveness::AtRest);
         }
         let answer = self.ask_session()?;
-        if answer.incarnation != self.shared.incarnation {
-            return Err(crate::error::ServedError::Replaced { at: self.shared.client.at().to_owned() }.into());
+        if answer.incarnation != self.shared.incarnation() {
+            return Err(crate::error::ServedError::Replaced { at: self.shared.client().at().to_owned() }.into());
         }
         self.is_abandoned.store(answer.is_abandoned, Ordering::Relaxed);
         Ok(answer.liveness)
@@ -353,10 +237,10 @@ impl Store for ServedStore {
 
     fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        stats.bytes_read = self.shared.client.http().bytes_read();
-        stats.retries = self.shared.client.retries();
-        stats.hits = self.shared.known.load(Ordering::Relaxed);
-        stats.misses = self.shared.fetched.load(Ordering::Relaxed);
+        stats.bytes_read = self.shared.client().http().bytes_read();
+        stats.retries = self.shared.client().retries();
+        stats.hits = self.shared.counts().0;
+        stats.misses = self.shared.counts().1;
         stats
     }
 
@@ -379,9 +263,9 @@ impl Store for ServedStore {
 
 impl ServedStore {
     fn ask_for_attributes(&self, object: ObjectId, name: Option<Name>, are_names: bool) -> Result<Vec<AttributeData>> {
-        let incarnation = self.shared.incarnation;
+        let incarnation = self.shared.incarnation();
         let mut request = AttributesRequest { incarnation, object, name, are_names };
-        let answer: AttributesAnswer = self.shared.client.call("attributes", &mut request)?;
+        let answer: AttributesAnswer = self.shared.client().call("attributes", &mut request)?;
         Ok(answer.attributes)
     }
 }

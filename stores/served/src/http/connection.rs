@@ -6,7 +6,8 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::{HttpError, spawn};
+use super::error::{HttpError, failure};
+use super::runtime::spawn;
 use crate::location::ServedLocation;
 
 /// How TLS is done.
@@ -70,7 +71,7 @@ pub(super) async fn connect(server: &ServedLocation, tls: &TlsSettings) -> Resul
 async fn drive(
     stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 ) -> Result<SendRequest<Full<Bytes>>, HttpError> {
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| super::failure(&error))?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| failure(&error))?;
     let driven = spawn(async move {
         // Whoever waits for an answer is told of the error.
         let _ = connection.await;

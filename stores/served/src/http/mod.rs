@@ -1,6 +1,7 @@
 //! Requests by HTTP/1.1, over connections that are kept. Every wait has an end, and every answer a largest size.
 
 mod connection;
+mod error;
 mod runtime;
 
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use parking_lot::Mutex;
 use crate::location::ServedLocation;
 use crate::protocol::{CONTENT_TYPE, FAULT_HEADER};
 pub(crate) use connection::TlsSettings;
+pub(crate) use error::HttpError;
+use error::failure;
 pub(crate) use runtime::spawn;
 
 /// Connections that are kept for the next requests.
@@ -48,17 +51,6 @@ pub(crate) struct HttpAnswer {
     /// The kind of an error.
     pub fault: Option<String>,
     pub body: Vec<u8>,
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HttpError {
-    #[error("{0}")]
-    Unreachable(String),
-    #[error("what it says is no HTTP: {0}")]
-    NotHttp(String),
-    #[error("more than {0} bytes")]
-    TooLarge(usize),
 }
 
 /// What is asked.
@@ -216,12 +208,5 @@ impl HttpClient {
         let request = request.body(Full::default()).map_err(|error| HttpError::Unreachable(error.to_string()))?;
         let response = self.head_of(&mut connection, request).await?;
         Ok((connection, response))
-    }
-}
-
-fn failure(error: &hyper::Error) -> HttpError {
-    match error.is_parse() {
-        true => HttpError::NotHttp(error.to_string()),
-        false => HttpError::Unreachable(format!("the connection has ended: {error}")),
     }
 }
