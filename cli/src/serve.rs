@@ -126,13 +126,14 @@ impl Serve {
             LogForm::Json => LogFormat::Json,
         });
         let server = Server::start(config).map_err(|source| Error::Serve(Box::new(source)))?;
+        let signals = server.end_signals();
         let mut out = Output::stdout();
         out.line(server.url())?;
         out.flush()?;
         if self.open {
             open_browser(server.url());
         }
-        server.run_until_signal();
+        server.run_until_signal(signals);
         Ok(Outcome::Clean)
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! let server = Server::start(Config::new(["/data/runs".into()]))?;
 //! println!("{}", server.url());
-//! server.run_until_signal();
+//! let signals = server.end_signals();
+//! server.run_until_signal(signals);
 //! # Ok::<(), h5live_serve::StartError>(())
 //! ```
 //!
@@ -51,7 +52,7 @@ mod writers;
 
 pub use catalog::Catalog;
 pub use config::{Config, Limits, LogFormat};
-pub use server::{Server, StartError};
+pub use server::{EndSignals, Server, StartError};
 #[cfg(feature = "tls")]
 pub use tls::{TlsConfig, TlsError};
 pub use users::{Users, UsersError};

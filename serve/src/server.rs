@@ -156,10 +156,17 @@ impl Server {
         &self.url
     }
 
+    /// From now on, what would end the process at once is kept for [`Server::run_until_signal`]. Call it before others
+    /// learn of the server.
+    pub fn end_signals(&self) -> EndSignals {
+        let _runtime = self.runtime.as_ref().map(Runtime::enter);
+        EndSignals::new()
+    }
+
     /// Serves until the process is told to end (Ctrl-C, SIGTERM), and ends gracefully.
-    pub fn run_until_signal(self) {
+    pub fn run_until_signal(self, signals: EndSignals) {
         if let Some(runtime) = &self.runtime {
-            runtime.block_on(signal());
+            runtime.block_on(signals.wait());
         }
         self.stop();
     }
@@ -233,18 +240,37 @@ async fn close_unused_sessions(state: Arc<AppState>) {
     }
 }
 
-/// Waits until the process is told to end.
-#[cfg(unix)]
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
+/// Tells when the process is told to end: by Ctrl-C or SIGTERM, from when this was made.
+#[derive(Debug)]
+pub struct EndSignals {
+    #[cfg(unix)]
+    signals: Option<[tokio::signal::unix::Signal; 2]>,
 }
 
-#[cfg(not(unix))]
-async fn signal() {
-    let _ = tokio::signal::ctrl_c().await;
+impl EndSignals {
+    #[cfg(unix)]
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let of = |kind| signal(kind).ok();
+        EndSignals { signals: of(SignalKind::terminate()).zip(of(SignalKind::interrupt())).map(|(a, b)| [a, b]) }
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> Self {
+        EndSignals {}
+    }
+
+    #[cfg(unix)]
+    async fn wait(self) {
+        let Some([mut terminate, mut interrupt]) = self.signals else { return std::future::pending().await };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    async fn wait(self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }
