@@ -97,7 +97,7 @@ impl ServedClient {
         let PendingCall { request, mut pending } = call;
         let mut pause = MIN_PAUSE;
         loop {
-            let answer = pending.wait().map_err(|error| http_error(error));
+            let answer = pending.wait().map_err(http_error);
             match answer.and_then(|answer| read(&answer)) {
                 Err(error) if error.is_passing() && begun.elapsed() < patience => {
                     thread::sleep(pause);
