@@ -145,7 +145,7 @@ fn what_does_not_open_is_told_without_the_token() {
     for (name, kind, words) in [
         ("none.h5", StoreErrorKind::NotThere, "no such file"),
         ("../a.h5", StoreErrorKind::NotThere, "no such file"),
-        ("text.h5", StoreErrorKind::NotThisFormat, "text.h5"),
+        ("text.h5", StoreErrorKind::NotThisFormat, "text.h5: "),
     ] {
         let (found, text) = right(name);
         assert_eq!(found, Some(kind), "{text}");

@@ -24,8 +24,6 @@ pub(crate) struct ServedClient {
     http: Arc<HttpClient>,
     /// The file, as the server names it.
     file: String,
-    /// The location, without secrets.
-    at: String,
     /// Most bytes of an answer.
     max_answer: usize,
     /// How long a server is tried again.
@@ -41,19 +39,14 @@ pub(crate) struct PendingCall {
 }
 
 impl ServedClient {
-    pub fn new(http: HttpClient, file: &str, at: String, max_answer: u64, reconnect: Duration) -> Self {
+    pub fn new(http: HttpClient, file: &str, max_answer: u64, reconnect: Duration) -> Self {
         let max_answer = usize::try_from(max_answer).unwrap_or(usize::MAX).saturating_add(ANSWER_OVERHEAD_BYTES);
         let (http, file) = (Arc::new(http), percent_encode(file));
-        ServedClient { http, file, at, max_answer, reconnect, retries: AtomicU64::new(0) }
+        ServedClient { http, file, max_answer, reconnect, retries: AtomicU64::new(0) }
     }
 
     pub fn http(&self) -> &Arc<HttpClient> {
         &self.http
-    }
-
-    /// The location, without secrets.
-    pub fn at(&self) -> &str {
-        &self.at
     }
 
     /// Requests that were made again.
@@ -87,7 +80,7 @@ impl ServedClient {
     /// Begins to ask.
     pub fn start(&self, operation: &str, request: &mut impl Record) -> Result<PendingCall> {
         let body = protocol::encode_message(request);
-        let body = body.map_err(|cause| ServedError::Request { at: self.at.clone(), cause })?;
+        let body = body.map_err(|cause| ServedError::Request { cause })?;
         let path = format!("{BASE_PATH}/{operation}?file={}", self.file);
         let request = HttpRequest { path, body: body.into(), limit: self.max_answer };
         let pending = self.http.start(request.clone());
@@ -104,8 +97,8 @@ impl ServedClient {
         let PendingCall { request, mut pending } = call;
         let mut pause = MIN_PAUSE;
         loop {
-            let answer = pending.wait().map_err(|error| self.http_error(error));
-            match answer.and_then(|answer| self.read(&answer)) {
+            let answer = pending.wait().map_err(http_error);
+            match answer.and_then(|answer| read(&answer)) {
                 Err(error) if error.is_passing() && begun.elapsed() < patience => {
                     thread::sleep(pause);
                     pause = (pause * 2).min(MAX_PAUSE);
@@ -116,43 +109,39 @@ impl ServedClient {
             }
         }
     }
+}
 
-    fn http_error(&self, error: HttpError) -> ServedError {
-        let at = self.at.clone();
-        match error {
-            HttpError::Unreachable(cause) => ServedError::Unreachable { at, cause },
-            HttpError::NotHttp(what) => ServedError::NotOurs { at, what },
-            HttpError::TooLarge(limit) => ServedError::TooLarge { at, limit },
-        }
+fn http_error(error: HttpError) -> ServedError {
+    match error {
+        HttpError::Unreachable(cause) => ServedError::Unreachable { cause },
+        HttpError::NotHttp(what) => ServedError::NotOurs { what },
+        HttpError::TooLarge(limit) => ServedError::TooLarge { limit },
     }
+}
 
-    fn read<A: Record + Default>(&self, answer: &HttpAnswer) -> Result<A> {
-        let at = || self.at.clone();
-        if answer.is_message {
-            return protocol::decode_message(&answer.body).map_err(|cause| ServedError::Message { at: at(), cause });
-        }
-        let message = message_of(&answer.body);
-        let kind = answer.fault.as_deref().and_then(FaultKind::from_word);
-        Err(match (answer.status, kind, message) {
-            (_, Some(FaultKind::NoFile), _) => ServedError::NoFile { at: at() },
-            (_, Some(FaultKind::Replaced), _) => ServedError::Replaced { at: at() },
-            (_, Some(FaultKind::InUse), Some(message)) => ServedError::InUse { at: at(), message },
-            (_, Some(FaultKind::NotThisFormat), Some(message)) => ServedError::NotThisFormat { at: at(), message },
-            (_, Some(FaultKind::Unsupported), _) => {
-                ServedError::Model(h5live_model::Error::Unsupported("what the server was asked for"))
-            }
-            (401, ..) => ServedError::Unauthorized { at: at() },
-            (421, ..) => ServedError::Misdirected { at: at() },
-            (403, _, Some(message)) => ServedError::Denied { at: at(), message },
-            (408 | 429 | 502 | 503 | 504, _, message) => {
-                ServedError::Busy { at: at(), message: message.unwrap_or_else(|| format!("status {}", answer.status)) }
-            }
-            (413 | 422 | 500 | 501, _, Some(message)) | (404, Some(_), Some(message)) => {
-                ServedError::Refused { at: at(), message }
-            }
-            (status, ..) => ServedError::NotOurs { at: at(), what: format!("status {status}") },
-        })
+fn read<A: Record + Default>(answer: &HttpAnswer) -> Result<A> {
+    if answer.is_message {
+        return protocol::decode_message(&answer.body).map_err(|cause| ServedError::Message { cause });
     }
+    let message = message_of(&answer.body);
+    let kind = answer.fault.as_deref().and_then(FaultKind::from_word);
+    Err(match (answer.status, kind, message) {
+        (_, Some(FaultKind::NoFile), _) => ServedError::NoFile,
+        (_, Some(FaultKind::Replaced), _) => ServedError::Replaced,
+        (_, Some(FaultKind::InUse), Some(message)) => ServedError::InUse { message },
+        (_, Some(FaultKind::NotThisFormat), Some(message)) => ServedError::NotThisFormat { message },
+        (_, Some(FaultKind::Unsupported), _) => {
+            ServedError::Model(h5live_model::Error::Unsupported("what the server was asked for"))
+        }
+        (401, ..) => ServedError::Unauthorized,
+        (421, ..) => ServedError::Misdirected,
+        (403, _, Some(message)) => ServedError::Denied { message },
+        (408 | 429 | 502 | 503 | 504, _, message) => {
+            ServedError::Busy { message: message.unwrap_or_else(|| format!("status {}", answer.status)) }
+        }
+        (413 | 422 | 500 | 501, _, Some(message)) | (404, Some(_), Some(message)) => ServedError::Refused { message },
+        (status, ..) => ServedError::NotOurs { what: format!("status {status}") },
+    })
 }
 
 /// The sentence of an error in JSON; `None` if it has none.

@@ -121,10 +121,9 @@ impl Connector for ServedConnector {
             false => TlsSettings::default(),
         };
         let (authorization, file) = (authorization(&served, options), served.name.clone());
-        let shown = served.shown();
         let http = HttpClient::new(served, authorization, options.timeout, tls);
         let max_answer = how.max_allocation.bytes();
-        let client = Arc::new(ServedClient::new(http, &file, shown, max_answer, options.reconnect));
+        let client = Arc::new(ServedClient::new(http, &file, max_answer, options.reconnect));
         let opened: SessionAnswer = client
             .call_within("session", &mut LinksRequest::default(), OPEN_PATIENCE)
             .map_err(|error| OpenError::Store(error.into()))?;

@@ -6,39 +6,39 @@ use h5live_model::{AllocationError, Error as ModelError, FileChange, Retry, Stor
 /// A result of a request.
 pub(crate) type Result<T> = std::result::Result<T, ServedError>;
 
-/// What goes wrong between a client and a server. Each names the file, and none a token.
+/// What goes wrong between a client and a server. None names a token; whoever shows one names the file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServedError {
-    #[error("{at}: the server does not answer: {cause}")]
-    Unreachable { at: String, cause: String },
+    #[error("the server does not answer: {cause}")]
+    Unreachable { cause: String },
     #[error(
-        "{at}: the server wants a token, and this one is missing or wrong: it is in the address that the server printed (?token=, or H5LIVE_TOKEN)"
+        "the server wants a token, and this one is missing or wrong: it is in the address that the server printed (?token=, or H5LIVE_TOKEN)"
     )]
-    Unauthorized { at: String },
-    #[error("{at}: the server is not called so: use the address that it printed")]
-    Misdirected { at: String },
-    #[error("{at}: the server does not let it be read: {message}")]
-    Denied { at: String, message: String },
-    #[error("{at}: the server has no such file")]
-    NoFile { at: String },
-    #[error("{at}: another file has taken the place of the one that was opened")]
-    Replaced { at: String },
-    #[error("{at}: {message}")]
-    InUse { at: String, message: String },
-    #[error("{at}: the server has no room now: {message}")]
-    Busy { at: String, message: String },
-    #[error("{at}: {message}")]
-    NotThisFormat { at: String, message: String },
-    #[error("{at}: {message}")]
-    Refused { at: String, message: String },
-    #[error("{at}: no h5live server of this version answers there: {what}")]
-    NotOurs { at: String, what: String },
-    #[error("{at}: the answer of the server is damaged: {cause}")]
-    Message { at: String, cause: DecodeError },
-    #[error("{at}: the request does not fit the protocol: {cause}")]
-    Request { at: String, cause: EncodeError },
-    #[error("{at}: the answer of the server has more than {limit} bytes")]
-    TooLarge { at: String, limit: usize },
+    Unauthorized,
+    #[error("the server is not called so: use the address that it printed")]
+    Misdirected,
+    #[error("the server does not let it be read: {message}")]
+    Denied { message: String },
+    #[error("the server has no such file")]
+    NoFile,
+    #[error("another file has taken the place of the one that was opened")]
+    Replaced,
+    #[error("{message}")]
+    InUse { message: String },
+    #[error("the server has no room now: {message}")]
+    Busy { message: String },
+    #[error("{message}")]
+    NotThisFormat { message: String },
+    #[error("{message}")]
+    Refused { message: String },
+    #[error("no h5live server of this version answers there: {what}")]
+    NotOurs { what: String },
+    #[error("the answer of the server is damaged: {cause}")]
+    Message { cause: DecodeError },
+    #[error("the request does not fit the protocol: {cause}")]
+    Request { cause: EncodeError },
+    #[error("the answer of the server has more than {limit} bytes")]
+    TooLarge { limit: usize },
     #[error(transparent)]
     Allocation(#[from] AllocationError),
     #[error(transparent)]
@@ -56,11 +56,9 @@ impl From<ServedError> for ModelError {
     fn from(error: ServedError) -> Self {
         let kind = match &error {
             ServedError::Unreachable { .. } | ServedError::Busy { .. } => StoreErrorKind::Unreachable,
-            ServedError::Unauthorized { .. } | ServedError::Misdirected { .. } | ServedError::Denied { .. } => {
-                StoreErrorKind::Denied
-            }
-            ServedError::NoFile { .. } => StoreErrorKind::NotThere,
-            ServedError::Replaced { .. } => StoreErrorKind::Changed(FileChange::Replaced),
+            ServedError::Unauthorized | ServedError::Misdirected | ServedError::Denied { .. } => StoreErrorKind::Denied,
+            ServedError::NoFile => StoreErrorKind::NotThere,
+            ServedError::Replaced => StoreErrorKind::Changed(FileChange::Replaced),
             ServedError::InUse { .. } => StoreErrorKind::InUse(Vec::new()),
             ServedError::NotThisFormat { .. } | ServedError::NotOurs { .. } => StoreErrorKind::NotThisFormat,
             ServedError::Message { .. } => StoreErrorKind::Damaged,

@@ -57,12 +57,6 @@ impl ServedLocation {
         format!("{scheme}://{}:{}", self.host, self.port)
     }
 
-    /// The location, without users and options.
-    pub fn shown(&self) -> String {
-        let scheme = if self.is_tls { TLS_SCHEME } else { SCHEME };
-        format!("{scheme}://{}/{}", self.authority, self.name)
-    }
-
     /// The file of this name beside it; `None` if there can be none.
     pub fn beside(&self, name: &str) -> Option<Url> {
         if name.is_empty() || name.starts_with('/') {
@@ -111,7 +105,7 @@ mod tests {
         let found = of("h5live+https://ann:s%40cret@[::1]/run.h5").unwrap();
         assert_eq!((found.host.as_str(), found.port, found.authority.as_str()), ("::1", 443, "[::1]"));
         assert_eq!(found.user.as_deref(), Some("ann:s%40cret"));
-        assert!(!found.shown().contains("cret"));
+        assert!(!found.origin().contains("cret"));
         for text in [
             "h5live+http:run.h5",
             "h5live+http://",

@@ -221,7 +221,7 @@ impl Store for ServedStore {
         }
         let answer = self.ask_session()?;
         if answer.incarnation != self.shared.incarnation() {
-            return Err(crate::error::ServedError::Replaced { at: self.shared.client().at().to_owned() }.into());
+            return Err(crate::error::ServedError::Replaced.into());
         }
         self.is_abandoned.store(answer.is_abandoned, Ordering::Relaxed);
         Ok(answer.liveness)
