@@ -21,6 +21,8 @@ def copy(group, source, dest, name, flags, progress=None):
         target, path = group, name_text(dest)
     if path in target:
         raise RuntimeError("Unable to copy object (destination object already exists)")
+    if target.file.mode == "r":
+        raise RuntimeError("Unable to copy object (the file is open for reading only)")
     try:
         source_object = source if isinstance(source, HLObject) else group[source]
     except KeyError as error:
@@ -29,7 +31,7 @@ def copy(group, source, dest, name, flags, progress=None):
     if parent:
         try:
             target.require_group(posixpath.dirname(path))
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise RuntimeError(f"Unable to copy object ({error})") from None
     if any(flags.values()) and isinstance(source_object, Group):
         _copy_group(source_object, target.create_group(path), flags, flags["shallow"])

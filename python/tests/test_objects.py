@@ -164,3 +164,14 @@ def test_the_user_block_of_a_file_is_told(path):
     for mode in ("r", "r+"):
         with h5live.File(path, mode) as file:
             assert file.userblock_size == 1024 and file["/"].file.userblock_size == 1024
+
+
+def test_a_copy_below_a_dataset_is_refused_as_h5py_refuses_it(path):
+    with h5live.File(path, "w") as file:
+        file["a"], file["g"] = 1, 2
+        for dest in ("g/h", "g/h/c"):
+            with pytest.raises(RuntimeError):
+                file.copy("a", dest)
+        assert sorted(file) == ["a", "g"]
+    with h5live.File(path) as file, pytest.raises(RuntimeError, match="reading only"):
+        file.copy("a", "b")
