@@ -2,7 +2,6 @@
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use h5live::model::Error as ModelError;
 use h5live::{Error, ErrorKind, OpenError, StoreErrorKind};
 use h5live_served::protocol::{FAULT_HEADER, FaultKind};
 use serde_json::json;
@@ -99,8 +98,6 @@ fn of_error(error: &Error, text: &str) -> Fault {
         // A path that goes on behind what is no group.
         ErrorKind::Store(h5live::model::Error::WrongKind { .. }) => return Fault::new(StatusCode::NOT_FOUND, text),
         ErrorKind::Selection(_) => return Fault::argument(text),
-        // A path that goes on behind a dataset, say.
-        ErrorKind::Store(ModelError::WrongKind { .. }) => return Fault::new(StatusCode::NOT_FOUND, text),
         ErrorKind::RawFilesRefused => {
             return Fault::new(StatusCode::FORBIDDEN, text).of_kind(FaultKind::RawFiles);
         }
