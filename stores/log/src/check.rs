@@ -124,8 +124,9 @@ impl LogCheck<'_> {
                 };
                 let checked = check_entry(*rank, row, anchor, count);
                 let checked = checked.and_then(|decoded| {
-                    let elements = self.check_data(&read, &place, decoded, &mut report)?;
-                    let (Some(mut elements), Some(found)) = (elements, anchor) else { return Ok(()) };
+                    let found = anchor.filter(|found| found.anchor.spec.datatype.has_variable_length());
+                    let elements = self.check_data(&read, &place, (decoded, found.is_some()), &mut report)?;
+                    let (Some(mut elements), Some(found)) = (elements, found) else { return Ok(()) };
                     Ok(check_blobs(&store_of, &found.anchor.spec.datatype, &mut elements)?)
                 });
                 report.findings.extend(checked.err().map(|cause| finding_of(anchor, "entry", cause)));
@@ -147,7 +148,7 @@ impl LogCheck<'_> {
             let size = u64::from(found.anchor.spec.datatype.size());
             dataset.index.for_each_place(|start, end, place| {
                 let elements = BoxRange { start, end }.elements().unwrap_or(u64::MAX);
-                let checked = self.check_data(&read, place, Some(elements.saturating_mul(size)), &mut report);
+                let checked = self.check_data(&read, place, (Some(elements.saturating_mul(size)), false), &mut report);
                 // Its datasets have no variable-length elements.
                 report.findings.extend(checked.err().map(|cause| finding_of(Some(found), "entry", cause)));
                 !report.is_full()
@@ -227,12 +228,12 @@ impl LogCheck<'_> {
     }
 
     /// Reads the data of an entry if that is wanted, compares its checksum, and undoes its filter. It has `decoded` bytes
-    /// then, which are returned; `None` if its dataset was deleted.
+    /// then; `None` if its dataset was deleted. They are returned if that `is_wanted`, or a filter was undone.
     fn check_data(
         &self,
         read: &dyn Fn(LogPosition, &mut [u8]) -> Result<()>,
         place: &DataPlace,
-        decoded: Option<u64>,
+        (decoded, is_wanted): (Option<u64>, bool),
         report: &mut StoreReport,
     ) -> Checked<Option<Vec<u8>>> {
         let Some(unfilter) = self.data else { return Ok(None) };
@@ -246,7 +247,7 @@ impl LogCheck<'_> {
         if crc.is_some_and(|crc| crc != found) {
             return Err(LogError::Entry { at, source: EntryError::DataChecksum }.into());
         }
-        let Some(expected) = decoded else { return Ok(None) };
+        let Some(expected) = decoded.filter(|_| is_wanted || filter > 0) else { return Ok(None) };
         self.limit.check(expected)?;
         let mut bytes = self.limit.zeroed(len)?;
         read(at, &mut bytes)?;
