@@ -37,7 +37,7 @@ export LOOM_MAX_PREEMPTIONS
 # Programs as the tests build them, too: an example, as a test, has the features that only tests need, so that nothing is
 # built a second time with others.
 AS_TESTED = cargo build --quiet --workspace --example walk
-DEBUG_CLI = $(AS_TESTED) --bin h5live
+DEBUG_LAB = $(AS_TESTED) --bin h5live-lab
 STRESS_SECONDS ?= 5
 STRESS_READERS ?= 2
 
@@ -266,15 +266,15 @@ loom: ## every interleaving of the parts with interior concurrency
 	    cargo test --release -p h5live-loom -- --nocapture
 
 stress: ## a writer and its readers in processes of their own, every value checked, with kills, and with readers that stall
-	$(DEBUG_CLI)
-	$(TARGET)/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS)
-	$(TARGET)/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --kill
-	$(TARGET)/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --stall 1
+	$(DEBUG_LAB)
+	$(TARGET)/debug/h5live-lab stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS)
+	$(TARGET)/debug/h5live-lab stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --kill
+	$(TARGET)/debug/h5live-lab stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --stall 1
 
 stress-clock: python-env ## the same on every store while the wall clock jumps by seconds, days and years (libfaketime; three minutes)
-	$(DEBUG_CLI)
+	$(DEBUG_LAB)
 	.ci/need faketime faketime
-	$(H5LIVE_PYTHON) -B tests/python/clock_jumps.py --program $(TARGET)/debug/h5live --seconds $(STRESS_SECONDS)
+	$(H5LIVE_PYTHON) -B tests/python/clock_jumps.py --program $(TARGET)/debug/h5live-lab --seconds $(STRESS_SECONDS)
 
 sanitize: ## the files with unsafe code under AddressSanitizer (needs a nightly toolchain) and Miri; the live demo under memcheck
 	.ci/sanitize
@@ -297,9 +297,9 @@ LIVE_SECONDS ?= 60
 live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of killed writers (some 6 minutes)
 	H5LIVE_ROWS=$(LIVE_ROWS) H5LIVE_RATE=$(LIVE_RATE) H5LIVE_RACE_SECONDS=$(LIVE_SECONDS) \
 	    cargo test --release -p h5live-tests --test interop follow -- --nocapture --test-threads 1
-	cargo build --release --quiet -p h5live-cli
-	$(TARGET)/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS)
-	$(TARGET)/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS) --kill \
+	cargo build --release --quiet -p h5live-lab
+	$(TARGET)/release/h5live-lab stress --readers 4 --seconds $(LIVE_SECONDS)
+	$(TARGET)/release/h5live-lab stress --readers 4 --seconds $(LIVE_SECONDS) --kill \
 	    --check "$(H5LIVE_PYTHON) tests/python/after_kill.py"
 
 # What readers of h5live and of h5py see of every chunk index under every kind of change.
@@ -307,25 +307,25 @@ MATRIX = stress --matrix --readers 3 --peer $(H5LIVE_PYTHON) tests/python/matrix
 MATRIX_SECONDS ?= 20
 MATRIX_PARALLEL ?= 4
 live-matrix: setup ## every chunk index x change x filter x type, followed by h5live and h5py, also by readers that stall (40 minutes)
-	cargo build --release --quiet -p h5live-cli
-	$(TARGET)/release/h5live $(MATRIX) --seconds $(MATRIX_SECONDS) --parallel $(MATRIX_PARALLEL)
-	$(TARGET)/release/h5live $(MATRIX) --seconds 5 --stall 1 --parallel 8
-	$(TARGET)/release/h5live $(MATRIX) --seconds 16 --stall 6 --parallel 16
-	$(TARGET)/release/h5live $(MATRIX) --seconds 64 --stall 30 --parallel 24
+	cargo build --release --quiet -p h5live-lab
+	$(TARGET)/release/h5live-lab $(MATRIX) --seconds $(MATRIX_SECONDS) --parallel $(MATRIX_PARALLEL)
+	$(TARGET)/release/h5live-lab $(MATRIX) --seconds 5 --stall 1 --parallel 8
+	$(TARGET)/release/h5live-lab $(MATRIX) --seconds 16 --stall 6 --parallel 16
+	$(TARGET)/release/h5live-lab $(MATRIX) --seconds 64 --stall 30 --parallel 24
 
 live-matrix-cut: setup ## the same in three minutes, and writers killed and failing all over it
-	$(DEBUG_CLI)
-	$(TARGET)/debug/h5live $(MATRIX) --seconds 0.4
-	$(TARGET)/debug/h5live $(MATRIX) --seconds 2.5 --stall 1 --parallel 8 --type fixed --work rewrite --work shrink --work append-rows
-	$(TARGET)/debug/h5live stress --kill --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
-	$(TARGET)/debug/h5live stress --io-faults --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	$(DEBUG_LAB)
+	$(TARGET)/debug/h5live-lab $(MATRIX) --seconds 0.4
+	$(TARGET)/debug/h5live-lab $(MATRIX) --seconds 2.5 --stall 1 --parallel 8 --type fixed --work rewrite --work shrink --work append-rows
+	$(TARGET)/debug/h5live-lab stress --kill --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	$(TARGET)/debug/h5live-lab stress --io-faults --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 
 KILLS ?= 1000
 kills: setup ## writers of elements, attributes and links killed, and writers whose storage fails; each time all that was flushed is there
-	cargo build --release --quiet -p h5live-cli
-	$(TARGET)/release/h5live stress --kill --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
-	$(TARGET)/release/h5live stress --io-faults --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
-	$(TARGET)/release/h5live stress --names --kills $(KILLS) --peer $(H5LIVE_PYTHON) tests/python/names.py
+	cargo build --release --quiet -p h5live-lab
+	$(TARGET)/release/h5live-lab stress --kill --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	$(TARGET)/release/h5live-lab stress --io-faults --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	$(TARGET)/release/h5live-lab stress --names --kills $(KILLS) --peer $(H5LIVE_PYTHON) tests/python/names.py
 
 # ATTACK: names of parts, --seed N, --count N; what each part does is in docs/attack.md.
 ATTACK ?=

@@ -9,7 +9,8 @@ use h5live::model::LinkTarget;
 use h5live::{Dataset, File, Group, LibVer, Object, Selection, UNLIMITED};
 use h5live_checker::file::check_path;
 
-use h5live_cli::{Error, Outcome, Output, Result, mix, whole_text};
+use h5live_cli::{Error, Outcome, Output, Result, whole_text};
+use h5live_lab::mix;
 
 /// Names of attributes, of links and of datasets that come and go.
 const NAMES: [u64; 3] = [40, 60, 12];

@@ -9,7 +9,8 @@ use std::time::Duration;
 use h5live::{Dataset, File, UNLIMITED};
 use serde_json::json;
 
-use h5live_cli::{Outcome, Output, Result, mix, whole_text};
+use h5live_cli::{Outcome, Output, Result, whole_text};
+use h5live_lab::mix;
 
 /// Within this a follower must have learnt that its file is gone.
 const NOTICE: Duration = Duration::from_secs(10);

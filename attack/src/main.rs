@@ -1,5 +1,5 @@
 //! The parts of `make attack` that run in separate processes: `h5live-attack attack PART`. With other words, it is the
-//! `h5live` command, with the same allocator.
+//! `h5live-lab` program, with the same allocator.
 
 mod allocator;
 mod edits;
@@ -44,6 +44,6 @@ fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1).peekable();
     match words.peek() {
         Some(first) if first == "attack" => h5live_cli::exit_code(Attack::parse_from(words).run()),
-        _ => h5live_cli::run(),
+        _ => h5live_lab::run(),
     }
 }

@@ -13,7 +13,8 @@ use serde_json::json;
 use super::allocator::take_largest;
 use super::mutator::Seed;
 use super::operations::{OPERATIONS, Place};
-use h5live_cli::{Error, Outcome, Result, mix};
+use h5live_cli::{Error, Outcome, Result};
+use h5live_lab::mix;
 
 /// Opens, reads, copies, checks and edits mutants of a file
 #[derive(Debug, clap::Args)]

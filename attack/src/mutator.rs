@@ -4,7 +4,7 @@ use h5live_cache::MemoryStorage;
 use h5live_checker::file::{CheckOptions, check_with};
 use h5live_format::lookup3;
 
-use h5live_cli::mix;
+use h5live_lab::mix;
 
 /// Structures of more bytes are searched for a checksum at their end only.
 const MAX_SCAN_BYTES: usize = 8 << 10;

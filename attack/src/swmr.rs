@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use h5live::{Dataset, File, Object, Selection, WalkItem};
 
-use h5live_cli::{Outcome, Output, Result, mix, whole_text};
+use h5live_cli::{Outcome, Output, Result, whole_text};
+use h5live_lab::mix;
 
 /// Records at the end of each dataset that are read each time.
 const TAIL: u64 = 40;

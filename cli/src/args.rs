@@ -9,8 +9,8 @@ use crate::error::{Outcome, Result, whole_text};
 use crate::output::tell;
 use crate::temp_output::with_places;
 use crate::{
-    check, completions, copy, demo, diff, dump, examples, guard, latency, list_stores, log, ls, man, manifest, map,
-    missing_sources, mv, new, open, record, repair, rm, scenario, set, stress, tar, wait, watch,
+    check, completions, copy, demo, diff, dump, examples, guard, list_stores, log, ls, man, manifest, map,
+    missing_sources, mv, new, open, record, repair, rm, set, tar, wait, watch,
 };
 
 /// HDF5 files that stay readable while they are being written.
@@ -35,7 +35,6 @@ enum Command {
     Guard(guard::Guard),
     #[cfg(feature = "kv")]
     Kv(crate::kv::KvCommand),
-    Latency(latency::Latency),
     Log(log::LogCommand),
     Ls(ls::Ls),
     Man(man::ManCommand),
@@ -46,14 +45,12 @@ enum Command {
     Record(record::RecordCommand),
     Repair(repair::RepairCommand),
     Rm(rm::Rm),
-    Scenario(scenario::Scenario),
     #[cfg(feature = "serve")]
     Serve(crate::serve::Serve),
     Set(set::Set),
     Stores(list_stores::ListStores),
     Tar(tar::TarCommand),
     Watch(watch::WatchCommand),
-    Stress(stress::Stress),
     Demo(demo::Demo),
 }
 
@@ -70,7 +67,6 @@ impl Command {
             Command::Guard(command) => command.run(),
             #[cfg(feature = "kv")]
             Command::Kv(command) => command.run(),
-            Command::Latency(command) => command.run(),
             Command::Log(command) => command.run(),
             Command::Ls(command) => command.run(),
             Command::Man(command) => command.run(program()),
@@ -81,14 +77,12 @@ impl Command {
             Command::Record(command) => command.run(),
             Command::Repair(command) => command.run(),
             Command::Rm(command) => command.run(),
-            Command::Scenario(command) => command.run(),
             #[cfg(feature = "serve")]
             Command::Serve(command) => command.run(),
             Command::Set(command) => command.run(),
             Command::Stores(command) => command.run(),
             Command::Tar(command) => command.run(),
             Command::Watch(command) => command.run(),
-            Command::Stress(command) => command.run(),
             Command::Demo(command) => command.run(),
         }
     }

@@ -1,7 +1,7 @@
 //! The examples at the end of the help of each command.
 
 /// For each command, what one types, and what it does.
-const EXAMPLES: [(&str, [(&str, &str); 2]); 27] = [
+const EXAMPLES: [(&str, [(&str, &str); 2]); 24] = [
     (
         "acl",
         [
@@ -63,13 +63,6 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 27] = [
         [
             ("h5live kv stat kv:run", "how many keys of each kind there are, and how much room they take"),
             ("h5live kv stat --json kv:run", "the same, for programs"),
-        ],
-    ),
-    (
-        "latency",
-        [
-            ("h5live latency", "five seconds in a temporary file"),
-            ("h5live latency /data/test.h5 --rate 100 --seconds 30", "on the disk where one records"),
         ],
     ),
     (
@@ -143,13 +136,6 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 27] = [
         ],
     ),
     (
-        "scenario",
-        [
-            ("h5live scenario generator", "many datasets, appended to at random"),
-            ("h5live scenario sparse --readers 4 --seconds 30", "single elements, with four readers"),
-        ],
-    ),
-    (
         "serve",
         [
             ("h5live serve runs/ --open", "the files of a folder, in the browser"),
@@ -168,13 +154,6 @@ const EXAMPLES: [(&str, [(&str, &str); 2]); 27] = [
         [
             ("h5live stores", "where files may lie, with which options"),
             ("h5live stores --json", "the same for programs"),
-        ],
-    ),
-    (
-        "stress",
-        [
-            ("h5live stress", "ten seconds with two readers"),
-            ("h5live stress --readers 4 --seconds 60 --kill", "writers that are killed, with four readers"),
         ],
     ),
     (

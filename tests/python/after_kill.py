@@ -1,7 +1,7 @@
-"""Checks with libhdf5 what a killed writer of `h5live stress` has left.
+"""Checks with libhdf5 what a killed writer of `h5live-lab stress` has left.
 
 First as it is, as a SWMR reader; then a copy of it, after `h5clear -s`, as an ordinary reader. Every value is
-compared with the rule that made it (cli/src/stress/rule.rs).
+compared with the rule that made it (verify/lab/src/stress/rule.rs).
 
 usage: after_kill.py FILE SEED ROWS...     (rows flushed of each dataset)
 """

@@ -1,6 +1,6 @@
 """Writers and readers whose wall clock jumps by seconds, days and years, to and fro: what they see must not depend on it.
 
-libfaketime gives every process of `h5live stress` the wall clock of a file, which this script replaces all the time. The
+libfaketime gives every process of `h5live-lab stress` the wall clock of a file, which this script replaces all the time. The
 clocks that count from the start of the machine go on.
 """
 
@@ -55,7 +55,7 @@ class JumpingClock:
 
 
 def stress(program, library, location, options, rng):
-    """Whether `h5live stress` on a location finds nothing."""
+    """Whether `h5live-lab stress` on a location finds nothing."""
     with tempfile.TemporaryDirectory() as folder, JumpingClock(folder, rng) as clock:
         environment = {**os.environ, "LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": clock.path,
                        "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_NO_CACHE": "1"}

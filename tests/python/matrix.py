@@ -1,4 +1,4 @@
-"""Reads with h5py what a writer of `h5live stress --matrix` writes, and checks every value.
+"""Reads with h5py what a writer of `h5live-lab stress --matrix` writes, and checks every value.
 
 What it says are the lines of a process of such a run (cli/src/live/message.rs).
 

@@ -1,4 +1,4 @@
-"""The rule of the live matrix (cli/src/stress/matrix): an element is a function of its place and its version."""
+"""The rule of the live matrix (verify/lab/src/stress/matrix): an element is a function of its place and its version."""
 import numpy as np
 
 PLACE_BITS, CHECK_BITS = 24, 20

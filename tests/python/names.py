@@ -1,4 +1,4 @@
-"""Looks with h5py at files of `h5live stress --names` that were brought into order, and writes on in them.
+"""Looks with h5py at files of `h5live-lab stress --names` that were brought into order, and writes on in them.
 
 usage: names.py serve    for each line of its input, {"path": FILE, "entries": [[GROUP, LINKS, ORDERED, NAMES], ...]}: `ok`, or
                          what is wrong

@@ -6,5 +6,4 @@ pub mod message;
 pub mod process_group;
 pub mod processes;
 pub mod reader;
-pub mod reader_stalls;
 pub mod role;

@@ -76,7 +76,7 @@ impl ProcessGroup {
     /// A group for a store. Its writer is this program with these arguments, and the location behind them.
     pub fn new(location: &Location, writer_arguments: &[&str]) -> Self {
         ProcessGroup {
-            stage: ProcessSpawner::new(),
+            stage: ProcessSpawner::default(),
             file: as_argument(location),
             writer: None,
             writer_arguments: writer_arguments.iter().map(|a| (*a).to_owned()).collect(),

@@ -41,13 +41,15 @@ pub struct ProcessSpawner<Name> {
     pub events: Receiver<(Name, ProcessEvent)>,
 }
 
-impl<Name: Copy + Send + 'static> ProcessSpawner<Name> {
-    /// A stage without processes.
-    pub fn new() -> Self {
+impl<Name> Default for ProcessSpawner<Name> {
+    /// One without processes.
+    fn default() -> Self {
         let (sender, events) = channel();
         ProcessSpawner { sender, events }
     }
+}
 
+impl<Name: Copy + Send + 'static> ProcessSpawner<Name> {
     /// Starts this program with other arguments.
     ///
     /// # Errors

@@ -334,15 +334,6 @@ fn a_subfile_that_is_missing_or_foreign_is_named() {
 }
 
 #[test]
-fn killed_writers_that_have_joined_lose_nothing() {
-    let said = text(&run(&["stress", "--log", "--kills", "24", "--seed", "11"]));
-    println!("{said}");
-    // The last kill may be one of all writers.
-    let kills: u32 = said.split(' ').next().unwrap().parse().unwrap();
-    assert!((24..28).contains(&kills) && said.contains(": 0 violations"), "{said}");
-}
-
-#[test]
 fn a_compacted_log_has_what_was_not_overwritten_and_a_replayed_one_is_a_plain_file() {
     let (_folder, path, name) = new_file();
     let log = format!("log:{name}");

@@ -1,22 +1,19 @@
 //! `repair` and the state that `check` tells, on what writers leave that die.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Child;
 
 use crate::common;
-use crate::common::{error, h5live, h5py, python, run, text};
+use crate::common::{error, h5py, python, run, text};
 use h5live::model::FileSpace;
 use h5live::{File, FileCondition, LibVer};
 
-/// A writer of `stress`, that has flushed and goes on.
+/// A recording that has flushed more than twenty rows and goes on.
 fn writer(path: &Path) -> Child {
-    let file = File::create(path).unwrap();
-    file.new_dataset::<u64>().shape(&[0]).max_shape(&[h5live::UNLIMITED]).chunk_shape(&[4]).create("data0").unwrap();
-    file.close().unwrap();
-    let mut command = h5live();
-    let choices = ["--index=extensible-array", "--work=append", "--filter=none", "--type=fixed"];
-    command.args(["stress", "--role=writer"]).args(choices).arg(path);
-    let child = command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut child = common::start(&["record", path.to_str().unwrap(), "data0", "--every", "1"]);
+    let rows: String = (0..30).map(|row| format!("{row}\n")).collect();
+    child.stdin.as_mut().unwrap().write_all(format!("row\n{rows}").as_bytes()).unwrap();
     // Who opens a file that nobody writes keeps writers out.
     let live = || {
         h5live::diagnose(path)

@@ -10,12 +10,9 @@ use crate::common::{error, run, run_with, start, text, until};
 use h5live::File;
 
 /// Commands that make a file, without its name, and what they read from standard input.
-const MAKING: [(&[&str], &str); 5] = [
+const MAKING: [(&[&str], &str); 2] = [
     (&["new"], r#"{"links": {"new": {"type": "u8", "shape": [1], "values": [1]}}}"#),
     (&["demo", "--seconds", "0.1"], ""),
-    (&["latency", "--seconds", "0.1"], ""),
-    (&["stress", "--seconds", "0.1"], ""),
-    (&["scenario", "generator", "--seconds", "0.1"], ""),
 ];
 
 fn source(folder: &Path) -> String {

@@ -1,4 +1,4 @@
-"""Writers that have joined one file with a log: they come, leave and are killed, as `h5live stress --log` has it."""
+"""Writers that have joined one file with a log: they come, leave and are killed, as `h5live-lab stress --log` has it."""
 import re
 
 from common import at_once, folder, run, shown

@@ -28,7 +28,7 @@ def attack(choice, result):
 
 
 def matrix(choice, result):
-    """Rows and chunks under every chunk index, as `h5live stress` has it."""
+    """Rows and chunks under every chunk index, as `h5live-lab stress` has it."""
     script = Path(__file__).parent.parent / "matrix.py"
     words = [choice.program, "stress", "--kill", "--kills", choice.runs(260), "--seed", choice.seed]
     words += ["--parallel", choice.parallel, "--peer", sys.executable, script]
