@@ -339,14 +339,14 @@ attack: setup corpus ## what attackers did, again: hostile files, kills, files c
 attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it (under a minute)
 	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants objects cut kills stores logs joined
 
-# FUZZ: names of targets (fuzz/fuzz_targets). Finds are kept in fuzz/artifacts; each becomes a test.
+# FUZZ: names of targets (verify/fuzz/fuzz_targets). Finds are kept in verify/fuzz/artifacts; each becomes a test.
 FUZZ ?= log_entry log_file hsds_document hsds_chunk kv_value
 FUZZ_SECONDS ?= 60
 # The sanitizers are options that the stable compiler only takes so.
 fuzz: .deps/bin/cargo-fuzz ## the fuzz targets FUZZ, a minute each (the first time some minutes more)
-	cd fuzz && cargo run --quiet --bin seeds
+	cd verify/fuzz && cargo run --quiet --bin seeds
 	for target in $(FUZZ); do \
-	    RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir fuzz $$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 || exit 1; \
+	    RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir verify/fuzz $$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 || exit 1; \
 	done
 
 walk: python-env ## a file of 100,000 groups and a million attributes: time beside h5py, and memory

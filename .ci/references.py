@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
 # What a program makes, or what belongs to somebody else, is no reference.
-MADE = ("target/", ".deps/", ".venv/", "fuzz/artifacts", "web/node_modules")
+MADE = ("target/", ".deps/", ".venv/", "verify/fuzz/artifacts", "web/node_modules")
 CODE = (".rs", ".py", ".pyi", ".toml", ".js", ".jsx")
 PATH = re.compile(r"[\w.@-]+(?:/[\w.@*-]+)+/?|[\w-]+\.(?:rs|py|pyi|md|toml|txt|jsx?)")
 LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)]*)?\)")

@@ -12,9 +12,9 @@
 //!
 //! A mistake in a decoder is common to the writer, the reader and the file checker. It is found elsewhere. The tests of
 //! the corpus decode the files of libhdf5, encode them again and compare the bytes (`format/tests/corpus`). They
-//! compare all names, types and values with what libhdf5 says of the same files (`cli/tests/program/corpus.rs`), and expect
+//! compare all names, types and values with what libhdf5 says of the same files (`tools/cli/tests/program/corpus.rs`), and expect
 //! every file that libhdf5 opens to be sound (`checker/tests/corpus.rs`). And libhdf5 reads the files of h5live
-//! (`prove/libhdf5`, `tests/interop`). `docs/design/checker.md` lists every shared name with its tests.
+//! (`verify/prove/libhdf5`, `tests/interop`). `docs/design/checker.md` lists every shared name with its tests.
 //!
 //! [`mod@file`] checks one file. [`trace`] is the record of what a writer did to a file, in order. From it follow every
 //! schedule of a reader beside the writer ([`schedule`]), and every state that a crash may leave ([`crash`]). The real

@@ -1,4 +1,4 @@
-//! The lock and the counter of the chunk cache; its loom models (`loom/chunk_cache.rs`) put their own here.
+//! The lock and the counter of the chunk cache; its loom models (`verify/loom/chunk_cache.rs`) put their own here.
 
 pub(crate) use std::sync::atomic::AtomicU64;
 

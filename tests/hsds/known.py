@@ -17,7 +17,7 @@ class Defect(NamedTuple):
         return any(fnmatchcase(name, files) and match(text, difference) for files, text in self.differences.items())
 
 
-# The list of cli/tests/program/hsds.rs has them, too.
+# The list of tools/cli/tests/program/hsds.rs has them, too.
 NOT_IN_THE_SCHEMA = [
     Defect("elements are in raw files", "HDF5/JSON, layout", {
         name: ".*a dataset in raw files is not supported" for name in (

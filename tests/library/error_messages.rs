@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 18] = [
-    "archive/src",
+const SOURCES: [&str; 20] = [
+    "tools/archive/src",
     "src",
     "cache/src",
     "checker/src",
-    "cli/src",
+    "tools/cli/src",
     "filters/src",
     "format/src",
     "indexes/src",
@@ -24,7 +24,9 @@ const SOURCES: [&str; 18] = [
     "stores/map_table/src",
     "stores/objects/src",
     "stores/remote/src",
+    "stores/served/src",
     "swmr/src",
+    "verify/lab/src",
 ];
 
 fn sources(folder: &Path, files: &mut BTreeSet<PathBuf>) {

@@ -1,6 +1,6 @@
 """Reads with h5py what a writer of `h5live-lab stress --matrix` writes, and checks every value.
 
-What it says are the lines of a process of such a run (cli/src/live/message.rs).
+What it says are the lines of a process of such a run (tools/cli/src/live/message.rs).
 
 usage: matrix.py follow FILE PLAN REOPEN STALL  until the input ends; the file is opened anew each REOPEN seconds, and the
                                                 reader waits STALL seconds now and then before it reads what it has seen

@@ -1,4 +1,4 @@
-"""Makes and edits with libhdf5 files in which objects share messages, as cli/tests/program/shared_messages.rs asks for.
+"""Makes and edits with libhdf5 files in which objects share messages, as tools/cli/tests/program/shared_messages.rs asks for.
 
 usage: shared_messages.py make FILE MAX_LIST MIN_BTREE    a file with datasets that share all that can be shared
        shared_messages.py edit FILE        deletes an object, adds attributes, and makes more objects

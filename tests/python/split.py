@@ -8,7 +8,7 @@ import sys
 
 import h5py
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../prove/libhdf5"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../verify/prove/libhdf5"))
 from write import LONG, split_header, values
 
 SHAPES = {

@@ -202,7 +202,7 @@ impl Scenario {
         let indexes = [cell::IndexChoice::ExtensibleArray, cell::IndexChoice::FixedArray, cell::IndexChoice::Btree2];
         let choice = matrix::MatrixArgs::of(&indexes, name.work(), cell::FilterChoice::None, cell::ElementKind::Fixed);
         let length = Duration::from_secs_f64(self.seconds / indexes.len() as f64);
-        let terms = matrix::MatrixTerms { readers: self.readers, length, seed: 1, rate: None, stall: None };
+        let terms = matrix::terms::MatrixTerms { readers: self.readers, length, seed: 1, rate: None, stall: None };
         let rows = choice.coordinate(path, &terms, &interrupt_flag(), |_, _| Ok(()))?;
         let mut out = Output::stdout();
         let (mut elements, mut looks, mut violations) = (0, 0, Vec::new());

@@ -193,10 +193,10 @@ impl Stress {
         self.rate.unwrap_or(1000.0)
     }
 
-    fn terms(&self) -> matrix::MatrixTerms {
+    fn terms(&self) -> matrix::terms::MatrixTerms {
         let length = Duration::from_secs_f64(self.seconds);
         let stall = self.stall();
-        matrix::MatrixTerms { readers: self.readers, length, seed: self.seed, rate: self.rate, stall }
+        matrix::terms::MatrixTerms { readers: self.readers, length, seed: self.seed, rate: self.rate, stall }
     }
 
     /// How long readers are stopped.

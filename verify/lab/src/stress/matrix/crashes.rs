@@ -22,8 +22,9 @@ use super::cell::{ElementKind, IndexChoice, MatrixCell};
 use super::faults::StorageFault;
 use super::peer::Peer;
 use super::plan::{CellPlan, FileModel};
+use super::terms::{MatrixTerms, arguments};
 use super::value::RuleValue;
-use super::{MatrixTerms, arguments, read_model, writer};
+use super::{read_model, writer};
 
 /// A writer counts as hanging if it has not flushed for this long, or if it does not report that its storage fails.
 const HANG_TIMEOUT: Duration = Duration::from_secs(300);

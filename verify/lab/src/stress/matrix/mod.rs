@@ -11,6 +11,7 @@ mod plan;
 mod read_model;
 mod reader;
 mod table;
+pub mod terms;
 mod value;
 mod writer;
 
@@ -32,11 +33,12 @@ use h5live_cli::live::process_group::ProcessGroup;
 use h5live_cli::number_arg::at_least;
 use h5live_cli::output::Output;
 
-use cell::{ChangeKind, ElementKind, FilterChoice, IndexChoice, MatrixCell, name};
+use cell::{ChangeKind, ElementKind, FilterChoice, IndexChoice, MatrixCell};
 pub use crashes::head as lives_head;
 use peer::Peer;
 use plan::{CellPlan, FileModel};
 pub use table::{CellOutcome, MatrixRow, head, sum};
+use terms::{MatrixTerms, arguments};
 
 /// Which cells of the matrix are tried
 #[derive(Debug, Clone, clap::Args)]
@@ -75,36 +77,6 @@ pub struct MatrixArgs {
     /// The fault of the writer's storage
     #[arg(long, hide = true, value_parser = faults::parse)]
     fault: Option<faults::StorageFault>,
-}
-
-/// The common options of all cells.
-#[derive(Debug, Clone, Copy)]
-pub struct MatrixTerms {
-    /// Processes that read.
-    pub readers: usize,
-    /// How long a cell takes.
-    pub length: Duration,
-    /// The seed from which all values follow.
-    pub seed: u64,
-    /// Flushes that the writer attempts in a second; where it is not said, what suits the cell.
-    pub rate: Option<f64>,
-    /// How long readers are stopped again and again.
-    pub stall: Option<Duration>,
-}
-
-impl MatrixTerms {
-    fn rate(&self, cell: MatrixCell) -> f64 {
-        self.rate.unwrap_or(match cell.work {
-            ChangeKind::Grow => 100.0,
-            ChangeKind::Links => 50.0,
-            _ => 500.0,
-        })
-    }
-
-    /// The time after which a reader opens the file again, because a late reader must see the right state, too.
-    fn reopen(&self) -> Duration {
-        (self.length / 3).min(Duration::from_secs(1)).max(self.stall.unwrap_or_default() * 2)
-    }
 }
 
 impl MatrixArgs {
@@ -359,15 +331,6 @@ impl MatrixArgs {
 /// The file of a cell, beside the files of others.
 pub fn path_of(path: &Path, cell: MatrixCell) -> PathBuf {
     path.with_extension(format!("{}.h5", cell.to_string().replace(' ', "-")))
-}
-
-/// The arguments of this program for its part in a cell.
-fn arguments(role: &str, cell: MatrixCell, terms: &MatrixTerms, rate: f64) -> Vec<String> {
-    let choices = ["--index", &name(cell.index), "--work", &name(cell.work), "--filter", &name(cell.filter)];
-    let seconds = terms.length.as_secs_f64().to_string();
-    let more = ["--type", &name(cell.kind), "--seed", &terms.seed.to_string(), "--rate", &rate.to_string()];
-    let all = ["stress", role].into_iter().chain(choices).chain(more).chain(["--seconds", &seconds]);
-    all.map(str::to_owned).collect()
 }
 
 /// A number that stands for the contents of a file after all flushes.

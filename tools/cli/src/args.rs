@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn documents_give_commands_options_that_they_have() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut files = vec![root.join("README.md")];
         documents(&root.join("docs"), &mut files);
         let program = program();

@@ -5,7 +5,7 @@
 #![cfg(loom)]
 
 mod explore;
-#[path = "../stores/kv/tests/shared/request.rs"]
+#[path = "../../stores/kv/tests/shared/request.rs"]
 mod request;
 
 use std::sync::Arc;

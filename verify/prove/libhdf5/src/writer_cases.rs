@@ -289,7 +289,7 @@ impl H5pyRecorder {
         };
         let folder = tempfile::tempdir().ok()?;
         let recorder = folder.path().join("record.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../checker/tools/record.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../checker/tools/record.c");
         let mut compiler = Command::new("cc");
         compiler.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&recorder).arg(source).arg("-ldl");
         if !compiler.status().is_ok_and(|status| status.success()) {

@@ -12,7 +12,7 @@ use loom::thread;
 
 use self::explore::explore;
 
-#[path = "../src/dataset/chunk_cache.rs"]
+#[path = "../../src/dataset/chunk_cache.rs"]
 #[allow(dead_code)]
 mod chunk_cache;
 

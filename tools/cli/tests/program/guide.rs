@@ -57,7 +57,7 @@ macro_rules! recipe {
     ($test:ident, $file:literal) => {
         #[test]
         fn $test() {
-            run($file, include_str!(concat!("../../../docs/guide/", $file)), None);
+            run($file, include_str!(concat!("../../../../docs/guide/", $file)), None);
         }
     };
 }
@@ -70,5 +70,5 @@ recipe!(sensors_as_csv, "sensor-csv.md");
 #[test]
 fn while_libhdf5_writes() {
     let Some(python) = common::python() else { return };
-    run("libhdf5.md", include_str!("../../../docs/guide/libhdf5.md"), Some(&python));
+    run("libhdf5.md", include_str!("../../../../docs/guide/libhdf5.md"), Some(&python));
 }
