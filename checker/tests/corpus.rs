@@ -2,38 +2,12 @@
 //! `corpus`.
 #![allow(missing_docs)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use h5live_cache::{FileStorage, MemoryStorage};
 use h5live_checker::file::{CheckOptions, Report, check, check_with};
-
-/// The folder of real files, or `None` with a line that says so.
-fn corpus() -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from);
-    let places = shared.map_or_else(|| vec![here.join("../shared"), here.join("../../shared")], |shared| vec![shared]);
-    let found = places.into_iter().map(|place| place.join("corpus")).find(|corpus| corpus.is_dir());
-    if found.is_none() {
-        println!("skipped: there is no corpus of files (see H5LIVE_SHARED)");
-    }
-    found
-}
-
-/// All files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            files.extend(self::files(&path));
-        } else if !["manifest", "error", "md"].iter().any(|ext| path.extension().is_some_and(|e| e == *ext)) {
-            files.push(path);
-        }
-    }
-    files
-}
+use h5live_test_support::corpus_files;
 
 fn beside(path: &Path, extension: &str) -> bool {
     path.with_file_name(format!("{}.{extension}", path.file_name().unwrap().display())).exists()
@@ -53,10 +27,10 @@ const UNSOUND: [(&str, &str); 4] = [
 
 #[test]
 fn nothing_is_wrong_with_what_libhdf5_reads() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = h5live_test_support::corpus() else { return };
     let mut count = 0;
     for folder in ["libhdf5", "generated", "h5py", "realworld", "jhdf", "pyfive", "purehdf", "hdf5-pure"] {
-        for path in files(&corpus.join(folder)).iter().filter(|path| beside(path, "manifest")) {
+        for path in corpus_files(&corpus.join(folder)).iter().filter(|path| beside(path, "manifest")) {
             let report = checked(path);
             let sound = !UNSOUND.iter().any(|(name, _)| path.ends_with(name));
             assert_eq!(report.is_clean(), sound, "{}: {:#?}", path.display(), report.findings);
@@ -73,8 +47,8 @@ const HARMLESS: [&str; 3] = ["cve-2018-14034.h5", "cve-2024-32607-1.h5", "cve-20
 
 #[test]
 fn something_is_wrong_with_damaged_files() {
-    let Some(corpus) = corpus() else { return };
-    for path in files(&corpus.join("malformed")) {
+    let Some(corpus) = h5live_test_support::corpus() else { return };
+    for path in corpus_files(&corpus.join("malformed")) {
         let begin = Instant::now();
         let report = checked(&path);
         let harmless = HARMLESS.iter().any(|name| path.ends_with(name));
@@ -85,9 +59,9 @@ fn something_is_wrong_with_damaged_files() {
 
 #[test]
 fn something_is_wrong_with_files_that_libhdf5_does_not_open() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = h5live_test_support::corpus() else { return };
     let mut count = 0;
-    for path in files(&corpus.join("libhdf5")).iter().filter(|path| beside(path, "error")) {
+    for path in corpus_files(&corpus.join("libhdf5")).iter().filter(|path| beside(path, "error")) {
         count += 1;
         // Members of families and the like are no HDF5 files of their own.
         assert!(!checked(path).is_clean(), "{}", path.display());
@@ -98,7 +72,7 @@ fn something_is_wrong_with_files_that_libhdf5_does_not_open() {
 #[test]
 fn damaged_files_that_were_found_by_fuzzing_are_told() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/finds");
-    for path in files(&folder) {
+    for path in corpus_files(&folder) {
         assert!(!checked(&path).is_clean(), "{}", path.display());
     }
 }
@@ -111,10 +85,10 @@ fn chance(state: &mut u64) -> usize {
 
 #[test]
 fn no_damage_to_a_real_file_makes_it_panic() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = h5live_test_support::corpus() else { return };
     let mut state = 7;
     for folder in ["generated", "libhdf5", "hdf5-pure"] {
-        for path in files(&corpus.join(folder)) {
+        for path in corpus_files(&corpus.join(folder)) {
             let sound = std::fs::read(&path).unwrap();
             if sound.len() < 100 || sound.len() > 50_000 {
                 continue;

@@ -9,18 +9,10 @@ const COPIES: usize = 120;
 
 /// Small files that h5py made, of every feature and version bound; none, with a line that says so, where they are not.
 fn files() -> Vec<PathBuf> {
-    let default = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/corpus");
-    let folder = std::env::var_os("H5LIVE_CORPUS").map_or(default, PathBuf::from);
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        println!("skipped: what needs `make corpus` ({} is not there)", folder.display());
-        return Vec::new();
-    };
+    let Some(folder) = h5live_test_support::made_corpus() else { return Vec::new() };
     let small = |path: &PathBuf| path.metadata().is_ok_and(|found| found.len() <= LARGEST);
     let h5 = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "h5");
-    let mut files: Vec<_> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|p| h5(p) && small(p)).collect();
-    files.sort();
-    files
+    h5live_test_support::files_below(&folder).into_iter().filter(|path| h5(path) && small(path)).collect()
 }
 
 /// A permutation of numbers that looks random (the finaliser of SplitMix64).

@@ -1,7 +1,7 @@
 //! Python scripts that stand for libhdf5.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// A Python script of tests/python that runs beside the test.
@@ -14,10 +14,7 @@ pub struct Script {
 impl Script {
     /// Starts a script; `None`, with a line that says so, where there is no Python for it.
     pub fn start(name: &str, args: &[&str]) -> Option<Script> {
-        let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-            println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-            return None;
-        };
+        let python = h5live_test_support::python()?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(name);
         let mut command = Command::new(python);
         command.arg(script).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use h5live::model::{CreationOrder, EntryStorage, Layout, LinkTarget, Name};
@@ -289,10 +289,7 @@ pub struct H5py {
 impl H5py {
     /// `None`, with a line that says so, where there is no Python for it.
     pub fn start() -> Option<Self> {
-        let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-            println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-            return None;
-        };
+        let python = h5live_test_support::python()?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/hand.py");
         let mut command = Command::new(python);
         command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped());

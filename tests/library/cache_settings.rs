@@ -165,7 +165,7 @@ fn sizes_of_nodes_are_those_that_were_asked_for() {
         assert_eq!(file.dataset("data").unwrap().read::<u64>().unwrap(), (0..100).collect::<Vec<_>>());
         file.close().unwrap();
         h5live_checker::file::check_path(&path).unwrap().expect_clean();
-        if let Some(python) = crate::written_files_h5py::python() {
+        if let Some(python) = h5live_test_support::python() {
             let program = "
     print(len(f), int(f['data'][:].sum()))
 ";

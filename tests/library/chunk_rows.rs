@@ -57,10 +57,7 @@ fn another_process_finds_them_however_many_come_at_a_time() {
     }
     drop(datasets);
     file.close().unwrap();
-    let Some(python) = std::env::var_os("H5LIVE_PYTHON").filter(|python| Path::new(python).exists()) else {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-        return;
-    };
+    let Some(python) = h5live_test_support::python() else { return };
     let look = "import sys, h5py, numpy as np\n\
         rows = int(sys.argv[2])\n\
         for name, data in h5py.File(sys.argv[1]).items():\n\

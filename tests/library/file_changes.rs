@@ -304,9 +304,7 @@ const MEMBERS: [(&str, &[&str]); 2] = [
 
 #[test]
 fn what_was_cut_off_of_a_member_is_an_error_and_never_zeros() {
-    let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-        return println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-    };
+    let Some(python) = h5live_test_support::python() else { return };
     for (driver, members) in MEMBERS {
         let folder = tempfile::tempdir().unwrap();
         let name = if driver.contains("family") { "members%d.h5" } else { "members" };

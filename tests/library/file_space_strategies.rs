@@ -2,7 +2,7 @@
 //!
 //! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it that part says that it is skipped.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use h5live::model::{FileSpace, SpaceStrategy};
@@ -37,10 +37,7 @@ fn is_sound(path: &Path) {
 
 #[test]
 fn libhdf5_agrees_on_how_a_file_hands_out_its_space() {
-    let python = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists());
-    if python.is_none() {
-        println!("the part with libhdf5 is skipped: H5LIVE_PYTHON names no Python with h5py");
-    }
+    let python = h5live_test_support::python();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/space.py");
     let folder = tempfile::tempdir().unwrap();
     for (number, space) in spaces().into_iter().enumerate() {

@@ -44,10 +44,7 @@ fn chunk(file: &File, data: &Dataset, number: u64) -> Option<StoredChunk> {
 
 /// Has h5py look whether there are so many rows, and how many chunks went through the filters.
 fn libhdf5_finds(path: &Path, rows: u64, filtered: u64) {
-    let Some(python) = std::env::var_os("H5LIVE_PYTHON").filter(|python| Path::new(python).exists()) else {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-        return;
-    };
+    let Some(python) = h5live_test_support::python() else { return };
     let look = "import sys, h5py, numpy as np\n\
         file = h5py.File(sys.argv[1], swmr=True)\n\
         data, rows = file['data'], int(sys.argv[2])\n\

@@ -2,7 +2,7 @@
 //!
 //! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it each test says that it is skipped.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use h5live::{Dataset, File, LibVer, Selection, UNLIMITED};
@@ -137,10 +137,7 @@ fn shrink(path: &Path, step: usize) {
 
 /// Runs `tests/python/indexes.py`; `None`, with a line that says so, where there is no Python for it.
 fn python(args: &[&str]) -> Option<()> {
-    let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-        return None;
-    };
+    let python = h5live_test_support::python()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/indexes.py");
     let status = Command::new(python).arg(script).args(args).status().expect("Python starts");
     assert!(status.success(), "indexes.py {args:?}");

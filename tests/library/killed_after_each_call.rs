@@ -154,9 +154,7 @@ fn a_writer_that_is_killed_after_any_system_call_loses_nothing() {
     }
     println!("killed {kills} times");
     assert!(kills > 50);
-    let Some(interpreter) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-        return println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-    };
+    let Some(interpreter) = h5live_test_support::python() else { return };
     let list = folder.path().join("list");
     std::fs::write(&list, python).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/killed.py");

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use h5live::{File, LibVer, UNLIMITED};
@@ -20,9 +20,7 @@ fn stored(path: &Path) -> u64 {
 /// Runs a Python program on a file, if there is a Python with h5py.
 #[track_caller]
 fn run_h5py(program: &str, path: &Path) {
-    let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-        return println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-    };
+    let Some(python) = h5live_test_support::python() else { return };
     let program = format!("import sys, h5py\npath = sys.argv[1]\n{program}");
     let output = Command::new(python).arg("-c").arg(program).arg(path).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

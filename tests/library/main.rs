@@ -50,4 +50,6 @@ mod refused_values;
 mod refused_writes;
 mod serde_rows;
 mod waits_in_stores;
+#[cfg(target_os = "linux")]
+mod writer_process;
 mod written_files_h5py;

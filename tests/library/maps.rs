@@ -85,14 +85,6 @@ fn readers_see_whole_batches_while_a_writer_goes_on() {
     });
 }
 
-fn python() -> Option<PathBuf> {
-    let found = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists());
-    if found.is_none() {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-    }
-    found
-}
-
 /// How `docs/maps.md` reads a map in Python.
 const READ_IN_PYTHON: &str = "
 import sys, h5py
@@ -110,7 +102,7 @@ with h5py.File(sys.argv[1]) as f:
 
 #[test]
 fn h5py_reads_the_table_and_appends_rows() {
-    let Some(python) = python() else { return };
+    let Some(python) = h5live_test_support::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.h5");
     let file = File::create(&path).unwrap();

@@ -5,14 +5,14 @@
 //! names.
 #![cfg(target_os = "linux")]
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Child;
 
 use h5live::{File, Mode};
 
-/// Set for the process that writes: the file, and how many rows.
-const WRITER: &str = "H5LIVE_TEST_WRITER";
+use crate::writer_process::{self, WRITER, passes, start_python, tell, write_calls};
+
+/// Set for the process that writes: how many rows.
 const ROWS: &str = "H5LIVE_TEST_ROWS";
 
 /// Values of a row of each dataset, and rows of a chunk.
@@ -25,12 +25,6 @@ fn value(element: u64) -> u64 {
     (element + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Calls of this process that have written.
-fn calls() -> u64 {
-    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    io.lines().find_map(|line| line.strip_prefix("syscw: ")?.parse().ok()).unwrap_or(0)
-}
-
 fn write(path: &Path, rows: u64) -> h5live::Result<()> {
     let file = File::options().mode(Mode::Create).open(path)?;
     let datasets = DATASETS.map(|(name, values, rows)| {
@@ -39,10 +33,8 @@ fn write(path: &Path, rows: u64) -> h5live::Result<()> {
         (file.new_dataset::<u64>().unlimited_rows(row).chunk_shape(&chunk).create(name).unwrap(), values)
     });
     file.start_swmr()?;
-    let mut out = std::io::stdout();
-    let mut tell = |text: String| out.write_all(text.as_bytes()).and_then(|()| out.flush()).unwrap();
-    tell("\nbegin\n".into());
-    let before = calls();
+    tell("\nbegin");
+    let before = write_calls();
     for row in 0..rows {
         for (dataset, values) in &datasets {
             let values: Vec<u64> = (row * values..(row + 1) * values).map(value).collect();
@@ -50,12 +42,12 @@ fn write(path: &Path, rows: u64) -> h5live::Result<()> {
             dataset.flush()?;
         }
         if (row + 1).is_multiple_of(TOLD) {
-            tell(format!("rows {}\n", row + 1));
+            tell(&format!("rows {}", row + 1));
         }
     }
-    let calls = calls() - before;
+    let calls = write_calls() - before;
     file.close()?;
-    tell(format!("calls {calls}\n"));
+    tell(&format!("calls {calls}"));
     Ok(())
 }
 
@@ -68,31 +60,7 @@ fn writer() {
 }
 
 fn start(path: &Path, rows: u64) -> (Child, impl Iterator<Item = String> + use<>) {
-    let mut writer = Command::new(std::env::current_exe().unwrap());
-    writer.args(["--exact", "mmap_append::writer", "--test-threads", "1", "--nocapture"]);
-    writer.env(WRITER, path).env(ROWS, rows.to_string()).stdout(Stdio::piped());
-    let mut child = writer.spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut lines = lines.map_while(Result::ok);
-    lines.find(|line| line == "begin").expect("the writer begins");
-    (child, lines)
-}
-
-fn python(arguments: &[&std::ffi::OsStr]) -> Option<Child> {
-    let interpreter = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists());
-    let Some(interpreter) = interpreter else {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-        return None;
-    };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/brisk.py");
-    Some(Command::new(interpreter).arg(script).args(arguments).stderr(Stdio::piped()).spawn().unwrap())
-}
-
-fn passes(child: Option<Child>) {
-    if let Some(child) = child {
-        let done = child.wait_with_output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    }
+    writer_process::start("mmap_append::writer", path, &[(ROWS, rows.to_string())])
 }
 
 fn check(values: &[u64], first: u64) {
@@ -107,7 +75,7 @@ fn who_follows_sees_every_row_and_never_anything_else() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brisk.h5");
     let (mut child, lines) = start(&path, ROWS);
-    let libhdf5 = python(&["follow".as_ref(), path.as_os_str(), ROWS.to_string().as_ref()]);
+    let libhdf5 = start_python("brisk.py", &["follow".as_ref(), path.as_os_str(), ROWS.to_string().as_ref()]);
     let file = File::options().mode(Mode::SwmrRead).open(&path).unwrap();
     let datasets = DATASETS.map(|(name, values, _)| (file.dataset(name).unwrap(), values));
     let mut seen = [0; 3];
@@ -177,5 +145,5 @@ fn a_writer_that_is_killed_among_them_leaves_a_whole_file() {
     }
     let file = folder.path().join("list");
     std::fs::write(&file, list).unwrap();
-    passes(python(&["look".as_ref(), file.as_os_str()]));
+    passes(start_python("brisk.py", &["look".as_ref(), file.as_os_str()]));
 }

@@ -6,15 +6,13 @@
 //! names.
 #![cfg(target_os = "linux")]
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Child;
 
 use h5live::model::ChunkCoord;
 use h5live::{Dataset, File, Mode};
 
-/// Set for the process that writes: the file.
-const WRITER: &str = "H5LIVE_TEST_WRITER";
+use crate::writer_process::{self, WRITER, passes, start_python, tell, write_calls};
 
 /// Elements of a chunk, and how many chunks there are along each dimension in the end.
 const CHUNK: [u64; 2] = [16, 32];
@@ -38,22 +36,14 @@ fn elements([row, column]: [u64; 2]) -> Vec<u8> {
     rows.flat_map(|row| columns.clone().flat_map(move |column| value(row, column).to_ne_bytes())).collect()
 }
 
-/// Calls of this process that have written.
-fn calls() -> u64 {
-    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    io.lines().find_map(|line| line.strip_prefix("syscw: ")?.parse().ok()).unwrap_or(0)
-}
-
 fn write(path: &Path) -> h5live::Result<()> {
     let file = File::options().mode(Mode::Create).eof_headroom(64 << 20).open(path)?;
     let before = file.new_dataset::<u8>().shape(&[BEFORE]).contiguous().create("before")?;
     before.write(&vec![1; BEFORE as usize])?;
     let data = file.new_dataset::<u64>().shape(&[0, 0]).resizable().chunk_shape(&CHUNK).create("data")?;
     file.start_swmr()?;
-    let mut out = std::io::stdout();
-    let mut tell = |text: String| out.write_all(text.as_bytes()).and_then(|()| out.flush()).unwrap();
-    tell("\nbegin\n".into());
-    let before = calls();
+    tell("\nbegin");
+    let before = write_calls();
     for (n, at) in order().enumerate() {
         let edge = at[0].max(at[1]) + 1;
         if at[1] == 0 {
@@ -62,12 +52,12 @@ fn write(path: &Path) -> h5live::Result<()> {
         data.write_chunk(&ChunkCoord::new(&at), 0, &elements(at))?;
         data.flush()?;
         if (n + 1).is_multiple_of(64) {
-            tell(format!("chunks {}\n", n + 1));
+            tell(&format!("chunks {}", n + 1));
         }
     }
-    let calls = calls() - before;
+    let calls = write_calls() - before;
     file.close()?;
-    tell(format!("calls {calls}\n"));
+    tell(&format!("calls {calls}"));
     Ok(())
 }
 
@@ -80,30 +70,7 @@ fn writer() {
 }
 
 fn start(path: &Path) -> (Child, impl Iterator<Item = String> + use<>) {
-    let mut writer = Command::new(std::env::current_exe().unwrap());
-    writer.args(["--exact", "mmap_publish_btree2::writer", "--test-threads", "1", "--nocapture"]);
-    let mut child = writer.env(WRITER, path).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut lines = lines.map_while(Result::ok);
-    lines.find(|line| line == "begin").expect("the writer begins");
-    (child, lines)
-}
-
-fn python(arguments: &[&std::ffi::OsStr]) -> Option<Child> {
-    let interpreter = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists());
-    let Some(interpreter) = interpreter else {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-        return None;
-    };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/both_ways.py");
-    Some(Command::new(interpreter).arg(script).args(arguments).stderr(Stdio::piped()).spawn().unwrap())
-}
-
-fn passes(child: Option<Child>) {
-    if let Some(child) = child {
-        let done = child.wait_with_output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    }
+    writer_process::start("mmap_publish_btree2::writer", path, &[])
 }
 
 /// How many chunks are there, and the first one that is not: each is as it was written, or has nothing but fill values.
@@ -137,7 +104,7 @@ fn who_follows_sees_every_chunk_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("both.h5");
     let (mut child, lines) = start(&path);
-    let libhdf5 = python(&["follow".as_ref(), path.as_os_str()]);
+    let libhdf5 = start_python("both_ways.py", &["follow".as_ref(), path.as_os_str()]);
     let file = File::options().mode(Mode::SwmrRead).open(&path).unwrap();
     let data = file.dataset("data").unwrap();
     let mut seen = 0;
@@ -192,5 +159,5 @@ fn a_writer_that_is_killed_among_them_leaves_a_whole_file() {
     }
     let file = folder.path().join("list");
     std::fs::write(&file, list).unwrap();
-    passes(python(&["look".as_ref(), file.as_os_str()]));
+    passes(start_python("both_ways.py", &["look".as_ref(), file.as_os_str()]));
 }

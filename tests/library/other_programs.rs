@@ -3,7 +3,7 @@
 //!
 //! Needs the Python that `H5LIVE_PYTHON` names, with these packages; without it the tests say that they are skipped.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use h5live::model::{CharacterSet, CreationOrder, EntryStorage, FixedString, GroupSpec, ObjectSpec, StringPadding};
@@ -12,9 +12,7 @@ use h5live::{Dataset, Datatype, File, FixedStr, Group, H5Type, Object, Options, 
 /// Runs a Python program on a file, if the packages that it imports are there. What it prints is to be `want`.
 #[track_caller]
 fn takes(packages: &str, program: &str, path: &Path, want: &str) {
-    let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-        return println!("skipped: H5LIVE_PYTHON names no Python");
-    };
+    let Some(python) = h5live_test_support::python() else { return };
     let run = |program: &str| Command::new(&python).args(["-W", "ignore", "-c", program]).arg(path).output().unwrap();
     if !run(&format!("import {packages}")).status.success() {
         return println!("skipped: there is no {packages}");

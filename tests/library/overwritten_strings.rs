@@ -83,10 +83,7 @@ fn size(path: &Path) -> u64 {
 
 /// Has h5py read the texts of a round, write others, and read these.
 fn h5py_reads_and_writes(path: &Path, round: usize) {
-    let Some(python) = std::env::var_os("H5LIVE_PYTHON").filter(|python| Path::new(python).exists()) else {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-        return;
-    };
+    let Some(python) = h5live_test_support::python() else { return };
     let program = "import sys, h5py\n\
         path, texts = sys.argv[1], sys.argv[2:]\n\
         others = ['other ' + text for text in texts]\n\

@@ -43,10 +43,7 @@ fn stored(file: &File, data: &Dataset) -> Vec<u64> {
 
 /// Has h5py look whether there are so many rows of a chunk each, and no other chunks.
 fn libhdf5_finds(path: &Path, names: &[&str], rows: u64) {
-    let Some(python) = std::env::var_os("H5LIVE_PYTHON").filter(|python| Path::new(python).exists()) else {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-        return;
-    };
+    let Some(python) = h5live_test_support::python() else { return };
     let look = "import sys, h5py, numpy as np\n\
         file = h5py.File(sys.argv[1])\n\
         for name in sys.argv[3:]:\n\

@@ -3,7 +3,7 @@
 //! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it the tests say that they are skipped.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use h5live::model::Sign;
@@ -11,10 +11,7 @@ use h5live::{ByteOrder, Conversion, Datatype, File, Object, Value};
 
 /// Has h5py make the files; false if there is none.
 fn make(folder: &Path) -> bool {
-    let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-        return false;
-    };
+    let Some(python) = h5live_test_support::python() else { return false };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/read.py");
     assert!(Command::new(python).arg(script).arg(folder).status().unwrap().success());
     true

@@ -2,7 +2,6 @@
 //!
 //! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it the test says that it is skipped.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use h5live::{File, Object, Reference, ReferenceTarget};
@@ -31,9 +30,7 @@ fn elements(file: &File, path: &str) -> Vec<Reference> {
 
 #[test]
 fn references_lead_to_what_h5py_referred_to() {
-    let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-        return println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-    };
+    let Some(python) = h5live_test_support::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     for version in ["earliest", "latest"] {
         let path = folder.path().join(format!("{version}.h5"));

@@ -2,7 +2,7 @@
 //!
 //! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it the tests say that they are skipped.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use h5live::model::{
@@ -12,14 +12,6 @@ use h5live::model::{
 use h5live::{
     Datatype, File, FixedStr, H5Type, LibVer, Options, Reference, Result, Selection, UNLIMITED, Value, model,
 };
-
-pub fn python() -> Option<PathBuf> {
-    let found = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists());
-    if found.is_none() {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-    }
-    found
-}
 
 /// What a Python program prints of a file.
 #[track_caller]
@@ -79,7 +71,7 @@ fn types(file: &File) -> Result<()> {
 
 #[test]
 fn h5py_sees_every_type() {
-    let Some(python) = python() else { return };
+    let Some(python) = h5live_test_support::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("types.h5");
     let file = File::create(&path).unwrap();
@@ -150,7 +142,7 @@ fn layouts(file: &File, folder: &Path) -> Result<()> {
 
 #[test]
 fn h5py_sees_every_layout() {
-    let Some(python) = python() else { return };
+    let Some(python) = h5live_test_support::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("layouts.h5");
     let file = File::create(&path).unwrap();
@@ -177,7 +169,7 @@ True [-1, -1, -1, -1, -1, -1, -1, -1, -1, -1]
 
 #[test]
 fn h5py_sees_what_its_plugins_can_read() {
-    let Some(python) = python() else { return };
+    let Some(python) = h5live_test_support::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plugins.h5");
     let file = File::create(&path).unwrap();
@@ -277,7 +269,7 @@ fn what_is_deleted_leaves_nothing_to_those_that_take_its_place() {
 
 #[test]
 fn h5py_sees_a_file_behind_a_user_block() {
-    let Some(python) = python() else { return };
+    let Some(python) = h5live_test_support::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("user.h5");
     let header = [b"MATLAB 7.3 MAT-file".as_slice(), &[b' '; 700]].concat();
@@ -296,7 +288,7 @@ fn h5py_sees_a_file_behind_a_user_block() {
 
 #[test]
 fn h5py_sees_groups_attributes_and_references() {
-    let Some(python) = python() else { return };
+    let Some(python) = h5live_test_support::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("structure.h5");
     let file = File::create(&path).unwrap();
@@ -334,7 +326,7 @@ True label 2 [7, 7]
 
 #[test]
 fn every_profile_holds_types_layouts_and_structure() {
-    let Some(python) = python() else { return };
+    let Some(python) = h5live_test_support::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     for profile in LibVer::ALL {
         let name = profile.name();
@@ -365,11 +357,9 @@ fn every_profile_holds_types_layouts_and_structure() {
 
 #[test]
 fn groups_whose_heaps_have_filters_change() {
-    let Some(python) = python() else { return };
-    let corpus = std::env::var_os("H5LIVE_SHARED").map(|shared| PathBuf::from(shared).join("corpus/generated"));
-    let Some(original) = corpus.map(|corpus| corpus.join("groups_corder.v108.h5")).filter(|path| path.exists()) else {
-        return println!("skipped: H5LIVE_SHARED names no corpus");
-    };
+    let Some(python) = h5live_test_support::python() else { return };
+    let Some(corpus) = h5live_test_support::corpus() else { return };
+    let original = corpus.join("generated/groups_corder.v108.h5");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("filtered.h5");
     std::fs::copy(original, &path).unwrap();

@@ -13,16 +13,13 @@ use h5live_format::{MessageFlags, ObjectHeader, RawMessage, Record, Superblock, 
 fn folder() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<tempfile::TempDir>> = OnceLock::new();
     let made = FOLDER.get_or_init(|| {
-        let python = std::env::var_os("H5LIVE_PYTHON").filter(|python| Path::new(python).exists())?;
+        let python = h5live_test_support::python()?;
         let folder = tempfile::tempdir().unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/sound.py");
         let status = Command::new(python).arg(script).arg(folder.path()).status().expect("Python starts");
         assert!(status.success());
         Some(folder)
     });
-    if made.is_none() {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-    }
     made.as_ref().map(tempfile::TempDir::path)
 }
 

@@ -6,43 +6,17 @@ mod dense;
 mod indirect;
 mod walk;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use h5live_format::dump;
 use h5live_format::fuzz::{self, Seed, for_each_damage};
+use h5live_test_support::corpus_files;
 use walk::{Findings, Walk};
-
-/// The folder of real files, or `None` with a line that says so.
-fn corpus() -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from);
-    let places = shared.map_or_else(|| vec![here.join("../shared"), here.join("../../shared")], |shared| vec![shared]);
-    let found = places.into_iter().map(|place| place.join("corpus")).find(|corpus| corpus.is_dir());
-    if found.is_none() {
-        println!("skipped: there is no corpus of files (see H5LIVE_SHARED)");
-    }
-    found
-}
-
-/// All files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            files.extend(self::files(&path));
-        } else if !["manifest", "error", "md"].iter().any(|ext| path.extension().is_some_and(|e| e == *ext)) {
-            files.push(path);
-        }
-    }
-    files
-}
 
 /// Walks over all files of some folders of the corpus.
 fn walk(corpus: &Path, folders: &[&str]) -> Findings {
     let mut all = Findings::default();
-    for path in folders.iter().flat_map(|folder| files(&corpus.join(folder))) {
+    for path in folders.iter().flat_map(|folder| corpus_files(&corpus.join(folder))) {
         let bytes = std::fs::read(&path).unwrap();
         let name = path.strip_prefix(corpus).unwrap().display().to_string();
         all.add(Walk::over(&name, &bytes));
@@ -65,7 +39,7 @@ const OTHERWISE: [(&str, &str); 9] = [
 
 #[test]
 fn what_libhdf5_wrote_is_written_back_byte_for_byte() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = h5live_test_support::corpus() else { return };
     let found = walk(&corpus, &["libhdf5", "generated", "h5py", "realworld"]);
     println!("{:#?}", found.same);
     assert!(found.refused.is_empty(), "{}", found.refused.join("\n"));
@@ -77,7 +51,7 @@ fn what_libhdf5_wrote_is_written_back_byte_for_byte() {
 
 #[test]
 fn what_other_programs_wrote_is_understood() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = h5live_test_support::corpus() else { return };
     let found = walk(&corpus, &["jhdf", "pyfive", "purehdf", "hdf5-pure"]);
     println!("{:#?}\nwritten otherwise:\n{}", found.same, found.different.join("\n"));
     assert!(found.refused.is_empty(), "{}", found.refused.join("\n"));
@@ -85,7 +59,7 @@ fn what_other_programs_wrote_is_understood() {
 
 #[test]
 fn damaged_files_are_walked_without_a_panic() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = h5live_test_support::corpus() else { return };
     let found = walk(&corpus, &["malformed"]);
     println!("refused:\n{}", found.refused.join("\n"));
     assert!(!found.refused.is_empty());
@@ -93,7 +67,7 @@ fn damaged_files_are_walked_without_a_panic() {
 
 #[test]
 fn bytes_of_real_files_survive_damage() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = h5live_test_support::corpus() else { return };
     let found = walk(&corpus, &["libhdf5", "generated", "h5py", "realworld"]);
     let mut kept = std::collections::BTreeMap::<_, usize>::new();
     for (kind, widths, bytes) in found.bytes {

@@ -134,10 +134,7 @@ fn read(python: &Path, shared: &Path, folder: &Path, names: &[PathBuf]) -> BTree
 
 #[test]
 fn files_of_every_kind_are_changed_and_are_what_they_were() {
-    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.exists());
-    let (Some(python), Some(shared)) = (variable("H5LIVE_PYTHON"), variable("H5LIVE_SHARED")) else {
-        return println!("skipped: H5LIVE_PYTHON or H5LIVE_SHARED is not there");
-    };
+    let (Some(python), Some(shared)) = (h5live_test_support::python(), h5live_test_support::shared()) else { return };
     let (corpus, folder) = (shared.join("corpus"), tempfile::tempdir().unwrap());
     let mut all = Vec::new();
     files(&corpus, Path::new(""), &mut all);

@@ -16,10 +16,7 @@ pub struct H5pyLab {
 impl H5pyLab {
     /// No file yet; `None` without h5py.
     pub fn new(script: &'static str) -> Option<Self> {
-        let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
-            println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-            return None;
-        };
+        let python = h5live_test_support::python()?;
         Some(H5pyLab { python, folder: tempfile::tempdir().unwrap(), script })
     }
 

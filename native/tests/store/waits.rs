@@ -140,11 +140,7 @@ fn look_at_all(file: &NativeFile) -> usize {
 /// Files of the shared corpus that were made to do harm; without it the test says that it is skipped.
 #[test]
 fn nobody_waits_in_hostile_files() {
-    let shared = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from).filter(|shared| shared.is_dir());
-    let Some(shared) = shared else {
-        println!("skipped: H5LIVE_SHARED names no folder that is there");
-        return;
-    };
+    let Some(shared) = h5live_test_support::shared() else { return };
     let mut hostile = Vec::new();
     for folder in ["corpus/malformed", "samples/adversarial"] {
         files(&shared.join(folder), &mut hostile);

@@ -2,7 +2,7 @@
 //! with a folder `corpus`.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use h5live_model::{
@@ -22,27 +22,6 @@ const FAMILY: &str = "family";
 
 /// Most chunks of a dataset that are compared.
 const MAX_CHUNKS: usize = 3000;
-
-fn corpus() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from);
-    let candidates = shared.map_or_else(|| vec![root.join("../shared"), root.join("shared")], |shared| vec![shared]);
-    let found = candidates.into_iter().map(|shared| shared.join("corpus")).find(|corpus| corpus.is_dir());
-    if found.is_none() {
-        println!("skipped: there is no corpus of files (see H5LIVE_SHARED)");
-    }
-    found
-}
-
-fn files(folder: &Path, into: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files(&path, into),
-            false => into.push(path),
-        }
-    }
-}
 
 fn open_as_object(path: &Path) -> Result<NativeFile, String> {
     let client = ObjectClient::folder(path.parent().unwrap(), false).map_err(|error| error.to_string())?;
@@ -148,9 +127,8 @@ fn is_of_family(path: &Path) -> bool {
 
 #[test]
 fn a_file_is_the_same_as_an_object() {
-    let Some(corpus) = corpus() else { return };
-    let mut paths = Vec::new();
-    files(&corpus, &mut paths);
+    let Some(corpus) = h5live_test_support::corpus() else { return };
+    let paths = h5live_test_support::files_below(&corpus);
     let (mut opened, mut objects, mut chunks, mut cut) = (0, 0, 0, 0);
     for path in paths {
         let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };

@@ -5,4 +5,4 @@
 pub mod material;
 pub mod program;
 
-pub use material::{corpus, files_below, made_corpus, python, shared, workspace};
+pub use material::{corpus, corpus_files, files_below, made_corpus, python, shared, workspace};

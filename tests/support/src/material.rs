@@ -51,3 +51,13 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let below = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };
     entries.into_iter().flat_map(below).collect()
 }
+
+/// The files below a folder of the corpus, without the texts that say what is in them.
+///
+/// # Panics
+/// As [`files_below`].
+pub fn corpus_files(folder: &Path) -> Vec<PathBuf> {
+    let is_text =
+        |path: &PathBuf| ["manifest", "error", "md"].iter().any(|ext| path.extension().is_some_and(|e| e == *ext));
+    files_below(folder).into_iter().filter(|path| !is_text(path)).collect()
+}

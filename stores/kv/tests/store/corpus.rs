@@ -11,28 +11,6 @@ use h5live_model::{
 };
 use h5live_native::{NativeFile, OpenOptions};
 
-fn corpus() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from);
-    let candidates = shared.map_or_else(|| vec![root.join("../shared"), root.join("shared")], |shared| vec![shared]);
-    let found = candidates.into_iter().map(|shared| shared.join("corpus")).find(|corpus| corpus.is_dir());
-    if found.is_none() {
-        println!("skipped: there is no corpus of files (see H5LIVE_SHARED)");
-    }
-    found
-}
-
-fn files(folder: &Path, into: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() && !path.ends_with("malformed") {
-            files(&path, into);
-        } else if path.is_file() {
-            into.push(path);
-        }
-    }
-}
-
 /// An object as a container has it: elements that lead elsewhere have other sizes. Their bytes are not compared.
 fn in_container(spec: ObjectSpec, forms: ElementForms) -> ObjectSpec {
     let body = match spec.body {
@@ -101,9 +79,10 @@ fn compare(path: &Path, store: &dyn Store) -> (usize, usize) {
 
 #[test]
 fn objects_of_real_files_come_back_from_their_records() {
-    let Some(corpus) = corpus() else { return };
-    let mut paths = Vec::new();
-    files(&corpus, &mut paths);
+    let Some(corpus) = h5live_test_support::corpus() else { return };
+    let is_malformed = |path: &PathBuf| path.iter().any(|part| part == "malformed");
+    let paths = h5live_test_support::files_below(&corpus).into_iter().filter(|path| !is_malformed(path));
+    let paths: Vec<_> = paths.collect();
     let (mut opened, mut objects, mut attributes) = (0, 0, 0);
     for path in paths {
         let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };

@@ -6,7 +6,7 @@ use crate::common;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use h5live_kv::layout::encode::{
@@ -26,14 +26,6 @@ use proptest::test_runner::TestRunner;
 
 /// Random cases that libhdf5 decodes, of each kind.
 const DECODED_CASES: usize = 200;
-
-fn python() -> Option<PathBuf> {
-    let found = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists());
-    if found.is_none() {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-    }
-    found
-}
 
 /// The lines that the Python program writes: kind and name, and the bytes.
 fn run(python: &Path, arguments: &[&str], input: &str) -> Vec<(String, String, std::result::Result<Vec<u8>, String>)> {
@@ -85,7 +77,7 @@ fn encoded_again(kind: &str, bytes: &[u8]) -> Result<Vec<u8>> {
 
 #[test]
 fn what_libhdf5_encodes_is_encoded_again_byte_by_byte() {
-    let Some(python) = python() else { return };
+    let Some(python) = h5live_test_support::python() else { return };
     let mut counts = BTreeMap::new();
     for seed in ["1", "2", "3"] {
         for (kind, name, data) in run(&python, &["print", seed], "") {
@@ -260,7 +252,7 @@ fn described() -> Vec<(&'static str, &'static str, Vec<u8>)> {
 
 #[test]
 fn what_is_described_has_the_bytes_of_libhdf5() {
-    let Some(python) = python() else { return };
+    let Some(python) = h5live_test_support::python() else { return };
     let lines = run(&python, &["print", "1"], "");
     for (kind, name, ours) in described() {
         let Some((.., theirs)) = lines.iter().find(|(k, n, _)| (k.as_str(), n.as_str()) == (kind, name)) else {
@@ -305,7 +297,7 @@ fn normalize(selection: &mut Selection) {
 
 #[test]
 fn libhdf5_decodes_what_the_layout_encodes() {
-    let Some(python) = python() else { return };
+    let Some(python) = h5live_test_support::python() else { return };
     let mut ours: Vec<(&str, Vec<u8>)> = Vec::new();
     ours.extend(cases(common::datatype()).iter().map(|t| ("type", encode_datatype(t).unwrap())));
     ours.extend(cases(common::dataspace()).iter().map(|space| ("space", encode_dataspace(space).unwrap())));

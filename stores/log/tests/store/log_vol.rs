@@ -76,12 +76,7 @@ fn bytes_of(numbers: impl IntoIterator<Item = i32>) -> Vec<u8> {
 
 /// What is in the folder of samples; `None`, and a line that says so, where it is not there.
 fn sample(name: &str) -> Option<PathBuf> {
-    let shared = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from);
-    let found = shared.map(|shared| shared.join("samples/log-vol").join(name)).filter(|path| path.exists());
-    if found.is_none() {
-        println!("skipped: what needs the samples of Log VOL (H5LIVE_SHARED)");
-    }
-    found
+    Some(h5live_test_support::shared()?.join("samples/log-vol").join(name))
 }
 
 /// Writes the datasets of `log_sample.h5`, and the first of its entries.
