@@ -1,7 +1,11 @@
 //! Numbers from texts, and whether they are exactly what the text says.
 
+use half::f16;
+
 /// The digits that an `f64` keeps for sure.
 const EXACT_DOUBLE_DIGITS: usize = 15;
+/// The digits that an `f16` keeps for sure.
+const EXACT_HALF_DIGITS: usize = 3;
 /// The digits that an `f32` keeps for sure.
 const EXACT_SINGLE_DIGITS: usize = 6;
 
@@ -37,6 +41,12 @@ pub fn double(text: &str) -> Option<ParsedNumber<f64>> {
 pub fn single(text: &str) -> Option<ParsedNumber<f32>> {
     let value: f32 = text.parse().ok()?;
     Some(ParsedNumber { value, is_exact: is_exact_float(text, value.into(), EXACT_SINGLE_DIGITS) })
+}
+
+/// An `f16`, as the `f32` that it is. A tie between two of them is rounded to the even one, as everywhere.
+pub fn half(text: &str) -> Option<ParsedNumber<f32>> {
+    let value = f16::from_f64(text.parse().ok()?).to_f32();
+    Some(ParsedNumber { value, is_exact: is_exact_float(text, value.into(), EXACT_HALF_DIGITS) })
 }
 
 /// Whether a float is what its text says: an integer that it is, or a fraction that may be rounded, but not to zero.

@@ -1,5 +1,8 @@
 //! `h5live set`: values of attributes and datasets.
 
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
 use h5live::{Dataset, File, H5Type, Location, Object};
 use serde_json::Value as Json;
 
@@ -12,6 +15,9 @@ use crate::path_target::{self, PathTarget};
 use crate::temp_output;
 use crate::type_parse::TypeText;
 
+/// The longest text of a value (bytes).
+const MAX_VALUE_BYTES: u64 = 1 << 30;
+
 /// Sets an attribute, or the values of a dataset
 ///
 /// The value is JSON, or text if it is none. An attribute that is there keeps its type, and its shape if the value has
@@ -23,8 +29,11 @@ pub struct Set {
     /// An attribute as OBJECT@NAME, or a dataset
     path: String,
     /// The value
-    #[arg(allow_hyphen_values = true)]
-    value: String,
+    #[arg(allow_hyphen_values = true, required_unless_present = "from")]
+    value: Option<String>,
+    /// Takes the value from a file, or from standard input (-)
+    #[arg(long, value_name = "FILE", conflicts_with = "value")]
+    from: Option<PathBuf>,
     /// The type of an attribute, as `ls` shows types: u16le, f64be, str(10,nullpad,utf8), ...
     #[arg(long = "type", value_name = "TYPE")]
     datatype: Option<TypeText>,
@@ -37,9 +46,12 @@ impl Set {
     ///
     /// # Errors
     /// If there is no such object, or the value does not fit. The file is then unchanged.
-    pub fn run(self) -> Result<Outcome> {
-        let found: Result<CheckedJson, _> = serde_json::from_str(&self.value);
-        let CheckedJson { value: json, repeated_key } = found.unwrap_or_else(|_| Json::from(&*self.value).into());
+    pub fn run(mut self) -> Result<Outcome> {
+        if let Some(from) = &self.from {
+            self.value = Some(read_value(from)?);
+        }
+        let found: Result<CheckedJson, _> = serde_json::from_str(self.text());
+        let CheckedJson { value: json, repeated_key } = found.unwrap_or_else(|_| Json::from(self.text()).into());
         if let Some(key) = repeated_key {
             return Err(self.refused(SetRefusal::Repeated(key)));
         }
@@ -52,6 +64,11 @@ impl Set {
         }
         file.close()?;
         Ok(Outcome::Clean)
+    }
+
+    /// The value as a text.
+    fn text(&self) -> &str {
+        self.value.as_deref().unwrap_or_default()
     }
 
     fn dataset(&self, file: &File, dataset: &Dataset, json: &Json) -> Result<()> {
@@ -102,12 +119,32 @@ impl Set {
     /// The value for a string: the text itself, even if it is also JSON.
     fn text_for(&self, datatype: &Datatype, json: &Json) -> Json {
         let is_text = from_json::is_text(datatype) && !json.is_string() && !json.is_array();
-        if is_text { Json::String(self.value.clone()) } else { json.clone() }
+        if is_text { Json::from(self.text()) } else { json.clone() }
     }
 
     fn refused(&self, why: SetRefusal) -> Error {
         Error::Refused { file: self.file.to_string().into(), path: self.path.clone(), why }
     }
+}
+
+/// A text in a file, or on standard input (`-`), without the end of its last line.
+fn read_value(from: &Path) -> Result<String> {
+    let source: Box<dyn Read> = match from.as_os_str() == "-" {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(std::fs::File::open(from).map_err(|error| unreadable(from, error))?),
+    };
+    let mut bytes = Vec::new();
+    source.take(MAX_VALUE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(from, error))?;
+    if bytes.len() as u64 > MAX_VALUE_BYTES {
+        return Err(unreadable(from, std::io::Error::other(format!("a value of more than {MAX_VALUE_BYTES} bytes"))));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| unreadable(from, std::io::Error::other(error)))?;
+    let line = text.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+    Ok(line.unwrap_or(&text).to_owned())
+}
+
+fn unreadable(from: &Path, source: std::io::Error) -> Error {
+    Error::Path { path: if from.as_os_str() == "-" { "standard input".into() } else { from.to_owned() }, source }
 }
 
 /// The type of a new attribute.

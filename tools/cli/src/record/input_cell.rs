@@ -2,10 +2,13 @@
 
 use h5live::Conversion;
 
+use serde_json::Value as Json;
+
 use crate::model::MAX_RANK;
 use crate::value::Value;
 
 use super::kind::{CellError, ColumnKind, parse_bool};
+use super::non_finite;
 
 /// A cell of a row as the input had it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,30 @@ pub enum InputCell {
 }
 
 impl InputCell {
+    /// The cell that a value of JSON is.
+    pub fn from_json(value: Json) -> Self {
+        match value {
+            Json::Null => InputCell::Empty,
+            Json::Bool(truth) => InputCell::Plain(truth.to_string()),
+            Json::Number(number) => InputCell::Plain(number.to_string()),
+            Json::String(text) => non_finite::number(&text).map_or(InputCell::Text(text.clone()), InputCell::Plain),
+            Json::Array(values) => InputCell::List(values.into_iter().map(InputCell::from_json).collect()),
+            object @ Json::Object(_) => InputCell::Object(object.to_string()),
+        }
+    }
+
+    /// The value of JSON that the cell stands for: a text that is JSON is what it says.
+    pub fn as_json(&self) -> Json {
+        match self {
+            InputCell::Empty => Json::Null,
+            InputCell::DecimalComma(_, text) | InputCell::Plain(text) | InputCell::Object(text) => {
+                serde_json::from_str(text.trim()).unwrap_or_else(|_| Json::from(&**text))
+            }
+            InputCell::Text(text) | InputCell::Ambiguous(text) => Json::from(&**text),
+            InputCell::List(elements) => elements.iter().map(InputCell::as_json).collect(),
+        }
+    }
+
     /// Whether it is a number, also one that no type holds.
     pub fn is_number(&self) -> bool {
         match self {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::BufRead;
+use std::io::{BufRead, BufReader};
 
 use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::Value as Json;
@@ -13,6 +13,7 @@ use crate::checked_json::CheckedJson;
 use super::csv_rows::numbered;
 use super::input::{InputColumns, InputError, NamedCells, RowOutput};
 use super::input_cell::InputCell;
+use super::non_finite::{FiniteJson, as_it_was};
 use super::row::RowError;
 
 /// The longest row that goes over several lines (bytes).
@@ -37,7 +38,7 @@ pub fn is_json(start: &[u8]) -> bool {
     let next = start.get(1..).unwrap_or_default().trim_ascii_start().first();
     match start.first() {
         Some(b'{') => true,
-        Some(b'[') => next.is_none_or(|next| b"[{]\"-0123456789tfn".contains(next)),
+        Some(b'[') => next.is_none_or(|next| b"[{]\"-0123456789tfnNI".contains(next)),
         _ => false,
     }
 }
@@ -59,9 +60,11 @@ pub fn read(mut input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>)
     if start.is_empty() {
         return Err(InputError::NoHeader);
     }
-    let next = start.get(1..).unwrap_or_default().trim_ascii_start().first();
+    let next = start.get(1..).unwrap_or_default().trim_ascii_start().first().copied();
+    let is_array = start.starts_with(b"[");
+    let input = BufReader::new(FiniteJson::new(input));
     // An array that begins with a number or a text is itself a row.
-    if start.starts_with(b"[") && next.is_none_or(|next| b"[{]".contains(next)) {
+    if is_array && next.is_none_or(|next| b"[{]".contains(&next)) {
         return read_array(input, new_keys, out);
     }
     read_lines(input, new_keys, out)
@@ -102,10 +105,10 @@ impl<'de> Visitor<'de> for ArrayVisitor<'_, '_> {
         while let Some(text) = rows.next_element::<Box<RawValue>>()? {
             let text = text.get();
             let listens = match serde_json::from_str(text) {
-                Ok(row) => self.rows.hand_on(row, || on_one_line(text), self.out),
-                Err(error) => {
-                    self.out.row(Err(RowError::Json(json_fault(&error))), || format!("{text}\n").into_bytes())
-                }
+                Ok(row) => self.rows.hand_on(row, || as_it_was(on_one_line(text)), self.out),
+                Err(error) => self
+                    .out
+                    .row(Err(RowError::Json(json_fault(&error))), || as_it_was(format!("{text}\n").into_bytes())),
             };
             if !listens {
                 *self.is_open = false;
@@ -127,8 +130,8 @@ fn read_lines(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -
     let mut rows = RowColumns { names: Vec::new(), new_keys };
     while let Some(text) = lines.next_value()? {
         let listens = match text {
-            Ok((row, text)) => rows.hand_on(row, || text, out),
-            Err((error, text)) => out.row(Err(RowError::Json(json_fault(&error))), || text),
+            Ok((row, text)) => rows.hand_on(row, || as_it_was(text), out),
+            Err((error, text)) => out.row(Err(RowError::Json(json_fault(&error))), || as_it_was(text)),
         };
         if !listens {
             break;
@@ -263,11 +266,11 @@ fn named_cells(row: Json) -> Result<Vec<(String, InputCell)>, RowError> {
     let mut cells = Vec::new();
     match row {
         Json::Object(members) if !members.is_empty() => {
-            members.into_iter().for_each(|(name, value)| flatten(name, value, &mut cells));
+            members.into_iter().try_for_each(|(name, value)| flatten(name, value, &mut cells))?;
         }
         Json::Array(values) if !values.is_empty() => {
             let names = numbered(values.len());
-            names.into_iter().zip(values).for_each(|(name, value)| flatten(name, value, &mut cells));
+            names.into_iter().zip(values).try_for_each(|(name, value)| flatten(name, value, &mut cells))?;
         }
         _ => return Err(RowError::NotARow),
     }
@@ -275,22 +278,14 @@ fn named_cells(row: Json) -> Result<Vec<(String, InputCell)>, RowError> {
 }
 
 /// The cells of a value: those of an object's members are called `object.member`.
-fn flatten(name: String, value: Json, cells: &mut Vec<(String, InputCell)>) {
+fn flatten(name: String, value: Json, cells: &mut Vec<(String, InputCell)>) -> Result<(), RowError> {
     match value {
+        _ if name.is_empty() => return Err(RowError::EmptyKey),
+        Json::Object(members) if members.contains_key("") => return Err(RowError::EmptyKey),
         Json::Object(members) => {
-            members.into_iter().for_each(|(member, value)| flatten(format!("{name}.{member}"), value, cells));
+            members.into_iter().try_for_each(|(member, value)| flatten(format!("{name}.{member}"), value, cells))?;
         }
-        value => cells.push((name, cell(value))),
+        value => cells.push((name, InputCell::from_json(value))),
     }
-}
-
-fn cell(value: Json) -> InputCell {
-    match value {
-        Json::Null => InputCell::Empty,
-        Json::Bool(truth) => InputCell::Plain(truth.to_string()),
-        Json::Number(number) => InputCell::Plain(number.to_string()),
-        Json::String(text) => InputCell::Text(text),
-        Json::Array(values) => InputCell::List(values.into_iter().map(cell).collect()),
-        object @ Json::Object(_) => InputCell::Object(object.to_string()),
-    }
+    Ok(())
 }

@@ -22,7 +22,7 @@ pub enum ColumnKind {
         /// Byte order.
         order: ByteOrder,
     },
-    /// A float of 4 or 8 bytes.
+    /// A float of 2, 4 or 8 bytes.
     Float {
         /// Bytes.
         size: u32,
@@ -102,6 +102,32 @@ pub enum CellError {
         /// The type of an element.
         kind: ColumnKind,
     },
+    /// The text is not a value of a type that another program has chosen.
+    #[error("{text:?} is not a value of type {datatype}")]
+    Other {
+        /// The text.
+        text: String,
+        /// The type.
+        datatype: Box<Datatype>,
+    },
+    /// A value that a type that another program has chosen does not have.
+    #[error("{text} does not fit {datatype}: {cause}")]
+    OtherInexact {
+        /// The text.
+        text: String,
+        /// The type.
+        datatype: Box<Datatype>,
+        /// Why not.
+        cause: String,
+    },
+    /// A text with other characters than those of ASCII, for a column of texts in ASCII.
+    #[error("{text:?} is not ASCII, as texts of type {datatype} are")]
+    NotAscii {
+        /// The text.
+        text: String,
+        /// The type.
+        datatype: Box<Datatype>,
+    },
     /// An array with elements that are objects, or that are arrays of different lengths.
     #[error("an array has numbers, texts or truth values in rows of equal length")]
     NoArray,
@@ -118,7 +144,7 @@ fn shape_text(dims: &[u32], kind: ColumnKind) -> String {
 /// A name that no type has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no type is called {0:?}: i8 to i64, u8 to u64, f32 and f64 (with `be` for big-endian), bool, bool3, time, str, str1 to \
+    "no type is called {0:?}: i8 to i64, u8 to u64, f16, f32 and f64 (with `be` for big-endian), bool, bool3, time, str, str1 to \
      str65535; arrays have [N] or [NxM] behind it"
 )]
 pub struct UnknownKind(String);
@@ -137,7 +163,7 @@ impl ColumnKind {
             Datatype::Integer(integer) => {
                 ColumnKind::Integer { size: integer.size, sign: integer.sign, order: integer.order }
             }
-            Datatype::Float(float) if matches!(float.size, 4 | 8) => {
+            Datatype::Float(float) if matches!(float.size, 2 | 4 | 8) => {
                 ColumnKind::Float { size: float.size, order: float.order }
             }
             Datatype::Enum(of) if of.members.len() == 2 => ColumnKind::Bool,
@@ -186,7 +212,7 @@ impl ColumnKind {
     pub fn value(self, text: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
         let Some(text) = text else {
             return match self {
-                ColumnKind::Float { size: 4, .. } => Ok(Value::Float32(f32::NAN)),
+                ColumnKind::Float { size: 2 | 4, .. } => Ok(Value::Float32(f32::NAN)),
                 ColumnKind::Float { .. } => Ok(Value::Float64(f64::NAN)),
                 ColumnKind::Text(_) | ColumnKind::VarText => Ok(Value::Text(String::new())),
                 ColumnKind::Time => Ok(Value::Integer(NO_TIME.into())),
@@ -207,6 +233,11 @@ impl ColumnKind {
                 let found = number_text::integer(text.trim(), low, high).ok_or_else(not_a)?;
                 exact(found.value.to_string(), found.is_exact)?;
                 Value::Integer(found.value)
+            }
+            ColumnKind::Float { size: 2, .. } => {
+                let found = number_text::half(text.trim()).ok_or_else(not_a)?;
+                exact(format!("{:?}", found.value), found.is_exact)?;
+                Value::Float32(found.value)
             }
             ColumnKind::Float { size: 4, .. } => {
                 let found = number_text::single(text.trim()).ok_or_else(not_a)?;
@@ -317,7 +348,7 @@ impl FromStr for ColumnKind {
         match body.split_at_checked(1) {
             Some(("i", bits)) => Ok(ColumnKind::Integer { size: size(bits)?, sign: Sign::Signed, order }),
             Some(("u", bits)) => Ok(ColumnKind::Integer { size: size(bits)?, sign: Sign::Unsigned, order }),
-            Some(("f", bits @ ("32" | "64"))) => Ok(ColumnKind::Float { size: size(bits)?, order }),
+            Some(("f", bits @ ("16" | "32" | "64"))) => Ok(ColumnKind::Float { size: size(bits)?, order }),
             _ => Err(unknown()),
         }
     }
@@ -333,9 +364,10 @@ mod tests {
 
     #[test]
     fn every_name_is_read_and_shown_alike() {
-        for name in
-            ["i8", "i16", "i32be", "u64", "u16be", "f32", "f64be", "bool", "bool3", "time", "str", "str1", "str300"]
-        {
+        for name in [
+            "i8", "i16", "i32be", "u64", "u16be", "f16", "f32", "f64be", "bool", "bool3", "time", "str", "str1",
+            "str300",
+        ] {
             assert_eq!(name.parse::<ColumnKind>().unwrap().to_string(), name);
         }
         assert_eq!("u16le".parse(), "u16".parse::<ColumnKind>());
@@ -343,7 +375,7 @@ mod tests {
 
     #[test]
     fn refuses_names_of_no_type() {
-        for name in ["", "i", "i7", "f8", "f16", "x32", "str0", "str70000", "bool8", "übe"] {
+        for name in ["", "i", "i7", "f8", "f128", "x32", "str0", "str70000", "bool8", "übe"] {
             assert!(name.parse::<ColumnKind>().is_err(), "{name}");
         }
     }
@@ -372,6 +404,8 @@ mod tests {
             ("f32", "16777217"),
             ("f64", "1e400"),
             ("f32", "1e40"),
+            ("f16", "2049"),
+            ("f16", "70000"),
         ] {
             assert!(matches!(value(kind, Some(text)), Err(CellError::Inexact { .. })), "{kind} {text}");
         }

@@ -10,12 +10,14 @@ mod key_datasets;
 mod kind;
 #[cfg_attr(not(feature = "hsds"), path = "no_mirror.rs")]
 mod mirror;
+pub mod non_finite;
 pub mod on_error;
 mod paced_input;
 mod reader;
 mod record_sink;
 pub mod row;
 mod session;
+mod stored_type;
 mod target;
 mod text_decoder;
 mod units_row;
@@ -102,7 +104,7 @@ pub struct RecordCommand {
     on_error: OnError,
     #[command(flatten)]
     lossy: LossyArgs,
-    /// Types of columns as NAME=TYPE,... or NAME:TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian),
+    /// Types of columns as NAME=TYPE,... or NAME:TYPE,...: i8 to i64, u8 to u64, f16, f32, f64 (with `be` for big-endian),
     /// bool, bool3 (false, true, or none for an empty cell), str (text of any length; also arrays of JSON, as they are), str1 to str65535, time (ISO 8601, stored as
     /// nanoseconds since 1970), and `[N]` or `[NxM]` behind it for arrays;
     /// types of other columns are inferred from the first rows
@@ -169,7 +171,7 @@ fn named_kind(text: &str) -> Result<RecordColumn, Box<dyn std::error::Error + Se
         Some((kind, dims)) => (kind, dims.split('x').map(dimension).collect::<Result<_, _>>()?),
         None => (kind, Vec::new()),
     };
-    Ok(RecordColumn { name: name.to_owned(), kind: kind.parse()?, dims })
+    Ok(RecordColumn { name: name.to_owned(), kind: kind.parse()?, dims, stored: None })
 }
 
 fn dimension(text: &str) -> Result<u32, &'static str> {

@@ -9,6 +9,7 @@ use crate::value::Value;
 
 use super::input_cell::InputCell;
 use super::kind::{CellError, ColumnKind, parse_bool};
+use super::stored_type::StoredType;
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +20,14 @@ pub struct RecordColumn {
     pub kind: ColumnKind,
     /// The shape of an array (elements); none for single values.
     pub dims: Vec<u32>,
+    /// The type in the file, if a dataset that is there has another one than `kind` and `dims` say.
+    pub stored: Option<Box<StoredType>>,
 }
 
 impl RecordColumn {
     /// A column of single values.
     pub fn single(name: &str, kind: ColumnKind) -> Self {
-        RecordColumn { name: name.to_owned(), kind, dims: Vec::new() }
+        RecordColumn { name: name.to_owned(), kind, dims: Vec::new(), stored: None }
     }
 
     fn elements(&self) -> u64 {
@@ -33,10 +36,16 @@ impl RecordColumn {
 
     /// Bytes of a value.
     fn size(&self) -> u64 {
+        if let Some(stored) = &self.stored {
+            return stored.datatype().size().into();
+        }
         self.elements().saturating_mul(u64::from(self.kind.size()))
     }
 
     fn datatype(&self) -> Datatype {
+        if let Some(stored) = &self.stored {
+            return stored.datatype().clone();
+        }
         match &*self.dims {
             [] => self.kind.datatype(),
             dims => Datatype::Array(Array { dims: dims.to_vec(), base: Box::new(self.kind.datatype()) }),
@@ -49,12 +58,20 @@ impl RecordColumn {
             Datatype::Array(array) => (array.dims.clone(), &*array.base),
             single => (Vec::new(), single),
         };
-        Some(RecordColumn { name: name.to_owned(), kind: ColumnKind::of(base)?, dims })
+        let name = name.to_owned();
+        if let Some(kind) = ColumnKind::of(base) {
+            return Some(RecordColumn { name, kind, dims, stored: None });
+        }
+        let stored = StoredType::new(datatype)?;
+        Some(RecordColumn { name, kind: stored.nearest_kind(), dims, stored: Some(Box::new(stored)) })
     }
 
     /// The value that a cell stands for. `empty` stands for an empty one of integers.
     fn value(&self, cell: &InputCell, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
         let kind = self.kind;
+        if let Some(stored) = &self.stored {
+            return stored.value(cell, empty, fit);
+        }
         let empty = empty.filter(|_| matches!(kind, ColumnKind::Integer { .. }));
         match (&*self.dims, cell.is_array()) {
             ([], false) => return cell.value(kind, empty, fit),
@@ -120,7 +137,7 @@ impl RecordColumn {
         let dims = shape.unwrap_or_default();
         let mut leaves = Vec::new();
         cells.iter().for_each(|cell| cell.leaves(&mut leaves));
-        RecordColumn { name: name.to_owned(), kind: infer(leaves.iter().copied(), rules), dims }
+        RecordColumn { name: name.to_owned(), kind: infer(leaves.iter().copied(), rules), dims, stored: None }
     }
 }
 
@@ -177,6 +194,8 @@ pub struct RowType {
     fields: usize,
     /// The text that stands for an empty cell of a column of integers.
     empty: Option<String>,
+    /// The type of the rows of a dataset that is there, if it is not that of the columns one after the other.
+    stored: Option<Datatype>,
 }
 
 /// Why a row cannot be stored.
@@ -216,6 +235,9 @@ pub enum RowError {
     /// It has a name that the first rows do not have.
     #[error("{0:?} is not in the first rows (--on-new-key says what becomes of it)")]
     NewName(String),
+    /// It has a value of no name.
+    #[error("a key is empty")]
+    EmptyKey,
     /// It has two values of one name.
     #[error("{0:?} is there twice")]
     Twice(String),
@@ -252,25 +274,40 @@ impl RowType {
     /// A table of these columns, which are those of the input in the same order.
     pub fn new(columns: Vec<RecordColumn>) -> Self {
         let fields = columns.len();
-        RowType { columns, sources: (0..fields).map(Some).collect(), fields, empty: None }
+        RowType { columns, sources: (0..fields).map(Some).collect(), fields, empty: None, stored: None }
     }
 
     /// The columns of a type of rows that is there, for an input with columns of these names. `None` if rows of this
     /// type cannot be recorded, or the input has other columns.
     pub fn of(datatype: &Datatype, names: &[String]) -> Option<Self> {
-        let Datatype::Compound(compound) = datatype else { return None };
+        let Datatype::Compound(compound) = datatype else { return RowType::of_single_values(datatype, names) };
         let column = |member: &CompoundMember| RecordColumn::of(&member.name.to_string(), &member.datatype);
         let columns: Vec<_> = compound.members.iter().map(column).collect::<Option<_>>()?;
         let is_known = |name: &String| columns.iter().any(|column| column.name == *name);
         let sources = columns.iter().map(|column| names.iter().position(|name| *name == column.name)).collect();
-        let table = RowType { sources, fields: names.len(), ..RowType::new(columns.clone()) };
-        (names.iter().all(is_known) && table.datatype().to_string() == datatype.to_string()).then_some(table)
+        let stored = Some(datatype.clone());
+        let table = RowType { sources, fields: names.len(), stored, ..RowType::new(columns.clone()) };
+        names.iter().all(is_known).then_some(table)
+    }
+
+    /// The column of a dataset whose elements have no names, for an input with one column, whatever its name is.
+    fn of_single_values(datatype: &Datatype, names: &[String]) -> Option<Self> {
+        let [name] = names else { return None };
+        let column = RecordColumn::of(name, datatype)?;
+        Some(RowType { stored: Some(datatype.clone()), ..RowType::new(vec![column]) })
+    }
+
+    /// Whether a row is one value, and no compound.
+    fn is_single_value(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| !matches!(stored, Datatype::Compound(_)))
     }
 
     /// The columns of a type of rows that is there, for an input that has as many columns without names, or with other names.
     /// `None` if rows of this type cannot be recorded.
     pub fn by_position(datatype: &Datatype) -> Option<Self> {
-        let Datatype::Compound(compound) = datatype else { return None };
+        let Datatype::Compound(compound) = datatype else {
+            return RowType::of_single_values(datatype, &["0".to_owned()]);
+        };
         let names: Vec<_> = compound.members.iter().map(|member| member.name.to_string()).collect();
         RowType::of(datatype, &names)
     }
@@ -315,8 +352,11 @@ impl RowType {
         names.iter().enumerate().map(column).collect()
     }
 
-    /// The stored type: the columns one after the other, without gaps.
+    /// The stored type: that of the dataset, or the columns one after the other, without gaps.
     pub fn datatype(&self) -> Datatype {
+        if let Some(stored) = &self.stored {
+            return stored.clone();
+        }
         let mut offset = 0;
         let members = self.columns.iter().map(|column| {
             let member = CompoundMember { name: column.name.as_str().into(), offset, datatype: column.datatype() };
@@ -340,7 +380,8 @@ impl RowType {
             let value = column.value(cell, self.empty.as_deref(), fit);
             value.map_err(|source| RowError::Cell { column: column.name.clone(), source })
         };
-        Ok(Value::List(self.columns.iter().zip(&self.sources).map(value).collect::<Result<_, _>>()?))
+        let mut values: Vec<_> = self.columns.iter().zip(&self.sources).map(value).collect::<Result<_, _>>()?;
+        Ok(if self.is_single_value() { values.pop().unwrap_or_default() } else { Value::List(values) })
     }
 }
 
@@ -449,7 +490,7 @@ mod tests {
         assert_eq!(inferred(&[vec![list(&["1", "2"])], vec![InputCell::Empty]]), ["f64[2]"]);
         let grid = InputCell::List(vec![list(&["1"]), list(&["2"]), list(&["3"])]);
         assert_eq!(inferred(&[vec![grid.clone()]]), ["i64[3x1]"]);
-        let column = RecordColumn { name: "a".into(), kind: "u8".parse().unwrap(), dims: vec![3, 1] };
+        let column = RecordColumn { name: "a".into(), kind: "u8".parse().unwrap(), dims: vec![3, 1], stored: None };
         let value = |cell: &InputCell, empty| column.value(cell, empty, Conversion::Exact);
         assert_eq!(value(&grid, None).unwrap().to_string(), "[[1], [2], [3]]");
         assert_eq!(value(&InputCell::Empty, Some("7")).unwrap().to_string(), "[[7], [7], [7]]");

@@ -43,6 +43,7 @@ mod real_formats;
 mod record;
 mod record_end;
 mod record_first_rows;
+mod record_into;
 mod record_types;
 mod remote;
 mod repair;
