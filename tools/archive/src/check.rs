@@ -71,6 +71,8 @@ pub struct TarReport {
     pub archive_bytes: u64,
     /// What ended the reading too early.
     pub fault: Option<Error>,
+    /// Where another archive begins behind the end (byte). Its entries were not looked at.
+    pub next_archive: Option<u64>,
 }
 
 /// The kind of an entry, for people.
@@ -89,14 +91,14 @@ pub fn kind_name(entry: &TarEntry) -> &'static str {
     }
 }
 
-/// Reads an archive to its end, or to the first fault. `each` is told of every entry: how many there were, and bytes of the
+/// Reads an archive to its end, or to the first fault; with `ignores_zeros`, also the archives behind its end. `each` is told of every entry: how many there were, and bytes of the
 /// file.
 ///
 /// # Errors
 /// None but those of the machine: what is wrong with the archive is in the report.
-pub fn check(source: Source, each: &mut dyn FnMut(u64, u64)) -> Result<TarReport> {
+pub fn check(source: Source, ignores_zeros: bool, each: &mut dyn FnMut(u64, u64)) -> Result<TarReport> {
     let bytes_read = source.bytes_read.clone();
-    let mut scanner = TarScanner::new(source.input, &source.name);
+    let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(ignores_zeros);
     let mut checker =
         Checker { report: TarReport::new(source.compression), seen: HashMap::new(), paths: HashMap::new() };
     loop {
@@ -110,6 +112,7 @@ pub fn check(source: Source, each: &mut dyn FnMut(u64, u64)) -> Result<TarReport
             Err(error) => return Err(error),
         }
     }
+    checker.report.next_archive = scanner.next_archive();
     checker.report.archive_bytes = scanner.position();
     Ok(checker.report)
 }
@@ -132,12 +135,16 @@ impl TarReport {
             unsafe_paths: Findings::default(),
             archive_bytes: 0,
             fault: None,
+            next_archive: None,
         }
     }
 
     /// Whether the archive is sound, and can be extracted and imported without a choice.
     pub fn is_clean(&self) -> bool {
-        self.fault.is_none() && self.unsafe_paths.count == 0 && self.collisions.count == 0
+        self.fault.is_none()
+            && self.next_archive.is_none()
+            && self.unsafe_paths.count == 0
+            && self.collisions.count == 0
     }
 }
 

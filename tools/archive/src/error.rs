@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+/// What is said of contents that do not have their digest.
+pub const WRONG_DIGEST: &str = "its contents have another digest than at the import";
+
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -67,6 +70,9 @@ pub enum TarFault {
         /// What the bytes give.
         expected: u32,
     },
+    /// The archive is one of another kind.
+    #[error("this is {0}, and no tar archive")]
+    OtherFormat(&'static str),
     /// A field of a header is no number, or none that it can have.
     #[error("the field {0} of the header is no valid number")]
     Number(&'static str),
@@ -131,6 +137,9 @@ pub enum Problem {
     /// The file has no digests.
     #[error("the file has no digests of its contents")]
     NoDigests,
+    /// Contents that are not those that were imported.
+    #[error("{0}: {WRONG_DIGEST} (--no-verify reads them all the same)")]
+    WrongContents(String),
     /// Digests that do not fit those of the file to which they would be added.
     #[error("the digests are not {0}, as those of the first file are")]
     OtherDigests(&'static str),

@@ -5,11 +5,8 @@ use std::io::{self, Write};
 use h5live::archive::layout::{ArchiveRow, EntryRow, NO_SAMPLE};
 
 use crate::error::{Error, Problem, Result};
-use crate::reader::TarFile;
+use crate::reader::{PIECE_BYTES, TarFile};
 use crate::sparse::Segment;
-
-/// Bytes of contents, and of records, that are in memory at once.
-const PIECE_BYTES: u64 = 4 << 20;
 
 /// Writes an archive as it was before its import, without compression.
 ///
@@ -73,18 +70,26 @@ impl RecordReader<'_> {
 
 /// The contents of an entry as its archive has them: without the holes of a sparse file.
 fn write_contents(tar: &TarFile, entry: u64, row: &EntryRow, write: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let whole = vec![Segment { offset: 0, length: row.size }];
-    for segment in tar.segments(entry).unwrap_or(whole) {
-        let end = segment.offset.checked_add(segment.length).filter(|end| *end <= row.size);
+    let Some(segments) = tar.segments(entry) else { return tar.for_each_piece(row, &mut |_, piece| write(piece)) };
+    let mut ranges = Vec::new();
+    for Segment { offset, length } in segments {
+        let end = offset.checked_add(length).filter(|end| *end <= row.size);
         let end = end.ok_or_else(|| tar.damaged("a segment of a sparse file lies beyond it"))?;
-        let mut at = segment.offset;
-        while at < end {
-            let next = end.min(at + PIECE_BYTES);
-            write(&tar.contents(row.sample, at..next)?)?;
-            at = next;
+        if ranges.last().is_some_and(|last: &std::ops::Range<u64>| offset < last.end) {
+            return Err(tar.damaged("the segments of a sparse file are not in order"));
         }
+        ranges.push(offset..end);
     }
-    Ok(())
+    // Of the holes, too, a digest was made.
+    tar.for_each_piece(row, &mut |at, piece| {
+        let end = at + piece.len() as u64;
+        let first = ranges.partition_point(|range| range.end <= at);
+        for range in ranges[first..].iter().take_while(|range| range.start < end) {
+            let part = range.start.max(at) - at..range.end.min(end) - at;
+            write(&piece[part.start as usize..part.end as usize])?;
+        }
+        Ok(())
+    })
 }
 
 /// The archive that is meant: the only one, or the one of a number.

@@ -19,13 +19,11 @@ use cap_std::fs::{Dir, OpenOptions};
 use h5live::archive::layout::{EntryRow, NO_SAMPLE};
 
 use crate::entry::is_file_kind;
-use crate::error::{Error, Result};
+use crate::error::{Error, Problem, Result, WRONG_DIGEST};
 use crate::link_target::check_target;
 use crate::paths::safe_path;
-use crate::reader::TarFile;
-
-/// Bytes of contents that are in memory at once.
-const PIECE_BYTES: u64 = 4 << 20;
+use crate::reader::{PIECE_BYTES, TarFile};
+use crate::shown_name::escaped;
 
 /// What was extracted.
 #[derive(Debug, Default)]
@@ -94,7 +92,7 @@ impl<'a> Extractor<'a> {
     }
 
     fn refuse(&mut self, row: &EntryRow, why: impl Into<String>) {
-        let path = String::from_utf8_lossy(self.tar.path(row)).into_owned();
+        let path = escaped(self.tar.path(row));
         self.report.refused.push((path, why.into()));
     }
 
@@ -200,16 +198,21 @@ impl<'a> Extractor<'a> {
         let made = self.target.open_with(place, OpenOptions::new().write(true).create_new(true));
         let mut file = made.map_err(self.failed(place))?.into_std();
         if row.sample != NO_SAMPLE {
-            let mut at = 0;
-            while at < row.size {
-                let end = row.size.min(at + PIECE_BYTES);
-                let piece = self.tar.contents(row.sample, at..end)?;
-                match piece.iter().all(|byte| *byte == 0) && end - at == PIECE_BYTES {
+            let written = self.tar.for_each_piece(row, &mut |_, piece| {
+                match piece.len() as u64 == PIECE_BYTES && piece.iter().all(|byte| *byte == 0) {
                     true => io::Seek::seek_relative(&mut file, PIECE_BYTES as i64),
-                    false => file.write_all(&piece),
+                    false => file.write_all(piece),
                 }
-                .map_err(self.failed(place))?;
-                at = end;
+                .map_err(self.failed(place))
+            });
+            if let Err(error) = written {
+                drop(file);
+                self.target.remove_file(place).map_err(self.failed(place))?;
+                if matches!(error, Error::Unfit { problem: Problem::WrongContents(_), .. }) {
+                    self.refuse(row, WRONG_DIGEST);
+                    return Ok(());
+                }
+                return Err(error);
             }
             file.set_len(row.size).map_err(self.failed(place))?;
         }

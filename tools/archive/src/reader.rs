@@ -4,10 +4,16 @@ use h5live::archive::Archive;
 use h5live::archive::layout::{ARCHIVE, ArchiveRow, ENTRY, EntryRow, HEADER, NO_SAMPLE, PATH, SPARSE};
 use h5live::{Dataset, File};
 
+use crate::digest::ContentHasher;
+use crate::digests::Digests;
 use crate::error::{Error, Problem, Result};
 use crate::import::is_importing;
+use crate::shown_name::escaped;
 use crate::sparse::Segment;
 use crate::tables::{TableRows, for_each_row, read_bytes};
+
+/// Bytes of contents that are in memory at once.
+pub const PIECE_BYTES: u64 = 4 << 20;
 
 /// An imported archive, or several in one file.
 #[derive(Debug)]
@@ -20,6 +26,8 @@ pub struct TarFile {
     /// Entry, offset, length: in the order of entries.
     segments: Vec<[u64; 3]>,
     header: Dataset,
+    /// The digests with which contents are compared that are read.
+    digests: Option<Digests>,
 }
 
 impl TarFile {
@@ -48,7 +56,13 @@ impl TarFile {
             archive,
             rows,
             segments,
+            digests: Digests::of(file)?,
         })
+    }
+
+    /// Contents are taken as they are read, and not compared with their digests.
+    pub fn without_verification(self) -> Self {
+        TarFile { digests: None, ..self }
     }
 
     /// The file.
@@ -116,6 +130,31 @@ impl TarFile {
     /// Tables that contradict each other.
     pub fn damaged(&self, what: &'static str) -> Error {
         Error::unfit(&self.file, Problem::Tables(what))
+    }
+
+    /// Hands all contents of a sample on, in pieces, with where each begins. In the end they are compared with their digest.
+    ///
+    /// # Errors
+    /// [`Problem::WrongContents`]; [`Error::File`]; errors of `each`.
+    pub fn for_each_piece(&self, row: &EntryRow, each: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+        let digest = self.digests.as_ref().and_then(|digests| digests.get(row.sample));
+        let mut hasher = self.digests.as_ref().filter(|_| digest.is_some()).map(Digests::hasher);
+        let mut at = 0;
+        while at < row.size {
+            let end = row.size.min(at + PIECE_BYTES);
+            let piece = self.contents(row.sample, at..end)?;
+            if let Some(hasher) = &mut hasher {
+                hasher.update(&piece);
+            }
+            each(at, &piece)?;
+            at = end;
+        }
+        match hasher.map(ContentHasher::finish) {
+            Some(found) if Some(&*found) != digest => {
+                Err(Error::unfit(&self.file, Problem::WrongContents(escaped(self.path(row)))))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A part of the contents of a sample.

@@ -65,6 +65,10 @@ pub struct TarScanner<R> {
     position: Position,
     globals: GlobalRecords,
     last_path: Option<String>,
+    /// Whether blocks of zeros are passed over, and do not end the archive.
+    ignores_zeros: bool,
+    /// Where another archive begins behind the end.
+    next_archive: Option<u64>,
 }
 
 impl<R: Read> TarScanner<R> {
@@ -78,7 +82,19 @@ impl<R: Read> TarScanner<R> {
             position: Position::Header,
             globals: GlobalRecords::default(),
             last_path: None,
+            ignores_zeros: false,
+            next_archive: None,
         }
+    }
+
+    /// Passes over blocks of zeros, which end an archive: behind them there may be another one.
+    pub fn ignore_zeros(self, ignores_zeros: bool) -> Self {
+        TarScanner { ignores_zeros, ..self }
+    }
+
+    /// The byte at which another archive begins behind the end of this one, if there is one. Its entries were not read.
+    pub fn next_archive(&self) -> Option<u64> {
+        self.next_archive
     }
 
     /// Bytes that were read of the archive.
@@ -141,6 +157,7 @@ impl<R: Read> TarScanner<R> {
         match self.read_up_to(&mut block)? {
             0 => Ok(None),
             BLOCK => Ok(Some(block)),
+            filled if self.at == filled as u64 && other_format(&block).is_some() => Err(self.format_error(&block)),
             filled => Err(self.error(TarFault::Truncated { missing: (BLOCK - filled) as u64 })),
         }
     }
@@ -218,10 +235,16 @@ impl<R: Read> TarScanner<R> {
             };
             if block == [0; BLOCK] {
                 records.records(&block)?;
+                if self.ignores_zeros {
+                    continue;
+                }
                 self.pass_end(records)?;
                 return Ok(None);
             }
-            check_checksum(&block).map_err(|fault| self.header_error(fault))?;
+            if let Err(fault) = check_checksum(&block) {
+                let is_first = self.at == BLOCK as u64 && other_format(&block).is_some();
+                return Err(if is_first { self.format_error(&block) } else { self.header_error(fault) });
+            }
             records.records(&block)?;
             let kind = block[156];
             if !matches!(kind, b'x' | b'X' | b'g' | b'L' | b'K') {
@@ -250,15 +273,29 @@ impl<R: Read> TarScanner<R> {
         Error::Archive { archive: self.name.clone(), at, entry: self.last_path.clone(), fault }
     }
 
+    /// That the archive is of another kind.
+    fn format_error(&self, block: &TarBlock) -> Error {
+        let fault = TarFault::OtherFormat(other_format(block).unwrap_or_default());
+        Error::Archive { archive: self.name.clone(), at: 0, entry: None, fault }
+    }
+
     /// Hands on what follows the end of the archive.
     fn pass_end(&mut self, records: &mut dyn RecordSink) -> Result<()> {
         self.position = Position::End;
         let mut buffer = [0; PASSED_BYTES];
+        let mut is_blank = true;
         loop {
-            match self.read_some(&mut buffer)? {
-                0 => return Ok(()),
-                read => records.records(&buffer[..read])?,
+            let at = self.at;
+            let read = self.read_up_to(&mut buffer)?;
+            if read == 0 {
+                return Ok(());
             }
+            let mut blocks = buffer[..read].as_chunks::<BLOCK>().0.iter().zip(0u64..);
+            if let Some((block, number)) = blocks.find(|(block, _)| **block != [0; BLOCK]).filter(|_| is_blank) {
+                is_blank = false;
+                self.next_archive = check_checksum(block).is_ok().then_some(at + number * BLOCK as u64);
+            }
+            records.records(&buffer[..read])?;
         }
     }
 
@@ -363,6 +400,23 @@ fn with_missing(error: Error, more: u64) -> Error {
         }
         error => error,
     }
+}
+
+/// What else a file is that begins so; `None` if that is not known.
+fn other_format(block: &TarBlock) -> Option<&'static str> {
+    let magic: [(&[u8], &str); 10] = [
+        (b"PK\x03\x04", "a zip archive"),
+        (b"PK\x05\x06", "a zip archive"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+        (b"070701", "a cpio archive"),
+        (b"070702", "a cpio archive"),
+        (b"070707", "a cpio archive"),
+        (b"\xc7\x71", "a cpio archive"),
+        (b"Rar!\x1a\x07", "a RAR archive"),
+        (b"!<arch>\n", "an archive of ar"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+    ];
+    magic.iter().find(|(magic, _)| block.starts_with(magic)).map(|(_, name)| *name)
 }
 
 fn padding_after(size: u64) -> u64 {

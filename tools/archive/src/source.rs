@@ -1,7 +1,7 @@
 //! Where the bytes of an archive come from: a file or a stream, compressed or not.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,17 +23,28 @@ pub enum Compression {
     Zstd,
     /// bzip2.
     Bzip2,
+    /// Frames of LZ4.
+    Lz4,
+    /// lzip.
+    Lzip,
 }
 
 impl Compression {
     /// The kind that the first bytes tell.
     pub fn of(head: &[u8]) -> Compression {
-        let magic: [(&[u8], Compression); 4] = [
+        let magic: [(&[u8], Compression); 7] = [
             (&[0x1f, 0x8b], Compression::Gzip),
             (&[0xfd, b'7', b'z', b'X', b'Z', 0], Compression::Xz),
             (&[0x28, 0xb5, 0x2f, 0xfd], Compression::Zstd),
             (b"BZh", Compression::Bzip2),
+            (&[0x04, 0x22, 0x4d, 0x18], Compression::Lz4),
+            (&[0x02, 0x21, 0x4c, 0x18], Compression::Lz4),
+            (b"LZIP", Compression::Lzip),
         ];
+        // A frame that is to be skipped, as pzstd and others put one in front.
+        if matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) {
+            return Compression::Zstd;
+        }
         let found = magic.iter().find(|(magic, _)| head.starts_with(magic));
         found.map_or(Compression::Plain, |(_, compression)| *compression)
     }
@@ -46,6 +57,8 @@ impl Compression {
             Compression::Xz => "xz",
             Compression::Zstd => "zstd",
             Compression::Bzip2 => "bzip2",
+            Compression::Lz4 => "lz4",
+            Compression::Lzip => "lzip",
         }
     }
 }
@@ -107,6 +120,8 @@ impl Source {
             Compression::Gzip => read_ahead(move || flate2::bufread::MultiGzDecoder::new(buffered(counted))),
             Compression::Xz => read_ahead(move || lzma_rust2::XzReader::new(buffered(counted), true)),
             Compression::Bzip2 => read_ahead(move || bzip2::bufread::MultiBzDecoder::new(buffered(counted))),
+            Compression::Lz4 => read_ahead(move || Lz4Frames(lz4_flex::frame::FrameDecoder::new(buffered(counted)))),
+            Compression::Lzip => read_ahead(move || lzma_rust2::LzipReader::new(buffered(counted))),
             Compression::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(buffered(counted)).map_err(Error::io(name))?;
                 read_ahead(move || decoder)
@@ -131,6 +146,21 @@ impl Source {
             Err(error) => Box::new(head_again.chain(FailedReader(Some(error)))),
         };
         Ok(head)
+    }
+}
+
+/// All frames of LZ4, one after another.
+struct Lz4Frames<R: BufRead>(lz4_flex::frame::FrameDecoder<R>);
+
+impl<R: BufRead> Read for Lz4Frames<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.0.read(into)?;
+            // At the end of each frame there is nothing to read, also if others follow.
+            if read > 0 || into.is_empty() || self.0.get_mut().fill_buf()?.is_empty() {
+                return Ok(read);
+            }
+        }
     }
 }
 

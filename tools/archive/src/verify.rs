@@ -1,13 +1,12 @@
 //! Whether contents are those that were imported.
 
-use h5live::archive::layout::{DIGEST, NO_SAMPLE};
+use h5live::archive::layout::NO_SAMPLE;
 
-use crate::error::{Error, Problem, Result};
-use crate::reader::TarFile;
-use crate::tables::{algorithm, read_rows};
-
-/// Bytes of contents that are in memory at once.
-const PIECE_BYTES: u64 = 4 << 20;
+use crate::digest::ContentHasher;
+use crate::digests::Digests;
+use crate::error::{Error, Problem, Result, WRONG_DIGEST};
+use crate::reader::{PIECE_BYTES, TarFile};
+use crate::shown_name::escaped;
 
 /// What was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,20 +24,17 @@ pub struct VerifyReport {
 /// # Errors
 /// [`Error::Unfit`] if there are no digests; [`Error::File`] if they cannot be read.
 pub fn verify(tar: &TarFile, each: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
-    let algorithm = algorithm(tar.file())?.ok_or_else(|| Error::unfit(tar.file(), Problem::NoDigests))?;
-    let digests = read_rows(&tar.file().dataset(DIGEST)?, algorithm.digest_len())?;
+    let digests = Digests::of(tar.file())?.ok_or_else(|| Error::unfit(tar.file(), Problem::NoDigests))?;
     let mut report = VerifyReport { samples: 0, bytes: 0, wrong: Vec::new() };
     for row in tar.rows().iter().filter(|row| row.sample != NO_SAMPLE) {
-        let wrong = |why: String| (String::from_utf8_lossy(tar.path(row)).into_owned(), why);
-        let stored =
-            usize::try_from(row.sample).ok().and_then(|sample| digests.chunks(algorithm.digest_len()).nth(sample));
-        let Some(stored) = stored else {
+        let wrong = |why: String| (escaped(tar.path(row)), why);
+        let Some(stored) = digests.get(row.sample) else {
             report.wrong.push(wrong("there is no digest of it".to_owned()));
             continue;
         };
-        match digest_of(tar, row.sample, row.size, algorithm) {
+        match digest_of(tar, row.sample, row.size, digests.hasher()) {
             Ok(digest) if digest == stored => {}
-            Ok(_) => report.wrong.push(wrong("its contents have another digest".to_owned())),
+            Ok(_) => report.wrong.push(wrong(WRONG_DIGEST.to_owned())),
             Err(error) => report.wrong.push(wrong(error.to_string())),
         }
         report.samples += 1;
@@ -48,11 +44,10 @@ pub fn verify(tar: &TarFile, each: &mut dyn FnMut(u64)) -> Result<VerifyReport> 
     Ok(report)
 }
 
-fn digest_of(tar: &TarFile, sample: u64, size: u64, algorithm: crate::DigestAlgorithm) -> Result<Vec<u8>> {
+fn digest_of(tar: &TarFile, sample: u64, size: u64, mut hasher: ContentHasher) -> Result<Vec<u8>> {
     if tar.archive().sample_len(sample)? != size {
         return Err(tar.damaged("a file has another size than its entry says"));
     }
-    let mut hasher = algorithm.hasher();
     let mut at = 0;
     while at < size {
         let end = size.min(at + PIECE_BYTES);

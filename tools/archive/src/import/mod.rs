@@ -67,6 +67,8 @@ pub struct ImportReport {
     pub content_bytes: u64,
     /// Why the rest of the archive is missing ([`ImportOptions::salvage`]).
     pub fault: Option<Error>,
+    /// Where another archive begins behind the end of this one, whose entries were not imported (byte).
+    pub next_archive: Option<u64>,
 }
 
 /// Options for a new file: of the versions that the original programs wrote, which HDF5 1.8 can read.
@@ -149,7 +151,7 @@ impl Importer {
             return Err(Error::unfit(&self.file, Problem::Interrupted));
         }
         self.tables.set_state(ImportState::Entries)?;
-        let scanner = TarScanner::new(source.input, &source.name);
+        let scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
         let (first, header_start) = self.tables.end();
         self.run(scanner, &source.name, &source.bytes_read, (first, header_start), progress)
     }
@@ -164,7 +166,7 @@ impl Importer {
             ImportState::Entries => {}
             ImportState::Archive => self.tables.take_back_archive()?,
         }
-        let mut scanner = TarScanner::new(source.input, &source.name);
+        let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
         let (start, header_end) = resume::skip_committed(&self.file, &mut scanner, self.committed.entries)?;
         self.tables.truncate(header_end)?;
         match &mut self.contents {
@@ -225,7 +227,7 @@ impl Importer {
         })?;
         self.tables.finish()?;
         let (samples, content_bytes) = (self.tables.samples(), self.tables.content_bytes());
-        Ok(ImportReport { entries, samples, content_bytes, fault })
+        Ok(ImportReport { entries, samples, content_bytes, fault, next_archive: scanner.next_archive() })
     }
 
     /// Imports the next entry. Returns the bytes of its contents; `None` at the end of the archive.

@@ -148,6 +148,8 @@ pub struct ImportOptions {
     pub commit_bytes: u64,
     /// Whether what can be read of a damaged archive counts as the whole.
     pub salvage: bool,
+    /// Whether blocks of zeros, which end an archive, are passed over: there may be others behind it.
+    pub ignores_zeros: bool,
 }
 
 /// The largest compact dataset (bytes): an object header message has 65,535 with its own fields.
@@ -165,6 +167,7 @@ impl Default for ImportOptions {
             filter: None,
             commit_bytes: 64 << 20,
             salvage: false,
+            ignores_zeros: false,
         }
     }
 }

@@ -16,6 +16,9 @@ pub struct CheckArgs {
     /// The archives; `-` is standard input
     #[arg(required = true)]
     archives: Vec<PathBuf>,
+    /// Pass over blocks of zeros, which end an archive: look at those behind it, too
+    #[arg(long)]
+    ignore_zeros: bool,
     /// Lines of JSON
     #[arg(long)]
     json: bool,
@@ -30,7 +33,7 @@ impl CheckArgs {
                 Ok(source) => {
                     let bar = source.bytes.map_or_else(|| progress::counter("entry"), progress::bytes);
                     let is_sized = source.bytes.is_some();
-                    let report = h5live_archive::check(source, &mut |entries, bytes| {
+                    let report = h5live_archive::check(source, self.ignore_zeros, &mut |entries, bytes| {
                         bar.set_position(if is_sized { bytes } else { entries });
                     });
                     bar.finish_and_clear();
@@ -54,6 +57,11 @@ impl CheckArgs {
         out.flush()?;
         Ok(outcome)
     }
+}
+
+/// That another archive follows.
+pub fn next_archive_text(at: u64) -> String {
+    format!("another archive follows at byte {at}, behind the end of this one; --ignore-zeros takes its entries, too")
 }
 
 fn show(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
@@ -80,6 +88,9 @@ fn show(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
     if let Some(fault) = &report.fault {
         out.line(format_args!("damaged: {}", whole_text(fault)))?;
         out.line(format_args!("  the {} before it can be imported: --salvage", counted(report.entries, "entry")))?;
+    }
+    if let Some(at) = report.next_archive {
+        out.line(format_args!("{}", next_archive_text(at)))?;
     }
     Ok(())
 }
@@ -111,5 +122,6 @@ fn show_json(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
         "unsafe_paths": findings(&report.unsafe_paths),
         "archive_bytes": report.archive_bytes,
         "fault": report.fault.as_ref().map(|fault| whole_text(fault)),
+        "next_archive": report.next_archive,
     }))
 }

@@ -8,9 +8,11 @@ use h5live_archive::{
     UnknownName, choose_filter,
 };
 
+use super::check::next_archive_text;
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result, whole_text};
 use crate::number_arg::{bytes, bytes_within};
+use crate::output::tell;
 use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
@@ -53,6 +55,9 @@ pub struct ImportArgs {
     /// Take what comes before the damage of an archive for the whole
     #[arg(long)]
     salvage: bool,
+    /// Pass over blocks of zeros, which end an archive: take the entries of those behind it, too
+    #[arg(long)]
+    ignore_zeros: bool,
     /// Add the archive to a file that has others
     #[arg(long, conflicts_with = "resume")]
     append: bool,
@@ -93,23 +98,20 @@ impl ImportArgs {
         let importer = self.importer(ImportOptions { filter, ..self.options() })?;
         let bar = source.bytes.map_or_else(|| progress::counter("entry"), progress::bytes);
         let is_sized = source.bytes.is_some();
-        let mut tell = |now: h5live_archive::ImportProgress| {
+        let mut show = |now: h5live_archive::ImportProgress| {
             bar.set_position(if is_sized { now.bytes_read } else { now.entries });
         };
-        let done = if self.resume { importer.resume(source, &mut tell) } else { importer.import(source, &mut tell) };
+        let done = if self.resume { importer.resume(source, &mut show) } else { importer.import(source, &mut show) };
         bar.finish_and_clear();
         let report = done?;
         if !self.quiet {
             let (samples, bytes) = (counted(report.samples, "sample"), counted(report.content_bytes, "byte"));
             println!("{}, {samples}, {bytes}", counted(report.entries, "entry"));
         }
-        match report.fault {
-            None => Ok(Outcome::Clean),
-            Some(fault) => {
-                eprintln!("h5live: {}", whole_text(&fault));
-                Ok(Outcome::Findings)
-            }
-        }
+        let more = report.next_archive.map(|at| format!("{}: {}", self.archive.display(), next_archive_text(at)));
+        let findings: Vec<_> = report.fault.iter().map(|fault| whole_text(fault)).chain(more).collect();
+        findings.iter().for_each(tell);
+        Ok(if findings.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 
     fn options(&self) -> ImportOptions {
@@ -127,6 +129,7 @@ impl ImportArgs {
             max_bytes: self.max_bytes.unwrap_or(default.max_bytes),
             commit_bytes: self.commit_bytes,
             salvage: self.salvage,
+            ignores_zeros: self.ignore_zeros,
             ..default
         }
     }

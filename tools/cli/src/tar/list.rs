@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use h5live::Location;
 use h5live::archive::layout::{EntryRow, NO_SAMPLE};
-use h5live_archive::{TarFile, is_file_kind};
+use h5live_archive::{TarFile, escaped, is_file_kind};
 use serde_json::json;
 
 use super::is_match;
@@ -27,10 +27,10 @@ pub fn list(tar: &TarFile, glob: Option<&str>, long: bool, as_json: bool) -> Res
         if long {
             out.bytes(long_columns(row).as_bytes())?;
         }
-        out.bytes(tar.path(row))?;
+        out.bytes(escaped(tar.path(row)).as_bytes())?;
         if long && !tar.link(row).is_empty() {
             out.bytes(if row.kind == b'1' { b" link to " } else { b" -> " })?;
-            out.bytes(tar.link(row))?;
+            out.bytes(escaped(tar.link(row)).as_bytes())?;
         }
         out.bytes(b"\n")?;
     }
@@ -73,9 +73,13 @@ fn time_of(seconds: i64) -> SystemTime {
 
 fn as_json_line(tar: &TarFile, row: &EntryRow) -> serde_json::Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // What JSON cannot say of a name is in its escaped form, which `cat` takes.
+    let bytes = |bytes: &[u8]| std::str::from_utf8(bytes).is_err().then(|| escaped(bytes));
     json!({
         "path": text(tar.path(row)),
+        "escaped_path": bytes(tar.path(row)),
         "link": (row.link_length > 0).then(|| text(tar.link(row))),
+        "escaped_link": bytes(tar.link(row)),
         "kind": kind_letter(row).to_string(),
         "size": row.size,
         "sample": (row.sample != NO_SAMPLE).then_some(row.sample),

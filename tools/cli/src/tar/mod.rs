@@ -26,7 +26,7 @@ pub struct TarCommand {
 enum TarAction {
     /// What is in an archive: entries by kind, sizes, duplicates, names that collide or are unsafe, and damage
     Check(check::CheckArgs),
-    /// Put an archive into a file; `-` is standard input. gzip, xz, zstd and bzip2 are recognized
+    /// Put an archive into a file; `-` is standard input. gzip, xz, zstd, bzip2, lz4 and lzip are recognized
     Import(import::ImportArgs),
     /// Make the archive again, byte for byte (without the compression that it had)
     Export {
@@ -37,6 +37,8 @@ enum TarAction {
         /// Which archive of the file, from 0
         #[arg(long, value_name = "NUMBER")]
         archive: Option<u64>,
+        #[command(flatten)]
+        verify: VerifyArgs,
         #[command(flatten)]
         force: ForceArgs,
     },
@@ -66,6 +68,8 @@ enum TarAction {
         /// Numbers of samples, from 0
         #[arg(long, value_name = "NUMBER", conflicts_with = "paths")]
         sample: Vec<u64>,
+        #[command(flatten)]
+        verify: VerifyArgs,
     },
     /// Make files of the entries; nothing is written outside of the folder
     Extract {
@@ -79,6 +83,8 @@ enum TarAction {
         /// Say nothing of entries that are left out
         #[arg(short, long)]
         quiet: bool,
+        #[command(flatten)]
+        verify: VerifyArgs,
     },
     /// Compare all contents with the digests that were made at the import
     Verify {
@@ -86,6 +92,22 @@ enum TarAction {
         #[arg(required = true)]
         files: Vec<Location>,
     },
+}
+
+/// Whether contents that are read are compared with their digests.
+#[derive(Debug, Clone, Copy, clap::Args)]
+struct VerifyArgs {
+    /// Do not compare the contents with the digests that were made at the import
+    #[arg(long)]
+    no_verify: bool,
+}
+
+impl VerifyArgs {
+    /// The tables of a file, to read its contents.
+    fn read(self, location: &Location) -> Result<TarFile> {
+        let tar = read(location)?;
+        Ok(if self.no_verify { tar.without_verification() } else { tar })
+    }
 }
 
 impl TarCommand {
@@ -97,11 +119,15 @@ impl TarCommand {
         match self.action {
             TarAction::Check(arguments) => arguments.run(),
             TarAction::Import(arguments) => arguments.run(),
-            TarAction::Export { file, to, archive, force } => write::export(&read(&file)?, to, archive, force),
+            TarAction::Export { file, to, archive, verify, force } => {
+                write::export(&verify.read(&file)?, to, archive, force)
+            }
             TarAction::Merge(arguments) => arguments.run(),
             TarAction::Ls { file, glob, long, json } => list::list(&read(&file)?, glob.as_deref(), long, json),
-            TarAction::Cat { file, paths, sample } => write::cat(&file, &paths, &sample),
-            TarAction::Extract { file, to, glob, quiet } => write::extract(&read(&file)?, &to, glob.as_deref(), quiet),
+            TarAction::Cat { file, paths, sample, verify } => write::cat(&file, &paths, &sample, !verify.no_verify),
+            TarAction::Extract { file, to, glob, quiet, verify } => {
+                write::extract(&verify.read(&file)?, &to, glob.as_deref(), quiet)
+            }
             TarAction::Verify { files } => list::verify(&files),
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use h5live::Location;
 use h5live::archive::Archive;
-use h5live_archive::{Extractor, TarFile, choose_archive};
+use h5live_archive::{Digests, Extractor, Problem, TarFile, choose_archive, unescaped};
 
 use super::is_match;
 use crate::error::{Error, Outcome, Result};
@@ -34,24 +34,48 @@ pub fn export(tar: &TarFile, to: Option<PathBuf>, number: Option<u64>, force: Fo
     Ok(Outcome::Clean)
 }
 
-pub fn cat(location: &Location, paths: &[String], samples: &[u64]) -> Result<Outcome> {
-    let archive = Archive::open(&open::for_reading(location.clone())?)?;
+/// Writes contents of files with these paths, which may be escaped as `ls` does it, or of samples with these numbers.
+pub fn cat(location: &Location, paths: &[String], samples: &[u64], verifies: bool) -> Result<Outcome> {
+    let file = open::for_reading(location.clone())?;
+    let archive = Archive::open(&file)?;
+    // Files of the original programs have no digests.
+    let has_tables = h5live_archive::layout_of(&file).is_ok();
+    let digests = if verifies && has_tables { Digests::of(&file)? } else { None };
     let mut out = Output::stdout();
+    let mut write = |sample: u64, contents: Vec<u8>, name: &str| match &digests {
+        Some(digests) if !digests.is_right(sample, &contents) => {
+            Err(h5live_archive::Error::unfit(&file, Problem::WrongContents(name.to_owned())).into())
+        }
+        _ => out.bytes(&contents),
+    };
     for path in paths {
-        out.bytes(&archive.read_by_name(path)?)?;
+        let name = match unescaped(path) {
+            Some(name) if !has_name(&archive, path.as_bytes())? && has_name(&archive, &name)? => name,
+            _ => path.clone().into_bytes(),
+        };
+        let contents = archive.read_by_name(&name)?;
+        match archive.find(&name)? {
+            Some(sample) => write(sample, contents, path)?,
+            None => write(u64::MAX, contents, path)?,
+        }
     }
     for sample in samples {
-        out.bytes(&archive.read(*sample)?)?;
+        write(*sample, archive.read(*sample)?, &format!("sample {sample}"))?;
     }
     out.flush()?;
     Ok(Outcome::Clean)
+}
+
+/// Whether a file of the archive has this name, also one without contents.
+fn has_name(archive: &Archive, name: &[u8]) -> Result<bool> {
+    Ok(archive.find(name)?.is_some() || archive.read_by_name(name).is_ok())
 }
 
 pub fn extract(tar: &TarFile, to: &Path, glob: Option<&str>, quiet: bool) -> Result<Outcome> {
     let report = Extractor::new(tar, to)?.extract(&|path| is_match(glob, path))?;
     if !quiet {
         for (path, why) in &report.refused {
-            eprintln!("h5live: {path:?} is not extracted: {why}");
+            eprintln!("h5live: \"{path}\" is not extracted: {why}");
         }
     }
     Ok(if report.refused.is_empty() { Outcome::Clean } else { Outcome::Findings })

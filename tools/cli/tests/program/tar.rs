@@ -112,6 +112,63 @@ fn plain(path: &Path) -> Vec<u8> {
     }
 }
 
+/// Names that are no line of text are listed as escapes, by which they are found.
+#[test]
+fn names_with_control_characters_or_without_utf_8_are_escaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let [archive, file] = ["odd.tar", "odd.h5"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let mut builder = tar::Builder::new(Vec::new());
+    let names: [(&[u8], &str); 5] = [
+        (b"a\nb", "a\\nb"),
+        (b"c\x1b[31md", "c\\x1b[31md"),
+        (b"e\xff", "e\\xff"),
+        (b"f\\n", "f\\\\n"),
+        (b"empty\x01", "empty\\x01"),
+    ];
+    for (number, (name, _)) in names.iter().enumerate() {
+        let mut header = tar::Header::new_gnu();
+        header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name);
+        header.set_size(u64::from(number < 4));
+        header.set_mode(0o644);
+        header.set_cksum();
+        builder.append(&header, &[b'0' + number as u8][..usize::from(number < 4)]).unwrap();
+    }
+    fs::write(&archive, builder.into_inner().unwrap()).unwrap();
+    text(&run(&["tar", "import", &archive, &file]));
+    let listed = text(&run(&["tar", "ls", &file]));
+    assert_eq!(listed.lines().collect::<Vec<_>>(), names.map(|(_, escaped)| escaped));
+    for (number, (_, escaped)) in names.iter().enumerate().take(4) {
+        assert_eq!(text(&run(&["tar", "cat", &file, escaped])), number.to_string());
+    }
+    assert_eq!(text(&run(&["tar", "cat", &file, "empty\\x01"])), "");
+    // A name as it is comes first.
+    assert_eq!(text(&run(&["tar", "cat", &file, "f\\n"])), "3");
+    let json = text(&run(&["tar", "ls", "--json", &file]));
+    assert!(json.contains(r#""escaped_path":"e\\xff""#), "{json}");
+}
+
+#[test]
+fn an_archive_behind_another_is_told_with_exit_code_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let [archive, file] = ["two.tar", "two.h5"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let one = |name: &str| {
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(1);
+        header.set_cksum();
+        builder.append_data(&mut header, name, &b"x"[..]).unwrap();
+        builder.into_inner().unwrap()
+    };
+    fs::write(&archive, [one("a"), one("b")].concat()).unwrap();
+    let output = run(&["tar", "import", &archive, &file]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && said.contains("--ignore-zeros"), "{said}");
+    assert_eq!(run(&["tar", "check", &archive]).status.code(), Some(1));
+    text(&run(&["tar", "check", "--ignore-zeros", &archive]));
+    text(&run(&["tar", "import", "--force", "--ignore-zeros", &archive, &file]));
+    assert_eq!(text(&run(&["tar", "ls", &file])), "a\nb\n");
+}
+
 #[test]
 fn archives_of_gnu_tar_bsdtar_and_python_come_back_byte_for_byte_from_every_layout() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,42 @@
+//! The digests of a file's contents, and whether contents have theirs.
+
+use h5live::File;
+use h5live::archive::layout::DIGEST;
+
+use crate::digest::{ContentHasher, DigestAlgorithm};
+use crate::error::Result;
+use crate::tables::{algorithm, read_rows};
+
+/// The digests that were made at the import, by samples.
+#[derive(Debug)]
+pub struct Digests {
+    algorithm: DigestAlgorithm,
+    bytes: Vec<u8>,
+}
+
+impl Digests {
+    /// Those of a file; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unfit`] if the algorithm is unknown; [`crate::Error::File`].
+    pub fn of(file: &File) -> Result<Option<Self>> {
+        let Some(algorithm) = algorithm(file)? else { return Ok(None) };
+        let bytes = read_rows(&file.dataset(DIGEST)?, algorithm.digest_len())?;
+        Ok(Some(Digests { algorithm, bytes }))
+    }
+
+    /// The digest of a sample; `None` if the import has not come so far.
+    pub fn get(&self, sample: u64) -> Option<&[u8]> {
+        self.bytes.chunks_exact(self.algorithm.digest_len()).nth(usize::try_from(sample).ok()?)
+    }
+
+    /// A digest of nothing yet.
+    pub fn hasher(&self) -> ContentHasher {
+        self.algorithm.hasher()
+    }
+
+    /// Whether the contents of a sample may be these: they have its digest, or there is none of it yet.
+    pub fn is_right(&self, sample: u64, contents: &[u8]) -> bool {
+        self.get(sample).is_none_or(|digest| digest == self.algorithm.digest(contents))
+    }
+}
