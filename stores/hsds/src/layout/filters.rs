@@ -14,6 +14,9 @@ const DEFLATE: u16 = 1;
 const SHUFFLE: u16 = 2;
 const SCALE_OFFSET: u16 = 6;
 const BLOSC: u16 = 32001;
+const LZ4: u16 = 32004;
+/// A slower way to make blocks of LZ4. HDF5 has no filter of this number.
+const LZ4_HC: u16 = 32005;
 const BITSHUFFLE: u16 = 32008;
 
 /// Filters with their numbers, classes and names in the schema, and the compressor of Blosc that the service takes for it.
@@ -27,8 +30,8 @@ const FILTERS: [(u16, &str, &str, Option<u32>); 13] = [
     (32000, "H5Z_FILTER_LZF", "lzf", Some(0)),
     (BLOSC, "H5Z_FILTER_BLOSC", "blosclz", Some(0)),
     (32003, "H5Z_FILTER_SNAPPY", "snappy", Some(3)),
-    (32004, "H5Z_FILTER_LZ4", "lz4", Some(1)),
-    (32005, "H5Z_FILTER_LZ4HC", "lz4hc", Some(2)),
+    (LZ4, "H5Z_FILTER_LZ4", "lz4", Some(1)),
+    (LZ4_HC, "H5Z_FILTER_LZ4HC", "lz4hc", Some(2)),
     (BITSHUFFLE, "H5Z_FILTER_BITSHUFFLE", "bitshuffle", None),
     (32015, "H5Z_FILTER_ZSTD", "zstd", Some(5)),
 ];
@@ -166,6 +169,8 @@ pub fn filters_from_json(json: Option<&Value>, element_bytes: u32) -> Result<Fil
             SHUFFLE => vec![element_bytes],
             _ => Vec::new(),
         };
+        // Of the same blocks: so copies to other stores have a filter that their readers know.
+        let id = if id == LZ4_HC { LZ4 } else { id };
         Ok(FilterSpec { id, params, ..FilterSpec::default() })
     };
     list.iter().map(filter).collect()
@@ -238,6 +243,11 @@ mod tests {
             filters_from_json(Some(&json!(["shuffle", {"id": 1, "level": 2}])), 4).unwrap(),
             [filter(2, &[4]), filter(1, &[2])]
         );
+        for name in ["lz4hc", "lz4"] {
+            assert_eq!(filters_from_json(Some(&json!([name])), 4).unwrap(), [filter(LZ4, &[])]);
+        }
+        let encoding = ChunkEncoding::new(Some(&json!([{"class": "H5Z_FILTER_LZ4HC"}])), Some(4));
+        assert_eq!(encoding.frame_filter(8).unwrap().params.last(), Some(&2), "chunks stay what the service makes");
     }
 
     #[test]
