@@ -3,7 +3,7 @@
 //! They follow from the file and from the identity of the object in it, so nothing has to be kept, and they are the same
 //! after a restart. The first half is that of the file: its name, and which file of the system it is. So an identity of a
 //! file that was replaced leads nowhere. The second half is the object's, and that of the root group is the first half with
-//! each digit plus 8, by which clients recognise it.
+//! each digit plus 8, by which clients recognise it. A domain in the schema of HSDS has such identities itself, and keeps them.
 
 use h5live::model::{ObjectId, ObjectKind};
 use h5live::{File, Object};
@@ -14,6 +14,8 @@ use crate::fault::Fault;
 
 /// Adds 8 modulo 16 to each digit.
 const ROTATION: u64 = 0x8888_8888_8888_8888;
+/// The stores whose objects have such identities themselves: their second halves are in the lower 64 bits of an [`ObjectId`].
+const HSDS_CONNECTOR: &str = "hsds";
 /// Digits of the parts of an identity.
 const GROUPS: [usize; 5] = [8, 8, 4, 6, 6];
 /// Hexadecimal digits of each half.
@@ -79,10 +81,14 @@ impl ClientId {
 impl ObjectIds {
     /// The identities of a file that clients call so, and that the system knows by these numbers.
     pub fn new(name: &str, system: (u64, u64), file: &File) -> Self {
+        let root = file.root().id();
+        if file.session().connector == HSDS_CONNECTOR {
+            return ObjectIds { half: root.0 as u64 ^ ROTATION, root };
+        }
         let mut text = name.as_bytes().to_vec();
         text.extend(system.0.to_le_bytes());
         text.extend(system.1.to_le_bytes());
-        ObjectIds { half: XxHash3_64::oneshot(&text), root: file.root().id() }
+        ObjectIds { half: XxHash3_64::oneshot(&text), root }
     }
 
     /// The root group.
