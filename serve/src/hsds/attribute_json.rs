@@ -3,18 +3,19 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use h5live::model::Dataspace;
-use h5live::{Attribute, Object};
+use h5live::{Attribute, Group, Object};
 
 use super::call::Call;
 use super::element_pack::ElementPacker;
 use super::element_text::{ElementWriter, TextFault};
 use super::json_members::{JsonMembers, list_text};
-use super::link_json::page;
 use super::object_ids::collection;
-use super::object_parts::{info_of, kind_of, object_times, shape_json, type_json};
+use super::object_parts::{info_of, kind_of, object_times, objects_below, shape_json, type_json};
 use super::opened_domain::OpenedDomain;
+use super::paging::Paging;
 use super::shown_type::ShownType;
 use super::{bad_request, not_found};
+use crate::config::Limits;
 use crate::fault::Fault;
 
 /// How attributes are described.
@@ -69,9 +70,22 @@ fn describe(
     json.set("type", type_json(domain, attribute.datatype(), attribute.committed()));
     json.set("shape", shape_json(attribute.dataspace(), false));
     json.set("created", created + f64::from(attribute.creation_order().unwrap_or_default()) * 1e-6);
-    if !form.has_values || matches!(attribute.dataspace(), Dataspace::Null) {
+    if !form.has_values {
         return Ok(());
     }
+    if matches!(attribute.dataspace(), Dataspace::Null) {
+        json.set("value", serde_json::Value::Null);
+        return Ok(());
+    }
+    set_value(domain, attribute, form, json)
+}
+
+fn set_value(
+    domain: &OpenedDomain,
+    attribute: &Attribute,
+    form: &AttributeForm,
+    json: &mut JsonMembers,
+) -> Result<(), Fault> {
     let shown = ShownType::of(attribute.datatype());
     if shown.has_other_reference() {
         // The object can be read all the same.
@@ -140,24 +154,58 @@ fn address(domain: &OpenedDomain, object: &Object) -> String {
     format!("/{}/{}", collection(kind_of(object)), domain.ids.text_of(object).unwrap_or_default())
 }
 
-/// `GET /COLLECTION/ID/attributes`.
-pub(super) fn list(domain: &OpenedDomain, call: &Call, object: &Object, max_bytes: u64) -> Result<String, Fault> {
-    if call.flag("follow_links") {
-        return Err(super::not_implemented("follow_links is not supported: ask for the attributes of each object"));
-    }
-    let form = AttributeForm::of(call, call.flag("IncludeData"), max_bytes)?;
+/// The attributes of an object with their names, in the order that is asked for.
+fn ordered(call: &Call, object: &Object) -> Result<Vec<(String, Attribute)>, Fault> {
     let mut all: Vec<_> = attributes_of(object)?.into_iter().map(|a| (a.name().to_string(), a)).collect();
     match call.flag("CreateOrder") {
         true => all.sort_by_key(|(_, attribute)| attribute.creation_order()),
         false => all.sort_by(|a, b| a.0.cmp(&b.0)),
     }
-    let (own, created) = (address(domain, object), created_of(domain, object)?);
-    let entries = page(call, all, |(name, _)| name)?.into_iter().map(|(name, attribute)| {
-        listed(domain, &attribute, created, &form, Some(call.href(&format!("{own}/attributes/{name}"))))
-    });
+    Ok(all)
+}
+
+/// `GET /COLLECTION/ID/attributes`.
+pub(super) fn list(domain: &OpenedDomain, call: &Call, object: &Object, limits: &Limits) -> Result<String, Fault> {
+    let form = AttributeForm::of(call, call.flag("IncludeData"), limits.max_answer_bytes)?;
+    let (own, paging) = (address(domain, object), Paging::of(call)?);
     let mut json = JsonMembers::default();
-    json.set_text("attributes", &list_text(entries.collect::<Result<Vec<_>, _>>()?));
+    if call.flag("follow_links") {
+        let Object::Group(group) = object else {
+            return Err(bad_request("follow_links can only be used with group ids"));
+        };
+        json.set_text("attributes", &below_text(domain, call, group, (&paging, &form), limits)?);
+    } else {
+        let created = created_of(domain, object)?;
+        let entries = paging.of_attributes(ordered(call, object)?, |(name, _)| name)?.into_iter();
+        let entries = entries.map(|(name, attribute)| {
+            let href = call.href(&format!("{own}/attributes/{name}"));
+            listed(domain, &attribute, created, &form, Some(href))
+        });
+        json.set_text("attributes", &list_text(entries.collect::<Result<Vec<_>, _>>()?));
+    }
     json.set("hrefs", call.hrefs(&[("self", &format!("{own}/attributes")), ("home", "/"), ("owner", &own)]));
+    Ok(json.finish())
+}
+
+/// The attributes of a group and of all objects below it, by their identities.
+fn below_text(
+    domain: &OpenedDomain,
+    call: &Call,
+    group: &Group,
+    (paging, form): (&Paging<'_>, &AttributeForm),
+    limits: &Limits,
+) -> Result<String, Fault> {
+    let mut json = JsonMembers::default();
+    for object in objects_below(domain, group, limits)? {
+        let Some(id) = domain.ids.text_of(&object) else { continue };
+        let created = created_of(domain, &object)?;
+        let entries = paging.of_one_of_several(ordered(call, &object)?, |(name, _)| name).into_iter();
+        let entries = entries.map(|(_, attribute)| listed(domain, &attribute, created, form, None));
+        json.set_text(&id, &list_text(entries.collect::<Result<Vec<_>, _>>()?));
+        if json.len() as u64 > form.max_bytes {
+            return Err(Fault::too_large(json.len() as u64, form.max_bytes));
+        }
+    }
     Ok(json.finish())
 }
 
@@ -205,7 +253,7 @@ pub(super) fn value(
     }
     let form = AttributeForm::of(call, true, max_bytes)?;
     let mut whole = JsonMembers::default();
-    describe(domain, &attribute, 0.0, &form, &mut whole)?;
+    set_value(domain, &attribute, &form, &mut whole)?;
     let own = address(domain, object);
     let href = format!("{own}/attributes/{}", call.name());
     whole.set("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));

@@ -1,16 +1,17 @@
 //! Links as HSDS describes them.
 
-use h5live::Group;
+use h5live::{Group, Object};
 use h5live::model::{LinkTarget, ObjectKind};
 use serde_json::{Value as Json, json};
 
 use super::call::Call;
-use super::glob::matches;
 use super::json_members::{JsonMembers, list_text};
 use super::not_found;
 use super::object_ids::collection;
-use super::object_parts::object_times;
+use super::object_parts::{object_times, objects_below};
 use super::opened_domain::OpenedDomain;
+use super::paging::Paging;
+use crate::config::Limits;
 use crate::fault::Fault;
 
 /// A link that HSDS knows.
@@ -98,49 +99,47 @@ pub(super) fn members_text(_: &OpenedDomain, links: &[ShownLink], created: f64) 
     json.finish()
 }
 
-/// The part of a list that a request asks for.
-pub(super) fn page<T>(call: &Call, all: Vec<T>, title: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
-    page_by(call, all, &title, &title)
-}
-
-/// The same, where the last entry that a client has got has another name than patterns take.
-pub(super) fn page_by<T>(
-    call: &Call,
-    mut all: Vec<T>,
-    marked: impl Fn(&T) -> &str,
-    title: impl Fn(&T) -> &str,
-) -> Result<Vec<T>, Fault> {
-    if let Some(marker) = call.query.get("Marker").filter(|marker| !marker.is_empty()) {
-        let at = all.iter().position(|item| marked(item) == marker);
-        all.drain(..at.map_or(all.len(), |at| at + 1));
-    }
-    if let Some(pattern) = call.query.get("pattern").filter(|pattern| !pattern.is_empty()) {
-        all.retain(|item| matches(pattern, title(item)));
-    }
-    if let Some(limit) = call.number("Limit")?.filter(|limit| *limit > 0) {
-        all.truncate(limit);
-    }
-    Ok(all)
-}
-
 fn created_of(domain: &OpenedDomain, group: &Group) -> Result<f64, Fault> {
     Ok(object_times(domain, &group.info()?).0)
 }
 
 /// `GET /groups/ID/links`.
-pub(super) fn list(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
-    if call.flag("follow_links") {
-        return Err(super::not_implemented("follow_links is not supported: ask for the links of each group"));
-    }
+pub(super) fn list(domain: &OpenedDomain, call: &Call, limits: &Limits) -> Result<String, Fault> {
     let id = call.id()?;
-    let group = domain.group(id)?;
-    let links = page(call, links_of(domain, &group, call.flag("CreateOrder"))?, |link| &link.title)?;
-    let created = created_of(domain, &group)?;
-    let listed = links.iter().map(|link| link.listed(Some((call, id)), created).to_string());
+    let (group, paging) = (domain.group(id)?, Paging::of(call)?);
     let own = format!("/groups/{id}");
     let mut json = JsonMembers::default();
-    json.set_text("links", &list_text(listed));
+    if call.flag("follow_links") {
+        json.set_text("links", &below_text(domain, call, &group, &paging, limits)?);
+    } else {
+        let links = paging.of_links(links_of(domain, &group, call.flag("CreateOrder"))?, |link| &link.title)?;
+        let created = created_of(domain, &group)?;
+        let listed = links.iter().map(|link| link.listed(Some((call, id)), created).to_string());
+        json.set_text("links", &list_text(listed));
+    }
     json.set("hrefs", call.hrefs(&[("self", &format!("{own}/links")), ("home", "/"), ("owner", &own)]));
+    Ok(json.finish())
+}
+
+/// The links of a group and of all groups below it, by their identities.
+fn below_text(
+    domain: &OpenedDomain,
+    call: &Call,
+    group: &Group,
+    paging: &Paging<'_>,
+    limits: &Limits,
+) -> Result<String, Fault> {
+    let mut json = JsonMembers::default();
+    for object in objects_below(domain, group, limits)? {
+        let Object::Group(group) = &object else { continue };
+        let created = created_of(domain, group)?;
+        let links = paging.of_one_of_several(links_of(domain, group, call.flag("CreateOrder"))?, |link| &link.title);
+        let listed = links.iter().map(|link| link.listed(None, created).to_string());
+        json.set_text(&domain.ids.text_of(&object).unwrap_or_default(), &list_text(listed));
+        if json.len() as u64 > limits.max_answer_bytes {
+            return Err(Fault::too_large(json.len() as u64, limits.max_answer_bytes));
+        }
+    }
     Ok(json.finish())
 }
 
@@ -174,7 +173,7 @@ pub(super) fn named(domain: &OpenedDomain, call: &Call) -> Result<String, Fault>
         let created = created_of(domain, &group)?;
         let links = links_of(domain, &group, call.flag("CreateOrder"))?;
         let Some(titles) = titles else {
-            let all = page(call, links, |link| &link.title)?;
+            let all = Paging::of(call)?.of_links(links, |link| &link.title)?;
             return Ok(list_text(all.iter().map(|link| link.listed(None, created).to_string())));
         };
         let found = titles.iter().map(|title| {

@@ -14,6 +14,8 @@ mod object_ids;
 mod object_json;
 mod object_parts;
 mod opened_domain;
+mod paging;
+mod path_walk;
 mod shown_type;
 mod value_answer;
 

@@ -11,7 +11,8 @@ use super::object_ids::{ClientId, collection};
 use super::object_json;
 use super::object_parts::{info_of, kind_of, object_times, shape_json, type_json};
 use super::opened_domain::OpenedDomain;
-use super::{link_json, not_found, value_answer};
+use super::path_walk::{self, FollowedLinks};
+use super::{bad_request, link_json, not_found, value_answer};
 use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::state::AppState;
@@ -22,7 +23,10 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
     let object = match call.query.get("h5path") {
         Some(path) => {
             let start = call.id.as_deref().or(call.query.get("grpid"));
-            let found = domain.object_at(start, path)?;
+            if start.is_none() && !path.starts_with('/') {
+                return Err(bad_request("h5paths must be absolute"));
+            }
+            let found = path_walk::find(state, &domain, start, path, FollowedLinks::default())?.object;
             if kind_of(&found) != kind {
                 return Err(not_found(format!("No object of {} is at the path {path}", collection(kind))));
             }
@@ -56,7 +60,7 @@ fn alias(state: &AppState, domain: &OpenedDomain, object: &Object) -> Result<Vec
 /// `GET /groups/ID/links`.
 pub(super) fn links(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     let domain = OpenedDomain::of(state, call)?;
-    Ok(domain.answer(link_json::list(&domain, call)?))
+    Ok(domain.answer(link_json::list(&domain, call, &state.limits)?))
 }
 
 /// `GET /groups/ID/links/TITLE`.
@@ -119,7 +123,7 @@ fn owner(domain: &OpenedDomain, call: &Call) -> Result<Object, Fault> {
     let given = call.path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match collection(ClientId::parse(id)?.kind) == given {
         true => domain.object(id),
-        false => Err(super::bad_request(format!("Invalid id: {id} is none of {given}"))),
+        false => Err(bad_request(format!("Invalid id: {id} is none of {given}"))),
     }
 }
 
@@ -127,7 +131,7 @@ fn owner(domain: &OpenedDomain, call: &Call) -> Result<Object, Fault> {
 pub(super) fn attributes(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     let domain = OpenedDomain::of(state, call)?;
     let object = owner(&domain, call)?;
-    Ok(domain.answer(attribute_json::list(&domain, call, &object, state.memory.max_answer())?))
+    Ok(domain.answer(attribute_json::list(&domain, call, &object, &state.limits)?))
 }
 
 /// `GET /COLLECTION/ID/attributes/NAME`.

@@ -18,6 +18,8 @@ const ROTATION: u64 = 0x8888_8888_8888_8888;
 const HSDS_CONNECTOR: &str = "hsds";
 /// Digits of the parts of an identity.
 const GROUPS: [usize; 5] = [8, 8, 4, 6, 6];
+/// The same of an older schema, which no object has here.
+const OLD_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 /// Hexadecimal digits of each half.
 const HALF_DIGITS: usize = 16;
 
@@ -68,6 +70,9 @@ impl ClientId {
             _ => return Err(unknown()),
         };
         let is_form = digits.split('-').map(str::len).eq(GROUPS);
+        if digits.split('-').map(str::len).eq(OLD_GROUPS) {
+            return Err(super::not_found(format!("There is no object {text}")));
+        }
         let hex: String = digits.chars().filter(|c| *c != '-').collect();
         if !is_form || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(unknown());

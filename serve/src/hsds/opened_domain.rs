@@ -121,26 +121,6 @@ impl OpenedDomain {
         }
     }
 
-    /// The object at a path that begins at a group, or at the root.
-    ///
-    /// # Errors
-    /// If it is not there.
-    pub fn object_at(&self, start: Option<&str>, path: &str) -> Result<Object, Fault> {
-        let start = match start.filter(|_| !path.starts_with('/')) {
-            Some(id) => self.group(id)?,
-            None => self.file().root(),
-        };
-        if path.trim_matches('/').is_empty() {
-            return Ok(Object::Group(start));
-        }
-        let found = start.object(path.trim_end_matches('/'))?;
-        // Its identity would be read as one of this file.
-        match found.file().name() == self.file().name() {
-            true => Ok(found),
-            false => Err(not_found(format!("{path} leads to another domain"))),
-        }
-    }
-
     /// The answer with an object in JSON.
     pub fn answer(&self, text: String) -> Answer {
         self.bytes(JSON, text.into_bytes())

@@ -31,6 +31,8 @@ struct ValueRequest<'a> {
     /// The type, or of a compound the members that are asked for.
     datatype: Datatype,
     selection: ElementSelection,
+    /// Whether it is asked for by POST.
+    is_posted: bool,
 }
 
 /// `GET /datasets/ID/value`.
@@ -46,7 +48,7 @@ pub(super) fn get(state: &AppState, domain: &OpenedDomain, call: &Call) -> Resul
         (dataspace, _) => ElementSelection::all(dataspace.dims()),
     };
     let datatype = with_fields(&spec.datatype, call.query.get("fields"))?;
-    ValueRequest { domain, call, dataset, datatype, selection }.answer(state)
+    ValueRequest { domain, call, dataset, datatype, selection, is_posted: false }.answer(state)
 }
 
 /// `POST /datasets/ID/value`: single elements, or a selection that is too long for an address.
@@ -71,7 +73,7 @@ pub(super) fn post(state: &AppState, domain: &OpenedDomain, call: &Call) -> Resu
     refuse_queries(call, &body)?;
     let fields = body.get("fields").and_then(Json::as_str).or(call.query.get("fields"));
     let datatype = with_fields(&spec.datatype, fields)?;
-    ValueRequest { domain, call, dataset, datatype, selection }.answer(state)
+    ValueRequest { domain, call, dataset, datatype, selection, is_posted: true }.answer(state)
 }
 
 fn refuse_queries(call: &Call, body: &Json) -> Result<(), Fault> {
@@ -168,7 +170,9 @@ impl ValueRequest<'_> {
         let root = format!("/groups/{}", self.domain.ids.root());
         let hrefs = [("self", &*self.call.path), ("root", &root), ("home", "/"), ("owner", &own)];
         let mut json = JsonMembers::default();
-        json.set("status", 200);
+        if !self.is_posted {
+            json.set("status", 200);
+        }
         json.set_text("value", &writer.text);
         json.set("hrefs", self.call.hrefs(&hrefs));
         Ok(json.finish())

@@ -116,7 +116,7 @@ def run_suite(name, folder, venv, endpoint, work, words):
         "USER2_PASSWORD": "test", "ADMIN_USERNAME": "admin", "ADMIN_PASSWORD": "admin", "HOME": str(work),
     }
     results = work / f"{name}.xml"
-    files = sorted(str(path) for path in folder.glob("*_test.py" if name == "integ" else "test_*.py"))
+    files = sorted(str(path) for path in folder.glob("*test.py" if name == "integ" else "test_*.py"))
     command = [
         venv / "bin/python", "-m", "pytest", "-q", "-p", "told", "-p", "no:cacheprovider", "-x" if False else "-q",
         f"--junitxml={results}", "--tb=short", "--rootdir", folder, *(["-k", words] if words else []), *files,

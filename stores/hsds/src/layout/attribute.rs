@@ -8,8 +8,12 @@ use super::datatype::{datatype_from_json, datatype_to_json, exact_from_text, exa
 use super::error::{LayoutError, Result};
 use super::extras::{extra, put_extra};
 use super::id::DomainId;
+use super::elements::{ElementCodec, PackedTokens, TokenContent};
 use super::json::Members;
 use super::value::{elements_from_json, elements_to_json};
+
+/// Most bytes of an attribute that nobody has given a value.
+const MAX_ZEROS: u64 = 1 << 20;
 
 /// A datatype, and the committed type that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,15 +113,28 @@ impl AttributeRecord {
         let dataspace = get_shape(members)?;
         let stored = match (&dataspace, members.get("value")) {
             (Dataspace::Null, _) => Vec::new(),
+            // Nobody has given it one.
+            (space, None | Some(Value::Null)) => zero_elements(&shown_type(&used.datatype)?, space)?,
             (space, Some(value)) => {
                 let encoding = members.get("encoding").and_then(Value::as_str);
                 stored_elements(&used.datatype, space, value, encoding)?
             }
-            (_, None) => return Err(LayoutError::Member { member: "value", expected: "a value" }),
         };
         let order = extra(members, "order").and_then(Value::as_u64).and_then(|order| u16::try_from(order).ok());
         Ok(AttributeRecord { used, dataspace, stored, order })
     }
+}
+
+/// The stored elements of an attribute without a value: zeros and nothing.
+fn zero_elements(shown: &Datatype, space: &Dataspace) -> Result<Vec<u8>> {
+    const TOO_LARGE: LayoutError = LayoutError::Value("given where an attribute is large");
+    let count = space.dims().iter().try_fold(1u64, |all, dim| all.checked_mul(*dim)).ok_or(TOO_LARGE)?;
+    let codec = ElementCodec::new(shown);
+    // A variable-length element that is nothing takes no more in the schema than in a file.
+    let bytes = count.checked_mul(codec.size() as u64).filter(|bytes| *bytes <= MAX_ZEROS).ok_or(TOO_LARGE)?;
+    let (mut stored, mut nothing) = (Vec::new(), |_| Ok::<_, LayoutError>(TokenContent::Stored(Vec::new())));
+    codec.pack(&vec![0; bytes as usize], &mut nothing, &mut PackedTokens::default(), &mut stored)?;
+    Ok(stored)
 }
 
 /// Stored elements from a value. The service shows one element as itself, or as a list of one.

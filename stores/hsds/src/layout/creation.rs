@@ -167,6 +167,10 @@ fn layout(members: &Members, creation: &Value, dataspace: &Dataspace) -> Result<
     let Some(layout) = (if is_reference { asked } else { own.or(asked) }) else {
         return Ok((Layout::Contiguous, None));
     };
+    // Where nothing is stored, the service says no class.
+    if dataspace == &Dataspace::Null {
+        return Ok((Layout::Contiguous, None));
+    }
     let class = class(layout).ok_or(BAD)?;
     let reference = is_reference.then(|| class.clone());
     let chunked = || {
@@ -176,7 +180,7 @@ fn layout(members: &Members, creation: &Value, dataspace: &Dataspace) -> Result<
     };
     let layout = match (class.as_str(), dataspace) {
         ("H5D_COMPACT", _) => Layout::Compact,
-        (_, Dataspace::Null | Dataspace::Scalar) => Layout::Contiguous,
+        (_, Dataspace::Scalar) => Layout::Contiguous,
         ("H5D_CONTIGUOUS" | "H5D_CONTIGUOUS_REF", _) => Layout::Contiguous,
         (class, _) if class.starts_with("H5D_CHUNKED") => chunked()?,
         _ => return Err(BAD),

@@ -214,7 +214,9 @@ impl ElementCodec {
         for element in into.chunks_exact_mut(self.size.max(1)).take(count) {
             self.unpack_one(&mut from, &mut numbering, element)?;
         }
-        if from.at == stored.len() { Ok(()) } else { Err(wrong(from.at)) }
+        // Behind arrays of variable-length elements, the service leaves room that it does not use.
+        let is_unused = stored.get(from.at..).is_some_and(|rest| rest.iter().all(|byte| *byte == 0));
+        if is_unused { Ok(()) } else { Err(wrong(from.at)) }
     }
 
     fn unpack_one(&self, from: &mut StoredReader<'_>, numbering: &mut Numbering<'_>, into: &mut [u8]) -> Result<()> {

@@ -194,7 +194,14 @@ fn element_from_json(datatype: &Datatype, value: &Value, stored: &mut Vec<u8>) -
         Datatype::Integer(_) => stored.extend(integer(datatype)?),
         Datatype::Enum(t) => stored.extend(integer(&t.base)?),
         Datatype::Float(t) => stored.extend(float_from_json(t, value)?),
-        Datatype::String(t) => text_from_json(value, t.size as usize, stored)?,
+        Datatype::String(t) => {
+            let size = t.size as usize;
+            match value {
+                // The service takes the length of a type for letters, so that a text may not fit.
+                Value::String(text) => fill_up(&text.as_bytes()[..text.floor_char_boundary(size)], size, stored)?,
+                other => text_from_json(other, size, stored)?,
+            }
+        }
         Datatype::Reference(t) if t.kind == ReferenceKind::Object1 => {
             text_from_json(value, t.size as usize, stored)?;
         }

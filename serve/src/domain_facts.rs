@@ -1,0 +1,63 @@
+//! What the object of a domain, or of a folder of domains, in the schema of HSDS says of it.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+/// Bytes of such an object that are read, at most.
+#[cfg(feature = "hsds")]
+const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
+
+/// What a domain, or a folder of domains, says of itself.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DomainFacts {
+    /// Whether it has no objects of its own.
+    pub is_folder: bool,
+    pub owner: Option<String>,
+    /// Users with their rights, by name.
+    pub acls: Vec<(String, Json)>,
+    /// When it was made, and changed last (seconds).
+    pub created: Option<f64>,
+    pub modified: Option<f64>,
+}
+
+/// The facts of the domain whose object is in a folder; `None` if there is none.
+#[cfg(feature = "hsds")]
+pub(crate) fn facts_at(folder: &Path) -> Option<DomainFacts> {
+    use std::io::Read as _;
+
+    use h5live_hsds::layout::{DOMAIN_FILE, DomainDocument};
+
+    let path = folder.join(DOMAIN_FILE);
+    // Not through a link, which could lead out of the served folder.
+    path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).ok()?.take(MAX_DOCUMENT_BYTES).read_to_end(&mut bytes).ok()?;
+    let document = DomainDocument::parse(&bytes).ok()?;
+    let mut acls: Vec<_> = document.users().into_iter().map(|(user, access)| (user, access.to_json())).collect();
+    acls.sort_by(|a, b| a.0.cmp(&b.0));
+    Some(DomainFacts {
+        is_folder: matches!(document.root(), Ok(None)),
+        owner: document.owner().map(str::to_owned),
+        acls,
+        created: document.created(),
+        modified: document.modified(),
+    })
+}
+
+/// Without HSDS's schema, no folder is a domain.
+#[cfg(not(feature = "hsds"))]
+pub(crate) fn facts_at(_: &Path) -> Option<DomainFacts> {
+    None
+}
+
+/// Whether a folder has the objects of domains in it, and is none itself: `db/<8>-<8>/...`.
+pub(crate) fn is_objects_folder(folder: &Path) -> bool {
+    const OBJECTS_FOLDER: &str = "db";
+    let is_domain_id = |name: &str| {
+        let is_half = |half: &str| half.len() == 8 && half.bytes().all(|digit| digit.is_ascii_hexdigit());
+        name.split_once('-').is_some_and(|(high, low)| is_half(high) && is_half(low))
+    };
+    let first = || std::fs::read_dir(folder).ok()?.next()?.ok()?.file_name().into_string().ok();
+    folder.file_name().is_some_and(|name| name == OBJECTS_FOLDER) && first().is_some_and(|name| is_domain_id(&name))
+}
