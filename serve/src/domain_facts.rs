@@ -13,6 +13,8 @@ const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
 pub(crate) struct DomainFacts {
     /// Whether it has no objects of its own.
     pub is_folder: bool,
+    /// The identity of its root group.
+    pub root: Option<String>,
     pub owner: Option<String>,
     /// Users with their rights, by name.
     pub acls: Vec<(String, Json)>,
@@ -38,6 +40,7 @@ pub(crate) fn facts_at(folder: &Path) -> Option<DomainFacts> {
     acls.sort_by(|a, b| a.0.cmp(&b.0));
     Some(DomainFacts {
         is_folder: matches!(document.root(), Ok(None)),
+        root: document.root().ok().flatten().map(|domain| domain.text(domain.root())),
         owner: document.owner().map(str::to_owned),
         acls,
         created: document.created(),

@@ -264,6 +264,9 @@ fn listed_domain(state: &AppState, call: &Call, name: &str, entry: &Json) -> Jso
         "lastModified": facts.modified.unwrap_or(modified),
         "hrefs": [{ "rel": "domain", "href": call.href_in("/", Some(name)) }],
     });
+    if let Some(root) = facts.root {
+        json["root"] = root.into();
+    }
     if call.flag("verbose") {
         json["total_size"] = entry["size"].as_u64().unwrap_or_default().into();
     }

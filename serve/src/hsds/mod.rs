@@ -3,7 +3,9 @@
 mod attribute_json;
 mod call;
 mod domain_answers;
+mod element_bytes;
 mod element_pack;
+mod element_query;
 mod element_select;
 mod element_text;
 mod glob;

@@ -113,8 +113,8 @@ pub(super) fn value_posted(state: &AppState, call: &Call) -> Result<Answer, Faul
 }
 
 /// `GET /datasets/ID/query`.
-pub(super) fn query(_: &AppState, _: &Call) -> Result<Answer, Fault> {
-    Err(super::not_implemented("Queries of elements are not supported: select a part, and look there"))
+pub(super) fn query(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    value_answer::places(state, &OpenedDomain::of(state, call)?, call)
 }
 
 /// The object of an address like `/groups/ID/attributes`.

@@ -178,7 +178,7 @@ pub(super) fn answer_json(
     let mut all = vec![("self", &*own), ("root", &*root), ("home", "/"), ("attributes", &*attributes)];
     match object {
         Object::Group(_) => all.insert(1, ("links", &links)),
-        Object::Dataset(_) => all.push(("data", &value)),
+        Object::Dataset(dataset) if dataset.spec()?.dataspace != Dataspace::Null => all.push(("data", &value)),
         _ => {}
     }
     json.set("hrefs", call.hrefs(&all));

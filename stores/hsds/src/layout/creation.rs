@@ -11,7 +11,7 @@ use super::extras::{extra, put_extra};
 use super::filters::{exact_filters_from_json, exact_filters_to_json, filters_from_json, filters_to_json};
 use super::id::DomainId;
 use super::json::{Members, set_member};
-use super::value::{elements_from_json, elements_to_json};
+use super::value::{elements_from_json, elements_to_json, number_of_each_member};
 
 /// What is noted of a fill value that is zeros.
 const ZEROS: &str = "zeros";
@@ -108,7 +108,8 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
         None | Some(Value::Null) => stored_zeros(&used.datatype).filter(|_| noted_fill == Some(ZEROS)),
         Some(value) => {
             let encoding = creation.get("fillValue_encoding").and_then(Value::as_str);
-            Some(elements_from_json(&shown_type(&used.datatype)?, &[], value, encoding)?)
+            let shown = shown_type(&used.datatype)?;
+            Some(elements_from_json(&shown, &[], &number_of_each_member(&shown, value), encoding)?)
         }
     };
     let filters = match extra(members, "filters") {
