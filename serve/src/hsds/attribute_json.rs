@@ -10,7 +10,8 @@ use super::element_pack::ElementPacker;
 use super::element_text::{ElementWriter, TextFault};
 use super::json_members::{JsonMembers, list_text};
 use super::object_ids::collection;
-use super::object_parts::{info_of, kind_of, object_times, objects_below, shape_json, type_json};
+use super::object_parts::{kind_of, objects_below, shape_json, type_json};
+use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
 use super::paging::Paging;
 use super::shown_type::ShownType;
@@ -59,17 +60,17 @@ fn packed(domain: &OpenedDomain, attribute: &Attribute, max_bytes: u64) -> Resul
     Ok(packer.pack(attribute.datatype(), attribute.raw().to_vec())?.bytes)
 }
 
-/// The description of an attribute. Those that were made one after the other are a microsecond apart: clients sort by that.
+/// The description of an attribute.
 fn describe(
     domain: &OpenedDomain,
     attribute: &Attribute,
-    created: f64,
+    times: &ObjectTimes,
     form: &AttributeForm,
     json: &mut JsonMembers,
 ) -> Result<(), Fault> {
     json.set("type", type_json(domain, attribute.datatype(), attribute.committed()));
     json.set("shape", shape_json(attribute.dataspace(), false));
-    json.set("created", created + f64::from(attribute.creation_order().unwrap_or_default()) * 1e-6);
+    json.set("created", times.of_attribute(&attribute.name().to_string(), attribute.creation_order()));
     if !form.has_values {
         return Ok(());
     }
@@ -114,17 +115,17 @@ fn set_value(
     Ok(())
 }
 
-fn created_of(domain: &OpenedDomain, object: &Object) -> Result<f64, Fault> {
-    Ok(object_times(domain, &info_of(object)?).0)
-}
-
 /// Attributes as members of an object, by their names.
-pub(super) fn members_text(domain: &OpenedDomain, object: &Object, form: &AttributeForm) -> Result<String, Fault> {
-    let created = created_of(domain, object)?;
+pub(super) fn members_text(
+    domain: &OpenedDomain,
+    object: &Object,
+    times: &ObjectTimes,
+    form: &AttributeForm,
+) -> Result<String, Fault> {
     let mut json = JsonMembers::default();
     for attribute in attributes_of(object)? {
         let mut members = JsonMembers::default();
-        describe(domain, &attribute, created, form, &mut members)?;
+        describe(domain, &attribute, times, form, &mut members)?;
         json.set_text(&attribute.name().to_string(), &members.finish());
         if json.len() as u64 > form.max_bytes {
             return Err(Fault::too_large(json.len() as u64, form.max_bytes));
@@ -136,13 +137,13 @@ pub(super) fn members_text(domain: &OpenedDomain, object: &Object, form: &Attrib
 fn listed(
     domain: &OpenedDomain,
     attribute: &Attribute,
-    created: f64,
+    times: &ObjectTimes,
     form: &AttributeForm,
     href: Option<String>,
 ) -> Result<String, Fault> {
     let mut json = JsonMembers::default();
     json.set("name", attribute.name().to_string());
-    describe(domain, attribute, created, form, &mut json)?;
+    describe(domain, attribute, times, form, &mut json)?;
     if let Some(href) = href {
         json.set("href", href);
     }
@@ -155,11 +156,13 @@ fn address(domain: &OpenedDomain, object: &Object) -> String {
 }
 
 /// The attributes of an object with their names, in the order that is asked for.
-fn ordered(call: &Call, object: &Object) -> Result<Vec<(String, Attribute)>, Fault> {
+fn ordered(call: &Call, object: &Object, times: &ObjectTimes) -> Result<Vec<(String, Attribute)>, Fault> {
     let mut all: Vec<_> = attributes_of(object)?.into_iter().map(|a| (a.name().to_string(), a)).collect();
-    match call.flag("CreateOrder") {
-        true => all.sort_by_key(|(_, attribute)| attribute.creation_order()),
-        false => all.sort_by(|a, b| a.0.cmp(&b.0)),
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    if call.flag("CreateOrder") {
+        let time = |(name, attribute): &(String, Attribute)| times.of_attribute(name, attribute.creation_order());
+        let order = |entry: &(String, Attribute)| entry.1.creation_order();
+        all.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| time(a).total_cmp(&time(b))));
     }
     Ok(all)
 }
@@ -175,11 +178,11 @@ pub(super) fn list(domain: &OpenedDomain, call: &Call, object: &Object, limits: 
         };
         json.set_text("attributes", &below_text(domain, call, group, (&paging, &form), limits)?);
     } else {
-        let created = created_of(domain, object)?;
-        let entries = paging.of_attributes(ordered(call, object)?, |(name, _)| name)?.into_iter();
+        let times = ObjectTimes::of(domain, object)?;
+        let entries = paging.of_attributes(ordered(call, object, &times)?, |(name, _)| name)?.into_iter();
         let entries = entries.map(|(name, attribute)| {
             let href = call.href(&format!("{own}/attributes/{name}"));
-            listed(domain, &attribute, created, &form, Some(href))
+            listed(domain, &attribute, &times, &form, Some(href))
         });
         json.set_text("attributes", &list_text(entries.collect::<Result<Vec<_>, _>>()?));
     }
@@ -198,9 +201,9 @@ fn below_text(
     let mut json = JsonMembers::default();
     for object in objects_below(domain, group, limits)? {
         let Some(id) = domain.ids.text_of(&object) else { continue };
-        let created = created_of(domain, &object)?;
-        let entries = paging.of_one_of_several(ordered(call, &object)?, |(name, _)| name).into_iter();
-        let entries = entries.map(|(_, attribute)| listed(domain, &attribute, created, form, None));
+        let times = ObjectTimes::of(domain, &object)?;
+        let entries = paging.of_one_of_several(ordered(call, &object, &times)?, |(name, _)| name).into_iter();
+        let entries = entries.map(|(_, attribute)| listed(domain, &attribute, &times, form, None));
         json.set_text(&id, &list_text(entries.collect::<Result<Vec<_>, _>>()?));
         if json.len() as u64 > form.max_bytes {
             return Err(Fault::too_large(json.len() as u64, form.max_bytes));
@@ -219,11 +222,11 @@ pub(super) fn one(domain: &OpenedDomain, call: &Call, object: &Object, max_bytes
     let has_values = call.query.get("IncludeData").is_none() || call.flag("IncludeData");
     let form = AttributeForm::of(call, has_values, max_bytes)?;
     let attribute = find(object, call.name())?;
-    let (own, created) = (address(domain, object), created_of(domain, object)?);
+    let (own, times) = (address(domain, object), ObjectTimes::of(domain, object)?);
     let mut json = JsonMembers::default();
     json.set("name", call.name());
-    describe(domain, &attribute, created, &form, &mut json)?;
-    json.set("lastModified", created);
+    describe(domain, &attribute, &times, &form, &mut json)?;
+    json.set("lastModified", times.of_attribute(call.name(), attribute.creation_order()));
     let href = format!("{own}/attributes/{}", call.name());
     json.set("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
     Ok(json.finish())
@@ -267,14 +270,14 @@ pub(super) fn named(domain: &OpenedDomain, call: &Call, max_bytes: u64) -> Resul
     let mut written = 0;
     let attributes_named = |id: &str, names: &Option<Vec<String>>| {
         let object = domain.object(id)?;
-        let created = created_of(domain, &object)?;
+        let times = ObjectTimes::of(domain, &object)?;
         let all = match names {
             None => attributes_of(&object)?,
             Some(names) => names.iter().map(|name| find(&object, name)).collect::<Result<_, _>>()?,
         };
         let text = list_text(
             all.iter()
-                .map(|attribute| listed(domain, attribute, created, &form, None))
+                .map(|attribute| listed(domain, attribute, &times, &form, None))
                 .collect::<Result<Vec<_>, Fault>>()?,
         );
         written += text.len() as u64;

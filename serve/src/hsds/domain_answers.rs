@@ -10,7 +10,7 @@ use super::object_parts::kind_of;
 use super::opened_domain::OpenedDomain;
 use super::paging::Paging;
 use super::path_walk::{self, FollowedLinks};
-use super::{bad_request, not_found};
+use super::{bad_request, json_answer, not_found};
 use crate::answer::Answer;
 use crate::catalog::{Named, Place};
 use crate::domain_facts::{DomainFacts, facts_at};
@@ -20,6 +20,10 @@ use crate::state::AppState;
 
 /// The version of HSDS whose API this is.
 const HSDS_VERSION: &str = "1.0.2";
+/// The only node that has data.
+const DATA_NODE: &str = "dn-h5live";
+/// Files of a list whose objects are counted.
+const MAX_COUNTED: usize = 100;
 /// Whom clients see as the owner of everything.
 const OWNER: &str = "h5live";
 /// The user that everybody is.
@@ -30,7 +34,7 @@ const KINDS: [(ObjectKind, &str); 3] =
 
 /// `GET /about`.
 pub(super) fn about(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    Ok(Answer::json(&json!({
+    Ok(json_answer(&json!({
         "start_time": state.started_at,
         "state": "READY",
         "hsds_version": HSDS_VERSION,
@@ -39,7 +43,7 @@ pub(super) fn about(state: &AppState, call: &Call) -> Result<Answer, Fault> {
         "about": "HSDS's REST API for reading, by h5live",
         "node_count": 1,
         "dn_urls": [],
-        "dn_ids": [],
+        "dn_ids": [DATA_NODE],
         "username": call.user.as_deref().unwrap_or("anonymous"),
         "isadmin": false,
     })))
@@ -50,7 +54,7 @@ pub(super) fn info(state: &AppState, _: &Call) -> Result<Answer, Fault> {
     let node = json!({
         "id": "sn-h5live", "type": "sn", "start_time": state.started_at, "state": "READY", "node_count": 1,
     });
-    Ok(Answer::json(&json!({ "node": node })))
+    Ok(json_answer(&json!({ "node": node })))
 }
 
 /// `GET /` with a domain: what it is, or an object in it.
@@ -79,10 +83,10 @@ pub(super) fn domain(state: &AppState, call: &Call) -> Result<Answer, Fault> {
         "version": HSDS_VERSION,
     });
     if call.flag("getdnids") {
-        json["dn_ids"] = json!([]);
+        json["dn_ids"] = json!([DATA_NODE]);
     }
     if let (true, Some(members)) = (call.flag("verbose"), json.as_object_mut()) {
-        set_counts(members, state, &opened, place.path.as_ref().and_then(|path| path.metadata().ok()))?;
+        set_counts(members, state, &opened, &place)?;
     }
     json["hrefs"] = domain_hrefs(call, &opened, name);
     Ok(opened.answer(json.to_string()))
@@ -170,8 +174,9 @@ fn set_counts(
     members: &mut Map<String, Json>,
     state: &AppState,
     domain: &OpenedDomain,
-    found: Option<std::fs::Metadata>,
+    place: &Place,
 ) -> Result<(), Fault> {
+    let found = place.path.as_ref().and_then(|path| path.metadata().ok());
     let bytes = found.filter(std::fs::Metadata::is_file).map_or(0, |found| found.len());
     members.insert("total_size".to_owned(), bytes.into());
     members.insert("allocated_bytes".to_owned(), bytes.into());
@@ -211,7 +216,7 @@ fn folder(call: &Call, name: &str, facts: DomainFacts) -> Result<Answer, Fault> 
         hrefs.push(json!({ "rel": "domains", "href": format!("{}/", call.href("/domains")) }));
     }
     add_parent(call, name, &mut hrefs);
-    Ok(Answer::json(&json!({
+    Ok(json_answer(&json!({
         "class": "folder",
         "owner": facts.owner.as_deref().unwrap_or(OWNER),
         "created": facts.created.unwrap_or_default(),
@@ -241,13 +246,17 @@ pub(super) fn domains(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     });
     // Clients name the last domain that they have got by its whole path, and patterns are those of the last name.
     let shown = paging.of_domains(named.collect(), |(_, path, _)| path, |(name, ..)| name);
-    let shown: Vec<_> = shown.into_iter().map(|(_, name, entry)| listed_domain(state, call, &name, entry)).collect();
+    let listed = shown.into_iter().enumerate().map(|(n, (_, name, entry))| {
+        let is_counted = call.flag("verbose") && n < MAX_COUNTED;
+        listed_domain(state, call, (&name, entry), is_counted)
+    });
+    let shown: Vec<_> = listed.collect();
     let own = json!([{ "rel": "self", "href": call.href_in("/domains", Some(folder)) }]);
-    Ok(Answer::json(&json!({ "domains": shown, "hrefs": own })))
+    Ok(json_answer(&json!({ "domains": shown, "hrefs": own })))
 }
 
 /// A file or a folder in the list of a folder.
-fn listed_domain(state: &AppState, call: &Call, name: &str, entry: &Json) -> Json {
+fn listed_domain(state: &AppState, call: &Call, (name, entry): (&str, &Json), is_counted: bool) -> Json {
     let named = state.catalog.find(name).ok();
     let facts = match &named {
         Some(Named::Store(place)) => facts_of(place),
@@ -269,6 +278,11 @@ fn listed_domain(state: &AppState, call: &Call, name: &str, entry: &Json) -> Jso
     }
     if call.flag("verbose") {
         json["total_size"] = entry["size"].as_u64().unwrap_or_default().into();
+    }
+    if let (true, Some(Named::Store(place)), Some(members)) = (is_counted, &named, json.as_object_mut()) {
+        // What cannot be opened is listed all the same.
+        let opened = OpenedDomain::open(state, name, place);
+        let _ = opened.and_then(|opened| set_counts(members, state, &opened, place));
     }
     json
 }
@@ -321,9 +335,11 @@ pub(super) fn acls(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     }
     let Some(user) = call.id.as_deref() else {
         let acls: Vec<_> = acls.into_iter().map(with_name).collect();
-        return Ok(Answer::json(&json!({ "acls": acls, "hrefs": hrefs })));
+        return Ok(json_answer(&json!({ "acls": acls, "hrefs": hrefs })));
     };
     let found = acls.into_iter().find(|(name, _)| name == user);
     let found = found.ok_or_else(|| not_found(format!("acl for username: [{user}] not found")))?;
-    Ok(Answer::json(&json!({ "acl": with_name(found), "hrefs": hrefs })))
+    let mut acl = with_name(found);
+    acl["domain"] = call.domain()?.into();
+    Ok(json_answer(&json!({ "acl": acl, "hrefs": hrefs })))
 }

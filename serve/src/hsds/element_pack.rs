@@ -127,11 +127,11 @@ impl ElementPacker<'_> {
         self.check(into)
     }
 
-    /// The identity of the object to which a reference leads; nothing for one that leads nowhere.
+    /// The collection and the identity of the object to which a reference leads; nothing for one that leads nowhere.
     fn pack_reference(&self, element: &[u8], into: &mut Vec<u8>) -> Result<(), Fault> {
         let reference = Reference::new(ReferenceKind::Object1, element);
         let text = match self.file.dereference(&reference)? {
-            Some(object) => self.ids.text_of(&object).unwrap_or_default(),
+            Some(object) => self.ids.reference_to(&object).unwrap_or_default(),
             None => String::new(),
         };
         let begin = into.len();

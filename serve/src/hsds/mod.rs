@@ -15,6 +15,7 @@ mod object_answers;
 mod object_ids;
 mod object_json;
 mod object_parts;
+mod object_times;
 mod opened_domain;
 mod paging;
 mod path_walk;
@@ -41,6 +42,13 @@ use h5live::model::ObjectKind;
 
 /// What answers a request.
 type Work = fn(&AppState, &Call) -> Result<Answer, Fault>;
+
+/// The type of answers in JSON.
+const JSON_TYPE: &str = "application/json; charset=utf-8";
+
+fn json_answer(value: &Json) -> Answer {
+    Answer::new(JSON_TYPE, value.to_string().into_bytes())
+}
 
 /// The request makes no sense.
 fn bad_request(message: impl Into<String>) -> Fault {

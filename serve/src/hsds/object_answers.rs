@@ -9,13 +9,17 @@ use super::call::Call;
 use super::domain_answers::form_of;
 use super::object_ids::{ClientId, collection};
 use super::object_json;
-use super::object_parts::{info_of, kind_of, object_times, shape_json, type_json};
+use super::object_parts::{kind_of, shape_json, type_json};
+use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
 use super::path_walk::{self, FollowedLinks};
 use super::{bad_request, link_json, not_found, value_answer};
 use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::state::AppState;
+
+/// Chunks of a dataset that are counted, at most.
+const MAX_COUNTED_CHUNKS: u64 = 100_000;
 
 /// `GET /COLLECTION/ID`, and `GET /COLLECTION/?h5path=`.
 pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<Answer, Fault> {
@@ -35,6 +39,16 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
         None => domain.object_of(call, kind)?,
     };
     let mut json = object_json::answer_json(&domain, call, &object, form_of(state, call))?;
+    if let (true, Object::Dataset(dataset)) = (call.flag("verbose"), &object) {
+        let (mut chunks, mut bytes) = (0u64, 0u64);
+        dataset.for_each_chunk(|chunk| {
+            chunks += 1;
+            bytes = bytes.saturating_add(chunk.size);
+            chunks < MAX_COUNTED_CHUNKS
+        })?;
+        json.set("num_chunks", chunks);
+        json.set("allocated_size", bytes);
+    }
     if call.flag("getalias") {
         json.set("alias", alias(state, &domain, &object)?);
     }
@@ -80,9 +94,9 @@ pub(super) fn shape(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     let domain = OpenedDomain::of(state, call)?;
     let dataset = domain.dataset(call)?;
     let shape = shape_json(&dataset.spec()?.dataspace, true);
-    let (created, modified) = object_times(&domain, &info_of(&Object::Dataset(dataset))?);
+    let times = ObjectTimes::of(&domain, &Object::Dataset(dataset))?;
     let hrefs = dataset_hrefs(&domain, call, "shape")?;
-    let json = json!({ "shape": shape, "created": created, "lastModified": modified, "hrefs": hrefs });
+    let json = json!({ "shape": shape, "created": times.created, "lastModified": times.modified, "hrefs": hrefs });
     Ok(domain.answer(json.to_string()))
 }
 

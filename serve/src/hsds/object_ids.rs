@@ -121,6 +121,12 @@ impl ObjectIds {
         self.text(kind, object.id())
     }
 
+    /// An object as references have it: its collection and its identity.
+    pub fn reference_to(&self, object: &Object) -> Option<String> {
+        let kind = super::object_parts::kind_of(object);
+        self.text_of(object).map(|id| format!("{}/{id}", collection(kind)))
+    }
+
     /// With this, identities in the file become second halves, and back.
     fn key(&self) -> u64 {
         self.root.0 as u64 ^ self.half ^ ROTATION

@@ -10,7 +10,8 @@ use super::element_text::ElementWriter;
 use super::json_members::JsonMembers;
 use super::link_json;
 use super::object_ids::collection;
-use super::object_parts::{info_of, kind_of, object_times, shape_json, type_json};
+use super::object_parts::{info_of, kind_of, shape_json, type_json};
+use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
 use super::shown_type::ShownType;
 use crate::fault::Fault;
@@ -44,12 +45,12 @@ pub(super) struct ObjectForm {
 /// The members of the description of an object.
 pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectForm) -> Result<JsonMembers, Fault> {
     let info = info_of(object)?;
-    let (created, modified) = object_times(domain, &info);
+    let times = ObjectTimes::of(domain, object)?;
     let mut json = JsonMembers::default();
     json.set("id", domain.ids.text_of(object));
     json.set("root", domain.ids.root());
-    json.set("created", created);
-    json.set("lastModified", modified);
+    json.set("created", times.created);
+    json.set("lastModified", times.modified);
     json.set("attributeCount", attribute_json::attributes_of(object)?.len());
     let mut creation = Map::new();
     if !matches!(info.attributes.order, CreationOrder::Untracked) {
@@ -64,7 +65,7 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
             }
             json.set("creationProperties", Json::Object(creation));
             if form.has_links {
-                json.set_text("links", &link_json::members_text(domain, &links, created));
+                json.set_text("links", &link_json::members_text(&links, &times));
             }
         }
         Object::Dataset(dataset) => set_dataset(&mut json, domain, dataset, creation, form)?,
@@ -76,7 +77,7 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
     }
     if form.has_attributes {
         let attributes = AttributeForm { has_values: true, max_bytes: form.max_bytes, ..AttributeForm::default() };
-        json.set_text("attributes", &attribute_json::members_text(domain, object, &attributes)?);
+        json.set_text("attributes", &attribute_json::members_text(domain, object, &times, &attributes)?);
     }
     match json.len() as u64 {
         bytes if bytes > form.max_bytes => Err(Fault::too_large(bytes, form.max_bytes)),

@@ -50,15 +50,6 @@ pub(super) fn objects_below(domain: &OpenedDomain, group: &Group, limits: &Limit
     Ok(all)
 }
 
-/// When an object was made and changed last (seconds): as the object says it, or else as the file does.
-pub(super) fn object_times(domain: &OpenedDomain, info: &ObjectInfo) -> (f64, f64) {
-    let times = info.times.as_ref();
-    let given = |time: Option<i64>, file: f64| time.filter(|time| *time > 0).map_or(file, |time| time as f64);
-    let created = given(times.map(|times| times.birth), domain.created);
-    let modified = given(times.map(|times| times.modification.max(times.change)), domain.modified);
-    (created, modified.max(created))
-}
-
 /// A type, with the committed type that it is.
 pub(super) fn type_json(
     domain: &OpenedDomain,

@@ -9,9 +9,11 @@ use h5live::{Dataset, File, Group, Object};
 
 use super::call::Call;
 use super::object_ids::{ClientId, ObjectIds, collection};
+use super::object_times::DomainDocuments;
 use super::{bad_request, not_found};
-use crate::answer::{Answer, JSON};
+use crate::answer::Answer;
 use crate::catalog::{Named, Place};
+use crate::domain_facts::facts_at;
 use crate::fault::Fault;
 use crate::sessions::{FileStamp, Session};
 use crate::state::AppState;
@@ -23,6 +25,8 @@ pub(super) struct OpenedDomain {
     pub name: String,
     pub created: f64,
     pub modified: f64,
+    /// Where its objects are described, if it is a domain of HSDS.
+    pub documents: Option<DomainDocuments>,
     publication: Option<u64>,
 }
 
@@ -56,7 +60,9 @@ impl OpenedDomain {
         let system = FileStamp::of(place).map_or((0, 0), |stamp| stamp.identity());
         let ids = ObjectIds::new(&place.name, system, &session.file);
         let (created, modified) = times_of(place);
-        Ok(OpenedDomain { session, ids, name: name.to_owned(), created, modified, publication })
+        let facts = place.path.as_deref().and_then(|folder| Some((folder, facts_at(folder)?.root?)));
+        let documents = facts.and_then(|(folder, root)| DomainDocuments::of(folder, &root));
+        Ok(OpenedDomain { session, ids, name: name.to_owned(), created, modified, documents, publication })
     }
 
     pub fn file(&self) -> &File {
@@ -123,7 +129,7 @@ impl OpenedDomain {
 
     /// The answer with an object in JSON.
     pub fn answer(&self, text: String) -> Answer {
-        self.bytes(JSON, text.into_bytes())
+        self.bytes(super::JSON_TYPE, text.into_bytes())
     }
 
     pub fn bytes(&self, content_type: &'static str, bytes: Vec<u8>) -> Answer {
