@@ -339,7 +339,5 @@ pub(super) fn acls(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     };
     let found = acls.into_iter().find(|(name, _)| name == user);
     let found = found.ok_or_else(|| not_found(format!("acl for username: [{user}] not found")))?;
-    let mut acl = with_name(found);
-    acl["domain"] = call.domain()?.into();
-    Ok(json_answer(&json!({ "acl": acl, "hrefs": hrefs })))
+    Ok(json_answer(&json!({ "acl": with_name(found), "hrefs": hrefs })))
 }

@@ -33,6 +33,9 @@ const FILTERS: [(u16, &str, &str); 13] = [
     (32015, "H5Z_FILTER_ZSTD", "zstd"),
 ];
 
+/// What HSDS calls the kinds of scale-offset, by their numbers.
+const SCALE_TYPES: [&str; 3] = ["H5Z_SO_FLOAT_DSCALE", "H5Z_SO_FLOAT_ESCALE", "H5Z_SO_INT"];
+
 /// What is asked for of an object.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ObjectForm {
@@ -137,6 +140,14 @@ fn filter_json(filter: &FilterSpec) -> Json {
         Some((1, class, name)) => {
             let level = filter.params.first().copied().unwrap_or(4).min(9);
             json!({ "class": class, "id": 1, "level": level, "name": name })
+        }
+        Some((id @ 6, class, name)) => {
+            let mut json = json!({ "class": class, "id": id, "name": name });
+            if let [kind, factor, ..] = filter.params[..] {
+                json["scaleType"] = SCALE_TYPES.get(kind as usize).copied().unwrap_or_default().into();
+                json["scaleOffset"] = factor.into();
+            }
+            json
         }
         Some((id, class, name)) => json!({ "class": class, "id": id, "name": name }),
         None => {

@@ -148,3 +148,32 @@ fn stored_elements(datatype: &Datatype, space: &Dataspace, value: &Value, encodi
         _ => found,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn stored(json: Value) -> Result<Vec<u8>> {
+        AttributeRecord::from_json(DomainId(7), &json).map(|record| record.stored)
+    }
+
+    #[test]
+    fn an_attribute_that_got_no_value_has_zeros() {
+        let text = json!({"class": "H5T_STRING", "length": "H5T_VARIABLE"});
+        assert_eq!(stored(json!({"type": "H5T_STD_I16LE", "shape": [3], "value": null})).unwrap(), [0; 6]);
+        assert_eq!(stored(json!({"type": "H5T_STD_I16LE", "shape": "H5S_SCALAR"})).unwrap(), [0; 2]);
+        assert_eq!(stored(json!({"type": text, "shape": [2], "value": null})).unwrap(), [0; 8]);
+        for dims in [json!([1u64 << 40]), json!([1u64 << 40, 1u64 << 40])] {
+            assert!(stored(json!({"type": "H5T_STD_I16LE", "shape": dims, "value": null})).is_err());
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_longer_than_its_type_is_cut_between_letters() {
+        let text = |length: u32| json!({"class": "H5T_STRING", "length": length});
+        let of = |length| stored(json!({"type": text(length), "shape": "H5S_SCALAR", "value": "a八"})).unwrap();
+        assert_eq!((of(4), of(3), of(5)), ("a八".as_bytes().to_vec(), b"a\0\0".to_vec(), b"a\xe5\x85\xab\0".to_vec()));
+    }
+}

@@ -238,4 +238,16 @@ mod tests {
         let (members, record) = again(&spec, &[0, 0]);
         assert_eq!((members[CREATION]["fillValue"].clone(), record.stored_fill), (json!(0), Some(vec![0, 0])));
     }
+
+    #[test]
+    fn what_the_service_leaves_out_or_says_in_short_is_taken() {
+        let read = |json: Value| get_dataset(json.as_object().unwrap(), DOMAIN);
+        let null = json!({"type": "H5T_IEEE_F32LE", "shape": {"class": "H5S_NULL"}, "creationProperties": {"layout": {}}});
+        assert_eq!(read(null).unwrap().spec.layout, Layout::Contiguous);
+        let fields = json!([{"name": "x", "type": "H5T_STD_I16LE"}, {"name": "y", "type": "H5T_STD_U8LE"}]);
+        let creation = json!({"fillValue": 3, "layout": {"class": "H5D_CHUNKED", "dims": [2]}});
+        let record = read(json!({"type": {"class": "H5T_COMPOUND", "fields": fields},
+            "shape": {"class": "H5S_SIMPLE", "dims": [9]}, "creationProperties": creation}));
+        assert_eq!(record.unwrap().stored_fill, Some(vec![3, 0, 3]));
+    }
 }
