@@ -241,9 +241,9 @@ pub(super) fn domains(state: &AppState, call: &Call) -> Result<Answer, Fault> {
         Named::Folder(_) | Named::Roots => listing::list(state, folder.trim_matches('/'))?,
     };
     let entries = listed["entries"].as_array().map_or(&[][..], Vec::as_slice);
-    let named = entries.iter().filter_map(|entry| {
-        Some((entry["name"].as_str()?.to_owned(), format!("/{}", entry["path"].as_str()?), entry))
-    });
+    let named = entries
+        .iter()
+        .filter_map(|entry| Some((entry["name"].as_str()?.to_owned(), format!("/{}", entry["path"].as_str()?), entry)));
     // Clients name the last domain that they have got by its whole path, and patterns are those of the last name.
     let shown = paging.of_domains(named.collect(), |(_, path, _)| path, |(name, ..)| name);
     let listed = shown.into_iter().enumerate().map(|(n, (_, name, entry))| {
@@ -251,7 +251,7 @@ pub(super) fn domains(state: &AppState, call: &Call) -> Result<Answer, Fault> {
         listed_domain(state, call, (&name, entry), is_counted)
     });
     let shown: Vec<_> = listed.collect();
-    let own = json!([{ "rel": "self", "href": call.href_in("/domains", Some(folder)) }]);
+    let own = json!([{ "rel": "self", "href": call.href_in("/domains", call.given_domain()) }]);
     Ok(json_answer(&json!({ "domains": shown, "hrefs": own })))
 }
 

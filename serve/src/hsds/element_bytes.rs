@@ -35,7 +35,9 @@ impl<'a> ElementBytes<'a> {
         Some(match of {
             ShownType::Integer { size, .. } => ElementValue::Integer(of.integer_value(self.take_bytes(*size)?)?),
             ShownType::Enum { base, .. } => self.take(base)?,
-            ShownType::Float { size, order } => ElementValue::Float(float_value(self.take_bytes(*size)?, *order), *size),
+            ShownType::Float { size, order } => {
+                ElementValue::Float(float_value(self.take_bytes(*size)?, *order), *size)
+            }
             ShownType::Text { size, .. } => ElementValue::Text(trimmed(self.take_bytes(*size)?)),
             ShownType::VarText { .. } => ElementValue::Text(self.take_variable()?),
             ShownType::Opaque { size, .. } => self.take_bytes(*size).map(|_| ElementValue::Other)?,

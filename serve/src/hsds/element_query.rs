@@ -271,7 +271,8 @@ impl Parser<'_> {
     fn literal(&mut self, member: usize) -> Result<Literal, Fault> {
         let of = self.members.get(member).map(|(_, of)| of);
         let is_text = matches!(of, Some(ShownType::Text { .. } | ShownType::VarText { .. }));
-        let is_number = matches!(of, Some(ShownType::Integer { .. } | ShownType::Float { .. } | ShownType::Enum { .. }));
+        let is_number =
+            matches!(of, Some(ShownType::Integer { .. } | ShownType::Float { .. } | ShownType::Enum { .. }));
         let literal = match self.next()? {
             Token::Integer(number) => Literal::Integer(number),
             Token::Float(number) => Literal::Float(number),
@@ -297,8 +298,7 @@ fn tokens_of(text: &str) -> Result<Vec<Token>, Fault> {
         let (token, after) = match letter {
             _ if quoted.starts_with(['\'', '"']) => {
                 let quote = quoted.chars().next().unwrap_or_default();
-                let (inner, after) =
-                    quoted[1..].split_once(quote).ok_or_else(|| invalid("a text has no end"))?;
+                let (inner, after) = quoted[1..].split_once(quote).ok_or_else(|| invalid("a text has no end"))?;
                 (Token::Quoted(inner.to_owned()), after)
             }
             letter if letter.is_alphabetic() || letter == '_' => {
@@ -398,8 +398,23 @@ mod tests {
     fn what_is_no_condition_is_refused() {
         let deep = "(".repeat(10_000);
         for text in [
-            "", "foobar", "count @ 12", "other < 2", "count > 12; price < 40", "count > name", "count >", "count > 1 2",
-            "(count > 1", "name == 'AAPL", "count.size()", "count in 3", "count not 3", "count > -", "_ > 1", &deep, "é",
+            "",
+            "foobar",
+            "count @ 12",
+            "other < 2",
+            "count > 12; price < 40",
+            "count > name",
+            "count >",
+            "count > 1 2",
+            "(count > 1",
+            "name == 'AAPL",
+            "count.size()",
+            "count in 3",
+            "count not 3",
+            "count > -",
+            "_ > 1",
+            &deep,
+            "é",
             "import os; print(os.environ['FOO'])",
         ] {
             let refused = matching(text).unwrap_err();

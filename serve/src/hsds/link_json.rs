@@ -1,7 +1,7 @@
 //! Links as HSDS describes them.
 
-use h5live::{Group, Object};
 use h5live::model::{LinkTarget, ObjectKind};
+use h5live::{Group, Object};
 use serde_json::{Value as Json, json};
 
 use super::call::Call;

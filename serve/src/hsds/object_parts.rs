@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use h5live::{Group, Object, WalkItem};
 use h5live::model::{Dataspace, ObjectInfo, ObjectKind, UNLIMITED};
+use h5live::{Group, Object, WalkItem};
 use serde_json::{Value as Json, json};
 
 use super::opened_domain::OpenedDomain;

@@ -65,7 +65,9 @@ pub(super) fn find(
             }
             _ if left == 0 => return Err(bad_request(format!("{path}: too many links lead one to the other"))),
             LinkTarget::Soft(_) if !follow.soft => {
-                return Err(bad_request(format!("{path}: {name:?} is a soft link, and follow_soft_links is not given")));
+                return Err(bad_request(format!(
+                    "{path}: {name:?} is a soft link, and follow_soft_links is not given"
+                )));
             }
             LinkTarget::External { .. } if !follow.external => {
                 let text = format!("{path}: {name:?} is an external link, and follow_external_links is not given");

@@ -1,6 +1,5 @@
 """Requests and answers of HSDS's API, and what is different between two answers."""
 
-import base64
 import json
 import math
 import re
@@ -46,6 +45,11 @@ class Request:
         parameters = sorted(name for name in self.query() if name not in ("domain", "bucket"))
         return f"{self.method} {'/'.join(parts)}" + (f" ({', '.join(parameters)})" if parameters else "")
 
+    def short(self):
+        """What a person has to know of it."""
+        body = f" {self.body[:200]!r}" if self.body else ""
+        return f"{self.method} {urllib.parse.unquote(self.target)} of {self.domain()}{body}"
+
 
 @dataclass
 class Answer:
@@ -69,13 +73,15 @@ def plain(value, name=""):
     if isinstance(value, dict):
         return {key: plain(item, key) for key, item in value.items()}
     if name == "hrefs" and isinstance(value, list):
-        return sorted((plain(item) for item in value), key=json.dumps)
+        return {item["rel"]: plain(item["href"], "href") for item in value}
     if isinstance(value, list):
         return [plain(item, name if name in TIMES else "") for item in value]
     if name in TIMES and isinstance(value, (int, float)):
         return "a time"
     if name in ("href", "target") and isinstance(value, str):
-        return urllib.parse.unquote(re.sub(r"^http[^/]*//[^/]*", "", value))
+        # HSDS puts the name of the bucket before some of the domains.
+        path = urllib.parse.unquote(re.sub(r"^http[^/]*//[^/]*", "", value))
+        return re.sub(r"\?domain=[^/?&]+/", "?domain=/", path)
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     return value
@@ -113,7 +119,7 @@ def differences(request, theirs, ours):
     if theirs.is_json() != ours.is_json():
         return [("content type", theirs.header("Content-Type"), ours.header("Content-Type"))]
     if not theirs.is_json():
-        return [] if theirs.body == ours.body else [("bytes", len(theirs.body), len(ours.body))]
+        return [] if theirs.body == ours.body else [("bytes", theirs.body, ours.body)]
     found = []
     walk(parsed(theirs), parsed(ours), "", found)
     return found

@@ -10,9 +10,11 @@ import json
 import socket
 import threading
 import urllib.parse
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from answers import Answer, Request, differences
+from known import reason_of
 
 # What a client sends for itself and its connection.
 HOP_HEADERS = {"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "accept-encoding"}
@@ -20,6 +22,23 @@ HOP_HEADERS = {"connection", "keep-alive", "transfer-encoding", "te", "trailer",
 NAME_PATH = "/.test/"
 ADMIN = "Basic " + base64.b64encode(b"admin:admin").decode()
 TIMEOUT = 120
+
+
+@dataclass
+class Compared:
+    """A request, and what is different between both answers: places, with both values and the name of a reason."""
+
+    test: str
+    request: Request
+    differences: list
+
+    @staticmethod
+    def of(test, request, theirs, ours):
+        found = differences(request, theirs, ours)
+        return Compared(test, request, [(*one, reason_of(request, *one)) for one in found])
+
+    def reasons(self):
+        return {reason for *_, reason in self.differences}
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -75,7 +94,7 @@ class Proxy(ThreadingHTTPServer):
             counts["reads"] += 1
             self.flush()
             ours = self.h5live(request)
-            self.compared.append((self.test, request, answer, ours, differences(request, answer, ours)))
+            self.compared.append(Compared.of(self.test, request, answer, ours))
             return answer if self.answers_with == "hsds" else ours
 
 

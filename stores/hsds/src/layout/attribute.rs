@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::dataspace::{get_shape, put_shape};
 use super::datatype::{datatype_from_json, datatype_to_json, exact_from_text, exact_to_text};
+use super::elements::{ElementCodec, PackedTokens, TokenContent};
 use super::error::{LayoutError, Result};
 use super::extras::{extra, put_extra};
 use super::id::DomainId;
-use super::elements::{ElementCodec, PackedTokens, TokenContent};
 use super::json::Members;
 use super::value::{elements_from_json, elements_to_json};
 

@@ -242,7 +242,8 @@ mod tests {
     #[test]
     fn what_the_service_leaves_out_or_says_in_short_is_taken() {
         let read = |json: Value| get_dataset(json.as_object().unwrap(), DOMAIN);
-        let null = json!({"type": "H5T_IEEE_F32LE", "shape": {"class": "H5S_NULL"}, "creationProperties": {"layout": {}}});
+        let null =
+            json!({"type": "H5T_IEEE_F32LE", "shape": {"class": "H5S_NULL"}, "creationProperties": {"layout": {}}});
         assert_eq!(read(null).unwrap().spec.layout, Layout::Contiguous);
         let fields = json!([{"name": "x", "type": "H5T_STD_I16LE"}, {"name": "y", "type": "H5T_STD_U8LE"}]);
         let creation = json!({"fillValue": 3, "layout": {"class": "H5D_CHUNKED", "dims": [2]}});

@@ -132,7 +132,9 @@ fn room_that_the_service_leaves_behind_arrays_is_no_damage() {
     codec.unpack(&two, 2, 1, 1, &mut into).unwrap();
     let with_room = [&two[..], &[0; 8]].concat();
     codec.unpack(&with_room, 2, 1, 1, &mut into).unwrap();
-    for bad in [[&two[..], &[0; 7]].concat(), [&two[..], &[0; 12]].concat(), [&two[..], &[0, 0, 0, 0, 0, 0, 0, 1]].concat()] {
+    for bad in
+        [[&two[..], &[0; 7]].concat(), [&two[..], &[0; 12]].concat(), [&two[..], &[0, 0, 0, 0, 0, 0, 0, 1]].concat()]
+    {
         assert!(codec.unpack(&bad, 2, 1, 1, &mut into).is_err(), "{bad:?}");
     }
 }
