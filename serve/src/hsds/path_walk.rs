@@ -55,7 +55,7 @@ pub(super) fn find(
     let mut left = MAX_LINKS;
     while let Some(name) = parts.pop_front() {
         let Object::Group(group) = &found.object else {
-            return Err(not_found(format!("{path}: there is no group before {name:?}")));
+            return Err(not_found(format!("{path}: what is before {name:?} is not a group")));
         };
         let link = group.link(&name)?.ok_or_else(|| not_found(format!("{path}: there is no link {name:?}")))?;
         let target = match link.target {

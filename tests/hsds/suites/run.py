@@ -182,7 +182,7 @@ def check(suite, options):
         reading = sorted(name for name in reading if on_hsds.get(name) == "passed")
         if reading:
             proxy.flush()
-            report.straight(on_hsds, pytest_of(suite, f"http://127.0.0.1:{proxy.h5live_port}", work, reading, []))
+            report.straight(reading, pytest_of(suite, f"http://127.0.0.1:{proxy.h5live_port}", work, reading, []))
     with beside(options, "h5live") as (proxy, work):
         with_ours = pytest_of(suite, f"http://127.0.0.1:{proxy.server_port}", work, suite.files(), told)
         report.answered(on_hsds, with_ours)
