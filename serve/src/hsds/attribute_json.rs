@@ -8,6 +8,7 @@ use h5live::{Attribute, Group, Object};
 use super::call::Call;
 use super::element_pack::ElementPacker;
 use super::element_text::{ElementWriter, TextFault};
+use super::faults::{bad_request, not_found};
 use super::json_members::{JsonMembers, list_text};
 use super::object_ids::collection;
 use super::object_parts::{kind_of, objects_below, shape_json, type_json};
@@ -15,7 +16,6 @@ use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
 use super::paging::Paging;
 use super::shown_type::ShownType;
-use super::{bad_request, not_found};
 use crate::config::Limits;
 use crate::fault::Fault;
 
@@ -265,7 +265,7 @@ pub(super) fn value(
 
 /// `POST /COLLECTION/ID/attributes`: attributes with these names, of one object or of several.
 pub(super) fn named(domain: &OpenedDomain, call: &Call, max_bytes: u64) -> Result<String, Fault> {
-    let objects = super::named_entries(call, "attr_names", "obj_ids")?;
+    let objects = super::named_entries::named_entries(call, "attr_names", "obj_ids")?;
     let form = AttributeForm::of(call, call.flag("IncludeData"), max_bytes)?;
     let mut written = 0;
     let attributes_named = |id: &str, names: &Option<Vec<String>>| {
@@ -283,5 +283,5 @@ pub(super) fn named(domain: &OpenedDomain, call: &Call, max_bytes: u64) -> Resul
         written += text.len() as u64;
         if written > max_bytes { Err(Fault::too_large(written, max_bytes)) } else { Ok(text) }
     };
-    super::entries_text("attributes", &objects, attributes_named)
+    super::named_entries::entries_text("attributes", &objects, attributes_named)
 }

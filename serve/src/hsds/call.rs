@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, Uri, header};
 use serde_json::Value as Json;
 
-use super::bad_request;
+use super::faults::bad_request;
 use crate::fault::Fault;
 use crate::query::Query;
 

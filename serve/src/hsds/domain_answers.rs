@@ -5,12 +5,12 @@ use h5live::{Object, WalkItem};
 use serde_json::{Map, Value as Json, json};
 
 use super::call::Call;
+use super::faults::{bad_request, json_answer, not_found};
 use super::object_json::{self, ObjectForm};
 use super::object_parts::kind_of;
 use super::opened_domain::OpenedDomain;
 use super::paging::Paging;
 use super::path_walk::{self, FollowedLinks};
-use super::{bad_request, json_answer, not_found};
 use crate::answer::Answer;
 use crate::catalog::{Named, Place};
 use crate::domain_facts::{DomainFacts, facts_at};
@@ -161,7 +161,7 @@ fn identities(state: &AppState, domain: &OpenedDomain) -> Result<Vec<(ObjectKind
             all.push((kind_of(&object), id));
         }
         if all.len() > state.limits.max_listed {
-            return Err(super::too_many(state.limits.max_listed));
+            return Err(super::faults::too_many(state.limits.max_listed));
         }
     }
     all.sort_by(|a, b| a.1.cmp(&b.1));
@@ -232,7 +232,7 @@ pub(super) fn domains(state: &AppState, call: &Call) -> Result<Answer, Fault> {
         return Err(bad_request(format!("Invalid domain: {folder}")));
     }
     if call.query.get("query").is_some_and(|query| !query.is_empty()) {
-        return Err(super::not_implemented("Queries of domains are not supported"));
+        return Err(super::faults::not_implemented("Queries of domains are not supported"));
     }
     let paging = Paging::of(call)?;
     // A file has no domains below it.

@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 use std::str::Chars;
 
-use super::bad_request;
 use super::element_bytes::{ElementBytes, ElementValue};
+use super::faults::bad_request;
 use super::shown_type::ShownType;
 use crate::fault::Fault;
 

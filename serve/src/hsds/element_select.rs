@@ -4,7 +4,7 @@ use h5live::model::{Selection, SelectionError};
 use h5live::{DimSelection, ResolvedSelection, Select};
 use serde_json::Value as Json;
 
-use super::bad_request;
+use super::faults::bad_request;
 use crate::fault::Fault;
 
 /// Elements that several lists select, at most.

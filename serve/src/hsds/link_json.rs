@@ -5,8 +5,8 @@ use h5live::{Group, Object};
 use serde_json::{Value as Json, json};
 
 use super::call::Call;
+use super::faults::not_found;
 use super::json_members::{JsonMembers, list_text};
-use super::not_found;
 use super::object_ids::collection;
 use super::object_parts::objects_below;
 use super::object_times::ObjectTimes;
@@ -37,7 +37,7 @@ pub(super) fn links_of(domain: &OpenedDomain, group: &Group, is_ordered: bool) -
     for link in group.links()? {
         let target = match &link.target {
             LinkTarget::Hard(id) => {
-                let kind = group.file().store().kind(*id).map_err(|error| super::store_fault(&error))?;
+                let kind = group.file().store().kind(*id).map_err(|error| super::faults::store_fault(&error))?;
                 match domain.ids.text(kind, *id) {
                     Some(text) => ShownTarget::Hard(kind, text),
                     None => continue,
@@ -166,7 +166,7 @@ pub(super) fn one(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
 
 /// `POST /groups/ID/links`: links with these names, of one group or of several.
 pub(super) fn named(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
-    let groups = super::named_entries(call, "titles", "grp_ids")?;
+    let groups = super::named_entries::named_entries(call, "titles", "grp_ids")?;
     let links_named = |id: &str, titles: &Option<Vec<String>>| {
         let group = domain.group(id)?;
         let times = times_of(domain, &group)?;
@@ -182,5 +182,5 @@ pub(super) fn named(domain: &OpenedDomain, call: &Call) -> Result<String, Fault>
         });
         Ok::<_, Fault>(list_text(found.collect::<Result<Vec<_>, Fault>>()?))
     };
-    super::entries_text("links", &groups, links_named)
+    super::named_entries::entries_text("links", &groups, links_named)
 }

@@ -7,13 +7,14 @@ use serde_json::json;
 use super::attribute_json::{self, AttributeValue};
 use super::call::Call;
 use super::domain_answers::form_of;
+use super::faults::{bad_request, not_found};
 use super::object_ids::{ClientId, collection};
 use super::object_json;
 use super::object_parts::{kind_of, shape_json, type_json};
 use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
 use super::path_walk::{self, FollowedLinks};
-use super::{bad_request, link_json, not_found, value_answer};
+use super::{link_json, value_answer};
 use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::state::AppState;
@@ -59,7 +60,7 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
 fn alias(state: &AppState, domain: &OpenedDomain, object: &Object) -> Result<Vec<String>, Fault> {
     for (n, item) in domain.file().root().walk().enumerate() {
         if n > state.limits.max_listed {
-            return Err(super::too_many(state.limits.max_listed));
+            return Err(super::faults::too_many(state.limits.max_listed));
         }
         let item = item?;
         if let h5live::WalkItem::Object(found) = &item

@@ -9,7 +9,7 @@ use h5live::model::{ObjectId, ObjectKind};
 use h5live::{File, Object};
 use twox_hash::XxHash3_64;
 
-use super::bad_request;
+use super::faults::bad_request;
 use crate::fault::Fault;
 
 /// Adds 8 modulo 16 to each digit.
@@ -71,7 +71,7 @@ impl ClientId {
         };
         let is_form = digits.split('-').map(str::len).eq(GROUPS);
         if digits.split('-').map(str::len).eq(OLD_GROUPS) {
-            return Err(super::not_found(format!("There is no object {text}")));
+            return Err(super::faults::not_found(format!("There is no object {text}")));
         }
         let hex: String = digits.chars().filter(|c| *c != '-').collect();
         if !is_form || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {

@@ -76,7 +76,7 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
             json.set("type", type_json(domain, named.datatype(), Some(named.id())));
             json.set("creationProperties", Json::Object(creation));
         }
-        _ => return Err(super::not_found("There is no such object")),
+        _ => return Err(super::faults::not_found("There is no such object")),
     }
     if form.has_attributes {
         let attributes = AttributeForm { has_values: true, max_bytes: form.max_bytes, ..AttributeForm::default() };

@@ -27,7 +27,7 @@ pub(super) fn info_of(object: &Object) -> Result<ObjectInfo, Fault> {
         Object::Dataset(dataset) => dataset.info()?,
         Object::Datatype(named) => named.info()?,
         Object::Map(map) => map.info()?,
-        _ => return Err(super::not_found("There is no such object")),
+        _ => return Err(super::faults::not_found("There is no such object")),
     })
 }
 
@@ -44,7 +44,7 @@ pub(super) fn objects_below(domain: &OpenedDomain, group: &Group, limits: &Limit
             all.push(object);
         }
         if all.len() > limits.max_listed {
-            return Err(super::too_many(limits.max_listed));
+            return Err(super::faults::too_many(limits.max_listed));
         }
     }
     Ok(all)

@@ -8,12 +8,11 @@ use h5live::model::ObjectKind;
 use h5live::{Dataset, File, Group, Object};
 
 use super::call::Call;
+use super::faults::{bad_request, not_found};
 use super::object_ids::{ClientId, ObjectIds, collection};
-use super::object_times::DomainDocuments;
-use super::{bad_request, not_found};
 use crate::answer::Answer;
 use crate::catalog::{Named, Place};
-use crate::domain_facts::facts_at;
+use crate::domain_facts::DomainDocuments;
 use crate::fault::Fault;
 use crate::sessions::{FileStamp, Session};
 use crate::state::AppState;
@@ -60,8 +59,7 @@ impl OpenedDomain {
         let system = FileStamp::of(place).map_or((0, 0), |stamp| stamp.identity());
         let ids = ObjectIds::new(&place.name, system, &session.file);
         let (created, modified) = times_of(place);
-        let facts = place.path.as_deref().and_then(|folder| Some((folder, facts_at(folder)?.root?)));
-        let documents = facts.and_then(|(folder, root)| DomainDocuments::of(folder, &root));
+        let documents = place.path.as_deref().and_then(DomainDocuments::at);
         Ok(OpenedDomain { session, ids, name: name.to_owned(), created, modified, documents, publication })
     }
 
@@ -129,7 +127,7 @@ impl OpenedDomain {
 
     /// The answer with an object in JSON.
     pub fn answer(&self, text: String) -> Answer {
-        self.bytes(super::JSON_TYPE, text.into_bytes())
+        self.bytes(super::faults::JSON_TYPE, text.into_bytes())
     }
 
     pub fn bytes(&self, content_type: &'static str, bytes: Vec<u8>) -> Answer {

@@ -1,8 +1,8 @@
 //! Which part of a list a request asks for: `pattern`, `Marker` and `Limit`.
 
 use super::call::Call;
+use super::faults::{bad_request, not_found};
 use super::glob::{is_pattern, matches};
-use super::{bad_request, not_found};
 use crate::fault::Fault;
 
 /// The part of a list that a request asks for.

@@ -6,8 +6,8 @@ use h5live::Object;
 use h5live::model::LinkTarget;
 
 use super::call::Call;
+use super::faults::{bad_request, not_found};
 use super::opened_domain::OpenedDomain;
-use super::{bad_request, not_found};
 use crate::catalog::Named;
 use crate::fault::Fault;
 use crate::state::AppState;

@@ -4,12 +4,12 @@ use h5live::model::{Compound, Dataspace, Datatype, Layout};
 use h5live::{Dataset, ErrorKind};
 use serde_json::Value as Json;
 
-use super::bad_request;
 use super::call::Call;
 use super::element_pack::ElementPacker;
 use super::element_query::ElementQuery;
 use super::element_select::ElementSelection;
 use super::element_text::{ElementWriter, TextFault};
+use super::faults::bad_request;
 use super::json_members::JsonMembers;
 use super::opened_domain::OpenedDomain;
 use super::shown_type::ShownType;
@@ -108,7 +108,9 @@ pub(super) fn post(state: &AppState, domain: &OpenedDomain, call: &Call) -> Resu
 /// Refuses what HSDS has a parameter for.
 fn refuse(call: &Call, body: &Json, name: &str) -> Result<(), Fault> {
     match call.query.get(name).is_some_and(|text| !text.is_empty()) || body.get(name).is_some() {
-        true => Err(super::not_implemented(format!("{name} is not supported here: select a part, and look there"))),
+        true => {
+            Err(super::faults::not_implemented(format!("{name} is not supported here: select a part, and look there")))
+        }
         false => Ok(()),
     }
 }
@@ -211,7 +213,7 @@ impl<'a> ValueRequest<'a> {
     fn read(&self, state: &AppState, copies: u64) -> Result<(Vec<u8>, MemoryReservation), Fault> {
         let spec = self.dataset.spec()?;
         if matches!(spec.layout, Layout::Virtual(_)) && spec.datatype.is_indirect() {
-            return Err(super::not_implemented(
+            return Err(super::faults::not_implemented(
                 "Virtual datasets of variable-length elements are not served over HSDS's API",
             ));
         }

@@ -52,14 +52,8 @@ class Report:
             else:
                 self.say(f"    {reason}: {', '.join(names)}")
 
-    def straight(self, reading, results):
-        """The tests that make only requests that read, and pass on HSDS, against `h5live serve` alone."""
-        lost = [name for name in reading if results.get(name) != "passed"]
-        self.say(f"{len(reading)} of them make only requests that read; straight against h5live serve, "
-                 f"{len(reading) - len(lost)} pass:")
-        for name in lost:
-            short = name.split("::", 1)[-1]
-            if reason := TESTS.get(short):
-                self.say(f"    {reason}: {short}")
-            else:
-                self.fail(f"    without a reason: {short}")
+    def only_reading(self, on_hsds, with_ours, reading):
+        """The tests that make only requests that read, so that `h5live serve` alone has answered them."""
+        passed = [name for name in reading if on_hsds.get(name) == "passed"]
+        ours = sum(with_ours.get(name) == "passed" for name in passed)
+        self.say(f"{len(passed)} of these make only requests that read: {ours} pass")

@@ -2,13 +2,12 @@
 
     run.py PROGRAM VENV_OF_HSDS [-k WORDS] SUITE=FOLDER:VENV...
 
-A suite is `integ` (HSDS's `tests/integ`) or the name of a version of h5pyd (its `test/hl`). Its tests run three times:
+A suite is `integ` (HSDS's `tests/integ`) or the name of a version of h5pyd (its `test/hl`). Its tests run twice:
 
 1. on HSDS 1.0.2, which keeps a folder. Each request that only reads is also made to `h5live serve` on the same folder, and both
    answers are compared (`answers.py`; what differs has a reason in `known.py`).
-2. those that make only requests that read, straight against `h5live serve` on what is in the folder then.
-3. all of them again, with a new folder. What only reads is answered by `h5live serve`, and all else by HSDS. The tests that pass
-   on HSDS pass again, but for those with a reason.
+2. with a new folder. What only reads is answered by `h5live serve`, and all else by HSDS. The tests that pass on HSDS pass
+   again, but for those with a reason. Some make only requests that read: `h5live serve` alone answers these.
 """
 
 import argparse
@@ -111,7 +110,7 @@ def make_folders(proxy):
         put(f"/home/test_user1/{name}", "test_user1")
 
 
-def pytest_of(suite, endpoint, work, tests, options):
+def pytest_of(suite, endpoint, work, options):
     """Runs tests with pytest: their results by name."""
     environment = {
         **os.environ, "SUITE_PROXY": endpoint, "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1",
@@ -124,7 +123,7 @@ def pytest_of(suite, endpoint, work, tests, options):
     results.unlink(missing_ok=True)
     command = [
         suite.venv / "bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={results}", "--tb=short",
-        "--rootdir", suite.folder, *options, *tests,
+        "--rootdir", suite.folder, *options, *suite.files(),
     ]
     with open(work / "pytest.out", "ab") as out:
         subprocess.run(command, cwd=suite.folder, env=environment, stdout=out, stderr=out)
@@ -175,17 +174,14 @@ def check(suite, options):
     words = ["-k", options.words] if options.words else []
     told = ["-p", "told", *words]
     with beside(options, "hsds") as (proxy, work):
-        on_hsds = pytest_of(suite, f"http://127.0.0.1:{proxy.server_port}", work, suite.files(), told)
+        on_hsds = pytest_of(suite, f"http://127.0.0.1:{proxy.server_port}", work, told)
         report.results(on_hsds)
         report.requests(proxy.compared)
-        reading = [name for name, counts in proxy.requests.items() if counts["reads"] and not counts["writes"]]
-        reading = sorted(name for name in reading if on_hsds.get(name) == "passed")
-        if reading:
-            proxy.flush()
-            report.straight(reading, pytest_of(suite, f"http://127.0.0.1:{proxy.h5live_port}", work, reading, []))
     with beside(options, "h5live") as (proxy, work):
-        with_ours = pytest_of(suite, f"http://127.0.0.1:{proxy.server_port}", work, suite.files(), told)
+        with_ours = pytest_of(suite, f"http://127.0.0.1:{proxy.server_port}", work, told)
         report.answered(on_hsds, with_ours)
+        reading = [name for name, counts in proxy.requests.items() if counts["reads"] and not counts["writes"]]
+        report.only_reading(on_hsds, with_ours, reading)
         if options.kept:
             (options.kept / f"{suite.name}.out").write_bytes((work / "pytest.out").read_bytes())
     return report.is_sound
@@ -197,7 +193,7 @@ def main():
     parser.add_argument("venv", type=lambda path: pathlib.Path(path).absolute(), help="where HSDS is installed")
     parser.add_argument("suites", nargs="+", type=Suite)
     parser.add_argument("-k", dest="words", default="", help="only tests with these words, as pytest takes them")
-    parser.add_argument("--kept", type=pathlib.Path, help="a folder for what pytest has printed of the third run")
+    parser.add_argument("--kept", type=pathlib.Path, help="a folder for what pytest has printed of the second run")
     options = parser.parse_args()
     sound = [check(suite, options) for suite in options.suites]
     return 0 if all(sound) else 1
