@@ -211,7 +211,10 @@ fn element_from_json(datatype: &Datatype, value: &Value, stored: &mut Vec<u8>) -
             let size = t.size as usize;
             match value {
                 // The service takes the length of a type for letters, so that a text may not fit.
-                Value::String(text) => fill_up(&text.as_bytes()[..text.floor_char_boundary(size)], size, stored)?,
+                Value::String(text) => {
+                    let fitting = text.get(..text.floor_char_boundary(size)).unwrap_or_default();
+                    fill_up(fitting.as_bytes(), size, stored)?;
+                }
                 other => text_from_json(other, size, stored)?,
             }
         }
