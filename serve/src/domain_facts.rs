@@ -95,6 +95,11 @@ impl DomainDocuments {
         Some(DomainDocuments { bucket: bucket.to_owned(), id })
     }
 
+    /// The name of the bucket.
+    pub fn bucket(&self) -> Option<&str> {
+        self.bucket.file_name()?.to_str()
+    }
+
     /// What the description of an object says. Nothing, if it cannot be read: the times are then less exact.
     pub fn times_of(&self, object: ObjectId) -> ExactTimes {
         use std::io::Read as _;
@@ -122,6 +127,10 @@ pub(crate) enum DomainDocuments {}
 #[cfg(not(feature = "hsds"))]
 impl DomainDocuments {
     pub fn at(_: &Path) -> Option<Self> {
+        None
+    }
+
+    pub fn bucket(&self) -> Option<&str> {
         None
     }
 

@@ -183,6 +183,10 @@ pub(super) fn answer_json(
 ) -> Result<JsonMembers, Fault> {
     let mut json = object_json(domain, object, form)?;
     json.set("domain", domain.name.as_str());
+    let bucket = domain.documents.as_ref().and_then(|documents| documents.bucket());
+    if let (Object::Group(_), Some(bucket)) = (object, bucket) {
+        json.set("bucket", bucket);
+    }
     let id = domain.ids.text_of(object).unwrap_or_default();
     let own = format!("/{}/{id}", collection(kind_of(object)));
     let (attributes, links, value) = (format!("{own}/attributes"), format!("{own}/links"), format!("{own}/value"));

@@ -37,6 +37,8 @@ fn objects_have_the_identities_that_the_bucket_has() {
     assert_eq!(served.json(&format!("/?{AT}"))["root"], own);
     let group = document(&served, &root_path(own.as_str().unwrap()));
     let links = served.json(&format!("/groups/{}?{AT}&include_links=1", own.as_str().unwrap()))["links"].clone();
+    let group_answer = served.json(&format!("/groups/{}?{AT}", own.as_str().unwrap()));
+    assert_eq!(group_answer["bucket"], "served");
     for name in ["a", "b", "c"] {
         assert_eq!(links[name]["id"], group["links"][name]["id"], "{name}");
     }

@@ -9,8 +9,8 @@ NONE = "(none)"
 
 REASONS = {
     "more": "we say more: a member that HSDS leaves out",
-    "server": "names, nodes and limits of the server itself",
-    "bucket": "a server has no buckets: the folder that it serves is the only one",
+    "server": "names and nodes of the server itself",
+    "bucket": "the name of the bucket in a request is not looked at: the folder that is served is the only one",
     "gone": "what was deleted is 404: the server keeps no memory of it, and clients take 410 and 404 for the same",
     "rights": "rights of domains are shown, and not kept: everybody who is let in may read everything (docs/serve.md)",
     "elsewhere": "an identity of another domain is 404, as all that leads nowhere",
@@ -34,7 +34,7 @@ MORE = {
     "allocTime", "fillTime", "layout", "creationProperties", "id", "size", "h5domain", "members", "length", "strPad",
     "maxdims", "root",
 }
-SERVER = {"about", "dn_ids", "dn_urls", "greeting", "name", "max_request_size", "node_count", "start_time", "node"}
+SERVER = {"about", "dn_ids", "dn_urls", "greeting", "name", "node_count", "start_time", "node"}
 SCAN = {
     "domain_objs", "md5_sum", "metadata_bytes", "scan_info", "total_size", "num_groups", "num_datasets", "num_datatypes",
     "num_objects", "num_chunks", "num_linked_chunks", "linked_bytes", "allocated_bytes", "allocated_size",
@@ -88,10 +88,8 @@ def reason_of(request, at, theirs, ours):
         return "no domain" if not request.domain() else None
     if at == "bytes":
         return bytes_reason(theirs, ours)
-    if request.path() in ("/about", "/info") or name in ("dn_ids", "max_request_size"):
+    if request.path() in ("/about", "/info") or name == "dn_ids":
         return "server" if name in SERVER or request.path() == "/info" else None
-    if name == "bucket" and ours == NONE:
-        return "bucket"
     if name in SCAN:
         return "scan"
     if ".layout." in at and name in LINKED and (ours == NONE or str(theirs).startswith(str(ours))):
