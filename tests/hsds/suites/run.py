@@ -135,7 +135,8 @@ def pytest_of(suite, endpoint, work, options):
 def result_of(case):
     """The name of a test, as pytest writes it, and its result."""
     tags = {child.tag: child for child in case}
-    module, *classes = case.get("classname").split(".")
+    # An error of a whole module has no class.
+    module, *classes = (case.get("classname") or "").split(".")
     name = "::".join([f"{module}.py", *classes, case.get("name")])
     if tags.keys() & {"failure", "error"}:
         return name, "failed"

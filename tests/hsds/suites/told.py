@@ -6,7 +6,14 @@ import urllib.request
 
 
 def tell(name):
-    urllib.request.urlopen(os.environ["SUITE_PROXY"] + "/.test/" + urllib.parse.quote(name, safe="")).close()
+    address = os.environ["SUITE_PROXY"] + "/.test/" + urllib.parse.quote(name, safe="")
+    for is_last in (False, False, True):
+        try:
+            urllib.request.urlopen(address, timeout=60).close()
+            return
+        except OSError:
+            if is_last:
+                raise
 
 
 def pytest_runtest_logstart(nodeid, location):
