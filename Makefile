@@ -141,6 +141,24 @@ test-serve: corpus ## `h5live serve` beside h5grove, by h5pyd beside h5py, and i
 	@.ci/need $(CHROMIUM) chromium || echo 'skipped: $(CHROMIUM) cannot be installed'
 	$(SERVE_VENV)/bin/python -B tests/python/serve_browser.py $(TARGET)/debug/h5live $(CHROMIUM) $(TARGET)/serve-pictures
 
+# Not in `test`: it installs HSDS and h5pyd from PyPI, and takes half an hour. HSDS_TESTS is the folder `tests/integ` of HSDS's repository,
+# H5PYD_TESTS and H5PYD_0_TESTS are folders `test/hl` of h5pyd's (1.0.0: branch h5json; 0.24.0: master). No package has them.
+SUITES = $(if $(HSDS_TESTS),integ=$(HSDS_TESTS):$(TARGET)/hsds-venv) \
+    $(if $(H5PYD_TESTS),1.0.0=$(H5PYD_TESTS):$(TARGET)/h5pyd-venv-1.0.0) \
+    $(if $(H5PYD_0_TESTS),0.24.0=$(H5PYD_0_TESTS):$(TARGET)/h5pyd-venv-0.24.0)
+.PHONY: test-suites
+test-suites: ## the tests of HSDS and of h5pyd on HSDS, with `h5live serve` beside it: HSDS_TESTS, H5PYD_TESTS, H5PYD_0_TESTS are their folders
+	@[ -n "$(strip $(SUITES))" ] || { echo 'which tests? HSDS_TESTS, H5PYD_TESTS, H5PYD_0_TESTS are folders of them'; exit 1; }
+	cargo build --quiet -p h5live-cli
+	@[ -x $(TARGET)/hsds-venv/bin/hsds ] || { python3 -m venv $(TARGET)/hsds-venv && \
+	    $(TARGET)/hsds-venv/bin/python -m pip install --quiet hsds==1.0.2 h5pyd==1.0.0 h5py; }
+	@for version in $(H5PYD_VERSIONS); do venv=$(TARGET)/h5pyd-venv-$$version; \
+	    [ -x $$venv/bin/python ] || python3 -m venv $$venv; \
+	    $$venv/bin/python -c 'import h5pyd, h5py' 2>/dev/null || $$venv/bin/python -m pip install --quiet "h5pyd==$$version" h5py hdf5plugin; done
+	@for venv in hsds-venv $(H5PYD_VERSIONS:%=h5pyd-venv-%); do $(TARGET)/$$venv/bin/python -c 'import pytest' 2>/dev/null || \
+	    $(TARGET)/$$venv/bin/python -m pip install --quiet pytest; done
+	python3 -B tests/hsds/suites/run.py $(TARGET)/debug/h5live $(TARGET)/hsds-venv $(SUITES)
+
 # In `test`, a cut of it: 4,000 requests and 200 clients. ATTACK_SEED is the number of the first request, which a failure names.
 ATTACK_REQUESTS ?= 200000
 ATTACK_CLIENTS ?= 4000

@@ -48,6 +48,11 @@ fn basic_password(header: &str) -> Option<(String, String)> {
     decoded.split_once(':').map(|(name, password)| (name.to_owned(), password.to_owned()))
 }
 
+/// The user that a client says it is, with a name and a password.
+pub(crate) fn basic_user(headers: &HeaderMap) -> Option<String> {
+    basic_password(authorization(headers)?).map(|(name, _)| name).filter(|name| !name.is_empty())
+}
+
 /// A token that nobody can guess.
 ///
 /// # Errors

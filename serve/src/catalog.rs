@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use h5live::{ConnectorRegistry, Location, Mode, Options};
 
 use crate::confine::ServedFolders;
+use crate::domain_facts::facts_at;
 use crate::fault::Fault;
 
 /// Entries of a folder that is a store, that are looked at for links that lead out of it.
@@ -119,6 +120,10 @@ impl Catalog {
 
     /// Whether a folder is a store.
     fn is_store_folder(&self, folder: &Path) -> bool {
+        // A folder of HSDS's domains has an object like that of a domain.
+        if facts_at(folder).is_some_and(|facts| facts.is_folder) {
+            return false;
+        }
         let native = self.registry.path_connector().map(|connector| connector.name());
         let found = self.registry.resolve(&Location::Path(folder.to_owned()), Mode::Read);
         found.is_ok_and(|found| Some(found.connector().name()) != native)

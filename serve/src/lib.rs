@@ -25,6 +25,7 @@ mod config;
 mod confine;
 mod connections;
 mod cors;
+mod domain_facts;
 mod etag;
 mod fault;
 mod grove;

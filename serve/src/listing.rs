@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value as Json, json};
 
 use crate::catalog::{Named, Place};
+use crate::domain_facts::is_objects_folder;
 use crate::fault::Fault;
 use crate::state::AppState;
 use crate::writers::WriterState;
@@ -63,6 +64,7 @@ fn folder_entries(state: &AppState, folder: &str, path: &Path) -> Result<Vec<Jso
         // By the rule of all requests: links that lead out are not shown.
         let named = state.catalog.find(&below).ok()?;
         match named {
+            Named::Folder(path) if is_objects_folder(&path) => None,
             Named::Folder(_) => Some(json!({ "name": name, "path": below, "kind": "folder" })),
             Named::Store(place) if is_shown(state, &name, &place, &entry) => {
                 asked += 1;

@@ -3,18 +3,20 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use h5live::model::Dataspace;
-use h5live::{Attribute, Object};
+use h5live::{Attribute, Group, Object};
 
 use super::call::Call;
 use super::element_pack::ElementPacker;
 use super::element_text::{ElementWriter, TextFault};
+use super::faults::{bad_request, not_found};
 use super::json_members::{JsonMembers, list_text};
-use super::link_json::page;
 use super::object_ids::collection;
-use super::object_parts::{info_of, kind_of, object_times, shape_json, type_json};
+use super::object_parts::{kind_of, objects_below, shape_json, type_json};
+use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
+use super::paging::Paging;
 use super::shown_type::ShownType;
-use super::{bad_request, not_found};
+use crate::config::Limits;
 use crate::fault::Fault;
 
 /// How attributes are described.
@@ -58,20 +60,33 @@ fn packed(domain: &OpenedDomain, attribute: &Attribute, max_bytes: u64) -> Resul
     Ok(packer.pack(attribute.datatype(), attribute.raw().to_vec())?.bytes)
 }
 
-/// The description of an attribute. Those that were made one after the other are a microsecond apart: clients sort by that.
+/// The description of an attribute.
 fn describe(
     domain: &OpenedDomain,
     attribute: &Attribute,
-    created: f64,
+    times: &ObjectTimes,
     form: &AttributeForm,
     json: &mut JsonMembers,
 ) -> Result<(), Fault> {
     json.set("type", type_json(domain, attribute.datatype(), attribute.committed()));
     json.set("shape", shape_json(attribute.dataspace(), false));
-    json.set("created", created + f64::from(attribute.creation_order().unwrap_or_default()) * 1e-6);
-    if !form.has_values || matches!(attribute.dataspace(), Dataspace::Null) {
+    json.set("created", times.of_attribute(&attribute.name().to_string(), attribute.creation_order()));
+    if !form.has_values {
         return Ok(());
     }
+    if matches!(attribute.dataspace(), Dataspace::Null) {
+        json.set("value", serde_json::Value::Null);
+        return Ok(());
+    }
+    set_value(domain, attribute, form, json)
+}
+
+fn set_value(
+    domain: &OpenedDomain,
+    attribute: &Attribute,
+    form: &AttributeForm,
+    json: &mut JsonMembers,
+) -> Result<(), Fault> {
     let shown = ShownType::of(attribute.datatype());
     if shown.has_other_reference() {
         // The object can be read all the same.
@@ -100,17 +115,17 @@ fn describe(
     Ok(())
 }
 
-fn created_of(domain: &OpenedDomain, object: &Object) -> Result<f64, Fault> {
-    Ok(object_times(domain, &info_of(object)?).0)
-}
-
 /// Attributes as members of an object, by their names.
-pub(super) fn members_text(domain: &OpenedDomain, object: &Object, form: &AttributeForm) -> Result<String, Fault> {
-    let created = created_of(domain, object)?;
+pub(super) fn members_text(
+    domain: &OpenedDomain,
+    object: &Object,
+    times: &ObjectTimes,
+    form: &AttributeForm,
+) -> Result<String, Fault> {
     let mut json = JsonMembers::default();
     for attribute in attributes_of(object)? {
         let mut members = JsonMembers::default();
-        describe(domain, &attribute, created, form, &mut members)?;
+        describe(domain, &attribute, times, form, &mut members)?;
         json.set_text(&attribute.name().to_string(), &members.finish());
         if json.len() as u64 > form.max_bytes {
             return Err(Fault::too_large(json.len() as u64, form.max_bytes));
@@ -122,13 +137,13 @@ pub(super) fn members_text(domain: &OpenedDomain, object: &Object, form: &Attrib
 fn listed(
     domain: &OpenedDomain,
     attribute: &Attribute,
-    created: f64,
+    times: &ObjectTimes,
     form: &AttributeForm,
     href: Option<String>,
 ) -> Result<String, Fault> {
     let mut json = JsonMembers::default();
     json.set("name", attribute.name().to_string());
-    describe(domain, attribute, created, form, &mut json)?;
+    describe(domain, attribute, times, form, &mut json)?;
     if let Some(href) = href {
         json.set("href", href);
     }
@@ -140,24 +155,60 @@ fn address(domain: &OpenedDomain, object: &Object) -> String {
     format!("/{}/{}", collection(kind_of(object)), domain.ids.text_of(object).unwrap_or_default())
 }
 
-/// `GET /COLLECTION/ID/attributes`.
-pub(super) fn list(domain: &OpenedDomain, call: &Call, object: &Object, max_bytes: u64) -> Result<String, Fault> {
-    if call.flag("follow_links") {
-        return Err(super::not_implemented("follow_links is not supported: ask for the attributes of each object"));
-    }
-    let form = AttributeForm::of(call, call.flag("IncludeData"), max_bytes)?;
+/// The attributes of an object with their names, in the order that is asked for.
+fn ordered(call: &Call, object: &Object, times: &ObjectTimes) -> Result<Vec<(String, Attribute)>, Fault> {
     let mut all: Vec<_> = attributes_of(object)?.into_iter().map(|a| (a.name().to_string(), a)).collect();
-    match call.flag("CreateOrder") {
-        true => all.sort_by_key(|(_, attribute)| attribute.creation_order()),
-        false => all.sort_by(|a, b| a.0.cmp(&b.0)),
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    if call.flag("CreateOrder") {
+        let time = |(name, attribute): &(String, Attribute)| times.of_attribute(name, attribute.creation_order());
+        let order = |entry: &(String, Attribute)| entry.1.creation_order();
+        all.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| time(a).total_cmp(&time(b))));
     }
-    let (own, created) = (address(domain, object), created_of(domain, object)?);
-    let entries = page(call, all, |(name, _)| name)?.into_iter().map(|(name, attribute)| {
-        listed(domain, &attribute, created, &form, Some(call.href(&format!("{own}/attributes/{name}"))))
-    });
+    Ok(all)
+}
+
+/// `GET /COLLECTION/ID/attributes`.
+pub(super) fn list(domain: &OpenedDomain, call: &Call, object: &Object, limits: &Limits) -> Result<String, Fault> {
+    let form = AttributeForm::of(call, call.flag("IncludeData"), limits.max_answer_bytes)?;
+    let (own, paging) = (address(domain, object), Paging::of(call)?);
     let mut json = JsonMembers::default();
-    json.set_text("attributes", &list_text(entries.collect::<Result<Vec<_>, _>>()?));
+    if call.flag("follow_links") {
+        let Object::Group(group) = object else {
+            return Err(bad_request("follow_links can only be used with group ids"));
+        };
+        json.set_text("attributes", &below_text(domain, call, group, (&paging, &form), limits)?);
+    } else {
+        let times = ObjectTimes::of(domain, object)?;
+        let entries = paging.of_attributes(ordered(call, object, &times)?, |(name, _)| name)?.into_iter();
+        let entries = entries.map(|(name, attribute)| {
+            let href = call.href(&format!("{own}/attributes/{name}"));
+            listed(domain, &attribute, &times, &form, Some(href))
+        });
+        json.set_text("attributes", &list_text(entries.collect::<Result<Vec<_>, _>>()?));
+    }
     json.set("hrefs", call.hrefs(&[("self", &format!("{own}/attributes")), ("home", "/"), ("owner", &own)]));
+    Ok(json.finish())
+}
+
+/// The attributes of a group and of all objects below it, by their identities.
+fn below_text(
+    domain: &OpenedDomain,
+    call: &Call,
+    group: &Group,
+    (paging, form): (&Paging<'_>, &AttributeForm),
+    limits: &Limits,
+) -> Result<String, Fault> {
+    let mut json = JsonMembers::default();
+    for object in objects_below(domain, group, limits)? {
+        let Some(id) = domain.ids.text_of(&object) else { continue };
+        let times = ObjectTimes::of(domain, &object)?;
+        let entries = paging.of_one_of_several(ordered(call, &object, &times)?, |(name, _)| name).into_iter();
+        let entries = entries.map(|(_, attribute)| listed(domain, &attribute, &times, form, None));
+        json.set_text(&id, &list_text(entries.collect::<Result<Vec<_>, _>>()?));
+        if json.len() as u64 > form.max_bytes {
+            return Err(Fault::too_large(json.len() as u64, form.max_bytes));
+        }
+    }
     Ok(json.finish())
 }
 
@@ -171,11 +222,11 @@ pub(super) fn one(domain: &OpenedDomain, call: &Call, object: &Object, max_bytes
     let has_values = call.query.get("IncludeData").is_none() || call.flag("IncludeData");
     let form = AttributeForm::of(call, has_values, max_bytes)?;
     let attribute = find(object, call.name())?;
-    let (own, created) = (address(domain, object), created_of(domain, object)?);
+    let (own, times) = (address(domain, object), ObjectTimes::of(domain, object)?);
     let mut json = JsonMembers::default();
     json.set("name", call.name());
-    describe(domain, &attribute, created, &form, &mut json)?;
-    json.set("lastModified", created);
+    describe(domain, &attribute, &times, &form, &mut json)?;
+    json.set("lastModified", times.of_attribute(call.name(), attribute.creation_order()));
     let href = format!("{own}/attributes/{}", call.name());
     json.set("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
     Ok(json.finish())
@@ -205,7 +256,7 @@ pub(super) fn value(
     }
     let form = AttributeForm::of(call, true, max_bytes)?;
     let mut whole = JsonMembers::default();
-    describe(domain, &attribute, 0.0, &form, &mut whole)?;
+    set_value(domain, &attribute, &form, &mut whole)?;
     let own = address(domain, object);
     let href = format!("{own}/attributes/{}", call.name());
     whole.set("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
@@ -214,23 +265,23 @@ pub(super) fn value(
 
 /// `POST /COLLECTION/ID/attributes`: attributes with these names, of one object or of several.
 pub(super) fn named(domain: &OpenedDomain, call: &Call, max_bytes: u64) -> Result<String, Fault> {
-    let objects = super::named_entries(call, "attr_names", "obj_ids")?;
+    let objects = super::named_entries::named_entries(call, "attr_names", "obj_ids")?;
     let form = AttributeForm::of(call, call.flag("IncludeData"), max_bytes)?;
     let mut written = 0;
     let attributes_named = |id: &str, names: &Option<Vec<String>>| {
         let object = domain.object(id)?;
-        let created = created_of(domain, &object)?;
+        let times = ObjectTimes::of(domain, &object)?;
         let all = match names {
             None => attributes_of(&object)?,
             Some(names) => names.iter().map(|name| find(&object, name)).collect::<Result<_, _>>()?,
         };
         let text = list_text(
             all.iter()
-                .map(|attribute| listed(domain, attribute, created, &form, None))
+                .map(|attribute| listed(domain, attribute, &times, &form, None))
                 .collect::<Result<Vec<_>, Fault>>()?,
         );
         written += text.len() as u64;
         if written > max_bytes { Err(Fault::too_large(written, max_bytes)) } else { Ok(text) }
     };
-    super::entries_text("attributes", &objects, attributes_named)
+    super::named_entries::entries_text("attributes", &objects, attributes_named)
 }

@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, Uri, header};
 use serde_json::Value as Json;
 
-use super::bad_request;
+use super::faults::bad_request;
 use crate::fault::Fault;
 use crate::query::Query;
 
@@ -16,6 +16,8 @@ const BINARY: &str = "application/octet-stream";
 pub(super) struct Call {
     pub query: Query,
     domain: Option<String>,
+    /// The user that the client says it is.
+    pub user: Option<String>,
     /// The path of the address, without what the API stands below.
     pub path: String,
     /// What addresses in answers begin with.
@@ -48,6 +50,7 @@ impl Call {
         Call {
             domain,
             path: path.to_owned(),
+            user: crate::access::basic_user(headers),
             base: format!("http://{}{prefix}", text(header::HOST)),
             is_binary: text(header::ACCEPT).contains(BINARY),
             is_binary_body: text(header::CONTENT_TYPE).starts_with(BINARY),
@@ -105,9 +108,9 @@ impl Call {
         serde_json::from_slice(&self.body).map_err(|_| bad_request("Unable to load JSON body"))
     }
 
-    /// An address in the same domain.
+    /// An address in the same domain, which it names if the address of the request does.
     pub fn href(&self, path: &str) -> String {
-        self.href_in(path, self.given_domain())
+        self.href_in(path, self.query.get("domain"))
     }
 
     /// An address in a domain.

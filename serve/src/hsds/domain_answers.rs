@@ -5,19 +5,25 @@ use h5live::{Object, WalkItem};
 use serde_json::{Map, Value as Json, json};
 
 use super::call::Call;
-use super::link_json::{page, page_by};
+use super::faults::{bad_request, json_answer, not_found};
 use super::object_json::{self, ObjectForm};
 use super::object_parts::kind_of;
 use super::opened_domain::OpenedDomain;
-use super::{bad_request, not_found};
+use super::paging::Paging;
+use super::path_walk::{self, FollowedLinks};
 use crate::answer::Answer;
-use crate::catalog::Named;
+use crate::catalog::{Named, Place};
+use crate::domain_facts::{DomainFacts, facts_at};
 use crate::fault::Fault;
 use crate::listing;
 use crate::state::AppState;
 
 /// The version of HSDS whose API this is.
 const HSDS_VERSION: &str = "1.0.2";
+/// The only node that has data.
+const DATA_NODE: &str = "dn-h5live";
+/// Files of a list whose objects are counted.
+const MAX_COUNTED: usize = 100;
 /// Whom clients see as the owner of everything.
 const OWNER: &str = "h5live";
 /// The user that everybody is.
@@ -27,8 +33,8 @@ const KINDS: [(ObjectKind, &str); 3] =
     [(ObjectKind::Group, "num_groups"), (ObjectKind::Dataset, "num_datasets"), (ObjectKind::Datatype, "num_datatypes")];
 
 /// `GET /about`.
-pub(super) fn about(state: &AppState, _: &Call) -> Result<Answer, Fault> {
-    Ok(Answer::json(&json!({
+pub(super) fn about(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    Ok(json_answer(&json!({
         "start_time": state.started_at,
         "state": "READY",
         "hsds_version": HSDS_VERSION,
@@ -37,8 +43,8 @@ pub(super) fn about(state: &AppState, _: &Call) -> Result<Answer, Fault> {
         "about": "HSDS's REST API for reading, by h5live",
         "node_count": 1,
         "dn_urls": [],
-        "dn_ids": [],
-        "username": "anonymous",
+        "dn_ids": [DATA_NODE],
+        "username": call.user.as_deref().unwrap_or("anonymous"),
         "isadmin": false,
     })))
 }
@@ -48,7 +54,7 @@ pub(super) fn info(state: &AppState, _: &Call) -> Result<Answer, Fault> {
     let node = json!({
         "id": "sn-h5live", "type": "sn", "start_time": state.started_at, "state": "READY", "node_count": 1,
     });
-    Ok(Answer::json(&json!({ "node": node })))
+    Ok(json_answer(&json!({ "node": node })))
 }
 
 /// `GET /` with a domain: what it is, or an object in it.
@@ -56,34 +62,45 @@ pub(super) fn domain(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     let name = call.domain()?;
     let place = match state.catalog.find(name)? {
         Named::Store(place) => place,
-        Named::Folder(_) | Named::Roots => return folder(call, name),
+        Named::Folder(path) => return folder(call, name, facts_at(&path).unwrap_or_default()),
+        Named::Roots => return folder(call, name, DomainFacts::default()),
     };
     let opened = OpenedDomain::open(state, name, &place)?;
     if let Some(path) = call.query.get("h5path") {
-        let object = opened.object_at(call.query.get("parent_id"), path)?;
-        let form = form_of(state, call);
-        let mut json = object_json::answer_json(&opened, call, &object, form)?;
-        json.set("class", class_of(&object));
-        return Ok(opened.answer(json.finish()));
+        return object_at(state, call, &opened, path);
     }
+    let facts = facts_of(&place);
     let mut json = json!({
         "root": opened.ids.root(),
         "class": "domain",
-        "owner": OWNER,
-        "created": opened.created,
-        "lastModified": opened.modified,
+        "owner": facts.owner.as_deref().unwrap_or(OWNER),
+        "created": facts.created.unwrap_or(opened.created),
+        "lastModified": facts.modified.unwrap_or(opened.modified),
         "limits": {
-            "min_chunk_size": 1 << 20, "max_chunk_size": 4 << 20,
-            "max_request_size": state.limits.max_answer_bytes, "max_chunks_per_request": 1000,
+            "min_chunk_size": 1 << 20, "max_chunk_size": 4 << 20, "max_request_size": state.limits.max_answer_bytes,
         },
         "compressors": ["blosclz", "lz4", "lz4hc", "gzip", "zstd", "deflate"],
         "version": HSDS_VERSION,
     });
-    if let (true, Some(members)) = (call.flag("verbose"), json.as_object_mut()) {
-        set_counts(members, state, &opened, place.path.as_ref().and_then(|path| path.metadata().ok()))?;
+    if call.flag("getdnids") {
+        json["dn_ids"] = json!([DATA_NODE]);
     }
-    let root = format!("/groups/{}", opened.ids.root());
-    json["hrefs"] = call.hrefs(&[
+    if let (true, Some(members)) = (call.flag("verbose"), json.as_object_mut()) {
+        set_counts(members, state, &opened, &place)?;
+    }
+    json["hrefs"] = domain_hrefs(call, &opened, name);
+    Ok(opened.answer(json.to_string()))
+}
+
+/// What a domain of the schema of HSDS says of itself; nothing for other files.
+fn facts_of(place: &Place) -> DomainFacts {
+    place.path.as_deref().and_then(facts_at).unwrap_or_default()
+}
+
+/// Addresses of what belongs to a domain.
+fn domain_hrefs(call: &Call, domain: &OpenedDomain, name: &str) -> Json {
+    let root = format!("/groups/{}", domain.ids.root());
+    let mut hrefs = call.hrefs(&[
         ("self", "/"),
         ("database", "/datasets"),
         ("groupbase", "/groups"),
@@ -91,7 +108,32 @@ pub(super) fn domain(state: &AppState, call: &Call) -> Result<Answer, Fault> {
         ("root", &root),
         ("acls", "/acls"),
     ]);
-    Ok(opened.answer(json.to_string()))
+    add_parent(call, name, &mut hrefs);
+    hrefs
+}
+
+/// Adds the address of the folder in which a domain or a folder is, unless that is the top.
+fn add_parent(call: &Call, name: &str, hrefs: &mut Json) {
+    let parent = name.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
+    if let (false, Some(hrefs)) = (parent.is_empty(), hrefs.as_array_mut()) {
+        hrefs.push(json!({ "rel": "parent", "href": call.href_in("/", Some(parent)) }));
+    }
+}
+
+/// `GET /` with a domain and a path: the object there.
+fn object_at(state: &AppState, call: &Call, domain: &OpenedDomain, path: &str) -> Result<Answer, Fault> {
+    let follow = FollowedLinks::of(call);
+    let found = path_walk::find(state, domain, call.query.get("parent_id"), path, follow)?;
+    let of = found.other.as_ref().unwrap_or(domain);
+    let mut json = object_json::object_json(of, &found.object, form_of(state, call))?;
+    json.set("domain", of.name.as_str());
+    json.set("class", class_of(&found.object));
+    let mut hrefs = domain_hrefs(call, domain, &domain.name);
+    if let Some(hrefs) = hrefs.as_array_mut() {
+        hrefs.push(json!({ "rel": "home", "href": call.href("/") }));
+    }
+    json.set("hrefs", hrefs);
+    Ok(domain.answer(json.finish()))
 }
 
 pub(super) fn form_of(state: &AppState, call: &Call) -> ObjectForm {
@@ -119,7 +161,7 @@ fn identities(state: &AppState, domain: &OpenedDomain) -> Result<Vec<(ObjectKind
             all.push((kind_of(&object), id));
         }
         if all.len() > state.limits.max_listed {
-            return Err(super::too_many(state.limits.max_listed));
+            return Err(super::faults::too_many(state.limits.max_listed));
         }
     }
     all.sort_by(|a, b| a.1.cmp(&b.1));
@@ -132,8 +174,9 @@ fn set_counts(
     members: &mut Map<String, Json>,
     state: &AppState,
     domain: &OpenedDomain,
-    found: Option<std::fs::Metadata>,
+    place: &Place,
 ) -> Result<(), Fault> {
+    let found = place.path.as_ref().and_then(|path| path.metadata().ok());
     let bytes = found.filter(std::fs::Metadata::is_file).map_or(0, |found| found.len());
     members.insert("total_size".to_owned(), bytes.into());
     members.insert("allocated_bytes".to_owned(), bytes.into());
@@ -157,19 +200,28 @@ pub(super) fn collection(state: &AppState, call: &Call, kind: ObjectKind) -> Res
     let domain = OpenedDomain::of(state, call)?;
     let root = domain.ids.root();
     let all = identities(state, &domain)?.into_iter().filter(|(of, id)| *of == kind && *id != root);
-    let ids = page(call, all.map(|(_, id)| id).collect(), |id| id)?;
+    let ids = Paging::of(call)?.of_links(all.map(|(_, id)| id).collect(), |id| id)?;
     let name = super::object_ids::collection(kind);
     let hrefs = call.hrefs(&[("self", &*format!("/{name}")), ("root", &format!("/groups/{root}")), ("home", "/")]);
     Ok(domain.answer(json!({ name: ids, "hrefs": hrefs }).to_string()))
 }
 
-fn folder(call: &Call, name: &str) -> Result<Answer, Fault> {
+fn folder(call: &Call, name: &str, facts: DomainFacts) -> Result<Answer, Fault> {
     if call.query.get("h5path").is_some() {
         return Err(bad_request(format!("{name} is a folder")));
     }
-    let hrefs = call.hrefs(&[("self", "/"), ("domains", "/domains"), ("acls", "/acls")]);
-    Ok(Answer::json(&json!({
-        "class": "folder", "owner": OWNER, "created": 0.0, "lastModified": 0.0, "hrefs": hrefs,
+    let mut hrefs = call.hrefs(&[("self", "/"), ("acls", "/acls")]);
+    if let Some(hrefs) = hrefs.as_array_mut() {
+        // The slash at the end stands behind the domain, too.
+        hrefs.push(json!({ "rel": "domains", "href": format!("{}/", call.href("/domains")) }));
+    }
+    add_parent(call, name, &mut hrefs);
+    Ok(json_answer(&json!({
+        "class": "folder",
+        "owner": facts.owner.as_deref().unwrap_or(OWNER),
+        "created": facts.created.unwrap_or_default(),
+        "lastModified": facts.modified.unwrap_or_default(),
+        "hrefs": hrefs,
     })))
 }
 
@@ -180,27 +232,59 @@ pub(super) fn domains(state: &AppState, call: &Call) -> Result<Answer, Fault> {
         return Err(bad_request(format!("Invalid domain: {folder}")));
     }
     if call.query.get("query").is_some_and(|query| !query.is_empty()) {
-        return Err(super::not_implemented("Queries of domains are not supported"));
+        return Err(super::faults::not_implemented("Queries of domains are not supported"));
     }
-    let listed = listing::list(state, folder.trim_matches('/'))?;
+    let paging = Paging::of(call)?;
+    // A file has no domains below it.
+    let listed = match state.catalog.find(folder)? {
+        Named::Store(_) => Json::Null,
+        Named::Folder(_) | Named::Roots => listing::list(state, folder.trim_matches('/'))?,
+    };
     let entries = listed["entries"].as_array().map_or(&[][..], Vec::as_slice);
-    let described = entries.iter().filter_map(|entry| {
-        let name = format!("/{}", entry["path"].as_str()?);
-        let modified = entry["modified"].as_u64().unwrap_or_default() as f64 / 1000.0;
-        let class = if entry["kind"] == "folder" { "folder" } else { "domain" };
-        let mut json = json!({
-            "name": name, "class": class, "owner": OWNER, "created": modified, "lastModified": modified,
-            "hrefs": [{ "rel": "domain", "href": call.href_in("/", Some(&name)) }],
-        });
-        if call.flag("verbose") {
-            json["total_size"] = entry["size"].as_u64().unwrap_or_default().into();
-        }
-        Some((entry["name"].as_str()?.to_owned(), name, json))
-    });
+    let named = entries
+        .iter()
+        .filter_map(|entry| Some((entry["name"].as_str()?.to_owned(), format!("/{}", entry["path"].as_str()?), entry)));
     // Clients name the last domain that they have got by its whole path, and patterns are those of the last name.
-    let shown = page_by(call, described.collect(), |(_, path, _)| path, |(name, ..)| name)?;
-    let shown: Vec<_> = shown.into_iter().map(|(_, _, json)| json).collect();
-    Ok(Answer::json(&json!({ "domains": shown, "hrefs": call.hrefs(&[("self", "/domains")]) })))
+    let shown = paging.of_domains(named.collect(), |(_, path, _)| path, |(name, ..)| name);
+    let listed = shown.into_iter().enumerate().map(|(n, (_, name, entry))| {
+        let is_counted = call.flag("verbose") && n < MAX_COUNTED;
+        listed_domain(state, call, (&name, entry), is_counted)
+    });
+    let shown: Vec<_> = listed.collect();
+    let own = json!([{ "rel": "self", "href": call.href_in("/domains", call.given_domain()) }]);
+    Ok(json_answer(&json!({ "domains": shown, "hrefs": own })))
+}
+
+/// A file or a folder in the list of a folder.
+fn listed_domain(state: &AppState, call: &Call, (name, entry): (&str, &Json), is_counted: bool) -> Json {
+    let named = state.catalog.find(name).ok();
+    let facts = match &named {
+        Some(Named::Store(place)) => facts_of(place),
+        Some(Named::Folder(path)) => facts_at(path).unwrap_or_default(),
+        Some(Named::Roots) | None => DomainFacts::default(),
+    };
+    let modified = entry["modified"].as_u64().unwrap_or_default() as f64 / 1000.0;
+    let class = if entry["kind"] == "folder" { "folder" } else { "domain" };
+    let mut json = json!({
+        "name": name,
+        "class": class,
+        "owner": facts.owner.as_deref().unwrap_or(OWNER),
+        "created": facts.created.unwrap_or(modified),
+        "lastModified": facts.modified.unwrap_or(modified),
+        "hrefs": [{ "rel": "domain", "href": call.href_in("/", Some(name)) }],
+    });
+    if let Some(root) = facts.root {
+        json["root"] = root.into();
+    }
+    if call.flag("verbose") {
+        json["total_size"] = entry["size"].as_u64().unwrap_or_default().into();
+    }
+    if let (true, Some(Named::Store(place)), Some(members)) = (is_counted, &named, json.as_object_mut()) {
+        // What cannot be opened is listed all the same.
+        let opened = OpenedDomain::open(state, name, place);
+        let _ = opened.and_then(|opened| set_counts(members, state, &opened, place));
+    }
+    json
 }
 
 /// `POST /`: objects at several paths.
@@ -209,14 +293,15 @@ pub(super) fn objects_at(state: &AppState, call: &Call) -> Result<Answer, Fault>
     let paths = body.get("h5paths").and_then(Json::as_array);
     let paths = paths.ok_or_else(|| bad_request("expected body to contain h5paths"))?;
     let domain = OpenedDomain::of(state, call)?;
-    let form = form_of(state, call);
+    let (form, follow) = (form_of(state, call), FollowedLinks::of(call));
     let (mut found, mut left) = (super::json_members::JsonMembers::default(), form.max_bytes);
     for path in paths {
         let path = path.as_str().ok_or_else(|| bad_request("h5paths is a list of paths"))?;
-        let object = domain.object_at(call.query.get("parent_id"), path)?;
-        let mut json = object_json::object_json(&domain, &object, ObjectForm { max_bytes: left, ..form })?;
-        json.set("domain", domain.name.as_str());
-        json.set("class", class_of(&object));
+        let at = path_walk::find(state, &domain, call.query.get("parent_id"), path, follow)?;
+        let of = at.other.as_ref().unwrap_or(&domain);
+        let mut json = object_json::object_json(of, &at.object, ObjectForm { max_bytes: left, ..form })?;
+        json.set("domain", of.name.as_str());
+        json.set("class", class_of(&at.object));
         left = left.saturating_sub(json.len() as u64);
         found.set_text(path, &json.finish());
     }
@@ -225,17 +310,34 @@ pub(super) fn objects_at(state: &AppState, call: &Call) -> Result<Answer, Fault>
     Ok(domain.answer(json.finish()))
 }
 
-/// `GET /acls` and `/acls/USER`: everybody who is let in may read.
+/// `GET /acls` and `/acls/USER`: who may do what, as a domain in the schema of HSDS says it. In other files, everybody who
+/// is let in may read.
 pub(super) fn acls(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    state.catalog.find(call.domain()?)?;
-    let acl = json!({
-        "userName": DEFAULT_USER, "create": false, "read": true, "update": false, "delete": false, "readACL": true,
-        "updateACL": false,
-    });
-    let hrefs = call.hrefs(&[("self", "/acls"), ("home", "/"), ("owner", "/")]);
-    match call.id.as_deref() {
-        None => Ok(Answer::json(&json!({ "acls": [acl], "hrefs": hrefs }))),
-        Some(DEFAULT_USER) => Ok(Answer::json(&json!({ "acl": acl, "hrefs": hrefs }))),
-        Some(user) => Err(not_found(format!("acl for username: [{user}] not found"))),
+    let mut hrefs = call.hrefs(&[("self", "/acls"), ("home", "/"), ("owner", "/")]);
+    let facts = match state.catalog.find(call.domain()?)? {
+        Named::Store(place) => facts_of(&place),
+        Named::Folder(path) => facts_at(&path).unwrap_or_default(),
+        Named::Roots => DomainFacts::default(),
+    };
+    let mut acls = facts.acls;
+    if acls.is_empty() {
+        let rights = json!({
+            "create": false, "read": true, "update": false, "delete": false, "readACL": true, "updateACL": false,
+        });
+        acls.push((DEFAULT_USER.to_owned(), rights));
     }
+    let with_name = |(user, mut rights): (String, Json)| {
+        rights["userName"] = user.into();
+        rights
+    };
+    if let (false, Ok(domain), Some(hrefs)) = (facts.is_folder, OpenedDomain::of(state, call), hrefs.as_array_mut()) {
+        hrefs.push(json!({ "rel": "root", "href": call.href(&format!("/groups/{}", domain.ids.root())) }));
+    }
+    let Some(user) = call.id.as_deref() else {
+        let acls: Vec<_> = acls.into_iter().map(with_name).collect();
+        return Ok(json_answer(&json!({ "acls": acls, "hrefs": hrefs })));
+    };
+    let found = acls.into_iter().find(|(name, _)| name == user);
+    let found = found.ok_or_else(|| not_found(format!("acl for username: [{user}] not found")))?;
+    Ok(json_answer(&json!({ "acl": with_name(found), "hrefs": hrefs })))
 }

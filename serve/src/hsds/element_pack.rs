@@ -38,7 +38,7 @@ impl ElementPacker<'_> {
             return Ok(PackedElements { bytes: raw });
         }
         if ShownType::of(datatype).has_other_reference() {
-            return Err(super::not_implemented(
+            return Err(super::faults::not_implemented(
                 "References to regions and those of HDF5 1.12 are not served over HSDS's API",
             ));
         }
@@ -70,7 +70,9 @@ impl ElementPacker<'_> {
             }
             Datatype::VarLen(t) => self.pack_sequences(t, &[element], into)?,
             Datatype::Reference(t) if t.kind == ReferenceKind::Object1 => self.pack_reference(element, into)?,
-            Datatype::Reference(_) => return Err(super::not_implemented("This kind of reference is not served")),
+            Datatype::Reference(_) => {
+                return Err(super::faults::not_implemented("This kind of reference is not served"));
+            }
             _ => into.extend_from_slice(element),
         }
         self.check(into)
@@ -99,7 +101,7 @@ impl ElementPacker<'_> {
                 *range = begin..stored.len();
             }
         };
-        self.file.store().blobs(elements, &mut each).map_err(|error| super::store_fault(&error))?;
+        self.file.store().blobs(elements, &mut each).map_err(|error| super::faults::store_fault(&error))?;
         if all > max_bytes {
             return Err(Fault::too_large(all, max_bytes));
         }
@@ -127,11 +129,11 @@ impl ElementPacker<'_> {
         self.check(into)
     }
 
-    /// The identity of the object to which a reference leads; nothing for one that leads nowhere.
+    /// The collection and the identity of the object to which a reference leads; nothing for one that leads nowhere.
     fn pack_reference(&self, element: &[u8], into: &mut Vec<u8>) -> Result<(), Fault> {
         let reference = Reference::new(ReferenceKind::Object1, element);
         let text = match self.file.dereference(&reference)? {
-            Some(object) => self.ids.text_of(&object).unwrap_or_default(),
+            Some(object) => self.ids.reference_to(&object).unwrap_or_default(),
             None => String::new(),
         };
         let begin = into.len();
@@ -167,5 +169,5 @@ pub(super) fn is_packed(datatype: &Datatype) -> bool {
 
 fn part(bytes: &[u8], at: usize, size: u32) -> Result<&[u8], Fault> {
     let range: Range<usize> = at..at.saturating_add(size as usize);
-    bytes.get(range).ok_or_else(|| super::bad_request("A member lies outside of its compound"))
+    bytes.get(range).ok_or_else(|| super::faults::bad_request("A member lies outside of its compound"))
 }

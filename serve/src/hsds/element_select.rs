@@ -4,8 +4,11 @@ use h5live::model::{Selection, SelectionError};
 use h5live::{DimSelection, ResolvedSelection, Select};
 use serde_json::Value as Json;
 
-use super::bad_request;
+use super::faults::bad_request;
 use crate::fault::Fault;
+
+/// Elements that several lists select, at most.
+const MAX_POINTS: u64 = 1 << 20;
 
 /// What is selected of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +20,7 @@ pub(super) struct ElementSelection {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SelectionKind {
-    Dims(Vec<DimSelection>),
+    Dims(Vec<DimPart>),
     Points(Vec<Vec<u64>>),
 }
 
@@ -25,7 +28,10 @@ impl Select for ElementSelection {
     fn resolve(&self, extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
         match &self.kind {
             SelectionKind::Dims(dims) if dims.is_empty() => Selection::All.resolve(extent),
-            SelectionKind::Dims(dims) => dims[..].resolve(extent),
+            SelectionKind::Dims(parts) => {
+                let dims: Vec<_> = parts.iter().map(DimPart::selected).collect();
+                dims[..].resolve(extent)
+            }
             SelectionKind::Points(points) => {
                 let points = points.iter().map(|point| point.iter().copied().collect());
                 Selection::Points(points.collect()).resolve(extent)
@@ -41,12 +47,28 @@ fn invalid() -> Fault {
 impl ElementSelection {
     /// All elements.
     pub fn all(extent: &[u64]) -> Self {
-        let dims = extent.iter().map(|len| DimSelection::range(0, *len)).collect();
-        ElementSelection { kind: SelectionKind::Dims(dims), shape: extent.to_vec() }
+        let parts = extent.iter().map(|len| DimPart { start: 0, step: 1, count: *len, list: None }).collect();
+        ElementSelection { kind: SelectionKind::Dims(parts), shape: extent.to_vec() }
     }
 
     pub fn elements(&self) -> u64 {
         self.shape.iter().fold(1, |all, dim| all.saturating_mul(*dim))
+    }
+
+    /// Where in the dataset the element of this number of the selection lies.
+    pub fn coordinates(&self, number: u64) -> Vec<u64> {
+        match &self.kind {
+            SelectionKind::Points(points) => points.get(number as usize).cloned().unwrap_or_default(),
+            SelectionKind::Dims(parts) => {
+                let (mut rest, mut places) = (number, Vec::with_capacity(parts.len()));
+                for part in parts.iter().rev() {
+                    places.push(part.place(rest % part.count.max(1)));
+                    rest /= part.count.max(1);
+                }
+                places.reverse();
+                places
+            }
+        }
     }
 
     /// What a text selects.
@@ -68,8 +90,17 @@ impl ElementSelection {
     /// # Errors
     /// If it is no selection, or does not fit.
     pub fn of_body(body: &Json, extent: &[u64]) -> Result<Option<Self>, Fault> {
-        if let Some(text) = body.get("select").and_then(Json::as_str).filter(|text| !text.is_empty()) {
-            return ElementSelection::of_text(text, extent).map(Some);
+        match body.get("select") {
+            Some(Json::String(text)) if !text.is_empty() => {
+                return ElementSelection::of_text(text, extent).map(Some);
+            }
+            // A list has what a text has, for each dimension.
+            Some(Json::Array(parts)) => {
+                let part = |part: &Json| part.as_str().map_or_else(|| part.to_string(), str::to_owned);
+                let parts: Vec<_> = parts.iter().map(part).collect();
+                return ElementSelection::of_text(&format!("[{}]", parts.join(",")), extent).map(Some);
+            }
+            _ => {}
         }
         let (Some(start), Some(stop)) = (body.get("start"), body.get("stop")) else { return Ok(None) };
         let numbers = |json: &Json| match json {
@@ -90,19 +121,34 @@ impl ElementSelection {
         let lists = parts.iter().filter(|part| part.list.is_some()).count();
         if lists < 2 {
             let shape = parts.iter().map(|part| part.count).collect();
-            let kind = SelectionKind::Dims(parts.into_iter().map(|part| part.dim).collect());
-            return Ok(ElementSelection { kind, shape });
+            return Ok(ElementSelection { kind: SelectionKind::Dims(parts), shape });
         }
-        // As numpy takes several lists: one element for each place in them.
-        let lists: Option<Vec<_>> = parts.into_iter().map(|part| part.list).collect();
-        let lists =
-            lists.ok_or_else(|| bad_request("Lists for some dimensions, but not for all, are not supported"))?;
-        let count = lists.first().map_or(0, Vec::len);
-        if lists.iter().any(|list| list.len() != count) {
+        ElementSelection::of_lists(&parts)
+    }
+
+    /// As numpy takes several lists: they are gone through together, and are one dimension, where the first of them is.
+    fn of_lists(parts: &[DimPart]) -> Result<Self, Fault> {
+        let first = parts.iter().position(|part| part.list.is_some()).ok_or_else(invalid)?;
+        let count = parts[first].count;
+        if parts.iter().any(|part| part.list.is_some() && part.count != count) {
             return Err(invalid());
         }
-        let point = |n: usize| lists.iter().filter_map(|list| list.get(n).copied()).collect();
-        Ok(ElementSelection { kind: SelectionKind::Points((0..count).map(point).collect()), shape: vec![count as u64] })
+        let is_own = |n: usize| n == first || parts[n].list.is_none();
+        let own: Vec<usize> = (0..parts.len()).filter(|n| is_own(*n)).collect();
+        let shape: Vec<u64> = own.iter().map(|n| parts[*n].count).collect();
+        let all = shape.iter().try_fold(1u64, |all, dim| all.checked_mul(*dim)).filter(|all| *all <= MAX_POINTS);
+        let all = all.ok_or_else(|| bad_request(format!("Several lists may select {MAX_POINTS} elements at most")))?;
+        let point = |number: u64| {
+            // Where in each dimension of the answer the element is, the last dimension first.
+            let (mut rest, mut places) = (number, vec![0; parts.len()]);
+            for n in own.iter().rev() {
+                places[*n] = rest % parts[*n].count;
+                rest /= parts[*n].count;
+            }
+            let number = |n: usize| if parts[n].list.is_some() { places[first] } else { places[n] };
+            (0..parts.len()).map(|n| parts[n].place(number(n))).collect()
+        };
+        Ok(ElementSelection { kind: SelectionKind::Points((0..all).map(point).collect()), shape })
     }
 
     /// Single elements.
@@ -138,8 +184,10 @@ fn split(text: &str) -> Vec<&str> {
 }
 
 /// What is selected of a dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct DimPart {
-    dim: DimSelection,
+    start: u64,
+    step: u64,
     count: u64,
     list: Option<Vec<u64>>,
 }
@@ -150,12 +198,12 @@ impl DimPart {
             let list = list.strip_suffix(']').ok_or_else(invalid)?;
             let at = |text: &str| index(text).ok().filter(|at| *at < len).ok_or_else(invalid);
             let list = list.split(',').map(at).collect::<Result<Vec<_>, _>>()?;
-            return Ok(DimPart { dim: DimSelection::list(list.clone()), count: list.len() as u64, list: Some(list) });
+            return Ok(DimPart { start: 0, step: 1, count: list.len() as u64, list: Some(list) });
         }
         let fields: Vec<_> = part.split(':').map(str::trim).collect();
         let or = |text: &str, default: u64| if text.is_empty() { Ok(default) } else { index(text) };
         match fields[..] {
-            ["", ""] => Ok(DimPart { dim: DimSelection::range(0, len), count: len, list: None }),
+            ["", ""] => Ok(DimPart { start: 0, step: 1, count: len, list: None }),
             [only] => {
                 let at = index(only)?;
                 DimPart::range(at, at.checked_add(1).ok_or_else(invalid)?, 1, len)
@@ -171,8 +219,23 @@ impl DimPart {
             return Err(invalid());
         }
         let count = (stop - start).div_ceil(step);
-        let dim = if step == 1 { DimSelection::range(start, count) } else { DimSelection::steps(start, step, count) };
-        Ok(DimPart { dim, count, list: None })
+        Ok(DimPart { start, step, count, list: None })
+    }
+
+    fn selected(&self) -> DimSelection {
+        match &self.list {
+            Some(list) => DimSelection::list(list.clone()),
+            None if self.step == 1 => DimSelection::range(self.start, self.count),
+            None => DimSelection::steps(self.start, self.step, self.count),
+        }
+    }
+
+    /// Where in the dimension the element of this number lies.
+    fn place(&self, number: u64) -> u64 {
+        match &self.list {
+            Some(list) => list.get(number as usize).copied().unwrap_or_default(),
+            None => self.start + self.step * number,
+        }
     }
 }
 
@@ -197,6 +260,7 @@ mod tests {
             ("[0:2,3]", vec![2, 1]),
             ("[0:70:30,[1,3,7]]", vec![3, 3]),
             ("[[0,1],[2,3]]", vec![2]),
+            ("[[0,69],[2,3]]", vec![2]),
             ("[:,1]", vec![70, 1]),
             ("[[5,3],0]", vec![2, 1]),
             ("[[3,3],0]", vec![2, 1]),
@@ -222,8 +286,39 @@ mod tests {
         ] {
             assert_eq!(shape(bad), None, "{bad}");
         }
+        let listed = ElementSelection::of_body(&json!({ "select": [[0, 1, 3], "2:5"] }), &[70, 50]);
+        assert_eq!(listed.unwrap().unwrap().shape, [3, 3]);
         let body = ElementSelection::of_body(&json!({ "start": [1, 2], "stop": [5, 9], "step": [2, 1] }), &[70, 50]);
         assert_eq!(body.unwrap().unwrap().shape, [2, 7]);
         assert!(ElementSelection::of_points(vec![vec![0, 50]], &[70, 50]).is_err());
+    }
+
+    #[test]
+    fn each_element_of_a_selection_has_its_place() {
+        let places = |text: &str| {
+            let selection = ElementSelection::of_text(text, &[70, 50]).unwrap();
+            (0..selection.elements()).map(|number| selection.coordinates(number)).collect::<Vec<_>>()
+        };
+        assert_eq!(places("[2:7:3,[4,1]]"), [[2, 4], [2, 1], [5, 4], [5, 1]]);
+        assert_eq!(places("[[0,69],[2,3]]"), [[0, 2], [69, 3]]);
+        assert_eq!(ElementSelection::all(&[2, 3]).coordinates(4), [1, 1]);
+    }
+
+    #[test]
+    fn several_lists_are_one_dimension_where_the_first_is() {
+        let points = |text: &str| match ElementSelection::of_text(text, &[4, 5, 6]) {
+            Ok(ElementSelection { kind: SelectionKind::Points(points), shape }) => (points, shape),
+            other => panic!("{text}: {other:?}"),
+        };
+        let (found, shape) = points("[0:4:3,[0,4],[1,5]]");
+        assert_eq!(shape, [2, 2]);
+        assert_eq!(found, [[0, 0, 1], [0, 4, 5], [3, 0, 1], [3, 4, 5]]);
+        let (found, shape) = points("[[3,1],1:3,[0,5]]");
+        assert_eq!(shape, [2, 2]);
+        assert_eq!(found, [[3, 1, 0], [3, 2, 0], [1, 1, 5], [1, 2, 5]]);
+        assert_eq!(points("[2,[0,1,3],[1,2,5]]").1, [1, 3]);
+        assert!(ElementSelection::of_text("[0:4,[0,1],[1,2,5]]", &[4, 5, 6]).is_err());
+        let large = ElementSelection::of_text("[:,[0,1],[0,1]]", &[1 << 40, 5, 6]);
+        assert!(large.unwrap_err().message.contains("at most"));
     }
 }

@@ -1,16 +1,18 @@
 //! Links as HSDS describes them.
 
-use h5live::Group;
 use h5live::model::{LinkTarget, ObjectKind};
+use h5live::{Group, Object};
 use serde_json::{Value as Json, json};
 
 use super::call::Call;
-use super::glob::matches;
+use super::faults::not_found;
 use super::json_members::{JsonMembers, list_text};
-use super::not_found;
 use super::object_ids::collection;
-use super::object_parts::object_times;
+use super::object_parts::objects_below;
+use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
+use super::paging::Paging;
+use crate::config::Limits;
 use crate::fault::Fault;
 
 /// A link that HSDS knows.
@@ -35,7 +37,7 @@ pub(super) fn links_of(domain: &OpenedDomain, group: &Group, is_ordered: bool) -
     for link in group.links()? {
         let target = match &link.target {
             LinkTarget::Hard(id) => {
-                let kind = group.file().store().kind(*id).map_err(|error| super::store_fault(&error))?;
+                let kind = group.file().store().kind(*id).map_err(|error| super::faults::store_fault(&error))?;
                 match domain.ids.text(kind, *id) {
                     Some(text) => ShownTarget::Hard(kind, text),
                     None => continue,
@@ -49,15 +51,17 @@ pub(super) fn links_of(domain: &OpenedDomain, group: &Group, is_ordered: bool) -
         };
         links.push(ShownLink { title: link.name.to_string(), order: link.creation_order, target });
     }
-    match is_ordered {
-        true => links.sort_by_key(|link| link.order),
-        false => links.sort_by(|a, b| a.title.cmp(&b.title)),
+    links.sort_by(|a, b| a.title.cmp(&b.title));
+    if is_ordered {
+        let times = ObjectTimes::of(domain, &Object::Group(group.clone()))?;
+        let time = |link: &ShownLink| times.of_link(&link.title, link.order);
+        links.sort_by(|a, b| a.order.cmp(&b.order).then_with(|| time(a).total_cmp(&time(b))));
     }
     Ok(links)
 }
 
 impl ShownLink {
-    fn members(&self, created: f64) -> Json {
+    fn members(&self, times: &ObjectTimes) -> Json {
         let mut json = match &self.target {
             ShownTarget::Hard(_, id) => json!({ "class": "H5L_TYPE_HARD", "id": id }),
             ShownTarget::Soft(path) => json!({ "class": "H5L_TYPE_SOFT", "h5path": path }),
@@ -66,18 +70,14 @@ impl ShownLink {
                 json!({ "class": "H5L_TYPE_EXTERNAL", "h5path": path, "file": file, "h5domain": file })
             }
         };
-        json["created"] = json!(self.created(created));
+        // Clients sort by this time.
+        json["created"] = json!(times.of_link(&self.title, self.order));
         json
     }
 
-    /// Clients sort by this time: links that were made one after the other are a microsecond apart.
-    fn created(&self, group: f64) -> f64 {
-        group + self.order.unwrap_or_default() as f64 * 1e-6
-    }
-
     /// As in a list.
-    fn listed(&self, call: Option<(&Call, &str)>, created: f64) -> Json {
-        let mut json = self.members(created);
+    fn listed(&self, call: Option<(&Call, &str)>, times: &ObjectTimes) -> Json {
+        let mut json = self.members(times);
         json["title"] = self.title.as_str().into();
         let Some((call, group)) = call else { return json };
         if let ShownTarget::Hard(kind, id) = &self.target {
@@ -90,57 +90,55 @@ impl ShownLink {
 }
 
 /// Links as members of an object, by their names.
-pub(super) fn members_text(_: &OpenedDomain, links: &[ShownLink], created: f64) -> String {
+pub(super) fn members_text(links: &[ShownLink], times: &ObjectTimes) -> String {
     let mut json = JsonMembers::default();
     for link in links {
-        json.set(&link.title, link.members(created));
+        json.set(&link.title, link.members(times));
     }
     json.finish()
 }
 
-/// The part of a list that a request asks for.
-pub(super) fn page<T>(call: &Call, all: Vec<T>, title: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
-    page_by(call, all, &title, &title)
-}
-
-/// The same, where the last entry that a client has got has another name than patterns take.
-pub(super) fn page_by<T>(
-    call: &Call,
-    mut all: Vec<T>,
-    marked: impl Fn(&T) -> &str,
-    title: impl Fn(&T) -> &str,
-) -> Result<Vec<T>, Fault> {
-    if let Some(marker) = call.query.get("Marker").filter(|marker| !marker.is_empty()) {
-        let at = all.iter().position(|item| marked(item) == marker);
-        all.drain(..at.map_or(all.len(), |at| at + 1));
-    }
-    if let Some(pattern) = call.query.get("pattern").filter(|pattern| !pattern.is_empty()) {
-        all.retain(|item| matches(pattern, title(item)));
-    }
-    if let Some(limit) = call.number("Limit")?.filter(|limit| *limit > 0) {
-        all.truncate(limit);
-    }
-    Ok(all)
-}
-
-fn created_of(domain: &OpenedDomain, group: &Group) -> Result<f64, Fault> {
-    Ok(object_times(domain, &group.info()?).0)
+fn times_of(domain: &OpenedDomain, group: &Group) -> Result<ObjectTimes, Fault> {
+    ObjectTimes::of(domain, &Object::Group(group.clone()))
 }
 
 /// `GET /groups/ID/links`.
-pub(super) fn list(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
-    if call.flag("follow_links") {
-        return Err(super::not_implemented("follow_links is not supported: ask for the links of each group"));
-    }
+pub(super) fn list(domain: &OpenedDomain, call: &Call, limits: &Limits) -> Result<String, Fault> {
     let id = call.id()?;
-    let group = domain.group(id)?;
-    let links = page(call, links_of(domain, &group, call.flag("CreateOrder"))?, |link| &link.title)?;
-    let created = created_of(domain, &group)?;
-    let listed = links.iter().map(|link| link.listed(Some((call, id)), created).to_string());
+    let (group, paging) = (domain.group(id)?, Paging::of(call)?);
     let own = format!("/groups/{id}");
     let mut json = JsonMembers::default();
-    json.set_text("links", &list_text(listed));
+    if call.flag("follow_links") {
+        json.set_text("links", &below_text(domain, call, &group, &paging, limits)?);
+    } else {
+        let links = paging.of_links(links_of(domain, &group, call.flag("CreateOrder"))?, |link| &link.title)?;
+        let times = times_of(domain, &group)?;
+        let listed = links.iter().map(|link| link.listed(Some((call, id)), &times).to_string());
+        json.set_text("links", &list_text(listed));
+    }
     json.set("hrefs", call.hrefs(&[("self", &format!("{own}/links")), ("home", "/"), ("owner", &own)]));
+    Ok(json.finish())
+}
+
+/// The links of a group and of all groups below it, by their identities.
+fn below_text(
+    domain: &OpenedDomain,
+    call: &Call,
+    group: &Group,
+    paging: &Paging<'_>,
+    limits: &Limits,
+) -> Result<String, Fault> {
+    let mut json = JsonMembers::default();
+    for object in objects_below(domain, group, limits)? {
+        let Object::Group(group) = &object else { continue };
+        let times = times_of(domain, group)?;
+        let links = paging.of_one_of_several(links_of(domain, group, call.flag("CreateOrder"))?, |link| &link.title);
+        let listed = links.iter().map(|link| link.listed(None, &times).to_string());
+        json.set_text(&domain.ids.text_of(&object).unwrap_or_default(), &list_text(listed));
+        if json.len() as u64 > limits.max_answer_bytes {
+            return Err(Fault::too_large(json.len() as u64, limits.max_answer_bytes));
+        }
+    }
     Ok(json.finish())
 }
 
@@ -151,8 +149,8 @@ pub(super) fn one(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
     let links = links_of(domain, &group, false)?;
     let link = links.into_iter().find(|link| link.title == title);
     let link = link.ok_or_else(|| not_found(format!("There is no link {title:?}")))?;
-    let created = created_of(domain, &group)?;
-    let mut found = link.members(created);
+    let times = times_of(domain, &group)?;
+    let mut found = link.members(&times);
     let time = found.as_object_mut().and_then(|found| found.remove("created")).unwrap_or_default();
     found["title"] = title.into();
     let own = format!("/groups/{id}");
@@ -168,21 +166,21 @@ pub(super) fn one(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
 
 /// `POST /groups/ID/links`: links with these names, of one group or of several.
 pub(super) fn named(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
-    let groups = super::named_entries(call, "titles", "grp_ids")?;
+    let groups = super::named_entries::named_entries(call, "titles", "grp_ids")?;
     let links_named = |id: &str, titles: &Option<Vec<String>>| {
         let group = domain.group(id)?;
-        let created = created_of(domain, &group)?;
+        let times = times_of(domain, &group)?;
         let links = links_of(domain, &group, call.flag("CreateOrder"))?;
         let Some(titles) = titles else {
-            let all = page(call, links, |link| &link.title)?;
-            return Ok(list_text(all.iter().map(|link| link.listed(None, created).to_string())));
+            let all = Paging::of(call)?.of_links(links, |link| &link.title)?;
+            return Ok(list_text(all.iter().map(|link| link.listed(None, &times).to_string())));
         };
         let found = titles.iter().map(|title| {
             let link = links.iter().find(|link| link.title == *title);
             let link = link.ok_or_else(|| not_found(format!("There is no link {title:?}")))?;
-            Ok(link.listed(None, created).to_string())
+            Ok(link.listed(None, &times).to_string())
         });
         Ok::<_, Fault>(list_text(found.collect::<Result<Vec<_>, Fault>>()?))
     };
-    super::entries_text("links", &groups, links_named)
+    super::named_entries::entries_text("links", &groups, links_named)
 }

@@ -3,17 +3,24 @@
 mod attribute_json;
 mod call;
 mod domain_answers;
+mod element_bytes;
 mod element_pack;
+mod element_query;
 mod element_select;
 mod element_text;
+mod faults;
 mod glob;
 mod json_members;
 mod link_json;
+mod named_entries;
 mod object_answers;
 mod object_ids;
 mod object_json;
 mod object_parts;
+mod object_times;
 mod opened_domain;
+mod paging;
+mod path_walk;
 mod shown_type;
 mod value_answer;
 
@@ -25,7 +32,6 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{Method, Response, StatusCode};
 use axum::routing::{MethodRouter, get, post};
-use serde_json::Value as Json;
 
 use crate::answer::Answer;
 use crate::body;
@@ -37,29 +43,6 @@ use h5live::model::ObjectKind;
 
 /// What answers a request.
 type Work = fn(&AppState, &Call) -> Result<Answer, Fault>;
-
-/// The request makes no sense.
-fn bad_request(message: impl Into<String>) -> Fault {
-    Fault::new(StatusCode::BAD_REQUEST, message)
-}
-
-fn not_found(message: impl Into<String>) -> Fault {
-    Fault::new(StatusCode::NOT_FOUND, message)
-}
-
-/// HSDS does this, and this server does not.
-fn not_implemented(message: impl Into<String>) -> Fault {
-    Fault::new(StatusCode::NOT_IMPLEMENTED, message)
-}
-
-fn too_many(limit: usize) -> Fault {
-    Fault::new(StatusCode::PAYLOAD_TOO_LARGE, format!("The file has more than {limit} objects: follow its links"))
-}
-
-/// What went wrong in a store, without the name of the object.
-fn store_fault(error: &h5live::model::Error) -> Fault {
-    Fault::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
-}
 
 /// Whether a request for `/` is one for HSDS: whether it names a domain.
 pub(crate) fn is_wanted(request: &Request) -> bool {
@@ -165,49 +148,4 @@ async fn respond(
         }
         Err(fault) => state.told(fault).into_response(),
     }
-}
-
-/// Objects, and the names that are asked for of each; all of them for `None`.
-type NamedEntries = Vec<(String, Option<Vec<String>>)>;
-
-/// What the body of a request for several entries asks for: `names` of the object of the address, or of `objects`.
-fn named_entries(call: &Call, names: &str, objects: &str) -> Result<NamedEntries, Fault> {
-    let body = call.json_body()?;
-    let texts = |json: &Json, of: &str| {
-        let list = json.as_array().and_then(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect());
-        list.ok_or_else(|| bad_request(format!("expected list for {of}")))
-    };
-    let given: Option<Vec<String>> = body.get(names).map(|json| texts(json, names)).transpose()?;
-    match (body.get(objects), given) {
-        (None, None) => Err(bad_request(format!("expected body to contain one of {names}, {objects} keys"))),
-        (None, given) => Ok(vec![(call.id()?.to_owned(), given)]),
-        (Some(Json::Object(_)), Some(_)) => {
-            Err(bad_request(format!("{names} must not be provided if {objects} is a dict")))
-        }
-        (Some(Json::Object(map)), None) => {
-            map.iter().map(|(id, list)| Ok((id.clone(), Some(texts(list, names)?)))).collect()
-        }
-        (Some(list), given) => Ok(texts(list, objects)?.into_iter().map(|id| (id, given.clone())).collect()),
-    }
-}
-
-/// A list, or for several objects a list for each.
-fn entries_text(
-    name: &str,
-    entries: &NamedEntries,
-    mut each: impl FnMut(&str, &Option<Vec<String>>) -> Result<String, Fault>,
-) -> Result<String, Fault> {
-    let mut json = json_members::JsonMembers::default();
-    match &entries[..] {
-        [] => return Err(bad_request("no ids specified")),
-        [(id, names)] => json.set_text(name, &each(id, names)?),
-        several => {
-            let mut by_id = json_members::JsonMembers::default();
-            for (id, names) in several {
-                by_id.set_text(id, &each(id, names)?);
-            }
-            json.set_text(name, &by_id.finish());
-        }
-    }
-    Ok(json.finish())
 }

@@ -7,14 +7,20 @@ use serde_json::json;
 use super::attribute_json::{self, AttributeValue};
 use super::call::Call;
 use super::domain_answers::form_of;
+use super::faults::{bad_request, not_found};
 use super::object_ids::{ClientId, collection};
 use super::object_json;
-use super::object_parts::{info_of, kind_of, object_times, shape_json, type_json};
+use super::object_parts::{kind_of, shape_json, type_json};
+use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
-use super::{link_json, not_found, value_answer};
+use super::path_walk::{self, FollowedLinks};
+use super::{link_json, value_answer};
 use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::state::AppState;
+
+/// Chunks of a dataset that are counted, at most.
+const MAX_COUNTED_CHUNKS: u64 = 100_000;
 
 /// `GET /COLLECTION/ID`, and `GET /COLLECTION/?h5path=`.
 pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<Answer, Fault> {
@@ -22,7 +28,10 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
     let object = match call.query.get("h5path") {
         Some(path) => {
             let start = call.id.as_deref().or(call.query.get("grpid"));
-            let found = domain.object_at(start, path)?;
+            if start.is_none() && !path.starts_with('/') {
+                return Err(bad_request("h5paths must be absolute"));
+            }
+            let found = path_walk::find(state, &domain, start, path, FollowedLinks::default())?.object;
             if kind_of(&found) != kind {
                 return Err(not_found(format!("No object of {} is at the path {path}", collection(kind))));
             }
@@ -31,6 +40,16 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
         None => domain.object_of(call, kind)?,
     };
     let mut json = object_json::answer_json(&domain, call, &object, form_of(state, call))?;
+    if let (true, Object::Dataset(dataset)) = (call.flag("verbose"), &object) {
+        let (mut chunks, mut bytes) = (0u64, 0u64);
+        dataset.for_each_chunk(|chunk| {
+            chunks += 1;
+            bytes = bytes.saturating_add(chunk.size);
+            chunks < MAX_COUNTED_CHUNKS
+        })?;
+        json.set("num_chunks", chunks);
+        json.set("allocated_size", bytes);
+    }
     if call.flag("getalias") {
         json.set("alias", alias(state, &domain, &object)?);
     }
@@ -41,7 +60,7 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
 fn alias(state: &AppState, domain: &OpenedDomain, object: &Object) -> Result<Vec<String>, Fault> {
     for (n, item) in domain.file().root().walk().enumerate() {
         if n > state.limits.max_listed {
-            return Err(super::too_many(state.limits.max_listed));
+            return Err(super::faults::too_many(state.limits.max_listed));
         }
         let item = item?;
         if let h5live::WalkItem::Object(found) = &item
@@ -56,7 +75,7 @@ fn alias(state: &AppState, domain: &OpenedDomain, object: &Object) -> Result<Vec
 /// `GET /groups/ID/links`.
 pub(super) fn links(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     let domain = OpenedDomain::of(state, call)?;
-    Ok(domain.answer(link_json::list(&domain, call)?))
+    Ok(domain.answer(link_json::list(&domain, call, &state.limits)?))
 }
 
 /// `GET /groups/ID/links/TITLE`.
@@ -76,9 +95,9 @@ pub(super) fn shape(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     let domain = OpenedDomain::of(state, call)?;
     let dataset = domain.dataset(call)?;
     let shape = shape_json(&dataset.spec()?.dataspace, true);
-    let (created, modified) = object_times(&domain, &info_of(&Object::Dataset(dataset))?);
+    let times = ObjectTimes::of(&domain, &Object::Dataset(dataset))?;
     let hrefs = dataset_hrefs(&domain, call, "shape")?;
-    let json = json!({ "shape": shape, "created": created, "lastModified": modified, "hrefs": hrefs });
+    let json = json!({ "shape": shape, "created": times.created, "lastModified": times.modified, "hrefs": hrefs });
     Ok(domain.answer(json.to_string()))
 }
 
@@ -109,8 +128,8 @@ pub(super) fn value_posted(state: &AppState, call: &Call) -> Result<Answer, Faul
 }
 
 /// `GET /datasets/ID/query`.
-pub(super) fn query(_: &AppState, _: &Call) -> Result<Answer, Fault> {
-    Err(super::not_implemented("Queries of elements are not supported: select a part, and look there"))
+pub(super) fn query(state: &AppState, call: &Call) -> Result<Answer, Fault> {
+    value_answer::places(state, &OpenedDomain::of(state, call)?, call)
 }
 
 /// The object of an address like `/groups/ID/attributes`.
@@ -119,7 +138,7 @@ fn owner(domain: &OpenedDomain, call: &Call) -> Result<Object, Fault> {
     let given = call.path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match collection(ClientId::parse(id)?.kind) == given {
         true => domain.object(id),
-        false => Err(super::bad_request(format!("Invalid id: {id} is none of {given}"))),
+        false => Err(bad_request(format!("Invalid id: {id} is none of {given}"))),
     }
 }
 
@@ -127,7 +146,7 @@ fn owner(domain: &OpenedDomain, call: &Call) -> Result<Object, Fault> {
 pub(super) fn attributes(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     let domain = OpenedDomain::of(state, call)?;
     let object = owner(&domain, call)?;
-    Ok(domain.answer(attribute_json::list(&domain, call, &object, state.memory.max_answer())?))
+    Ok(domain.answer(attribute_json::list(&domain, call, &object, &state.limits)?))
 }
 
 /// `GET /COLLECTION/ID/attributes/NAME`.

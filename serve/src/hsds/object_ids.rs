@@ -3,19 +3,23 @@
 //! They follow from the file and from the identity of the object in it, so nothing has to be kept, and they are the same
 //! after a restart. The first half is that of the file: its name, and which file of the system it is. So an identity of a
 //! file that was replaced leads nowhere. The second half is the object's, and that of the root group is the first half with
-//! each digit plus 8, by which clients recognise it.
+//! each digit plus 8, by which clients recognise it. A domain in the schema of HSDS has such identities itself, and keeps them.
 
 use h5live::model::{ObjectId, ObjectKind};
 use h5live::{File, Object};
 use twox_hash::XxHash3_64;
 
-use super::bad_request;
+use super::faults::bad_request;
 use crate::fault::Fault;
 
 /// Adds 8 modulo 16 to each digit.
 const ROTATION: u64 = 0x8888_8888_8888_8888;
+/// The stores whose objects have such identities themselves: their second halves are in the lower 64 bits of an [`ObjectId`].
+const HSDS_CONNECTOR: &str = "hsds";
 /// Digits of the parts of an identity.
 const GROUPS: [usize; 5] = [8, 8, 4, 6, 6];
+/// The same of an older schema, which no object has here.
+const OLD_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 /// Hexadecimal digits of each half.
 const HALF_DIGITS: usize = 16;
 
@@ -66,6 +70,9 @@ impl ClientId {
             _ => return Err(unknown()),
         };
         let is_form = digits.split('-').map(str::len).eq(GROUPS);
+        if digits.split('-').map(str::len).eq(OLD_GROUPS) {
+            return Err(super::faults::not_found(format!("There is no object {text}")));
+        }
         let hex: String = digits.chars().filter(|c| *c != '-').collect();
         if !is_form || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(unknown());
@@ -79,10 +86,14 @@ impl ClientId {
 impl ObjectIds {
     /// The identities of a file that clients call so, and that the system knows by these numbers.
     pub fn new(name: &str, system: (u64, u64), file: &File) -> Self {
+        let root = file.root().id();
+        if file.session().connector == HSDS_CONNECTOR {
+            return ObjectIds { half: root.0 as u64 ^ ROTATION, root };
+        }
         let mut text = name.as_bytes().to_vec();
         text.extend(system.0.to_le_bytes());
         text.extend(system.1.to_le_bytes());
-        ObjectIds { half: XxHash3_64::oneshot(&text), root: file.root().id() }
+        ObjectIds { half: XxHash3_64::oneshot(&text), root }
     }
 
     /// The root group.
@@ -108,6 +119,12 @@ impl ObjectIds {
             _ => return None,
         };
         self.text(kind, object.id())
+    }
+
+    /// An object as references have it: its collection and its identity.
+    pub fn reference_to(&self, object: &Object) -> Option<String> {
+        let kind = super::object_parts::kind_of(object);
+        self.text_of(object).map(|id| format!("{}/{id}", collection(kind)))
     }
 
     /// With this, identities in the file become second halves, and back.

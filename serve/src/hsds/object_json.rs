@@ -10,7 +10,8 @@ use super::element_text::ElementWriter;
 use super::json_members::JsonMembers;
 use super::link_json;
 use super::object_ids::collection;
-use super::object_parts::{info_of, kind_of, object_times, shape_json, type_json};
+use super::object_parts::{info_of, kind_of, shape_json, type_json};
+use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
 use super::shown_type::ShownType;
 use crate::fault::Fault;
@@ -32,6 +33,9 @@ const FILTERS: [(u16, &str, &str); 13] = [
     (32015, "H5Z_FILTER_ZSTD", "zstd"),
 ];
 
+/// What HSDS calls the kinds of scale-offset, by their numbers.
+const SCALE_TYPES: [&str; 3] = ["H5Z_SO_FLOAT_DSCALE", "H5Z_SO_FLOAT_ESCALE", "H5Z_SO_INT"];
+
 /// What is asked for of an object.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ObjectForm {
@@ -44,12 +48,12 @@ pub(super) struct ObjectForm {
 /// The members of the description of an object.
 pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectForm) -> Result<JsonMembers, Fault> {
     let info = info_of(object)?;
-    let (created, modified) = object_times(domain, &info);
+    let times = ObjectTimes::of(domain, object)?;
     let mut json = JsonMembers::default();
     json.set("id", domain.ids.text_of(object));
     json.set("root", domain.ids.root());
-    json.set("created", created);
-    json.set("lastModified", modified);
+    json.set("created", times.created);
+    json.set("lastModified", times.modified);
     json.set("attributeCount", attribute_json::attributes_of(object)?.len());
     let mut creation = Map::new();
     if !matches!(info.attributes.order, CreationOrder::Untracked) {
@@ -64,7 +68,7 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
             }
             json.set("creationProperties", Json::Object(creation));
             if form.has_links {
-                json.set_text("links", &link_json::members_text(domain, &links, created));
+                json.set_text("links", &link_json::members_text(&links, &times));
             }
         }
         Object::Dataset(dataset) => set_dataset(&mut json, domain, dataset, creation, form)?,
@@ -72,11 +76,11 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
             json.set("type", type_json(domain, named.datatype(), Some(named.id())));
             json.set("creationProperties", Json::Object(creation));
         }
-        _ => return Err(super::not_found("There is no such object")),
+        _ => return Err(super::faults::not_found("There is no such object")),
     }
     if form.has_attributes {
         let attributes = AttributeForm { has_values: true, max_bytes: form.max_bytes, ..AttributeForm::default() };
-        json.set_text("attributes", &attribute_json::members_text(domain, object, &attributes)?);
+        json.set_text("attributes", &attribute_json::members_text(domain, object, &times, &attributes)?);
     }
     match json.len() as u64 {
         bytes if bytes > form.max_bytes => Err(Fault::too_large(bytes, form.max_bytes)),
@@ -137,6 +141,14 @@ fn filter_json(filter: &FilterSpec) -> Json {
             let level = filter.params.first().copied().unwrap_or(4).min(9);
             json!({ "class": class, "id": 1, "level": level, "name": name })
         }
+        Some((id @ 6, class, name)) => {
+            let mut json = json!({ "class": class, "id": id, "name": name });
+            if let [kind, factor, ..] = filter.params[..] {
+                json["scaleType"] = SCALE_TYPES.get(kind as usize).copied().unwrap_or_default().into();
+                json["scaleOffset"] = factor.into();
+            }
+            json
+        }
         Some((id, class, name)) => json!({ "class": class, "id": id, "name": name }),
         None => {
             json!({ "class": "H5Z_FILTER_USER", "id": filter.id, "name": format!("user filter {}", filter.id) })
@@ -171,6 +183,10 @@ pub(super) fn answer_json(
 ) -> Result<JsonMembers, Fault> {
     let mut json = object_json(domain, object, form)?;
     json.set("domain", domain.name.as_str());
+    let bucket = domain.documents.as_ref().and_then(|documents| documents.bucket());
+    if let (Object::Group(_), Some(bucket)) = (object, bucket) {
+        json.set("bucket", bucket);
+    }
     let id = domain.ids.text_of(object).unwrap_or_default();
     let own = format!("/{}/{id}", collection(kind_of(object)));
     let (attributes, links, value) = (format!("{own}/attributes"), format!("{own}/links"), format!("{own}/value"));
@@ -178,7 +194,7 @@ pub(super) fn answer_json(
     let mut all = vec![("self", &*own), ("root", &*root), ("home", "/"), ("attributes", &*attributes)];
     match object {
         Object::Group(_) => all.insert(1, ("links", &links)),
-        Object::Dataset(_) => all.push(("data", &value)),
+        Object::Dataset(dataset) if dataset.spec()?.dataspace != Dataspace::Null => all.push(("data", &value)),
         _ => {}
     }
     json.set("hrefs", call.hrefs(&all));

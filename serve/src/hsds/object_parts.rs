@@ -1,11 +1,14 @@
 //! What groups, datasets, committed types, links and attributes have in common.
 
-use h5live::Object;
+use std::collections::HashSet;
+
 use h5live::model::{Dataspace, ObjectInfo, ObjectKind, UNLIMITED};
+use h5live::{Group, Object, WalkItem};
 use serde_json::{Value as Json, json};
 
 use super::opened_domain::OpenedDomain;
 use super::shown_type::ShownType;
+use crate::config::Limits;
 use crate::fault::Fault;
 
 /// The kind of an object that HSDS knows.
@@ -24,17 +27,27 @@ pub(super) fn info_of(object: &Object) -> Result<ObjectInfo, Fault> {
         Object::Dataset(dataset) => dataset.info()?,
         Object::Datatype(named) => named.info()?,
         Object::Map(map) => map.info()?,
-        _ => return Err(super::not_found("There is no such object")),
+        _ => return Err(super::faults::not_found("There is no such object")),
     })
 }
 
-/// When an object was made and changed last (seconds): as the object says it, or else as the file does.
-pub(super) fn object_times(domain: &OpenedDomain, info: &ObjectInfo) -> (f64, f64) {
-    let times = info.times.as_ref();
-    let given = |time: Option<i64>, file: f64| time.filter(|time| *time > 0).map_or(file, |time| time as f64);
-    let created = given(times.map(|times| times.birth), domain.created);
-    let modified = given(times.map(|times| times.modification.max(times.change)), domain.modified);
-    (created, modified.max(created))
+/// A group and all objects below it, each once, as far as hard links lead.
+///
+/// # Errors
+/// If there are too many.
+pub(super) fn objects_below(domain: &OpenedDomain, group: &Group, limits: &Limits) -> Result<Vec<Object>, Fault> {
+    let (mut all, mut seen) = (vec![Object::Group(group.clone())], HashSet::new());
+    seen.extend(domain.ids.text_of(&all[0]));
+    for item in group.walk().skip(1) {
+        let WalkItem::Object(object) = item? else { continue };
+        if domain.ids.text_of(&object).is_some_and(|id| seen.insert(id)) {
+            all.push(object);
+        }
+        if all.len() > limits.max_listed {
+            return Err(super::faults::too_many(limits.max_listed));
+        }
+    }
+    Ok(all)
 }
 
 /// A type, with the committed type that it is.

@@ -8,10 +8,11 @@ use h5live::model::ObjectKind;
 use h5live::{Dataset, File, Group, Object};
 
 use super::call::Call;
+use super::faults::{bad_request, not_found};
 use super::object_ids::{ClientId, ObjectIds, collection};
-use super::{bad_request, not_found};
-use crate::answer::{Answer, JSON};
+use crate::answer::Answer;
 use crate::catalog::{Named, Place};
+use crate::domain_facts::DomainDocuments;
 use crate::fault::Fault;
 use crate::sessions::{FileStamp, Session};
 use crate::state::AppState;
@@ -23,6 +24,8 @@ pub(super) struct OpenedDomain {
     pub name: String,
     pub created: f64,
     pub modified: f64,
+    /// Where its objects are described, if it is a domain of HSDS.
+    pub documents: Option<DomainDocuments>,
     publication: Option<u64>,
 }
 
@@ -56,7 +59,8 @@ impl OpenedDomain {
         let system = FileStamp::of(place).map_or((0, 0), |stamp| stamp.identity());
         let ids = ObjectIds::new(&place.name, system, &session.file);
         let (created, modified) = times_of(place);
-        Ok(OpenedDomain { session, ids, name: name.to_owned(), created, modified, publication })
+        let documents = place.path.as_deref().and_then(DomainDocuments::at);
+        Ok(OpenedDomain { session, ids, name: name.to_owned(), created, modified, documents, publication })
     }
 
     pub fn file(&self) -> &File {
@@ -121,29 +125,9 @@ impl OpenedDomain {
         }
     }
 
-    /// The object at a path that begins at a group, or at the root.
-    ///
-    /// # Errors
-    /// If it is not there.
-    pub fn object_at(&self, start: Option<&str>, path: &str) -> Result<Object, Fault> {
-        let start = match start.filter(|_| !path.starts_with('/')) {
-            Some(id) => self.group(id)?,
-            None => self.file().root(),
-        };
-        if path.trim_matches('/').is_empty() {
-            return Ok(Object::Group(start));
-        }
-        let found = start.object(path.trim_end_matches('/'))?;
-        // Its identity would be read as one of this file.
-        match found.file().name() == self.file().name() {
-            true => Ok(found),
-            false => Err(not_found(format!("{path} leads to another domain"))),
-        }
-    }
-
     /// The answer with an object in JSON.
     pub fn answer(&self, text: String) -> Answer {
-        self.bytes(JSON, text.into_bytes())
+        self.bytes(super::faults::JSON_TYPE, text.into_bytes())
     }
 
     pub fn bytes(&self, content_type: &'static str, bytes: Vec<u8>) -> Answer {

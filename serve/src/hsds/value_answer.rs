@@ -4,16 +4,18 @@ use h5live::model::{Compound, Dataspace, Datatype, Layout};
 use h5live::{Dataset, ErrorKind};
 use serde_json::Value as Json;
 
-use super::bad_request;
 use super::call::Call;
 use super::element_pack::ElementPacker;
+use super::element_query::ElementQuery;
 use super::element_select::ElementSelection;
 use super::element_text::{ElementWriter, TextFault};
+use super::faults::bad_request;
 use super::json_members::JsonMembers;
 use super::opened_domain::OpenedDomain;
 use super::shown_type::ShownType;
 use crate::answer::Answer;
 use crate::fault::Fault;
+use crate::pool::MemoryReservation;
 use crate::state::AppState;
 
 /// The type of bytes.
@@ -23,6 +25,9 @@ const INDEX_BYTES: usize = 8;
 /// Bytes of memory that an element takes in JSON, at least.
 const ELEMENT_TEXT_BYTES: u64 = 32;
 
+/// Bytes of memory that an index takes, and its text.
+const PLACE_TEXT_BYTES: u64 = 96;
+
 /// What is asked for of a dataset.
 struct ValueRequest<'a> {
     domain: &'a OpenedDomain,
@@ -31,22 +36,47 @@ struct ValueRequest<'a> {
     /// The type, or of a compound the members that are asked for.
     datatype: Datatype,
     selection: ElementSelection,
+    /// Whether it is asked for by POST.
+    is_posted: bool,
 }
 
-/// `GET /datasets/ID/value`.
+/// `GET /datasets/ID/value`: elements, or those of them that fulfil a condition.
 pub(super) fn get(state: &AppState, domain: &OpenedDomain, call: &Call) -> Result<Answer, Fault> {
-    refuse_queries(call, &Json::Null)?;
-    let dataset = domain.dataset(call)?;
-    let spec = dataset.spec()?;
-    let selection = match (&spec.dataspace, call.query.get("select").filter(|text| !text.is_empty())) {
-        (Dataspace::Null, _) => {
-            return Err(bad_request("Null space datasets can not be used as target for GET value"));
+    let request = ValueRequest::of_address(domain, call)?;
+    match query_of(call, &request.dataset)? {
+        None => request.answer(state),
+        Some(query) => {
+            let found = request.matching(state, &query)?;
+            request.matching_elements(state, found)
         }
-        (Dataspace::Simple(shape), Some(text)) => ElementSelection::of_text(text, shape.dims())?,
-        (dataspace, _) => ElementSelection::all(dataspace.dims()),
+    }
+}
+
+/// `GET /datasets/ID/query`: where the elements lie that fulfil a condition.
+pub(super) fn places(state: &AppState, domain: &OpenedDomain, call: &Call) -> Result<Answer, Fault> {
+    let request = ValueRequest::of_address(domain, call)?;
+    let query = query_of(call, &request.dataset)?;
+    let query = query.ok_or_else(|| bad_request("query parameter is required for GET_Query"))?;
+    let found = request.matching(state, &query)?;
+    let per_place = PLACE_TEXT_BYTES.saturating_mul(request.selection.shape.len().max(1) as u64);
+    let memory = state.memory.reserve(per_place.saturating_mul(found.numbers.len() as u64))?;
+    let places = found.numbers.iter().map(|number| request.selection.coordinates(*number));
+    let answer = match call.is_binary {
+        true => domain.bytes(BYTES, places.flatten().flat_map(u64::to_le_bytes).collect()),
+        false => {
+            let places: Vec<_> = places.collect();
+            let json = serde_json::json!({ "indices": places, "hrefs": request.hrefs()? });
+            domain.answer(json.to_string())
+        }
     };
-    let datatype = with_fields(&spec.datatype, call.query.get("fields"))?;
-    ValueRequest { domain, call, dataset, datatype, selection }.answer(state)
+    Ok(Answer { memory: Some(memory), ..answer })
+}
+
+/// The condition that a request has.
+fn query_of(call: &Call, dataset: &Dataset) -> Result<Option<ElementQuery>, Fault> {
+    refuse(call, &Json::Null, "regionref")?;
+    let text = call.query.get("query").filter(|text| !text.is_empty());
+    text.map(|text| ElementQuery::parse(text, &ShownType::of(&dataset.spec()?.datatype))).transpose()
 }
 
 /// `POST /datasets/ID/value`: single elements, or a selection that is too long for an address.
@@ -68,16 +98,19 @@ pub(super) fn post(state: &AppState, domain: &OpenedDomain, call: &Call) -> Resu
             (json_selection(&body, call, shape.dims())?, body)
         }
     };
-    refuse_queries(call, &body)?;
+    refuse(call, &body, "query")?;
+    refuse(call, &body, "regionref")?;
     let fields = body.get("fields").and_then(Json::as_str).or(call.query.get("fields"));
     let datatype = with_fields(&spec.datatype, fields)?;
-    ValueRequest { domain, call, dataset, datatype, selection }.answer(state)
+    ValueRequest { domain, call, dataset, datatype, selection, is_posted: true }.answer(state)
 }
 
-fn refuse_queries(call: &Call, body: &Json) -> Result<(), Fault> {
-    let asks = |name: &str| call.query.get(name).is_some_and(|text| !text.is_empty()) || body.get(name).is_some();
-    match asks("query") || asks("regionref") {
-        true => Err(super::not_implemented("Queries of elements are not supported: select a part, and look there")),
+/// Refuses what HSDS has a parameter for.
+fn refuse(call: &Call, body: &Json, name: &str) -> Result<(), Fault> {
+    match call.query.get(name).is_some_and(|text| !text.is_empty()) || body.get(name).is_some() {
+        true => {
+            Err(super::faults::not_implemented(format!("{name} is not supported here: select a part, and look there")))
+        }
         false => Ok(()),
     }
 }
@@ -125,11 +158,62 @@ fn with_fields(datatype: &Datatype, fields: Option<&str>) -> Result<Datatype, Fa
     Ok(Datatype::Compound(Compound { size: compound.size, members }))
 }
 
-impl ValueRequest<'_> {
-    fn answer(&self, state: &AppState) -> Result<Answer, Fault> {
+/// The elements that fulfil a condition.
+struct MatchingElements {
+    /// Their numbers in the selection.
+    numbers: Vec<u64>,
+    /// All that is selected, as it crosses the seam.
+    raw: Vec<u8>,
+    memory: MemoryReservation,
+}
+
+impl<'a> ValueRequest<'a> {
+    /// What the parameters of an address ask for.
+    fn of_address(domain: &'a OpenedDomain, call: &'a Call) -> Result<Self, Fault> {
+        let dataset = domain.dataset(call)?;
+        let spec = dataset.spec()?;
+        let selection = match (&spec.dataspace, call.query.get("select").filter(|text| !text.is_empty())) {
+            (Dataspace::Null, _) => {
+                return Err(bad_request("Null space datasets can not be used as target for GET value"));
+            }
+            (Dataspace::Simple(shape), Some(text)) => ElementSelection::of_text(text, shape.dims())?,
+            (dataspace, _) => ElementSelection::all(dataspace.dims()),
+        };
+        let datatype = with_fields(&spec.datatype, call.query.get("fields"))?;
+        Ok(ValueRequest { domain, call, dataset, datatype, selection, is_posted: false })
+    }
+
+    fn packer(&self, max_bytes: u64) -> ElementPacker<'_> {
+        ElementPacker { file: self.dataset.file(), ids: &self.domain.ids, max_bytes }
+    }
+
+    /// Reads what is selected, and looks which elements fulfil a condition.
+    fn matching(&self, state: &AppState, query: &ElementQuery) -> Result<MatchingElements, Fault> {
+        let limit = self.call.number("Limit")?.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        let (raw, memory) = self.read(state, 2)?;
+        let whole = self.packer(state.memory.max_answer()).pack(&self.dataset.spec()?.datatype, raw.clone())?;
+        let numbers = query.matching(&whole.bytes, self.selection.elements(), limit)?;
+        Ok(MatchingElements { numbers, raw, memory })
+    }
+
+    /// The elements that fulfil a condition, one after the other.
+    fn matching_elements(&self, state: &AppState, found: MatchingElements) -> Result<Answer, Fault> {
+        let (size, max_bytes) = (self.dataset.spec()?.datatype.size() as usize, state.memory.max_answer());
+        let of = |number: &u64| found.raw.chunks_exact(size.max(1)).nth(*number as usize).unwrap_or_default();
+        let raw = found.numbers.iter().flat_map(of).copied().collect();
+        let packed = self.packer(max_bytes).pack(&self.datatype, raw)?.bytes;
+        let answer = match self.call.is_binary {
+            true => self.domain.bytes(BYTES, packed),
+            false => self.domain.answer(self.text(&packed, &[found.numbers.len() as u64], max_bytes)?),
+        };
+        Ok(Answer { memory: Some(found.memory), ..answer })
+    }
+
+    /// What is selected, as it crosses the seam, with memory for it, for so many copies, and for the answer.
+    fn read(&self, state: &AppState, copies: u64) -> Result<(Vec<u8>, MemoryReservation), Fault> {
         let spec = self.dataset.spec()?;
         if matches!(spec.layout, Layout::Virtual(_)) && spec.datatype.is_indirect() {
-            return Err(super::not_implemented(
+            return Err(super::faults::not_implemented(
                 "Virtual datasets of variable-length elements are not served over HSDS's API",
             ));
         }
@@ -138,24 +222,29 @@ impl ValueRequest<'_> {
             true => size.saturating_mul(2),
             false => size.saturating_mul(8).max(ELEMENT_TEXT_BYTES),
         };
+        let per_element = per_element.saturating_add(copies.saturating_mul(size));
         let memory = state.memory.reserve(self.selection.elements().saturating_mul(per_element))?;
-        let max_bytes = state.memory.max_answer();
         let raw = match self.selection.elements() {
             0 => Vec::new(),
             _ => self.dataset.read_raw(&self.selection).map_err(of_read_error)?,
         };
-        let packer = ElementPacker { file: self.dataset.file(), ids: &self.domain.ids, max_bytes };
-        let packed = packer.pack(&self.datatype, raw)?.bytes;
+        Ok((raw, memory))
+    }
+
+    fn answer(&self, state: &AppState) -> Result<Answer, Fault> {
+        let max_bytes = state.memory.max_answer();
+        let (raw, memory) = self.read(state, 0)?;
+        let packed = self.packer(max_bytes).pack(&self.datatype, raw)?.bytes;
         let answer = match self.call.is_binary {
             true => self.domain.bytes(BYTES, packed),
-            false => self.domain.answer(self.text(&packed, max_bytes)?),
+            false => self.domain.answer(self.text(&packed, &self.selection.shape, max_bytes)?),
         };
         Ok(Answer { memory: Some(memory), ..answer })
     }
 
-    fn text(&self, packed: &[u8], max_bytes: u64) -> Result<String, Fault> {
+    fn text(&self, packed: &[u8], shape: &[u64], max_bytes: u64) -> Result<String, Fault> {
         let is_reduced = self.call.flag("reduce_dim");
-        let shape = self.selection.shape.iter().copied().filter(|dim| !is_reduced || *dim != 1);
+        let shape = shape.iter().copied().filter(|dim| !is_reduced || *dim != 1);
         let is_nan_null = self.call.flag("ignore_nan");
         let mut writer = ElementWriter { bytes: packed, text: String::new(), is_nan_null, max_bytes };
         writer.push_nested(&shape.collect::<Vec<_>>(), &ShownType::of(&self.datatype)).map_err(
@@ -164,14 +253,19 @@ impl ValueRequest<'_> {
                 TextFault::Other(fault) => fault,
             },
         )?;
+        let mut json = JsonMembers::default();
+        if !self.is_posted {
+            json.set("status", 200);
+        }
+        json.set_text("value", &writer.text);
+        json.set("hrefs", self.hrefs()?);
+        Ok(json.finish())
+    }
+
+    fn hrefs(&self) -> Result<Json, Fault> {
         let own = format!("/datasets/{}", self.call.id()?);
         let root = format!("/groups/{}", self.domain.ids.root());
-        let hrefs = [("self", &*self.call.path), ("root", &root), ("home", "/"), ("owner", &own)];
-        let mut json = JsonMembers::default();
-        json.set("status", 200);
-        json.set_text("value", &writer.text);
-        json.set("hrefs", self.call.hrefs(&hrefs));
-        Ok(json.finish())
+        Ok(self.call.hrefs(&[("self", &*self.call.path), ("root", &root), ("home", "/"), ("owner", &own)]))
     }
 }
 

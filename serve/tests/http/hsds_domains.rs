@@ -16,6 +16,26 @@ fn served() -> Served {
     served
 }
 
+/// The address in an answer of what is in this relation to it, without the server.
+fn href(answer: &serde_json::Value, rel: &str) -> String {
+    let found = answer["hrefs"].as_array().unwrap().iter().find(|href| href["rel"] == rel);
+    let address = found.unwrap_or_else(|| panic!("no {rel}: {answer}"))["href"].as_str().unwrap();
+    format!("/{}", address.splitn(4, '/').nth(3).unwrap())
+}
+
+#[test]
+fn addresses_name_the_domain_where_the_request_does() {
+    let served = served();
+    assert_eq!(href(&served.json("/?domain=/a.h5"), "database"), "/datasets?domain=%2Fa.h5");
+    let by_header = served.get_with("/", &[("x-hdf-domain", "/a.h5")]);
+    assert_eq!(href(&by_header.json(), "database"), "/datasets");
+    assert_eq!(by_header.headers["content-type"], "application/json; charset=utf-8");
+    assert_eq!(served.json("/?domain=/a.h5&getdnids=1")["dn_ids"].as_array().unwrap().len(), 1);
+    // `ann:x`
+    let about = served.get_with("/about", &[("authorization", "Basic YW5uOng=")]);
+    assert_eq!(about.json()["username"], "ann");
+}
+
 #[test]
 fn the_service_says_what_it_is() {
     let served = Served::new();
@@ -70,7 +90,17 @@ fn folders_are_domains_without_a_root() {
         (&classes["domains"][0]["class"], &classes["domains"][1]["class"]),
         (&json!("domain"), &json!("folder"))
     );
-    served.refused("/domains?domain=/a.h5", 404, "not found");
+    // A file has no domains below it.
+    assert_eq!(served.json("/domains?domain=/a.h5")["domains"], json!([]));
+    assert_eq!(names("?domain=/runs/&Marker=/runs/none.h5"), [""; 0]);
+    served.refused("/domains?pattern=[", 400, "pattern");
+    assert_eq!(href(&served.json("/?domain=/runs/b.h5"), "parent"), "/?domain=%2Fruns");
+    assert_eq!(href(&served.json("/?domain=/runs"), "domains"), "/domains?domain=%2Fruns/");
+    for top in ["/?domain=/a.h5", "/?domain=/runs"] {
+        assert!(!served.json(top)["hrefs"].to_string().contains("parent"), "{top}");
+    }
+    let verbose = served.json("/domains?domain=/runs/&verbose=1&Limit=1");
+    assert_eq!((&verbose["domains"][0]["num_datasets"], &verbose["domains"][0]["md5_sum"]), (&json!(1), &json!("")));
 }
 
 #[test]

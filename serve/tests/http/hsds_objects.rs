@@ -1,6 +1,7 @@
 //! HSDS's groups, datasets, committed types, links and attributes.
 
-use h5live::model::{ByteOrder, Datatype, Sign};
+use h5live::Reference;
+use h5live::model::{ByteOrder, Datatype, FilterSpec, Sign};
 use serde_json::{Value as Json, json};
 
 use crate::client::{Served, make};
@@ -161,4 +162,92 @@ fn several_paths_are_found_at_once() {
     served.refused(&format!("/?{AT}&h5path=/nothing"), 404, "nothing");
     served.refused(&format!("/?{AT}&h5path=/data/nothing"), 404, "not a group");
     served.refused(&format!("/datasets/?{AT}&h5path=/group"), 404, "datasets");
+}
+
+#[test]
+fn links_and_attributes_below_a_group_are_followed() {
+    let served = served();
+    let (root, group, data) = (root(&served), id_of(&served, "/group"), id_of(&served, "/data"));
+    let links = served.json(&format!("/groups/{root}/links?{AT}&follow_links=1"));
+    let titles = |id: &str| {
+        let links = links["links"][id].as_array().unwrap();
+        links.iter().map(|link| link["title"].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((titles(&root), titles(&group)), (vec!["data", "group", "type"], vec!["away", "inner"]));
+    let fitting = served.json(&format!("/groups/{root}/links?{AT}&follow_links=1&pattern=[d-g]*&Limit=1"));
+    assert_eq!(fitting["links"][&*root].as_array().unwrap().len(), 1);
+    assert_eq!(fitting["links"][&*group], json!([]));
+    let all = served.json(&format!("/groups/{root}/attributes?{AT}&follow_links=1&IncludeData=1&ignore_nan=1"));
+    assert_eq!(all["attributes"][&*data][1]["value"], "mm");
+    assert_eq!(all["attributes"][&*root].as_array().unwrap().len(), 2);
+    assert_eq!(all["attributes"][&*group], json!([]));
+    served.refused(&format!("/datasets/{data}/attributes?{AT}&follow_links=1"), 400, "group");
+}
+
+#[test]
+fn lists_begin_after_a_marker_that_is_there() {
+    let served = served();
+    let root = root(&served);
+    for list in ["links", "attributes"] {
+        served.refused(&format!("/groups/{root}/{list}?{AT}&Marker=none"), 404, "marker");
+        served.refused(&format!("/groups/{root}/{list}?{AT}&pattern=[z"), 400, "pattern");
+    }
+    // Of attributes, as many are taken, and then those that fit.
+    let names = |query: &str| served.json(&format!("/groups/{root}/attributes?{AT}{query}"))["attributes"].clone();
+    assert_eq!(names("&Limit=1&pattern=t*"), json!([]));
+    assert_eq!(names("&Marker=numbers&pattern=t*")[0]["name"], "title");
+}
+
+#[test]
+fn paths_lead_through_links_that_are_to_be_followed() {
+    let served = served();
+    make(&served.file("other.h5"), |file| {
+        file.new_dataset::<u8>().create("x/y")?;
+        file.root().link_soft("loop", "/loop")
+    });
+    let (soft, away) = ("h5path=/group/inner/soft", "h5path=/group/away/y");
+    served.refused(&format!("/?{AT}&{soft}"), 400, "follow_soft_links");
+    assert_eq!(served.json(&format!("/?{AT}&{soft}&follow_soft_links=1"))["id"], json!(id_of(&served, "/data")));
+    served.refused(&format!("/?{AT}&{away}&follow_soft_links=1"), 400, "follow_external_links");
+    let found = served.json(&format!("/?{AT}&{away}&follow_external_links=1"));
+    assert_eq!((&found["domain"], &found["class"]), (&json!("/other.h5"), &json!("dataset")));
+    let there = served.json("/?domain=/other.h5&h5path=/x/y");
+    assert_eq!(found["id"], there["id"]);
+    served.refused("/?domain=/other.h5&h5path=/loop&follow_soft_links=1", 400, "too many links");
+    served.refused(&format!("/?{AT}&h5path=/data/x"), 404, "not a group");
+    served.refused(&format!("/datasets/?{AT}&h5path=data"), 400, "absolute");
+    let posted = json!({ "h5paths": ["/group/inner/soft"] });
+    let posted = served.post_json(&format!("/?{AT}&follow_soft_links=1"), &posted);
+    assert_eq!(posted["h5paths"]["/group/inner/soft"]["class"], "dataset");
+}
+
+#[test]
+fn parts_are_described_as_hsds_does() {
+    let served = served();
+    make(&served.file("parts.h5"), |file| {
+        file.root()
+            .new_attribute("nothing")
+            .datatype(Datatype::integer(4, ByteOrder::Little, Sign::Signed))
+            .null()
+            .write_values(&[])?;
+        file.new_dataset::<u8>().null().create("null")?;
+        let scaled = FilterSpec { id: 6, params: vec![2, 12], ..FilterSpec::default() };
+        let data = file.new_dataset::<i32>().shape(&[8]).chunk_shape(&[2]).filter(scaled).create("scaled")?;
+        data.write(&[1; 8])?;
+        file.new_dataset::<Reference>().create("to")?.write(&[file.object("scaled")?.reference()?])
+    });
+    let at = "domain=/parts.h5";
+    let id = |path: &str| served.json(&format!("/?{at}&h5path={path}"))["id"].as_str().unwrap().to_owned();
+    let root = id("/");
+    let nothing = served.json(&format!("/groups/{root}/attributes/nothing?{at}"));
+    assert_eq!((&nothing["value"], &nothing["shape"]["class"]), (&json!(null), &json!("H5S_NULL")));
+    let null = served.json(&format!("/datasets/{}?{at}", id("/null")));
+    assert!(!null["hrefs"].to_string().contains("\"data\""), "{null}");
+    let scaled = served.json(&format!("/datasets/{}?{at}&verbose=1", id("/scaled")));
+    assert_eq!(scaled["num_chunks"], 4);
+    let filter = &scaled["creationProperties"]["filters"][0];
+    assert_eq!((&filter["scaleType"], &filter["scaleOffset"]), (&json!("H5Z_SO_INT"), &json!(12)));
+    let to = served.json(&format!("/datasets/{}/value?{at}", id("/to")));
+    assert_eq!(to["value"], json!(format!("datasets/{}", id("/scaled"))));
+    served.refused(&format!("/groups/g-615a913c-eb9c-11f1-9ff8-02fc00000001?{at}"), 404, "no object");
 }

@@ -71,6 +71,8 @@ fn points_and_long_selections_are_posted() {
     let path = format!("{}?{AT}", value_path(&served, "/data"));
     assert_eq!(served.post_json(&path, &json!({ "points": [[3, 4], [0, 1]] }))["value"], json!([19, 1]));
     assert_eq!(served.post_json(&path, &json!({ "select": "[0:2,0]" }))["value"], json!([[0], [5]]));
+    assert_eq!(served.post_json(&path, &json!({ "select": [[0, 3], "1:3"] }))["value"], json!([[1, 2], [16, 17]]));
+    assert!(served.post_json(&path, &json!({ "points": [[3, 4]] })).get("status").is_none());
     let slab = json!({ "start": [1, 1], "stop": [4, 3], "step": [2, 1] });
     assert_eq!(served.post_json(&path, &slab)["value"], json!([[6, 7], [16, 17]]));
     let points: Vec<u8> = [2u64, 2, 1, 0].iter().flat_map(|index| index.to_le_bytes()).collect();
@@ -99,8 +101,46 @@ fn what_hsds_refuses_is_refused() {
         served.refused(&format!("{path}?{AT}&select={select}"), 400, "Invalid selection");
     }
     served.refused(&format!("{path}?{AT}&fields=a"), 400, "fields");
-    served.refused(&format!("{path}?{AT}&query=%3E1"), 501, "not supported");
-    served.refused(&format!("{}?{AT}", path.replace("value", "query")), 501, "not supported");
+    served.refused(&format!("{path}?{AT}&query=%3E1"), 400, "Invalid query");
+    served.refused(&format!("{path}?{AT}&regionref=1"), 501, "not supported");
+    served.refused(&format!("{}?{AT}", path.replace("value", "query")), 400, "query parameter");
+    served.refused(&format!("{path}?{AT}&query=_==1&Limit=x"), 400, "number");
+}
+
+#[test]
+fn elements_are_found_by_conditions() {
+    let served = served();
+    let (data, rows) = (value_path(&served, "/data"), value_path(&served, "/rows"));
+    let value = |path: &str, query: &str| served.json(&format!("{path}?{AT}&query={query}"))["value"].clone();
+    assert_eq!(value(&data, "_%20%3E%203%20AND%20_%20%3C%209"), json!([4, 5, 6, 7, 8]));
+    assert_eq!(value(&data, "_%20%3E%203&select=[1:3,0:2]&Limit=3"), json!([5, 6, 10]));
+    assert_eq!(value(&data, "_%20%3E%20100"), json!([]));
+    assert_eq!(value(&rows, "name==%27bob!%27"), json!([["bob!", -1]]));
+    assert_eq!(value(&rows, "age%20IN%20(5,7)&fields=name"), json!([["ann"]]));
+    assert_eq!(value(&value_path(&served, "/names"), "_!=one"), json!(["", "drei ä"]));
+    let bytes = served.get_with(&format!("{data}?{AT}&query=_==7"), &[BINARY]);
+    assert_eq!((bytes.status, &*bytes.body), (200, &[7, 0, 0, 0][..]));
+    let places = data.replace("value", "query");
+    let found = served.json(&format!("{places}?{AT}&query=_%20%3E=%2018"));
+    assert_eq!(found["indices"], json!([[3, 3], [3, 4]]));
+    let found = served.json(&format!("{places}?{AT}&query=_%20%3E=%200&select=[0:4:3,[4,1]]&Limit=3"));
+    assert_eq!(found["indices"], json!([[0, 4], [0, 1], [3, 4]]));
+    let bytes = served.get_with(&format!("{places}?{AT}&query=_==7"), &[BINARY]).body;
+    assert_eq!(bytes, [1u64, 2].iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<_>>());
+}
+
+#[test]
+fn several_lists_are_gone_through_together() {
+    let served = served();
+    make(&served.file("cube.h5"), |file| {
+        file.new_dataset::<i16>().shape(&[4, 5, 6]).create("cube")?.write(&(0..120).collect::<Vec<_>>())
+    });
+    let found = served.json("/?domain=/cube.h5&h5path=/cube");
+    let path = format!("/datasets/{}/value?domain=/cube.h5", found["id"].as_str().unwrap());
+    let value = |select: &str| served.json(&format!("{path}&select={select}"))["value"].clone();
+    assert_eq!(value("[0:4:3,[0,4],[1,5]]"), json!([[1, 29], [91, 119]]));
+    assert_eq!(value("[[3,1],1:3,[0,5]]"), json!([[96, 102], [41, 47]]));
+    served.refused(&format!("{path}&select=[0:4,[0,1],[1,2,5]]"), 400, "Invalid selection");
 }
 
 #[test]

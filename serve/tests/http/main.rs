@@ -9,6 +9,7 @@ mod grove_meta;
 mod growing;
 mod hostile_clients;
 mod hostile_requests;
+mod hsds_buckets;
 mod hsds_domains;
 mod hsds_objects;
 mod hsds_values;

@@ -5,11 +5,15 @@ use serde_json::Value;
 
 use super::dataspace::{get_shape, put_shape};
 use super::datatype::{datatype_from_json, datatype_to_json, exact_from_text, exact_to_text};
+use super::elements::{ElementCodec, PackedTokens, TokenContent};
 use super::error::{LayoutError, Result};
 use super::extras::{extra, put_extra};
 use super::id::DomainId;
 use super::json::Members;
 use super::value::{elements_from_json, elements_to_json};
+
+/// Most bytes of an attribute that nobody has given a value.
+const MAX_ZEROS: u64 = 1 << 20;
 
 /// A datatype, and the committed type that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,15 +113,28 @@ impl AttributeRecord {
         let dataspace = get_shape(members)?;
         let stored = match (&dataspace, members.get("value")) {
             (Dataspace::Null, _) => Vec::new(),
+            // Nobody has given it one.
+            (space, None | Some(Value::Null)) => zero_elements(&shown_type(&used.datatype)?, space)?,
             (space, Some(value)) => {
                 let encoding = members.get("encoding").and_then(Value::as_str);
                 stored_elements(&used.datatype, space, value, encoding)?
             }
-            (_, None) => return Err(LayoutError::Member { member: "value", expected: "a value" }),
         };
         let order = extra(members, "order").and_then(Value::as_u64).and_then(|order| u16::try_from(order).ok());
         Ok(AttributeRecord { used, dataspace, stored, order })
     }
+}
+
+/// The stored elements of an attribute without a value: zeros and nothing.
+fn zero_elements(shown: &Datatype, space: &Dataspace) -> Result<Vec<u8>> {
+    const TOO_LARGE: LayoutError = LayoutError::Value("given where an attribute is large");
+    let count = space.dims().iter().try_fold(1u64, |all, dim| all.checked_mul(*dim)).ok_or(TOO_LARGE)?;
+    let codec = ElementCodec::new(shown);
+    // A variable-length element that is nothing takes no more in the schema than in a file.
+    let bytes = count.checked_mul(codec.size() as u64).filter(|bytes| *bytes <= MAX_ZEROS).ok_or(TOO_LARGE)?;
+    let (mut stored, mut nothing) = (Vec::new(), |_| Ok::<_, LayoutError>(TokenContent::Stored(Vec::new())));
+    codec.pack(&vec![0; bytes as usize], &mut nothing, &mut PackedTokens::default(), &mut stored)?;
+    Ok(stored)
 }
 
 /// Stored elements from a value. The service shows one element as itself, or as a list of one.
@@ -129,5 +146,34 @@ fn stored_elements(datatype: &Datatype, space: &Dataspace, value: &Value, encodi
         (Err(_), Value::Array(one), []) if one.len() == 1 => elements_from_json(&shown, &[1], value, encoding),
         (Err(_), value, [1]) if !value.is_array() => elements_from_json(&shown, &[], value, encoding),
         _ => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn stored(json: Value) -> Result<Vec<u8>> {
+        AttributeRecord::from_json(DomainId(7), &json).map(|record| record.stored)
+    }
+
+    #[test]
+    fn an_attribute_that_got_no_value_has_zeros() {
+        let text = json!({"class": "H5T_STRING", "length": "H5T_VARIABLE"});
+        assert_eq!(stored(json!({"type": "H5T_STD_I16LE", "shape": [3], "value": null})).unwrap(), [0; 6]);
+        assert_eq!(stored(json!({"type": "H5T_STD_I16LE", "shape": "H5S_SCALAR"})).unwrap(), [0; 2]);
+        assert_eq!(stored(json!({"type": text, "shape": [2], "value": null})).unwrap(), [0; 8]);
+        for dims in [json!([1u64 << 40]), json!([1u64 << 40, 1u64 << 40])] {
+            assert!(stored(json!({"type": "H5T_STD_I16LE", "shape": dims, "value": null})).is_err());
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_longer_than_its_type_is_cut_between_letters() {
+        let text = |length: u32| json!({"class": "H5T_STRING", "length": length});
+        let of = |length| stored(json!({"type": text(length), "shape": "H5S_SCALAR", "value": "a八"})).unwrap();
+        assert_eq!((of(4), of(3), of(5)), ("a八".as_bytes().to_vec(), b"a\0\0".to_vec(), b"a\xe5\x85\xab\0".to_vec()));
     }
 }

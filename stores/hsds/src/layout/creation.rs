@@ -11,7 +11,7 @@ use super::extras::{extra, put_extra};
 use super::filters::{exact_filters_from_json, exact_filters_to_json, filters_from_json, filters_to_json};
 use super::id::DomainId;
 use super::json::{Members, set_member};
-use super::value::{elements_from_json, elements_to_json};
+use super::value::{elements_from_json, elements_to_json, number_of_each_member};
 
 /// What is noted of a fill value that is zeros.
 const ZEROS: &str = "zeros";
@@ -108,7 +108,8 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
         None | Some(Value::Null) => stored_zeros(&used.datatype).filter(|_| noted_fill == Some(ZEROS)),
         Some(value) => {
             let encoding = creation.get("fillValue_encoding").and_then(Value::as_str);
-            Some(elements_from_json(&shown_type(&used.datatype)?, &[], value, encoding)?)
+            let shown = shown_type(&used.datatype)?;
+            Some(elements_from_json(&shown, &[], &number_of_each_member(&shown, value), encoding)?)
         }
     };
     let filters = match extra(members, "filters") {
@@ -167,6 +168,10 @@ fn layout(members: &Members, creation: &Value, dataspace: &Dataspace) -> Result<
     let Some(layout) = (if is_reference { asked } else { own.or(asked) }) else {
         return Ok((Layout::Contiguous, None));
     };
+    // Where nothing is stored, the service says no class.
+    if dataspace == &Dataspace::Null {
+        return Ok((Layout::Contiguous, None));
+    }
     let class = class(layout).ok_or(BAD)?;
     let reference = is_reference.then(|| class.clone());
     let chunked = || {
@@ -176,7 +181,7 @@ fn layout(members: &Members, creation: &Value, dataspace: &Dataspace) -> Result<
     };
     let layout = match (class.as_str(), dataspace) {
         ("H5D_COMPACT", _) => Layout::Compact,
-        (_, Dataspace::Null | Dataspace::Scalar) => Layout::Contiguous,
+        (_, Dataspace::Scalar) => Layout::Contiguous,
         ("H5D_CONTIGUOUS" | "H5D_CONTIGUOUS_REF", _) => Layout::Contiguous,
         (class, _) if class.starts_with("H5D_CHUNKED") => chunked()?,
         _ => return Err(BAD),
@@ -232,5 +237,18 @@ mod tests {
         let spec = spec_of(i16);
         let (members, record) = again(&spec, &[0, 0]);
         assert_eq!((members[CREATION]["fillValue"].clone(), record.stored_fill), (json!(0), Some(vec![0, 0])));
+    }
+
+    #[test]
+    fn what_the_service_leaves_out_or_says_in_short_is_taken() {
+        let read = |json: Value| get_dataset(json.as_object().unwrap(), DOMAIN);
+        let null =
+            json!({"type": "H5T_IEEE_F32LE", "shape": {"class": "H5S_NULL"}, "creationProperties": {"layout": {}}});
+        assert_eq!(read(null).unwrap().spec.layout, Layout::Contiguous);
+        let fields = json!([{"name": "x", "type": "H5T_STD_I16LE"}, {"name": "y", "type": "H5T_STD_U8LE"}]);
+        let creation = json!({"fillValue": 3, "layout": {"class": "H5D_CHUNKED", "dims": [2]}});
+        let record = read(json!({"type": {"class": "H5T_COMPOUND", "fields": fields},
+            "shape": {"class": "H5S_SIMPLE", "dims": [9]}, "creationProperties": creation}));
+        assert_eq!(record.unwrap().stored_fill, Some(vec![3, 0, 3]));
     }
 }

@@ -210,6 +210,21 @@ impl ObjectDocument {
         self.storage(EntryClass::Attributes)
     }
 
+    /// When the object was made, and changed last (seconds), as exactly as the service says it.
+    pub fn exact_times(&self) -> (Option<f64>, Option<f64>) {
+        let time = |member: &str| self.members.get(member).and_then(Value::as_f64);
+        (time("created"), time("lastModified"))
+    }
+
+    /// When each link, or attribute, of the document was made (seconds).
+    ///
+    /// # Errors
+    /// [`LayoutError::Member`](super::LayoutError::Member).
+    pub fn entry_times(&self, class: EntryClass) -> Result<Vec<(String, f64)>> {
+        let own = self.own_entries(class)?.into_iter().flatten();
+        Ok(own.map(|(name, entry)| (name.clone(), created(entry))).collect())
+    }
+
     /// When it was touched, if that is kept.
     pub fn times(&self) -> Option<ObjectTimes> {
         let times = extra(&self.members, "times")?;

@@ -84,6 +84,16 @@ impl DomainDocument {
         self.0.get("owner").and_then(Value::as_str)
     }
 
+    /// When the domain was made (seconds).
+    pub fn created(&self) -> Option<f64> {
+        self.0.get("created").and_then(Value::as_f64)
+    }
+
+    /// When it was changed last (seconds).
+    pub fn modified(&self) -> Option<f64> {
+        self.0.get("lastModified").and_then(Value::as_f64)
+    }
+
     /// Sets the rights of a user; `None` takes them away.
     ///
     /// # Errors

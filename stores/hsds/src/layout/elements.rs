@@ -214,7 +214,18 @@ impl ElementCodec {
         for element in into.chunks_exact_mut(self.size.max(1)).take(count) {
             self.unpack_one(&mut from, &mut numbering, element)?;
         }
-        if from.at == stored.len() { Ok(()) } else { Err(wrong(from.at)) }
+        // The service leaves room that it does not use for arrays of variable-length elements: as for a length of each.
+        let unused = stored.get(from.at..).unwrap_or_default();
+        let is_room = unused.len() == count.saturating_mul(self.arrays()).saturating_mul(LENGTH_BYTES);
+        match unused.is_empty() || is_room && unused.iter().all(|byte| *byte == 0) {
+            true => Ok(()),
+            false => Err(wrong(from.at)),
+        }
+    }
+
+    /// Arrays of variable-length elements in an element, but for those in others.
+    fn arrays(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step, CodecStep::Array { .. })).count()
     }
 
     fn unpack_one(&self, from: &mut StoredReader<'_>, numbering: &mut Numbering<'_>, into: &mut [u8]) -> Result<()> {

@@ -122,3 +122,19 @@ fn stored_elements_that_end_too_early_or_too_late_are_refused() {
         ElementCodec::new(&sequence(Datatype::Array(Array { dims: vec![0], base: Box::new(sequence(u16le())) })));
     assert!(empty.unpack(&[1, 0, 0, 0, 9], 1, 1, 1, &mut [0; 16]).is_err());
 }
+
+#[test]
+fn room_that_the_service_leaves_behind_arrays_is_no_damage() {
+    let array = Datatype::Array(Array { dims: vec![2], base: Box::new(sequence(u16le())) });
+    let codec = ElementCodec::new(&Datatype::compound([("n", u16le()), ("pair", array)]));
+    let element = [7, 0, 2, 0, 0, 0, 1, 1, 0, 0, 0, 0];
+    let (two, mut into) = ([element, element].concat(), vec![0; 2 * codec.size()]);
+    codec.unpack(&two, 2, 1, 1, &mut into).unwrap();
+    let with_room = [&two[..], &[0; 8]].concat();
+    codec.unpack(&with_room, 2, 1, 1, &mut into).unwrap();
+    for bad in
+        [[&two[..], &[0; 7]].concat(), [&two[..], &[0; 12]].concat(), [&two[..], &[0, 0, 0, 0, 0, 0, 0, 1]].concat()]
+    {
+        assert!(codec.unpack(&bad, 2, 1, 1, &mut into).is_err(), "{bad:?}");
+    }
+}

@@ -148,6 +148,14 @@ fn filter_to_json(filter: &FilterSpec) -> Value {
     }
 }
 
+/// What scale-offset is given when a dataset is made: its kind, and its factor or number of bits.
+fn scale_from_json(json: &Value) -> Option<Vec<u32>> {
+    const KINDS: [&str; 3] = ["H5Z_SO_FLOAT_DSCALE", "H5Z_SO_FLOAT_ESCALE", "H5Z_SO_INT"];
+    let kind = json.get("scaleType").and_then(Value::as_str)?;
+    let kind = u32::try_from(KINDS.iter().position(|known| *known == kind)?).ok()?;
+    Some(vec![kind, u32::try_from(json.get("scaleOffset")?.as_u64()?).ok()?])
+}
+
 /// Filters from what the service is shown, of a dataset whose elements have so many bytes: by these they are shuffled.
 ///
 /// # Errors
@@ -167,6 +175,7 @@ pub fn filters_from_json(json: Option<&Value>, element_bytes: u32) -> Result<Fil
         let params = match id {
             DEFLATE => vec![level.unwrap_or(4).min(9)],
             SHUFFLE => vec![element_bytes],
+            SCALE_OFFSET => scale_from_json(json).unwrap_or_default(),
             _ => Vec::new(),
         };
         // Of the same blocks: so copies to other stores have a filter that their readers know.
@@ -239,6 +248,8 @@ mod tests {
             ChunkEncoding::new(Some(&json!(["gzip"])), None).frame_filter(9).unwrap().params,
             [2, 2, 1, 9, 4, 0, 4]
         );
+        let bits = json!({"class": "H5Z_FILTER_SCALEOFFSET", "id": 6, "scaleType": "H5Z_SO_INT", "scaleOffset": 12});
+        assert_eq!(filters_from_json(Some(&json!([bits])), 4).unwrap(), [filter(SCALE_OFFSET, &[2, 12])]);
         assert_eq!(
             filters_from_json(Some(&json!(["shuffle", {"id": 1, "level": 2}])), 4).unwrap(),
             [filter(2, &[4]), filter(1, &[2])]

@@ -3,9 +3,11 @@
 //! A value is numbers and texts where these say all of it (`NaN` and `Infinity` as Python writes them), and else the stored elements in base 64, which the service
 //! takes as well.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use h5live_model::{ByteOrder, Datatype, Float, ReferenceKind, VarLenKind};
+use h5live_model::{ByteOrder, CompoundMember, Datatype, Float, ReferenceKind, VarLenKind};
 use serde_json::{Value, json};
 
 use super::datatype::{integer_from_json, integer_to_json};
@@ -46,6 +48,17 @@ pub fn elements_from_json(datatype: &Datatype, dims: &[u64], value: &Value, enco
             from_json(datatype, dims, value, &mut stored)?;
             Ok(stored)
         }
+    }
+}
+
+/// A fill value. The service takes one number for a compound: it is that of each of its members.
+pub fn number_of_each_member<'a>(datatype: &Datatype, value: &'a Value) -> Cow<'a, Value> {
+    match datatype {
+        Datatype::Compound(t) if value.is_number() => {
+            let member = |member: &CompoundMember| number_of_each_member(&member.datatype, value).into_owned();
+            Cow::Owned(t.members.iter().map(member).collect())
+        }
+        _ => Cow::Borrowed(value),
     }
 }
 
@@ -194,7 +207,17 @@ fn element_from_json(datatype: &Datatype, value: &Value, stored: &mut Vec<u8>) -
         Datatype::Integer(_) => stored.extend(integer(datatype)?),
         Datatype::Enum(t) => stored.extend(integer(&t.base)?),
         Datatype::Float(t) => stored.extend(float_from_json(t, value)?),
-        Datatype::String(t) => text_from_json(value, t.size as usize, stored)?,
+        Datatype::String(t) => {
+            let size = t.size as usize;
+            match value {
+                // The service takes the length of a type for letters, so that a text may not fit.
+                Value::String(text) => {
+                    let fitting = text.get(..text.floor_char_boundary(size)).unwrap_or_default();
+                    fill_up(fitting.as_bytes(), size, stored)?;
+                }
+                other => text_from_json(other, size, stored)?,
+            }
+        }
         Datatype::Reference(t) if t.kind == ReferenceKind::Object1 => {
             text_from_json(value, t.size as usize, stored)?;
         }

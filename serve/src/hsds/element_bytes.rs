@@ -1,0 +1,108 @@
+//! The values of elements, of which HSDS's form is given as bytes.
+
+use h5live::model::ByteOrder;
+
+use super::shown_type::{REFERENCE_BYTES, ShownType};
+
+/// What a condition can look at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum ElementValue<'a> {
+    Integer(i128),
+    /// A number, and of how many bytes it is.
+    Float(f64, usize),
+    /// A text without NUL at its end.
+    Text(&'a [u8]),
+    Other,
+}
+
+/// Elements, one after the other.
+pub(super) struct ElementBytes<'a>(pub &'a [u8]);
+
+impl<'a> ElementBytes<'a> {
+    fn take_bytes(&mut self, size: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(size)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn take_variable(&mut self) -> Option<&'a [u8]> {
+        let head = self.take_bytes(4)?.try_into().ok()?;
+        self.take_bytes(usize::try_from(i32::from_le_bytes(head)).ok()?)
+    }
+
+    /// The next value; `None` if the bytes end before.
+    pub fn take(&mut self, of: &ShownType) -> Option<ElementValue<'a>> {
+        Some(match of {
+            ShownType::Integer { size, .. } => ElementValue::Integer(of.integer_value(self.take_bytes(*size)?)?),
+            ShownType::Enum { base, .. } => self.take(base)?,
+            ShownType::Float { size, order } => {
+                ElementValue::Float(float_value(self.take_bytes(*size)?, *order), *size)
+            }
+            ShownType::Text { size, .. } => ElementValue::Text(trimmed(self.take_bytes(*size)?)),
+            ShownType::VarText { .. } => ElementValue::Text(self.take_variable()?),
+            ShownType::Opaque { size, .. } => self.take_bytes(*size).map(|_| ElementValue::Other)?,
+            ShownType::ObjectReference => self.take_bytes(REFERENCE_BYTES).map(|_| ElementValue::Other)?,
+            ShownType::Sequence(_) | ShownType::OtherReference => self.take_variable().map(|_| ElementValue::Other)?,
+            ShownType::Compound(members) => {
+                for (_, member) in members {
+                    self.take(member)?;
+                }
+                ElementValue::Other
+            }
+            ShownType::Array { dims, base } => {
+                for _ in 0..dims.iter().try_fold(1u64, |all, dim| all.checked_mul(*dim))? {
+                    self.take(base)?;
+                }
+                ElementValue::Other
+            }
+        })
+    }
+}
+
+fn trimmed(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    &bytes[..end]
+}
+
+/// The number that at most 8 bytes are.
+pub(super) fn float_value(bytes: &[u8], order: ByteOrder) -> f64 {
+    let mut wide = [0; 8];
+    let length = bytes.len().min(8);
+    wide[..length].copy_from_slice(&bytes[..length]);
+    if order == ByteOrder::Big {
+        wide[..length].reverse();
+    }
+    let word = u64::from_le_bytes(wide);
+    match length {
+        2 => half(word as u16),
+        4 => f64::from(f32::from_bits(word as u32)),
+        _ => f64::from_bits(word),
+    }
+}
+
+/// A float of 16 bits.
+fn half(bits: u16) -> f64 {
+    let (exponent, mantissa) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    let magnitude = match exponent {
+        0 => mantissa * 2f64.powi(-24),
+        0x1f if mantissa == 0.0 => f64::INFINITY,
+        0x1f => f64::NAN,
+        _ => (1.0 + mantissa / 1024.0) * 2f64.powi(exponent - 15),
+    };
+    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_of_16_bits_are_exact() {
+        for (bits, value) in
+            [(0x3c00, 1.0), (0xc100, -2.5), (0x7bff, 65504.0), (0x0001, 2f64.powi(-24)), (0x7c00, f64::INFINITY)]
+        {
+            assert_eq!(half(bits), value);
+        }
+        assert!(half(0x7e00).is_nan());
+    }
+}
