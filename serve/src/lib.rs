@@ -36,6 +36,7 @@ mod page;
 mod pool;
 mod query;
 mod routes;
+mod search;
 mod server;
 mod sessions;
 #[cfg(unix)]

@@ -15,7 +15,7 @@ use crate::config::LogFormat;
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::state::AppState;
-use crate::{auth, cors, grove, hsds, listing, metrics_text, page, store_api, subscribe};
+use crate::{auth, cors, grove, hsds, listing, metrics_text, page, search, store_api, subscribe};
 
 type Shared = State<Arc<AppState>>;
 
@@ -39,6 +39,7 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .route("/healthz", get(|| async { "ok" }))
         .route("/metrics", get(|State(state): Shared| async move { metrics_text::text(&state) }))
         .route("/api/files", get(|State(s): Shared, r: Request| read(s, r, files)))
+        .route("/api/search", get(|State(s): Shared, r: Request| read(s, r, found)))
         .route("/events", get(subscribe::subscribe))
         .route(
             "/assets/{name}",
@@ -97,6 +98,10 @@ async fn read(
 
 fn files(state: &AppState, query: &Query) -> Result<Answer, Fault> {
     Ok(Answer::json(&listing::list(state, query.get("folder").unwrap_or_default())?))
+}
+
+fn found(state: &AppState, query: &Query) -> Result<Answer, Fault> {
+    Ok(Answer::json(&search::search(state, query)?))
 }
 
 /// Counts and logs an answer, and adds what browsers are to be told with each.

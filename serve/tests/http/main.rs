@@ -15,6 +15,7 @@ mod hsds_values;
 mod limits;
 mod live;
 mod paired_store;
+mod search;
 mod store_client;
 mod store_conformance;
 mod store_messages;
