@@ -114,6 +114,13 @@ def bench_grove(folder, options, table):
     """h5grove's API beside h5grove."""
     slices = [f"/data?file=data.h5&path=/slices&selection={n}&format=bin" for n in range(256)]
     metadata = ["/meta?file=data.h5&path=/group"]
+    Path(f"{folder}/slice.bin").write_bytes(os.urandom(MIB))
+    with running(h5live(options.program, folder), plain(folder)) as (ours, theirs):
+        for clients in (1, 64):
+            sides = [(ours, [ours.request(target) for target in slices]), (theirs, [theirs.request("/slice.bin")])]
+            rates = in_turns(sides, clients, options.seconds)
+            table.add(f"bound: the client alone takes 1 MiB of a file, {clients} clients", f"{rates[0]:,.1f} /s",
+                      f"{theirs.name}: {rates[1]:,.1f} /s; {rates[0] / rates[1]:.2f}x", None)
     with running(h5live(options.program, folder), h5grove(folder)) as servers:
         for what, targets in [("slice of 1 MiB, binary", slices), (f"metadata of a group of {GROUP:,} datasets", metadata)]:
             for clients in (1, 64):

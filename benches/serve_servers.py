@@ -187,7 +187,7 @@ def rate(server, requests, clients, seconds):
     def client(n):
         buffer = bytearray(2 * MIB)
         connection, i = server.connect(), n * 7
-        while not stop.is_set():
+        while counts[n] == 0 or not stop.is_set():
             lengths[n] = min(lengths[n], ask(connection, requests[i % len(requests)], buffer))
             i += 1
             counts[n] += 1
@@ -199,11 +199,9 @@ def rate(server, requests, clients, seconds):
         thread.start()
     time.sleep(seconds)
     stop.set()
-    done = sum(counts)
-    spent = time.monotonic() - begin
     for thread in threads:
         thread.join()
-    return done / spent, min(lengths)
+    return sum(counts) / (time.monotonic() - begin), min(lengths)
 
 
 @contextlib.contextmanager

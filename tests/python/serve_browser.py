@@ -34,6 +34,10 @@ WRITER = textwrap.dedent("""
     with h5py.File(path, "w", libver="latest") as f:
         if kind == "line":
             d = f.create_dataset("line", (0,), "f8", maxshape=(None,), chunks=(256,))
+        elif kind == "table":
+            row = np.dtype([("what", "S16"), ("count", "i4")])
+            d = f.create_dataset("table", (0,), row, maxshape=(None,), chunks=(64,))
+            d.attrs["step"] = 0
         else:
             d = f.create_dataset("frames", (0, 48, 64), "u2", maxshape=(None, 48, 64), chunks=(1, 48, 64))
         f.attrs["state"] = "running"
@@ -46,6 +50,12 @@ WRITER = textwrap.dedent("""
                 d.resize((n + 20,))
                 d[n:] = np.sin(np.arange(n, n + 20) / 30)
                 n += 20
+            elif kind == "table":
+                d.resize((n + 1,))
+                d[n] = (f"step {n}".encode(), 3 * n)
+                n += 1
+                d.attrs.modify("step", n)
+                time.sleep(0.2)
             else:
                 d.resize((n + 1, 48, 64))
                 d[n] = 1000 * np.exp(-((x - 32 - 20 * np.cos(n / 9)) ** 2 + (y - 24 - 12 * np.sin(n / 9)) ** 2) / 60)
@@ -121,6 +131,15 @@ class Browser:
     def size(self, width, height):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
+    def keys(self, *texts):
+        """Types texts, as a keyboard does."""
+        names = {"\r": ("Enter", 13), "\t": ("Tab", 9), "\x1b": ("Escape", 27)}
+        for letter in "".join(texts):
+            key, code = names.get(letter, (letter, ord(letter.upper())))
+            text = letter if letter not in "\t\x1b" else ""
+            for kind in ("keyDown", "keyUp"):
+                self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text=text)
+
     def close(self):
         self.socket.close()
         self.process.terminate()
@@ -170,6 +189,18 @@ COUNT_FRAMES = """
 """
 
 
+# The drawing is as wide as its place, and the ticks below it go on to the end of the line.
+AXIS_FITS = """(() => {
+    const drawing = document.querySelector('.viewer canvas').getBoundingClientRect();
+    const length = Number(/\\bn\\s*(\\d+)/.exec(document.querySelector('.viewer').innerText)[1]);
+    const labels = [...document.querySelectorAll('.viewer svg text')].filter((label) =>
+        label.getBoundingClientRect().top > drawing.bottom);
+    const ticks = labels.map((label) => Number(label.textContent));
+    return drawing.right <= innerWidth && length > 0 && Math.max(...ticks) > length / 2
+        && labels.every((label) => label.getBoundingClientRect().right <= innerWidth);
+})()"""
+
+
 def watch_growing(browser, base, file, path, pictures, seconds=6):
     """Opens a dataset that grows, and counts frames in which its drawing is hidden."""
     browser.open(f"{base}?file={file}&path={path}")
@@ -196,6 +227,7 @@ def check_growing(browser, base, folder, pictures):
         browser.picture(pictures / "line-dark.png")
         browser.dark(False)
         browser.size(400, 700)
+        browser.wait(AXIS_FITS, "an axis of the width of the drawing, to the end of the line")
         browser.picture(pictures / "line-narrow.png")
         browser.size(1200, 800)
         process.send_signal(signal.SIGKILL)
@@ -216,6 +248,56 @@ def check_frames(browser, base, folder, pictures):
         browser.wait(f"Number({slider}.getAttribute('aria-valuenow')) > {now} + 10", "the slider that moves on")
         browser.picture(pictures / "newest.png")
     print("the newest frame is followed")
+
+
+def check_table(browser, base, folder, pictures):
+    """A table with texts, and an attribute of it, while both are written."""
+    with writer("table", folder / "table.h5"):
+        browser.open(f"{base}?file=table.h5&path=/table")
+        browser.wait("/step 3\\b/.test(document.body.innerText)", "a text of the table")
+        browser.wait("/step 9\\b/.test(document.body.innerText) && /\\b27\\b/.test(document.body.innerText)", "a row that is new")
+        browser.picture(pictures / "table-light.png")
+        browser.dark(True)
+        browser.picture(pictures / "table-dark.png")
+        browser.evaluate("[...document.querySelectorAll('button')].find(b => b.innerText === 'Inspect').click()")
+        step = "Number(/\\bstep\\s+(\\d+)/.exec(document.querySelector('.viewer').innerText)?.[1] ?? -1)"
+        browser.wait(f"{step} >= 0", "the attribute")
+        before = browser.evaluate(step)
+        browser.wait(f"{step} > {before} + 2", "the attribute that has changed")
+        browser.picture(pictures / "attribute-dark.png")
+        browser.dark(False)
+        browser.size(400, 700)
+        browser.wait("document.documentElement.scrollWidth <= 400", "nothing that is wider than the window")
+        browser.picture(pictures / "attribute-narrow.png")
+        browser.size(1200, 800)
+    print("texts of a table, and an attribute, are drawn as they are written")
+
+
+def check_search(browser, base, folder, pictures):
+    """A search by keyboard alone, over files and in one."""
+    (folder / "sub").mkdir()
+    with h5py.File(folder / "sub" / "deep.h5", "w") as file:
+        file.create_dataset("detector/counts", data=[1, 2]).attrs["sample"] = "lysozyme"
+    browser.open(base)
+    browser.wait("document.querySelector('td a') !== null", "the list of files")
+    browser.keys("/", "lyso")
+    browser.wait("/lysozyme/.test(document.querySelector('.hits')?.innerText)", "an attribute that was found")
+    browser.picture(pictures / "search.png")
+    link = "document.querySelector('.hits a').getAttribute('href')"
+    assert browser.evaluate(link) == "?file=sub%2Fdeep.h5&path=%2Fdetector%2Fcounts", browser.evaluate(link)
+    browser.keys("\t")
+    assert browser.evaluate("document.activeElement === document.querySelector('.hits a')"), "the next thing for the keyboard"
+    browser.keys("\r")
+    browser.wait("document.querySelector('.viewer') !== null && /counts/.test(document.body.innerText)", "what was found")
+    browser.wait("document.querySelector('.viewer canvas') !== null", "its drawing")
+    browser.keys("/", "no such thing")
+    browser.wait("/Nothing has this/.test(document.querySelector('.hits')?.innerText)", "that nothing was found")
+    browser.size(400, 700)
+    browser.picture(pictures / "search-narrow.png")
+    browser.size(1200, 800)
+    browser.keys("\x1b")
+    browser.wait("document.querySelector('.hits') === null", "an empty search")
+    print("names and attributes are searched, by keyboard")
 
 
 def check_replaced(browser, base, folder, pictures):
@@ -266,6 +348,8 @@ def main():
             browser.wait("/no HDF5 files/.test(document.body.innerText)", "the page")
             check_growing(browser, base, folder, pictures)
             check_frames(browser, base, folder, pictures)
+            check_table(browser, base, folder, pictures)
+            check_search(browser, base, folder, pictures)
             check_replaced(browser, base, folder, pictures)
             # Requests for what is not there are errors that the browser itself writes down.
             known = ("404", "503")

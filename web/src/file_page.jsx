@@ -4,9 +4,10 @@ import { useEffect, useRef, useState } from 'react';
 import { useEvents } from './events';
 import { Attach, Fetch, View } from './live_refresh';
 import { showNewest } from './newest';
+import { Hits, SearchBox } from './search';
 import { ask, base, pageOf, writerText } from './server';
 
-function Status({ file, told, isNewest, onNewest }) {
+function Status({ file, told, isNewest, onNewest, wanted, onWanted }) {
   const state = told.isConnected ? (told.writer?.state ?? 'waiting') : 'lost';
   const folder = file.split('/').slice(0, -1).join('/');
   return (
@@ -22,6 +23,7 @@ function Status({ file, told, isNewest, onNewest }) {
         <input type="checkbox" checked={isNewest} onChange={(event) => onNewest(event.target.checked)} />
         newest frame
       </label>
+      <SearchBox wanted={wanted} onWanted={onWanted} />
     </header>
   );
 }
@@ -52,6 +54,7 @@ export function FilePage({ file, path }) {
   const [remake, setRemake] = useState(0); // another one throws away everything that is shown
   const [, setDrawn] = useState(0); // the last round that is on view
   const [isNewest, setNewest] = useState(false);
+  const [wanted, setWanted] = useState('');
 
   useEffect(() => {
     document.title = `${file.split('/').pop()} - h5live`;
@@ -96,7 +99,10 @@ export function FilePage({ file, path }) {
 
   return (
     <div className="page">
-      <Status file={file} told={told} isNewest={isNewest} onNewest={setNewest} />
+      <Status
+        file={file} told={told} isNewest={isNewest} onNewest={setNewest} wanted={wanted} onWanted={setWanted}
+      />
+      {wanted.trim() && <Hits kind="file" name={file} text={wanted.trim()} />}
       <Notice file={file} told={told} fault={fault} />
       {isThere && (
         <div className="viewer" ref={shown}>
