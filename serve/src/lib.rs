@@ -32,6 +32,7 @@ mod hsds;
 mod listing;
 mod metrics;
 mod metrics_text;
+mod openapi;
 mod page;
 mod pool;
 mod query;

@@ -15,7 +15,7 @@ use crate::config::LogFormat;
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::state::AppState;
-use crate::{auth, cors, grove, hsds, listing, metrics_text, page, search, store_api, subscribe};
+use crate::{auth, cors, grove, hsds, listing, metrics_text, openapi, page, search, store_api, subscribe};
 
 type Shared = State<Arc<AppState>>;
 
@@ -38,6 +38,7 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .route("/", get(root).post(post_root))
         .route("/healthz", get(|| async { "ok" }))
         .route("/metrics", get(|State(state): Shared| async move { metrics_text::text(&state) }))
+        .route("/openapi.json", get(|State(s): Shared, r: Request| read(s, r, described)))
         .route("/api/files", get(|State(s): Shared, r: Request| read(s, r, files)))
         .route("/api/search", get(|State(s): Shared, r: Request| read(s, r, found)))
         .route("/events", get(subscribe::subscribe))
@@ -98,6 +99,10 @@ async fn read(
 
 fn files(state: &AppState, query: &Query) -> Result<Answer, Fault> {
     Ok(Answer::json(&listing::list(state, query.get("folder").unwrap_or_default())?))
+}
+
+fn described(_: &AppState, _: &Query) -> Result<Answer, Fault> {
+    Ok(Answer::json(&openapi::document()))
 }
 
 fn found(state: &AppState, query: &Query) -> Result<Answer, Fault> {

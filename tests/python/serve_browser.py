@@ -334,6 +334,32 @@ def check_list(browser, base, folder, pictures):
     print("files are listed, with who writes them; one that is not there is a sentence")
 
 
+def check_demo(browser, program, pictures):
+    """The page of the demo, of which README.md has pictures."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [program, "demo", f"{folder}/demo.h5", "--seconds", "60"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            url = next(line.split()[-1] for line in process.stdout if line.startswith("drawn at"))
+            browser.size(1100, 620)
+            browser.open(url)
+            browser.wait("/demo\\.h5/.test(document.body.innerText)", "the page of the demo")
+            browser.open(f"{url.split('?')[0]}?file=demo.h5&path=/machine/busy")
+            length = "Number(/\\bn\\s*(\\d+)/.exec(document.querySelector('.viewer').innerText)[1])"
+            browser.wait(f"document.querySelector('.viewer canvas') !== null && {length} > 400", "the line of the demo")
+            browser.picture(pictures / "demo-light.png")
+            browser.dark(True)
+            browser.wait("matchMedia('(prefers-color-scheme: dark)').matches && new Promise(seen => "
+                         "requestAnimationFrame(() => requestAnimationFrame(() => seen(true))))", "the dark page")
+            browser.picture(pictures / "demo-dark.png")
+            browser.dark(False)
+            browser.size(1200, 800)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=MAX_WAIT)
+    print("the demo is drawn while it runs")
+
+
 def main():
     program, chromium, pictures = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     if shutil.which(chromium) is None:
@@ -358,6 +384,7 @@ def main():
             check_list(browser, base, folder, pictures)
             port = base.rstrip("/").split(":")[-1]
         restarted(browser, program, port)
+        check_demo(browser, program, pictures)
     finally:
         browser.close()
     print("the page: all is seen")

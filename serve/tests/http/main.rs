@@ -14,6 +14,7 @@ mod hsds_objects;
 mod hsds_values;
 mod limits;
 mod live;
+mod openapi;
 mod paired_store;
 mod search;
 mod store_client;
