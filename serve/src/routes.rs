@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::middleware::{self, Next};
+use axum::response::IntoResponse;
 use axum::routing::get;
 
 use crate::answer::Answer;
@@ -75,7 +76,7 @@ async fn root(State(state): Shared, request: Request) -> Response<Body> {
     }
     match page::is_wanted(request.headers()) {
         true => page::index(request.headers()),
-        false => Response::new(Body::from("ok")),
+        false => "ok".into_response(),
     }
 }
 

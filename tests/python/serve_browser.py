@@ -246,7 +246,15 @@ def check_frames(browser, base, folder, pictures):
         browser.wait(f"Number({slider}?.getAttribute('aria-valuenow')) > 20", "the slider at the newest frame")
         now = browser.evaluate(f"Number({slider}.getAttribute('aria-valuenow'))")
         browser.wait(f"Number({slider}.getAttribute('aria-valuenow')) > {now} + 10", "the slider that moves on")
-        browser.picture(pictures / "newest.png")
+        # Of these two, README.md has copies in docs/.
+        browser.size(1100, 620)
+        for is_dark in (False, True):
+            browser.dark(is_dark)
+            now = browser.evaluate(f"Number({slider}.getAttribute('aria-valuenow'))")
+            browser.wait(f"Number({slider}.getAttribute('aria-valuenow')) > {now} + 3", "the slider that moves on")
+            browser.picture(pictures / f"page-{'dark' if is_dark else 'light'}.png")
+        browser.dark(False)
+        browser.size(1200, 800)
     print("the newest frame is followed")
 
 
@@ -271,6 +279,26 @@ def check_table(browser, base, folder, pictures):
         browser.picture(pictures / "attribute-narrow.png")
         browser.size(1200, 800)
     print("texts of a table, and an attribute, are drawn as they are written")
+
+
+def check_return(browser, base, folder, pictures):
+    """What was not on view while it grew is shown as it is, also if nothing changes any more."""
+    length = "Number(/\\bn\\s*(\\d+)/.exec(document.querySelector('.viewer').innerText)?.[1] ?? 0)"
+    go_to = "[...document.querySelectorAll('[role=treeitem]')].find((item) => item.innerText.trim() === '{}').click()"
+    with writer("line", folder / "return.h5"):
+        browser.open(f"{base}?file=return.h5&path=/line")
+        browser.wait(f"{length} > 0", "the length of the line")
+        browser.evaluate(go_to.format("return.h5"))
+        browser.wait(f"{length} === 0", "the group")
+        rounds = browser.evaluate("window.h5liveRound ?? 0")
+        browser.wait(f"window.h5liveRound > {rounds} + 5", "refreshes meanwhile")
+    browser.wait("/writer of this file has died/.test(document.body.innerText)", "the death of the writer")
+    with h5py.File(folder / "return.h5", swmr=True) as file:
+        end = len(file["line"])
+    browser.evaluate(go_to.format("line"))
+    browser.wait(f"{length} > 0", "the length of the line")
+    assert browser.evaluate(length) == end, (browser.evaluate(length), end)
+    print("what was not on view while it grew is shown as it is")
 
 
 def check_search(browser, base, folder, pictures):
@@ -335,7 +363,7 @@ def check_list(browser, base, folder, pictures):
 
 
 def check_demo(browser, program, pictures):
-    """The page of the demo, of which README.md has pictures."""
+    """The page of the demo."""
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "demo", f"{folder}/demo.h5", "--seconds", "60"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -375,6 +403,7 @@ def main():
             check_growing(browser, base, folder, pictures)
             check_frames(browser, base, folder, pictures)
             check_table(browser, base, folder, pictures)
+            check_return(browser, base, folder, pictures)
             check_search(browser, base, folder, pictures)
             check_replaced(browser, base, folder, pictures)
             # Requests for what is not there are errors that the browser itself writes down.

@@ -1,9 +1,6 @@
 import { useDataContext } from '@h5web/app';
 import { useEffect } from 'react';
 
-/** What was not looked at for so long is no longer on view (milliseconds). */
-const MAX_UNSEEN = 15_000;
-
 /**
  * What the page has on view. h5web keeps in stores, for ever, what it has fetched. Here each key is noted that a rendering
  * asks a store for. New data is fetched by the stores of a provider that nobody sees, and put into the stores of the one
@@ -12,6 +9,8 @@ const MAX_UNSEEN = 15_000;
 export class View {
   #seen = { entitiesStore: new Map(), valuesStore: new Map(), attrValuesStore: new Map() };
   stores;
+  /** When data was put on view, the last two times: each time, everything on view is drawn again. */
+  #shown = [0, 0];
 
   /** Notes from now on what is taken from these stores. */
   attach(context) {
@@ -40,10 +39,18 @@ export class View {
     }
   }
 
-  /** The keys on view of one kind of store. */
+  /** Data is about to be put on view. */
+  show() {
+    this.#shown = [this.#shown[1], performance.now()];
+  }
+
+  /** The keys on view of one kind of store. What is no longer on view is forgotten, so that it is fetched when it is again. */
   keys(kind) {
-    const oldest = performance.now() - MAX_UNSEEN;
-    for (const [name, { at }] of this.#seen[kind]) if (at < oldest) this.#seen[kind].delete(name);
+    for (const [name, { key, at }] of this.#seen[kind]) {
+      if (at >= this.#shown[0]) continue;
+      this.#seen[kind].delete(name);
+      this.stores[kind].evict(key);
+    }
     return [...this.#seen[kind].values()].map(({ key }) => key);
   }
 }
@@ -92,6 +99,7 @@ async function fetchView(view, fresh, isNewest) {
     }),
   );
   return () => {
+    view.show();
     const put = (store, key, value) => {
       store.evict(key);
       store.preset(key, value);
