@@ -19,6 +19,8 @@ import time
 import urllib.request
 from pathlib import Path
 
+from drawn_numbers import BITS, KEEP_DRAWINGS, probe_of
+
 try:
     import h5py  # noqa: F401
     import websocket
@@ -34,6 +36,8 @@ WRITER = textwrap.dedent("""
     with h5py.File(path, "w", libver="latest") as f:
         if kind == "line":
             d = f.create_dataset("line", (0,), "f8", maxshape=(None,), chunks=(256,))
+        elif kind == "bits":
+            d = f.create_dataset("bits", (0, 2, 16), "f4", maxshape=(None, 2, 16), chunks=(1, 2, 16))
         elif kind == "table":
             row = np.dtype([("what", "S16"), ("count", "i4")])
             d = f.create_dataset("table", (0,), row, maxshape=(None,), chunks=(64,))
@@ -50,6 +54,11 @@ WRITER = textwrap.dedent("""
                 d.resize((n + 20,))
                 d[n:] = np.sin(np.arange(n, n + 20) / 30)
                 n += 20
+            elif kind == "bits":
+                d.resize((n + 1, 2, 16))
+                bits = n >> np.arange(16) & 1
+                d[n] = [bits, 1 - bits]
+                n += 1
             elif kind == "table":
                 d.resize((n + 1,))
                 d[n] = (f"step {n}".encode(), 3 * n)
@@ -133,10 +142,10 @@ class Browser:
 
     def keys(self, *texts):
         """Types texts, as a keyboard does."""
-        names = {"\r": ("Enter", 13), "\t": ("Tab", 9), "\x1b": ("Escape", 27)}
+        names = {"\r": ("Enter", 13), "\t": ("Tab", 9), "\x1b": ("Escape", 27), "\ue000": ("ArrowUp", 38)}
         for letter in "".join(texts):
             key, code = names.get(letter, (letter, ord(letter.upper())))
-            text = letter if letter not in "\t\x1b" else ""
+            text = letter if letter not in "\t\x1b\ue000" else ""
             for kind in ("keyDown", "keyUp"):
                 self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text=text)
 
@@ -241,8 +250,8 @@ def check_growing(browser, base, folder, pictures):
 def check_frames(browser, base, folder, pictures):
     with writer("frames", folder / "frames.h5"):
         watch_growing(browser, base, "frames.h5", "/frames", pictures)
-        browser.evaluate("document.querySelector('.status input[type=checkbox]').click()")
         slider = "document.querySelector('.viewer [role=slider][aria-orientation=vertical]')"
+        browser.evaluate("document.querySelector('.status input[type=checkbox]').click()")
         browser.wait(f"Number({slider}?.getAttribute('aria-valuenow')) > 20", "the slider at the newest frame")
         now = browser.evaluate(f"Number({slider}.getAttribute('aria-valuenow'))")
         browser.wait(f"Number({slider}.getAttribute('aria-valuenow')) > {now} + 10", "the slider that moves on")
@@ -256,6 +265,35 @@ def check_frames(browser, base, folder, pictures):
         browser.dark(False)
         browser.size(1200, 800)
     print("the newest frame is followed")
+
+
+def check_slider(browser, base, folder):
+    """What is drawn is the frame that the slider says, while frames are added; and no other one between two newest."""
+    assert BITS == 16
+    script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=KEEP_DRAWINGS)["identifier"]
+    slider = "document.querySelector('.viewer [role=slider][aria-orientation=vertical]')"
+    with writer("bits", folder / "bits.h5"):
+        browser.open(f"{base}?file=bits.h5&path=/bits")
+        browser.wait("(window.h5liveRound ?? 0) > 5", "refreshes")
+        for n in range(1, 6):
+            browser.evaluate(f"{slider}.focus()")
+            browser.keys("\ue000")
+            browser.wait(f"{slider}.getAttribute('aria-valuenow') === '{n}'", "the slider where it was put")
+        browser.evaluate(probe_of("frames"))
+        browser.wait("window.probe.seen.at(-1)?.[0] === 5", "the frame of the slider")
+        browser.evaluate("window.probe.seen = []")
+        rounds = browser.evaluate("window.h5liveRound")
+        browser.wait(f"window.h5liveRound > {rounds} + 10", "refreshes meanwhile")
+        seen = [n for n, _ in browser.evaluate("window.probe.seen")]
+        assert set(seen) <= {5}, f"the slider was at 5, and drawn were {seen}"
+        browser.evaluate("document.querySelector('.status input[type=checkbox]').click()")
+        browser.wait("window.probe.seen.at(-1)?.[0] > 10", "the newest frame")
+        browser.evaluate("window.probe.seen = []")
+        browser.wait("window.probe.seen.length > 10", "more of the newest frames")
+        seen = [n for n, _ in browser.evaluate("window.probe.seen")]
+        assert seen == sorted(seen), f"the newest frames that were drawn are {seen}"
+    browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+    print("the frame of the slider is drawn, and the newest ones in their order")
 
 
 def check_table(browser, base, folder, pictures):
@@ -402,6 +440,7 @@ def main():
             browser.wait("/no HDF5 files/.test(document.body.innerText)", "the page")
             check_growing(browser, base, folder, pictures)
             check_frames(browser, base, folder, pictures)
+            check_slider(browser, base, folder)
             check_table(browser, base, folder, pictures)
             check_return(browser, base, folder, pictures)
             check_search(browser, base, folder, pictures)

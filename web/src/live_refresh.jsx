@@ -11,6 +11,8 @@ export class View {
   stores;
   /** When data was put on view, the last two times: each time, everything on view is drawn again. */
   #shown = [0, 0];
+  /** The lists of dimensions of datasets that h5web has, by paths. */
+  #dims = new Map();
 
   /** Notes from now on what is taken from these stores. */
   attach(context) {
@@ -23,7 +25,9 @@ export class View {
       this.stores[kind] = store;
       store.get = (key) => {
         this.#seen[kind].set(View.#name(kind, key), { key, at: performance.now() });
-        return get(key);
+        const value = get(key);
+        if (kind === 'entitiesStore') this.#noteDims(key, value.shape?.dims);
+        return value;
       };
     }
   }
@@ -36,6 +40,29 @@ export class View {
         return `${key.dataset.path}\n${key.selection ?? ''}`;
       default:
         return key.path;
+    }
+  }
+
+  #noteDims(path, dims) {
+    if (!dims) return;
+    const known = this.#dims.get(path) ?? [];
+    if (known.at(-1)?.deref() === dims) return;
+    this.#dims.set(path, [...known.filter((one) => one.deref()), new WeakRef(dims)]);
+  }
+
+  /**
+   * Tells h5web's sliders of a dataset that has grown. They are kept with the dimensions for which they were set, and begin
+   * anew for others. So those dimensions grow, too. What draws takes new dimensions by their new list.
+   */
+  grow({ path, shape }) {
+    for (const one of this.#dims.get(path) ?? []) {
+      const dims = one.deref();
+      if (!dims || dims === shape?.dims) continue;
+      const isGrown = shape?.dims?.length === dims.length && dims.every((dim, n) => dim <= shape.dims[n]);
+      if (!isGrown) return void this.#dims.delete(path);
+      shape.dims.forEach((dim, n) => {
+        dims[n] = dim;
+      });
     }
   }
 
@@ -104,6 +131,7 @@ async function fetchView(view, fresh, isNewest) {
       store.evict(key);
       store.preset(key, value);
     };
+    for (const entity of described.values()) view.grow(entity);
     for (const child of children) if (child.kind !== 'group') put(seen.entitiesStore, child.path, child);
     for (const [path, entity] of entities) put(seen.entitiesStore, path, entity);
     for (const [key, value] of values) put(seen.valuesStore, key, value);
