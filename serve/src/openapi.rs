@@ -195,7 +195,8 @@ fn operation(path: &str, about: &str, answers: &str, parameters: &[&str], body: 
         },
     });
     if let Some(of) = body {
-        let schema = if of == JSON { json!({ "type": "object" }) } else { json!({ "type": "string", "format": "binary" }) };
+        let schema =
+            if of == JSON { json!({ "type": "object" }) } else { json!({ "type": "string", "format": "binary" }) };
         operation["requestBody"] = json!({ "content": { of: { "schema": schema } } });
     }
     operation
