@@ -69,9 +69,11 @@ class Table:
 
     def __init__(self):
         self.rows = []
+        self.loads = [os.getloadavg()[0]]
 
     def add(self, what, ours, other, reached):
         """`reached` is `None` for rows without an aim."""
+        self.loads.append(os.getloadavg()[0])
         self.rows.append((what, ours, other, {True: "yes", False: "**no**", None: ""}[reached]))
         print(" | ".join(self.rows[-1]), flush=True)
 
@@ -81,6 +83,7 @@ class Table:
 
     def write(self, path, command):
         lines = ["# Speed of `h5live serve`", "", f"{os.cpu_count()} cores, {platform.system()} {platform.release()}. {command}.",
+                 f"The load of the machine was {min(self.loads):.1f} to {max(self.loads):.1f}, its own work and that of others.",
                  "The client, the other server and a browser run on the same cores. Medians of rounds in turns. Where answers are",
                  "counted, the client lets the system throw their bytes away; where bytes are counted, it takes them.", "",
                  "| what | h5live | beside, and aim | reached |", "|---|---|---|---|"]
