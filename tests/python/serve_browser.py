@@ -330,7 +330,7 @@ def check_return(browser, base, folder, pictures):
         browser.wait(f"{length} === 0", "the group")
         rounds = browser.evaluate("window.h5liveRound ?? 0")
         # So many that it is known to be no longer on view.
-        browser.wait(f"window.h5liveRound > {rounds} + 120", "refreshes meanwhile")
+        browser.wait(f"window.h5liveRound > {rounds} + 20", "refreshes meanwhile")
     browser.wait("/writer of this file has died/.test(document.body.innerText)", "the death of the writer")
     with h5py.File(folder / "return.h5", swmr=True) as file:
         end = len(file["line"])
