@@ -119,7 +119,7 @@ SERVE_VENV := $(TARGET)/serve-venv
 SERVE_FILES = "$(H5LIVE_CORPUS)" "$(H5LIVE_SHARED)/corpus"
 CHROMIUM ?= chromium
 H5PYD_VERSIONS := 1.0.0 0.24.0
-.PHONY: test-serve attack-serve follow-serve bench-serve page page-check
+.PHONY: test-serve attack-serve test-tls follow-serve bench-serve page page-check
 test-serve: corpus ## `h5live serve` beside h5grove, by h5pyd beside h5py, and its page in a headless browser
 	cargo build --quiet -p h5live-cli
 	@[ -x $(SERVE_VENV)/bin/python ] || python3 -m venv $(SERVE_VENV)
@@ -163,20 +163,40 @@ test-suites: ## the tests of HSDS and of h5pyd on HSDS, with `h5live serve` besi
 ATTACK_REQUESTS ?= 200000
 ATTACK_CLIENTS ?= 4000
 ATTACK_SEED ?= 1
-attack-serve: ## `h5live serve` under requests that were changed at random, and 500 hostile clients of each kind (some minutes)
+# Requests that schemathesis makes of /openapi.json.
+SCHEMATHESIS_REQUESTS ?= 10000
+SCHEMATHESIS := $(TARGET)/schemathesis-venv/bin
+attack-serve: ## `h5live serve` under requests that were changed at random, also by schemathesis, and 500 hostile clients of each kind (some minutes)
 	ulimit -n $$((2 * $(ATTACK_CLIENTS) + 500)); \
 	H5LIVE_ATTACK_REQUESTS=$(ATTACK_REQUESTS) H5LIVE_ATTACK_CLIENTS=$(ATTACK_CLIENTS) H5LIVE_ATTACK_SEED=$(ATTACK_SEED) \
 	    cargo test -p h5live-serve --test http hostile -- --nocapture --test-threads 1
+	cargo build --quiet -p h5live-cli
+	@[ -x $(SCHEMATHESIS)/schemathesis ] || { python3 -m venv $(TARGET)/schemathesis-venv && $(SCHEMATHESIS)/python -m pip install \
+	    --quiet --no-compile --disable-pip-version-check 'schemathesis==4.32.5' h5py; } || echo 'skipped: schemathesis (pip cannot install it)'
+	[ ! -x $(SCHEMATHESIS)/schemathesis ] || \
+	    python3 -B tests/python/serve_schemathesis.py $(TARGET)/debug/h5live $(SCHEMATHESIS)/schemathesis $(SCHEMATHESIS_REQUESTS)
+
+# Not in `test`: its libraries take a minute to build.
+test-tls: ## `h5live serve` with TLS, and h5live's own client by `h5live+https:`
+	cargo clippy -p h5live-serve --features tls-tests --all-targets --quiet -- -D warnings
+	cargo test -p h5live-serve --features tls-tests --test http tls
+	cargo test -p h5live-cli --features serve-tls,served-tls --test program serve_tls
 
 follow-serve: ## ten clients of all APIs of `h5live serve` that read a growing dataset for a minute
 	H5LIVE_FOLLOW_SECONDS=60 cargo test -p h5live-serve --test http ten_clients -- --nocapture
 
 BENCH_SERVE ?=
-bench-serve: ## `h5live serve` beside h5grove and a plain server of files: BENCH_SERVE has rows, --seconds S, --scale F
+bench-serve: ## `h5live serve` beside HSDS, h5grove, nginx and in Chromium: docs/serve-benchmarks.md (ten minutes); BENCH_SERVE has rows, --seconds S, --scale F
 	cargo build --release --quiet -p h5live-cli
 	[ -x $(SERVE_VENV)/bin/python ] || python3 -m venv $(SERVE_VENV)
-	$(SERVE_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check 'h5grove[fastapi]==4.0.0' uvicorn
-	$(SERVE_VENV)/bin/python -B benches/serve.py $(TARGET)/release/h5live $(BENCH_SERVE)
+	$(SERVE_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
+	    'h5grove[fastapi]==4.0.0' uvicorn websocket-client
+	@.ci/need nginx nginx-light || echo 'nginx cannot be installed: the server of Python takes its place'
+	@.ci/need $(CHROMIUM) chromium || echo 'skipped: $(CHROMIUM) cannot be installed'
+	@[ -x $(TARGET)/hsds-venv/bin/hsds ] || { python3 -m venv $(TARGET)/hsds-venv && $(TARGET)/hsds-venv/bin/python -m pip install \
+	    --quiet --disable-pip-version-check hsds==1.0.2 h5pyd==1.0.0 h5py; } || echo 'skipped: HSDS (pip cannot install it)'
+	$(SERVE_VENV)/bin/python -B benches/serve.py $(TARGET)/release/h5live --hsds $(TARGET)/hsds-venv --chromium $(CHROMIUM) \
+	    $(if $(BENCH_SERVE),$(BENCH_SERVE),--out docs/serve-benchmarks.md)
 
 PAGE_PACKAGES = npm ci --prefix web --no-audit --no-fund --silent --fetch-retries 1 --fetch-timeout 60000
 PAGE_BUILD = cd web && npm run --silent build -- --logLevel warn && node pack.mjs

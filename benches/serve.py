@@ -1,181 +1,104 @@
-"""`h5live serve` beside h5grove (FastAPI, uvicorn) and a plain server of files, in one run.
+"""`h5live serve` beside HSDS, h5grove (FastAPI, uvicorn) and nginx, in one run.
 
-    python benches/serve.py PROGRAM [--seconds S] [--scale F] [ROW ...]
+    python benches/serve.py PROGRAM [--seconds S] [--scale F] [--hsds VENV] [--chromium PROGRAM] [--out FILE] [ROW ...]
 
-The same client asks both, in turn, over connections that it keeps. It runs on the same processors as the server, so ratios
-are lower bounds. The plain server is nginx where it is installed, and else http.server of Python. This Python has h5grove,
-h5py and uvicorn.
+The same client asks both sides, in turns, over connections that it keeps. It runs on the same processors as the server, so
+ratios are lower bounds. Where answers are counted, it lets the system throw their bytes away, so that it takes less of them. This Python has h5grove, h5py, uvicorn and websocket-client; VENV has HSDS and h5pyd. What is not
+there is left out. FILE gets the table.
 """
 
 import argparse
 import asyncio
-import contextlib
 import os
+import platform
 import shutil
-import socket
 import statistics
-import struct
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import h5py
 import numpy as np
 
-TOKEN = "bench"
-MIB = 1 << 20
+from serve_follow import latency
+from serve_page import bench_page
+from serve_servers import HSDS_HOME, MIB, Hsds, ask, h5grove, h5live, h5live_socket, plain, rate, run, running
 
-H5GROVE = """
-import sys, uvicorn
-from fastapi import FastAPI
-from h5grove.fastapi_utils import router, settings
-settings.base_dir = sys.argv[1]
-app = FastAPI()
-app.include_router(router)
-uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
+GROUP = 1000
+
+LOOPS = """
+import sys, time, h5pyd
+endpoint, user, password, name = sys.argv[1:]
+def opened():
+    return h5pyd.File(name, "r", endpoint=endpoint, username=user, password=password)
+def each_dataset(file):
+    group = file["group"]
+    return sum(int(group[name][()].sum()) + len(group[name].attrs) for name in group)
+def slices(file):
+    return sum(float(file["slices"][n, 0]) + len(file["slices"][n]) for n in range(256))
+def cuts(file):
+    data = file["slices"]
+    return sum(len(data[n % 256, n:n + 10]) for n in range(500))
+def walk(file):
+    found = []
+    file["group"].visititems(lambda name, item: found.append((name, getattr(item, "shape", None), dict(item.attrs))))
+    return len(found)
+for what in (each_dataset, slices, cuts, walk):
+    begin = time.time()
+    with opened() as file:
+        value = what(file)
+    print(what.__name__, time.time() - begin, value)
+begin = time.time()
+for _ in range(20):
+    with opened() as file:
+        file["slices"].shape
+print("open", time.time() - begin, 0)
 """
 
-# Rows of two numbers: the time (nanoseconds) right after the flush before, and a count.
-WRITER = """
-import struct, sys, time, h5py, numpy as np
-path, seconds, rate = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
-with h5py.File(path, "w", libver="latest") as f:
-    d = f.create_dataset("rows", (0,), "u8", maxshape=(None,), chunks=(4096,))
-    f.swmr_mode = True
-    print("live", flush=True)
-    sys.stdin.readline()
-    begin, n, late = time.time(), 0, 0
-    while time.time() < begin + seconds:
-        d.resize((n + 1,)); d[n] = n; d.flush()
-        sys.stdout.buffer.write(struct.pack("<dI", time.time(), n + 1)); sys.stdout.buffer.flush()
-        n += 1
-        pause = begin + n / rate - time.time()
-        if pause < -0.5 / rate:
-            late += 1
-        time.sleep(max(pause, 0))
-    sys.stderr.write(f"{late} {n}\\n")
-"""
+LOOP_TITLES = {
+    "each_dataset": "all 1,000 datasets of a group and their attributes, one by one",
+    "slices": "256 slices of 1 MiB, and one element of each",
+    "cuts": "500 slices of 10 elements",
+    "walk": "visititems over 1,000 datasets, with shapes and attributes",
+    "open": "open the file and one dataset, 20 times",
+}
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+class Table:
+    """The rows, as they are printed and as they are written down."""
 
+    def __init__(self):
+        self.rows = []
+        self.loads = [os.getloadavg()[0]]
 
-def until_open(port):
-    end = time.monotonic() + 30
-    while True:
-        try:
-            return socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.05)
+    def add(self, what, ours, other, reached):
+        """`reached` is `None` for rows without an aim."""
+        self.loads.append(os.getloadavg()[0])
+        self.rows.append((what, ours, other, {True: "yes", False: "**no**", None: ""}[reached]))
+        print(" | ".join(self.rows[-1]), flush=True)
 
+    def compare(self, what, unit, ours, theirs, name, aim, note=""):
+        ratio = ours / theirs
+        self.add(what, f"{ours:,.1f} {unit}", f"{name}: {theirs:,.1f} {unit}; {ratio:.2f}x (aim {aim}){note}", ratio >= aim)
 
-class Served:
-    """A running server: its port, what stands before a route, and a header that lets the client in."""
-
-    def __init__(self, name, command, port=None, header=""):
-        self.name, self.header = name, header
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                        env={**os.environ, "H5LIVE_TOKEN": TOKEN})
-        self.port = port or int(self.process.stdout.readline().split("/")[2].split(":")[1])
-        until_open(self.port)
-
-    def request(self, target):
-        return f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n{self.header}\r\n".encode()
-
-    def connect(self):
-        connection = socket.create_connection(("127.0.0.1", self.port))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
-
-    def peak_mib(self):
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait(20)
-
-
-def h5live(program, folder):
-    return Served("h5live", [program, "serve", folder, "--bind", "127.0.0.1:0"], header=f"Authorization: Bearer {TOKEN}\r\n")
-
-
-def h5grove(folder):
-    port = free_port()
-    return Served("h5grove", [sys.executable, "-c", H5GROVE, folder, str(port)], port)
-
-
-def plain(folder):
-    port = free_port()
-    if nginx := shutil.which("nginx"):
-        config = Path(folder) / "nginx.conf"
-        config.write_text(f"daemon off; pid {folder}/nginx.pid; error_log /dev/null; events {{}}\n"
-                          f"http {{ access_log off; sendfile on; server {{ listen 127.0.0.1:{port}; root {folder}; }} }}\n")
-        return Served("nginx", [nginx, "-c", str(config)], port)
-    return Served("http.server", [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", folder],
-                  port)
-
-
-def ask(connection, request, buffer):
-    """Sends a request and takes the answer; the bytes of its body."""
-    connection.sendall(request)
-    view, have = memoryview(buffer), 0
-    while (end := buffer.find(b"\r\n\r\n", 0, have)) < 0:
-        got = connection.recv_into(view[have:])
-        assert got, bytes(buffer[:have])
-        have += got
-    head = bytes(buffer[:end]).decode("latin-1").lower()
-    assert head.split(" ")[1] == "200", head
-    length = int(head.split("content-length:")[1].split()[0])
-    left = length - (have - end - 4)
-    while left:
-        got = connection.recv_into(view, min(left, len(view)))
-        assert got
-        left -= got
-    return length
-
-
-def rate(server, targets, clients, seconds):
-    """Answers in a second that so many clients get."""
-    counts = [0] * clients
-    stop = threading.Event()
-
-    def client(n):
-        requests, buffer = [server.request(target) for target in targets], bytearray(2 * MIB)
-        connection, i = server.connect(), n * 7
-        while not stop.is_set():
-            ask(connection, requests[i % len(requests)], buffer)
-            i += 1
-            counts[n] += 1
-        connection.close()
-
-    threads = [threading.Thread(target=client, args=(n,)) for n in range(clients)]
-    begin = time.monotonic()
-    for thread in threads:
-        thread.start()
-    time.sleep(seconds)
-    stop.set()
-    done = sum(counts)
-    spent = time.monotonic() - begin
-    for thread in threads:
-        thread.join()
-    return done / spent
+    def write(self, path, command):
+        lines = ["# Speed of `h5live serve`", "", f"{os.cpu_count()} cores, {platform.system()} {platform.release()}. {command}.",
+                 f"The load of the machine was {min(self.loads):.1f} to {max(self.loads):.1f}, its own work and that of others.",
+                 "The client, the other server and a browser run on the same cores. Medians of rounds in turns. Where answers are",
+                 "counted, the client lets the system throw their bytes away; where bytes are counted, it takes them.", "",
+                 "| what | h5live | beside, and aim | reached |", "|---|---|---|---|"]
+        lines += [f"| {' | '.join(row)} |" for row in self.rows]
+        Path(path).write_text("\n".join(lines) + "\n")
 
 
 def make_files(folder, scale):
     rng = np.random.default_rng(1)
+    with h5py.File(f"{folder}/small.h5", "w") as file:
+        file["data"] = 1
     with h5py.File(f"{folder}/data.h5", "w", libver="latest") as file:
         file["slices"] = rng.random((256, MIB // 8))
         group = file.create_group("group")
-        for n in range(1000):
+        for n in range(GROUP):
             group.create_dataset(f"dataset_{n:04}", data=np.arange(8)).attrs["unit"] = "K"
     with h5py.File(f"{folder}/large.h5", "w", libver="latest") as file:
         data = file.create_dataset("data", (max(16, int(1024 * scale)), MIB), "u1")
@@ -183,112 +106,146 @@ def make_files(folder, scale):
             data[n] = rng.integers(0, 255, MIB, "u1")
 
 
-def compare(title, unit, ours, theirs):
-    print(f"{title:<58} {ours:>10.1f} {theirs:>10.1f} {unit:<8} {ours / theirs:>6.2f}x", flush=True)
+def in_turns(sides, clients, seconds):
+    """The median rates of servers with their requests, asked in turns. Answers have to be of a length of one order."""
+    found = [[rate(server, requests, clients, seconds) for server, requests in sides] for _ in range(3)]
+    lengths = [min(length for _, length in of) for of in zip(*found)]
+    assert max(lengths) < 8 * min(lengths), lengths
+    return [statistics.median(rate for rate, _ in of) for of in zip(*found)]
 
 
-def bench_requests(program, folder, options):
+def bench_grove(folder, options, table):
+    """h5grove's API beside h5grove."""
     slices = [f"/data?file=data.h5&path=/slices&selection={n}&format=bin" for n in range(256)]
     metadata = ["/meta?file=data.h5&path=/group"]
-    with contextlib.closing(Closing(h5live(program, folder), h5grove(folder))) as (ours, theirs):
-        for title, targets, clients in [("slice of 1 MiB, bin, 1 client", slices, 1), ("slice of 1 MiB, bin, 64 clients", slices, 64),
-                                        ("metadata of a group of 1,000 datasets, 1 client", metadata, 1),
-                                        ("metadata of a group of 1,000 datasets, 64 clients", metadata, 64)]:
-            found = [[rate(server, targets, clients, options.seconds) for server in (ours, theirs)] for _ in range(3)]
-            compare(title, "a second", *(statistics.median(of) for of in zip(*found)))
+    Path(f"{folder}/slice.bin").write_bytes(os.urandom(MIB))
+    with running(h5live(options.program, folder), plain(folder)) as (ours, theirs):
+        for clients in (1, 64):
+            sides = [(ours, [ours.request(target) for target in slices]), (theirs, [theirs.request("/slice.bin")])]
+            rates = in_turns(sides, clients, options.seconds)
+            table.add(f"bound: the client alone takes 1 MiB of a file, {clients} clients", f"{rates[0]:,.1f} /s",
+                      f"{theirs.name}: {rates[1]:,.1f} /s; {rates[0] / rates[1]:.2f}x", None)
+    with running(h5live(options.program, folder), h5grove(folder)) as servers:
+        for what, targets in [("slice of 1 MiB, binary", slices), (f"metadata of a group of {GROUP:,} datasets", metadata)]:
+            for clients in (1, 64):
+                sides = [(server, [server.request(target) for target in targets]) for server in servers]
+                rates = in_turns(sides, clients, options.seconds)
+                table.compare(f"{what}, by h5grove's API, {clients} clients", "/s", *rates, "h5grove", 5)
 
 
-class Closing:
-    def __init__(self, *servers):
-        self.servers = servers
+def hsds_requests(server, domain):
+    """Requests by HSDS's API: of slices, and of the metadata of a group and all datasets in it, one by one and at once."""
+    at = f"domain={domain}"
+    root = server.json(f"/?{at}")["root"]
+    links = {link["title"]: link["id"] for link in server.json(f"/groups/{root}/links?{at}")["links"]}
+    slices = [server.request(f"/datasets/{links['slices']}/value?{at}&select=[{n}:{n + 1},0:{MIB // 8}]",
+                             "application/octet-stream") for n in range(256)]
+    members = server.json(f"/groups/{links['group']}/links?{at}")["links"]
+    assert len(members) == GROUP
+    metadata = [server.request(f"/groups/{links['group']}/links?{at}")]
+    metadata += [server.request(f"/datasets/{link['id']}?{at}&include_attrs=1") for link in members]
+    paths = [f"/group/{link['title']}" for link in members]
+    at_once = [server.request(f"/?{at}&include_attrs=1", body={"h5paths": paths})]
+    return slices, metadata, at_once
 
-    def __iter__(self):
-        return iter(self.servers)
 
-    def close(self):
-        for server in self.servers:
-            server.end()
+def seconds_of(server, requests):
+    buffer, connection, begin = bytearray(2 * MIB), server.connect(), time.monotonic()
+    for request in requests:
+        ask(connection, request, buffer)
+    connection.close()
+    return time.monotonic() - begin
 
 
-def bench_large(program, folder, options):
+def bench_hsds(folder, options, table):
+    """HSDS's API beside HSDS, both at sockets of the file system."""
+    if not options.hsds or not Path(options.hsds, "bin/hsds").exists():
+        print("left out: HSDS (it is not there)")
+        return
+    options.hsds = Path(options.hsds).absolute()
+    theirs = Hsds(options.program, options.hsds, folder)
+    with running(h5live_socket(options.program, folder, f"{folder}/ours.sock"), theirs) as (ours, theirs):
+        both = [(ours, hsds_requests(ours, "/data.h5")), (theirs, hsds_requests(theirs, f"{HSDS_HOME}/data.h5"))]
+        for clients in (1, 64):
+            rates = in_turns([(server, slices) for server, (slices, _, _) in both], clients, options.seconds)
+            table.compare(f"slice of 1 MiB, binary, by HSDS's API, {clients} clients", "/s", *rates, "HSDS", 10)
+        for n, what in ((1, "one by one"), (2, "by one request")):
+            found = [[seconds_of(server, requests[n]) for server, requests in both] for _ in range(5)]
+            rates = [1 / statistics.median(of) for of in zip(*found)]
+            table.compare(f"metadata of a group and its {GROUP:,} datasets, by HSDS's API, {what}", "/s", *rates, "HSDS", 10)
+        times = [seconds_of(ours, [ours.request("/healthz")] * (GROUP + 1)) for _ in range(5)]
+        table.add(f"bound: {GROUP + 1:,} requests, one by one, that are answered with two letters",
+                  f"{1 / statistics.median(times):.1f} /s", "", None)
+        loops(ours, theirs, options, table)
+
+
+def loops(ours, theirs, options, table):
+    """Loops of a program that reads with h5pyd."""
+    version = run([f"{options.hsds}/bin/python", "-c", "import h5pyd; print(h5pyd.__version__)"]).strip()
+
+    def seconds(server, user, password, name):
+        endpoint = f"http+unix://{server.address.replace('/', '%2F')}"
+        out = run([f"{options.hsds}/bin/python", "-c", LOOPS, endpoint, user, password, name])
+        return {line.split()[0]: (float(line.split()[1]), line.split()[2]) for line in out.splitlines()}
+
+    mine, other = [], []
+    for _ in range(3):
+        mine.append(seconds(ours, "any", "bench", "/data.h5"))
+        other.append(seconds(theirs, "test_user1", "test", f"{HSDS_HOME}/data.h5"))
+    for loop, title in LOOP_TITLES.items():
+        assert mine[0][loop][1] == other[0][loop][1], (loop, mine[0], other[0])
+        times = [statistics.median(round[loop][0] for round in side) for side in (mine, other)]
+        ratio = times[1] / times[0]
+        table.add(f"h5pyd {version}: {title}", f"{times[0]:.2f} s", f"HSDS: {times[1]:.2f} s; {ratio:.2f}x (aim 5)", ratio >= 5)
+
+
+def bench_large(folder, options, table):
+    """A gibibyte of a contiguous dataset beside the same bytes of a file, by a plain server."""
     rows = max(16, int(1024 * options.scale))
-    step = min(rows, 64)
-    targets = [f"/data?file=large.h5&path=/data&selection={n}:{n + step}&format=bin" for n in range(0, rows, step)]
     buffer = bytearray(4 * MIB)
 
     def mib_a_second(server, targets):
-        connection, begin = server.connect(), time.monotonic()
-        length = 0
+        connection, begin, length = server.connect(), time.monotonic(), 0
         for target in targets:
-            try:
-                length += ask(connection, server.request(target), buffer)
-            except ConnectionError:
-                connection = server.connect()
-                length += ask(connection, server.request(target), buffer)
+            length += ask(connection, server.request(target), buffer, flags=0)
+        connection.close()
         return length / MIB / (time.monotonic() - begin)
 
-    with contextlib.closing(Closing(h5live(program, folder), plain(folder))) as (ours, theirs):
-        found = [(mib_a_second(ours, targets), mib_a_second(theirs, ["/large.h5"])) for _ in range(5)]
-        compare(f"{rows} MiB of contiguous data, beside {theirs.name}", "MiB/s", *(statistics.median(of) for of in zip(*found)))
+    with running(h5live(options.program, folder), plain(folder)) as (ours, theirs):
+        for step, aim in ((2, 0.8), (64, None)):
+            targets = [f"/data?file=large.h5&path=/data&selection={n}:{n + step}&format=bin" for n in range(0, rows, step)]
+            found = [(mib_a_second(ours, targets), mib_a_second(theirs, ["/large.h5"])) for _ in range(5)]
+            rates = [statistics.median(of) for of in zip(*found)]
+            what = f"{rows:,} MiB of contiguous data, by requests for {step} MiB"
+            if aim:
+                table.compare(what, "MiB/s", *rates, theirs.name, aim)
+            else:
+                table.add(what, f"{rates[0]:,.1f} MiB/s", f"{theirs.name}: {rates[1]:,.1f} MiB/s; {rates[0] / rates[1]:.2f}x", None)
 
 
-async def follow(server, count, on_shape):
-    """Clients of events; calls `on_shape(now, shape)` for each message of a dataset."""
-    async def client():
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(server.request("/events?file=live.h5"))
-        async for line in reader:
-            if line.startswith(b"data: ") and (at := line.find(b'"path":"/rows"')) >= 0:
-                start = line.index(b'"shape":[', at) + 9 if b'"shape":[' in line[at:] else line.rindex(b'"shape":[', 0, at) + 9
-                on_shape(time.time(), int(line[start:line.index(b"]", start)]))
-
-    tasks = [asyncio.create_task(client()) for _ in range(count)]
-    return tasks
-
-
-async def latency(server, folder, clients, seconds):
-    writer = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", WRITER, f"{folder}/live.h5", str(seconds), "5", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE)
-    assert await writer.stdout.readline() == b"live\n"
-    seen = {}
-    tasks = await follow(server, clients, lambda now, shape: seen.setdefault(shape, []).append(now)) if clients else []
-    while clients and len(seen.get(0, [])) < clients:
-        await asyncio.sleep(0.05)
-    writer.stdin.write(b"\n")
-    flushed = {}
-    while record := await writer.stdout.read(12):
-        while len(record) < 12:
-            record += await writer.stdout.read(12 - len(record))
-        at, n = struct.unpack("<dI", record)
-        flushed[n] = at
-    late, all_flushes = map(int, (await writer.stderr.read()).split()[-2:])
-    await asyncio.sleep(0.5)
-    for task in tasks:
-        task.cancel()
-    times = [1000 * (now - flushed[n]) for n, all_now in seen.items() if n in flushed for now in all_now]
-    return times, late, all_flushes
-
-
-def bench_events(program, folder, options):
-    for clients in (0, 1, 1000):
-        server = h5live(program, folder)
-        try:
+def bench_events(folder, options, table):
+    """A writer of 5 flushes a second, and clients that follow it."""
+    alone = None
+    for clients, aim in ((0, None), (1, 5), (1000, 50)):
+        server = h5live(options.program, folder)
+        with running(server):
             times, late, flushes = asyncio.run(latency(server, folder, clients, options.seconds * 3))
             peak = server.peak_mib()
-        finally:
-            server.end()
-            Path(f"{folder}/live.h5").unlink(missing_ok=True)
-        text = f"flush to event, {clients} clients" if clients else "a writer alone"
-        if clients:
-            times.sort()
-            print(f"{text:<58} median {statistics.median(times):.1f} ms, 99 % {times[int(len(times) * 0.99)]:.1f} ms, "
-                  f"{len(times)} of {flushes * clients} seen; server at most {peak:.0f} MiB; {late} of {flushes} flushes late")
-        else:
-            print(f"{text:<58} {late} of {flushes} flushes late")
+        Path(f"{folder}/live.h5").unlink(missing_ok=True)
+        if not clients:
+            alone = late / flushes
+            table.add("a writer of 5 flushes a second, without clients", f"{late} of {flushes} flushes late", "", None)
+            continue
+        times.sort()
+        median, last = statistics.median(times), times[int(len(times) * 0.99)]
+        table.add(f"flush to event, {clients:,} clients", f"median {median:.1f} ms, 99 %: {last:.1f} ms",
+                  f"aim {aim} ms; {len(times):,} of {flushes * clients:,} seen", median < aim)
+        if clients > 1:
+            table.add(f"{clients:,} clients that follow the writer", f"server {peak:.0f} MiB; {late} of {flushes} flushes late",
+                      f"aim 100 MiB, {alone:.1%} late", peak < 100 and late / flushes <= alone)
 
 
-ROWS = {"requests": bench_requests, "large": bench_large, "events": bench_events}
+ROWS = {"grove": bench_grove, "hsds": bench_hsds, "large": bench_large, "events": bench_events, "page": bench_page}
 
 
 def main():
@@ -297,12 +254,19 @@ def main():
     parser.add_argument("rows", nargs="*", default=list(ROWS))
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--hsds")
+    parser.add_argument("--chromium", default="chromium")
+    parser.add_argument("--out")
     options = parser.parse_args()
+    table = Table()
     with tempfile.TemporaryDirectory() as folder:
+        # nginx gives up the rights of root.
+        os.chmod(folder, 0o755)
         make_files(folder, options.scale)
-        print(f"{'':<58} {'h5live':>10} {'other':>10}")
         for row in options.rows or ROWS:
-            ROWS[row](options.program, folder, options)
+            ROWS[row](folder, options, table)
+    if options.out:
+        table.write(options.out, "`make bench-serve` wrote this")
 
 
 if __name__ == "__main__":

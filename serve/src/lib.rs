@@ -33,10 +33,12 @@ mod hsds;
 mod listing;
 mod metrics;
 mod metrics_text;
+mod openapi;
 mod page;
 mod pool;
 mod query;
 mod routes;
+mod search;
 mod server;
 mod sessions;
 #[cfg(unix)]

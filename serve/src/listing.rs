@@ -51,29 +51,58 @@ fn root_entry(state: &AppState, name: &str) -> Option<Json> {
 }
 
 fn folder_entries(state: &AppState, folder: &str, path: &Path) -> Result<Vec<Json>, Fault> {
-    let unreadable = |_| Fault::denied();
+    let mut asked = 0;
+    let shown = shown_in(state, folder, path)?.map(|(name, below, named)| match named {
+        Named::Store(place) => {
+            asked += 1;
+            store_entry(state, &name, &place, asked <= MAX_ASKED)
+        }
+        _ => json!({ "name": name, "path": below, "kind": "folder" }),
+    });
+    Ok(shown.take(state.limits.max_listed + 1).collect())
+}
+
+/// What is shown of a folder: the name of each entry, its name from the root on, and what it is.
+fn shown_in<'a>(
+    state: &'a AppState,
+    folder: &'a str,
+    path: &Path,
+) -> Result<impl Iterator<Item = (String, String, Named)> + 'a, Fault> {
     let mut names: Vec<_> = fs::read_dir(path)
-        .map_err(unreadable)?
+        .map_err(|_| Fault::denied())?
         .filter_map(|entry| Some((entry.as_ref().ok()?.file_name().into_string().ok()?, entry.ok()?)))
         .filter(|(name, _)| !name.starts_with('.'))
         .collect();
     names.sort_by(|a, b| a.0.cmp(&b.0));
-    let mut asked = 0;
-    let shown = names.into_iter().filter_map(|(name, entry)| {
+    Ok(names.into_iter().filter_map(move |(name, entry)| {
         let below = if folder.is_empty() { name.clone() } else { format!("{}/{name}", folder.trim_end_matches('/')) };
         // By the rule of all requests: links that lead out are not shown.
         let named = state.catalog.find(&below).ok()?;
-        match named {
-            Named::Folder(path) if is_objects_folder(&path) => None,
-            Named::Folder(_) => Some(json!({ "name": name, "path": below, "kind": "folder" })),
-            Named::Store(place) if is_shown(state, &name, &place, &entry) => {
-                asked += 1;
-                Some(store_entry(state, &name, &place, asked <= MAX_ASKED))
-            }
-            _ => None,
+        let is_shown = match &named {
+            Named::Folder(path) => !is_objects_folder(path),
+            Named::Store(place) => is_shown(state, &name, place, &entry),
+            Named::Roots => false,
+        };
+        is_shown.then_some((name, below, named))
+    }))
+}
+
+/// What is shown of a folder or of all roots, by names from the root on.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub(crate) fn places_in(state: &AppState, folder: &str, named: &Named) -> Result<Vec<(String, Named)>, Fault> {
+    match named {
+        Named::Roots => {
+            let roots = state.catalog.root_names().map(str::to_owned);
+            Ok(roots.filter_map(|name| Some((name.clone(), state.catalog.find(&name).ok()?))).collect())
         }
-    });
-    Ok(shown.take(state.limits.max_listed + 1).collect())
+        Named::Folder(path) => {
+            let shown = shown_in(state, folder, path)?.take(state.limits.max_listed);
+            Ok(shown.map(|(_, below, named)| (below, named)).collect())
+        }
+        Named::Store(_) => Ok(Vec::new()),
+    }
 }
 
 fn is_shown(state: &AppState, name: &str, place: &Place, entry: &DirEntry) -> bool {

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::middleware::{self, Next};
+use axum::response::IntoResponse;
 use axum::routing::get;
 
 use crate::answer::Answer;
@@ -15,7 +16,7 @@ use crate::config::LogFormat;
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::state::AppState;
-use crate::{auth, cors, grove, hsds, listing, metrics_text, page, store_api, subscribe};
+use crate::{auth, cors, grove, hsds, listing, metrics_text, openapi, page, search, store_api, subscribe};
 
 type Shared = State<Arc<AppState>>;
 
@@ -38,7 +39,9 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .route("/", get(root).post(post_root))
         .route("/healthz", get(|| async { "ok" }))
         .route("/metrics", get(|State(state): Shared| async move { metrics_text::text(&state) }))
+        .route("/openapi.json", get(|State(s): Shared, r: Request| read(s, r, described)))
         .route("/api/files", get(|State(s): Shared, r: Request| read(s, r, files)))
+        .route("/api/search", get(|State(s): Shared, r: Request| read(s, r, found)))
         .route("/events", get(subscribe::subscribe))
         .route(
             "/assets/{name}",
@@ -73,7 +76,7 @@ async fn root(State(state): Shared, request: Request) -> Response<Body> {
     }
     match page::is_wanted(request.headers()) {
         true => page::index(request.headers()),
-        false => Response::new(Body::from("ok")),
+        false => "ok".into_response(),
     }
 }
 
@@ -97,6 +100,14 @@ async fn read(
 
 fn files(state: &AppState, query: &Query) -> Result<Answer, Fault> {
     Ok(Answer::json(&listing::list(state, query.get("folder").unwrap_or_default())?))
+}
+
+fn described(_: &AppState, _: &Query) -> Result<Answer, Fault> {
+    Ok(Answer::json(&openapi::document()))
+}
+
+fn found(state: &AppState, query: &Query) -> Result<Answer, Fault> {
+    Ok(Answer::json(&search::search(state, query)?))
 }
 
 /// Counts and logs an answer, and adds what browsers are to be told with each.

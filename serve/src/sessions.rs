@@ -146,6 +146,14 @@ impl Sessions {
         Ok(session)
     }
 
+    /// A file that is open for its caller alone, as long as it is kept.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open_apart(&self, place: &Place) -> Result<File, Fault> {
+        Ok(self.open_new(place)?.file)
+    }
+
     fn open_new(&self, place: &Place) -> Result<Session, Fault> {
         let (stamp, refreshed_at) = (FileStamp::of(place), Mutex::new(Instant::now()));
         let (read, follow) = (self.options.clone().read(), self.options.clone().swmr_read());

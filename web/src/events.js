@@ -2,8 +2,8 @@ import { useEffect, useRef, useState } from 'react';
 
 import { base } from './server';
 
-/** The shortest time between two fetches (milliseconds); a slow one is followed by as long a pause. */
-const MIN_PAUSE = 100;
+/** The shortest time from one fetch to the next (milliseconds); a slow one is followed by a pause of half its time. */
+const MIN_INTERVAL = 100;
 /** How long rates are looked back (milliseconds). */
 const RATE_TIME = 3000;
 
@@ -51,7 +51,8 @@ export function useEvents(file) {
   /** A fetch is over. */
   const done = () => {
     const now = state.current;
-    const pause = Math.max(MIN_PAUSE, performance.now() - now.begun);
+    const took = performance.now() - now.begun;
+    const pause = Math.max(MIN_INTERVAL - took, took / 2);
     setTimeout(() => {
       now.isBusy = false;
       start();

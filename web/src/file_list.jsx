@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'react';
 
+import { Hits, SearchBox } from './search';
 import { ask, pageOf, writerText } from './server';
 
 const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
@@ -76,22 +77,16 @@ export function FileList({ folder }) {
       location.replace(pageOf('file', only.path));
     }
   }, [isOnly]);
-  const shown = list?.entries.filter((entry) => entry.name.toLowerCase().includes(wanted.toLowerCase()));
+  const shown = list?.entries.filter((entry) => entry.name.toLowerCase().includes(wanted.trim().toLowerCase()));
   return (
     <main className="list">
       <header>
         <Crumbs folder={folder} />
-        <input
-          type="search"
-          aria-label="Search in names"
-          placeholder="Search in names"
-          value={wanted}
-          onChange={(event) => setWanted(event.target.value)}
-        />
+        <SearchBox wanted={wanted} onWanted={setWanted} />
       </header>
       {fault && <p className="fault" role="alert">{fault}</p>}
       {!list && !fault && <p>Looking...</p>}
-      {shown?.length === 0 && <p>{wanted ? 'No file is called so.' : 'There are no HDF5 files in this folder.'}</p>}
+      {list?.entries.length === 0 && <p>There are no HDF5 files in this folder.</p>}
       {shown?.length > 0 && (
         <table>
           <thead>
@@ -100,6 +95,7 @@ export function FileList({ folder }) {
           <tbody>{shown.map((entry) => <Row key={entry.path} entry={entry} />)}</tbody>
         </table>
       )}
+      {wanted.trim() && <Hits kind="folder" name={folder} text={wanted.trim()} />}
       {list?.is_cut && <p>There are more entries than are shown.</p>}
       <footer><a href="assets/licenses.txt">Licences of what this page is made of</a></footer>
     </main>

@@ -1,12 +1,13 @@
 import { App, H5GroveProvider } from '@h5web/app';
-import { useEffect, useRef, useState } from 'react';
+import { memo, useEffect, useRef, useState } from 'react';
 
 import { useEvents } from './events';
 import { Attach, Fetch, View } from './live_refresh';
 import { showNewest } from './newest';
+import { Hits, SearchBox } from './search';
 import { ask, base, pageOf, writerText } from './server';
 
-function Status({ file, told, isNewest, onNewest }) {
+function Status({ file, told, isNewest, onNewest, wanted, onWanted }) {
   const state = told.isConnected ? (told.writer?.state ?? 'waiting') : 'lost';
   const folder = file.split('/').slice(0, -1).join('/');
   return (
@@ -22,6 +23,7 @@ function Status({ file, told, isNewest, onNewest }) {
         <input type="checkbox" checked={isNewest} onChange={(event) => onNewest(event.target.checked)} />
         newest frame
       </label>
+      <SearchBox wanted={wanted} onWanted={onWanted} />
     </header>
   );
 }
@@ -41,6 +43,19 @@ function Notice({ file, told, fault }) {
   return null;
 }
 
+/**
+ * h5web, drawn anew when a round is on view (`drawn`), and not for each event: a drawing takes longer than what else is to be
+ * done.
+ */
+const Viewer = memo(function Viewer({ file, path, view }) {
+  return (
+    <H5GroveProvider url={base} filepath={file}>
+      <Attach view={view} />
+      <App initialPath={path} propagateErrors={false} />
+    </H5GroveProvider>
+  );
+});
+
 /** A file, drawn as it is recorded. */
 export function FilePage({ file, path }) {
   const { told, round, done } = useEvents(file);
@@ -50,8 +65,9 @@ export function FilePage({ file, path }) {
   const [fault, setFault] = useState();
   const [isThere, setThere] = useState(false);
   const [remake, setRemake] = useState(0); // another one throws away everything that is shown
-  const [, setDrawn] = useState(0); // the last round that is on view
+  const [drawn, setDrawn] = useState(0); // the last round that is on view
   const [isNewest, setNewest] = useState(false);
+  const [wanted, setWanted] = useState('');
 
   useEffect(() => {
     document.title = `${file.split('/').pop()} - h5live`;
@@ -96,14 +112,14 @@ export function FilePage({ file, path }) {
 
   return (
     <div className="page">
-      <Status file={file} told={told} isNewest={isNewest} onNewest={setNewest} />
+      <Status
+        file={file} told={told} isNewest={isNewest} onNewest={setNewest} wanted={wanted} onWanted={setWanted}
+      />
+      {wanted.trim() && <Hits kind="file" name={file} text={wanted.trim()} />}
       <Notice file={file} told={told} fault={fault} />
       {isThere && (
         <div className="viewer" ref={shown}>
-          <H5GroveProvider key={remake} url={base} filepath={file}>
-            <Attach view={view.current} />
-            <App initialPath={path} propagateErrors={false} />
-          </H5GroveProvider>
+          <Viewer key={remake} file={file} path={path} view={view.current} drawn={drawn} />
           <H5GroveProvider url={base} filepath={file} resetKeys={[round]}>
             <Fetch round={round} view={view.current} isNewest={isNewest} onDone={onDone} onFault={onFault} />
           </H5GroveProvider>

@@ -1,9 +1,6 @@
 import { useDataContext } from '@h5web/app';
 import { useEffect } from 'react';
 
-/** What was not looked at for so long is no longer on view (milliseconds). */
-const MAX_UNSEEN = 15_000;
-
 /**
  * What the page has on view. h5web keeps in stores, for ever, what it has fetched. Here each key is noted that a rendering
  * asks a store for. New data is fetched by the stores of a provider that nobody sees, and put into the stores of the one
@@ -12,6 +9,10 @@ const MAX_UNSEEN = 15_000;
 export class View {
   #seen = { entitiesStore: new Map(), valuesStore: new Map(), attrValuesStore: new Map() };
   stores;
+  /** When data was put on view, the last two times: each time, everything on view is drawn again. */
+  #shown = [0, 0];
+  /** The lists of dimensions of datasets that h5web has, by paths. */
+  #dims = new Map();
 
   /** Notes from now on what is taken from these stores. */
   attach(context) {
@@ -24,7 +25,9 @@ export class View {
       this.stores[kind] = store;
       store.get = (key) => {
         this.#seen[kind].set(View.#name(kind, key), { key, at: performance.now() });
-        return get(key);
+        const value = get(key);
+        if (kind === 'entitiesStore') this.#noteDims(key, value.shape?.dims);
+        return value;
       };
     }
   }
@@ -40,10 +43,41 @@ export class View {
     }
   }
 
-  /** The keys on view of one kind of store. */
+  #noteDims(path, dims) {
+    if (!dims) return;
+    const known = this.#dims.get(path) ?? [];
+    if (known.at(-1)?.deref() === dims) return;
+    this.#dims.set(path, [...known.filter((one) => one.deref()), new WeakRef(dims)]);
+  }
+
+  /**
+   * Tells h5web's sliders of a dataset that has grown. They are kept with the dimensions for which they were set, and begin
+   * anew for others. So those dimensions grow, too. What draws takes new dimensions by their new list.
+   */
+  grow({ path, shape }) {
+    for (const one of this.#dims.get(path) ?? []) {
+      const dims = one.deref();
+      if (!dims || dims === shape?.dims) continue;
+      const isGrown = shape?.dims?.length === dims.length && dims.every((dim, n) => dim <= shape.dims[n]);
+      if (!isGrown) return void this.#dims.delete(path);
+      shape.dims.forEach((dim, n) => {
+        dims[n] = dim;
+      });
+    }
+  }
+
+  /** Data is about to be put on view. */
+  show() {
+    this.#shown = [this.#shown[1], performance.now()];
+  }
+
+  /** The keys on view of one kind of store. What is no longer on view is forgotten, so that it is fetched when it is again. */
   keys(kind) {
-    const oldest = performance.now() - MAX_UNSEEN;
-    for (const [name, { at }] of this.#seen[kind]) if (at < oldest) this.#seen[kind].delete(name);
+    for (const [name, { key, at }] of this.#seen[kind]) {
+      if (at >= this.#shown[0]) continue;
+      this.#seen[kind].delete(name);
+      this.stores[kind].evict(key);
+    }
     return [...this.#seen[kind].values()].map(({ key }) => key);
   }
 }
@@ -92,10 +126,12 @@ async function fetchView(view, fresh, isNewest) {
     }),
   );
   return () => {
+    view.show();
     const put = (store, key, value) => {
       store.evict(key);
       store.preset(key, value);
     };
+    for (const entity of described.values()) view.grow(entity);
     for (const child of children) if (child.kind !== 'group') put(seen.entitiesStore, child.path, child);
     for (const [path, entity] of entities) put(seen.entitiesStore, path, entity);
     for (const [key, value] of values) put(seen.valuesStore, key, value);

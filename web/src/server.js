@@ -1,9 +1,9 @@
 /** Where the server is: beside this page. */
 export const base = new URL('.', location.href).href.replace(/\/$/, '');
 
-/** The address of the page of a file, or of a folder. */
-export function pageOf(kind, name) {
-  return `?${new URLSearchParams({ [kind]: name })}`;
+/** The address of the page of a file, or of an object in it, or of a folder. */
+export function pageOf(kind, name, path) {
+  return `?${new URLSearchParams(path ? { [kind]: name, path } : { [kind]: name })}`;
 }
 
 /** What the server says, or an error with its sentence. */

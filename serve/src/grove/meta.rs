@@ -84,7 +84,10 @@ fn filter_json(filter: &FilterSpec) -> Json {
 }
 
 /// The attributes of an object, sorted by name.
-pub(super) fn attributes_of(object: &Object) -> Result<Vec<Attribute>, Fault> {
+///
+/// # Errors
+/// If one cannot be read.
+pub(crate) fn attributes_of(object: &Object) -> Result<Vec<Attribute>, Fault> {
     Ok(match object {
         Object::Group(group) => group.attributes()?,
         Object::Dataset(dataset) => dataset.attributes()?,

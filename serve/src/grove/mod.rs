@@ -25,9 +25,12 @@ use crate::sessions::Session;
 use crate::state::AppState;
 use found::{Entity, Found};
 use links::LinkResolution;
+pub(crate) use meta::attributes_of;
 
 /// The path that is meant if none is given.
 const ROOT: &str = "/";
+/// The longest text of a value that is looked at as a whole.
+const MAX_TEXT_BYTES: u64 = 64 << 10;
 
 /// The file of a request, open.
 struct Opened {
@@ -77,6 +80,16 @@ impl Opened {
     fn answer(&self, answer: Answer) -> Answer {
         Answer { publication: self.publication, ..answer }
     }
+}
+
+/// Values of an attribute as they are in JSON.
+///
+/// # Errors
+/// If they are too many.
+pub(crate) fn values_text(values: &[h5live::Value], attribute: &h5live::Attribute) -> Result<String, Fault> {
+    let mut text = json_text::JsonText::new(MAX_TEXT_BYTES);
+    text.push_values(values, attribute.datatype(), attribute.shape())?;
+    text.finish()
 }
 
 /// `GET /meta`: what an object, or a link, is.

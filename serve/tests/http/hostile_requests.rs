@@ -264,6 +264,9 @@ fn sensible_requests(served: &Served) -> Vec<AttackRequest> {
         "/assets/page.css",
         "/api/files?folder=",
         "/api/files?folder=sub",
+        "/api/search?text=a&folder=",
+        "/api/search?text=kinds&file=a.h5",
+        "/openapi.json",
         "/hsds/",
         "/about",
     ];

@@ -12,6 +12,8 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+#[cfg(feature = "tls-tests")]
+use crate::client::make;
 use crate::client::{connect, head};
 
 fn data(name: &str) -> PathBuf {
@@ -68,4 +70,56 @@ fn files_that_are_no_certificates_are_told() {
         let said = made(certificate, key).unwrap_err().to_string();
         assert!(said.contains(told), "{said}");
     }
+}
+
+/// A server with TLS of a folder with a file that is followed, and another to which that leads.
+#[cfg(feature = "tls-tests")]
+fn served_file() -> (tempfile::TempDir, Server, h5live::File, String) {
+    let folder = tempfile::tempdir().unwrap();
+    make(&folder.path().join("other.h5"), |file| file.new_dataset::<u8>().create("far")?.write_scalar(&9u8));
+    let live = h5live::File::create(folder.path().join("live.h5")).unwrap();
+    live.new_dataset::<u32>().unlimited_rows(&[]).create("rows").unwrap().append(&[1u32, 2, 3]).unwrap();
+    live.root().link_external("far", "other.h5", "/far").unwrap();
+    live.start_swmr().unwrap();
+    let mut config = Config::new([folder.path().into()]);
+    config.bind.set_port(0);
+    config.token = Some("secret".into());
+    let tls = TlsConfig::from_pem_files(&data("localhost.pem"), &data("localhost.key.pem"), "localhost");
+    config.tls = Some(tls.unwrap());
+    let server = Server::start(config).unwrap();
+    let at = format!("h5live+https://localhost:{}/live.h5?token=secret", server.address().unwrap().port());
+    (folder, server, live, at)
+}
+
+#[cfg(feature = "tls-tests")]
+#[test]
+fn a_client_follows_by_tls_whom_it_trusts_and_nobody_else() {
+    let (_folder, _server, live, at) = served_file();
+    let options = || h5live::Options::default().swmr_read();
+    for (parameter, told) in [
+        ("", "certificate=FILE"),
+        ("&certificate=none.pem", "none.pem"),
+        (
+            &*format!("&certificate={}", data("localhost.key.pem").display()),
+            "localhost.key.pem: there is no certificate",
+        ),
+    ] {
+        let error = options().open(&*format!("{at}{parameter}")).unwrap_err();
+        let said = format!("{error:#}");
+        assert!(said.contains(told) && !said.contains("secret"), "{said}");
+    }
+    let file = options().open(&*format!("{at}&certificate={}", data("localhost.pem").display())).unwrap();
+    let rows = file.dataset("rows").unwrap();
+    assert_eq!(rows.read::<u32>().unwrap(), [1, 2, 3]);
+    // A file of the same server is trusted as this one.
+    assert_eq!(file.dataset("far").unwrap().read_scalar::<u8>().unwrap(), 9);
+    // Spawned before the rows are written that it is to be told of.
+    let follower = rows.follow::<u32>();
+    let followed = std::thread::spawn(move || follower.collect::<Result<Vec<_>, _>>());
+    let written = live.dataset("rows").unwrap();
+    written.append(&[4u32]).unwrap();
+    written.flush().unwrap();
+    drop(written);
+    live.close().unwrap();
+    assert_eq!(followed.join().unwrap().unwrap().concat(), [1, 2, 3, 4]);
 }

@@ -58,6 +58,17 @@ fn authorization(at: &ServedLocation, options: &Served) -> Option<HeaderValue> {
     Some(value)
 }
 
+/// The file with certificates that are trusted beside those of the system; nothing if there is none.
+fn certificate(at: &ServedLocation, options: &Served) -> String {
+    // As for who asks: links lead to files of the same server.
+    static KNOWN: OnceLock<Mutex<FxHashMap<String, String>>> = OnceLock::new();
+    let mut known = KNOWN.get_or_init(Mutex::default).lock();
+    if !options.certificate.is_empty() {
+        known.insert(at.origin(), options.certificate.clone());
+    }
+    known.get(&at.origin()).cloned().unwrap_or_default()
+}
+
 /// A user without the escapes of URLs.
 fn decoded(user: &str) -> Vec<u8> {
     let mut out = Vec::new();
@@ -117,7 +128,7 @@ impl Connector for ServedConnector {
             return Err(OpenError::Store(ModelError::Unsupported("writing a file of an h5live server")));
         }
         let tls = match served.is_tls {
-            true => TlsSettings::of_system().map_err(OpenError::Url)?,
+            true => TlsSettings::trusting(&certificate(&served, options)).map_err(OpenError::Url)?,
             false => TlsSettings::default(),
         };
         let (authorization, file) = (authorization(&served, options), served.name.clone());

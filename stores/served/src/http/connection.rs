@@ -24,19 +24,35 @@ impl std::fmt::Debug for TlsSettings {
 }
 
 impl TlsSettings {
-    /// With the certificates that the system trusts.
+    /// With the certificates that the system trusts, and those of a PEM file, if one is named.
     ///
     /// # Errors
     /// If they cannot be read, or this was built without TLS.
     #[cfg(feature = "tls")]
-    pub fn of_system() -> Result<Self, String> {
-        use rustls_platform_verifier::BuilderVerifierExt;
+    pub fn trusting(certificate: &str) -> Result<Self, String> {
+        use rustls_platform_verifier::Verifier;
+        use std::sync::Arc;
+        use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
         use tokio_rustls::rustls::{ClientConfig, crypto::ring};
 
-        let builder = ClientConfig::builder_with_provider(std::sync::Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
-        let builder = builder.with_platform_verifier().map_err(|error| error.to_string())?;
-        Ok(TlsSettings { config: Some(std::sync::Arc::new(builder.with_no_client_auth())) })
+        let failed = |error: &dyn std::fmt::Display| match certificate {
+            "" => format!("the certificates of the system: {error}"),
+            file => format!("{file}: {error}"),
+        };
+        let extra: Result<Vec<_>, _> = match certificate {
+            "" => Ok(Vec::new()),
+            file => CertificateDer::pem_file_iter(file).and_then(Iterator::collect),
+        };
+        let extra = extra.map_err(|error| failed(&error))?;
+        if extra.is_empty() && !certificate.is_empty() {
+            return Err(failed(&"there is no certificate in it"));
+        }
+        let provider = Arc::new(ring::default_provider());
+        let verifier = Verifier::new_with_extra_roots(extra, provider.clone()).map_err(|error| failed(&error))?;
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.map_err(|error| failed(&error))?.dangerous();
+        let config = builder.with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
+        Ok(TlsSettings { config: Some(Arc::new(config)) })
     }
 
     /// With the certificates that the system trusts.
@@ -44,8 +60,8 @@ impl TlsSettings {
     /// # Errors
     /// Always: this was built without TLS.
     #[cfg(not(feature = "tls"))]
-    pub fn of_system() -> Result<Self, String> {
-        Err("h5live+https needs the feature \"remote\", without which this was built".to_owned())
+    pub fn trusting(_certificate: &str) -> Result<Self, String> {
+        Err("h5live+https needs the feature \"served-tls\" or \"remote\", without which this was built".to_owned())
     }
 }
 
@@ -61,11 +77,25 @@ pub(super) async fn connect(server: &ServedLocation, tls: &TlsSettings) -> Resul
 
         let name = ServerName::try_from(server.host.clone()).map_err(|error| unreachable(&error))?;
         let connector = tokio_rustls::TlsConnector::from(config.clone());
-        let stream = connector.connect(name, stream).await.map_err(|error| unreachable(&error))?;
+        let stream = connector.connect(name, stream).await.map_err(|error| untrusted(&error))?;
         return drive(stream).await;
     }
     let _ = tls;
     drive(stream).await
+}
+
+/// Why TLS did not begin. A certificate that is not trusted is said with what may be done.
+#[cfg(feature = "tls")]
+fn untrusted(error: &std::io::Error) -> HttpError {
+    use tokio_rustls::rustls::Error;
+
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    HttpError::Unreachable(match inner {
+        Some(Error::InvalidCertificate(_)) => {
+            format!("{error}: if this server is to be trusted, name its certificate by the option certificate=FILE")
+        }
+        _ => error.to_string(),
+    })
 }
 
 async fn drive(

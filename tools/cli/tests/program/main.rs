@@ -51,6 +51,7 @@ mod replace;
 mod replay;
 mod round_trip;
 mod serve;
+mod serve_tls;
 mod shared_messages;
 mod sources;
 mod stores;
