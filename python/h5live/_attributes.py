@@ -1,11 +1,18 @@
 """Attributes of objects, as a mapping."""
 
+import struct
+
 import numpy as np
 
 from . import _base, _transfer, _types
 from ._base import Empty, attribute_name
 from ._h5live import Datatype as RawDatatype
 from ._selections import product
+
+
+# What most attributes are: the bytes of such a value, and their type.
+_PACKED = {int: (struct.Struct("=q").pack, _types.number_type_of(np.dtype(int))),
+           float: (struct.Struct("=d").pack, _types.number_type_of(np.dtype(float)))}
 
 
 class AttributeManager(_base.MutableMappingHDF5):
@@ -55,6 +62,14 @@ class AttributeManager(_base.MutableMappingHDF5):
         return h5a.AttrID(self._object, attribute_name(name), *self._found(name))
 
     def __setitem__(self, name, value):
+        packed = _PACKED.get(type(value))
+        if packed is not None:
+            try:
+                raw = packed[0](value)
+            except (struct.error, OverflowError):
+                # A larger one is no int64.
+                return self.create(name, data=value)
+            return self._replace(name, packed[1], [], packed[1], raw)
         self.create(name, data=value)
 
     def _replace(self, name, *arguments):

@@ -386,7 +386,16 @@ def _open_raw(path, mode, options):
         for shared in list(_by_key.values()):
             if shared.raw.is_open:
                 shared.raw.release_linked()
+        return _open_or_advise(path, mode, options)
+
+
+def _open_or_advise(path, mode, options):
+    try:
         return RawFile.open(path, mode, options)
+    except BlockingIOError as error:
+        if mode == "read":
+            raise BlockingIOError(f"{error} (to read it meanwhile: swmr=True, or h5live.open)") from None
+        raise
 
 
 def superblock_offset(path):
