@@ -292,7 +292,7 @@ wheel: python-venv ## the Python package as a wheel, in target/wheels, tried in 
 BENCH_PYTHON ?=
 bench-python: wheel ## the Python package, as in its wheel, beside h5py: BENCH_PYTHON has names of rows, --rounds N, --scale F
 	[ -x $(TARGET)/bench-python-venv/bin/python ] || python3 -m venv $(TARGET)/bench-python-venv
-	$(TARGET)/bench-python-venv/bin/python -m pip install --quiet --disable-pip-version-check h5py==3.16.0
+	$(TARGET)/bench-python-venv/bin/python -m pip install --quiet --disable-pip-version-check h5py==3.16.0 deflate
 	$(TARGET)/bench-python-venv/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(WHEELS)/*.whl
 	$(TARGET)/bench-python-venv/bin/python benches/python.py $(BENCH_PYTHON)
 

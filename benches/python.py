@@ -3,10 +3,12 @@
     python benches/python.py [--peer PYTHON] [--rounds N] [--scale F] [--out FILE] [ROW ...]
 
 This Python has h5live; PYTHON (this one, if it is not given) has h5py. Each side runs each row in a process of its own,
-one after the other, in turn. The files that are read were written by h5py. The median of the rounds counts.
+one after the other, in turn. The files that are read were written by h5py. The median of the rounds counts. The bound of a row is
+what its work takes without files, by other means, in the same run.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
@@ -199,6 +201,62 @@ def frames_appended(h5, folder, sizes):
     return _appends(h5, folder, sizes.frames, (1024, 1024), 1)
 
 
+# --- what no library can be faster than, by the same work without files --------------------------
+
+
+def bound_of_contiguous(h5, folder, sizes):
+    """A copy from the mapped file."""
+    import numpy as np
+
+    into = np.zeros(sizes.large, "f8")
+    mapped = np.memmap(f"{folder}/large.h5", "f8", "r", h5.File(f"{folder}/large.h5")["x"].id.get_offset(), into.shape)
+    return lambda: np.copyto(into, mapped)
+
+
+def bound_of_strided(h5, folder, sizes):
+    """numpy's own selection from the mapped file."""
+    import numpy as np
+
+    offset = h5.File(f"{folder}/large.h5")["table"].id.get_offset()
+    mapped = np.memmap(f"{folder}/large.h5", "f8", "r", offset, (2000, 2000))
+    return lambda: np.array(mapped[::3, ::5])
+
+
+def bound_of_texts_read(h5, folder, sizes):
+    """As many bytes objects, from an array of all their bytes."""
+    import numpy as np
+
+    texts = np.array([f"text number {n}".encode() for n in range(sizes.texts)])
+    return texts.tolist
+
+
+def bound_of_texts_written(h5, folder, sizes):
+    """The bytes of the strings, one behind the other, written to a plain file."""
+    texts = [f"text number {n}" for n in range(sizes.texts)]
+
+    def run():
+        with open(f"{folder}/plain", "wb") as file:
+            file.write("".join(texts).encode())
+    return run
+
+
+def bound_of_gzip(h5, folder, sizes):
+    """The chunks, decompressed by libdeflate on one core (the package deflate, if it is there)."""
+    import deflate
+
+    data = h5.File(f"{folder}/packed.h5")["x"]
+    chunks = [data.id.read_direct_chunk((at,))[1] for at in range(0, sizes.packed, 1 << 16)]
+
+    def run():
+        for chunk in chunks:
+            deflate.zlib_decompress(chunk, 4 << 16)
+    return run
+
+
+BOUNDS = {gzip_one_thread: bound_of_gzip, contiguous: bound_of_contiguous, strided: bound_of_strided,
+          texts_read: bound_of_texts_read, texts_written: bound_of_texts_written}
+
+
 # The name, what is timed, and how many times faster it is to be. `import` is timed from outside.
 ROWS = {
     "10,000 slices of 10 elements": (slices, 2), "10,000 scalars": (scalars, 2),
@@ -218,11 +276,13 @@ BESIDE = {gzip_two_threads: gzip_one_thread}
 
 def work(module, row, folder, scale):
     """Times one row, the best of three but for what cannot be repeated; prints the seconds."""
-    if module == "h5live":
+    if module in ("h5live", "bound"):
         import h5live.h5py as h5
     else:
         import h5py as h5
     prepare, _ = ROWS[row]
+    if module == "bound":
+        prepare = BOUNDS[prepare]
     run = prepare(h5, folder, Sizes(scale))
     again = not prepare.__name__.endswith(("written", "appended")) or prepare is texts_written
     seconds = []
@@ -247,9 +307,16 @@ def measure(python, module, row, folder, scale):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def bound(prepare, row, folder, options):
+    """The least seconds of the work itself, or nothing."""
+    if prepare not in BOUNDS or prepare is gzip_one_thread and not importlib.util.find_spec("deflate"):
+        return ""
+    return f"{min(measure(sys.executable, 'bound', row, folder, options.scale) for _ in range(options.rounds)):.4f}"
+
+
 def compare(options):
     rows = [row for row in ROWS if not options.rows or any(part in row for part in options.rows)]
-    lines, short = ["| row | h5py (s) | h5live (s) | times faster | aim |", "|---|---|---|---|---|"], []
+    lines, short = ["| row | h5py (s) | h5live (s) | times faster | aim | bound (s) |", "|---|---|---|---|---|---|"], []
     with tempfile.TemporaryDirectory(prefix="h5live-bench-") as folder:
         make = f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r}); import python; "
         make += f"python.make_files({folder!r}, python.Sizes({options.scale}))"
@@ -262,7 +329,7 @@ def compare(options):
                 theirs.append(measure(options.peer, "h5py", beside if prepare in BESIDE else row, folder, options.scale))
                 ours.append(measure(sys.executable, "h5live", row, folder, options.scale))
             our, their = statistics.median(ours), statistics.median(theirs)
-            lines.append(f"| {row} | {their:.4f} | {our:.4f} | {their / our:.2f} | {aim} |")
+            lines.append(f"| {row} | {their:.4f} | {our:.4f} | {their / our:.2f} | {aim} | {bound(prepare, row, folder, options)} |")
             print(lines[-1], flush=True)
             if their / our < aim:
                 short.append(row)
@@ -281,7 +348,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--out", help="a file for the table")
-    parser.add_argument("--work", choices=["h5live", "h5py"], help=argparse.SUPPRESS)
+    parser.add_argument("--work", choices=["h5live", "h5py", "bound"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:

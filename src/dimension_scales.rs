@@ -58,7 +58,7 @@ impl Dataset {
         if !std::ptr::addr_eq(self.file().store(), scale.file().store()) {
             return refuse("a dimension scale is in the file of the dataset");
         }
-        if scale.find_attribute(DIMENSION_LIST)?.is_some() || scale.id() == self.id() {
+        if scale.find_attribute(DIMENSION_LIST)?.is_some() || scale.id() == self.id() || self.is_scale()? {
             return refuse("a dimension scale has no scales itself");
         }
         let mut lists = self.scale_lists()?;

@@ -1,5 +1,6 @@
 //! Other files that a file names: in external links, in virtual datasets and in references.
 
+use std::mem;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -91,6 +92,28 @@ impl FileShared {
         let mut kept = self.kept_open.lock();
         let at = kept.iter().position(|kept| Arc::ptr_eq(kept.shared(), file))?;
         Some(kept.remove(at))
+    }
+}
+
+impl File {
+    /// Closes the files to which links and virtual datasets of this one led, unless something else uses them. They are opened
+    /// again when they are needed. So another [`File`] of this process can open them in another mode.
+    ///
+    /// # Errors
+    /// As [`File::flush`], of a file that was open for writing; it is closed all the same.
+    pub fn release_linked_files(&self) -> crate::Result<()> {
+        let unused: Vec<_> = {
+            let mut kept = self.shared().kept_open.lock();
+            let (unused, used) =
+                mem::take(&mut *kept).into_iter().partition(|file| Arc::strong_count(file.shared()) == 1);
+            *kept = used;
+            unused
+        };
+        let flush = |file: &FileHandle| match file.shared().options.mode.writes() {
+            true => File::from_shared(file.shared().clone()).flush(),
+            false => Ok(()),
+        };
+        unused.iter().map(flush).fold(Ok(()), crate::Result::and)
     }
 }
 

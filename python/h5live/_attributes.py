@@ -1,11 +1,18 @@
 """Attributes of objects, as a mapping."""
 
+import struct
+
 import numpy as np
 
 from . import _base, _transfer, _types
 from ._base import Empty, attribute_name
 from ._h5live import Datatype as RawDatatype
 from ._selections import product
+
+
+# What most attributes are: the bytes of such a value, and their type.
+_PACKED = {int: (struct.Struct("=q").pack, _types.number_type_of(np.dtype(int))),
+           float: (struct.Struct("=d").pack, _types.number_type_of(np.dtype(float)))}
 
 
 class AttributeManager(_base.MutableMappingHDF5):
@@ -55,7 +62,24 @@ class AttributeManager(_base.MutableMappingHDF5):
         return h5a.AttrID(self._object, attribute_name(name), *self._found(name))
 
     def __setitem__(self, name, value):
+        packed = _PACKED.get(type(value))
+        if packed is not None:
+            try:
+                raw = packed[0](value)
+            except (struct.error, OverflowError):
+                # A larger one is no int64.
+                return self.create(name, data=value)
+            return self._replace(name, packed[1], [], packed[1], raw)
         self.create(name, data=value)
+
+    def _replace(self, name, *arguments):
+        """Sets an attribute as :meth:`create` does it. h5py deletes one that is there first, with an error of its own."""
+        try:
+            self._set(name, *arguments)
+        except OSError as error:
+            if "open for reading only" in str(error) and name in self:
+                raise KeyError(f"Can't delete attribute ({error})") from None
+            raise
 
     def __delitem__(self, name):
         try:
@@ -90,7 +114,7 @@ class AttributeManager(_base.MutableMappingHDF5):
                 raise ValueError("Shape of new attribute conflicts with shape of data")
             datatype = _types.number_type_of(dtype)
             data = np.ascontiguousarray(data, dtype=dtype)
-            self._set(name, datatype, list(shape), datatype, _transfer.memory(data))
+            self._replace(name, datatype, list(shape), datatype, _transfer.memory(data))
             return
         if dtype.subdtype is not None:
             dtype, dims = dtype.subdtype
@@ -108,14 +132,18 @@ class AttributeManager(_base.MutableMappingHDF5):
         datatype = named._datatype if named is not None else file.stored_type(_types.datatype_of(original))
         target = datatype if named is None or named._handle is None else named._handle
         if isinstance(data, Empty):
-            self._set(name, target, None, datatype, b"")
+            self._replace(name, target, None, datatype, b"")
             return
         stored = datatype.spec()
         inner = stored[2] if original.subdtype is not None and stored[0] == "array" else stored
+        if file.mode in ("read", "swmr_read"):
+            # Variable-length data would be written before the attribute is.
+            error = KeyError if name in self else OSError
+            raise error(f"Can't write attribute {name!r} (the file is open for reading only)")
         memory, memory_type = _transfer.prepare(file, data, inner)
         if original.subdtype is not None:
             memory_type = RawDatatype(("array", tuple(int(n) for n in original.subdtype[1]), memory_type.spec()))
-        self._set(name, target, list(shape), memory_type, memory)
+        self._replace(name, target, list(shape), memory_type, memory)
 
     def _set(self, name, *arguments):
         try:

@@ -110,6 +110,8 @@ class _RegionProxy:
 
         if not hasattr(self.obj, "_region_reference"):
             raise TypeError("Region references can only be made to datasets")
+        if self.obj.shape is None:
+            raise ValueError("Region references cannot be made to datasets without elements")
         return self.obj._region_reference(_selections.select(self.obj.shape, args, self.obj))
 
     def shape(self, ref):
@@ -118,8 +120,9 @@ class _RegionProxy:
 
     def selection(self, ref):
         """The shape of the elements to which a reference leads."""
-        _, dims, count = self._found(ref)[2]
-        return tuple(dims) if product(dims) == count else (count,)
+        from . import _selections
+
+        return _selections.region_dims(*self._found(ref)[2])
 
     def _found(self, ref):
         found = self.obj._handle.file.referent(ref._kind, ref._raw)

@@ -1,4 +1,4 @@
-"""Checks of what is in a file."""
+"""Checks of what is in a file, and in which condition it is."""
 
 import os
 from collections import namedtuple
@@ -44,3 +44,74 @@ def check(location, *, data=False):
     """
     faults, objects = _h5live.check(os.fsdecode(location), bool(data))
     return Check([Fault(*fault) for fault in faults], objects)
+
+
+Process = namedtuple("Process", ["pid", "name"])
+
+
+class Diagnosis(namedtuple("Diagnosis", ["condition", "live", "writers", "superblock", "length", "announced", "readers"])):
+    """In which condition a file is.
+
+    Attributes
+    ----------
+    condition : {'closed', 'written', 'abandoned', 'unknown'}
+        Abandoned: its writer has died, or has not closed it. Unknown: the system does not tell whether there is a writer.
+    live : bool
+        Whether others may follow the writer.
+    writers, readers : list of (pid, name)
+        The processes that have it open, as far as the system names them.
+    superblock : int or None
+        Its version.
+    length, announced : int
+        Bytes that the file has, and that it says it has.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def _of(cls, condition, live, writers, superblock, length, announced, readers):
+        processes = [[Process(*found) for found in some] for some in (writers, readers)]
+        return cls(condition, live, processes[0], superblock, length, announced, processes[1])
+
+
+Repair = namedtuple("Repair", ["before", "after", "left"])
+Repair.__doc__ = "What a repair did: the Diagnosis before and after it, and what it could not do (a list of texts)."
+
+
+def diagnose(location):
+    """Says in which condition a file is, and changes nothing.
+
+    Parameters
+    ----------
+    location : str or path
+
+    Returns
+    -------
+    Diagnosis
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    return Diagnosis._of(*_h5live.diagnose(os.fsdecode(location)))
+
+
+def repair(location):
+    """Brings what a dead writer has left into order, for other programs too.
+
+    Parameters
+    ----------
+    location : str or path
+
+    Returns
+    -------
+    Repair
+
+    Raises
+    ------
+    OSError
+        If it cannot be read or written, or a writer is alive.
+    """
+    before, after, left = _h5live.repair(os.fsdecode(location))
+    return Repair(Diagnosis._of(*before), Diagnosis._of(*after), left)

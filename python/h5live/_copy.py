@@ -27,48 +27,65 @@ def copy(group, source, dest, name, flags, progress=None):
         source_object = source if isinstance(source, HLObject) else group[source]
     except KeyError as error:
         raise RuntimeError(f"Unable to copy object ({error})") from None
-    parent = posixpath.dirname(path).strip("/")
-    if parent:
-        try:
-            target.require_group(posixpath.dirname(path))
-        except (TypeError, ValueError) as error:
-            raise RuntimeError(f"Unable to copy object ({error})") from None
-    if any(flags.values()) and isinstance(source_object, Group):
-        _copy_group(source_object, target.create_group(path), flags, flags["shallow"])
-    else:
-        target._handle.copy_from(source_object._handle, path, progress)
-        if flags["without_attrs"]:
-            target[path].attrs.clear()
+    # Nothing leads to the copy before it is whole: a group that is copied below itself is not copied with its copy.
+    try:
+        if any(flags.values()) and isinstance(source_object, Group):
+            made = target.create_group(None)
+            _GroupCopy(flags).run(source_object, made, flags["shallow"])
+            try:
+                target._set_link(path, made)
+            except OSError as error:
+                raise RuntimeError(f"Unable to copy object ({error})") from None
+        else:
+            target._handle.copy_from(source_object._handle, path, progress)
+            if flags["without_attrs"]:
+                target[path].attrs.clear()
+    except (TypeError, ValueError, KeyError) as error:
+        raise RuntimeError(f"Unable to copy object ({error})") from None
     if flags["expand_refs"]:
         _expand_references(source_object, target[path])
 
 
-def _copy_group(source, target, flags, is_shallow):
-    from ._groups import Group
+class _GroupCopy:
+    """A copy of a group as the flags of `Group.copy` want it. What several links lead to is copied once."""
 
-    if not flags["without_attrs"]:
-        for name in source.attrs:
-            _copy_attribute(source, target, name)
-    for name in source:
-        link = source.get(name, getlink=True)
-        expand = flags["expand_soft"] and isinstance(link, SoftLink) or \
-            flags["expand_external"] and isinstance(link, ExternalLink)
-        if isinstance(link, (SoftLink, ExternalLink)) and not (expand and name in source):
-            target[name] = link
-            continue
-        found = source[name]
-        if isinstance(found, Group):
-            made = target.create_group(name)
-            if is_shallow:
-                if not flags["without_attrs"]:
-                    for attribute in found.attrs:
-                        _copy_attribute(found, made, attribute)
-            else:
-                _copy_group(found, made, flags, False)
-            continue
-        target._handle.copy_from(found._handle, name, None)
-        if flags["without_attrs"]:
-            target[name].attrs.clear()
+    def __init__(self, flags):
+        self._flags = flags
+        self._copies = {}
+
+    def run(self, source, target, is_shallow):
+        self._copies[source._key()] = target
+        self._copy_attributes(source, target)
+        for name in source:
+            link = source.get(name, getlink=True)
+            expand = self._flags["expand_soft"] and isinstance(link, SoftLink) or \
+                self._flags["expand_external"] and isinstance(link, ExternalLink)
+            if isinstance(link, (SoftLink, ExternalLink)) and not (expand and source.get(name) is not None):
+                target[name] = link
+                continue
+            self._copy_member(source[name], target, name, is_shallow)
+
+    def _copy_member(self, found, target, name, is_shallow):
+        from ._groups import Group
+
+        known = self._copies.get(found._key())
+        if known is not None:
+            target[name] = known
+        elif not isinstance(found, Group):
+            target._handle.copy_from(found._handle, name, None)
+            if self._flags["without_attrs"]:
+                target[name].attrs.clear()
+            self._copies[found._key()] = target[name]
+        elif is_shallow:
+            made = self._copies[found._key()] = target.create_group(name)
+            self._copy_attributes(found, made)
+        else:
+            self.run(found, target.create_group(name), False)
+
+    def _copy_attributes(self, source, target):
+        if not self._flags["without_attrs"]:
+            for name in source.attrs:
+                _copy_attribute(source, target, name)
 
 
 def _copy_attribute(source, target, name):

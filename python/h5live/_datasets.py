@@ -14,6 +14,15 @@ from ._selections import product
 from ._views import AsStrView, AsTypeView, ChunkIterator, FieldsView, subset_dtype
 
 
+def _unwritable(args, names, val):
+    """The error of writing to a dataset without elements."""
+    if names:
+        return TypeError("Illegal slicing argument (not a compound dataset)")
+    if args not in ((), (Ellipsis,)):
+        return ValueError("Empty datasets cannot be sliced")
+    return (OSError if np.shape(val) == () else TypeError)("Empty datasets cannot be written to")
+
+
 class _FastReader:
     def __init__(self, dataset):
         self._dataset = dataset
@@ -211,7 +220,10 @@ class Dataset(LiveDataset, HLObject):
 
     def make_scale(self, name=""):
         """Makes it a scale, which can be attached to dimensions of other datasets."""
-        self._handle.make_scale(name_text(name) or None)
+        try:
+            self._handle.make_scale(name_text(name))
+        except ValueError as error:
+            raise RuntimeError(f"Unable to make a scale ({error})") from None
 
     @property
     def is_scale(self):
@@ -314,7 +326,7 @@ class Dataset(LiveDataset, HLObject):
         if len(args) == 1 and isinstance(args[0], _types.RegionReference):
             selection = _selections.region(args[0], self)
             if shape == ():
-                return self[()] if selection.nselect else Empty(dt)
+                return self[...] if selection.nselect else Empty(dt)
             return self._read(selection, selection.mshape, new_dtype)
         if shape == ():
             if args != () and args != (Ellipsis,):
@@ -376,6 +388,9 @@ class Dataset(LiveDataset, HLObject):
             raise TypeError("Empty datasets cannot be written to")
         if not source.flags.c_contiguous:
             raise TypeError("Array must be C-contiguous")
+        if source_sel is not None:
+            # What is wrong with a key is told as for datasets.
+            self._selection(source.shape, source_sel, None)
         values = source if source_sel is None else source[source_sel]
         target = self._selection(self.shape, dest_sel, self)
         self._write(target, np.asarray(values), np.shape(values))
@@ -400,7 +415,7 @@ class Dataset(LiveDataset, HLObject):
         dt = self.dtype
         val = self._array_to_write(val, names)
         if self._is_empty:
-            raise TypeError("Empty datasets cannot be written to")
+            raise _unwritable(args, names, val)
         shape = val.shape
         if dt.subdtype is not None:
             dims = dt.subdtype[1]

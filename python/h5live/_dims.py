@@ -64,10 +64,15 @@ class DimensionProxy:
 
     def attach_scale(self, dset):
         """Attaches a scale."""
-        self._dataset._handle.attach_scale(self._dimension, dset._handle)
+        _check_scale(dset)
+        try:
+            self._dataset._handle.attach_scale(self._dimension, dset._handle)
+        except ValueError as error:
+            raise RuntimeError(f"Unable to attach scale ({error})") from None
 
     def detach_scale(self, dset):
         """Takes a scale away."""
+        _check_scale(dset)
         detach_scale(self._dataset, dset, self._dimension)
 
     def items(self):
@@ -84,6 +89,13 @@ class DimensionProxy:
         if not self._dataset:
             return "<Dimension of closed HDF5 dataset>"
         return f'<"{self.label}" dimension {self._dimension} of HDF5 dataset at {id(self._dataset)}>'
+
+
+def _check_scale(dset):
+    from ._datasets import Dataset
+
+    if not isinstance(dset, Dataset):
+        raise TypeError(f"A scale is a Dataset, not {type(dset).__name__}")
 
 
 def scale_name(scale):

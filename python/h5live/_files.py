@@ -172,6 +172,10 @@ class File(Group):
             shared = _Open(raw, raw.name, libver=of.libver, locking=of.locking)
             shared.cache, shared.is_swmr = of.cache, of.is_swmr
             _by_key[raw.key] = shared
+            identity = _identity(raw.name)
+            known = _open_files.get(identity)
+            if identity is not None and (known is None or known.raw.share() is None):
+                _open_files[identity] = shared
         return cls._of_handle(raw)
 
     @classmethod
@@ -360,7 +364,7 @@ def _open_path(path, mode, driver, bounds, userblock_size, swmr, options, kwds):
     libver = _engine_libver(bounds[0], engine_mode)
     if libver is not None and libver != "earliest":
         options["libver"] = libver
-    raw = RawFile.open(path, engine_mode, {key: value for key, value in options.items() if value is not None})
+    raw = _open_raw(path, engine_mode, {key: value for key, value in options.items() if value is not None})
     shared = _Open(raw, path, driver or "sec2", bounds)
     if mode == "r+" and size is not None and size != (superblock_offset(path) or 0):
         raw.close()
@@ -372,6 +376,26 @@ def _open_path(path, mode, driver, bounds, userblock_size, swmr, options, kwds):
     if identity is not None:
         _open_files[identity] = shared
     return shared, raw
+
+
+def _open_raw(path, mode, options):
+    """A handle on a file; if it is in use, files that are open only because links led there are closed first."""
+    try:
+        return RawFile.open(path, mode, options)
+    except BlockingIOError:
+        for shared in list(_by_key.values()):
+            if shared.raw.is_open:
+                shared.raw.release_linked()
+        return _open_or_advise(path, mode, options)
+
+
+def _open_or_advise(path, mode, options):
+    try:
+        return RawFile.open(path, mode, options)
+    except BlockingIOError as error:
+        if mode == "read":
+            raise BlockingIOError(f"{error} (to read it meanwhile: swmr=True, or h5live.open)") from None
+        raise
 
 
 def superblock_offset(path):

@@ -140,7 +140,8 @@ def _compression(compression, options):
         if compression == DEFLATE and not options:
             raise IndexError("gzip needs a level")
         return int(compression), True, [int(value) for value in options or ()]
-    raise ValueError(f'Compression filter "{compression}" is unavailable')
+    raise ValueError(f'Compression filter "{compression}" is unavailable (others have numbers, such as 32015 for Zstandard, '
+                     'or are objects of hdf5plugin)')
 
 
 def _szip(options):

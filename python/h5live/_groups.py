@@ -104,7 +104,11 @@ class Group(_base.MutableMappingHDF5, HLObject):
 
     def create_virtual_dataset(self, name, layout, fillvalue=None):
         """Makes a dataset whose elements are in other datasets (VirtualLayout)."""
-        return Dataset(layout.make_dataset(self, name_text(name), fillvalue))
+        path = name_text(name)
+        parent = posixpath.dirname(path)
+        if parent.strip("/"):
+            self.require_group(parent)
+        return Dataset(layout.make_dataset(self, path, fillvalue))
 
     def build_virtual_dataset(self, name, shape, dtype, maxshape=None, fillvalue=None):
         """A context that gives a VirtualLayout and makes the dataset at its end."""
@@ -235,7 +239,10 @@ class Group(_base.MutableMappingHDF5, HLObject):
             return type(link) if getclass else link
         if name not in self:
             return default
-        return _class_of(self._open(name_text(name)))
+        try:
+            return _class_of(self._open(name_text(name)))
+        except KeyError as error:
+            raise RuntimeError(f"Can't get the class of an object ({error})") from None
 
     def _link(self, name):
         parent, last = posixpath.split(name.rstrip("/"))
@@ -256,11 +263,23 @@ class Group(_base.MutableMappingHDF5, HLObject):
 
     def __setitem__(self, name, obj):
         path = name_text(name)
-        if isinstance(obj, (HLObject, SoftLink, ExternalLink)):
+        if isinstance(obj, ExternalLink):
+            if not path:
+                raise ValueError("Unable to create external link (no name)")
+            try:
+                self._set_link(path, obj)
+            except OSError as error:
+                raise RuntimeError(f"Unable to create external link ({error})") from None
+        elif isinstance(obj, (HLObject, SoftLink)):
             self._set_link(path, obj)
         elif isinstance(obj, np.dtype):
-            self._handle.commit(path, self._handle.file.stored_type(_types.datatype_of(obj)))
+            try:
+                self._handle.commit(path, self._handle.file.stored_type(_types.datatype_of(obj)))
+            except ValueError as error:
+                raise KeyError(f"Unable to commit datatype ({error})") from None
         else:
+            if not path:
+                raise ValueError("Unable to create link (no name)")
             dataset = self.create_dataset(None, data=obj)
             self._set_link(path, dataset)
 
@@ -270,7 +289,7 @@ class Group(_base.MutableMappingHDF5, HLObject):
         if parent.strip("/") or path.startswith("/"):
             try:
                 group = self.require_group(parent or "/")._handle
-            except (TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError) as error:
                 raise OSError(f"Unable to create link ({error})") from None
         try:
             if isinstance(obj, SoftLink):

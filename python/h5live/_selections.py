@@ -196,9 +196,14 @@ def region(reference, dataset):
     target, raw, (shape, dims, count) = found
     if target.id != dataset._handle.id:
         raise ValueError("Region reference must point to this dataset")
-    if product(dims) != count:
-        dims = (count,)
-    return Selection(shape, raw, dims)
+    return Selection(shape, raw, region_dims(shape, dims, count))
+
+
+def region_dims(shape, dims, count):
+    """The shape of the elements to which a region reference leads: of their box, if it is full."""
+    if count == 0:
+        return tuple(shape) if 0 in shape else (0,) * max(len(shape), 1)
+    return tuple(dims) if product(dims) == count else (count,)
 
 
 def _expand(args, rank, shape=()):
@@ -208,8 +213,15 @@ def _expand(args, rank, shape=()):
     named = len(args) - ellipses
     if named > rank:
         # What is wrong with the first of them comes first, as in h5py.
-        for arg, length in zip(args if not ellipses else (), shape):
-            _dimension(arg, length)
+        for arg, length in zip(args, shape):
+            if arg is Ellipsis:
+                break
+            if not hasattr(arg, "__len__"):
+                _dimension(arg, length)
+            elif np.asarray(arg).dtype.kind == "b" and (rank == 1 or len(arg) != length):
+                raise TypeError("a mask that is not the only index has one dimension of several")
+            else:
+                _check_indices(np.asarray(arg), length)
         raise ValueError(f"{named} indexing arguments for {rank} dimensions")
     if not ellipses:
         args = args + (Ellipsis,)
@@ -227,6 +239,17 @@ def _slice(arg, length):
     return start, step, count
 
 
+def _check_indices(array, length):
+    """What is wrong with indices, in the order in which h5py finds it: one that is just behind the end comes later."""
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+        return
+    array = np.where(array < 0, array + length, array)
+    if array.min() < 0 or array.max() > length:
+        raise IndexError(f"Fancy indexing out of range for (0-{length - 1})")
+    if (array[1:] <= array[:-1]).any():
+        raise TypeError("Indexing elements must be in increasing order")
+
+
 def _list(arg, length):
     array = np.asarray(arg)
     if array.dtype.kind == "b":
@@ -240,10 +263,9 @@ def _list(arg, length):
                         "Only 1D arrays allowed for fancy indexing")
     array = array.astype("i8")
     array = np.where(array < 0, array + length, array)
-    if array.min() < 0 or array.max() >= length:
+    _check_indices(array, length)
+    if array[-1] >= length:
         raise IndexError(f"Fancy indexing out of range for (0-{length - 1})")
-    if (array[1:] <= array[:-1]).any():
-        raise TypeError("Indexing elements must be in increasing order")
     return array.tolist()
 
 

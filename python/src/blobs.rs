@@ -1,13 +1,13 @@
 //! Variable-length data: what the file has for it, and Python's objects.
 
 use std::ops::Range;
+use std::sync::mpsc;
 
 use h5live::File;
 use h5live::model::Result as ModelResult;
 use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyType};
-use rayon::prelude::*;
 
 use crate::errors::raise_model;
 use crate::file::FileHandle;
@@ -16,6 +16,8 @@ use crate::process::run;
 
 /// Elements that one thread reads at once.
 const ELEMENTS_PER_PART: usize = 1 << 13;
+/// Parts that are read while Python's objects of another one are made.
+const PARTS_AHEAD: usize = 4;
 
 /// The data of several elements, one behind the other in the order in which they were found.
 struct Blobs {
@@ -60,6 +62,43 @@ fn store(file: &File, data: &[(&[u8], u32)], size: usize) -> ModelResult<Vec<u8>
     Ok(stored)
 }
 
+/// Reads what each part of the elements leads to, and gives it to `each` with the number of its first element, in any order.
+fn read_parts(
+    file: &File,
+    elements: &[u8],
+    size: usize,
+    is_text: bool,
+    mut each: impl FnMut(usize, Blobs),
+) -> ModelResult<()> {
+    let read = |part: &[u8]| Blobs::read(file, &part.chunks_exact(size).collect::<Vec<_>>(), is_text);
+    let mut parts = elements.chunks(size * ELEMENTS_PER_PART).enumerate();
+    // A thread of the pool does not wait for others of it.
+    if elements.len() <= size * ELEMENTS_PER_PART || rayon::current_thread_index().is_some() {
+        return parts.try_for_each(|(n, part)| {
+            each(n * ELEMENTS_PER_PART, read(part)?);
+            Ok(())
+        });
+    }
+    let (sender, receiver) = mpsc::channel();
+    rayon::in_place_scope(|scope| {
+        let mut start_next = || {
+            let Some((n, part)) = parts.next() else { return false };
+            let (sender, read) = (sender.clone(), &read);
+            // Nobody receives it after an error.
+            scope.spawn(move |_| drop(sender.send((n * ELEMENTS_PER_PART, read(part)))));
+            true
+        };
+        let mut pending = (0..PARTS_AHEAD).filter(|_| start_next()).count();
+        while pending > 0 {
+            let Ok((first, blobs)) = receiver.recv() else { break };
+            let blobs = blobs?;
+            pending -= usize::from(!start_next());
+            each(first, blobs);
+        }
+        Ok(())
+    })
+}
+
 /// Adds the bytes of a text: of a string in an encoding, of bytes as they are.
 fn push_text(item: &Bound<'_, PyAny>, encoding: &str, texts: &mut Blobs) -> PyResult<()> {
     if let Ok(bytes) = item.cast::<PyBytes>() {
@@ -80,35 +119,35 @@ fn push_text(item: &Bound<'_, PyAny>, encoding: &str, texts: &mut Blobs) -> PyRe
 }
 
 /// Texts that Python has.
-enum Texts<'py> {
-    List(Bound<'py, PyList>),
+enum Texts {
+    List(Py<PyList>),
     Array(Objects),
 }
 
-impl<'py> Texts<'py> {
-    fn new(texts: &Bound<'py, PyAny>) -> PyResult<Self> {
+impl Texts {
+    fn new(texts: &Bound<'_, PyAny>) -> PyResult<Self> {
         match texts.cast::<PyList>() {
-            Ok(list) => Ok(Texts::List(list.clone())),
+            Ok(list) => Ok(Texts::List(list.clone().unbind())),
             Err(_) => Objects::readable(texts).map(Texts::Array),
         }
     }
 
-    fn len(&self) -> usize {
+    fn len(&self, py: Python<'_>) -> usize {
         match self {
-            Texts::List(list) => list.len(),
+            Texts::List(list) => list.bind(py).len(),
             Texts::Array(objects) => objects.len(),
         }
     }
 
-    fn get(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn get<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Texts::List(list) => list.get_item(at),
+            Texts::List(list) => list.bind(py).get_item(at),
             Texts::Array(objects) => Ok(objects.get(py, at).unwrap_or_else(|| py.None().into_bound(py))),
         }
     }
 
     /// The bytes of some of them.
-    fn read(&self, py: Python<'py>, range: Range<usize>, encoding: &str) -> PyResult<Blobs> {
+    fn read(&self, py: Python<'_>, range: Range<usize>, encoding: &str) -> PyResult<Blobs> {
         let mut blobs = Blobs { bytes: Vec::new(), ranges: Vec::with_capacity(range.len()) };
         for at in range {
             push_text(&self.get(py, at)?, encoding, &mut blobs)?;
@@ -120,28 +159,53 @@ impl<'py> Texts<'py> {
     }
 }
 
-/// Stores texts part by part, and fills the memory of their elements. Counts the bytes that it has filled.
+/// Stores texts, and returns the elements that lead to them.
+fn store_part(file: &File, texts: &Blobs, size: usize) -> PyResult<Vec<u8>> {
+    let data = texts.iter().map(|bytes| u32::try_from(bytes.len()).map(|count| (bytes, count)));
+    let data: Result<Vec<(&[u8], u32)>, _> = data.collect();
+    let data = data.map_err(|_| PyOverflowError::new_err("a text has more than 4 GiB"))?;
+    let stored = store(file, &data, size).map_err(raise_model)?;
+    match stored.len() == data.len() * size {
+        true => Ok(stored),
+        false => Err(PyValueError::new_err(format!("elements have {size} bytes; the store's have others"))),
+    }
+}
+
+/// Stores texts part by part, and fills the memory of their elements, each of `size` bytes. Counts the bytes that it has
+/// filled. While a thread of the pool stores a part, this one takes the next from Python.
 fn store_texts(
-    py: Python<'_>,
     file: &File,
-    texts: &Texts<'_>,
+    texts: &Texts,
     encoding: &str,
-    elements: &mut [u8],
+    (elements, size): (&mut [u8], usize),
     written: &mut usize,
 ) -> PyResult<()> {
-    let size = elements.len().checked_div(texts.len()).unwrap_or(0);
-    for (part, elements) in elements.chunks_mut(size.max(1) * ELEMENTS_PER_PART).enumerate() {
-        let begin = part * ELEMENTS_PER_PART;
-        let blobs = texts.read(py, begin..begin + elements.len() / size.max(1), encoding)?;
-        let data = blobs.iter().map(|bytes| u32::try_from(bytes.len()).map(|count| (bytes, count)));
-        let data: Result<Vec<(&[u8], u32)>, _> = data.collect();
-        let data = data.map_err(|_| PyOverflowError::new_err("a text has more than 4 GiB"))?;
-        let stored = run(py, || store(file, &data, size))?.map_err(raise_model)?;
-        if stored.len() != elements.len() {
-            return Err(PyValueError::new_err(format!("elements have {size} bytes; the store's have others")));
-        }
-        elements.copy_from_slice(&stored);
-        *written += elements.len();
+    let count = elements.len() / size;
+    let read = |begin: usize| {
+        let range = begin..(begin + ELEMENTS_PER_PART).min(count);
+        if range.is_empty() { Ok(None) } else { Python::attach(|py| texts.read(py, range, encoding).map(Some)) }
+    };
+    // A thread of the pool does not wait for others of it.
+    let is_alone = count <= ELEMENTS_PER_PART || rayon::current_thread_index().is_some();
+    let mut part = read(0)?;
+    while let Some(texts) = part {
+        let begin = *written / size;
+        let next = || read(begin + ELEMENTS_PER_PART);
+        let (stored, next) = match is_alone {
+            true => (store_part(file, &texts, size), next()),
+            false => {
+                let (mut stored, mut found) = (Ok(Vec::new()), Ok(None));
+                rayon::in_place_scope(|scope| {
+                    scope.spawn(|_| stored = store_part(file, &texts, size));
+                    found = next();
+                });
+                (stored, found)
+            }
+        };
+        let stored = stored?;
+        elements[*written..*written + stored.len()].copy_from_slice(&stored);
+        *written += stored.len();
+        part = next?;
     }
     Ok(())
 }
@@ -172,16 +236,18 @@ impl FileHandle {
     ) -> PyResult<()> {
         let file = self.session.file()?;
         let memory = Memory::readable(elements)?;
-        let stored: Vec<&[u8]> = memory.bytes().chunks_exact(size.max(1)).collect();
+        let (elements, size) = (memory.bytes(), size.max(1));
         let mut objects = Objects::writable(into)?;
-        if objects.len() != stored.len() {
+        if objects.len() != elements.len() / size || !elements.len().is_multiple_of(size) {
             return Err(PyValueError::new_err("there are not as many objects as elements"));
         }
-        let read = || stored.par_chunks(ELEMENTS_PER_PART).map(|part| Blobs::read(&file, part, is_text)).collect();
-        let parts: Vec<Blobs> = run(py, || -> ModelResult<_> { read() })?.map_err(raise_model)?;
-        for (at, bytes) in parts.iter().flat_map(Blobs::iter).enumerate() {
-            objects.put(at, PyBytes::new(py, bytes).into_any());
-        }
+        let mut put = |first: usize, blobs: Blobs| {
+            Python::attach(|py| {
+                let texts = blobs.iter().enumerate();
+                texts.for_each(|(n, bytes)| objects.put(first + n, PyBytes::new(py, bytes).into_any()));
+            });
+        };
+        run(py, || read_parts(&file, elements, size, is_text, &mut put))?.map_err(raise_model)?;
         Ok(())
     }
 
@@ -208,10 +274,11 @@ impl FileHandle {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let file = self.session.file()?;
         let texts = Texts::new(texts)?;
-        let bytes = texts.len().checked_mul(size.max(1)).ok_or_else(|| PyMemoryError::new_err("too many texts"))?;
+        let bytes = texts.len(py).checked_mul(size.max(1)).ok_or_else(|| PyMemoryError::new_err("too many texts"))?;
         PyBytes::new_with(py, bytes, |elements| {
             let mut written = 0;
-            let done = store_texts(py, &file, &texts, encoding, elements, &mut written);
+            let part = (&mut *elements, size.max(1));
+            let done = run(py, || store_texts(&file, &texts, encoding, part, &mut written)).and_then(|done| done);
             if done.is_err() {
                 // Nothing leads to what is stored already. What the error was about is what counts.
                 let stored: Vec<&[u8]> = elements[..written].chunks_exact(size.max(1)).collect();

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::datatype::DatatypeHandle;
-use crate::errors::raise;
+use crate::errors::{raise, raise_source};
 use crate::links::name_object;
 use crate::memory::Memory;
 use crate::number::Number;
@@ -67,12 +67,21 @@ fn refresh_sources(dataset: &Dataset) -> h5live::Result<()> {
     Ok(())
 }
 
+/// The exception for an error of reading. What is wrong with a source is no fault of the arguments.
+fn raise_read(dataset: &Dataset, error: h5live::Error) -> PyErr {
+    match raise(error) {
+        raised if dataset.is_virtual() => raise_source(raised),
+        raised => raised,
+    }
+}
+
 #[pymethods]
 impl DatasetHandle {
     /// The dimensions; `None` without elements.
     fn shape(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let dataset = self.dataset()?;
-        let spec = run(py, || refresh_sources(&dataset).and_then(|()| dataset.spec()))?.map_err(raise)?;
+        let spec = run(py, || refresh_sources(&dataset).and_then(|()| dataset.spec()))?
+            .map_err(|error| raise_read(&dataset, error))?;
         match &spec.dataspace {
             Dataspace::Null => Ok(py.None()),
             space => PyTuple::new(py, space.dims())?.into_py_any(py),
@@ -82,7 +91,7 @@ impl DatasetHandle {
     /// The largest dimensions, `None` for those without limit.
     fn max_shape(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let dataset = self.dataset()?;
-        let spec = run(py, || dataset.spec())?.map_err(raise)?;
+        let spec = run(py, || dataset.spec())?.map_err(|error| raise_read(&dataset, error))?;
         match &spec.dataspace {
             Dataspace::Null => Ok(py.None()),
             space => PyTuple::new(py, limits(space.max()))?.into_py_any(py),
@@ -97,7 +106,7 @@ impl DatasetHandle {
     /// The rest of the description: layout, chunks, filters, fill value, committed type.
     fn description(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let dataset = self.dataset()?;
-        let spec = run(py, || dataset.spec())?.map_err(raise)?;
+        let spec = run(py, || dataset.spec())?.map_err(|error| raise_read(&dataset, error))?;
         let out = PyDict::new(py);
         describe_layout(py, &spec.layout, &out)?;
         let filter = |filter: &FilterSpec| {
@@ -138,7 +147,8 @@ impl DatasetHandle {
         scalar: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let dataset = self.dataset()?;
-        let shape = run(py, || refresh_sources(&dataset).and_then(|()| dataset.shape()))?.map_err(raise)?;
+        let shape = run(py, || refresh_sources(&dataset).and_then(|()| dataset.shape()))?
+            .map_err(|error| raise_read(&dataset, error))?;
         if shape.is_empty() && dataset.spec().map_err(raise)?.dataspace == Dataspace::Null {
             return Ok(None);
         }
@@ -149,13 +159,15 @@ impl DatasetHandle {
             && is_plain
             && let Some(mut number) = Number::new(&datatype.0)
         {
-            run(py, || dataset.read_as_into(&selection, &datatype.0, number.bytes_mut()))?.map_err(raise)?;
+            run(py, || dataset.read_as_into(&selection, &datatype.0, number.bytes_mut()))?
+                .map_err(|error| raise_read(&dataset, error))?;
             return scalar.call1((number.to_object(py)?,)).map(Some);
         }
         let array = numpy_empty.call1((PyTuple::new(py, if is_single { &[1] } else { dims.as_slice() })?, dtype))?;
         if !dims.contains(&0) {
             let mut memory = Memory::writable(&array)?;
-            run(py, || dataset.read_as_into(&selection, &datatype.0, memory.bytes_mut()))?.map_err(raise)?;
+            run(py, || dataset.read_as_into(&selection, &datatype.0, memory.bytes_mut()))?
+                .map_err(|error| raise_read(&dataset, error))?;
         }
         match (is_single, is_plain) {
             (false, _) => Ok(Some(array)),
@@ -174,7 +186,8 @@ impl DatasetHandle {
     ) -> PyResult<()> {
         let dataset = self.dataset()?;
         let mut memory = Memory::writable(into)?;
-        run(py, || dataset.read_as_into(selection, &datatype.0, memory.bytes_mut()))?.map_err(raise)
+        run(py, || dataset.read_as_into(selection, &datatype.0, memory.bytes_mut()))?
+            .map_err(|error| raise_read(&dataset, error))
     }
 
     /// Writes elements of a type from an array's memory.
@@ -251,7 +264,7 @@ impl DatasetHandle {
     /// The stored chunks: coordinate (elements), filter mask, address (if the store has one), size (bytes).
     fn chunks(&self, py: Python<'_>) -> PyResult<Vec<ChunkRecord>> {
         let dataset = self.dataset()?;
-        let spec = run(py, || dataset.spec())?.map_err(raise)?;
+        let spec = run(py, || dataset.spec())?.map_err(|error| raise_read(&dataset, error))?;
         let grid: Vec<u64> = spec.chunk_dims().unwrap_or(&[]).to_vec();
         let chunks = run(py, || dataset.chunks())?.map_err(raise)?;
         Ok(chunks.iter().map(|chunk| chunk_record(chunk, &grid)).collect())

@@ -9,7 +9,7 @@ use pyo3::exceptions::{
     PyBlockingIOError, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyKeyError, PyMemoryError,
     PyNotImplementedError, PyOSError, PyPermissionError, PyTypeError, PyValueError,
 };
-use pyo3::{PyErr, pyfunction};
+use pyo3::prelude::*;
 
 /// What a handle of a closed file says.
 pub(crate) fn closed() -> PyErr {
@@ -44,6 +44,20 @@ pub(crate) fn raise_model(error: ModelError) -> PyErr {
     let text = error.to_string();
     print_if_asked(&text);
     of_model(&error, text)
+}
+
+/// The exception for an error of a source of a virtual dataset, from that for the error itself.
+pub(crate) fn raise_source(raised: PyErr) -> PyErr {
+    Python::attach(|py| {
+        let of_source = raised.is_instance_of::<PyKeyError>(py)
+            || raised.is_instance_of::<PyTypeError>(py)
+            || raised.is_instance_of::<PyValueError>(py);
+        let text = raised.value(py).getattr("args").and_then(|args| args.get_item(0)?.extract::<String>());
+        match text {
+            Ok(text) if of_source => PyOSError::new_err(text),
+            _ => raised,
+        }
+    })
 }
 
 fn raise_kind(kind: &ErrorKind, text: String) -> PyErr {

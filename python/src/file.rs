@@ -172,6 +172,12 @@ impl FileHandle {
         run(py, close)?.map_err(raise)
     }
 
+    /// Closes files to which this one led and that nothing else uses.
+    fn release_linked(&self, py: Python<'_>) -> PyResult<()> {
+        let file = self.session.file()?;
+        run(py, || file.release_linked_files())?.map_err(raise)
+    }
+
     #[getter]
     fn is_open(&self) -> bool {
         self.session.is_open()

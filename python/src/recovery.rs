@@ -1,6 +1,6 @@
 //! What is done with files that nobody has open: diagnosis and repair.
 
-use h5live::{StoreCheck, StoreFinding};
+use h5live::{Diagnosis, FileCondition, Holder, StoreCheck, StoreFinding};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -9,11 +9,31 @@ use crate::process::run;
 /// A fault: a path, a word for its kind, and what it is.
 type Fault = (Option<String>, &'static str, String);
 
-/// In which condition what is at a location is, in words.
+/// A process that has a file open: its number, and the name of its program.
+type Process = (u32, String);
+
+/// The condition, whether others may follow the writer, the writers, the version of the superblock, the bytes of the file and
+/// those that it announces, and the readers.
+type Condition = (&'static str, bool, Vec<Process>, Option<u8>, u64, u64, Vec<Process>);
+
+fn condition_of(found: Diagnosis) -> Condition {
+    let processes =
+        |holders: Vec<Holder>| holders.into_iter().map(|holder| (holder.pid, holder.name)).collect::<Vec<Process>>();
+    let (condition, live, writers) = match found.condition {
+        FileCondition::Closed => ("closed", false, Vec::new()),
+        FileCondition::OpenForWriting { live, holders } => ("written", live, holders),
+        FileCondition::Abandoned { live } => ("abandoned", live, Vec::new()),
+        FileCondition::Unknown { live } => ("unknown", live, Vec::new()),
+        _ => ("unknown", false, Vec::new()),
+    };
+    let readers = processes(found.readers);
+    (condition, live, processes(writers), found.superblock, found.length, found.announced, readers)
+}
+
+/// In which condition what is at a location is.
 #[pyfunction]
-pub(crate) fn diagnose(py: Python<'_>, location: &str) -> PyResult<String> {
-    let found = run(py, || h5live::diagnose(location))?.map_err(raise)?;
-    Ok(format!("{found:?}"))
+pub(crate) fn diagnose(py: Python<'_>, location: &str) -> PyResult<Condition> {
+    Ok(condition_of(run(py, || h5live::diagnose(location))?.map_err(raise)?))
 }
 
 /// What is wrong with what is at a location: a path if there is one, a word for the kind of fault, and the fault; and
@@ -26,9 +46,9 @@ pub(crate) fn check(py: Python<'_>, location: &str, data: bool) -> PyResult<(Vec
     Ok((report.findings.into_iter().map(fault).collect(), report.objects))
 }
 
-/// Brings what a dead writer has left into order; says what was done, in words.
+/// Brings what a dead writer has left into order: how it was, how it is now, and what could not be done.
 #[pyfunction]
-pub(crate) fn repair(py: Python<'_>, location: &str) -> PyResult<String> {
+pub(crate) fn repair(py: Python<'_>, location: &str) -> PyResult<(Condition, Condition, Vec<String>)> {
     let done = run(py, || h5live::repair(location))?.map_err(raise)?;
-    Ok(format!("{done:?}"))
+    Ok((condition_of(done.before), condition_of(done.after), done.left))
 }

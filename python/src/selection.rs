@@ -103,8 +103,9 @@ fn range(start: u64, step: u64, count: u64) -> DimSelection {
     }
 }
 
-/// The selection of integers, slices and an ellipsis, and the shape of what it selects; `None` if there is something
-/// else, or something that needs a closer look.
+/// The selection of integers, slices and an ellipsis, the shape of what it selects, and whether a single element is a scalar
+/// (not with an ellipsis of a dataset without dimensions); `None` if there is something else, or something that needs a closer
+/// look.
 pub(crate) fn simple_selection(
     args: &Bound<'_, PyAny>,
     shape: &[u64],
@@ -135,7 +136,8 @@ pub(crate) fn simple_selection(
     }
     let missing = shape.len() - dims.len();
     keep_all(&mut dims, &mut result, missing);
-    Ok(Some((SelectionHandle(SelectionKind::Product(dims)), result, ellipses == 0)))
+    let is_plain = ellipses == 0 || !shape.is_empty();
+    Ok(Some((SelectionHandle(SelectionKind::Product(dims)), result, is_plain)))
 }
 
 /// Adds the selection of an integer or a slice, and says whether it is one.

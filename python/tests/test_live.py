@@ -96,3 +96,15 @@ def test_rows_of_another_type_are_converted(tmp_path):
         assert log[:].tolist() == [[0, 1, 2], [3, 4, 5], [7, 8, 9]]
         with pytest.raises(TypeError):
             log.append([1, 2])
+
+
+def test_who_cannot_read_a_live_file_is_told_how_to(tmp_path):
+    program = "import sys, h5live\ntry: h5live.File(sys.argv[1])\nexcept BlockingIOError as error: print(error)"
+    with h5live.File(tmp_path / "run.h5", "w", libver="latest") as file:
+        file.swmr_mode = True
+        told = subprocess.run([sys.executable, "-c", program, file.filename], check=True, capture_output=True, text=True).stdout
+        found = h5live.diagnose(tmp_path / "run.h5")
+        assert "swmr=True" in told
+        assert found.condition == "written" and found.live and os.getpid() in [writer.pid for writer in found.writers]
+    found = h5live.diagnose(tmp_path / "run.h5")
+    assert found.condition == "closed" and found.writers == [] and found.length == found.announced
