@@ -1,5 +1,7 @@
 //! `h5live ls`: the contents of a file.
 
+#[cfg(feature = "hsds")]
+mod domains;
 mod filters;
 mod status;
 pub mod text;
@@ -18,7 +20,9 @@ use text::{EntryDescriber, EntryDetail};
 /// Longer paths do not push the columns to the right (characters).
 const PATH_WIDTH: usize = 40;
 
-/// Lists the contents of a file: types, shapes, storage; and who writes it
+/// Lists the contents of a file: types, shapes, storage; and who writes it. Lists the domains below a folder of an object store
+///
+/// A folder of domains is a location where no domain is, or one that ends in a slash: hsds:bucket?domain=/home/.
 ///
 /// Exit code 0: everything was read; 1: something is damaged, and its line says why; 2: nothing can be listed.
 #[derive(Debug, clap::Args)]
@@ -28,10 +32,11 @@ pub struct Ls {
     /// The group or object to start from
     #[arg(default_value = "/")]
     path: String,
-    /// Go so many groups deep; 0 lists only the object itself
+    /// Go so many groups deep; 0 lists only the object itself. Of a folder of domains: so many folders, by default 1
     #[arg(short, long, value_name = "LEVELS", value_parser = at_least::<0, usize>)]
     depth: Option<usize>,
-    /// Show sizes: the stored chunks and bytes of datasets, and the bytes of all their elements
+    /// Show sizes: the stored chunks and bytes of datasets, and the bytes of all their elements. Of domains: owners, times, and
+    /// the bytes that are stored
     #[arg(short, long)]
     long: bool,
     /// What is shown of attributes
@@ -59,7 +64,17 @@ impl Ls {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let file = open::for_reading(&self.file)?;
+        #[cfg(feature = "hsds")]
+        if domains::names_folder(&self.file)
+            && let Some(outcome) = self.list_domains(true)?
+        {
+            return Ok(outcome);
+        }
+        let file = match open::for_reading(&self.file) {
+            #[cfg(feature = "hsds")]
+            Err(error) => return self.list_domains(false).ok().flatten().ok_or(error),
+            opened => opened?,
+        };
         let start = file.object(&self.path)?;
         if let Object::Group(group) = &start {
             group.links()?;
@@ -93,5 +108,16 @@ impl Ls {
         // They are in the lines.
         missing_sources::forget();
         Ok(if listing.has_unreadable() { Outcome::Findings } else { Outcome::Clean })
+    }
+
+    /// Lists the domains below the folder at the location; `None` if there is none.
+    #[cfg(feature = "hsds")]
+    fn list_domains(&self, is_named: bool) -> Result<Option<Outcome>> {
+        if self.path != "/" {
+            return Ok(None);
+        }
+        let levels = self.depth.unwrap_or(1);
+        let (is_long, is_json) = (self.long, self.json);
+        domains::DomainListing { location: &self.file, levels, is_long, is_json }.run(is_named)
     }
 }
