@@ -72,10 +72,7 @@ pub(crate) fn open_engine(
 ///
 /// # Errors
 /// As [`open_engine`].
-pub(crate) fn open_folder_engine(
-    at: &Location,
-    options: &HsdsCloud,
-) -> Result<(CloudPlace, BucketEngine), OpenError> {
+pub(crate) fn open_folder_engine(at: &Location, options: &HsdsCloud) -> Result<(CloudPlace, BucketEngine), OpenError> {
     let place = CloudPlace::of_any(at, &options.schema)?;
     let client = place.objects().client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
     open_bucket(place, &client, options, Mode::Read)

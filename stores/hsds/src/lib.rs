@@ -41,6 +41,7 @@ mod session;
 mod shards;
 mod state;
 mod store;
+mod summary;
 mod upkeep;
 mod watch;
 
@@ -52,9 +53,7 @@ pub use cloud_connector::HsdsCloudConnector;
 #[cfg(feature = "clouds")]
 pub use cloud_options::HsdsCloud;
 pub use connector::HsdsConnector;
-pub use domains::{
-    DomainEntry, DomainEntryKind, DomainFolder, RemovedDomain, StoredSize, move_domain, remove_domain,
-};
+pub use domains::{DomainEntry, DomainEntryKind, DomainFolder, RemovedDomain, StoredSize, move_domain, remove_domain};
 pub use error::HsdsError;
 pub use lost_domains::{delete_lost_domains, find_lost_domains};
 pub use opened_stores::OpenedStores;

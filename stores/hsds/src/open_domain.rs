@@ -61,8 +61,13 @@ impl HsdsSession {
             // Somebody else's domain is replaced.
             session.check_right(None, Right::Delete)?;
         }
-        if makes && old.is_none() {
-            check_create_right(&session.engine, session.user.as_deref(), &request.domain)?;
+        if makes
+            && old.is_none()
+            && let Err(refused) = check_create_right(&session.engine, session.user.as_deref(), &request.domain)
+        {
+            // Of what is refused, nothing is left.
+            let _ = session.engine.discard();
+            return Err(refused);
         }
         match makes {
             true => session.create(request, old.zip(bytes).map(|(id, bytes)| ReplacedDomain { id, bytes }))?,

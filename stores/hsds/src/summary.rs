@@ -134,7 +134,8 @@ impl DomainCounts {
     }
 
     fn to_json(&self, domain: DomainId, (start, end): (f64, f64)) -> Value {
-        let datasets: Map<_, _> = self.datasets.iter().map(|(id, counts)| (domain.text(*id), counts.to_json())).collect();
+        let datasets: Map<_, _> =
+            self.datasets.iter().map(|(id, counts)| (domain.text(*id), counts.to_json())).collect();
         json!({
             "lastModified": self.modified,
             "num_groups": self.groups,
@@ -162,8 +163,7 @@ impl DatasetCounts {
         let element_bytes = ElementCodec::new(&spec.datatype).stored_size();
         let elements = spec.dataspace.elements().unwrap_or(u64::MAX);
         // Elements of variable length are as long as they are stored, as in the service.
-        self.logical_bytes =
-            element_bytes.map_or(self.stored_bytes, |bytes| elements.saturating_mul(bytes as u64));
+        self.logical_bytes = element_bytes.map_or(self.stored_bytes, |bytes| elements.saturating_mul(bytes as u64));
         let Some(layout) = document.reference_layout() else { return true };
         let size_of = |chunk: &Value| chunk.get(1).and_then(Value::as_u64).unwrap_or_default();
         match layout.get("class").and_then(Value::as_str) {

@@ -1,7 +1,7 @@
 //! The domains and the folders below a folder.
 
 use std::collections::VecDeque;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use h5live_model::{Location, Mode, OpenError};
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use crate::engine::{FolderEngine, OBJECTS_FOLDER, ObjectEngine};
 use crate::error::{HsdsError, damaged};
 use crate::layout::{DomainDocument, DomainId, OWN_PREFIX, Right, check_domain_path};
 use crate::place::DomainPlace;
-use crate::session::domain_key;
+use crate::session::{domain_key, time};
 
 /// Domains that are read in one wave, and handed on before the next ones are listed.
 const PAGE_DOMAINS: usize = 1000;
@@ -58,11 +58,6 @@ pub struct StoredSize {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-}
-
-/// The time of so many seconds since 1970; `None` if there is no such time.
-fn time(seconds: f64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
 }
 
 impl DomainFolder {

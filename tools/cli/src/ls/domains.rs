@@ -82,7 +82,10 @@ impl DomainListing<'_> {
                 Err(error) => format!("cannot be read: {}", whole_text(error)),
             };
             if self.is_long && entry.kind.is_ok() {
-                text.push_str(&format!("  owner={}", entry.owner.as_deref().map_or("?".to_owned(), |owner| escape(owner.as_bytes()))));
+                text.push_str(&format!(
+                    "  owner={}",
+                    entry.owner.as_deref().map_or("?".to_owned(), |owner| escape(owner.as_bytes()))
+                ));
                 text.extend(entry.modified.map(|at| format!("  {}", utc::text(at))));
                 text.extend(size.map(|size| format!("  {}", bytes_text(size.bytes))));
             }

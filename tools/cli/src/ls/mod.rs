@@ -5,17 +5,23 @@ mod domains;
 mod filters;
 mod status;
 pub mod text;
+mod times;
+
+use std::collections::HashMap;
 
 use h5live::{Location, Object};
 
 use crate::error::{Outcome, Result};
+use crate::manifest::escape;
 use crate::manifest::listing::{Listing, ListingEntry};
+use crate::model::ObjectId;
 use crate::number_arg::at_least;
 use crate::output::Output;
 use crate::{missing_sources, open};
 
 use status::LiveStatus;
 use text::{EntryDescriber, EntryDetail};
+use times::ObjectClock;
 
 /// Longer paths do not push the columns to the right (characters).
 const PATH_WIDTH: usize = 40;
@@ -35,8 +41,8 @@ pub struct Ls {
     /// Go so many groups deep; 0 lists only the object itself. Of a folder of domains: so many folders, by default 1
     #[arg(short, long, value_name = "LEVELS", value_parser = at_least::<0, usize>)]
     depth: Option<usize>,
-    /// Show sizes: the stored chunks and bytes of datasets, and the bytes of all their elements. Of domains: owners, times, and
-    /// the bytes that are stored
+    /// Show sizes: the stored chunks and bytes of datasets, and the bytes of all their elements; when objects were changed, and
+    /// the owner, where the store keeps that. Of domains: owners, times, and the bytes that are stored
     #[arg(short, long)]
     long: bool,
     /// What is shown of attributes
@@ -70,7 +76,9 @@ impl Ls {
         {
             return Ok(outcome);
         }
-        let file = match open::for_reading(&self.file) {
+        let clock = ObjectClock::default();
+        let opened = if self.long { clock.open(&self.file) } else { open::for_reading(&self.file) };
+        let file = match opened {
             #[cfg(feature = "hsds")]
             Err(error) => return self.list_domains(false).ok().flatten().ok_or(error),
             opened => opened?,
@@ -89,19 +97,30 @@ impl Ls {
         let describer = EntryDescriber::new(&file, detail);
         let mut status = LiveStatus::of(&file, &self.file);
         let mut out = Output::stdout();
+        let ids: HashMap<String, ObjectId> = match self.long {
+            true => listing.paths.iter().map(|(id, path)| (escape(path), *id)).collect(),
+            false => HashMap::new(),
+        };
+        let mut owner = clock.owner().filter(|_| self.long);
         for line in &listing.lines {
             // The first line is that of the object from which the listing starts.
-            let status = status.take();
+            let (status, owner) = (status.take(), owner.take());
+            let times = ids.get(&line.path).map(|id| clock.times(&file, *id)).unwrap_or_default();
             if self.json {
                 let mut described = describer.json(line);
+                times.put_json(&mut described);
+                if let Some(owner) = owner {
+                    described["owner"] = owner.into();
+                }
                 if let Some(status) = status {
                     described["live"] = status.json();
                 }
                 out.line(described)?;
             } else {
-                let text = describer.text(line);
+                let text = format!("{}{}", describer.text(line), times.text());
+                let owner = owner.map_or(String::new(), |owner| format!("  owner={}", escape(owner.as_bytes())));
                 let status = status.map_or(String::new(), |status| format!("  ({})", status.text()));
-                out.line(format_args!("{:width$}  {text}{status}", line.path))?;
+                out.line(format_args!("{:width$}  {text}{owner}{status}", line.path))?;
             }
         }
         out.flush()?;

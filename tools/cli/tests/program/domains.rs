@@ -82,7 +82,10 @@ fn a_long_listing_of_domains_has_owners_times_and_sizes() {
     let said = text(&run(&["ls", "--long", &bucket.at("/home/me/")]));
     assert!(said.starts_with("/home/me/one  domain  owner=me  20") && said.contains("B\n"), "{said}");
     let said = text(&run(&["ls", "--long", &bucket.at("/")]));
-    assert!(said.starts_with("/home/  folder  owner=admin  20") || said.starts_with("/home/  folder  owner=me  20"), "{said}");
+    assert!(
+        said.starts_with("/home/  folder  owner=admin  20") || said.starts_with("/home/  folder  owner=me  20"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -249,4 +252,60 @@ fn names_that_no_path_can_have_are_findings() {
 
 fn read_json(path: &Path) -> Json {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_long_listing_of_a_domain_has_its_owner_and_the_times_of_its_objects() {
+    let bucket = bucket();
+    let at = bucket.at("/home/me/one");
+    let listed = json_lines(&text(&run(&["ls", "--long", "--json", &at])));
+    assert_eq!(listed[0]["owner"], "me");
+    let of = |path: &str| listed.iter().find(|line| line["path"] == path).unwrap();
+    for path in ["/", "/a"] {
+        assert!(of(path)["created"].is_string() && of(path)["modified"].is_string(), "{}", of(path));
+    }
+    let said = text(&run(&["ls", "--long", &at]));
+    assert!(said.starts_with("/   group  20") && said.contains("Z  owner=me"), "{said}");
+    assert!(!text(&run(&["ls", &at])).contains("owner="), "only a long one");
+}
+
+#[test]
+fn a_session_that_has_changed_a_domain_leaves_true_numbers() {
+    let bucket = Bucket::new();
+    bucket.add("home/me/one", "me");
+    let at = bucket.at("/home/me/one");
+    let summary = || {
+        let files = files_below(&bucket.path().join("db"));
+        let found = files.iter().find(|path| path.ends_with(".info.json")).expect("a summary");
+        (read_json(found), files)
+    };
+    let check = |chunks: u64, logical: u64, datasets: usize| {
+        let (json, files) = summary();
+        let bytes = |is_chunk: bool| -> u64 {
+            let is_wanted = |path: &&PathBuf| {
+                let name = path.file_name().unwrap().to_str().unwrap();
+                if is_chunk { !name.starts_with('.') } else { name.starts_with('.') && name != ".info.json" }
+            };
+            files.iter().filter(is_wanted).map(|path| std::fs::metadata(path).unwrap().len()).sum()
+        };
+        assert_eq!((&json["num_groups"], &json["num_datatypes"]), (&1.into(), &0.into()), "{json}");
+        assert_eq!((&json["num_chunks"], &json["logical_bytes"]), (&chunks.into(), &logical.into()), "{json}");
+        assert_eq!(json["allocated_bytes"], bytes(true), "{json}");
+        assert_eq!(json["metadata_bytes"], bytes(false), "{json}");
+        assert_eq!(json["datasets"].as_object().unwrap().len(), datasets, "{json}");
+        assert!(json["scan_complete"].as_f64().unwrap() >= json["lastModified"].as_f64().unwrap() - 1.0, "{json}");
+    };
+    check(2, 4, 1);
+    let file = File::options().write().open(at.as_str()).unwrap();
+    file.new_dataset::<i32>().shape(&[3]).create_with_data("b", &[1, 2, 3]).unwrap();
+    file.flush().unwrap();
+    let files = files_below(&bucket.path().join("db"));
+    assert!(!files.iter().any(|path| path.ends_with(".info.json")), "while it changes, there is none");
+    file.close().unwrap();
+    check(3, 16, 2);
+    // A session that changes nothing leaves it as it is.
+    let before = summary().0;
+    File::options().write().open(at.as_str()).unwrap().close().unwrap();
+    assert_eq!(summary().0, before);
+    assert!(text(&run(&["check", &at])).contains("sound"));
 }
