@@ -35,7 +35,7 @@ impl DomainListing<'_> {
     /// # Errors
     /// [`Error::Location`], and those of the output.
     pub fn run(&self, is_named: bool) -> Result<Option<Outcome>> {
-        if !open::is_object_store(self.location)? {
+        if !open::is_object_store(self.location).unwrap_or(false) {
             return Ok(None);
         }
         let Some(folder) = open::in_object_store(self.location, |at| DomainFolder::open(at, is_named))? else {

@@ -11,6 +11,8 @@ use std::collections::HashMap;
 
 use h5live::{Location, Object};
 
+#[cfg(feature = "hsds")]
+use crate::error::Error;
 use crate::error::{Outcome, Result};
 use crate::manifest::escape;
 use crate::manifest::listing::{Listing, ListingEntry};
@@ -80,7 +82,7 @@ impl Ls {
         let opened = if self.long { clock.open(&self.file) } else { open::for_reading(&self.file) };
         let file = match opened {
             #[cfg(feature = "hsds")]
-            Err(error) => return self.list_domains(false).ok().flatten().ok_or(error),
+            Err(error) if may_be_folder(&error) => return self.list_domains(false)?.ok_or(error),
             opened => opened?,
         };
         let start = file.object(&self.path)?;
@@ -139,4 +141,11 @@ impl Ls {
         let (is_long, is_json) = (self.long, self.json);
         domains::DomainListing { location: &self.file, levels, is_long, is_json }.run(is_named)
     }
+}
+
+/// Whether an error of opening a location says nothing against a folder of domains there.
+#[cfg(feature = "hsds")]
+fn may_be_folder(error: &Error) -> bool {
+    use crate::model::StoreErrorKind::{NotThere, NotThisFormat};
+    matches!(error, Error::File(error) if matches!(error.store_kind(), None | Some(NotThere | NotThisFormat)))
 }
