@@ -209,7 +209,6 @@ fn prefix(folder: &str) -> String {
 
 /// Whether a name in a folder may be that of a domain.
 fn is_domain_name(folder: &str, name: &str) -> bool {
-    !name.starts_with(OWN_PREFIX)
-        && !(folder.is_empty() && name == OBJECTS_FOLDER)
-        && check_domain_path(&format!("{}{name}", prefix(folder))).is_ok()
+    let is_own = name.starts_with(OWN_PREFIX) || (folder.is_empty() && name == OBJECTS_FOLDER);
+    !is_own && check_domain_path(&format!("{}{name}", prefix(folder))).is_ok()
 }
