@@ -67,6 +67,7 @@ both_ways() {
     "$h5live" copy --link "$(native_file)" "$(domain linked)"
     start
     compare "$work/source.h5" hdf5://home/test_user1/ours --without "$OURS_WITHOUT"
+    "$python" "$here/summary.py" hdf5://home/test_user1/ours
     # Chunks that stay in the native file.
     compare "$work/source.h5" hdf5://home/test_user1/linked --without "$OURS_WITHOUT"
     hsload "$work/for_hsload.h5" /home/test_user1/theirs

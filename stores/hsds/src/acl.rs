@@ -2,11 +2,10 @@
 
 use h5live_model::{Location, Mode, OpenError};
 
-use crate::connector::{options_of, place_of};
-use crate::engine::{DocumentPut, FolderEngine, ObjectEngine, ObjectPut, ObjectTag};
+use crate::domains::open_engine;
+use crate::engine::{DocumentPut, ObjectEngine, ObjectPut, ObjectTag};
 use crate::error::{HsdsError, damaged};
 use crate::layout::{Access, DEFAULT_USER, DomainDocument, Right};
-use crate::options::Hsds;
 use crate::session::{domain_key, now};
 
 /// The object of a domain or a folder, on its engine.
@@ -18,20 +17,6 @@ struct OpenDocument {
     document: DomainDocument,
     /// The state of the object that was read.
     tag: ObjectTag,
-}
-
-/// The objects at a location, with the domain and the options that it names.
-fn open_engine(at: &Location, mode: Mode) -> Result<(Box<dyn ObjectEngine>, String, Hsds), OpenError> {
-    #[cfg(feature = "clouds")]
-    if matches!(at, Location::Url(url) if url.scheme() != crate::session::CONNECTOR) {
-        let options = crate::cloud_connector::options_of(at);
-        let (place, engine) = crate::cloud_connector::open_engine(at, &options, mode)?;
-        return Ok((Box::new(engine), place.domain, options.schema));
-    }
-    let options = options_of(at);
-    let place = place_of(at, &options)?;
-    let engine = FolderEngine::open(&place.bucket, &place.domain, mode)?;
-    Ok((Box::new(engine), place.domain, options))
 }
 
 impl OpenDocument {

@@ -38,6 +38,14 @@ pub enum HsdsFault {
         /// The object.
         target: String,
     },
+    /// A link whose name no path can have.
+    #[error("no path leads to its link {name:?}: {why}")]
+    Name {
+        /// The name of the link.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The committed type that is the type is not there.
     #[error("its type, or that of an attribute, is the committed datatype {0}, which is not there")]
     NoCommittedDatatype(String),
@@ -65,6 +73,7 @@ impl HsdsFault {
             HsdsFault::NoRoot => "no-root",
             HsdsFault::Document(_) => "document",
             HsdsFault::DanglingLink { .. } => "dangling-link",
+            HsdsFault::Name { .. } => "name",
             HsdsFault::NoCommittedDatatype(_) => "no-committed-datatype",
             HsdsFault::NoChunkTable(_) => "no-chunk-table",
             HsdsFault::ChunkOutside(_) => "chunk-outside",
@@ -184,6 +193,9 @@ impl CheckedDomain<'_> {
         let mut found = Vec::new();
         let links = document.links().into_iter().flatten().flatten();
         for Link { name, target, .. } in links.filter(|_| document.kind() == ObjectKind::Group) {
+            if let Some(why) = name_fault(name.as_bytes()) {
+                self.faults.push((Some(id), HsdsFault::Name { name: name.to_string(), why }));
+            }
             let LinkTarget::Hard(target) = target else { continue };
             if !self.documents.contains_key(&target) {
                 let target = self.session.domain.text(target);
@@ -358,6 +370,16 @@ impl CheckedDomain<'_> {
         self.report.unchecksummed_bytes = Some(self.report.metadata_bytes + self.report.raw_bytes);
         self.report.findings = std::mem::take(&mut self.faults).into_iter().map(finding).collect();
         CheckedStore { report: self.report, unlinked, stray_shards }
+    }
+}
+
+/// Why no path can have a name.
+fn name_fault(name: &[u8]) -> Option<&'static str> {
+    match name {
+        b"" => Some("it is empty"),
+        b"." => Some("it is the group itself"),
+        _ if name.contains(&b'/') => Some("it has a slash, which separates names"),
+        _ => None,
     }
 }
 

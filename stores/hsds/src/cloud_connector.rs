@@ -65,7 +65,26 @@ pub(crate) fn open_engine(
     mode: Mode,
 ) -> Result<(CloudPlace, BucketEngine), OpenError> {
     let (place, client) = place_and_client(at, options)?;
-    let engine = BucketEngine::open(&client, &place.bucket, &place.domain, mode, &options.request());
+    open_bucket(place, &client, options, mode)
+}
+
+/// The objects of a bucket, to read domains at a location, or below a folder there.
+///
+/// # Errors
+/// As [`open_engine`].
+pub(crate) fn open_folder_engine(at: &Location, options: &HsdsCloud) -> Result<(CloudPlace, BucketEngine), OpenError> {
+    let place = CloudPlace::of_any(at, &options.schema)?;
+    let client = place.objects().client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
+    open_bucket(place, &client, options, Mode::Read)
+}
+
+fn open_bucket(
+    place: CloudPlace,
+    client: &ObjectClient,
+    options: &HsdsCloud,
+    mode: Mode,
+) -> Result<(CloudPlace, BucketEngine), OpenError> {
+    let engine = BucketEngine::open(client, &place.bucket, &place.domain, mode, &options.request());
     Ok((place, engine.map_err(OpenError::Store)?))
 }
 

@@ -19,6 +19,10 @@ pub struct CloudPlace {
     pub domain: String,
 }
 
+fn example() -> OpenError {
+    OpenError::Url("a domain has a bucket and a path: hsds+s3://bucket/home/me/run is one".to_owned())
+}
+
 impl CloudPlace {
     /// What a location names: a bucket and the path of a domain in it. If `options` name the domain, the location may name
     /// the bucket alone.
@@ -26,8 +30,18 @@ impl CloudPlace {
     /// # Errors
     /// [`OpenError::Url`] if it names no domain.
     pub fn of(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
-        let example =
-            || OpenError::Url("a domain has a bucket and a path: hsds+s3://bucket/home/me/run is one".to_owned());
+        let place = CloudPlace::of_any(at, options)?;
+        if place.domain.is_empty() {
+            return Err(example());
+        }
+        Ok(place)
+    }
+
+    /// The same, of a folder of domains, too; the path is empty for the top of the bucket.
+    ///
+    /// # Errors
+    /// As [`CloudPlace::of`].
+    pub fn of_any(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
         let Location::Url(url) = at else { return Err(example()) };
         let cloud = url.scheme().strip_prefix(SCHEME_PREFIX).and_then(Cloud::of_scheme).ok_or_else(example)?;
         let decoded = String::from_utf8(url.decoded_path()?).map_err(|_| example())?;
@@ -37,12 +51,8 @@ impl CloudPlace {
             return Err(OpenError::Url("keys of an object store are taken from the environment only".to_owned()));
         }
         let (path, named) = (path.trim_matches('/'), options.domain.trim_matches('/'));
-        let domain = match (path.is_empty(), named.is_empty()) {
-            (false, true) => path,
-            (true, false) => named,
-            _ => return Err(example()),
-        };
-        if bucket.is_empty() {
+        let domain = if path.is_empty() { named } else { path };
+        if bucket.is_empty() || (!path.is_empty() && !named.is_empty()) {
             return Err(example());
         }
         check_domain_path(domain)

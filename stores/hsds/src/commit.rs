@@ -16,6 +16,7 @@ use crate::layout::{DomainDocument, OWN_PREFIX, SUMMARY_FILES};
 use crate::session::{HsdsSession, domain_key, now};
 use crate::shards::{delete_old_shards, put_shards};
 use crate::state::{DoomedObject, SessionState};
+use crate::summary;
 
 /// How often the object of a domain is taken up that another program changes again and again.
 const MAX_DOMAIN_ROUNDS: u32 = 8;
@@ -373,6 +374,10 @@ impl HsdsSession {
         if self.described.mode.writes() {
             commit_all(self, &mut state)?;
             commit_domain(self, &mut state)?;
+            if state.has_removed_summaries {
+                // The domain is complete without it, as it is where this session may not list objects.
+                let _ = summary::put_summary(self, &state);
+            }
         }
         self.is_closed.store(true, Ordering::Release);
         drop((writes, state));

@@ -31,7 +31,7 @@ pub struct HsdsConnector {
 ///
 /// # Errors
 /// [`OpenError::Url`] if the location names none.
-fn path_of(at: &Location) -> Result<PathBuf, OpenError> {
+pub(crate) fn path_of(at: &Location) -> Result<PathBuf, OpenError> {
     let Location::Url(url) = at else { return Ok(at.as_path().map(Path::to_owned).unwrap_or_default()) };
     let missing = || OpenError::Url("an object store has a folder: hsds:run is one".to_owned());
     url.local_path()?.ok_or_else(missing)

@@ -71,6 +71,12 @@ pub enum HsdsError {
     /// Something is at the location.
     #[error("{0} exists")]
     Occupied(String),
+    /// A folder that is to be deleted has domains or folders.
+    #[error("{0} is a folder of domains that is not empty: delete its domains first")]
+    FolderContent(String),
+    /// A folder that is to be moved.
+    #[error("{0} is a folder of domains: move its domains one by one")]
+    FolderMove(String),
     /// A native file whose chunks a dataset cannot have.
     #[error(
         "{0} is in another bucket than the domain, or is not a file: a dataset has chunks of files of its own bucket only"
@@ -143,7 +149,8 @@ impl From<HsdsError> for ModelError {
             | HsdsError::InnerBucket { .. }
             | HsdsError::DomainPath { .. }
             | HsdsError::NoNativeFile(_) => StoreErrorKind::NotThisFormat,
-            HsdsError::Occupied(_) => StoreErrorKind::Occupied,
+            HsdsError::FolderMove(_) => StoreErrorKind::NotThisFormat,
+            HsdsError::Occupied(_) | HsdsError::FolderContent(_) => StoreErrorKind::Occupied,
             HsdsError::Access { .. } => StoreErrorKind::Denied,
             HsdsError::InUse(_) | HsdsError::Leased { .. } => StoreErrorKind::InUse(Vec::new()),
             HsdsError::Fenced { .. } => StoreErrorKind::Fenced,

@@ -20,6 +20,7 @@ mod cloud_place;
 mod commit;
 mod connector;
 mod dataset;
+mod domains;
 pub mod engine;
 mod error;
 #[cfg(any(test, feature = "fuzz"))]
@@ -40,6 +41,7 @@ mod session;
 mod shards;
 mod state;
 mod store;
+mod summary;
 mod upkeep;
 mod watch;
 
@@ -51,6 +53,7 @@ pub use cloud_connector::HsdsCloudConnector;
 #[cfg(feature = "clouds")]
 pub use cloud_options::HsdsCloud;
 pub use connector::HsdsConnector;
+pub use domains::{DomainEntry, DomainEntryKind, DomainFolder, RemovedDomain, StoredSize, move_domain, remove_domain};
 pub use error::HsdsError;
 pub use lost_domains::{delete_lost_domains, find_lost_domains};
 pub use opened_stores::OpenedStores;

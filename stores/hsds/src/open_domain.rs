@@ -61,6 +61,14 @@ impl HsdsSession {
             // Somebody else's domain is replaced.
             session.check_right(None, Right::Delete)?;
         }
+        if makes
+            && old.is_none()
+            && let Err(refused) = check_create_right(&session.engine, session.user.as_deref(), &request.domain)
+        {
+            // Of what is refused, nothing is left.
+            let _ = session.engine.discard();
+            return Err(refused);
+        }
         match makes {
             true => session.create(request, old.zip(bytes).map(|(id, bytes)| ReplacedDomain { id, bytes }))?,
             false => drop(session.document(domain.root())?),
@@ -91,7 +99,28 @@ impl HsdsSession {
     }
 }
 
-/// The folders in which a domain lies.
-fn parents(domain: &str) -> Vec<String> {
+/// Refuses a new domain if a user may not make one in its folder: the innermost one that is there, up to the top of the bucket.
+/// Without a folder, or a user, everything is allowed.
+///
+/// # Errors
+/// [`HsdsError::Access`], [`HsdsError::Object`], and those of the engine.
+pub(crate) fn check_create_right(engine: &dyn ObjectEngine, user: Option<&str>, domain: &str) -> Result<()> {
+    let Some(user) = user else { return Ok(()) };
+    let top = Some(String::new()).filter(|_| !domain.is_empty());
+    for folder in top.into_iter().chain(parents(domain)).rev() {
+        let key = domain_key(&folder);
+        let Some(found) = engine.get(&key)? else { continue };
+        let document = DomainDocument::parse(&found.bytes).map_err(damaged(&key))?;
+        if document.access(user).has(Right::Create) {
+            return Ok(());
+        }
+        let (user, object) = (user.to_owned(), format!("/{folder}"));
+        return Err(HsdsError::Access { user, right: Right::Create.name(), object }.into());
+    }
+    Ok(())
+}
+
+/// The folders in which a domain lies, the outermost one first.
+pub(crate) fn parents(domain: &str) -> Vec<String> {
     domain.match_indices('/').filter_map(|(at, _)| domain.get(..at)).map(str::to_owned).collect()
 }

@@ -105,6 +105,28 @@ impl DomainPlace {
         Ok(DomainPlace { bucket: path, domain })
     }
 
+    /// Where the folder of domains at a path is, if there may be one: `domain` names it in the bucket at the path, or the path is
+    /// that of a bucket, or of a folder in one.
+    ///
+    /// # Errors
+    /// [`HsdsError::DomainPath`].
+    pub fn find_folder(path: &Path, domain: &str) -> Result<Option<Self>> {
+        let path = absolute(path)?;
+        let place = if !domain.is_empty() {
+            DomainPlace { bucket: path, domain: domain.trim_matches('/').to_owned() }
+        } else if has_objects(&path) {
+            DomainPlace { bucket: path, domain: String::new() }
+        } else {
+            let Some(bucket) = path.ancestors().skip(1).find(|folder| has_objects(folder)) else { return Ok(None) };
+            let domain = within(bucket, &path).ok_or_else(|| HsdsError::NoDomain(path.display().to_string()))?;
+            DomainPlace { bucket: bucket.to_owned(), domain }
+        };
+        match check_domain_path(&place.domain) {
+            Ok(()) => Ok(Some(place)),
+            Err(why) => Err(HsdsError::DomainPath { domain: place.domain, why }.into()),
+        }
+    }
+
     /// Refuses a new domain whose folder, or one around it in the bucket, is a bucket of its own: the same path would name two
     /// domains.
     ///

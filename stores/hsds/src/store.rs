@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
+use std::time::SystemTime;
 
 use h5live_model::{
     AttributeData, ChunkStore, Error as ModelError, InfoChange, Link, LinkTarget, Liveness, MapStore, Mode, Name,
@@ -14,7 +15,7 @@ use crate::dataset::HsdsDataset;
 use crate::engine::{ObjectEngine, RequestCounts};
 use crate::error::{damaged, unfit};
 use crate::layout::{ELEMENT_FORMS, EntryClass, EntryQuery, Token, kind};
-use crate::session::{HsdsRequest, HsdsSession};
+use crate::session::{HsdsRequest, HsdsSession, time};
 use crate::watch::HsdsWatch;
 
 /// A session on a domain.
@@ -52,6 +53,20 @@ impl HsdsStore {
     /// [`h5live_model::Error::Store`]. Then objects may be left.
     pub fn end_now(&self) -> Result<()> {
         self.session.end_now()
+    }
+
+    /// The owner of the domain.
+    pub fn owner(&self) -> Option<String> {
+        self.session.state().domain.owner().map(str::to_owned)
+    }
+
+    /// When the document of an object was made, and when it was changed last, if that is known.
+    ///
+    /// # Errors
+    /// [`ModelError::NoObject`], [`ModelError::Closed`], [`ModelError::Store`].
+    pub fn document_times(&self, id: ObjectId) -> Result<(Option<SystemTime>, Option<SystemTime>)> {
+        let (created, modified) = self.session.document(id)?.document_times();
+        Ok((created.and_then(time), modified.and_then(time)))
     }
 
     /// The requests so far.

@@ -1,21 +1,27 @@
-//! `h5live mv`: links get other names.
+//! `h5live mv`: links get other names, and domains of object stores other paths.
 
 use h5live::Location;
 
 use crate::error::{Outcome, Result};
 use crate::temp_output;
 
-/// Gives a link another name, or moves it to another group
+/// Gives a link another name, or moves it to another group; or moves a domain of an object store
 ///
-/// Groups on the way that are not there are made. A path that ends in a slash is a group into which the link moves.
+/// Groups on the way that are not there are made. A path that ends in a slash is a group into which the link moves. With
+/// `--domain`, the only path is the new one of the domain in its bucket; no object is copied.
 #[derive(Debug, clap::Args)]
 pub struct Mv {
     /// The file
     file: Location,
-    /// The path that there is
+    /// The path that there is; with --domain, the new path of the domain
     from: String,
     /// The new path
-    to: String,
+    #[arg(required_unless_present = "domain", conflicts_with = "domain")]
+    to: Option<String>,
+    /// Move the whole domain of an object store (hsds:bucket?domain=/home/me/run) to another path of its bucket
+    #[cfg(feature = "hsds")]
+    #[arg(long)]
+    domain: bool,
 }
 
 impl Mv {
@@ -24,10 +30,19 @@ impl Mv {
     /// # Errors
     /// If the one path is not there, or the other one is.
     pub fn run(self) -> Result<Outcome> {
+        #[cfg(feature = "hsds")]
+        if self.domain {
+            let path = crate::open::in_object_store(&self.file, |at| h5live_hsds::move_domain(at, &self.from))?;
+            let mut out = crate::output::Output::stdout();
+            out.line(format_args!("moved to {}", crate::manifest::escape(path.as_bytes())))?;
+            out.flush()?;
+            return Ok(Outcome::Clean);
+        }
+        let given = self.to.unwrap_or_default();
         temp_output::sweep_beside(&self.file)?;
         let file = crate::open::options().write().open(&self.file)?;
         let name = self.from.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let to = if self.to.ends_with('/') { format!("{}{name}", self.to) } else { self.to.clone() };
+        let to = if given.ends_with('/') { format!("{given}{name}") } else { given };
         file.root().rename(&self.from, &to)?;
         file.close()?;
         Ok(Outcome::Clean)

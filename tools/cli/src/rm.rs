@@ -1,21 +1,34 @@
-//! `h5live rm`: links and attributes go.
+//! `h5live rm`: links and attributes go, and domains of object stores.
 
 use h5live::{File, Location, Object};
 
+#[cfg(feature = "hsds")]
+use crate::counted::counted;
 use crate::error::{Error, Outcome, Result, SetRefusal};
+#[cfg(feature = "hsds")]
+use crate::ls::text::bytes_text;
+#[cfg(feature = "hsds")]
+use crate::manifest::escape;
+#[cfg(feature = "hsds")]
+use crate::output::Output;
 use crate::path_target::{self, PathTarget};
 use crate::temp_output;
 
-/// Removes links and attributes
+/// Removes links and attributes; or a whole domain of an object store
 ///
-/// An object to which no link leads any more is deleted, and its space used again.
+/// An object to which no link leads any more is deleted, and its space used again. `--domain` deletes the domain at the location
+/// with all of its objects, or a folder of domains that is empty.
 #[derive(Debug, clap::Args)]
 pub struct Rm {
     /// The file
     file: Location,
     /// Objects, links, or attributes as OBJECT@NAME
-    #[arg(required = true)]
+    #[arg(required_unless_present = "domain", conflicts_with = "domain")]
     paths: Vec<String>,
+    /// Delete the whole domain of an object store (hsds:bucket?domain=/home/me/run), or an empty folder of domains
+    #[cfg(feature = "hsds")]
+    #[arg(long)]
+    domain: bool,
 }
 
 impl Rm {
@@ -24,6 +37,10 @@ impl Rm {
     /// # Errors
     /// If something is not there; then nothing is removed.
     pub fn run(self) -> Result<Outcome> {
+        #[cfg(feature = "hsds")]
+        if self.domain {
+            return self.remove_domain();
+        }
         temp_output::sweep_beside(&self.file)?;
         let file = crate::open::options().write().open(&self.file)?;
         for path in &self.paths {
@@ -33,6 +50,26 @@ impl Rm {
             self.remove(&file, path)?;
         }
         file.close()?;
+        Ok(Outcome::Clean)
+    }
+
+    #[cfg(feature = "hsds")]
+    fn remove_domain(&self) -> Result<Outcome> {
+        let removed = crate::open::in_object_store(&self.file, h5live_hsds::remove_domain)?;
+        let mut out = Output::stdout();
+        let path = escape(removed.path.as_bytes());
+        match &removed.kept_for {
+            _ if removed.is_folder => out.line(format_args!("{path}/: the empty folder is deleted"))?,
+            Some(other) => {
+                let other = escape(other.as_bytes());
+                out.line(format_args!("{path}: deleted; its objects stay, because {other} has the same"))?;
+            }
+            None => {
+                let (objects, bytes) = (counted(removed.objects, "object"), bytes_text(removed.bytes));
+                out.line(format_args!("{path}: deleted with {objects}, {bytes}"))?;
+            }
+        }
+        out.flush()?;
         Ok(Outcome::Clean)
     }
 

@@ -142,6 +142,14 @@ impl ObjectEngine for QueuedEngine {
         self.settled()?.folders(prefix)
     }
 
+    fn for_each_folder(&self, prefix: &str, each: &mut dyn FnMut(String) -> bool) -> Result<()> {
+        self.settled()?.for_each_folder(prefix, each)
+    }
+
+    fn for_each_object(&self, prefix: &str, each: &mut dyn FnMut(ListedObject) -> bool) -> Result<()> {
+        self.settled()?.for_each_object(prefix, each)
+    }
+
     fn domain_keys(&self) -> Result<Vec<String>> {
         self.settled()?.domain_keys()
     }
@@ -191,6 +199,10 @@ impl ObjectEngine for QueuedEngine {
     fn discard(&self) -> Result<()> {
         self.forget_chunks();
         self.engine.discard()
+    }
+
+    fn retire(&self) -> Result<()> {
+        self.settled()?.retire()
     }
 
     fn counts(&self) -> RequestCounts {

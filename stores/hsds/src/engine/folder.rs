@@ -531,6 +531,17 @@ impl ObjectEngine for FolderEngine {
         removed.map_err(failed(&self.lock_path.display().to_string()))
     }
 
+    fn retire(&self) -> Result<()> {
+        self.end_claims()?;
+        let Some(lock) = self.lock.lock().take() else { return Ok(()) };
+        let _ = fs::remove_dir(self.bucket.join(TEMP_FOLDER));
+        // Whoever waits for the lock finds that its file is another one.
+        let removed = fs::remove_file(&self.lock_path);
+        self.remove_empty_folders(&self.lock_path);
+        drop(lock);
+        removed.map_err(failed(&self.lock_path.display().to_string()))
+    }
+
     fn counts(&self) -> RequestCounts {
         self.counters.counts()
     }

@@ -170,6 +170,24 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
         Ok(names.into_iter().collect())
     }
 
+    /// The same names, one after the other, as the medium lists them. `each` returns whether to go on.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn for_each_folder(&self, prefix: &str, each: &mut dyn FnMut(String) -> bool) -> Result<()> {
+        self.folders(prefix)?.into_iter().all(each);
+        Ok(())
+    }
+
+    /// The objects whose keys begin with `prefix`, one after the other. `each` returns whether to go on.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn for_each_object(&self, prefix: &str, each: &mut dyn FnMut(ListedObject) -> bool) -> Result<()> {
+        self.list(prefix)?.into_iter().all(each);
+        Ok(())
+    }
+
     /// The keys of the objects of all domains and folders in the bucket. What is below `db/` is not listed.
     ///
     /// # Errors
@@ -252,6 +270,14 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`h5live_model::Error::Store`].
     fn discard(&self) -> Result<()>;
+
+    /// Ends the session on a domain that it has deleted, and removes what tells other writers of it.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Store`].
+    fn retire(&self) -> Result<()> {
+        self.close()
+    }
 
     /// The requests so far.
     fn counts(&self) -> RequestCounts;

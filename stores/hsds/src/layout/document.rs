@@ -124,6 +124,12 @@ impl ObjectDocument {
         self.members.insert("lastModified".to_owned(), now.into());
     }
 
+    /// When the document was made, and when it was changed last (seconds since 1970), if that is known.
+    pub fn document_times(&self) -> (Option<f64>, Option<f64>) {
+        let time = |member: &str| self.members.get(member).and_then(Value::as_f64);
+        (time("created"), time("lastModified"))
+    }
+
     /// What the object is. The fill value is missing if it has variable-length parts.
     ///
     /// # Errors

@@ -84,12 +84,12 @@ impl DomainDocument {
         self.0.get("owner").and_then(Value::as_str)
     }
 
-    /// When the domain was made (seconds).
+    /// When the domain was made (seconds since 1970), if that is known.
     pub fn created(&self) -> Option<f64> {
         self.0.get("created").and_then(Value::as_f64)
     }
 
-    /// When it was changed last (seconds).
+    /// When the domain was changed last (seconds since 1970), if that is known.
     pub fn modified(&self) -> Option<f64> {
         self.0.get("lastModified").and_then(Value::as_f64)
     }

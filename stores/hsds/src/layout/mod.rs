@@ -37,7 +37,7 @@ pub use elements::{ElementCodec, NodeTable, PackedTokens, Token, TokenContent};
 pub use error::{LayoutError, Result};
 pub use filters::ChunkEncoding;
 pub use frame::{data_bytes, uncompressed_frame};
-pub use id::{DOMAIN_FILE, DomainId, SUMMARY_FILES, chunk_of_key, chunk_of_name, kind, object_id};
+pub use id::{DOMAIN_FILE, DomainId, SUMMARY_FILE, SUMMARY_FILES, chunk_of_key, chunk_of_name, kind, object_id};
 pub use json::Members;
 pub use references::{reference_from_bytes, reference_to_bytes};
 pub use shard_id::{EntryClass, ShardId};

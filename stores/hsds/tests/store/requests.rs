@@ -185,7 +185,9 @@ fn a_thousand_datasets_are_described_in_few_waves() {
         create(&store, &format!("{number:04}"), number);
     }
     let committed = added(&store, || store.close().unwrap());
-    assert_eq!((committed.puts, committed.waves), (1002, 3), "datasets, the root, the domain: {committed:?}");
+    let what = "datasets, the root, the domain, a listing for the summary, and this";
+    assert_eq!((committed.puts, committed.lists, committed.waves), (1003, 1, 5), "{what}: {committed:?}");
+    assert_eq!(committed.gets, 0, "the session has the documents: {committed:?}");
     let reader = reader(&engine);
     let listed = added(&reader, || {
         for (name, id) in names(&reader) {

@@ -1,24 +1,36 @@
 //! `h5live ls`: the contents of a file.
 
+#[cfg(feature = "hsds")]
+mod domains;
 mod filters;
 mod status;
 pub mod text;
+mod times;
+
+use std::collections::HashMap;
 
 use h5live::{Location, Object};
 
+#[cfg(feature = "hsds")]
+use crate::error::Error;
 use crate::error::{Outcome, Result};
+use crate::manifest::escape;
 use crate::manifest::listing::{Listing, ListingEntry};
+use crate::model::ObjectId;
 use crate::number_arg::at_least;
 use crate::output::Output;
 use crate::{missing_sources, open};
 
 use status::LiveStatus;
 use text::{EntryDescriber, EntryDetail};
+use times::ObjectClock;
 
 /// Longer paths do not push the columns to the right (characters).
 const PATH_WIDTH: usize = 40;
 
-/// Lists the contents of a file: types, shapes, storage; and who writes it
+/// Lists the contents of a file: types, shapes, storage; and who writes it. Lists the domains below a folder of an object store
+///
+/// A folder of domains is a location where no domain is, or one that ends in a slash: hsds:bucket?domain=/home/.
 ///
 /// Exit code 0: everything was read; 1: something is damaged, and its line says why; 2: nothing can be listed.
 #[derive(Debug, clap::Args)]
@@ -28,10 +40,11 @@ pub struct Ls {
     /// The group or object to start from
     #[arg(default_value = "/")]
     path: String,
-    /// Go so many groups deep; 0 lists only the object itself
+    /// Go so many groups deep; 0 lists only the object itself. Of a folder of domains: so many folders, by default 1
     #[arg(short, long, value_name = "LEVELS", value_parser = at_least::<0, usize>)]
     depth: Option<usize>,
-    /// Show sizes: the stored chunks and bytes of datasets, and the bytes of all their elements
+    /// Show sizes: the stored chunks and bytes of datasets, and the bytes of all their elements; when objects were changed, and
+    /// the owner, where the store keeps that. Of domains: owners, times, and the bytes that are stored
     #[arg(short, long)]
     long: bool,
     /// What is shown of attributes
@@ -59,7 +72,19 @@ impl Ls {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let file = open::for_reading(&self.file)?;
+        #[cfg(feature = "hsds")]
+        if domains::names_folder(&self.file)
+            && let Some(outcome) = self.list_domains(true)?
+        {
+            return Ok(outcome);
+        }
+        let clock = ObjectClock::default();
+        let opened = if self.long { clock.open(&self.file) } else { open::for_reading(&self.file) };
+        let file = match opened {
+            #[cfg(feature = "hsds")]
+            Err(error) if may_be_folder(&error) => return self.list_domains(false)?.ok_or(error),
+            opened => opened?,
+        };
         let start = file.object(&self.path)?;
         if let Object::Group(group) = &start {
             group.links()?;
@@ -74,19 +99,30 @@ impl Ls {
         let describer = EntryDescriber::new(&file, detail);
         let mut status = LiveStatus::of(&file, &self.file);
         let mut out = Output::stdout();
+        let ids: HashMap<String, ObjectId> = match self.long {
+            true => listing.paths.iter().map(|(id, path)| (escape(path), *id)).collect(),
+            false => HashMap::new(),
+        };
+        let mut owner = clock.owner().filter(|_| self.long);
         for line in &listing.lines {
             // The first line is that of the object from which the listing starts.
-            let status = status.take();
+            let (status, owner) = (status.take(), owner.take());
+            let times = ids.get(&line.path).map(|id| clock.times(&file, *id)).unwrap_or_default();
             if self.json {
                 let mut described = describer.json(line);
+                times.put_json(&mut described);
+                if let Some(owner) = owner {
+                    described["owner"] = owner.into();
+                }
                 if let Some(status) = status {
                     described["live"] = status.json();
                 }
                 out.line(described)?;
             } else {
-                let text = describer.text(line);
+                let text = format!("{}{}", describer.text(line), times.text());
+                let owner = owner.map_or(String::new(), |owner| format!("  owner={}", escape(owner.as_bytes())));
                 let status = status.map_or(String::new(), |status| format!("  ({})", status.text()));
-                out.line(format_args!("{:width$}  {text}{status}", line.path))?;
+                out.line(format_args!("{:width$}  {text}{owner}{status}", line.path))?;
             }
         }
         out.flush()?;
@@ -94,4 +130,22 @@ impl Ls {
         missing_sources::forget();
         Ok(if listing.has_unreadable() { Outcome::Findings } else { Outcome::Clean })
     }
+
+    /// Lists the domains below the folder at the location; `None` if there is none.
+    #[cfg(feature = "hsds")]
+    fn list_domains(&self, is_named: bool) -> Result<Option<Outcome>> {
+        if self.path != "/" {
+            return Ok(None);
+        }
+        let levels = self.depth.unwrap_or(1);
+        let (is_long, is_json) = (self.long, self.json);
+        domains::DomainListing { location: &self.file, levels, is_long, is_json }.run(is_named)
+    }
+}
+
+/// Whether an error of opening a location says nothing against a folder of domains there.
+#[cfg(feature = "hsds")]
+fn may_be_folder(error: &Error) -> bool {
+    use crate::model::StoreErrorKind::{NotThere, NotThisFormat};
+    matches!(error, Error::File(error) if matches!(error.store_kind(), None | Some(NotThere | NotThisFormat)))
 }

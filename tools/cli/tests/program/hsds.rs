@@ -114,7 +114,7 @@ fn a_bucket_has_several_domains_and_a_location_names_one() {
     assert_eq!(read(of("home/me/two")), [2]);
     assert_eq!(read(format!("hsds:{bucket}/home/me/one")), [1]);
     assert_eq!(read(format!("hsds:{bucket}")), [3], "the only one at the top");
-    let said = error(&run(&["ls", &format!("hsds:{bucket}/home")]));
+    let said = error(&run(&["dump", &format!("hsds:{bucket}/home")]));
     assert!(said.contains("is a folder of domains"), "{said}");
     let said = error(&run(&["ls", &of("home/me/three")]));
     assert!(said.contains("no domain is at /home/me/three"), "{said}");

@@ -13,6 +13,7 @@ mod demo;
 mod description;
 mod description_corpus;
 mod diff;
+mod domains;
 mod dump;
 mod edit;
 mod file_changes;

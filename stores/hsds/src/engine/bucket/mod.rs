@@ -286,27 +286,41 @@ impl ObjectEngine for BucketEngine {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<ListedObject>> {
-        self.counters.wave(&self.counters.lists, 1);
         let mut found = Vec::new();
-        self.client.list(prefix.trim_end_matches('/'), &mut |entry| {
-            if let ListEntry::Object { key, meta } = entry {
-                found.push(ListedObject { key, bytes: meta.size, modified: Some(meta.modified) });
-            }
+        self.for_each_object(prefix, &mut |object| {
+            found.push(object);
             true
         })?;
         Ok(found)
     }
 
-    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+    fn for_each_object(&self, prefix: &str, each: &mut dyn FnMut(ListedObject) -> bool) -> Result<()> {
         self.counters.wave(&self.counters.lists, 1);
-        let mut found = Vec::new();
-        self.client.list_children(prefix.trim_end_matches('/'), &mut |entry| {
-            if let ListEntry::Prefix(folder) = entry {
-                found.push(folder.rsplit('/').next().unwrap_or_default().to_owned());
+        let listed = &mut |entry| match entry {
+            ListEntry::Object { key, meta } => {
+                each(ListedObject { key, bytes: meta.size, modified: Some(meta.modified) })
             }
+            ListEntry::Prefix(_) => true,
+        };
+        Ok(self.client.list(prefix.trim_end_matches('/'), listed)?)
+    }
+
+    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        self.for_each_folder(prefix, &mut |name| {
+            found.push(name);
             true
         })?;
         Ok(found)
+    }
+
+    fn for_each_folder(&self, prefix: &str, each: &mut dyn FnMut(String) -> bool) -> Result<()> {
+        self.counters.wave(&self.counters.lists, 1);
+        let listed = &mut |entry| match entry {
+            ListEntry::Prefix(folder) => each(folder.rsplit('/').next().unwrap_or_default().to_owned()),
+            ListEntry::Object { .. } => true,
+        };
+        Ok(self.client.list_children(prefix.trim_end_matches('/'), listed)?)
     }
 
     fn domain_keys(&self) -> Result<Vec<String>> {
@@ -375,6 +389,11 @@ impl ObjectEngine for BucketEngine {
     fn discard(&self) -> Result<()> {
         self.claims.remove_all(&self.client)?;
         self.lease.as_ref().map_or(Ok(()), WriterLease::remove)
+    }
+
+    fn retire(&self) -> Result<()> {
+        self.claims.remove_all(&self.client)?;
+        self.lease.as_ref().map_or(Ok(()), |lease| lease.delete_unless_used(&self.client))
     }
 
     fn counts(&self) -> RequestCounts {

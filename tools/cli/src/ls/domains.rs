@@ -1,0 +1,109 @@
+//! `h5live ls` of a folder of domains.
+
+use h5live::Location;
+use h5live_hsds::{DomainEntry, DomainEntryKind, DomainFolder};
+use serde_json::json;
+
+use crate::error::{Error, Outcome, Result, whole_text};
+use crate::manifest::escape;
+use crate::output::Output;
+use crate::{open, utc};
+
+use super::text::bytes_text;
+
+/// Lists the folder of domains at a location.
+pub struct DomainListing<'a> {
+    pub location: &'a Location,
+    /// How many levels are listed.
+    pub levels: usize,
+    /// Whether owners, times and sizes are shown.
+    pub is_long: bool,
+    pub is_json: bool,
+}
+
+/// Whether a location says that it is a folder: its last character, or that of its domain, is a slash.
+pub fn names_folder(location: &Location) -> bool {
+    let Location::Url(url) = location else { return false };
+    let settings = url.settings().unwrap_or_default();
+    let domain = settings.iter().find(|(name, _)| *name == "domain").map(|(_, value)| value.ends_with('/'));
+    domain.unwrap_or_else(|| url.scheme().contains('+') && url.encoded_path().ends_with('/'))
+}
+
+impl DomainListing<'_> {
+    /// Lists it; `None` if no folder of domains is there. If `is_named`, the location names a folder.
+    ///
+    /// # Errors
+    /// [`Error::Location`], and those of the output.
+    pub fn run(&self, is_named: bool) -> Result<Option<Outcome>> {
+        if !open::is_object_store(self.location).unwrap_or(false) {
+            return Ok(None);
+        }
+        let Some(folder) = open::in_object_store(self.location, |at| DomainFolder::open(at, is_named))? else {
+            return Ok(None);
+        };
+        let failed = |source: h5live::model::Error| Error::Location {
+            location: self.location.to_string(),
+            source: Box::new(h5live::OpenError::Store(source)),
+        };
+        let (mut out, mut outcome, mut shown) = (Output::stdout(), Outcome::Clean, Ok(()));
+        let listed = folder.for_each_page(self.levels, &mut |page| {
+            if page.iter().any(|entry| entry.kind.is_err()) {
+                outcome = Outcome::Findings;
+            }
+            shown = self.show(&folder, &page, &mut out).and_then(|()| out.flush());
+            shown.is_ok()
+        });
+        shown?;
+        listed.map_err(failed)?;
+        out.flush()?;
+        Ok(Some(outcome))
+    }
+
+    fn show(&self, folder: &DomainFolder, page: &[DomainEntry], out: &mut Output) -> Result<()> {
+        let width = page.iter().map(|entry| shown_path(entry).chars().count()).max().unwrap_or_default();
+        for entry in page {
+            // What cannot be counted is not shown; the entry is there all the same.
+            let size = if self.is_long { folder.stored_size(entry).ok().flatten() } else { None };
+            if self.is_json {
+                out.line(json!({
+                    "path": entry.path,
+                    "kind": entry.kind.as_ref().map_or("error", |kind| kind_text(*kind)),
+                    "error": entry.kind.as_ref().err().map(|error| whole_text(error)),
+                    "owner": entry.owner,
+                    "created": entry.created.map(utc::text),
+                    "modified": entry.modified.map(utc::text),
+                    "objects": size.map(|size| size.objects),
+                    "stored_bytes": size.map(|size| size.bytes),
+                }))?;
+                continue;
+            }
+            let mut text = match &entry.kind {
+                Ok(kind) => kind_text(*kind).to_owned(),
+                Err(error) => format!("cannot be read: {}", whole_text(error)),
+            };
+            if self.is_long && entry.kind.is_ok() {
+                text.push_str(&format!(
+                    "  owner={}",
+                    entry.owner.as_deref().map_or("?".to_owned(), |owner| escape(owner.as_bytes()))
+                ));
+                text.extend(entry.modified.map(|at| format!("  {}", utc::text(at))));
+                text.extend(size.map(|size| format!("  {}", bytes_text(size.bytes))));
+            }
+            out.line(format_args!("{:width$}  {text}", shown_path(entry)))?;
+        }
+        Ok(())
+    }
+}
+
+fn kind_text(kind: DomainEntryKind) -> &'static str {
+    match kind {
+        DomainEntryKind::Domain => "domain",
+        DomainEntryKind::Folder => "folder",
+    }
+}
+
+/// The path of an entry, with a slash behind that of a folder.
+fn shown_path(entry: &DomainEntry) -> String {
+    let slash = if matches!(entry.kind, Ok(DomainEntryKind::Folder)) { "/" } else { "" };
+    format!("{}{slash}", escape(entry.path.as_bytes()))
+}
