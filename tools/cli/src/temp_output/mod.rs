@@ -203,7 +203,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// As [`sweep`], of the folder of a file that is going to be written.
+/// Removes what killed commands have left in the folder of a file that is going to be written.
 ///
 /// # Errors
 /// [`Error::Location`] if no store can open the location.
