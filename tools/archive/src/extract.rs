@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use cap_fs_ext::{DirExt, SystemTimeSpec};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use h5live::archive::layout::{EntryRow, NO_SAMPLE};
@@ -247,6 +248,11 @@ impl<'a> Extractor<'a> {
             return Ok(());
         }
         symlink(&self.target, &target, &place).map_err(self.failed(&place))?;
+        if let Some(time) = modified(row) {
+            let time = SystemTimeSpec::Absolute(cap_std::time::SystemTime::from_std(time));
+            // Not every file system keeps times.
+            let _ = self.target.set_symlink_times(&place, None, Some(time));
+        }
         self.symlinks.push((number, place));
         self.report.made += 1;
         Ok(())
@@ -313,12 +319,16 @@ fn set_mode(_: &std::fs::File, _: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn times(row: &EntryRow) -> FileTimes {
+/// When an entry was changed last; `None` for a time that the system does not have.
+fn modified(row: &EntryRow) -> Option<SystemTime> {
     let seconds = Duration::from_secs(row.mtime.unsigned_abs());
     let whole = match row.mtime < 0 {
         true => SystemTime::UNIX_EPOCH.checked_sub(seconds),
         false => SystemTime::UNIX_EPOCH.checked_add(seconds),
     };
-    let time = whole.and_then(|time| time.checked_add(Duration::from_nanos(row.mtime_nanos.into())));
-    time.map_or(FileTimes::new(), |time| FileTimes::new().set_modified(time))
+    whole.and_then(|time| time.checked_add(Duration::from_nanos(row.mtime_nanos.into())))
+}
+
+fn times(row: &EntryRow) -> FileTimes {
+    modified(row).map_or(FileTimes::new(), |time| FileTimes::new().set_modified(time))
 }
