@@ -120,6 +120,8 @@ const COMPACT: u8 = 0;
 const CONTIGUOUS: u8 = 1;
 const CHUNKED: u8 = 2;
 const VIRTUAL: u8 = 3;
+/// Of the drafts of a later HDF5: sparse data.
+const STRUCTURED: u8 = 4;
 
 const UNFILTERED_EDGES: u8 = 0x01;
 const SINGLE_FILTERED: u8 = 0x02;
@@ -179,7 +181,10 @@ impl LayoutMessage {
             CHUNKED => LayoutClass::Chunked(ChunkedStorage::default()),
             VIRTUAL => LayoutClass::Virtual { heap: Addr::UNDEFINED, index: 0 },
             found => {
-                let rule = "a class is 0 (compact), 1 (contiguous), 2 (chunked) or 3 (virtual)";
+                let rule = match found {
+                    STRUCTURED => "class 4 (structured chunks, for sparse data) is of later versions of HDF5, and not read",
+                    _ => "a class is 0 (compact), 1 (contiguous), 2 (chunked) or 3 (virtual)",
+                };
                 return Err(w.fault("class", Fault::Value { found: found.into(), rule }));
             }
         };
@@ -382,6 +387,15 @@ mod tests {
             index,
             addr: Addr::new(0x800),
         })
+    }
+
+    #[test]
+    fn structured_chunks_are_refused_by_their_name() {
+        for version in [4, 5] {
+            let refused = decode::<LayoutMessage>(&[version, STRUCTURED, 0, 0, 0, 0, 0, 0, 0, 0], Widths::default());
+            let said = refused.unwrap_err().to_string();
+            assert!(said.contains("structured chunks, for sparse data"), "{said}");
+        }
     }
 
     #[test]
