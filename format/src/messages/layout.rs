@@ -182,7 +182,9 @@ impl LayoutMessage {
             VIRTUAL => LayoutClass::Virtual { heap: Addr::UNDEFINED, index: 0 },
             found => {
                 let rule = match found {
-                    STRUCTURED => "class 4 (structured chunks, for sparse data) is of later versions of HDF5, and not read",
+                    STRUCTURED => {
+                        "class 4 (structured chunks, for sparse data) is of later versions of HDF5, and not read"
+                    }
                     _ => "a class is 0 (compact), 1 (contiguous), 2 (chunked) or 3 (virtual)",
                 };
                 return Err(w.fault("class", Fault::Value { found: found.into(), rule }));
