@@ -1,5 +1,7 @@
 //! A file of an import, to be read: entries with their paths, records and contents.
 
+use std::sync::OnceLock;
+
 use h5live::archive::Archive;
 use h5live::archive::layout::{ARCHIVE, ArchiveRow, ENTRY, EntryRow, HEADER, NO_SAMPLE, PATH, SPARSE};
 use h5live::{Dataset, File};
@@ -26,8 +28,9 @@ pub struct TarFile {
     /// Entry, offset, length: in the order of entries.
     segments: Vec<[u64; 3]>,
     header: Dataset,
-    /// The digests with which contents are compared that are read.
-    digests: Option<Digests>,
+    /// Whether contents that are read are compared with their digests, and these, once they were needed.
+    verifies: bool,
+    digests: OnceLock<Option<Digests>>,
 }
 
 impl TarFile {
@@ -56,13 +59,14 @@ impl TarFile {
             archive,
             rows,
             segments,
-            digests: Digests::of(file)?,
+            verifies: true,
+            digests: OnceLock::new(),
         })
     }
 
     /// Contents are taken as they are read, and not compared with their digests.
     pub fn without_verification(self) -> Self {
-        TarFile { digests: None, ..self }
+        TarFile { verifies: false, ..self }
     }
 
     /// The file.
@@ -132,13 +136,26 @@ impl TarFile {
         Error::unfit(&self.file, Problem::Tables(what))
     }
 
+    /// The digests with which contents are compared. Who only lists entries does not read them.
+    fn digests(&self) -> Result<Option<&Digests>> {
+        if !self.verifies {
+            return Ok(None);
+        }
+        if self.digests.get().is_none() {
+            let found = Digests::of(&self.file)?;
+            return Ok(self.digests.get_or_init(|| found).as_ref());
+        }
+        Ok(self.digests.get().and_then(Option::as_ref))
+    }
+
     /// Hands all contents of a sample on, in pieces, with where each begins. In the end they are compared with their digest.
     ///
     /// # Errors
     /// [`Problem::WrongContents`]; [`Error::File`]; errors of `each`.
     pub fn for_each_piece(&self, row: &EntryRow, each: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        let digest = self.digests.as_ref().and_then(|digests| digests.get(row.sample));
-        let mut hasher = self.digests.as_ref().filter(|_| digest.is_some()).map(Digests::hasher);
+        let digests = self.digests()?;
+        let digest = digests.and_then(|digests| digests.get(row.sample));
+        let mut hasher = digests.filter(|_| digest.is_some()).map(Digests::hasher);
         let mut at = 0;
         while at < row.size {
             let end = row.size.min(at + PIECE_BYTES);

@@ -1,27 +1,12 @@
 //! Imports that died between their last entry and their end.
 
-use std::io::Cursor;
+mod common;
 
+use common::{archive, source};
 use h5live::File;
-use h5live_archive::{ImportOptions, Importer, Source, TarFile, TarLayout};
+use h5live_archive::{ImportOptions, Importer, TarFile, TarLayout};
 
 const GROUP: &str = "/.h5live_tar";
-
-fn archive(names: &[&str]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for name in names {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(name.len() as u64);
-        header.set_mode(0o644);
-        header.set_cksum();
-        builder.append_data(&mut header, name, name.as_bytes()).unwrap();
-    }
-    builder.into_inner().unwrap()
-}
-
-fn source(bytes: &[u8]) -> Source {
-    Source::new(Box::new(Cursor::new(bytes.to_vec())), "archive", None).unwrap()
-}
 
 fn rows(file: &File, name: &str) -> u64 {
     file.dataset(&format!("{GROUP}/{name}")).unwrap().shape().unwrap()[0]

@@ -1,27 +1,15 @@
 //! Archives in streams of every kind, several in one, and what is no tar archive.
 
-use std::io::{Cursor, Write};
+mod common;
 
+use std::io::Write;
+
+use common::{archive, source};
 use h5live::File;
+use h5live::archive::layout::{ALGORITHM_ATTRIBUTE, DIGEST};
 use h5live_archive::{
-    Compression, Error, Extractor, ImportOptions, Importer, Problem, Source, TarFault, TarFile, choose_archive, export,
+    Compression, Error, Extractor, ImportOptions, Importer, Problem, TarFault, TarFile, choose_archive, export,
 };
-
-fn archive(names: &[&str]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for name in names {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(name.len() as u64);
-        header.set_mode(0o644);
-        header.set_cksum();
-        builder.append_data(&mut header, name, name.as_bytes()).unwrap();
-    }
-    builder.into_inner().unwrap()
-}
-
-fn source(bytes: &[u8]) -> Source {
-    Source::new(Box::new(Cursor::new(bytes.to_vec())), "archive", None).unwrap()
-}
 
 /// Imports an archive. Returns the file, and where another one begins that was left out.
 fn imported(bytes: &[u8], ignores_zeros: bool) -> (File, Option<u64>) {
@@ -148,5 +136,18 @@ fn contents_that_were_changed_are_not_handed_out() {
     assert_eq!((report.made, report.refused.len()), (1, 1));
     assert_eq!(std::fs::read_dir(folder.path().join("out")).unwrap().count(), 1, "a wrong file is not left behind");
     let tar = tar.without_verification();
+    export(&tar, choose_archive(&tar, None).unwrap(), &mut std::io::sink()).unwrap();
+}
+
+#[test]
+fn a_file_with_digests_of_an_unknown_algorithm_is_listed_and_read_without_verification() {
+    let (file, _) = imported(&archive(&["one"]), false);
+    file.dataset(DIGEST).unwrap().set_attribute(ALGORITHM_ATTRIBUTE, "md99").unwrap();
+    assert_eq!(paths(&file), ["one"]);
+    let tar = TarFile::open(&file).unwrap();
+    let of = choose_archive(&tar, None).unwrap();
+    let error = export(&tar, of, &mut std::io::sink()).unwrap_err();
+    assert!(matches!(error, Error::Unfit { problem: Problem::Algorithm(_), .. }), "{error}");
+    let tar = TarFile::open(&file).unwrap().without_verification();
     export(&tar, choose_archive(&tar, None).unwrap(), &mut std::io::sink()).unwrap();
 }
