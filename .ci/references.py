@@ -19,6 +19,7 @@ PATH = re.compile(r"[\w.@-]+(?:/[\w.@*-]+)+/?|[\w-]+\.(?:rs|py|pyi|md|toml|txt|j
 LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)]*)?\)")
 SYMBOL = re.compile(r"\b([A-Z]\w+)::(\w+)(?:\(\))?$")
 QUOTED = re.compile(r"`([^`\n]+)`")
+INSTALLED = re.compile(r"cargo install [^`\n]*--path ([\w./-]+)")
 
 
 def tracked() -> list[str]:
@@ -100,11 +101,21 @@ def wrong_in(repository: Repository, name: str):
                 yield f"{name}:{number}: no code has {word}"
 
 
+def wrong_installs(repository: Repository):
+    """Crates that code, a document or the Makefile tells to install, and that are not there."""
+    for name in sorted(repository.files):
+        if name.endswith((*CODE, ".md", ".sh", ".yml", "Makefile")):
+            for path in INSTALLED.findall((ROOT / name).read_text(errors="replace")):
+                if not repository.has(f"{path}/Cargo.toml"):
+                    yield f"{name}: `cargo install --path {path}` finds no crate"
+
+
 def main() -> int:
     repository = Repository()
     documents = sorted(name for name in repository.files
                        if name.endswith(".md") and name != "CHANGELOG.md" and not name.startswith("tests/data"))
     wrong = [line for name in documents for line in wrong_in(repository, name)]
+    wrong += wrong_installs(repository)
     print("\n".join(wrong) if wrong else f"references: {len(documents)} documents, all lead to something")
     return 1 if wrong else 0
 

@@ -17,7 +17,7 @@ pub enum OpenError {
     /// The connector that has the scheme was left out when the library was built.
     #[error(
         "the scheme {scheme:?} needs the feature {feature:?}, without which this was built; \
-         `cargo install --path cli --features {feature}` installs the program with it"
+         `cargo install --path tools/cli --features {feature}` installs the program with it"
     )]
     MissingFeature {
         /// The scheme.

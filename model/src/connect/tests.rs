@@ -119,7 +119,7 @@ fn a_scheme_whose_feature_is_missing_names_the_feature() {
             error,
             format!(
                 r#"the scheme "kv" needs the feature "kv", without which this was built; {} installs the program with it"#,
-                "`cargo install --path cli --features kv`"
+                "`cargo install --path tools/cli --features kv`"
             )
         );
     }
