@@ -245,6 +245,15 @@ impl Cache {
         }
     }
 
+    /// As [`Cache::mark_owner_stale`] if the header of `owner` is cached, and as [`Cache::evict_owner`] otherwise: of
+    /// objects that are looked at once, nothing is kept.
+    pub fn expect_changes(&self, owner: Owner) {
+        match self.shard_of(owner.header()).get_slot(owner.header()) {
+            Some(_) => self.mark_owner_stale(owner),
+            None => self.evict_owner(owner),
+        }
+    }
+
     fn evict_entries(&self, owner: Option<Owner>) {
         let held_too = self.is_read_only();
         let of_header = owner.map(|owner| self.shard_of(owner.header()));

@@ -130,6 +130,26 @@ impl AttributeStorage {
             AttributeStorage::Dense(dense) => dense.for_each_attribute(session, header, each),
         }
     }
+
+    /// Calls `each` with the attributes that come after a name in the order in which they are kept, until it returns
+    /// `false`. Returns whether there may be more. Attributes in the header are one part.
+    ///
+    /// # Errors
+    /// If a structure cannot be read; the error of `each`.
+    pub fn for_each_attribute_after(
+        &self,
+        (session, header): (&NativeSession, &CachedHeader),
+        after: Option<&Name>,
+        each: &mut dyn FnMut(StoredAttribute) -> Result<bool>,
+    ) -> Result<bool> {
+        match self {
+            AttributeStorage::Compact => {
+                self.for_each_attribute(session, header, &mut |stored| each(stored).map(|_| true))?;
+                Ok(false)
+            }
+            AttributeStorage::Dense(dense) => dense.for_each_attribute_after((session, header), after, each),
+        }
+    }
 }
 
 impl NativeSession {

@@ -2,8 +2,9 @@
 //! attributes have the same.
 
 use h5live_cache::EdgeKind;
-use h5live_format::{Addr, Btree2Record};
+use h5live_format::{Addr, Btree2Record, lookup3};
 use h5live_indexes::{Btree2, FractalHeap, ObjectMetadata};
+use h5live_model::Name;
 
 use crate::Result;
 use crate::header::CachedHeader;
@@ -16,6 +17,48 @@ pub(crate) struct DenseStorage<N, O> {
     pub heap: FractalHeap,
     pub names: Btree2<N>,
     pub order: Option<Btree2<O>>,
+}
+
+/// A part of a list in the order of the hashes of names. It ends where the hash changes: names of one hash are in no order
+/// that all programs keep.
+#[derive(Debug)]
+pub(crate) struct HashOrderedPart {
+    /// The hash of the name that the part comes after.
+    after: Option<u32>,
+    last: Option<u32>,
+    is_full: bool,
+    is_ended: bool,
+}
+
+impl HashOrderedPart {
+    pub fn after(name: Option<&Name>) -> Self {
+        let after = name.map(|name| lookup3(name.as_bytes(), 0));
+        HashOrderedPart { after, last: None, is_full: false, is_ended: false }
+    }
+
+    /// Whether records with this hash are none of the part, but of one before.
+    pub fn is_before(&self, hash: u32) -> bool {
+        self.after.is_some_and(|after| hash <= after)
+    }
+
+    /// Takes the next record, of this hash, with `take`, which returns whether there is room for more. Returns whether
+    /// the record is one of the part.
+    ///
+    /// # Errors
+    /// The error of `take`.
+    pub fn take(&mut self, hash: u32, take: impl FnOnce() -> Result<bool>) -> Result<bool> {
+        self.is_ended = self.is_full && self.last != Some(hash);
+        if !self.is_ended {
+            self.is_full |= !take()?;
+            self.last = Some(hash);
+        }
+        Ok(!self.is_ended)
+    }
+
+    /// Whether there are records behind the part.
+    pub fn is_ended(&self) -> bool {
+        self.is_ended
+    }
 }
 
 impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {

@@ -112,21 +112,10 @@ impl Store for NativeFile {
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
         let addr = self.0.header_addr_of(group)?;
-        if self.0.names.reads_generations() {
-            let links = self.0.names.list_in_parts(
-                |link: &Link| &link.name,
-                |after, each| {
-                    let header = self.group(group)?;
-                    LinkStorage::load(&self.0, &header)?.for_each_link_after(&header, after, each)
-                },
-            )?;
-            links.into_iter().all(each);
-            return Ok(());
-        }
-        self.0.names.for_each_item(each, (NameScope::Links(addr), |link: &Link| &link.name), |each| {
+        self.0.names.for_each_item(each, (NameScope::Links(addr), |link: &Link| &link.name), |after, each| {
             let _lock = self.0.lock_header_to_read(addr);
             let header = self.group(group)?;
-            LinkStorage::load(&self.0, &header)?.for_each_link(&header, each)
+            LinkStorage::load(&self.0, &header)?.for_each_link_after(&header, after, each)
         })?;
         Ok(())
     }
@@ -148,11 +137,11 @@ impl Store for NativeFile {
         let names = self.0.names.list_items(
             NameScope::Attributes(addr),
             |name| name,
-            |each| {
+            |after, each| {
                 let _lock = self.0.lock_header_to_read(addr);
                 let header = self.0.load_header(addr)?;
                 let mut each = |stored: StoredAttribute| Ok(each(stored.message.name));
-                AttributeStorage::load(&self.0, &header)?.for_each_attribute(&self.0, &header, &mut each)
+                AttributeStorage::load(&self.0, &header)?.for_each_attribute_after((&self.0, &header), after, &mut each)
             },
         )?;
         Ok(names)
@@ -163,11 +152,12 @@ impl Store for NativeFile {
         self.0.names.for_each_item(
             each,
             (NameScope::Attributes(addr), |attribute: &AttributeData| &attribute.name),
-            |each| {
+            |after, each| {
                 let _lock = self.0.lock_header_to_read(addr);
                 let header = self.0.load_header(addr)?;
                 let tracked = header.prefix().attributes_tracked;
-                AttributeStorage::load(&self.0, &header)?.for_each_attribute(&self.0, &header, &mut |stored| {
+                let attributes = AttributeStorage::load(&self.0, &header)?;
+                attributes.for_each_attribute_after((&self.0, &header), after, &mut |stored| {
                     Ok(each(self.0.attribute_value(stored, tracked)?))
                 })
             },

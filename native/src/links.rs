@@ -122,8 +122,8 @@ impl LinkStorage {
 }
 
 impl LinkStorage {
-    /// As [`LinkStorage::for_each_link`], of the links whose names come after one, where they are sorted by name; of all
-    /// links otherwise, which are not left off. Returns whether `each` has ended it.
+    /// Calls `each` with the links that come after a name in the order in which they are kept, until it returns `false`.
+    /// Returns whether there may be more. Links in the header are one part.
     ///
     /// # Errors
     /// If a structure cannot be read.
@@ -139,10 +139,14 @@ impl LinkStorage {
                 is_ended = !each(symbol_link(name, target));
                 Ok::<_, crate::Error>(!is_ended)
             })?,
-            _ => self.for_each_link(header, &mut |link| {
-                each(link);
-                true
-            })?,
+            LinkStorage::Compact => {
+                LinkStorage::list_compact_links(header)?.into_iter().for_each(|(_, stored)| {
+                    each(link_from_message(stored));
+                });
+            }
+            LinkStorage::Dense(dense) => {
+                is_ended = dense.for_each_link_after(header, after, &mut |stored| each(link_from_message(stored)))?;
+            }
         }
         Ok(is_ended)
     }

@@ -9,7 +9,7 @@ use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
 use super::stored::StoredAttribute;
-use crate::dense_storage::DenseStorage;
+use crate::dense_storage::{DenseStorage, HashOrderedPart};
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
 use crate::{Error, Result};
@@ -158,6 +158,26 @@ impl DenseAttributes {
         each: &mut dyn FnMut(StoredAttribute) -> Result<bool>,
     ) -> Result<()> {
         self.storage.names.for_each(&mut |record| each(self.decode_record(session, header, &record)?))
+    }
+
+    /// Calls `each` with every attribute whose name has a greater hash than `after`, until it returns `false` and the hash
+    /// changes, or fails. Returns whether there are more.
+    ///
+    /// # Errors
+    /// If a structure cannot be read; the error of `each`.
+    pub fn for_each_attribute_after(
+        &self,
+        (session, header): (&NativeSession, &CachedHeader),
+        after: Option<&Name>,
+        each: &mut dyn FnMut(StoredAttribute) -> Result<bool>,
+    ) -> Result<bool> {
+        let (first, mut part) = (HashOrderedPart::after(after), HashOrderedPart::after(after));
+        self.storage
+            .names
+            .for_each_from(&mut |record| Ok::<_, Error>(first.is_before(record.hash)), &mut |record| {
+                part.take(record.hash, || each(self.decode_record(session, header, &record)?))
+            })?;
+        Ok(part.is_ended())
     }
 
     /// Calls `each` with every attribute, and its ID in the file's heap of shared messages if it is there.

@@ -9,7 +9,7 @@ use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode, look
 use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
-use crate::dense_storage::DenseStorage;
+use crate::dense_storage::{DenseStorage, HashOrderedPart};
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
 use crate::{Error, Result};
@@ -145,6 +145,29 @@ impl DenseLinks {
             return self.storage.names.for_each(&mut |record| Ok(each(self.decode_record(header, &record)?)));
         }
         self.for_each_stored_chunk(&mut |bytes| Ok(each(Self::decode_link(header, bytes)?))).map(drop)
+    }
+
+    /// Calls `each` with every link whose name has a greater hash than `after`, until it returns `false` and the hash
+    /// changes. Returns whether there are more.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn for_each_link_after(
+        &self,
+        header: &CachedHeader,
+        after: Option<&Name>,
+        each: &mut dyn FnMut(LinkMessage) -> bool,
+    ) -> Result<bool> {
+        if !self.follows && after.is_none() {
+            return self.for_each_link(header, each).map(|()| false);
+        }
+        let (first, mut part) = (HashOrderedPart::after(after), HashOrderedPart::after(after));
+        self.storage
+            .names
+            .for_each_from(&mut |record| Ok::<_, Error>(first.is_before(record.hash)), &mut |record| {
+                part.take(record.hash, || Ok(each(self.decode_record(header, &record)?)))
+            })?;
+        Ok(part.is_ended())
     }
 
     /// Calls `each` with the bytes of every link, in no particular order, until it returns `false`; returns whether it

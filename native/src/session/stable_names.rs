@@ -73,27 +73,25 @@ impl StableNames {
         }
     }
 
-    /// Lists everything with `list`. `name_of` returns the name of an item.
+    /// Lists everything, as [`StableNames::list_in_parts`]. A name that was seen is not missed.
     ///
     /// # Errors
-    /// Errors of `list`.
+    /// Errors of `list_after`.
     pub fn list_items<T>(
         &self,
         of: NameScope,
         name_of: impl Fn(&T) -> &Name,
-        mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
+        mut list_after: impl FnMut(Option<&Name>, &mut dyn FnMut(T) -> bool) -> Result<bool>,
     ) -> Result<Vec<T>> {
+        if !self.is_written_by_others() || self.reads_generations() {
+            return self.list_in_parts(name_of, list_after);
+        }
         let mut less = None;
-        let gathered = self.retry.retry(|| {
+        let gathered = self.retry.retry_since(|since| {
             less = None;
-            let mut all = Vec::new();
-            list(&mut |item| {
-                all.push(item);
-                true
-            })?;
-            if !self.is_written_by_others() {
-                return Ok(all);
-            }
+            let all = self.list_in_parts(&name_of, &mut list_after)?;
+            // Each part was read fast enough.
+            *since = self.retry.now();
             let names = all.iter().map(&name_of).collect();
             if !self.seen.contains_all_of(of, &names) {
                 drop(names);
@@ -114,21 +112,19 @@ impl StableNames {
     }
 
     /// Whether what is read counts only if the file shows one generation meanwhile. Then no name is missed.
-    pub fn reads_generations(&self) -> bool {
+    fn reads_generations(&self) -> bool {
         self.is_follower() && self.retry.generations().is_some()
     }
 
-    /// Lists everything in the order of names, in parts: a list that takes longer than the writer takes from one flush to
-    /// the next would never be read at once. `list_after` lists what comes after a name, and returns whether it was ended.
-    ///
-    /// # Errors
-    /// Errors of `list_after`.
-    pub fn list_in_parts<T>(
+    /// Lists everything in the order in which it is kept, in parts: a list that takes longer than the writer takes from
+    /// one flush to the next, or than addresses may be trusted, would never be read at once. `list_after` lists what comes
+    /// after a name, and returns whether there may be more. Each part is consistent by itself.
+    fn list_in_parts<T>(
         &self,
         name_of: impl Fn(&T) -> &Name,
         mut list_after: impl FnMut(Option<&Name>, &mut dyn FnMut(T) -> bool) -> Result<bool>,
     ) -> Result<Vec<T>> {
-        let (mut all, mut limit) = (Vec::new(), PartLimit::new());
+        let (mut all, mut limit, mut parts) = (Vec::new(), PartLimit::new(), 0);
         loop {
             let after = all.last().map(|last| name_of(last).clone());
             let (part, is_ended) = self.retry.retry(|| {
@@ -143,25 +139,37 @@ impl StableNames {
             })?;
             limit.end_part();
             all.extend(part);
+            parts += 1;
             if !is_ended {
+                if parts > 1 {
+                    keep_last_of_each_name(&mut all, name_of);
+                }
                 return Ok(all);
             }
         }
     }
 
-    /// Calls `each` with everything that `list` lists. A follower may have to start again, and a writer must not keep
-    /// others from writing meanwhile. So both first gather the whole list.
+    /// Calls `each` with everything that `list_after` lists. A follower may have to start again, and a writer must not
+    /// keep others from writing meanwhile. So both first gather the whole list.
     pub fn for_each_item<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
         (of, name_of): (NameScope, impl Fn(&T) -> &Name),
-        mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
+        mut list_after: impl FnMut(Option<&Name>, &mut dyn FnMut(T) -> bool) -> Result<bool>,
     ) -> Result<()> {
         if !self.is_follower() && !self.mode.writes() {
-            return list(each);
+            return list_after(None, each).map(drop);
         }
-        let all = self.list_items(of, name_of, list)?;
+        let all = self.list_items(of, name_of, list_after)?;
         all.into_iter().all(each);
         Ok(())
     }
+}
+
+/// Between two parts of a list, its items may move to a storage with another order. Then some are listed twice.
+fn keep_last_of_each_name<T>(items: &mut Vec<T>, name_of: impl Fn(&T) -> &Name) {
+    let mut later = HashSet::new();
+    let is_last: Vec<bool> = items.iter().rev().map(|item| later.insert(name_of(item).clone())).collect();
+    let mut is_last = is_last.into_iter().rev();
+    items.retain(|_| is_last.next().unwrap_or(true));
 }

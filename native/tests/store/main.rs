@@ -16,4 +16,5 @@ mod reads_while_writing;
 mod recovery;
 mod removed_blobs;
 mod reuse_grace;
+mod slow_lists;
 mod waits;
