@@ -435,6 +435,24 @@ counts-cut: ## the same as the tests build them, against benches/counts-dev.txt 
 counts-write: ## takes the instructions of hot paths for what they are to be
 	$(MAKE) --no-print-directory counts counts-cut COUNTS=--write
 
+# STEPS, GROWTH: names of axes (`growth` without arguments lists them); GROWTH also --largest COUNT, --minutes M. What is found is
+# then only printed.
+.PHONY: steps steps-cut growth
+steps: ## one thing doubled at a time, in instructions: nothing is looked through for each operation (ten minutes)
+	cargo build --release --quiet -p h5live-growth
+	@.ci/need valgrind valgrind
+	python3 tests/python/steps.py $(TARGET)/release/growth $(STEPS)
+
+steps-cut: ## the same for the smallest counts, as the tests build them (four minutes)
+	$(AS_TESTED) --bin growth
+	@.ci/need valgrind valgrind
+	python3 tests/python/steps.py $(TARGET)/debug/growth --cut $(STEPS)
+
+growth: python-env ## one thing grown at a time, to what this machine holds, beside libhdf5: docs/growth.md (two hours)
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement benches/growth/requirements.txt
+	cargo build --release --quiet -p h5live-growth
+	.venv/bin/python -B benches/growth.py $(TARGET)/release/growth $(or $(GROWTH),--out docs)
+
 corpus: $(TARGET)/corpus/.done ## a small corpus made by h5py, in target/corpus
 
 $(TARGET)/corpus/.done: tests/python/make_corpus.py .venv/.done

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use h5live_model::ObjectId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::dataset::DatasetCore;
@@ -17,7 +17,8 @@ const MAX_UNUSED_DATASETS: usize = 256;
 #[derive(Default)]
 pub(crate) struct DatasetCache {
     cores: FxHashMap<ObjectId, Arc<DatasetCore>>,
-    /// In the order in which they came, or were found to be in use.
+    /// In the order in which they came, or were found to be in use. Some may have been removed since, and some have come
+    /// a second time: then the first place counts.
     order: VecDeque<ObjectId>,
     /// The last dataset, if it was created and not opened since. Most datasets that are created are soon dropped for
     /// good.
@@ -85,12 +86,19 @@ impl DatasetCache {
     /// Forgets a dataset that has been deleted.
     pub(crate) fn remove(&mut self, id: ObjectId) -> Option<Arc<DatasetCore>> {
         self.newest.take_if(|made| *made == id);
-        self.order.retain(|other| *other != id);
-        self.cores.remove(&id)
+        let removed = self.cores.remove(&id)?;
+        removed.leave_publish_order();
+        if self.order.len() > MAX_UNUSED_DATASETS + 2 * self.cores.len() {
+            let mut kept = FxHashSet::default();
+            self.order.retain(|id| self.cores.contains_key(id) && kept.insert(*id));
+        }
+        Some(removed)
     }
 
+    /// The datasets are let go one by one: none takes others with it that it is published after.
     pub(crate) fn clear(&mut self) {
-        *self = DatasetCache::default();
+        let datasets = std::mem::take(self);
+        datasets.cores.values().for_each(|core| core.leave_publish_order());
     }
 }
 

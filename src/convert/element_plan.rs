@@ -1,7 +1,8 @@
 //! Elements of any type to elements of another, both as bytes.
 
-use h5live_model::{Bitfield, Compound, Datatype, Enum, StringPadding, VarLen, VarLenKind};
+use h5live_model::{Bitfield, Compound, Datatype, Enum, Name, StringPadding, VarLen, VarLenKind};
 
+use super::key_table::KeyTable;
 use super::number_layout::NumberLayout;
 use super::{Conversion, ConvertError, InexactValue, NumberPlan, class};
 use crate::types::{Heap, cut_text, pad, part, trim};
@@ -21,7 +22,7 @@ enum ConversionStep {
     Number(NumberPlan),
     Bits(NumberLayout, NumberLayout),
     /// Values of the enum in the file, and of that in memory, by name.
-    Enum(Vec<EnumMapping>),
+    Enum(KeyTable<Vec<u8>, Vec<u8>>),
     /// Text that is in the element, padded, or in the heap.
     Text(Option<StringPadding>, StringPadding),
     /// The members of a compound, by name.
@@ -32,12 +33,6 @@ enum ConversionStep {
     Array(Box<ElementPlan>),
     /// The real part of a complex number. The imaginary part is lost.
     RealPart(Box<ElementPlan>, NumberLayout),
-}
-
-/// A value in the file, and in memory.
-struct EnumMapping {
-    from: Vec<u8>,
-    to: Vec<u8>,
 }
 
 struct MemberConversion {
@@ -233,9 +228,14 @@ fn convert_members(
     })
 }
 
-fn convert_enum(values: &[EnumMapping], from: &[u8], to: &mut [u8], is_exact: bool) -> Result<(), ConvertError> {
-    match values.iter().find(|variant| variant.from == from) {
-        Some(EnumMapping { to: value, .. }) if value.len() == to.len() => to.copy_from_slice(value),
+fn convert_enum(
+    values: &KeyTable<Vec<u8>, Vec<u8>>,
+    from: &[u8],
+    to: &mut [u8],
+    is_exact: bool,
+) -> Result<(), ConvertError> {
+    match values.find(from) {
+        Some(value) if value.len() == to.len() => to.copy_from_slice(value),
         _ if is_exact => {
             return Err(ConvertError::NoVariant { value: format!("{from:02x?}"), memory: "the other enum" });
         }
@@ -261,11 +261,12 @@ fn pad_text(text: &[u8], element: &mut [u8], padding: StringPadding, is_exact: b
 }
 
 /// The values of two enums that have the same name. As in libhdf5, each in the file must be in memory too.
-fn enum_mappings(from: &Enum, to: &Enum) -> Result<Vec<EnumMapping>, ConvertError> {
+fn enum_mappings(from: &Enum, to: &Enum) -> Result<KeyTable<Vec<u8>, Vec<u8>>, ConvertError> {
+    let in_memory: KeyTable<&Name, &Vec<u8>> = to.members.iter().map(|member| (&member.name, &member.value)).collect();
     let pair = |member: &h5live_model::EnumMember| {
-        let other = to.members.iter().find(|other| other.name == member.name);
-        let other = other.ok_or_else(|| ConvertError::NoEnumName(member.name.clone()))?;
-        Ok(EnumMapping { from: member.value.clone(), to: other.value.clone() })
+        let other = in_memory.find(&member.name);
+        let other = *other.ok_or_else(|| ConvertError::NoEnumName(member.name.clone()))?;
+        Ok((member.value.clone(), other.clone()))
     };
     from.members.iter().map(pair).collect()
 }
@@ -275,9 +276,10 @@ fn bits_step(from: &Bitfield, to: &Bitfield) -> Result<ConversionStep, ConvertEr
 }
 
 fn members_step(from: &Compound, to: &Compound) -> Result<ConversionStep, ConvertError> {
+    let stored: KeyTable<&Name, _> = from.members.iter().map(|member| (&member.name, member)).collect();
     let mut members = Vec::new();
     for member in &to.members {
-        let Some(found) = from.members.iter().find(|other| other.name == member.name) else { continue };
+        let Some(found) = stored.find(&member.name) else { continue };
         let plan = ElementPlan::new(&found.datatype, &member.datatype)
             .map_err(|source| ConvertError::Member { name: member.name.clone(), source: Box::new(source) })?;
         members.push(MemberConversion { from: found.offset as usize, to: member.offset as usize, plan });

@@ -3,6 +3,7 @@
 pub mod derive_support;
 mod element_plan;
 mod exact;
+mod key_table;
 mod native;
 mod number_layout;
 mod number_plan;
@@ -11,6 +12,7 @@ mod vectors_tests;
 
 pub(crate) use element_plan::ElementPlan;
 pub use exact::Conversion;
+pub(crate) use key_table::KeyTable;
 pub(crate) use native::{NativeNumber, Number};
 pub(crate) use number_plan::{IntegerPlan, NumberPlan};
 

@@ -8,6 +8,7 @@ use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, 
 use parking_lot::{Mutex, MutexGuard};
 
 use super::growing_chunks::GrowingChunks;
+use super::publish_order::{InPublishOrder, PublishOrder};
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_data::StagedData;
 use super::virtual_extent::VirtualExtent;
@@ -77,8 +78,8 @@ pub(crate) struct DatasetCore {
     /// The list of datasets with staged elements, and whether this one is in it.
     staged_datasets: StagedDatasets,
     is_registered: AtomicBool,
-    /// Datasets whose rows are seen before those of this one.
-    pub(super) published_after: Mutex<Vec<Arc<DatasetCore>>>,
+    /// Its place among the datasets whose rows are seen in an order.
+    pub(super) publish_order: PublishOrder<DatasetCore>,
     /// Where the rows end that are known to be published.
     pub(super) published_end: AtomicU64,
     /// Rows appended since the last time that everything was written out.
@@ -133,6 +134,16 @@ impl PartWrites {
     }
 }
 
+impl InPublishOrder for DatasetCore {
+    fn publish_order(&self) -> &PublishOrder<Self> {
+        &self.publish_order
+    }
+
+    fn publish_key(&self) -> ObjectId {
+        self.cache_id
+    }
+}
+
 impl DatasetCore {
     pub(crate) fn open(
         chunks: Arc<dyn ChunkStore>,
@@ -166,7 +177,7 @@ impl DatasetCore {
             staged_datasets: staged,
             path: Mutex::default(),
             is_registered: AtomicBool::new(false),
-            published_after: Mutex::default(),
+            publish_order: PublishOrder::default(),
             published_end: AtomicU64::new(spec.dataspace.dims().first().copied().unwrap_or(0)),
             rows_since_write_out: AtomicU64::new(0),
             is_virtual: matches!(spec.layout, Layout::Virtual(_)),
@@ -286,31 +297,7 @@ impl DatasetCore {
 
     /// Whether it is more than what the store knows of the dataset.
     pub(crate) fn is_retained(&self) -> bool {
-        self.has_staged() || !self.published_after.lock().is_empty() || self.growing.has_unfiltered()
-    }
-
-    /// Datasets whose rows are seen before those of this one.
-    pub(super) fn earlier_datasets(&self) -> Vec<Arc<DatasetCore>> {
-        self.published_after.lock().clone()
-    }
-
-    /// Orders publications: rows of `earlier` are seen before those of this dataset. Returns `false` if the opposite
-    /// order exists already.
-    pub(super) fn add_earlier_dataset(self: &Arc<Self>, earlier: &Arc<DatasetCore>) -> bool {
-        static ORDER: Mutex<()> = Mutex::new(());
-        let _one_at_a_time = ORDER.lock();
-        if earlier.depends_on(self) {
-            return false;
-        }
-        let mut after = self.published_after.lock();
-        if !after.iter().any(|core| Arc::ptr_eq(core, earlier)) {
-            after.push(earlier.clone());
-        }
-        true
-    }
-
-    fn depends_on(self: &Arc<Self>, other: &Arc<DatasetCore>) -> bool {
-        Arc::ptr_eq(self, other) || self.earlier_datasets().iter().any(|earlier| earlier.depends_on(other))
+        self.has_staged() || self.publish_order.has_earlier() || self.growing.has_unfiltered()
     }
 
     pub(crate) fn count_change(&self) {

@@ -5,7 +5,7 @@ use h5live_model::Datatype;
 use super::scratch::{filled_buffer, zeroed_buffer};
 use super::transfer::{ConvertedSink, RawSink, check_length, raw_element_count};
 use super::{Dataset, DatasetError};
-use crate::convert::ElementPlan;
+use crate::convert::{ElementPlan, KeyTable};
 use crate::{Result, Select};
 
 impl Dataset {
@@ -99,10 +99,13 @@ impl Dataset {
 /// Whether a compound has members that another one has not, at any depth.
 fn lacks_members(stored: &Datatype, given: &Datatype) -> bool {
     match (stored, given) {
-        (Datatype::Compound(stored), Datatype::Compound(given)) => stored.members.iter().any(|member| {
-            let found = given.members.iter().find(|other| other.name == member.name);
-            found.is_none_or(|other| lacks_members(&member.datatype, &other.datatype))
-        }),
+        (Datatype::Compound(stored), Datatype::Compound(given)) => {
+            let given: KeyTable<_, _> = given.members.iter().map(|member| (&member.name, &member.datatype)).collect();
+            stored
+                .members
+                .iter()
+                .any(|member| given.find(&member.name).is_none_or(|other| lacks_members(&member.datatype, other)))
+        }
         (Datatype::Array(stored), Datatype::Array(given)) => lacks_members(&stored.base, &given.base),
         _ => false,
     }

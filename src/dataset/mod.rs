@@ -23,6 +23,7 @@ mod mmap_view;
 mod model_tests;
 mod primitive;
 mod publication;
+mod publish_order;
 mod raw_chunks;
 #[cfg(test)]
 mod raw_chunks_tests;

@@ -7,6 +7,7 @@ use h5live_model::{ObjectId, Publish};
 use super::Dataset;
 use super::core::DatasetCore;
 use super::error::DatasetError;
+use super::publish_order::PublishOrder;
 use crate::error::{ErrorKind, UnpublishedRows};
 use crate::{Error, Result};
 
@@ -14,6 +15,11 @@ impl DatasetCore {
     /// The rows of the extent that the store knows.
     pub(super) fn stored_row_count(&self) -> std::result::Result<u64, ErrorKind> {
         Ok(self.chunks.spec()?.dataspace.dims().first().copied().unwrap_or(0))
+    }
+
+    /// Takes a dataset that nobody writes any more out of the order of publications.
+    pub(crate) fn leave_publish_order(&self) {
+        PublishOrder::leave(self);
     }
 
     /// Notes that the first `rows` rows are published.
@@ -70,7 +76,7 @@ impl Dataset {
     }
 
     pub(crate) fn add_earlier_dataset(&self, earlier: &Dataset) -> Result<()> {
-        match self.core.add_earlier_dataset(&earlier.core) {
+        match PublishOrder::put_before(&earlier.core, &self.core) {
             true => Ok(()),
             false => {
                 Err(self.file.error(Some(&self.path), ErrorKind::PublishOrder("it is itself published after this one")))

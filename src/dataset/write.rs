@@ -298,7 +298,7 @@ impl DatasetWriter<'_> {
             self.core.staged_data.lock().extent = Some(CoreDims::from_slice(dims));
             return Ok(());
         }
-        let mut earlier = self.core.earlier_datasets();
+        let mut earlier = self.core.publish_order.earlier();
         loop {
             earlier.retain(|core| !core.is_deleted());
             let after: Vec<_> = earlier.iter().map(|core| core.chunks.id()).collect();

@@ -7,7 +7,7 @@ use h5live_model::{AllocationError, AllocationLimit, Datatype, Name, ReferenceKi
 
 use super::Value;
 use crate::Reference;
-use crate::convert::{ConvertError, IntegerPlan, NativeNumber, NumberPlan};
+use crate::convert::{ConvertError, IntegerPlan, KeyTable, NativeNumber, NumberPlan};
 use crate::types::Heap;
 use crate::types::trim;
 
@@ -80,7 +80,7 @@ enum DecodeStep {
     HeapText,
     Bytes,
     Reference(ReferenceKind),
-    Enum { names: Vec<(Vec<u8>, Value)>, base: Box<DecodePlan> },
+    Enum { names: KeyTable<Vec<u8>, Value>, base: Box<DecodePlan> },
     Complex(Box<DecodePlan>),
     Array(Box<DecodePlan>),
     Sequence(Box<DecodePlan>),
@@ -202,8 +202,8 @@ impl DecodePlan {
                 None => Value::Unreadable,
             },
             DecodeStep::Reference(kind) => Value::Reference(Reference::new(*kind, element)),
-            DecodeStep::Enum { names, base } => match names.iter().find(|(value, _)| value == element) {
-                Some((_, name)) => name.clone(),
+            DecodeStep::Enum { names, base } => match names.find(element) {
+                Some(name) => name.clone(),
                 None => base.decode_element(element, budget),
             },
             DecodeStep::Complex(plan) => {

@@ -1,10 +1,12 @@
 //! How values become elements of a datatype: made once, run over many values.
 
+use std::cell::OnceCell;
+
 use h5live_model::{Datatype, Name, ReferenceKind, StringPadding, VarLenKind};
 
 use super::Value;
 use crate::convert::{
-    Conversion, ConvertError, InexactValue, IntegerPlan, NativeNumber, NumberPlan, blank_elements, class,
+    Conversion, ConvertError, InexactValue, IntegerPlan, KeyTable, NativeNumber, NumberPlan, blank_elements, class,
 };
 use crate::types::{Heap, cut_text, kept_text, pad, part_mut};
 
@@ -23,7 +25,7 @@ enum EncodeStep {
     HeapText,
     Bytes,
     Reference(ReferenceKind),
-    Enum(Vec<(Name, Vec<u8>)>, IntegerPlan),
+    Enum(KeyTable<Vec<u8>, Vec<u8>>, IntegerPlan),
     Complex(Box<EncodePlan>),
     Array(Box<EncodePlan>),
     Sequence(Box<EncodePlan>),
@@ -77,7 +79,7 @@ impl EncodePlan {
             Datatype::Opaque(_) => EncodeStep::Bytes,
             Datatype::Reference(reference) => EncodeStep::Reference(reference.kind),
             Datatype::Enum(of) => {
-                let named = |member: &h5live_model::EnumMember| (member.name.clone(), member.value.clone());
+                let named = |member: &h5live_model::EnumMember| (member.name.as_bytes().to_vec(), member.value.clone());
                 EncodeStep::Enum(of.members.iter().map(named).collect(), IntegerPlan::new(&of.base)?)
             }
             Datatype::Complex(complex) => EncodeStep::Complex(boxed(&complex.base)?),
@@ -135,9 +137,15 @@ impl EncodePlan {
                 heap.write(&bytes, values.len(), element)
             }
             (EncodeStep::Compound(members), Value::Compound(values)) if values.len() == members.len() => {
-                encode_members(members, element, heap, |_, member| {
-                    let found = values.iter().find(|(name, _)| *name == member.name);
-                    found.map(|(_, value)| value).ok_or_else(|| ConvertError::NoMember(member.name.clone()))
+                let by_name = OnceCell::new();
+                encode_members(members, element, heap, |at, member| match &values[at] {
+                    // Most values come in the order of the type.
+                    (name, value) if *name == member.name => Ok(value),
+                    _ => {
+                        let pairs = || values.iter().map(|(name, value)| (name, value)).collect();
+                        let table: &KeyTable<&Name, &Value> = by_name.get_or_init(pairs);
+                        table.find(&member.name).copied().ok_or_else(|| ConvertError::NoMember(member.name.clone()))
+                    }
                 })
             }
             (EncodeStep::Compound(members), Value::List(values)) if values.len() == members.len() => {
@@ -195,8 +203,8 @@ impl EncodePlan {
             }
             (EncodeStep::Enum(members, base), value) => match (enum_name(value), value) {
                 (Some(name), _) => {
-                    let found = members.iter().find(|(of, _)| of.as_bytes() == name).ok_or_else(refused)?;
-                    part_mut(element, 0, found.1.len())?.copy_from_slice(&found.1);
+                    let found = members.find(name).ok_or_else(refused)?;
+                    part_mut(element, 0, found.len())?.copy_from_slice(found);
                     Ok(())
                 }
                 (None, Value::Integer(value)) => base.store(*value, element).then_some(()).ok_or_else(refused),

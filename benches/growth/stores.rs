@@ -1,0 +1,82 @@
+//! Many of what the other stores have.
+
+use h5live::{File, Map};
+
+use crate::axes::Outcome;
+use crate::names::jumping;
+use crate::phases::Phases;
+
+/// Keys that are put, and looked up, at once.
+const BATCH: u64 = 1000;
+
+/// Keys of a map in a key-value store.
+pub fn keys(phases: &mut Phases, count: u64) -> Outcome {
+    let file = File::create(phases.location("kv", "keys").as_str())?;
+    let map: Map<u64, u64> = file.new_map().create("m")?;
+    let batches = || (0..count).step_by(BATCH as usize).map(|first| first..count.min(first + BATCH));
+    phases.phase("put", count, || {
+        batches().try_for_each(|keys| {
+            let pairs: Vec<(u64, u64)> = keys.map(|n| (n * 7919 % count, n)).collect();
+            map.put_many(&pairs)?;
+            map.flush()
+        })
+    })?;
+    phases.phase("get", count, || batches().try_for_each(|keys| map.get_many(&keys.collect::<Vec<_>>()).map(drop)))?;
+    phases.phase("range", count, || map.iter().try_for_each(|pair| pair.map(drop)))?;
+    phases.phase("close", count, || file.close())
+}
+
+/// Entries of a log: blocks that are written all over a dataset.
+pub fn entries(phases: &mut Phases, count: u64) -> Outcome {
+    let location = phases.location("log", "entries.h5");
+    let file = File::create(location.as_str())?;
+    let dataset = file.new_dataset::<u64>().shape(&[count * 8]).create("d")?;
+    phases.phase("write", count, || {
+        jumping(count).try_for_each(|n| dataset.write_slice(n * 8..n * 8 + 8, &[n; 8]))?;
+        file.flush()
+    })?;
+    phases.phase("close", count, || file.close())?;
+    let file = phases.phase("open", count, || File::open(location.as_str()))?;
+    let dataset = file.dataset("d")?;
+    let mut values = [0u64; 8];
+    phases.phase("read blocks", count, || {
+        jumping(count).try_for_each(|n| dataset.read_into(n * 8..n * 8 + 8, &mut values))
+    })
+}
+
+/// Writers in this process that have one log open, and append by turns.
+pub fn joined(phases: &mut Phases, count: u64) -> Outcome {
+    let location = phases.location("log", "joined.h5");
+    let file = File::create(location.as_str())?;
+    file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create("d")?;
+    file.close()?;
+    let joining = format!("{location}?join=yes");
+    let writers = phases.phase("join", count, || {
+        (0..count).map(|_| File::options().swmr_write().open(joining.as_str())).collect::<h5live::Result<Vec<_>>>()
+    })?;
+    let rounds = 10;
+    phases.phase("append", count * rounds, || {
+        (0..rounds).try_for_each(|round| {
+            writers.iter().try_for_each(|writer| {
+                writer.dataset("d")?.append(&[round; 8])?;
+                writer.flush()
+            })
+        })
+    })?;
+    phases.phase("leave", count, || writers.iter().try_for_each(File::close))
+}
+
+/// Datasets of an object store, with a chunk each.
+pub fn objects(phases: &mut Phases, count: u64) -> Outcome {
+    let location = phases.location("hsds", "bucket");
+    let file = File::create(location.as_str())?;
+    phases.phase("create", count, || {
+        (0..count).try_for_each(|n| {
+            let dataset = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[16]).create(&format!("{n}"))?;
+            dataset.append(&[n; 16])
+        })
+    })?;
+    phases.phase("close", count, || file.close())?;
+    let file = File::open(location.as_str())?;
+    phases.phase("read", count, || (0..count).try_for_each(|n| file.dataset(&format!("{n}"))?.read::<u64>().map(drop)))
+}
