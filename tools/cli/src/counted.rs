@@ -1,4 +1,4 @@
-//! A number and its noun, as in `1 row` and `2 rows`.
+//! What texts have several of: a number and its noun, as in `1 row` and `2 rows`, and lists of names.
 
 use std::fmt;
 
@@ -45,6 +45,17 @@ impl fmt::Display for Noun {
             None => write!(f, "{noun}s"),
         }
     }
+}
+
+/// Most names that an error shows.
+const MAX_SHOWN_NAMES: usize = 8;
+
+/// Names one after the other, in quotes.
+pub fn names_text(names: &[String]) -> String {
+    let shown: Vec<_> = names.iter().take(MAX_SHOWN_NAMES).map(|name| format!("{name:?}")).collect();
+    let more =
+        if names.len() > shown.len() { format!(" and {} more", names.len() - shown.len()) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
 }
 
 #[cfg(test)]

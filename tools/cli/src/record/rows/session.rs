@@ -2,23 +2,23 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
+use h5live::File;
 
-use super::RecordCommand;
+use crate::model::Datatype;
+use crate::times::units_name;
+
+use super::error::{DatasetProblem, Error, Result};
 use super::input::{InputColumns, InputEvent, InputRow};
 use super::input_cell::InputCell;
 use super::json_rows::NewKeys;
-use super::kind::ColumnKind;
-use super::on_error::OddRows;
-use super::record_sink::{ClosedSink, PREAMBLE, RecordFile, RecordSink, UnusedOutput};
-use super::row::{InferRules, OddText, RecordColumn, RowError, RowType, first_irregular_array};
+use super::observer::{Notice, RecordObserver};
+use super::on_error::RefusedRows;
+use super::options::{RecordFrames, RecordOptions};
+use super::record_sink::{EndedSink, PREAMBLE, RecordSink, UnusedDataset};
+use super::row::{InferRules, OddText, RecordColumn, RowType, first_irregular_array};
+use super::row_error::RowError;
+use super::target;
 use super::units_row::{self, UnitsRow};
-use crate::counted::counted;
-use crate::error::{Error, FileProblem, Result, names_text};
-use crate::model::Datatype;
-use crate::output::tell;
-use crate::progress;
-use crate::times::units_name;
 
 /// How long the types of columns may stay open after the first row.
 const SAMPLE_TIME: Duration = Duration::from_secs(1);
@@ -31,21 +31,21 @@ const MAX_ROW_BYTES: u64 = 1 << 30;
 
 /// The state of a recording.
 pub struct RecordSession<'a> {
-    options: &'a RecordCommand,
+    options: RecordOptions,
+    file: File,
+    path: String,
+    observer: &'a mut dyn RecordObserver,
     /// The columns of the input. Of JSON, the first rows may have more of them.
     columns: InputColumns,
     /// Rows that wait for the types of their columns.
     sample: Vec<InputRow>,
     since: Option<Instant>,
     table: Option<RowType>,
-    /// The file, until there is a sink.
-    file: Option<RecordFile>,
     sink: Option<RecordSink>,
-    odd: OddRows,
+    refused: RefusedRows,
     /// The lines before the header, which no dataset has yet.
     preamble: Option<String>,
     frames: u64,
-    bar: ProgressBar,
 }
 
 /// A row with its new keys in the columns that have their names.
@@ -65,119 +65,122 @@ fn with_columns(mut row: InputRow, names: &[String]) -> InputRow {
     row
 }
 
+/// What a recording has stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordSummary {
+    /// Rows or frames that came in and were taken.
+    pub stored: u64,
+    /// Those of them that were flushed, and so are there whatever happens to the file.
+    pub flushed: u64,
+    /// Rows that the dataset has more than before.
+    pub appended: u64,
+    /// Rows that were skipped or rejected.
+    pub refused: u64,
+    /// What became of the dataset, if no rows came in.
+    pub unused: Option<UnusedDataset>,
+}
+
 /// A recording that is over.
-pub struct FinishedRecording {
-    /// Rows that were stored; if it ended with an error of the file, those that came in.
-    pub rows: u64,
-    /// Rows that the closed file has got, also if something has failed.
-    pub kept: u64,
-    /// Those that were not.
-    pub odd: OddRows,
-    /// What became of the dataset or file without rows.
-    pub unused: Option<UnusedOutput>,
+#[derive(Debug)]
+pub struct Recording {
+    /// What was stored, also if something has failed.
+    pub summary: RecordSummary,
     /// Why it ended, if not because there was nothing more.
     pub ended: Result<()>,
 }
 
 impl<'a> RecordSession<'a> {
-    /// Opens the file. Nothing has come in. If the type of the rows is known, the dataset is there at once, too.
+    /// Nothing has come in. If the type of the rows is known, the dataset is there at once.
     ///
     /// # Errors
-    /// [`Error::File`] if the file cannot be opened; as [`OddRows::check_file`].
-    pub fn new(options: &'a RecordCommand) -> Result<Self> {
-        let file = RecordFile::open(&options.file)?;
-        let odd = OddRows::new(options.on_error.clone());
-        // Only now it is seen if it is the file of the recording.
-        if let Err(error) = odd.check_file() {
-            file.close_unused()?;
-            return Err(error);
-        }
+    /// As [`RefusedRows::check_file`]; [`Error::File`] and [`Error::Dataset`] if there is no such dataset.
+    pub fn new(file: &File, path: &str, options: RecordOptions, observer: &'a mut dyn RecordObserver) -> Result<Self> {
+        let refused = RefusedRows::new(options.on_error.clone());
+        // Only now that the file is open it is seen if it is that of the recording.
+        refused.check_file()?;
         let mut session = RecordSession {
             options,
+            file: file.clone(),
+            path: path.to_owned(),
+            observer,
             columns: InputColumns::default(),
             sample: Vec::new(),
             since: None,
             table: None,
-            file: Some(file),
             sink: None,
-            odd,
+            refused,
             preamble: None,
             frames: 0,
-            bar: progress::counter("row"),
         };
-        if let Some(kind) = options.dtype {
-            let opened = session.open_sink(&kind.datatype(), &options.shape, &[]);
-            if let (Err(error), Some(file)) = (opened, session.file.take()) {
-                file.close_unused()?;
-                return Err(error);
-            }
+        if let Some(frames) = session.options.frames.clone() {
+            session.open_sink(&frames.kind().datatype(), frames.shape(), &[])?;
         }
         Ok(session)
     }
 
+    /// The options.
+    pub fn options(&self) -> &RecordOptions {
+        &self.options
+    }
+
     fn open_sink(&mut self, datatype: &Datatype, row: &[u64], times: &[String]) -> Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let (path, storage) = (&self.options.path, self.options.storage());
-        let target = file.open_dataset(path, datatype, row, times, storage)?;
+        let RecordOptions { layout, flush, .. } = self.options;
+        let target = target::open_or_create(&self.file, &self.path, datatype, row, times, layout)?;
         let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
-        if let Some(file) = self.file.take() {
-            let sink = file.into_sink(target, path, row_bytes, storage, self.options.every)?;
-            let ignored = if sink.was_there() { self.options.layout_options() } else { Vec::new() };
-            if !ignored.is_empty() {
-                tell(format_args!("{path}: it is there already and keeps its layout; {} left out", ignored.join(", ")));
-            }
-            self.sink = Some(sink);
+        let sink = RecordSink::new(self.file.clone(), target, &self.path, row_bytes, layout, flush)?;
+        let ignored = if sink.was_there() { self.options.layout_settings() } else { Vec::new() };
+        if !ignored.is_empty() {
+            self.observer.notice(&Notice::KeepsLayout(ignored));
         }
+        self.sink = Some(sink);
         Ok(())
     }
 
     /// The columns of the dataset that is there; `None` if it is not, or the input has others.
-    fn known_columns(&self) -> Result<Option<RowType>> {
-        let Some(file) = &self.file else { return Ok(None) };
-        let (path, names) = (&self.options.path, &self.columns.names);
+    fn known_columns(&mut self) -> Result<Option<RowType>> {
+        let found = match self.file.dataset(&self.path) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            found => found?,
+        };
         let table = if self.columns.is_numbered {
-            let table = file.table_by_position(path)?;
+            let table = target::table_by_position(&found)?;
             table.map(|table| self.by_position(table)).transpose()?
         } else {
-            file.table(path, names)?
+            target::table(&found, &self.columns.names)?
         };
+        let names = &self.columns.names;
         let is_like = |given: &RecordColumn, column: &RecordColumn| {
             given.kind == column.kind && (given.dims.is_empty() || given.dims == column.dims)
         };
         let as_given = |(at, column): (usize, &RecordColumn)| {
             let name = if self.columns.is_numbered { &names[at] } else { &column.name };
-            self.options.types.iter().filter(|given| given.name == *name).all(|given| is_like(given, column))
+            self.options.columns.iter().filter(|given| given.name == *name).all(|given| is_like(given, column))
         };
         Ok(table.filter(|table| table.columns().iter().enumerate().all(as_given)))
     }
 
     /// The columns of the dataset that is there, for rows without names. It is said if nobody asked for it.
-    fn by_position(&self, table: RowType) -> Result<RowType> {
-        let (path, fields) = (&self.options.path, self.columns.names.len());
-        let found = table.columns().len();
-        if found != fields {
-            let problem = FileProblem::OtherColumnCount { path: path.clone(), found, given: fields };
-            return Err(Error::InvalidFile { path: self.options.file.to_string().into(), problem });
+    fn by_position(&mut self, table: RowType) -> Result<RowType> {
+        let (found, given) = (table.columns().len(), self.columns.names.len());
+        if found != given {
+            return Err(DatasetProblem::OtherColumnCount { path: self.path.clone(), found, given }.into());
         }
         let names: Vec<_> = table.columns().iter().map(|column| column.name.clone()).collect();
-        if !self.options.no_header && names != self.columns.names {
-            let names = names_text(&names);
-            tell(format_args!(
-                "{path}: the input has no names; its columns are those of the dataset in order: {names}"
-            ));
+        if self.options.csv.has_header && names != self.columns.names {
+            self.observer.notice(&Notice::ByPosition { names });
         }
         Ok(table)
     }
 
     /// Whether rows are needed as they came in.
     pub fn needs_text(&self) -> bool {
-        self.odd.need_text()
+        self.refused.need_text()
     }
 
     /// Takes what came in.
     ///
     /// # Errors
-    /// [`Error::Row`] if reading is to stop at a row; as [`crate::error::Error`] says if nothing can be stored.
+    /// [`Error::Row`] if reading is to stop at a row; as [`Error`] says if nothing can be stored.
     pub fn take(&mut self, event: InputEvent) -> Result<()> {
         match event {
             InputEvent::Columns(columns) => self.take_columns(columns),
@@ -185,8 +188,8 @@ impl<'a> RecordSession<'a> {
                 self.preamble = Some(text);
                 Ok(())
             }
-            InputEvent::Row(InputRow { number, cells: Err(error), text, .. }) if self.odd.stops() => {
-                self.odd.take(number, error, &text)
+            InputEvent::Row(InputRow { number, cells: Err(error), text, .. }) if self.refused.stops() => {
+                self.refused.take(number, error, &text, self.observer)
             }
             InputEvent::Row(row) if self.table.is_none() => {
                 self.sample.push(row);
@@ -218,12 +221,11 @@ impl<'a> RecordSession<'a> {
     /// Takes the names of the columns.
     fn take_columns(&mut self, columns: InputColumns) -> Result<()> {
         self.columns = columns;
-        self.odd.set_header(self.columns.header.clone());
-        if let Some(doubt) = &self.columns.doubt
+        self.refused.set_header(self.columns.header.clone());
+        if let Some(doubt) = self.columns.doubt.clone()
             && self.known_columns()?.is_none()
         {
-            let path = &self.options.path;
-            tell(format_args!("{path}: the first line was taken for the names of the columns, although {doubt}"));
+            self.observer.notice(&Notice::DoubtfulHeader(doubt));
         }
         if self.columns.has_keys { Ok(()) } else { self.check_given_columns() }
     }
@@ -231,7 +233,7 @@ impl<'a> RecordSession<'a> {
     /// Checks that each column with a type that was given is there.
     fn check_given_columns(&self) -> Result<()> {
         let unknown = |column: &&RecordColumn| !self.columns.names.contains(&column.name);
-        let unknown = self.options.types.iter().find(unknown);
+        let unknown = self.options.columns.iter().find(unknown);
         unknown.map_or(Ok(()), |column| Err(Error::NoColumn(column.name.clone())))
     }
 
@@ -243,12 +245,12 @@ impl<'a> RecordSession<'a> {
 
     /// What the first rows say of the units of columns. `table` has the columns of the dataset, if it is there.
     fn units_row(&self, table: Option<&RowType>) -> UnitsRow {
-        if self.columns.header.is_empty() || self.options.no_units {
+        if self.columns.header.is_empty() || !self.options.finds_units {
             return UnitsRow::Absent;
         }
         let names = &self.columns.names;
         units_row::find(&self.sample, names.len(), |at| {
-            let columns = table.map(RowType::columns).unwrap_or_default().iter().chain(&self.options.types);
+            let columns = table.map(RowType::columns).unwrap_or_default().iter().chain(&self.options.columns);
             columns.filter(|column| column.name == names[at]).any(|column| column.kind.is_text())
         })
     }
@@ -257,7 +259,7 @@ impl<'a> RecordSession<'a> {
     /// them.
     fn take_sample(&mut self) -> Vec<InputRow> {
         let waiting = std::mem::take(&mut self.sample);
-        if !self.columns.has_keys || self.options.on_new_key != NewKeys::Error {
+        if !self.columns.has_keys || self.options.new_keys != NewKeys::Error {
             return waiting;
         }
         let names = &mut self.columns.names;
@@ -274,7 +276,8 @@ impl<'a> RecordSession<'a> {
     fn begin(&mut self, is_early: bool) -> Result<()> {
         if self.columns.names.is_empty() {
             // Rows that are none do not say what the columns are.
-            return std::mem::take(&mut self.sample).into_iter().try_for_each(|row| self.odd.take_row(row));
+            let waiting = std::mem::take(&mut self.sample);
+            return waiting.into_iter().try_for_each(|row| self.refused.take_row(row, self.observer));
         }
         let known = if self.columns.has_keys { None } else { self.known_columns()? };
         let units = self.units_row(known.as_ref());
@@ -289,16 +292,16 @@ impl<'a> RecordSession<'a> {
         let cells: Vec<&[InputCell]> = cells.collect();
         if cells.is_empty() {
             // None of them says what the columns hold.
-            let odd = |row: InputRow| match row.cells {
-                Ok(cells) => self.odd.take(row.number, RowError::Fields { found: cells.len(), expected }, &row.text),
-                Err(error) => self.odd.take(row.number, error, &row.text),
-            };
+            let reason = |cells: Vec<InputCell>| RowError::Fields { found: cells.len(), expected };
             self.since = None;
-            return waiting.into_iter().try_for_each(odd);
+            return waiting.into_iter().try_for_each(|InputRow { number, cells, text, .. }| {
+                let source = cells.map_or_else(|error| error, reason);
+                self.refused.take(number, source, &text, self.observer)
+            });
         }
         self.check_given_columns()?;
         let empty = self.options.empty.map(|value| value.to_string());
-        let rules = InferRules { has_empty_value: empty.is_some(), str_width: self.options.str_width };
+        let rules = InferRules { has_empty_value: empty.is_some(), str_width: self.options.text_bytes };
         let known = if self.columns.has_keys { self.known_columns()? } else { known };
         let table = match known {
             Some(table) => table,
@@ -321,7 +324,7 @@ impl<'a> RecordSession<'a> {
     /// The columns of a new dataset, as the first rows say them. Rows that come slowly say little: numbers that are whole in
     /// the first rows may have fractions later.
     fn inferred_columns(
-        &self,
+        &mut self,
         rows: &[InputRow],
         cells: &[&[InputCell]],
         rules: &InferRules,
@@ -331,7 +334,7 @@ impl<'a> RecordSession<'a> {
         self.tell_odd_texts(&inferred, rows, rules);
         let mut widened = Vec::new();
         let columns = inferred.into_iter().enumerate().map(|(at, column)| {
-            let is_given = self.options.types.iter().any(|given| given.name == column.name);
+            let is_given = self.options.columns.iter().any(|given| given.name == column.name);
             if is_given || !is_early || rules.has_empty_value {
                 return self.as_given(column);
             }
@@ -341,13 +344,8 @@ impl<'a> RecordSession<'a> {
             column
         });
         let table = RowType::new(columns.collect());
-        if let Some(first) = widened.first() {
-            let (path, names) = (&self.options.path, names_text(&widened));
-            let rows = counted(rows.len() as u64, "row");
-            tell(format_args!(
-                "{path}: columns of integers are stored as f64, because {rows} came in the first second, and later ones may have \
-                 fractions: {names} (--types {first}=i64 stores integers)"
-            ));
+        if !widened.is_empty() {
+            self.observer.notice(&Notice::StoredAsFloats { names: widened, rows: rows.len() as u64 });
         }
         table
     }
@@ -357,62 +355,45 @@ impl<'a> RecordSession<'a> {
         let (UnitsRow::Found(units), Some(sink)) = (units, &self.sink) else { return Ok(()) };
         let units: Vec<_> =
             self.columns.names.iter().cloned().zip(units).filter_map(|(name, unit)| Some((name, unit?))).collect();
-        let left = sink.set_units(&units)?;
-        let set = units.iter().filter(|(name, _)| !left.contains(name)).map(|(name, _)| units_name(name));
-        let set: Vec<_> = set.collect();
-        let set = if set.is_empty() { String::new() } else { format!("; attributes: {}", names_text(&set)) };
-        let left = if left.is_empty() { String::new() } else { format!("; left out: those of {}", names_text(&left)) };
-        let path = &self.options.path;
-        tell(format_args!("{path}: row 1 has the units of the columns (--no-units makes it a row){set}{left}"));
+        let left_out = sink.set_units(&units)?;
+        let set = units.iter().filter(|(name, _)| !left_out.contains(name)).map(|(name, _)| units_name(name));
+        self.observer.notice(&Notice::Units { attributes: set.collect(), left_out });
         Ok(())
     }
 
     /// Makes the lines before the header an attribute of a new dataset, and says so.
     fn store_preamble(&mut self) -> Result<()> {
         let (Some(text), Some(sink)) = (self.preamble.take(), &self.sink) else { return Ok(()) };
-        let path = &self.options.path;
-        let lines = match text.lines().count() {
-            1 => "1 line before the header is".to_owned(),
-            lines => format!("{lines} lines before the header are"),
-        };
-        if sink.set_preamble(&text)? {
-            tell(format_args!("{path}: {lines} its attribute {PREAMBLE:?}"));
-        } else {
-            tell(format_args!("{path}: {lines} left out; it has rows already"));
-        }
+        let attribute = sink.set_preamble(&text)?.then_some(PREAMBLE);
+        self.observer.notice(&Notice::Preamble { lines: text.lines().count(), attribute });
         Ok(())
     }
 
     /// Says which columns begin with a number or an array and are texts all the same, and why.
-    fn tell_odd_texts(&self, inferred: &[RecordColumn], rows: &[InputRow], rules: &InferRules) {
+    fn tell_odd_texts(&mut self, inferred: &[RecordColumn], rows: &[InputRow], rules: &InferRules) {
         for (at, column) in inferred.iter().enumerate() {
-            let is_given = self.options.types.iter().any(|given| given.name == column.name);
+            let is_given = self.options.columns.iter().any(|given| given.name == column.name);
             // The cells of a shorter row may belong to other columns.
             let is_whole = |cells: &&Vec<InputCell>| cells.len() == inferred.len();
             let cell = |row: &InputRow| row.cells.as_ref().ok().filter(is_whole)?.get(at).cloned();
             let cells: Vec<_> = rows.iter().filter_map(|row| Some((row.number, cell(row)?))).collect();
-            let (path, name) = (&self.options.path, &column.name);
             if is_given {
                 continue;
             }
             if let Some(OddText { row, text, are_numbers }) = column.first_text(&cells, rules) {
-                let others = if are_numbers { "numbers" } else { "truth values" };
-                let text = text.map_or_else(|| "an empty cell".to_owned(), |text| format!("{text:?}"));
-                tell(format_args!("{path}: column {name:?} has texts, not {others}, because of {text} in row {row}"));
+                let (column, text) = (column.name.clone(), text.map(str::to_owned));
+                self.observer.notice(&Notice::TextColumn { column, are_numbers, row, text });
             }
             let irregular = first_irregular_array(&cells.iter().map(|(_, cell)| cell).collect::<Vec<_>>());
             if let Some((row, _)) = irregular.and_then(|at| cells.get(at)) {
-                tell(format_args!(
-                    "{path}: column {name:?} has texts of JSON: row {row} does not have an array of numbers or \
-                     texts of one shape"
-                ));
+                self.observer.notice(&Notice::JsonColumn { column: column.name.clone(), row: *row });
             }
         }
     }
 
     /// A column with the type that was given for it, if one was.
     fn as_given(&self, column: RecordColumn) -> RecordColumn {
-        match self.options.types.iter().find(|given| given.name == column.name) {
+        match self.options.columns.iter().find(|given| given.name == column.name) {
             None => column,
             Some(given) if given.dims.is_empty() => RecordColumn { dims: column.dims, ..given.clone() },
             Some(given) => given.clone(),
@@ -423,10 +404,10 @@ impl<'a> RecordSession<'a> {
         let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
             return Ok(());
         };
-        let is_open = self.columns.has_keys && self.options.on_new_key == NewKeys::Error;
+        let is_open = self.columns.has_keys && self.options.new_keys == NewKeys::Error;
         let row = if is_open { with_columns(row, &self.columns.names) } else { row };
         let InputRow { number, cells, new_keys, text } = row;
-        let fit = self.options.lossy.conversion();
+        let fit = self.options.conversion;
         let mut value = cells.and_then(|cells| table.value(&cells, fit));
         if value.is_ok()
             && !new_keys.is_empty()
@@ -437,47 +418,35 @@ impl<'a> RecordSession<'a> {
         match value {
             Ok(value) => {
                 sink.push(value)?;
-                self.bar.inc(1);
+                self.observer.stored();
                 Ok(())
             }
-            Err(error) => self.odd.take(number, error, &text),
+            Err(error) => self.refused.take(number, error, &text, self.observer),
         }
     }
 
     fn store_frame(&mut self, bytes: &[u8]) -> Result<()> {
         self.frames += 1;
-        let kind = self.options.dtype.unwrap_or(ColumnKind::F64);
-        let expected = self.options.frame_bytes(kind)?;
+        let expected = self.options.frames.as_ref().map_or(0, RecordFrames::bytes);
         if bytes.len() != expected {
-            return self.odd.take(self.frames, RowError::Frame { found: bytes.len(), expected }, bytes);
+            let source = RowError::Frame { found: bytes.len(), expected };
+            return self.refused.take(self.frames, source, bytes, self.observer);
         }
         if let Some(sink) = &mut self.sink {
             sink.push_frame(bytes)?;
-            self.bar.inc(1);
+            self.observer.stored();
         }
         Ok(())
     }
 
-    /// Stores what still waits, and closes the file.
-    pub fn close(mut self, ended: Result<()>) -> FinishedRecording {
+    /// Stores what still waits.
+    pub fn end(mut self, ended: Result<()>) -> Recording {
         let begun = if self.sample.is_empty() { Ok(()) } else { self.begin(false) };
-        let rows = self.sink.as_ref().map_or(0, RecordSink::rows);
-        let mut kept = 0;
-        let (closed, unused) = match (self.sink.take(), self.file.take()) {
-            (Some(sink), _) => {
-                let ClosedSink { kept: rows, unused, ended } = sink.close();
-                kept = rows;
-                (ended, unused)
-            }
-            (None, Some(file)) => match file.close_unused() {
-                Ok(true) => (Ok(()), Some(UnusedOutput::Removed)),
-                closed => (closed.map(drop), Some(UnusedOutput::Kept)),
-            },
-            (None, None) => (Ok(()), None),
-        };
-        self.bar.finish_and_clear();
+        let stored = self.sink.as_ref().map_or(0, RecordSink::rows);
+        let sink = self.sink.take().map(RecordSink::end).unwrap_or_default();
+        let EndedSink { flushed, appended, unused, ended: flush } = sink;
+        let summary = RecordSummary { stored, flushed, appended, refused: self.refused.count(), unused };
         // Rows that waited came before the one at which reading stopped.
-        let unused = unused.filter(|_| rows == 0);
-        FinishedRecording { rows, kept, odd: self.odd, unused, ended: begun.and(ended).and(closed) }
+        Recording { summary, ended: begun.and(ended).and(flush) }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::from_json;
 use crate::model::{CharacterSet, Datatype, Enum, StringPadding, VarLenKind};
-use crate::value::Value;
+use h5live::Value;
 
 use super::input_cell::InputCell;
 use super::kind::{CellError, ColumnKind, parse_bool};

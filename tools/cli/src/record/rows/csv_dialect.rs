@@ -24,6 +24,19 @@ pub struct CsvOptions {
     pub quote_escape: QuoteEscape,
 }
 
+impl Default for CsvOptions {
+    /// Everything is found out from how the input begins.
+    fn default() -> Self {
+        CsvOptions {
+            delimiter: None,
+            has_header: true,
+            skipped_lines: None,
+            has_decimal_comma: false,
+            quote_escape: QuoteEscape::Auto,
+        }
+    }
+}
+
 /// How a quote is written inside quotes. It may be there twice in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QuoteEscape {

@@ -11,7 +11,7 @@ use super::csv_records::{CsvRecord, CsvRecords};
 use super::input::{HeaderDoubt, InputColumns, InputError, RowOutput};
 use super::input_cell::InputCell;
 use super::paced_input::{LookAhead, PacedInput};
-use super::row::RowError;
+use super::row_error::RowError;
 
 /// The longest text before the header that is kept (bytes).
 const MAX_PREAMBLE_BYTES: usize = 1 << 20;

@@ -1,16 +1,15 @@
-//! `--on-new-key dataset`: the values of keys that the first row does not have, each key in a dataset of its own.
+//! [`NewKeys::Dataset`](super::json_rows::NewKeys::Dataset): the values of keys that the first row does not have, each key in a dataset of its own.
 
 use std::collections::{BTreeMap, HashMap};
 
-use h5live::{Conversion, Dataset, File, Location};
+use h5live::{Conversion, Dataset, File, Value};
 
-use crate::error::Result;
-use crate::value::Value;
-
+use super::error::Result;
 use super::input::InputRow;
 use super::input_cell::InputCell;
 use super::kind::ColumnKind;
-use super::row::{InferRules, RecordColumn, RowError, RowType};
+use super::row::{InferRules, RecordColumn, RowType};
+use super::row_error::RowError;
 use super::target::{self, RecordLayout};
 
 /// Most keys that get a dataset.
@@ -32,7 +31,6 @@ struct KeyDataset {
 /// The datasets of keys that the first row does not have: `PATH.KEY`.
 #[derive(Debug)]
 pub struct KeyDatasets {
-    location: Location,
     path: String,
     storage: RecordLayout,
     /// What the first rows say of the types of keys.
@@ -43,9 +41,8 @@ pub struct KeyDatasets {
 
 impl KeyDatasets {
     /// None yet, of a dataset at `path`.
-    pub fn new(location: Location, path: &str, storage: RecordLayout) -> Self {
+    pub fn new(path: &str, storage: RecordLayout) -> Self {
         KeyDatasets {
-            location,
             path: path.to_owned(),
             storage,
             inferred: HashMap::new(),
@@ -124,8 +121,7 @@ impl KeyDatasets {
             RowType::new(vec![RecordColumn::single(row, ColumnKind::U64), value])
         });
         let (datatype, times) = (table.datatype(), table.times());
-        let dataset =
-            target::open_or_create(file, &self.location, &path, &datatype, &[], &times, self.storage)?.dataset;
+        let dataset = target::open_or_create(file, &path, &datatype, &[], &times, self.storage)?.dataset;
         let of = KeyDataset { table, dataset, batch: Vec::new(), is_unflushed: false };
         self.datasets.insert(key.to_owned(), of);
         Ok(())
@@ -134,7 +130,7 @@ impl KeyDatasets {
     /// Hands what is staged to the datasets.
     ///
     /// # Errors
-    /// [`crate::error::Error::File`].
+    /// [`Error::File`](super::error::Error::File).
     pub fn append(&mut self) -> Result<()> {
         for of in self.datasets.values_mut().filter(|of| !of.batch.is_empty()) {
             of.dataset.append_values(&of.batch)?;
@@ -147,7 +143,7 @@ impl KeyDatasets {
     /// Makes what was appended visible to other processes.
     ///
     /// # Errors
-    /// [`crate::error::Error::File`].
+    /// [`Error::File`](super::error::Error::File).
     pub fn flush(&mut self) -> Result<()> {
         for of in self.datasets.values_mut().filter(|of| of.is_unflushed) {
             of.dataset.flush()?;

@@ -7,8 +7,8 @@ use h5live::{Conversion, H5Type};
 
 use crate::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign, VarLen, VarLenKind};
 use crate::times::NO_TIME;
-use crate::value::Value;
 use crate::{number_text, utc};
+use h5live::Value;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
 use super::input_cell::InputCell;
-use super::row::RowError;
+use super::row_error::RowError;
 
 /// Why nothing more can be read.
 #[derive(Debug, thiserror::Error)]

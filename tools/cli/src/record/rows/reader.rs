@@ -13,7 +13,7 @@ use super::input::{InputColumns, InputError, InputEvent, RowOutput};
 use super::input_cell::InputCell;
 use super::json_rows::{self, NewKeys};
 use super::paced_input::{LookAhead, PacedInput};
-use super::row::RowError;
+use super::row_error::RowError;
 use super::text_decoder::TextDecoder;
 
 /// Rows that may be read ahead of the file.
@@ -118,9 +118,9 @@ fn frames(size: usize, mut input: impl BufRead, out: &RowOutput<'_>) -> Result<(
 
 #[cfg(test)]
 mod tests {
+    use super::super::csv_dialect::QuoteEscape;
+    use super::super::input::InputRow;
     use super::*;
-    use crate::record::csv_dialect::QuoteEscape;
-    use crate::record::input::InputRow;
 
     const CSV: CsvOptions = CsvOptions {
         delimiter: None,

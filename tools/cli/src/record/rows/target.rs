@@ -1,13 +1,15 @@
 //! The dataset into which rows are recorded: how a new one is made, and what an existing one must be.
 
-use h5live::{Dataset, ErrorKind, File, Location};
+use std::fmt;
+
+use h5live::{Dataset, ErrorKind, File};
 use h5live_format::messages::DatatypeMessage;
 use h5live_format::{LibVer, Widths, encoded_len};
 
-use crate::error::{Error, FileProblem, Result};
 use crate::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementForms, Error as StoreError};
 use crate::times::{TIME_UNITS, is_time_column, units_name};
 
+use super::error::{DatasetProblem, Error, Result};
 use super::row::RowType;
 
 /// A chunk of small rows has about this many bytes.
@@ -17,12 +19,33 @@ const CHUNK_BYTES: u64 = 64 << 10;
 const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
 
 /// How a new dataset is stored.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordLayout {
-    /// Rows of a chunk; as many as suit their size if it is not said.
+    /// Rows of a chunk (`--chunk`); as many as suit their size if it is not said.
     pub chunk_rows: Option<u64>,
-    /// The level of deflate, with shuffle before it.
+    /// The level of deflate, from 1 (fast) to 9 (small), with shuffle before it (`--deflate`).
     pub deflate: Option<u32>,
+}
+
+/// A setting that says how a new dataset is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayoutSetting {
+    /// [`RecordLayout::chunk_rows`].
+    ChunkRows,
+    /// [`RecordLayout::deflate`].
+    Deflate,
+    /// [`RecordOptions::text_bytes`](super::options::RecordOptions::text_bytes).
+    TextBytes,
+}
+
+impl fmt::Display for LayoutSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LayoutSetting::ChunkRows => "--chunk",
+            LayoutSetting::Deflate => "--deflate",
+            LayoutSetting::TextBytes => "--str-width",
+        })
+    }
 }
 
 /// A dataset that is open for appending.
@@ -37,10 +60,9 @@ pub struct RecordTarget {
 /// Opens a dataset for appending, and makes it if it is not there.
 ///
 /// # Errors
-/// [`Error::File`], and [`Error::InvalidFile`] if there is one of another type or shape, or the rows have too many columns.
+/// [`Error::File`], and [`Error::Dataset`] if there is one of another type or shape, or the rows have too many columns.
 pub fn open_or_create(
     file: &File,
-    location: &Location,
     path: &str,
     datatype: &Datatype,
     row: &[u64],
@@ -52,7 +74,7 @@ pub fn open_or_create(
     loop {
         match file.dataset(path) {
             Err(error) if error.is_not_found() => {}
-            found => return Ok(RecordTarget { dataset: check(location, found?, datatype, row)?, made: Vec::new() }),
+            found => return Ok(RecordTarget { dataset: check(found?, datatype, row)?, made: Vec::new() }),
         }
         let made = missing_paths(file, path)?;
         match create(file, path, datatype, row, storage) {
@@ -70,8 +92,7 @@ pub fn open_or_create(
                 file.refresh()?;
             }
             Err(error) => {
-                return Err(too_many_columns(path, datatype)
-                    .map_or(error, |problem| Error::InvalidFile { path: location.to_string().into(), problem }));
+                return Err(too_many_columns(path, datatype).map_or(error, Error::Dataset));
             }
         }
     }
@@ -98,7 +119,7 @@ fn missing_paths(file: &File, path: &str) -> Result<Vec<String>> {
 }
 
 /// That rows have more columns than the datatype of a dataset may have, if so.
-fn too_many_columns(path: &str, datatype: &Datatype) -> Option<FileProblem> {
+fn too_many_columns(path: &str, datatype: &Datatype) -> Option<DatasetProblem> {
     let Datatype::Compound(compound) = datatype else { return None };
     let fits = |columns: usize| {
         let members = compound.members[..columns].to_vec();
@@ -112,7 +133,7 @@ fn too_many_columns(path: &str, datatype: &Datatype) -> Option<FileProblem> {
         *(if fits(middle) { &mut few } else { &mut many }) = middle;
     }
     let number = compound.members.len();
-    (few < number).then(|| FileProblem::TooManyInputColumns { path: path.to_owned(), number, max_columns: few })
+    (few < number).then(|| DatasetProblem::TooManyInputColumns { path: path.to_owned(), number, max_columns: few })
 }
 
 /// The type of a dataset, with texts as large as in an HDF5 file.
@@ -149,7 +170,7 @@ fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: Re
     Ok(builder.create(path)?)
 }
 
-fn check(location: &Location, dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> {
+fn check(dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> {
     let spec = dataset.spec()?;
     let text = |datatype: &Datatype, row: &[u64]| format!("rows {row:?} of {}", datatype);
     // By what they say: the padding of unused bits, of which there are none, may differ.
@@ -165,22 +186,22 @@ fn check(location: &Location, dataset: Dataset, datatype: &Datatype, row: &[u64]
     }
     let path = dataset.path().to_owned();
     let problem = other_columns(&path, &spec.datatype, datatype);
-    let problem = problem.unwrap_or(FileProblem::OtherType { path, found, given });
-    Err(Error::InvalidFile { path: location.to_string().into(), problem })
+    let problem = problem.unwrap_or(DatasetProblem::OtherType { path, found, given });
+    Err(problem.into())
 }
 
 /// What is different in the columns of the dataset at `path` and of the input, if both have some.
-fn other_columns(path: &str, found: &Datatype, given: &Datatype) -> Option<FileProblem> {
+fn other_columns(path: &str, found: &Datatype, given: &Datatype) -> Option<DatasetProblem> {
     let (Datatype::Compound(found), Datatype::Compound(given)) = (found, given) else { return None };
     let names = |compound: &Compound| compound.members.iter().map(|member| member.name.to_string()).collect();
     let of_name = |given: &CompoundMember| found.members.iter().find(|member| member.name == given.name);
     let missing: Vec<_> = given.members.iter().filter(|member| of_name(member).is_none()).collect();
     if !missing.is_empty() {
         let missing = missing.iter().map(|member| member.name.to_string()).collect();
-        return Some(FileProblem::NoSuchColumns { path: path.to_owned(), missing, columns: names(found) });
+        return Some(DatasetProblem::NoSuchColumns { path: path.to_owned(), missing, columns: names(found) });
     }
     let pairs = given.members.iter().filter_map(|given| Some((of_name(given)?, given)));
     let texts = pairs.map(|(found, given)| (given, found.datatype.to_string(), given.datatype.to_string()));
     let (member, found, given) = texts.into_iter().find(|(_, found, given)| found != given)?;
-    Some(FileProblem::OtherColumnType { column: format!("{:?} of {path}", member.name.to_string()), found, given })
+    Some(DatasetProblem::OtherColumnType { column: format!("{:?} of {path}", member.name.to_string()), found, given })
 }

@@ -14,21 +14,21 @@ use super::csv_rows::numbered;
 use super::input::{InputColumns, InputError, NamedCells, RowOutput};
 use super::input_cell::InputCell;
 use super::non_finite::{FiniteJson, as_it_was};
-use super::row::RowError;
+use super::row_error::RowError;
 
 /// The longest row that goes over several lines (bytes).
 const MAX_ROW_BYTES: usize = 64 << 20;
 
 /// What to do with a key that the first row does not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NewKeys {
-    /// It becomes a column if it is among the first rows (see --infer-rows). Later, the row cannot be stored (see --on-error)
+    /// It becomes a column if it is among the first rows. Later, the row cannot be stored.
     #[default]
     Error,
-    /// The value is left out if the first row does not have the key
+    /// The value is left out if the first row does not have the key.
     Ignore,
-    /// The value goes to a dataset of its own, PATH.KEY, together with the number of the row, if the first row does not have
-    /// the key
+    /// The value goes to a dataset of its own, `PATH.KEY`, together with the number of the row, if the first row does not
+    /// have the key.
     Dataset,
 }
 

@@ -5,7 +5,7 @@ use h5live::Conversion;
 use serde_json::Value as Json;
 
 use crate::model::MAX_RANK;
-use crate::value::Value;
+use h5live::Value;
 
 use super::kind::{CellError, ColumnKind, parse_bool};
 use super::non_finite;

@@ -1,14 +1,16 @@
 //! Rows: what an input yields, and the compound type under which they are stored.
 
+use std::str::FromStr;
+
 use h5live::Conversion;
 
-use crate::counted::counted;
 use crate::model::{Array, Compound, CompoundMember, Datatype};
 use crate::utc;
-use crate::value::Value;
+use h5live::Value;
 
 use super::input_cell::InputCell;
-use super::kind::{CellError, ColumnKind, parse_bool};
+use super::kind::{CellError, ColumnKind, UnknownKind, parse_bool};
+use super::row_error::RowError;
 use super::stored_type::StoredType;
 
 /// A column.
@@ -22,6 +24,35 @@ pub struct RecordColumn {
     pub dims: Vec<u32>,
     /// The type in the file, if a dataset that is there has another one than `kind` and `dims` say.
     pub stored: Option<Box<StoredType>>,
+}
+
+/// Why a text is not the type of a column.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ColumnTextError {
+    /// The name or the type is missing.
+    #[error("a type of a column is NAME=TYPE or NAME:TYPE")]
+    NoName,
+    /// The shape is none.
+    #[error("the shape of an array is [N] or [NxM], in elements")]
+    Shape,
+    /// No type is called so.
+    #[error(transparent)]
+    Kind(#[from] UnknownKind),
+}
+
+impl FromStr for RecordColumn {
+    type Err = ColumnTextError;
+
+    /// `NAME=TYPE` or `NAME:TYPE`; behind the type of an array comes its shape: `a=f32[3]`, `b=u8[2x4]`.
+    fn from_str(text: &str) -> Result<Self, ColumnTextError> {
+        let (name, kind) = text.rsplit_once(['=', ':']).ok_or(ColumnTextError::NoName)?;
+        let dimension = |text: &str| text.parse().ok().filter(|dim| *dim > 0).ok_or(ColumnTextError::Shape);
+        let (kind, dims) = match kind.strip_suffix(']').and_then(|kind| kind.split_once('[')) {
+            Some((kind, dims)) => (kind, dims.split('x').map(dimension).collect::<Result<_, _>>()?),
+            None => (kind, Vec::new()),
+        };
+        Ok(RecordColumn { name: name.to_owned(), kind: kind.parse()?, dims, stored: None })
+    }
 }
 
 impl RecordColumn {
@@ -196,78 +227,6 @@ pub struct RowType {
     empty: Option<String>,
     /// The type of the rows of a dataset that is there, if it is not that of the columns one after the other.
     stored: Option<Datatype>,
-}
-
-/// Why a row cannot be stored.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RowError {
-    /// The row has more or fewer cells than the table has columns.
-    #[error("{} instead of {expected}", counted(*found, "field"))]
-    Fields {
-        /// Cells of the row.
-        found: usize,
-        /// Columns of the table.
-        expected: usize,
-    },
-    /// A quote is not closed, so that it is not known where the row ends.
-    #[error("a quote is not closed within {}", counted(*lines, "line"))]
-    Quote {
-        /// The lines that were searched.
-        lines: usize,
-    },
-    /// A cell is no text.
-    #[error("field {column} is not valid UTF-8: {source}")]
-    Utf8 {
-        /// Fields before it, and one.
-        column: usize,
-        /// Where it is not.
-        source: std::str::Utf8Error,
-    },
-    /// It is no JSON.
-    #[error("not valid JSON: {0}")]
-    Json(String),
-    /// The array of rows cannot be read from here on.
-    #[error("{0}; the rest of the array cannot be read")]
-    JsonArray(String),
-    /// It is JSON, but no row.
-    #[error("neither an object nor an array with values")]
-    NotARow,
-    /// It has a name that the first rows do not have.
-    #[error("{0:?} is not in the first rows (--on-new-key says what becomes of it)")]
-    NewName(String),
-    /// It has a value of no name.
-    #[error("a key is empty")]
-    EmptyKey,
-    /// It has two values of one name.
-    #[error("{0:?} is there twice")]
-    Twice(String),
-    /// It has a new name that no dataset can have.
-    #[error("{0:?} is not in the first row, and cannot be the name of a dataset")]
-    KeyName(String),
-    /// There are too many new names for a dataset each.
-    #[error("{name:?} is not in the first row, and there are {max_keys} new keys with a dataset already")]
-    TooManyKeys {
-        /// The name.
-        name: String,
-        /// Most new names.
-        max_keys: usize,
-    },
-    /// The input ends within a frame.
-    #[error("a frame of {} instead of {expected}", counted(*found, "byte"))]
-    Frame {
-        /// Bytes that are there.
-        found: usize,
-        /// Bytes of a frame.
-        expected: usize,
-    },
-    /// A cell does not fit its column.
-    #[error("column {column:?}: {source}")]
-    Cell {
-        /// The name of the column.
-        column: String,
-        /// The fault of the cell.
-        source: CellError,
-    },
 }
 
 impl RowType {

@@ -1,0 +1,41 @@
+//! Rows of text into datasets.
+
+mod csv_dialect;
+mod csv_records;
+mod csv_rows;
+mod error;
+mod flush_policy;
+mod input;
+mod input_cell;
+mod json_rows;
+mod key_datasets;
+mod kind;
+mod non_finite;
+mod observer;
+mod on_error;
+mod options;
+mod paced_input;
+mod reader;
+mod record_sink;
+mod recorder;
+mod row;
+mod row_error;
+mod session;
+mod stored_type;
+mod target;
+mod text_decoder;
+mod units_row;
+
+pub use csv_dialect::{CsvOptions, QuoteEscape};
+pub use error::{Error, RefusedRow};
+pub use flush_policy::FlushPolicy;
+pub use json_rows::NewKeys;
+pub use kind::ColumnKind;
+pub use observer::{Notice, RecordObserver};
+pub use on_error::OnError;
+pub use options::{InputFormat, RecordFrames, RecordOptions};
+pub use record_sink::UnusedDataset;
+pub use recorder::Recorder;
+pub use row::RecordColumn;
+pub use session::{RecordSummary, Recording};
+pub use target::RecordLayout;
