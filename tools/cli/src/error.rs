@@ -7,7 +7,6 @@ use crate::counted::counted;
 use crate::dump::slices::SliceFault;
 use crate::from_json::JsonValueError;
 use crate::new::DescriptionFault;
-use crate::record::rows;
 
 /// A result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -178,11 +177,11 @@ pub enum Error {
         /// What is at fault: standard input, or the file.
         place: String,
         /// Why.
-        source: rows::Error,
+        source: h5live_recorder::Error,
     },
     /// Rows cannot be recorded; the text names what is at fault.
     #[error(transparent)]
-    RecordSetup(rows::Error),
+    RecordSetup(h5live_recorder::Error),
     /// Something did not come in time.
     #[error("{place}: waited {seconds} s for {awaited}")]
     Waited {

@@ -1,11 +1,10 @@
 //! What a recording says on standard error while it goes on.
 
+use h5live_recorder::{Notice, RecordObserver, RefusedRow};
 use indicatif::ProgressBar;
 
 use crate::output::tell;
 use crate::progress;
-
-use super::rows::{Notice, RecordObserver, RefusedRow};
 
 /// Rows that are named one by one; of the rest only the number is told.
 const MAX_NAMED_ROWS: u64 = 10;

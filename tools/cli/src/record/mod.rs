@@ -5,9 +5,12 @@ mod console;
 mod mirror;
 pub mod on_error_arg;
 mod recorded_file;
-pub mod rows;
 
 use h5live::StoreErrorKind;
+use h5live_recorder::{
+    ColumnKind, CsvOptions, FlushPolicy, InputFormat, NewKeys, OnError, QuoteEscape, RecordColumn, RecordFrames,
+    RecordLayout, RecordOptions, RecordSummary, Recorder, Recording, RefusedRow,
+};
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result, whole_text};
@@ -20,10 +23,6 @@ use console::RecordConsole;
 use mirror::{Mirror, MirrorArgs, MirrorReport};
 use on_error_arg::on_error;
 use recorded_file::{ClosedFile, RecordedFile, UnusedOutput};
-use rows::{
-    ColumnKind, CsvOptions, FlushPolicy, InputFormat, NewKeys, OnError, QuoteEscape, RecordColumn, RecordFrames,
-    RecordLayout, RecordOptions, RecordSummary, Recorder, Recording, RefusedRow,
-};
 
 /// Appends rows from standard input to a dataset that other processes can follow meanwhile
 #[derive(Debug, clap::Args)]
@@ -134,11 +133,11 @@ fn is_full(error: &Error) -> bool {
 }
 
 /// Says what is at fault: standard input, the file at a location, or another one.
-fn placed(error: rows::Error, location: &h5live::Location) -> Error {
+fn placed(error: h5live_recorder::Error, location: &h5live::Location) -> Error {
     match error {
-        rows::Error::File(error) => Error::File(error),
+        h5live_recorder::Error::File(error) => Error::File(error),
         source if source.is_of_input() => Error::Record { place: "standard input".to_owned(), source },
-        source @ rows::Error::Dataset(_) => Error::Record { place: location.to_string(), source },
+        source @ h5live_recorder::Error::Dataset(_) => Error::Record { place: location.to_string(), source },
         other => Error::RecordSetup(other),
     }
 }
@@ -184,7 +183,7 @@ impl RecordCommand {
         let is_kept = !matches!(unused, Some(UnusedOutput::Removed | UnusedOutput::DatasetRemoved));
         let mirrored = mirror.and_then(|mirror| mirror.finish(is_kept)).filter(|_| is_kept);
         let stopped = match ended {
-            Err(rows::Error::Row(refused)) => Some(refused),
+            Err(h5live_recorder::Error::Row(refused)) => Some(refused),
             ended => {
                 if let Err(error) = ended.map_err(|error| placed(error, &self.file)).and(closed) {
                     return self.failed(error, kept, unused);

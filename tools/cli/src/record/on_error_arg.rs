@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::rows::OnError;
+use h5live_recorder::OnError;
 
 /// What an option says of rows that cannot be stored.
 ///

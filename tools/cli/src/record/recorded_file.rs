@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use h5live::{File, Location, StoreErrorKind};
 use h5live_log::joined_files::is_shared;
+use h5live_recorder::{RecordSummary, UnusedDataset};
 
 use crate::error::Result;
 use crate::temp_output::{self, ForceArgs};
-
-use super::rows::{RecordSummary, UnusedDataset};
 
 /// The file of a recording, open for appending.
 #[derive(Debug)]

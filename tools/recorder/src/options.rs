@@ -117,7 +117,7 @@ impl Default for RecordOptions {
 
 impl RecordOptions {
     /// The settings that say how a new dataset is stored, and are not those of every one.
-    pub(super) fn layout_settings(&self) -> Vec<LayoutSetting> {
+    pub(crate) fn layout_settings(&self) -> Vec<LayoutSetting> {
         let given = [
             (self.layout.chunk_rows.is_some(), LayoutSetting::ChunkRows),
             (self.layout.deflate.is_some(), LayoutSetting::Deflate),

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use h5live::{Conversion, Dataset, File, Value};
 
-use crate::times::units_name;
+use crate::text::times::units_name;
 
 use super::error::Result;
 use super::flush_policy::FlushPolicy;
@@ -33,7 +33,7 @@ struct RowBatch {
 
 /// A dataset that is being recorded.
 #[derive(Debug)]
-pub struct RecordSink {
+pub struct RowSink {
     file: File,
     dataset: Dataset,
     /// What was made for the recording: groups, the outer ones first, and the dataset.
@@ -87,7 +87,7 @@ pub enum UnusedDataset {
     Kept,
 }
 
-impl RecordSink {
+impl RowSink {
     /// Begins to append to a dataset of a file, with rows of so many bytes.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl RecordSink {
     ) -> Result<Self> {
         let RecordTarget { dataset, made } = target;
         let first_row = dataset.shape()?.first().copied().unwrap_or(0);
-        Ok(RecordSink {
+        Ok(RowSink {
             file,
             dataset,
             made,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use h5live::{H5Type, Reference};
 
-use crate::model::{
+use h5live::model::{
     Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember,
     FixedString, Float, Integer, Name, Normalization, Opaque, Padding, ReferenceKind, Sign, StringPadding, Time,
     VarLen, VarLenKind,
@@ -267,7 +267,7 @@ impl<'a> TypeParser<'a> {
             let value: i128 = self.number()?;
             let value = h5live::Value::Integer(if negative { -value } else { value });
             // An integer needs no heap.
-            let store = crate::model::memory::MemoryStore::new();
+            let store = h5live::model::memory::MemoryStore::new();
             let value = h5live::Value::encode_all(&[value], &base, &store).ok()?;
             members.push(EnumMember { name, value });
             let _ = self.accept(",");

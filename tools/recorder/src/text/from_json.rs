@@ -2,10 +2,10 @@
 
 use serde_json::Value as Json;
 
-use crate::counted::counted;
-use crate::model::{Compound, Datatype, Name, ReferenceType, VarLenKind};
-use crate::number_text;
-use crate::value::Value;
+use crate::text::counted::counted;
+use crate::text::number_text;
+use h5live::Value;
+use h5live::model::{Compound, Datatype, Name, ReferenceType, VarLenKind};
 
 /// Why JSON is not a value of a datatype.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +38,7 @@ pub type ResolveReference<'a> = &'a dyn Fn(&ReferenceType, &Json) -> Option<Valu
 /// The value of an element that JSON stands for.
 ///
 /// Not-a-number is null or `"nan"`; infinities are `"inf"` and `"-inf"`; bytes are hexadecimal; references are
-/// as [`crate::reference_json`] has them.
+/// what `refer` makes of them.
 ///
 /// # Errors
 /// [`JsonValueError`].
@@ -129,7 +129,7 @@ fn nested(dims: &[u32], base: &Datatype, json: &Json, refer: ResolveReference<'_
 }
 
 fn members(compound: &Compound, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
-    let member = |(i, member): (usize, &crate::model::CompoundMember)| {
+    let member = |(i, member): (usize, &h5live::model::CompoundMember)| {
         let name = member.name.to_string();
         let found = match json {
             Json::Object(values) => values.get(&name),
@@ -192,7 +192,7 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::type_parse::TypeText;
+    use crate::text::type_parse::TypeText;
 
     fn parsed(datatype: &str, json: &str) -> Result<Value, JsonValueError> {
         let TypeText(datatype) = datatype.parse().unwrap();

@@ -118,9 +118,9 @@ fn frames(size: usize, mut input: impl BufRead, out: &RowOutput<'_>) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use super::super::csv_dialect::QuoteEscape;
-    use super::super::input::InputRow;
     use super::*;
+    use crate::csv_dialect::QuoteEscape;
+    use crate::input::InputRow;
 
     const CSV: CsvOptions = CsvOptions {
         delimiter: None,

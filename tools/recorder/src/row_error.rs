@@ -1,6 +1,6 @@
 //! Why a row cannot be stored.
 
-use crate::counted::counted;
+use crate::text::counted::counted;
 
 use super::kind::CellError;
 

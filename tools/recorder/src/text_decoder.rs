@@ -9,7 +9,7 @@ const UTF8_MARK: [u8; 3] = *b"\xEF\xBB\xBF";
 
 /// How a text is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Encoding {
+enum TextEncoding {
     /// The first bytes have to tell it.
     Unknown,
     /// UTF-8, or another encoding in which lines end with one byte: handed on as it is.
@@ -24,7 +24,7 @@ enum Encoding {
 #[derive(Debug)]
 pub struct TextDecoder<R> {
     source: R,
-    encoding: Encoding,
+    encoding: TextEncoding,
     /// Bytes that are no whole character yet.
     pending: Vec<u8>,
     /// Decoded bytes, of which those before `at` were used.
@@ -35,30 +35,30 @@ pub struct TextDecoder<R> {
 impl<R: Read> TextDecoder<R> {
     /// Nothing was read yet.
     pub fn new(source: R) -> Self {
-        TextDecoder { source, encoding: Encoding::Unknown, pending: Vec::new(), ready: Vec::new(), at: 0 }
+        TextDecoder { source, encoding: TextEncoding::Unknown, pending: Vec::new(), ready: Vec::new(), at: 0 }
     }
 
     /// Reads until it is clear how the text is encoded: no more than its first bytes if they are no part of a mark.
     fn find_encoding(&mut self) -> io::Result<()> {
-        while self.encoding == Encoding::Unknown {
+        while self.encoding == TextEncoding::Unknown {
             let has_ended = !self.take_block()?;
             let mark = match &*self.pending {
                 [0xFF, 0xFE, 0, 0, ..] => return Err(invalid("the input is UTF-32; convert it to UTF-8 first")),
                 // Four bytes tell it from UTF-32.
-                [0xFF, 0xFE, _, _, ..] => Some((Encoding::Utf16Le, 2)),
-                [0xFF, 0xFE, ..] if has_ended => Some((Encoding::Utf16Le, 2)),
-                [0xFE, 0xFF, ..] => Some((Encoding::Utf16Be, 2)),
-                start if start.starts_with(&UTF8_MARK) => Some((Encoding::Bytes, UTF8_MARK.len())),
+                [0xFF, 0xFE, _, _, ..] => Some((TextEncoding::Utf16Le, 2)),
+                [0xFF, 0xFE, ..] if has_ended => Some((TextEncoding::Utf16Le, 2)),
+                [0xFE, 0xFF, ..] => Some((TextEncoding::Utf16Be, 2)),
+                start if start.starts_with(&UTF8_MARK) => Some((TextEncoding::Bytes, UTF8_MARK.len())),
                 [0xFF] | [0xFF, 0xFE, ..] | [0xFE] if !has_ended => None,
                 start if UTF8_MARK.starts_with(start) && !has_ended => None,
-                _ => Some((Encoding::Bytes, 0)),
+                _ => Some((TextEncoding::Bytes, 0)),
             };
             if let Some((encoding, mark_bytes)) = mark {
                 self.encoding = encoding;
                 self.pending.drain(..mark_bytes);
             }
         }
-        if self.encoding == Encoding::Bytes {
+        if self.encoding == TextEncoding::Bytes {
             self.ready = std::mem::take(&mut self.pending);
         }
         self.decode()
@@ -76,9 +76,9 @@ impl<R: Read> TextDecoder<R> {
     /// Decodes all whole characters of UTF-16 that are there.
     fn decode(&mut self) -> io::Result<()> {
         let unit = match self.encoding {
-            Encoding::Utf16Le => u16::from_le_bytes,
-            Encoding::Utf16Be => u16::from_be_bytes,
-            Encoding::Unknown | Encoding::Bytes => return Ok(()),
+            TextEncoding::Utf16Le => u16::from_le_bytes,
+            TextEncoding::Utf16Be => u16::from_be_bytes,
+            TextEncoding::Unknown | TextEncoding::Bytes => return Ok(()),
         };
         let mut units: Vec<u16> = self.pending.as_chunks().0.iter().map(|bytes| unit(*bytes)).collect();
         // The second half of a pair may come later.
@@ -97,11 +97,11 @@ fn invalid(text: &str) -> io::Error {
 
 impl<R: Read> Read for TextDecoder<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        if self.encoding == Encoding::Unknown {
+        if self.encoding == TextEncoding::Unknown {
             self.find_encoding()?;
         }
         while self.at == self.ready.len() {
-            if self.encoding == Encoding::Bytes {
+            if self.encoding == TextEncoding::Bytes {
                 return self.source.read(to);
             }
             if !self.take_block()? {

@@ -4,8 +4,8 @@ use h5live::Conversion;
 
 use serde_json::Value as Json;
 
-use crate::model::MAX_RANK;
 use h5live::Value;
+use h5live::model::MAX_RANK;
 
 use super::kind::{CellError, ColumnKind, parse_bool};
 use super::non_finite;

@@ -8,7 +8,7 @@ use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
-use crate::checked_json::CheckedJson;
+use crate::text::checked_json::CheckedJson;
 
 use super::csv_rows::numbered;
 use super::input::{InputColumns, InputError, NamedCells, RowOutput};

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use h5live::File;
 
-use crate::model::Datatype;
-use crate::times::units_name;
+use crate::text::times::units_name;
+use h5live::model::Datatype;
 
 use super::error::{DatasetProblem, Error, Result};
 use super::input::{InputColumns, InputEvent, InputRow};
@@ -14,9 +14,9 @@ use super::json_rows::NewKeys;
 use super::observer::{Notice, RecordObserver};
 use super::on_error::RefusedRows;
 use super::options::{RecordFrames, RecordOptions};
-use super::record_sink::{EndedSink, PREAMBLE, RecordSink, UnusedDataset};
 use super::row::{InferRules, OddText, RecordColumn, RowType, first_irregular_array};
 use super::row_error::RowError;
+use super::row_sink::{EndedSink, PREAMBLE, RowSink, UnusedDataset};
 use super::target;
 use super::units_row::{self, UnitsRow};
 
@@ -41,7 +41,7 @@ pub struct RecordSession<'a> {
     sample: Vec<InputRow>,
     since: Option<Instant>,
     table: Option<RowType>,
-    sink: Option<RecordSink>,
+    sink: Option<RowSink>,
     refused: RefusedRows,
     /// The lines before the header, which no dataset has yet.
     preamble: Option<String>,
@@ -127,7 +127,7 @@ impl<'a> RecordSession<'a> {
         let RecordOptions { layout, flush, .. } = self.options;
         let target = target::open_or_create(&self.file, &self.path, datatype, row, times, layout)?;
         let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
-        let sink = RecordSink::new(self.file.clone(), target, &self.path, row_bytes, layout, flush)?;
+        let sink = RowSink::new(self.file.clone(), target, &self.path, row_bytes, layout, flush)?;
         let ignored = if sink.was_there() { self.options.layout_settings() } else { Vec::new() };
         if !ignored.is_empty() {
             self.observer.notice(&Notice::KeepsLayout(ignored));
@@ -215,7 +215,7 @@ impl<'a> RecordSession<'a> {
         if self.table.is_none() && self.is_sample_time_over() {
             self.begin(true)?;
         }
-        self.sink.as_mut().map_or(Ok(()), RecordSink::flush)
+        self.sink.as_mut().map_or(Ok(()), RowSink::flush)
     }
 
     /// Takes the names of the columns.
@@ -442,8 +442,8 @@ impl<'a> RecordSession<'a> {
     /// Stores what still waits.
     pub fn end(mut self, ended: Result<()>) -> Recording {
         let begun = if self.sample.is_empty() { Ok(()) } else { self.begin(false) };
-        let stored = self.sink.as_ref().map_or(0, RecordSink::rows);
-        let sink = self.sink.take().map(RecordSink::end).unwrap_or_default();
+        let stored = self.sink.as_ref().map_or(0, RowSink::rows);
+        let sink = self.sink.take().map(RowSink::end).unwrap_or_default();
         let EndedSink { flushed, appended, unused, ended: flush } = sink;
         let summary = RecordSummary { stored, flushed, appended, refused: self.refused.count(), unused };
         // Rows that waited came before the one at which reading stopped.
