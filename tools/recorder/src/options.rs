@@ -63,7 +63,18 @@ impl RecordFrames {
 
 /// How rows become a dataset.
 ///
-/// Texts of errors and notices call an option as `h5live record` does; each method says how.
+/// Texts of errors and notices call an option as `h5live record` does. Each of them says how.
+///
+/// ```
+/// use h5live_recorder::{OnError, RecordOptions};
+///
+/// let options = RecordOptions {
+///     columns: vec!["t=time".parse()?, "image=u8[480x640]".parse()?],
+///     on_error: OnError::Skip,
+///     ..RecordOptions::default()
+/// };
+/// # Ok::<(), h5live_recorder::ColumnTextError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
     /// The format of rows of text.

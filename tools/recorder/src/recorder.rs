@@ -13,7 +13,7 @@ use super::input::InputEvent;
 use super::observer::RecordObserver;
 use super::options::{InputFormat, RecordFrames, RecordOptions};
 use super::reader::{self, Format};
-use super::session::{RecordSession, Recording};
+use super::session::{RecordSession, RecordSummary, Recording};
 
 /// How long rows that came in before an interruption are still taken.
 const INTERRUPTED_TIME: Duration = Duration::from_secs(1);
@@ -63,6 +63,18 @@ impl<'a> Recorder<'a> {
             }
         };
         self.session.end(ended)
+    }
+}
+
+impl RecordOptions {
+    /// Records an input to its end into the dataset at `path` of a file that is open for writing.
+    ///
+    /// # Errors
+    /// [`Error`](super::error::Error) if something cannot be stored. What came before it is in the dataset; a [`Recorder`]
+    /// says how much.
+    pub fn record(self, file: &File, path: &str, input: impl Read + Send + 'static) -> Result<RecordSummary> {
+        let Recording { summary, ended } = Recorder::new(file, path, self, &mut ())?.record(input, &Arc::default());
+        ended.map(|()| summary)
     }
 }
 

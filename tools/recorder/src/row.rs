@@ -23,7 +23,7 @@ pub struct RecordColumn {
     /// The shape of an array (elements); none for single values.
     pub dims: Vec<u32>,
     /// The type in the file, if a dataset that is there has another one than `kind` and `dims` say.
-    pub stored: Option<Box<StoredType>>,
+    pub(crate) stored: Option<Box<StoredType>>,
 }
 
 /// Why a text is not the type of a column.
@@ -58,7 +58,12 @@ impl FromStr for RecordColumn {
 impl RecordColumn {
     /// A column of single values.
     pub fn single(name: &str, kind: ColumnKind) -> Self {
-        RecordColumn { name: name.to_owned(), kind, dims: Vec::new(), stored: None }
+        RecordColumn::array(name, kind, &[])
+    }
+
+    /// A column of arrays of a shape (`[rank]`, elements); of single values without one.
+    pub fn array(name: &str, kind: ColumnKind, dims: &[u32]) -> Self {
+        RecordColumn { name: name.to_owned(), kind, dims: dims.to_vec(), stored: None }
     }
 
     fn elements(&self) -> u64 {
