@@ -5,8 +5,8 @@ mod elsewhere;
 mod maps;
 mod replay;
 mod stores;
+mod unverified;
 
-use std::fmt;
 use std::path::Path;
 
 use h5live::filters::{Pipeline, Registry};
@@ -22,6 +22,7 @@ use crate::model::{FilterSpec, Unfilter, UnknownFilter, UnsupportedFilterData};
 use crate::open;
 use crate::output::Output;
 use damaged_part::DamagedPart;
+use unverified::{Unverified, print_unchecksummed, verdict_without_findings};
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
 ///
@@ -109,43 +110,6 @@ struct CheckedFile<'a> {
     /// What lies in other files and could not be read.
     elsewhere: &'a [DamagedPart],
     unverified: Unverified,
-}
-
-/// How much was not verified.
-#[derive(Clone, Copy)]
-struct Unverified {
-    /// Chunks, heap blocks and entries of a log that went through filters.
-    chunks: u64,
-    /// Datasets whose elements lie in other files.
-    datasets: u64,
-}
-
-impl Unverified {
-    fn count(self) -> u64 {
-        self.chunks + self.datasets
-    }
-
-    /// What is said of it in front of the other numbers.
-    fn text(self) -> String {
-        let parts = [("chunk", self.chunks), ("dataset", self.datasets)];
-        let parts: Vec<_> =
-            parts.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| counted(n, what).to_string()).collect();
-        if parts.is_empty() { String::new() } else { format!("not verified: {}, ", parts.join(" and ")) }
-    }
-}
-
-/// What is said of a file without findings.
-fn verdict_without_findings(unverified: Unverified, data: bool) -> String {
-    if data && unverified.count() > 0 { "nothing wrong found".to_owned() } else { "sound".to_owned() }
-}
-
-/// Says how many bytes may have been changed unseen.
-fn print_unchecksummed(out: &mut Output, whose: &dyn fmt::Display, bytes: u64) -> Result<()> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    let bytes = counted(bytes, "byte");
-    out.line(format_args!("{whose}: without checksums, so that damage of values may not be seen: {bytes}"))
 }
 
 /// Whether a process writes the file while others may follow.
