@@ -61,6 +61,7 @@ mod deflate;
 mod error;
 mod filter;
 mod fletcher32;
+mod known_filters;
 mod lz4;
 mod lzf;
 mod nbit;
@@ -80,6 +81,7 @@ pub use error::{Error, FilterFault, Result};
 pub use filter::{DecodeOutput, EncodeOutput, Filter, FilterTarget};
 pub use fletcher32::checksum as fletcher32;
 pub use h5live_model::FilterSpec;
+pub use known_filters::KnownFilters;
 pub use pipeline::{MAX_FILTERS, Pipeline};
 pub use registry::{Registry, registered_id, registered_name};
 

@@ -9,7 +9,6 @@ mod unverified;
 
 use std::path::Path;
 
-use h5live::filters::{Pipeline, Registry};
 use h5live::{Diagnosis, FileCondition, Location, StoreCheck, StoreReport};
 use h5live_checker::file::{CheckOptions, Finding, Report, UsedRange, check_path_with};
 use h5live_log::joined_files::subfile_path;
@@ -18,7 +17,7 @@ use serde_json::{Value, json};
 use crate::counted::counted;
 use crate::diagnosis_text;
 use crate::error::{Error, FileProblem, Outcome, Result};
-use crate::model::{FilterSpec, Unfilter, UnknownFilter, UnsupportedFilterData};
+use crate::model::Unfilter;
 use crate::open;
 use crate::output::Output;
 use damaged_part::DamagedPart;
@@ -63,36 +62,6 @@ pub struct CheckCommand {
 #[derive(Debug, clap::Subcommand)]
 enum CheckSubcommand {
     Replay(replay::Replay),
-}
-
-/// Undoes the filters that are known.
-#[derive(Default)]
-pub struct KnownFilters(Registry);
-
-impl std::fmt::Debug for KnownFilters {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Filters")
-    }
-}
-
-impl Unfilter for KnownFilters {
-    fn unfilter(
-        &self,
-        filters: &[FilterSpec],
-        mask: u32,
-        bytes: Vec<u8>,
-        size: u64,
-    ) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
-        if let Some(unknown) = filters.iter().find(|filter| self.0.get(filter.id).is_none()) {
-            return Err(UnknownFilter(unknown.id).into());
-        }
-        let size = open::allocation_limit().check(size)?;
-        let decoded = Pipeline::new(filters, &self.0).and_then(|pipeline| pipeline.decode(mask, &bytes, size));
-        decoded.map_err(|error| match error.is_unsupported() {
-            true => UnsupportedFilterData(error.into()).into(),
-            false => error.into(),
-        })
-    }
 }
 
 /// How much larger data may become by undoing filters, on average, before values in it are no longer looked at.
@@ -219,7 +188,7 @@ impl CheckCommand {
     }
 
     fn check(&self, path: &Path, is_followed: bool) -> Result<Report> {
-        let filters = KnownFilters::default();
+        let filters = open::known_filters();
         let (leaks, map, live, data) = (self.leaks, self.map, self.live || is_followed, self.data);
         let filters: Option<&dyn Unfilter> = Some(&filters);
         let chunk_bytes = open::allocation_limit().bytes();

@@ -8,7 +8,7 @@ use h5live_recorder::text::{checked_json, from_json, times, type_parse, utc};
 mod acl;
 mod args;
 mod block;
-pub mod check;
+mod check;
 mod completions;
 mod copy;
 mod demo;

@@ -1,26 +1,33 @@
 //! Filters for structures of a store that went through some.
 
+use std::fmt;
 use std::sync::Arc;
 
-use h5live_filters::{Error as FilterError, Pipeline, Registry};
 use h5live_model::{AllocationLimit, FilterResult, FilterSpec, Unfilter, UnknownFilter, UnsupportedFilterData};
 
-/// Applies and undoes the filters that a file was opened with.
+use crate::{Error, Pipeline, Registry};
+
+/// Applies and undoes the filters of a registry, for stores and checkers, which know none.
 #[derive(Clone)]
-pub(crate) struct RegistryFilters {
-    /// The filters.
-    pub registry: Arc<Registry>,
-    /// Most bytes of such a structure.
-    pub limit: AllocationLimit,
+pub struct KnownFilters {
+    registry: Arc<Registry>,
+    limit: AllocationLimit,
 }
 
-impl std::fmt::Debug for RegistryFilters {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Known")
+impl KnownFilters {
+    /// The filters of a registry. What they decode may have as many bytes as `limit` says.
+    pub fn new(registry: Arc<Registry>, limit: AllocationLimit) -> Self {
+        KnownFilters { registry, limit }
     }
 }
 
-impl Unfilter for RegistryFilters {
+impl fmt::Debug for KnownFilters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KnownFilters")
+    }
+}
+
+impl Unfilter for KnownFilters {
     fn unfilter(
         &self,
         filters: &[FilterSpec],
@@ -31,7 +38,7 @@ impl Unfilter for RegistryFilters {
         let size = self.limit.check(size)?;
         let decoded = Pipeline::new(filters, &self.registry).and_then(|pipeline| pipeline.decode(mask, &bytes, size));
         decoded.map_err(|error| match error {
-            FilterError::Unavailable { id, .. } => UnknownFilter(id).into(),
+            Error::Unavailable { id, .. } => UnknownFilter(id).into(),
             error if error.is_unsupported() => UnsupportedFilterData(error.into()).into(),
             error => error.into(),
         })
