@@ -60,6 +60,7 @@ mod codec;
 mod deflate;
 mod error;
 mod filter;
+mod filter_text;
 mod fletcher32;
 mod known_filters;
 mod lz4;
@@ -79,6 +80,7 @@ mod zstd;
 
 pub use error::{Error, FilterFault, Result};
 pub use filter::{DecodeOutput, EncodeOutput, Filter, FilterTarget};
+pub use filter_text::{FilterTextError, filter_name, filter_text, parse_filter};
 pub use fletcher32::checksum as fletcher32;
 pub use h5live_model::FilterSpec;
 pub use known_filters::KnownFilters;
