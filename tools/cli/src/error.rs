@@ -177,11 +177,11 @@ pub enum Error {
         /// What is at fault: standard input, or the file.
         place: String,
         /// Why.
-        source: h5live_recorder::Error,
+        source: Box<h5live_recorder::Error>,
     },
     /// Rows cannot be recorded; the text names what is at fault.
     #[error(transparent)]
-    RecordSetup(h5live_recorder::Error),
+    RecordSetup(Box<h5live_recorder::Error>),
     /// Something did not come in time.
     #[error("{place}: waited {seconds} s for {awaited}")]
     Waited {

@@ -134,11 +134,12 @@ fn is_full(error: &Error) -> bool {
 
 /// Says what is at fault: standard input, the file at a location, or another one.
 fn placed(error: h5live_recorder::Error, location: &h5live::Location) -> Error {
+    let placed = |place: String, error| Error::Record { place, source: Box::new(error) };
     match error {
         h5live_recorder::Error::File(error) => Error::File(error),
-        source if source.is_of_input() => Error::Record { place: "standard input".to_owned(), source },
-        source @ h5live_recorder::Error::Dataset(_) => Error::Record { place: location.to_string(), source },
-        other => Error::RecordSetup(other),
+        error if error.is_of_input() => placed("standard input".to_owned(), error),
+        error @ h5live_recorder::Error::Dataset(_) => placed(location.to_string(), error),
+        other => Error::RecordSetup(Box::new(other)),
     }
 }
 
@@ -234,7 +235,7 @@ impl RecordCommand {
         Ok(RecordOptions {
             format,
             csv,
-            frames: frames.transpose().map_err(Error::RecordSetup)?,
+            frames: frames.transpose().map_err(|error| Error::RecordSetup(Box::new(error)))?,
             new_keys: match self.on_new_key {
                 NewKeysArg::Error => NewKeys::Error,
                 NewKeysArg::Ignore => NewKeys::Ignore,
