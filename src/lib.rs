@@ -131,7 +131,6 @@ mod select;
 mod serde_value;
 mod superseded_blobs;
 mod types;
-mod unfilter;
 mod value;
 mod walk;
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_filters::Registry;
+use h5live_filters::{KnownFilters, Registry};
 use h5live_model::{
     AllocationLimit, ConnectorOptions, ConnectorRegistry, Location, Mode, ObjectBody, ObjectSpec, OpenError,
     OpenRequest, ResolvedLocation, Session, Setting, Settings,
@@ -20,7 +20,6 @@ use crate::link_rules::{LinkFilter, Links, MAX_LINKED_FILES};
 use crate::machine_memory::default_max_allocation;
 use crate::missing_sources::{MissingSource, MissingSourceHook, MissingSources};
 use crate::publish::PublishInterval;
-use crate::unfilter::RegistryFilters;
 use crate::{Result, open};
 
 /// Options for opening a file. Made by [`File::options`](crate::File::options).
@@ -457,7 +456,7 @@ impl Options {
             root: &self.root,
             options: &*options,
             max_allocation: self.max_allocation,
-            unfilter: Arc::new(RegistryFilters { registry: self.filters.clone(), limit: self.max_allocation }),
+            unfilter: Arc::new(KnownFilters::new(self.filters.clone(), self.max_allocation)),
             registry: &self.connectors,
         })
     }

@@ -60,7 +60,9 @@ mod codec;
 mod deflate;
 mod error;
 mod filter;
+mod filter_text;
 mod fletcher32;
+mod known_filters;
 mod lz4;
 mod lzf;
 mod nbit;
@@ -78,8 +80,10 @@ mod zstd;
 
 pub use error::{Error, FilterFault, Result};
 pub use filter::{DecodeOutput, EncodeOutput, Filter, FilterTarget};
+pub use filter_text::{FilterTextError, filter_name, filter_text, parse_filter};
 pub use fletcher32::checksum as fletcher32;
 pub use h5live_model::FilterSpec;
+pub use known_filters::KnownFilters;
 pub use pipeline::{MAX_FILTERS, Pipeline};
 pub use registry::{Registry, registered_id, registered_name};
 

@@ -92,9 +92,9 @@ impl<R: Btree2Record> Btree2<R> {
             root_records: 0,
             records: 0,
         };
-        let fits = |geometry: Btree2Geometry| geometry.split_record_count(0) >= edit::MIN_NODE_CAPACITY;
+        let fits = |geometry: Btree2Geometry| geometry.split_record_count(0) >= node::MIN_NODE_CAPACITY;
         if !Btree2Geometry::from_header(&header, widths).is_ok_and(fits) {
-            return Err(edit::too_small_error());
+            return Err(node::too_small_error());
         }
         let root = metadata.create(Btree2Header::size(widths) as u64, CachedBtree2Header::new(header, widths))?;
         Ok(Btree2::new(metadata, root.addr(), blank))

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 21] = [
     "tools/archive/src",
     "src",
     "cache/src",
@@ -26,6 +26,7 @@ const SOURCES: [&str; 20] = [
     "stores/remote/src",
     "stores/served/src",
     "swmr/src",
+    "tools/recorder/src",
     "verify/lab/src",
 ];
 

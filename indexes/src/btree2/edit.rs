@@ -8,22 +8,15 @@ use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Recor
 use smallvec::SmallVec;
 
 use super::header::CachedBtree2Header;
-use super::node::{CachedBtree2Node, NodePtr, NodeRecords, OpenNode};
+use super::node::{CachedBtree2Node, MIN_NODE_CAPACITY, NodePtr, NodeRecords, OpenNode, too_small_error};
 use super::{Btree2, binary_search};
 use crate::{Error, Result};
-
-/// Least records of a full node. Then its halves, and the record between them, are not empty.
-pub(super) const MIN_NODE_CAPACITY: u16 = 3;
 
 /// Most neighbours that share the records of a node that is too full.
 const MAX_SHARING_SIBLINGS: usize = 4;
 
 /// Neighbours share only if they have this fraction (one part in so many) of a node free together.
 const MIN_SPARE_FRACTION: usize = 16;
-
-pub(super) fn too_small_error() -> Error {
-    Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")
-}
 
 /// A change that is being prepared. If it is dropped without [`Btree2Edit::commit_nodes`], the tree stays unchanged.
 pub(super) struct Btree2Edit<'a, R> {

@@ -5,6 +5,16 @@ use std::ops::Range;
 use h5live_cache::Handle;
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Records};
 
+use crate::Error;
+
+/// Least records of a full node. Then its halves, and the record between them, are not empty.
+pub(super) const MIN_NODE_CAPACITY: u16 = 3;
+
+/// That a tree has nodes that are too small to be changed.
+pub(super) fn too_small_error() -> Error {
+    Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")
+}
+
 /// The way to a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodePtr {

@@ -5,13 +5,16 @@ mod blocks;
 mod combine;
 #[cfg(test)]
 mod combine_tests;
+mod error;
 mod index_list;
 mod pattern;
 mod points;
 #[cfg(test)]
 mod product_tests;
 mod regular;
+mod runs;
 mod spans;
+mod strides;
 #[cfg(test)]
 mod tests;
 
@@ -19,133 +22,15 @@ use std::ops::Range;
 
 pub(crate) use blocks::strides_of_sides as blocks_strides;
 pub use blocks::{block_of_runs, blocks_of_run};
+pub use error::SelectionError;
+pub use runs::{ElementRun, StridedRun};
+pub(crate) use strides::{SelectDims, strides};
 
 use smallvec::SmallVec;
 
 use crate::{Block, ChunkCoord, ChunkGrid, DimIndices, Hyperslab, MAX_RANK, Selection};
 use regular::RegularSelection;
 use spans::SpanTree;
-
-pub(crate) type SelectDims = SmallVec<[u64; 4]>;
-
-/// Why a selection does not fit an extent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SelectionError {
-    /// The selection and the extent are of different rank.
-    #[error("the selection has {selection} dimensions, the extent {extent}")]
-    RankMismatch {
-        /// Dimensions of the selection.
-        selection: usize,
-        /// Dimensions of the extent.
-        extent: usize,
-    },
-    /// More dimensions than the format allows.
-    #[error("{0} dimensions are more than {MAX_RANK}")]
-    TooManyDimensions(usize),
-    /// The selection reaches over the extent.
-    #[error("the selection reaches to {end} in dimension {dim}, which has {extent} elements")]
-    OutOfBounds {
-        /// The dimension.
-        dim: usize,
-        /// One past the last element selected; the largest number if it is beyond that.
-        end: u64,
-        /// The elements of the dimension.
-        extent: u64,
-    },
-    /// A single index, or an end of a range, is negative, or a single index is not below the size of its dimension.
-    #[error("index {index} is out of bounds: dimension {dim} has {extent} elements")]
-    IndexOutOfBounds {
-        /// The dimension.
-        dim: usize,
-        /// The index that was asked for.
-        index: i128,
-        /// The elements of the dimension.
-        extent: u64,
-    },
-    /// A step is not positive.
-    #[error("step {step} of dimension {dim} is not positive")]
-    InvalidStep {
-        /// The dimension.
-        dim: usize,
-        /// From one index to the next.
-        step: i128,
-    },
-    /// A selection adds a dimension, which the elements of a dataset do not have.
-    #[error("a selection of elements cannot add a dimension")]
-    NewAxis,
-    /// A mask has another shape than the extent, or another number of elements.
-    #[error("a mask of shape {mask:?} does not fit the extent {extent:?}")]
-    MaskShape {
-        /// The shape of the mask (elements); its length, if it has no shape.
-        mask: Vec<u64>,
-        /// The extent (`[rank]`, elements).
-        extent: Vec<u64>,
-    },
-    /// The blocks of a hyperslab overlap, or its stride is zero.
-    #[error("the blocks of the hyperslab overlap in dimension {dim}: stride {stride}, block {block}")]
-    Overlap {
-        /// The dimension.
-        dim: usize,
-        /// From block to block (elements).
-        stride: u64,
-        /// Elements of a block.
-        block: u64,
-    },
-    /// Two selections that are to be combined have different extents.
-    #[error("selections of different extents cannot be combined")]
-    ExtentMismatch,
-    /// The number of elements does not fit 64 bits.
-    #[error("the selection has more elements than can be counted")]
-    TooManyElements,
-    /// The union of blocks falls into too many pieces.
-    #[error("the union of blocks falls into more than {0} pieces")]
-    TooManySpans(usize),
-}
-
-/// Elements that are next to each other in a chunk and in the destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ElementRun {
-    /// From the start of the chunk (elements, row-major).
-    pub at: u64,
-    /// From the start of the destination (elements).
-    pub dest: u64,
-    /// Number of elements.
-    pub len: u64,
-}
-
-/// Runs of the same length, equally far apart in a chunk, and in the destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StridedRun {
-    /// The first of them.
-    pub run: ElementRun,
-    /// Number of runs.
-    pub count: u64,
-    /// From the start of one to that of the next in the chunk (elements). Not less than a run has.
-    pub at_stride: u64,
-    /// The same in the destination.
-    pub dest_stride: u64,
-}
-
-impl From<ElementRun> for StridedRun {
-    fn from(run: ElementRun) -> Self {
-        StridedRun { run, count: 1, at_stride: run.len, dest_stride: run.len }
-    }
-}
-
-impl StridedRun {
-    /// The places of all elements in the destination, if they follow each other there.
-    pub fn dest_range(&self) -> Option<Range<u64>> {
-        let is_one_run = self.count == 1 || self.dest_stride == self.run.len;
-        is_one_run.then(|| self.run.dest..self.run.dest + self.count * self.run.len)
-    }
-
-    /// The runs, in order.
-    pub fn runs(self) -> impl Iterator<Item = ElementRun> {
-        let StridedRun { run, count, at_stride, dest_stride: place_stride } = self;
-        (0..count).map(move |n| ElementRun { at: run.at + n * at_stride, dest: run.dest + n * place_stride, ..run })
-    }
-}
 
 /// A selection that fits an extent. Its elements have an order, in which they fill a destination: row-major,
 /// except for points, which keep the order given.
@@ -485,13 +370,4 @@ impl ChunkSplit<'_> {
             }
         }
     }
-}
-
-/// How far apart neighbours along each dimension are (`[rank]`, elements), in a row-major array of `dims`.
-pub(crate) fn strides(dims: &[u64]) -> SelectDims {
-    let mut strides = SelectDims::from_elem(1, dims.len());
-    for dim in (1..dims.len()).rev() {
-        strides[dim - 1] = strides[dim].saturating_mul(dims[dim]);
-    }
-    strides
 }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::call::Call;
 use super::faults::{bad_request, json_answer, not_found};
+use super::object_ids::kind_of;
 use super::object_json::{self, ObjectForm};
-use super::object_parts::kind_of;
 use super::opened_domain::OpenedDomain;
 use super::paging::Paging;
 use super::path_walk::{self, FollowedLinks};

@@ -23,6 +23,16 @@ const OLD_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 /// Hexadecimal digits of each half.
 const HALF_DIGITS: usize = 16;
 
+/// The kind of an object that HSDS knows.
+pub(super) fn kind_of(object: &Object) -> ObjectKind {
+    match object {
+        Object::Group(_) => ObjectKind::Group,
+        Object::Dataset(_) => ObjectKind::Dataset,
+        Object::Datatype(_) => ObjectKind::Datatype,
+        _ => ObjectKind::Map,
+    }
+}
+
 /// The identities of a file.
 #[derive(Debug, Clone)]
 pub(super) struct ObjectIds {
@@ -123,7 +133,7 @@ impl ObjectIds {
 
     /// An object as references have it: its collection and its identity.
     pub fn reference_to(&self, object: &Object) -> Option<String> {
-        let kind = super::object_parts::kind_of(object);
+        let kind = kind_of(object);
         self.text_of(object).map(|id| format!("{}/{id}", collection(kind)))
     }
 

@@ -11,16 +11,6 @@ use super::shown_type::ShownType;
 use crate::config::Limits;
 use crate::fault::Fault;
 
-/// The kind of an object that HSDS knows.
-pub(super) fn kind_of(object: &Object) -> ObjectKind {
-    match object {
-        Object::Group(_) => ObjectKind::Group,
-        Object::Dataset(_) => ObjectKind::Dataset,
-        Object::Datatype(_) => ObjectKind::Datatype,
-        _ => ObjectKind::Map,
-    }
-}
-
 pub(super) fn info_of(object: &Object) -> Result<ObjectInfo, Fault> {
     Ok(match object {
         Object::Group(group) => group.info()?,

@@ -132,7 +132,7 @@ pub fn exit_code(result: Result<Outcome>) -> ExitCode {
 
 /// The words of a command line, where words that belong together are one.
 fn joined_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    wait::join_words(record::on_error::join_words(words))
+    wait::join_words(record::on_error_arg::join_words(words))
 }
 
 /// Runs a command in this process.

@@ -5,11 +5,10 @@ mod elsewhere;
 mod maps;
 mod replay;
 mod stores;
+mod unverified;
 
-use std::fmt;
 use std::path::Path;
 
-use h5live::filters::{Pipeline, Registry};
 use h5live::{Diagnosis, FileCondition, Location, StoreCheck, StoreReport};
 use h5live_checker::file::{CheckOptions, Finding, Report, UsedRange, check_path_with};
 use h5live_log::joined_files::subfile_path;
@@ -18,10 +17,11 @@ use serde_json::{Value, json};
 use crate::counted::counted;
 use crate::diagnosis_text;
 use crate::error::{Error, FileProblem, Outcome, Result};
-use crate::model::{FilterSpec, Unfilter, UnknownFilter, UnsupportedFilterData};
+use crate::model::Unfilter;
 use crate::open;
 use crate::output::Output;
 use damaged_part::DamagedPart;
+use unverified::{Unverified, print_unchecksummed, verdict_without_findings};
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
 ///
@@ -64,36 +64,6 @@ enum CheckSubcommand {
     Replay(replay::Replay),
 }
 
-/// Undoes the filters that are known.
-#[derive(Default)]
-pub struct KnownFilters(Registry);
-
-impl std::fmt::Debug for KnownFilters {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Filters")
-    }
-}
-
-impl Unfilter for KnownFilters {
-    fn unfilter(
-        &self,
-        filters: &[FilterSpec],
-        mask: u32,
-        bytes: Vec<u8>,
-        size: u64,
-    ) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
-        if let Some(unknown) = filters.iter().find(|filter| self.0.get(filter.id).is_none()) {
-            return Err(UnknownFilter(unknown.id).into());
-        }
-        let size = open::allocation_limit().check(size)?;
-        let decoded = Pipeline::new(filters, &self.0).and_then(|pipeline| pipeline.decode(mask, &bytes, size));
-        decoded.map_err(|error| match error.is_unsupported() {
-            true => UnsupportedFilterData(error.into()).into(),
-            false => error.into(),
-        })
-    }
-}
-
 /// How much larger data may become by undoing filters, on average, before values in it are no longer looked at.
 const MAX_INFLATION: u64 = 64;
 /// Most chunks that were not verified and are shown, unless all are to be.
@@ -109,43 +79,6 @@ struct CheckedFile<'a> {
     /// What lies in other files and could not be read.
     elsewhere: &'a [DamagedPart],
     unverified: Unverified,
-}
-
-/// How much was not verified.
-#[derive(Clone, Copy)]
-struct Unverified {
-    /// Chunks, heap blocks and entries of a log that went through filters.
-    chunks: u64,
-    /// Datasets whose elements lie in other files.
-    datasets: u64,
-}
-
-impl Unverified {
-    fn count(self) -> u64 {
-        self.chunks + self.datasets
-    }
-
-    /// What is said of it in front of the other numbers.
-    fn text(self) -> String {
-        let parts = [("chunk", self.chunks), ("dataset", self.datasets)];
-        let parts: Vec<_> =
-            parts.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| counted(n, what).to_string()).collect();
-        if parts.is_empty() { String::new() } else { format!("not verified: {}, ", parts.join(" and ")) }
-    }
-}
-
-/// What is said of a file without findings.
-fn verdict_without_findings(unverified: Unverified, data: bool) -> String {
-    if data && unverified.count() > 0 { "nothing wrong found".to_owned() } else { "sound".to_owned() }
-}
-
-/// Says how many bytes may have been changed unseen.
-fn print_unchecksummed(out: &mut Output, whose: &dyn fmt::Display, bytes: u64) -> Result<()> {
-    if bytes == 0 {
-        return Ok(());
-    }
-    let bytes = counted(bytes, "byte");
-    out.line(format_args!("{whose}: without checksums, so that damage of values may not be seen: {bytes}"))
 }
 
 /// Whether a process writes the file while others may follow.
@@ -255,7 +188,7 @@ impl CheckCommand {
     }
 
     fn check(&self, path: &Path, is_followed: bool) -> Result<Report> {
-        let filters = KnownFilters::default();
+        let filters = open::known_filters();
         let (leaks, map, live, data) = (self.leaks, self.map, self.live || is_followed, self.data);
         let filters: Option<&dyn Unfilter> = Some(&filters);
         let chunk_bytes = open::allocation_limit().bytes();

@@ -7,8 +7,6 @@ use crate::counted::counted;
 use crate::dump::slices::SliceFault;
 use crate::from_json::JsonValueError;
 use crate::new::DescriptionFault;
-use crate::record::input::InputError;
-use crate::record::row::RowError;
 
 /// A result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -170,43 +168,20 @@ pub enum Error {
         /// Why.
         source: Box<h5live_swmr::Error>,
     },
-    /// Rejected rows would be appended to an HDF5 file.
-    #[error("{}: this is an HDF5 file; rejected rows are text, and need another file", path.display())]
-    RejectToHdf5 {
-        /// The file.
-        path: PathBuf,
-    },
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
     Output(#[source] io::Error),
-    /// The data on standard input is not valid.
-    #[error("standard input: {0}")]
-    Input(#[from] InputError),
-    /// A row of standard input cannot be stored.
-    #[error("standard input: row {row}: {source}")]
-    Row {
-        /// Rows before it, and one.
-        row: u64,
+    /// The rows of standard input, or the dataset that is to take them, are not fit for each other.
+    #[error("{place}: {source}")]
+    Record {
+        /// What is at fault: standard input, or the file.
+        place: String,
         /// Why.
-        source: RowError,
+        source: Box<h5live_recorder::Error>,
     },
-    /// A frame is larger than a chunk can be.
-    #[error("frames of shape {shape:?} have more than 4 GiB")]
-    FrameTooLarge {
-        /// The shape (elements).
-        shape: Vec<u64>,
-    },
-    /// A row is larger than a row may be.
-    #[error("standard input: a row would have {bytes} bytes, and may have {max_bytes}; --types makes columns narrower")]
-    RowTooLarge {
-        /// Its size (bytes).
-        bytes: u64,
-        /// The largest size (bytes).
-        max_bytes: u64,
-    },
-    /// A type was given for a column that does not come in.
-    #[error("standard input: there is no column {0:?}")]
-    NoColumn(String),
+    /// Rows cannot be recorded; the text names what is at fault.
+    #[error(transparent)]
+    RecordSetup(Box<h5live_recorder::Error>),
     /// Something did not come in time.
     #[error("{place}: waited {seconds} s for {awaited}")]
     Waited {
@@ -270,60 +245,6 @@ pub enum FileProblem {
         /// Most of them.
         max_columns: u64,
     },
-    /// The rows of an input have more columns than a dataset can have.
-    #[error(
-        "{path}: a row has {number} columns, and a dataset of a file can have {max_columns} of such names and types; stores \
-         (`kv:`, `hsds:`) take up to 65535, and frames of numbers have no names: `record --dtype f32 --shape {number}` stores \
-         them, as raw bytes"
-    )]
-    TooManyInputColumns {
-        /// The dataset.
-        path: String,
-        /// Columns of the rows.
-        number: usize,
-        /// Most of them.
-        max_columns: usize,
-    },
-    /// The input has more or fewer columns than the dataset, and no names for them.
-    #[error("{path} has {}, the rows of the input have {}", counted(*found, "column"), counted(*given, "field"))]
-    OtherColumnCount {
-        /// The dataset.
-        path: String,
-        /// Its columns.
-        found: usize,
-        /// Fields of a row.
-        given: usize,
-    },
-    /// The input has columns that the dataset does not have.
-    #[error("{path} has no column {}; its columns are {}", names_text(missing), names_text(columns))]
-    NoSuchColumns {
-        /// The dataset.
-        path: String,
-        /// Columns of the input.
-        missing: Vec<String>,
-        /// Its columns.
-        columns: Vec<String>,
-    },
-    /// A column of the input is of another type than that of the dataset.
-    #[error("the column {column} is of type {found}, that of the input is to be {given}")]
-    OtherColumnType {
-        /// The column, and the path of the dataset.
-        column: String,
-        /// Its type in the dataset.
-        found: String,
-        /// The type of the input.
-        given: String,
-    },
-    /// The recorded rows are of another type than the dataset.
-    #[error("{path} holds {found}, the input {given}")]
-    OtherType {
-        /// The dataset.
-        path: String,
-        /// Its type.
-        found: String,
-        /// The type of the rows.
-        given: String,
-    },
 }
 
 impl Error {
@@ -378,17 +299,6 @@ pub enum SetRefusal {
     /// It is the root group.
     #[error("the root group stays where it is")]
     Root,
-}
-
-/// Most names that an error shows.
-const MAX_SHOWN_NAMES: usize = 8;
-
-/// Names one after the other, in quotes.
-pub fn names_text(names: &[String]) -> String {
-    let shown: Vec<_> = names.iter().take(MAX_SHOWN_NAMES).map(|name| format!("{name:?}")).collect();
-    let more =
-        if names.len() > shown.len() { format!(" and {} more", names.len() - shown.len()) } else { String::new() };
-    format!("{}{more}", shown.join(", "))
 }
 
 /// An error with its causes, on one line. A cause that the error has shown already is not shown again.

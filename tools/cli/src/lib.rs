@@ -1,16 +1,16 @@
 //! What the `h5live` command does. The program itself, and that of `make attack`, only call it.
 
 use h5live::model;
+pub use h5live_recorder::text::counted;
+use h5live_recorder::text::{checked_json, from_json, times, type_parse, utc};
 
 #[cfg(feature = "hsds")]
 mod acl;
 mod args;
 mod block;
-pub mod check;
-mod checked_json;
+mod check;
 mod completions;
 mod copy;
-pub mod counted;
 mod demo;
 mod diagnosis_text;
 mod diff;
@@ -20,7 +20,6 @@ mod dump;
 pub mod error;
 mod examples;
 mod file_space_args;
-mod from_json;
 mod guard;
 #[cfg(feature = "kv")]
 mod kv;
@@ -41,7 +40,6 @@ mod mv;
 mod new;
 mod new_output;
 pub mod number_arg;
-mod number_text;
 pub mod open;
 pub mod output;
 mod path_target;
@@ -56,11 +54,8 @@ mod serve;
 mod set;
 mod tar;
 pub mod temp_output;
-mod times;
-mod type_parse;
 #[cfg(feature = "remote")]
 mod upload;
-mod utc;
 mod value;
 pub mod wait;
 pub mod watch;

@@ -1,8 +1,9 @@
 //! Opening files.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use h5live::filters::KnownFilters;
 use h5live::{Dataset, File, Links, Location, MissingSources, Mode, Options};
 use h5live_native::NativeConnector;
 
@@ -310,6 +311,11 @@ pub fn check_values(dataset: &Dataset, elements: u64) -> Result<()> {
 /// What may be allocated at once for a length that a file states.
 pub fn allocation_limit() -> AllocationLimit {
     AllocationLimit::new(options().get_max_allocation())
+}
+
+/// The filters that are known, for what reads files beside the library.
+pub fn known_filters() -> KnownFilters {
+    KnownFilters::new(Arc::default(), allocation_limit())
 }
 
 /// Refuses to read this many bytes of a dataset if they are more than may be allocated at once.

@@ -3,7 +3,7 @@
 use h5live::{Location, StoreCheck, StoreReport};
 use serde_json::json;
 
-use super::{Unverified, print_unchecksummed, verdict_without_findings};
+use super::unverified::{Unverified, print_unchecksummed, verdict_without_findings};
 use crate::counted::counted;
 use crate::error::Result;
 use crate::output::Output;

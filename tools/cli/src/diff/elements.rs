@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use h5live::{Dataset, Datatype};
 
+use super::side::DiffSide;
 use super::tolerance::Tolerance;
-use super::{DiffSide, ValueDifferences};
+use super::value_differences::ValueDifferences;
 use crate::block::Block;
 use crate::model::{DatasetSpec, Layout, ReferenceKind};
 use crate::value::Value;

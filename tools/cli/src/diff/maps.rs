@@ -2,8 +2,9 @@
 
 use h5live::{MapObject, Result};
 
+use super::difference::FileDifference;
+use super::side::DiffSide;
 use super::tolerance::Tolerance;
-use super::{DiffSide, FileDifference};
 use crate::value::Value;
 
 /// In which pairs two maps differ. A key that the other map has no value for, also because its type has no such key, is in

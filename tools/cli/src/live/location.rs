@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use h5live::{File, Location, OpenError, StoreCheck};
 use h5live_checker::file::{CheckOptions, check_path_with};
 
-use crate::check::KnownFilters;
 use crate::counted::counted;
 use crate::error::{Error, Result, whole_text};
 use crate::model::Durability;
@@ -67,7 +66,7 @@ pub fn finding(location: &Location) -> Option<String> {
 
 /// What is wrong with a native file whose writer is gone, as the file checker finds it.
 pub fn finding_in_file(path: &Path) -> Option<String> {
-    let filters = KnownFilters::default();
+    let filters = open::known_filters();
     let options = CheckOptions { live: true, filters: Some(&filters), ..CheckOptions::default() };
     match check_path_with(path, options) {
         Ok(report) => first_of(&report.findings, ToString::to_string),

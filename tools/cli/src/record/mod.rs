@@ -1,32 +1,16 @@
 //! `h5live record`: appends rows from standard input to a live file.
 
-mod csv_dialect;
-mod csv_records;
-mod csv_rows;
-pub mod input;
-mod input_cell;
-mod json_rows;
-mod key_datasets;
-mod kind;
+mod console;
 #[cfg_attr(not(feature = "hsds"), path = "no_mirror.rs")]
 mod mirror;
-pub mod non_finite;
-pub mod on_error;
-mod paced_input;
-mod reader;
-mod record_sink;
-pub mod row;
-mod session;
-mod stored_type;
-mod target;
-mod text_decoder;
-mod units_row;
-
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
+pub mod on_error_arg;
+mod recorded_file;
 
 use h5live::StoreErrorKind;
+use h5live_recorder::{
+    ColumnKind, CsvOptions, FlushPolicy, InputFormat, NewKeys, OnError, QuoteEscape, RecordColumn, RecordFrames,
+    RecordLayout, RecordOptions, RecordSummary, Recorder, Recording, RefusedRow,
+};
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result, whole_text};
@@ -35,22 +19,10 @@ use crate::lossy_args::LossyArgs;
 use crate::number_arg::{at_least, integer, within};
 use crate::output::tell;
 
-use csv_dialect::{CsvOptions, QuoteEscape};
-use input::InputEvent;
-use json_rows::NewKeys;
-use kind::ColumnKind;
+use console::RecordConsole;
 use mirror::{Mirror, MirrorArgs, MirrorReport};
-use on_error::{OddRows, OnError};
-use reader::Format;
-use record_sink::UnusedOutput;
-use row::RecordColumn;
-use session::RecordSession;
-use target::RecordLayout;
-
-/// After this long without input, what there is is flushed.
-const IDLE_FLUSH_DELAY: Duration = Duration::from_millis(50);
-/// How long rows that came in before an interruption are still taken.
-const INTERRUPTED_TIME: Duration = Duration::from_secs(1);
+use on_error_arg::on_error;
+use recorded_file::{ClosedFile, RecordedFile, UnusedOutput};
 
 /// Appends rows from standard input to a dataset that other processes can follow meanwhile
 #[derive(Debug, clap::Args)]
@@ -61,7 +33,7 @@ pub struct RecordCommand {
     path: String,
     /// The format of the input; by default raw with `--dtype`, and otherwise guessed from how it begins
     #[arg(long, value_enum)]
-    format: Option<InputFormat>,
+    format: Option<FormatArg>,
     /// The character between fields of CSV; by default the one of comma, semicolon, tab, bar and blank that fits. A blank
     /// stands for one or more
     #[arg(long, value_parser = delimiter)]
@@ -90,7 +62,7 @@ pub struct RecordCommand {
     empty: Option<i128>,
     /// What to do with a key of JSON that the first row does not have
     #[arg(long, value_enum, default_value = "error")]
-    on_new_key: NewKeys,
+    on_new_key: NewKeysArg,
     /// Infer the types of columns from this many rows, or from those of the first second: then integers are stored as f64,
     /// because fractions may come later, unless --types says otherwise
     #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = at_least::<1, u64>)]
@@ -100,7 +72,7 @@ pub struct RecordCommand {
     str_width: Option<u16>,
     /// What to do with a row that cannot be stored: stop reading (what was read is kept), skip it, or append it to
     /// FILE (reject-to FILE)
-    #[arg(long, value_name = "stop|skip|reject-to FILE", default_value = "stop")]
+    #[arg(long, value_name = "stop|skip|reject-to FILE", default_value = "stop", value_parser = on_error)]
     on_error: OnError,
     #[command(flatten)]
     lossy: LossyArgs,
@@ -108,7 +80,7 @@ pub struct RecordCommand {
     /// bool, bool3 (false, true, or none for an empty cell), str (text of any length; also arrays of JSON, as they are), str1 to str65535, time (ISO 8601, stored as
     /// nanoseconds since 1970), and `[N]` or `[NxM]` behind it for arrays;
     /// types of other columns are inferred from the first rows
-    #[arg(long, value_delimiter = ',', value_parser = named_kind)]
+    #[arg(long, value_delimiter = ',')]
     types: Vec<RecordColumn>,
     /// The type of an element of a raw frame
     #[arg(long, required_if_eq("format", "raw"))]
@@ -133,7 +105,7 @@ pub struct RecordCommand {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum InputFormat {
+enum FormatArg {
     /// Rows of CSV
     Csv,
     /// A JSON object or array per line, or one array of them
@@ -144,9 +116,31 @@ enum InputFormat {
     Raw,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum NewKeysArg {
+    /// It becomes a column if it is among the first rows (see --infer-rows). Later, the row cannot be stored (see --on-error)
+    Error,
+    /// The value is left out if the first row does not have the key
+    Ignore,
+    /// The value goes to a dataset of its own, PATH.KEY, together with the number of the row, if the first row does not have
+    /// the key
+    Dataset,
+}
+
 /// Whether there was no room for what was written.
 fn is_full(error: &Error) -> bool {
     matches!(error, Error::File(error) if error.store_kind() == Some(&StoreErrorKind::Full))
+}
+
+/// Says what is at fault: standard input, the file at a location, or another one.
+fn placed(error: h5live_recorder::Error, location: &h5live::Location) -> Error {
+    let placed = |place: String, error| Error::Record { place, source: Box::new(error) };
+    match error {
+        h5live_recorder::Error::File(error) => Error::File(error),
+        error if error.is_of_input() => placed("standard input".to_owned(), error),
+        error @ h5live_recorder::Error::Dataset(_) => placed(location.to_string(), error),
+        other => Error::RecordSetup(Box::new(other)),
+    }
 }
 
 fn delimiter(text: &str) -> Result<u8, &'static str> {
@@ -165,19 +159,6 @@ fn quote_escape(text: &str) -> Result<QuoteEscape, &'static str> {
     }
 }
 
-fn named_kind(text: &str) -> Result<RecordColumn, Box<dyn std::error::Error + Send + Sync>> {
-    let (name, kind) = text.rsplit_once(['=', ':']).ok_or("a type of a column is NAME=TYPE or NAME:TYPE")?;
-    let (kind, dims) = match kind.strip_suffix(']').and_then(|kind| kind.split_once('[')) {
-        Some((kind, dims)) => (kind, dims.split('x').map(dimension).collect::<Result<_, _>>()?),
-        None => (kind, Vec::new()),
-    };
-    Ok(RecordColumn { name: name.to_owned(), kind: kind.parse()?, dims, stored: None })
-}
-
-fn dimension(text: &str) -> Result<u32, &'static str> {
-    text.parse().ok().filter(|dim| *dim > 0).ok_or("the shape of an array is [N] or [NxM], in elements")
-}
-
 impl RecordCommand {
     /// Runs the command.
     ///
@@ -185,59 +166,56 @@ impl RecordCommand {
     /// As [`crate::error::Error`] says; all rows before the error are in the file.
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interrupt_flag();
-        let format = self.input_format()?;
+        let options = self.options()?;
         let mirror = self.mirror.start(&self.file, &self.path)?;
-        let mut session = RecordSession::new(&self)?;
-        mirror.iter().for_each(Mirror::begin);
-        let events = reader::start(format, session.needs_text(), std::io::stdin(), interrupted.clone());
-        let mut deadline = None;
-        let ended = loop {
-            if interrupted.load(Ordering::Acquire) {
-                deadline.get_or_insert_with(|| Instant::now() + INTERRUPTED_TIME);
-            }
-            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                break Ok(());
-            }
-            let taken = match events.recv_timeout(IDLE_FLUSH_DELAY) {
-                Ok(InputEvent::Failed(_)) if interrupted.load(Ordering::Acquire) => break Ok(()),
-                Ok(event) => session.take(event),
-                Err(RecvTimeoutError::Timeout) if deadline.is_none() => session.rest(),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break Ok(()),
-            };
-            if taken.is_err() {
-                break taken;
-            }
-        };
-        // Whatever ended the input, what came before it is kept.
-        let finished = session.close(ended);
-        let is_kept = !matches!(finished.unused, Some(UnusedOutput::Removed | UnusedOutput::DatasetRemoved));
-        let mirrored = mirror.and_then(|mirror| mirror.finish(is_kept)).filter(|_| is_kept);
-        let stopped = match finished.ended {
-            Err(error @ Error::Row { .. }) => Some(error),
+        let file = RecordedFile::open(&self.file)?;
+        let mut console = RecordConsole::new(&self.path);
+        let recorder = match Recorder::new(file.file(), &self.path, options, &mut console) {
+            Ok(recorder) => recorder,
             Err(error) => {
-                if is_full(&error) && finished.kept > 0 {
-                    tell(whole_text(&error));
-                    tell(format_args!("{}: {} stored{}", self.file, counted(finished.kept, "row"), self.way_on()));
-                    return Ok(Outcome::FAILED);
-                }
-                let removed = finished.unused.filter(|unused| *unused == UnusedOutput::DatasetRemoved);
-                removed.iter().for_each(|unused| tell(format_args!("{}: {unused}", self.file)));
-                return Err(error);
+                file.close_unused()?;
+                return Err(placed(error, &self.file));
             }
-            Ok(()) => None,
         };
-        if let Some(error) = &stopped {
-            tell(error);
+        mirror.iter().for_each(Mirror::begin);
+        let Recording { summary, ended } = recorder.record(std::io::stdin(), &interrupted);
+        let ClosedFile { kept, unused, ended: closed } = file.close(&summary);
+        console.finish();
+        let is_kept = !matches!(unused, Some(UnusedOutput::Removed | UnusedOutput::DatasetRemoved));
+        let mirrored = mirror.and_then(|mirror| mirror.finish(is_kept)).filter(|_| is_kept);
+        let stopped = match ended {
+            Err(h5live_recorder::Error::Row(refused)) => Some(refused),
+            ended => {
+                if let Err(error) = ended.map_err(|error| placed(error, &self.file)).and(closed) {
+                    return self.failed(error, kept, unused);
+                }
+                None
+            }
+        };
+        if let Some(refused) = &stopped {
+            tell(format_args!("standard input: {refused}"));
         }
-        if let Some(unused) = finished.unused {
+        if let Some(unused) = unused {
             tell(format_args!("{}: {unused}", self.file));
         }
-        self.report(finished.rows, &finished.odd, mirrored.as_ref())?;
+        self.report(&summary, stopped.as_ref(), mirrored.as_ref())?;
         let is_mirrored = mirrored.is_none_or(|mirror| mirror.is_complete());
         Ok(if stopped.is_some() || !is_mirrored { Outcome::Findings } else { Outcome::Clean })
     }
 
-    fn input_format(&self) -> Result<Format> {
+    /// The end of a recording that has failed. The closed file has got `kept` rows.
+    fn failed(&self, error: Error, kept: u64, unused: Option<UnusedOutput>) -> Result<Outcome> {
+        if is_full(&error) && kept > 0 {
+            tell(whole_text(&error));
+            tell(format_args!("{}: {} stored{}", self.file, counted(kept, "row"), self.way_on()));
+            return Ok(Outcome::FAILED);
+        }
+        let removed = unused.filter(|unused| *unused == UnusedOutput::DatasetRemoved);
+        removed.iter().for_each(|unused| tell(format_args!("{}: {unused}", self.file)));
+        Err(error)
+    }
+
+    fn options(&self) -> Result<RecordOptions> {
         let csv = CsvOptions {
             delimiter: self.delimiter,
             has_header: !self.no_header,
@@ -245,44 +223,73 @@ impl RecordCommand {
             has_decimal_comma: self.decimal_comma,
             quote_escape: self.escape.unwrap_or_default(),
         };
-        Ok(match (self.format, self.dtype) {
-            (Some(InputFormat::Ndjson), _) => Format::Json(self.on_new_key),
-            (Some(InputFormat::Csv), _) => Format::Csv(csv),
-            (Some(InputFormat::Lines), _) => Format::Lines,
-            (Some(InputFormat::Raw) | None, Some(kind)) => Format::Raw(self.frame_bytes(kind)?),
-            (Some(InputFormat::Raw) | None, None) if self.no_header || self.skip_lines.is_some() => Format::Csv(csv),
-            (Some(InputFormat::Raw) | None, None) => Format::Text(csv, self.on_new_key),
+        let format = match self.format {
+            Some(FormatArg::Ndjson) => InputFormat::Json,
+            Some(FormatArg::Csv) => InputFormat::Csv,
+            Some(FormatArg::Lines) => InputFormat::Lines,
+            Some(FormatArg::Raw) | None if self.no_header || self.skip_lines.is_some() => InputFormat::Csv,
+            Some(FormatArg::Raw) | None => InputFormat::Guess,
+        };
+        let is_raw = matches!(self.format, Some(FormatArg::Raw) | None);
+        let frames = self.dtype.filter(|_| is_raw).map(|kind| RecordFrames::new(kind, &self.shape));
+        Ok(RecordOptions {
+            format,
+            csv,
+            frames: frames.transpose().map_err(|error| Error::RecordSetup(Box::new(error)))?,
+            new_keys: match self.on_new_key {
+                NewKeysArg::Error => NewKeys::Error,
+                NewKeysArg::Ignore => NewKeys::Ignore,
+                NewKeysArg::Dataset => NewKeys::Dataset,
+            },
+            finds_units: !self.no_units,
+            empty: self.empty,
+            infer_rows: self.infer_rows,
+            columns: self.types.clone(),
+            text_bytes: self.str_width,
+            conversion: self.lossy.conversion(),
+            on_error: self.on_error.clone(),
+            flush: FlushPolicy { rows: self.every, ..FlushPolicy::default() },
+            layout: RecordLayout { chunk_rows: self.chunk, deflate: self.deflate },
         })
     }
 
     /// Tells how many rows were stored, and how many were not.
-    fn report(&self, rows: u64, odd: &OddRows, mirrored: Option<&MirrorReport>) -> Result<()> {
-        if let Some(summary) = odd.summary(rows) {
-            tell(format_args!("{}: {summary}", self.file));
+    fn report(
+        &self,
+        recorded: &RecordSummary,
+        stopped: Option<&RefusedRow>,
+        mirrored: Option<&MirrorReport>,
+    ) -> Result<()> {
+        if recorded.refused > 0 || stopped.is_some() {
+            let refused = counted(recorded.refused, "row");
+            let left = match &self.on_error {
+                _ if recorded.refused == 0 => String::new(),
+                OnError::RejectTo(path) => format!(", {refused} rejected to {}", path.display()),
+                _ => format!(", {refused} skipped"),
+            };
+            let stopped = stopped.map(|refused| format!(", stopped at row {}", refused.row)).unwrap_or_default();
+            tell(format_args!("{}: {} stored{left}{stopped}", self.file, counted(recorded.stored, "row")));
         }
         mirrored.iter().for_each(tell);
         if self.json {
             let mut summary = serde_json::Map::new();
             summary.insert("file".to_owned(), self.file.to_string().into());
             summary.insert("path".to_owned(), self.path.clone().into());
-            summary.insert("rows".to_owned(), rows.into());
-            odd.add_to(&mut summary);
+            summary.insert("rows".to_owned(), recorded.stored.into());
+            if recorded.refused > 0 {
+                let is_rejected = matches!(self.on_error, OnError::RejectTo(_));
+                let name = if is_rejected { "rejected" } else { "skipped" };
+                summary.insert(name.to_owned(), recorded.refused.into());
+            }
+            if let Some(refused) = stopped {
+                summary.insert("stopped_at".to_owned(), refused.row.into());
+            }
             mirrored.iter().for_each(|mirror| mirror.add_to(&mut summary));
             let mut out = crate::output::Output::stdout();
             out.line(serde_json::Value::Object(summary))?;
             out.flush()?;
         }
         Ok(())
-    }
-
-    fn frame_bytes(&self, kind: ColumnKind) -> Result<usize> {
-        let bytes = self.shape.iter().try_fold(u64::from(kind.size()), |n, d| n.checked_mul(*d));
-        let fits = bytes.filter(|n| *n <= u64::from(u32::MAX)).and_then(|n| usize::try_from(n).ok());
-        fits.ok_or_else(|| Error::FrameTooLarge { shape: self.shape.clone() })
-    }
-
-    fn storage(&self) -> RecordLayout {
-        RecordLayout { chunk_rows: self.chunk, deflate: self.deflate }
     }
 
     /// What helps after the disk was full, if the file is one that other programs may refuse until then.
@@ -294,15 +301,5 @@ impl RecordCommand {
             ),
             _ => String::new(),
         }
-    }
-
-    /// The options that say how a new dataset is stored.
-    fn layout_options(&self) -> Vec<&'static str> {
-        let given = [
-            (self.chunk.is_some(), "--chunk"),
-            (self.deflate.is_some(), "--deflate"),
-            (self.str_width.is_some(), "--str-width"),
-        ];
-        given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name).collect()
     }
 }

@@ -13,7 +13,6 @@ use h5live::{File, LibVer};
 use h5live_checker::file::{CheckOptions, check_path_with};
 use serde_json::json;
 
-use h5live_cli::check::KnownFilters;
 use h5live_cli::counted::counted;
 use h5live_cli::error::whole_text;
 use h5live_cli::error::{Error, Result};
@@ -229,7 +228,7 @@ struct Said {
 }
 
 fn unsound(path: &Path, live: bool) -> std::io::Result<Said> {
-    let filters = KnownFilters::default();
+    let filters = h5live_cli::open::known_filters();
     let report = check_path_with(path, CheckOptions { live, filters: Some(&filters), ..CheckOptions::default() })?;
     let all = counted(report.findings.len(), "finding");
     let finding = report.findings.first().map(|finding| format!("{finding} (of {all})"));

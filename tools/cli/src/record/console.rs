@@ -1,0 +1,47 @@
+//! What a recording says on standard error while it goes on.
+
+use h5live_recorder::{Notice, RecordObserver, RefusedRow};
+use indicatif::ProgressBar;
+
+use crate::output::tell;
+use crate::progress;
+
+/// Rows that are named one by one; of the rest only the number is told.
+const MAX_NAMED_ROWS: u64 = 10;
+
+/// Shows the number of rows, and tells what is decided and refused.
+pub struct RecordConsole<'a> {
+    /// The path of the dataset.
+    path: &'a str,
+    bar: ProgressBar,
+    refused: u64,
+}
+
+impl<'a> RecordConsole<'a> {
+    /// Of a recording into the dataset at `path`.
+    pub fn new(path: &'a str) -> Self {
+        RecordConsole { path, bar: progress::counter("row"), refused: 0 }
+    }
+
+    /// Takes the number of rows away.
+    pub fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl RecordObserver for RecordConsole<'_> {
+    fn notice(&mut self, notice: &Notice) {
+        tell(format_args!("{}: {notice}", self.path));
+    }
+
+    fn stored(&mut self) {
+        self.bar.inc(1);
+    }
+
+    fn refused(&mut self, row: &RefusedRow) {
+        self.refused += 1;
+        if self.refused <= MAX_NAMED_ROWS {
+            tell(format_args!("standard input: {row}"));
+        }
+    }
+}

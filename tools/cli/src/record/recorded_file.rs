@@ -1,0 +1,110 @@
+//! The file of a recording, which other processes may read.
+
+use std::path::PathBuf;
+
+use h5live::{File, Location, StoreErrorKind};
+use h5live_log::joined_files::is_shared;
+use h5live_recorder::{RecordSummary, UnusedDataset};
+
+use crate::error::Result;
+use crate::temp_output::{self, ForceArgs};
+
+/// The file of a recording, open for appending.
+#[derive(Debug)]
+pub struct RecordedFile {
+    file: File,
+    location: Location,
+    /// Whether it was not there before.
+    is_new: bool,
+}
+
+/// What became of the output of a recording without rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnusedOutput {
+    /// The file was there before, or somebody else has opened it.
+    #[error("no rows were recorded; the file stays as it is")]
+    Kept,
+    /// The file had been made for the recording.
+    #[error("no rows were recorded; the new file, which would be empty, was removed")]
+    Removed,
+    /// The dataset had been made for the recording.
+    #[error("no rows were recorded; the new dataset, which would be empty, was removed")]
+    DatasetRemoved,
+    /// The dataset is there.
+    #[error("no rows were recorded; the dataset has no more than before")]
+    Dataset,
+}
+
+/// A file that is closed.
+#[derive(Debug)]
+pub struct ClosedFile {
+    /// How many rows it has got.
+    pub kept: u64,
+    /// What became of a dataset or file without rows.
+    pub unused: Option<UnusedOutput>,
+    /// [`Error::File`](crate::error::Error::File) if not all was stored.
+    pub ended: Result<()>,
+}
+
+impl RecordedFile {
+    /// Opens the file, and makes it at once if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::error::Error::File).
+    pub fn open(location: &Location) -> Result<Self> {
+        temp_output::sweep_beside(location)?;
+        let mut is_new = false;
+        let file = match crate::open::options().swmr_write().open(location) {
+            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => {
+                let file = crate::open::options().create_new().open(location)?;
+                is_new = true;
+                if let Err(error) = file.start_swmr() {
+                    // The same cause as of the error may keep the file from being removed.
+                    let _ = RecordedFile { file, location: location.clone(), is_new }.close_unused();
+                    return Err(error.into());
+                }
+                file
+            }
+            opened => opened?,
+        };
+        Ok(RecordedFile { file, location: location.clone(), is_new })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Closes the file after a recording. It is removed if it was made for it and nothing came in.
+    pub fn close(self, recorded: &RecordSummary) -> ClosedFile {
+        let unused = match recorded.unused {
+            Some(UnusedDataset::NotMade) => UnusedOutput::Kept,
+            Some(UnusedDataset::Removed) => UnusedOutput::DatasetRemoved,
+            Some(UnusedDataset::Kept) | None => {
+                let closed = self.file.close();
+                let kept = if closed.is_ok() { recorded.appended } else { recorded.flushed };
+                let unused = recorded.unused.map(|_| UnusedOutput::Dataset);
+                return ClosedFile { kept, unused, ended: closed.map_err(Into::into) };
+            }
+        };
+        match self.close_unused() {
+            Ok(true) => ClosedFile { kept: 0, unused: Some(UnusedOutput::Removed), ended: Ok(()) },
+            closed => ClosedFile { kept: 0, unused: Some(unused), ended: closed.map(drop) },
+        }
+    }
+
+    /// Closes the file, in which nothing was recorded. Removes it if it was not there before; whether it has.
+    ///
+    /// # Errors
+    /// [`Error::File`](crate::error::Error::File).
+    pub fn close_unused(self) -> Result<bool> {
+        let is_empty = self.file.root().names().is_ok_and(|names| names.is_empty());
+        self.file.close()?;
+        let path = if self.is_new && is_empty { crate::open::path_of_any_store(&self.location)? } else { None };
+        // Others may have joined a log.
+        let path = path.filter(|path| !is_shared(path));
+        // If somebody else has opened it meanwhile, it stays.
+        let claim = |path: PathBuf| Some((temp_output::claim(&path, ForceArgs { replaces_file: true }).ok()??, path));
+        Ok(path.and_then(claim).is_some_and(|(_claimed, path)| std::fs::remove_file(path).is_ok()))
+    }
+}

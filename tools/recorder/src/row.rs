@@ -1,0 +1,526 @@
+//! Rows: what an input yields, and the compound type under which they are stored.
+
+use std::str::FromStr;
+
+use h5live::Conversion;
+
+use crate::text::utc;
+use h5live::Value;
+use h5live::model::{Array, Compound, CompoundMember, Datatype};
+
+use super::input_cell::InputCell;
+use super::kind::{CellError, ColumnKind, UnknownKind, parse_bool};
+use super::row_error::RowError;
+use super::stored_type::StoredType;
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordColumn {
+    /// The name.
+    pub name: String,
+    /// The type of a value, or of an element of an array.
+    pub kind: ColumnKind,
+    /// The shape of an array (elements); none for single values.
+    pub dims: Vec<u32>,
+    /// The type in the file, if a dataset that is there has another one than `kind` and `dims` say.
+    pub(crate) stored: Option<Box<StoredType>>,
+}
+
+/// Why a text is not the type of a column.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ColumnTextError {
+    /// The name or the type is missing.
+    #[error("a type of a column is NAME=TYPE or NAME:TYPE")]
+    NoName,
+    /// The shape is none.
+    #[error("the shape of an array is [N] or [NxM], in elements")]
+    Shape,
+    /// No type is called so.
+    #[error(transparent)]
+    Kind(#[from] UnknownKind),
+}
+
+impl FromStr for RecordColumn {
+    type Err = ColumnTextError;
+
+    /// `NAME=TYPE` or `NAME:TYPE`; behind the type of an array comes its shape: `a=f32[3]`, `b=u8[2x4]`.
+    fn from_str(text: &str) -> Result<Self, ColumnTextError> {
+        let (name, kind) = text.rsplit_once(['=', ':']).ok_or(ColumnTextError::NoName)?;
+        let dimension = |text: &str| text.parse().ok().filter(|dim| *dim > 0).ok_or(ColumnTextError::Shape);
+        let (kind, dims) = match kind.strip_suffix(']').and_then(|kind| kind.split_once('[')) {
+            Some((kind, dims)) => (kind, dims.split('x').map(dimension).collect::<Result<_, _>>()?),
+            None => (kind, Vec::new()),
+        };
+        Ok(RecordColumn { name: name.to_owned(), kind: kind.parse()?, dims, stored: None })
+    }
+}
+
+impl RecordColumn {
+    /// A column of single values.
+    pub fn single(name: &str, kind: ColumnKind) -> Self {
+        RecordColumn::array(name, kind, &[])
+    }
+
+    /// A column of arrays of a shape (`[rank]`, elements); of single values without one.
+    pub fn array(name: &str, kind: ColumnKind, dims: &[u32]) -> Self {
+        RecordColumn { name: name.to_owned(), kind, dims: dims.to_vec(), stored: None }
+    }
+
+    fn elements(&self) -> u64 {
+        self.dims.iter().fold(1, |n: u64, dim| n.saturating_mul(u64::from(*dim)))
+    }
+
+    /// Bytes of a value.
+    fn size(&self) -> u64 {
+        if let Some(stored) = &self.stored {
+            return stored.datatype().size().into();
+        }
+        self.elements().saturating_mul(u64::from(self.kind.size()))
+    }
+
+    fn datatype(&self) -> Datatype {
+        if let Some(stored) = &self.stored {
+            return stored.datatype().clone();
+        }
+        match &*self.dims {
+            [] => self.kind.datatype(),
+            dims => Datatype::Array(Array { dims: dims.to_vec(), base: Box::new(self.kind.datatype()) }),
+        }
+    }
+
+    /// The column in which values of a type are stored; `None` if they cannot be recorded.
+    fn of(name: &str, datatype: &Datatype) -> Option<Self> {
+        let (dims, base) = match datatype {
+            Datatype::Array(array) => (array.dims.clone(), &*array.base),
+            single => (Vec::new(), single),
+        };
+        let name = name.to_owned();
+        if let Some(kind) = ColumnKind::of(base) {
+            return Some(RecordColumn { name, kind, dims, stored: None });
+        }
+        let stored = StoredType::new(datatype)?;
+        Some(RecordColumn { name, kind: stored.nearest_kind(), dims, stored: Some(Box::new(stored)) })
+    }
+
+    /// The value that a cell stands for. `empty` stands for an empty one of integers.
+    fn value(&self, cell: &InputCell, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
+        let kind = self.kind;
+        if let Some(stored) = &self.stored {
+            return stored.value(cell, empty, fit);
+        }
+        let empty = empty.filter(|_| matches!(kind, ColumnKind::Integer { .. }));
+        match (&*self.dims, cell.is_array()) {
+            ([], false) => return cell.value(kind, empty, fit),
+            ([], true) if kind.is_text() => return kind.value(Some(&cell.json_text()), fit),
+            _ => {}
+        }
+        if *cell == InputCell::Empty {
+            let filled = |value, dim: &u32| Value::List(vec![value; *dim as usize]);
+            return Ok(self.dims.iter().rev().fold(kind.value(empty, fit)?, filled));
+        }
+        let found = cell.shape()?;
+        if found != self.dims {
+            return Err(CellError::Shape { found, expected: self.dims.clone(), kind });
+        }
+        array_value(cell, kind, empty, fit)
+    }
+
+    /// The number of the row, and the text (none for an empty cell), that make this a column of texts although the first of
+    /// `cells` (each with the number of its row), or at least half of them, are numbers or truth values.
+    pub fn first_text<'a>(&self, cells: &'a [(u64, InputCell)], rules: &InferRules) -> Option<OddText<'a>> {
+        let is_text = |cells: &[(u64, InputCell)]| infer(cells.iter().map(|(_, cell)| cell), rules).is_text();
+        let has_value = |cell: &InputCell| *cell != InputCell::Empty;
+        let first = cells.iter().position(|(_, cell)| has_value(cell))?;
+        let values: Vec<_> = cells.iter().map(|(_, cell)| cell).filter(|cell| has_value(cell)).collect();
+        let others: Vec<_> = values.iter().filter(|cell| cell.is_number() || cell.is_truth()).collect();
+        let begins_as_text = is_text(&cells[..=first]);
+        let are_most = 2 * others.len() >= values.len() && !others.is_empty();
+        if !self.kind.is_text() || !self.dims.is_empty() || (begins_as_text && !are_most) {
+            return None;
+        }
+        let are_numbers = others.first().is_some_and(|cell| cell.is_number());
+        if begins_as_text {
+            let (row, cell) = &cells[first];
+            return Some(OddText { row: *row, text: cell.text(), are_numbers });
+        }
+        // What has become text with some rows is text with more of them, too.
+        let (mut few, mut many) = (first + 1, cells.len());
+        while few + 1 < many {
+            let middle = few + (many - few) / 2;
+            *(if is_text(&cells[..middle]) { &mut many } else { &mut few }) = middle;
+        }
+        let (_, begin) = &cells[first];
+        let (row, cell) = cells.get(many - 1).filter(|_| begin.is_number() || begin.is_truth())?;
+        Some(OddText { row: *row, text: cell.text(), are_numbers })
+    }
+
+    /// The same column, with floats if it has integers that are all the same as floats. Whether it had some.
+    pub fn with_floats(self, cells: &[&InputCell]) -> (Self, bool) {
+        let mut leaves = Vec::new();
+        cells.iter().for_each(|cell| cell.leaves(&mut leaves));
+        let is_float = |text: &str| ColumnKind::F64.value(Some(text.trim()), Conversion::Exact).is_ok();
+        let fits = leaves.iter().all(|cell| cell.text().is_none_or(is_float));
+        let is_widened = matches!(self.kind, ColumnKind::Integer { .. }) && fits;
+        (if is_widened { RecordColumn { kind: ColumnKind::F64, ..self } } else { self }, is_widened)
+    }
+
+    /// The type that holds all of `cells` without a change.
+    pub fn infer(name: &str, cells: &[&InputCell], rules: &InferRules) -> Self {
+        if first_irregular_array(cells).is_some() {
+            return RecordColumn::single(name, rules.text_kind());
+        }
+        let shape = cells.iter().find(|cell| ***cell != InputCell::Empty).and_then(|cell| cell.shape().ok());
+        let dims = shape.unwrap_or_default();
+        let mut leaves = Vec::new();
+        cells.iter().for_each(|cell| cell.leaves(&mut leaves));
+        RecordColumn { name: name.to_owned(), kind: infer(leaves.iter().copied(), rules), dims, stored: None }
+    }
+}
+
+/// What makes texts of a column of other values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OddText<'a> {
+    /// The number of the row.
+    pub row: u64,
+    /// The text; none for an empty cell.
+    pub text: Option<&'a str>,
+    /// Whether the others are numbers; otherwise they are truth values.
+    pub are_numbers: bool,
+}
+
+/// The place of the first cell that keeps `cells` from being arrays of one shape: an array of objects, of no elements, or
+/// of another shape than the cells before it. `None` if there is no array among them.
+pub fn first_irregular_array(cells: &[&InputCell]) -> Option<usize> {
+    let shape = cells.iter().find(|cell| ***cell != InputCell::Empty)?.shape().ok().filter(|dims| !dims.contains(&0));
+    let is_irregular =
+        |cell: &&InputCell| **cell != InputCell::Empty && (shape.is_none() || cell.shape().ok() != shape);
+    cells.iter().any(|cell| cell.is_array()).then(|| cells.iter().position(is_irregular))?
+}
+
+/// The values of an array, as lists of lists.
+fn array_value(cell: &InputCell, kind: ColumnKind, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
+    let InputCell::List(elements) = cell else { return cell.value(kind, empty, fit) };
+    let values = elements.iter().map(|element| array_value(element, kind, empty, fit));
+    Ok(Value::List(values.collect::<Result<_, _>>()?))
+}
+
+/// How types are inferred.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InferRules {
+    /// Whether there is an integer for empty cells.
+    pub has_empty_value: bool,
+    /// Bytes of texts, if they are not to be of any length.
+    pub str_width: Option<u16>,
+}
+
+impl InferRules {
+    /// The type of texts.
+    fn text_kind(&self) -> ColumnKind {
+        self.str_width.map_or(ColumnKind::VarText, |width| ColumnKind::Text(width.into()))
+    }
+}
+
+/// The columns of a table of rows, and their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowType {
+    columns: Vec<RecordColumn>,
+    /// For each column the place of its cell in a row of the input; `None` if the input does not have it.
+    sources: Vec<Option<usize>>,
+    /// Cells of a row of the input.
+    fields: usize,
+    /// The text that stands for an empty cell of a column of integers.
+    empty: Option<String>,
+    /// The type of the rows of a dataset that is there, if it is not that of the columns one after the other.
+    stored: Option<Datatype>,
+}
+
+impl RowType {
+    /// A table of these columns, which are those of the input in the same order.
+    pub fn new(columns: Vec<RecordColumn>) -> Self {
+        let fields = columns.len();
+        RowType { columns, sources: (0..fields).map(Some).collect(), fields, empty: None, stored: None }
+    }
+
+    /// The columns of a type of rows that is there, for an input with columns of these names. `None` if rows of this
+    /// type cannot be recorded, or the input has other columns.
+    pub fn of(datatype: &Datatype, names: &[String]) -> Option<Self> {
+        let Datatype::Compound(compound) = datatype else { return RowType::of_single_values(datatype, names) };
+        let column = |member: &CompoundMember| RecordColumn::of(&member.name.to_string(), &member.datatype);
+        let columns: Vec<_> = compound.members.iter().map(column).collect::<Option<_>>()?;
+        let is_known = |name: &String| columns.iter().any(|column| column.name == *name);
+        let sources = columns.iter().map(|column| names.iter().position(|name| *name == column.name)).collect();
+        let stored = Some(datatype.clone());
+        let table = RowType { sources, fields: names.len(), stored, ..RowType::new(columns.clone()) };
+        names.iter().all(is_known).then_some(table)
+    }
+
+    /// The column of a dataset whose elements have no names, for an input with one column, whatever its name is.
+    fn of_single_values(datatype: &Datatype, names: &[String]) -> Option<Self> {
+        let [name] = names else { return None };
+        let column = RecordColumn::of(name, datatype)?;
+        Some(RowType { stored: Some(datatype.clone()), ..RowType::new(vec![column]) })
+    }
+
+    /// Whether a row is one value, and no compound.
+    fn is_single_value(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| !matches!(stored, Datatype::Compound(_)))
+    }
+
+    /// The columns of a type of rows that is there, for an input that has as many columns without names, or with other names.
+    /// `None` if rows of this type cannot be recorded.
+    pub fn by_position(datatype: &Datatype) -> Option<Self> {
+        let Datatype::Compound(compound) = datatype else {
+            return RowType::of_single_values(datatype, &["0".to_owned()]);
+        };
+        let names: Vec<_> = compound.members.iter().map(|member| member.name.to_string()).collect();
+        RowType::of(datatype, &names)
+    }
+
+    /// The same table, with a text that stands for empty cells of columns of integers.
+    pub fn with_empty(self, empty: Option<String>) -> Self {
+        RowType { empty, ..self }
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[RecordColumn] {
+        &self.columns
+    }
+
+    /// The same table, in which the integers of some columns are times.
+    pub fn with_times(mut self, is_time: impl Fn(&str) -> bool) -> Self {
+        for column in &mut self.columns {
+            if column.kind == ColumnKind::I64 && is_time(&column.name) {
+                column.kind = ColumnKind::Time;
+            }
+        }
+        self
+    }
+
+    /// The names of the columns of times.
+    pub fn times(&self) -> Vec<String> {
+        self.columns.iter().filter(|c| c.kind == ColumnKind::Time).map(|c| c.name.clone()).collect()
+    }
+
+    /// Bytes of a row.
+    pub fn row_bytes(&self) -> u64 {
+        self.columns.iter().map(RecordColumn::size).fold(0, u64::saturating_add)
+    }
+
+    /// The columns that hold every one of `rows` (each as long as `names`) without a change: integers and floats of 8
+    /// bytes, truth values, times, or text; and arrays of these.
+    pub fn infer_columns(names: &[String], rows: &[&[InputCell]], rules: &InferRules) -> Vec<RecordColumn> {
+        let column = |(i, name): (usize, &String)| {
+            let cells: Vec<_> = rows.iter().filter_map(|row| row.get(i)).collect();
+            RecordColumn::infer(name, &cells, rules)
+        };
+        names.iter().enumerate().map(column).collect()
+    }
+
+    /// The stored type: that of the dataset, or the columns one after the other, without gaps.
+    pub fn datatype(&self) -> Datatype {
+        if let Some(stored) = &self.stored {
+            return stored.clone();
+        }
+        let mut offset = 0;
+        let members = self.columns.iter().map(|column| {
+            let member = CompoundMember { name: column.name.as_str().into(), offset, datatype: column.datatype() };
+            offset = offset.saturating_add(u32::try_from(column.size()).unwrap_or(u32::MAX));
+            member
+        });
+        let members = members.collect();
+        Datatype::Compound(Compound { size: offset, members })
+    }
+
+    /// The value of a row: a list of those of its columns.
+    ///
+    /// # Errors
+    /// [`RowError`], with the cell that does not fit.
+    pub fn value(&self, cells: &[InputCell], fit: Conversion) -> Result<Value, RowError> {
+        if cells.len() != self.fields {
+            return Err(RowError::Fields { found: cells.len(), expected: self.fields });
+        }
+        let value = |(column, source): (&RecordColumn, &Option<usize>)| {
+            let cell = source.and_then(|at| cells.get(at)).unwrap_or(&InputCell::Empty);
+            let value = column.value(cell, self.empty.as_deref(), fit);
+            value.map_err(|source| RowError::Cell { column: column.name.clone(), source })
+        };
+        let mut values: Vec<_> = self.columns.iter().zip(&self.sources).map(value).collect::<Result<_, _>>()?;
+        Ok(if self.is_single_value() { values.pop().unwrap_or_default() } else { Value::List(values) })
+    }
+}
+
+fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRules) -> ColumnKind {
+    let all = |fits: fn(&str) -> bool| {
+        cells.clone().all(|cell| match cell {
+            InputCell::Empty => true,
+            InputCell::Plain(text) | InputCell::DecimalComma(_, text) => fits(text.trim()),
+            InputCell::Text(_) | InputCell::Ambiguous(_) | InputCell::List(_) | InputCell::Object(_) => false,
+        })
+    };
+    let empty = cells.clone().any(|cell| *cell == InputCell::Empty);
+    let all_empty = cells.clone().all(|cell| *cell == InputCell::Empty);
+    let may_be_integers = !empty || rules.has_empty_value && !all_empty;
+    let is_time = |cell: &InputCell| cell.text().is_none_or(|text| utc::parse_ns(text).is_some());
+    if may_be_integers && all(|text| text.parse::<i64>().is_ok()) {
+        ColumnKind::I64
+    } else if may_be_integers && all(|text| text.parse::<u64>().is_ok()) {
+        ColumnKind::U64
+    } else if all(|text| ColumnKind::F64.value(Some(text), Conversion::Exact).is_ok()) {
+        ColumnKind::F64
+    } else if all(|text| parse_bool(text).is_some()) {
+        if empty { ColumnKind::OptionalBool } else { ColumnKind::Bool }
+    } else if cells.clone().all(is_time) {
+        ColumnKind::Time
+    } else {
+        rules.text_kind()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dims_text(dims: &[u32]) -> String {
+        let dims: Vec<_> = dims.iter().map(ToString::to_string).collect();
+        if dims.is_empty() { String::new() } else { format!("[{}]", dims.join("x")) }
+    }
+
+    fn plain(cells: &[&str]) -> Vec<InputCell> {
+        cells.iter().map(|c| if c.is_empty() { InputCell::Empty } else { InputCell::Plain((*c).to_owned()) }).collect()
+    }
+
+    fn inferred(rows: &[Vec<InputCell>]) -> Vec<String> {
+        let names: Vec<_> = (0..rows[0].len()).map(|i| format!("c{i}")).collect();
+        let rows: Vec<&[InputCell]> = rows.iter().map(Vec::as_slice).collect();
+        let columns = RowType::infer_columns(&names, &rows, &InferRules::default());
+        columns.iter().map(|c| format!("{}{}", c.kind, dims_text(&c.dims))).collect()
+    }
+
+    #[test]
+    fn a_column_is_of_the_narrowest_type_that_holds_all_its_cells() {
+        let rows = [plain(&["1", "1", "true", "a", "1"]), plain(&["-2", "1e3", "false", "twelve bytes", "true"])];
+        assert_eq!(inferred(&rows), ["i64", "f64", "bool", "str", "str"]);
+    }
+
+    #[test]
+    fn empty_cells_make_integers_floats_and_truth_values_optional() {
+        let rows = [plain(&["1", "true", ""]), plain(&["", "", ""])];
+        assert_eq!(inferred(&rows), ["f64", "bool3", "f64"]);
+    }
+
+    #[test]
+    fn the_cell_that_makes_numbers_texts_is_found() {
+        let found = |cells: &[&str]| {
+            let cells: Vec<_> = plain(cells).into_iter().zip(1..).map(|(cell, row)| (row, cell)).collect();
+            let all: Vec<_> = cells.iter().map(|(_, cell)| cell).collect();
+            let column = RecordColumn::infer("c", &all, &InferRules::default());
+            let odd = column.first_text(&cells, &InferRules::default());
+            odd.map(|odd| (odd.row, odd.text.unwrap_or_default().to_owned()))
+        };
+        assert_eq!(found(&["", "1", "2", "n/a", "3", "4", "5"]), Some((4, "n/a".to_owned())));
+        assert_eq!(found(&["1", "x"]), Some((2, "x".to_owned())));
+        assert_eq!(found(&["0.5", "1e400", "y"]), Some((2, "1e400".to_owned())));
+        assert_eq!(found(&["n/a", "1"]), Some((1, "n/a".to_owned())));
+        assert_eq!(found(&["", "1e400", "0.5"]), Some((2, "1e400".to_owned())));
+        assert_eq!(found(&["9007199254740993", ""]), Some((2, String::new())));
+        assert_eq!(found(&["a", "1", "b"]), None);
+        assert_eq!(found(&["1", "2"]), None);
+        assert_eq!(found(&["true", "maybe"]), Some((2, "maybe".to_owned())));
+        assert_eq!(found(&["true", "", "1"]), Some((3, "1".to_owned())));
+        assert_eq!(found(&[]), None);
+    }
+
+    #[test]
+    fn integers_that_no_float_has_are_not_floats() {
+        let rows = [plain(&["18446744073709551615", "9007199254740993", "1e400", "1e999999999999999999999"])];
+        assert_eq!(inferred(&rows), ["u64", "i64", "str", "str"]);
+        let rows =
+            [plain(&["18446744073709551615", "9007199254740993", "-1"]), plain(&["-1", "0.5", "18446744073709551616"])];
+        assert_eq!(inferred(&rows), ["str", "str", "f64"]);
+    }
+
+    #[test]
+    fn texts_that_are_all_times_are_times() {
+        let text = |text: &str| InputCell::Text(text.to_owned());
+        assert_eq!(inferred(&[plain(&["2026-11-24", "2026-11-24"]), plain(&["2026-11-24T19:40Z", "soon"])])[0], "time");
+        assert_eq!(inferred(&[plain(&["2026-11-24", "2026-11-24"]), plain(&["2026-11-24T19:40Z", "soon"])])[1], "str");
+        assert_eq!(inferred(&[vec![text("2026-11-24 12:00:00.5")], vec![InputCell::Empty]]), ["time"]);
+    }
+
+    #[test]
+    fn arrays_of_one_shape_are_arrays() {
+        let list = |cells: &[&str]| InputCell::List(plain(cells));
+        assert_eq!(inferred(&[vec![list(&["1", "2"])], vec![list(&["3", "0.5"])]]), ["f64[2]"]);
+        assert_eq!(inferred(&[vec![list(&["1", "2"])], vec![InputCell::Empty]]), ["f64[2]"]);
+        let grid = InputCell::List(vec![list(&["1"]), list(&["2"]), list(&["3"])]);
+        assert_eq!(inferred(&[vec![grid.clone()]]), ["i64[3x1]"]);
+        let column = RecordColumn { name: "a".into(), kind: "u8".parse().unwrap(), dims: vec![3, 1], stored: None };
+        let value = |cell: &InputCell, empty| column.value(cell, empty, Conversion::Exact);
+        assert_eq!(value(&grid, None).unwrap().to_string(), "[[1], [2], [3]]");
+        assert_eq!(value(&InputCell::Empty, Some("7")).unwrap().to_string(), "[[7], [7], [7]]");
+        let said = |cell: &InputCell| value(cell, None).unwrap_err().to_string();
+        assert_eq!(said(&InputCell::Empty), "an empty cell is not a value of type u8");
+        assert_eq!(said(&list(&["1", "2"])), "an array of shape [2] is not an array of u8 of shape [3, 1]");
+        assert_eq!(said(&plain(&["1"])[0]), "a single value is not an array of u8 of shape [3, 1]");
+        let ragged = InputCell::List(vec![list(&["1"]), list(&["2", "3"])]);
+        assert!(said(&ragged).starts_with("an array has numbers"));
+        assert!(said(&InputCell::List(vec![InputCell::Object("{}".into())])).starts_with("an array has numbers"));
+    }
+
+    #[test]
+    fn arrays_of_several_shapes_or_of_objects_are_texts_of_json() {
+        let list = |cells: &[&str]| InputCell::List(plain(cells));
+        let object = InputCell::List(vec![InputCell::Object("{\"a\":1}".into()), InputCell::Text("\"".into())]);
+        for (cells, irregular) in [
+            (vec![list(&["1", "2"]), InputCell::Empty, list(&["1"])], 2),
+            (vec![InputCell::Empty, list(&[]), list(&["1"])], 1),
+            (vec![object.clone()], 0),
+            (vec![InputCell::Plain("1".into()), list(&["1"])], 1),
+        ] {
+            let all: Vec<_> = cells.iter().collect();
+            assert_eq!(first_irregular_array(&all), Some(irregular), "{cells:?}");
+            assert_eq!(inferred(&cells.into_iter().map(|cell| vec![cell]).collect::<Vec<_>>()), ["str"]);
+        }
+        let column = RecordColumn::single("a", ColumnKind::VarText);
+        let text = |cell: &InputCell| column.value(cell, None, Conversion::Exact).unwrap();
+        assert_eq!(text(&object), Value::Text("[{\"a\":1},\"\\\"\"]".into()));
+        assert_eq!(text(&InputCell::List(plain(&["1.50", ""]))), Value::Text("[1.50,null]".into()));
+    }
+
+    #[test]
+    fn text_that_looks_like_a_number_stays_text() {
+        assert_eq!(inferred(&[vec![InputCell::Text("12".into())]]), ["str"]);
+    }
+
+    #[test]
+    fn rows_are_packed_in_the_order_of_their_columns() {
+        let column = |name: &str, kind: &str| RecordColumn::single(name, kind.parse().unwrap());
+        let table = RowType::new(vec![column("t", "u16"), column("v", "f32"), column("s", "str3")]);
+        let Datatype::Compound(t) = table.datatype() else { panic!("not a compound") };
+        assert_eq!(t.size, 9);
+        assert_eq!(t.members.iter().map(|m| m.offset).collect::<Vec<_>>(), [0, 2, 6]);
+        let row = table.value(&plain(&["258", "1", "ab"]), Conversion::Exact).unwrap();
+        assert_eq!(row.to_string(), "[258, 1.0, \"ab\"]");
+    }
+
+    #[test]
+    fn a_number_that_may_have_a_point_or_thousands_is_no_number() {
+        let ambiguous = InputCell::Ambiguous("1.234".into());
+        let half = InputCell::DecimalComma("0,5".into(), "0.5".into());
+        assert_eq!(inferred(&[vec![half.clone()], vec![ambiguous.clone()]]), ["str"]);
+        let table = RowType::new(vec![RecordColumn::single("a", ColumnKind::F64)]);
+        assert_eq!(table.value(&[half], Conversion::Exact).unwrap().to_string(), "[0.5]");
+        let error = table.value(&[ambiguous], Conversion::Exact).unwrap_err().to_string();
+        assert!(error.starts_with("column \"a\": \"1.234\" is not clear"), "{error}");
+    }
+
+    #[test]
+    fn a_row_that_does_not_fit_says_why() {
+        let column = |name: &str| RecordColumn::single(name, ColumnKind::I64);
+        let table = RowType::new(vec![column("a"), column("b")]);
+        let error = table.value(&plain(&["1"]), Conversion::Exact).unwrap_err();
+        assert_eq!(error.to_string(), "1 field instead of 2");
+        let error = table.value(&plain(&["1", "x"]), Conversion::Exact).unwrap_err();
+        assert_eq!(error.to_string(), "column \"b\": \"x\" is not a value of type i64");
+    }
+}

@@ -1,0 +1,270 @@
+//! The dataset that rows or frames are appended to, in a file that other processes may follow.
+
+use std::time::Instant;
+
+use h5live::{Conversion, Dataset, File, Value};
+
+use crate::text::times::units_name;
+
+use super::error::Result;
+use super::flush_policy::FlushPolicy;
+use super::input_cell::InputCell;
+use super::key_datasets::KeyDatasets;
+use super::row_error::RowError;
+use super::target::{RecordLayout, RecordTarget};
+
+/// Rows are handed to the dataset in batches of about this many bytes.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// The first rows are flushed when they have so many bytes.
+const FIRST_FLUSH_BYTES: usize = 1 << 20;
+
+/// The attribute of a dataset for the lines that came before its rows.
+pub const PREAMBLE: &str = "preamble";
+
+/// Rows that are not in the dataset yet.
+#[derive(Debug, Default)]
+struct RowBatch {
+    /// Values of rows.
+    rows: Vec<Value>,
+    /// Elements of frames, as they are stored.
+    frames: Vec<u8>,
+}
+
+/// A dataset that is being recorded.
+#[derive(Debug)]
+pub struct RowSink {
+    file: File,
+    dataset: Dataset,
+    /// What was made for the recording: groups, the outer ones first, and the dataset.
+    made: Vec<String>,
+    row_bytes: usize,
+    batch: RowBatch,
+    /// Rows since the last flush.
+    unflushed: u64,
+    /// When the first of them came.
+    unflushed_since: Instant,
+    /// Bytes since the last flush.
+    unflushed_bytes: usize,
+    flush: FlushPolicy,
+    rows: u64,
+    /// Rows recorded before the last flush.
+    flushed: u64,
+    /// Rows of the dataset before.
+    first_row: u64,
+    /// The datasets of keys that the first row does not have.
+    keys: KeyDatasets,
+}
+
+/// A dataset that was recorded.
+#[derive(Debug)]
+pub struct EndedSink {
+    /// Rows that others could see before the last flush, at least.
+    pub flushed: u64,
+    /// Rows that the dataset has got.
+    pub appended: u64,
+    /// What became of the dataset, if no rows came in.
+    pub unused: Option<UnusedDataset>,
+    /// [`Error::File`](super::error::Error::File) if not all was stored.
+    pub ended: Result<()>,
+}
+
+impl Default for EndedSink {
+    /// There was none.
+    fn default() -> Self {
+        EndedSink { flushed: 0, appended: 0, unused: Some(UnusedDataset::NotMade), ended: Ok(()) }
+    }
+}
+
+/// What became of the dataset of a recording without rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnusedDataset {
+    /// The recording did not come to the point of making it.
+    NotMade,
+    /// It had been made for the recording, and was removed.
+    Removed,
+    /// It is there, because it was there before or others have put rows into it.
+    Kept,
+}
+
+impl RowSink {
+    /// Begins to append to a dataset of a file, with rows of so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::File`](super::error::Error::File).
+    pub fn new(
+        file: File,
+        target: RecordTarget,
+        path: &str,
+        row_bytes: usize,
+        layout: RecordLayout,
+        flush: FlushPolicy,
+    ) -> Result<Self> {
+        let RecordTarget { dataset, made } = target;
+        let first_row = dataset.shape()?.first().copied().unwrap_or(0);
+        Ok(RowSink {
+            file,
+            dataset,
+            made,
+            row_bytes,
+            batch: RowBatch::default(),
+            unflushed: 0,
+            unflushed_since: Instant::now(),
+            unflushed_bytes: 0,
+            flush,
+            rows: 0,
+            flushed: 0,
+            first_row,
+            keys: KeyDatasets::new(path, layout),
+        })
+    }
+
+    /// The datasets of keys that the first row does not have.
+    pub fn key_datasets(&mut self) -> &mut KeyDatasets {
+        &mut self.keys
+    }
+
+    /// Puts the values of keys that the first row does not have, of the row that is pushed next, before their datasets.
+    /// If one cannot be stored, none is.
+    ///
+    /// # Errors
+    /// [`Error::File`](super::error::Error::File) or [`Error::Dataset`](super::error::Error::Dataset) if a dataset
+    /// cannot be made or takes no such values.
+    pub fn stage_new_keys(&mut self, values: &[(String, InputCell)], fit: Conversion) -> Result<Result<(), RowError>> {
+        let row = self.first_row.saturating_add(self.rows);
+        self.keys.stage(&self.file, row, values, fit)
+    }
+
+    /// Sets the attribute for the lines that came before the rows, if there are no rows yet. Whether it was set.
+    ///
+    /// # Errors
+    /// [`Error::File`](super::error::Error::File).
+    pub fn set_preamble(&self, text: &str) -> Result<bool> {
+        if self.first_row > 0 {
+            return Ok(false);
+        }
+        self.dataset.new_attribute(PREAMBLE).write(&[text.to_owned()])?;
+        Ok(true)
+    }
+
+    /// Sets the units of columns as attributes of the dataset. If it has rows already, its attributes stay as they are. Those
+    /// that were not set.
+    ///
+    /// # Errors
+    /// [`Error::File`](super::error::Error::File).
+    pub fn set_units(&self, units: &[(String, String)]) -> Result<Vec<String>> {
+        let mut left = Vec::new();
+        for (column, unit) in units {
+            let name = units_name(column);
+            let found = self.dataset.attribute(&name).ok();
+            let found = found.and_then(|found| found.values().ok()?.first()?.text().map(str::to_owned));
+            match found {
+                Some(found) if found == *unit => {}
+                // The unit of times is there.
+                None if self.first_row == 0 => self.dataset.new_attribute(&name).write_scalar(unit)?,
+                _ => left.push(column.clone()),
+            }
+        }
+        Ok(left)
+    }
+
+    /// Appends a row.
+    ///
+    /// # Errors
+    /// [`Error::File`](super::error::Error::File) if the file cannot take it.
+    pub fn push(&mut self, row: Value) -> Result<()> {
+        self.batch.rows.push(row);
+        self.count(self.row_bytes)
+    }
+
+    /// Appends a frame, which is a row of elements as they are stored.
+    ///
+    /// # Errors
+    /// [`Error::File`](super::error::Error::File) if the file cannot take it.
+    pub fn push_frame(&mut self, elements: &[u8]) -> Result<()> {
+        self.batch.frames.extend_from_slice(elements);
+        self.count(elements.len())
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<()> {
+        if self.unflushed == 0 {
+            self.unflushed_since = Instant::now();
+        }
+        self.rows += 1;
+        self.unflushed += 1;
+        self.unflushed_bytes += bytes;
+        let RowBatch { rows, frames } = &self.batch;
+        // What fails later leaves these rows, at least.
+        let is_first = self.flushed == 0 && self.unflushed_bytes >= FIRST_FLUSH_BYTES;
+        if is_first || self.unflushed >= self.flush.rows || self.unflushed_since.elapsed() >= self.flush.delay {
+            self.flush()?;
+        } else if frames.len() + (rows.len() + 1) * self.row_bytes > BATCH_BYTES {
+            self.append()?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self) -> Result<()> {
+        let RowBatch { rows, frames } = &mut self.batch;
+        if !rows.is_empty() {
+            self.dataset.append_values(rows)?;
+            rows.clear();
+        }
+        if !frames.is_empty() {
+            self.dataset.append_raw(frames)?;
+            frames.clear();
+        }
+        self.keys.append()
+    }
+
+    /// Makes all rows visible to other processes.
+    ///
+    /// # Errors
+    /// [`Error::File`](super::error::Error::File); rows that were flushed before stay readable.
+    pub fn flush(&mut self) -> Result<()> {
+        if self.unflushed > 0 {
+            self.append()?;
+            self.dataset.flush()?;
+            self.keys.flush()?;
+            (self.unflushed, self.unflushed_bytes) = (0, 0);
+            self.flushed = self.rows;
+        }
+        Ok(())
+    }
+
+    /// Rows recorded.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether the dataset was there before.
+    pub fn was_there(&self) -> bool {
+        self.made.is_empty()
+    }
+
+    /// Flushes what is there. What was made for the recording is removed again if no row came in.
+    pub fn end(mut self) -> EndedSink {
+        if self.rows == 0 && self.remove_made() {
+            return EndedSink { flushed: 0, appended: 0, unused: Some(UnusedDataset::Removed), ended: Ok(()) };
+        }
+        let ended = self.flush();
+        let rows = self.dataset.shape().ok().and_then(|shape| shape.first().copied()).unwrap_or(0);
+        let unused = (self.rows == 0).then_some(UnusedDataset::Kept);
+        EndedSink { flushed: self.flushed, appended: rows.saturating_sub(self.first_row), unused, ended }
+    }
+
+    /// Removes the dataset if it was made for the recording and nobody else has put rows into it, and then its groups if
+    /// nothing is in them. Whether it has.
+    fn remove_made(&self) -> bool {
+        let Some((dataset, groups)) = self.made.split_last() else { return false };
+        let root = self.file.root();
+        let is_empty = self.dataset.shape().is_ok_and(|shape| shape.first() == Some(&0));
+        if !is_empty || root.unlink(dataset).is_err() {
+            return false;
+        }
+        let is_empty =
+            |group: &String| self.file.group(group).and_then(|group| group.names()).is_ok_and(|names| names.is_empty());
+        let _ = groups.iter().rev().take_while(|group| is_empty(group)).try_for_each(|group| root.unlink(group));
+        true
+    }
+}

@@ -1,0 +1,452 @@
+//! A recording: what came in, what waits for the types of its columns, and what is stored.
+
+use std::time::{Duration, Instant};
+
+use h5live::File;
+
+use crate::text::times::units_name;
+use h5live::model::Datatype;
+
+use super::error::{DatasetProblem, Error, Result};
+use super::input::{InputColumns, InputEvent, InputRow};
+use super::input_cell::InputCell;
+use super::json_rows::NewKeys;
+use super::observer::{Notice, RecordObserver};
+use super::on_error::RefusedRows;
+use super::options::{RecordFrames, RecordOptions};
+use super::row::{InferRules, OddText, RecordColumn, RowType, first_irregular_array};
+use super::row_error::RowError;
+use super::row_sink::{EndedSink, PREAMBLE, RowSink, UnusedDataset};
+use super::target;
+use super::units_row::{self, UnitsRow};
+
+/// How long the types of columns may stay open after the first row.
+const SAMPLE_TIME: Duration = Duration::from_secs(1);
+
+/// How long they may stay open if the first row may have units, which the rows behind it show.
+const UNITS_TIME: Duration = Duration::from_secs(5);
+
+/// The longest row that is stored (bytes).
+const MAX_ROW_BYTES: u64 = 1 << 30;
+
+/// The state of a recording.
+pub struct RecordSession<'a> {
+    options: RecordOptions,
+    file: File,
+    path: String,
+    observer: &'a mut dyn RecordObserver,
+    /// The columns of the input. Of JSON, the first rows may have more of them.
+    columns: InputColumns,
+    /// Rows that wait for the types of their columns.
+    sample: Vec<InputRow>,
+    since: Option<Instant>,
+    table: Option<RowType>,
+    sink: Option<RowSink>,
+    refused: RefusedRows,
+    /// The lines before the header, which no dataset has yet.
+    preamble: Option<String>,
+    frames: u64,
+}
+
+/// A row with its new keys in the columns that have their names.
+fn with_columns(mut row: InputRow, names: &[String]) -> InputRow {
+    let new_keys = std::mem::take(&mut row.new_keys);
+    let Ok(cells) = &mut row.cells else { return row };
+    cells.resize(names.len().max(cells.len()), InputCell::Empty);
+    for (key, cell) in new_keys {
+        match names.iter().position(|name| *name == key) {
+            Some(at) => cells[at] = cell,
+            None => {
+                row.cells = Err(RowError::NewName(key));
+                break;
+            }
+        }
+    }
+    row
+}
+
+/// What a recording has stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordSummary {
+    /// Rows or frames that came in and were taken.
+    pub stored: u64,
+    /// Those of them that were flushed, and so are there whatever happens to the file.
+    pub flushed: u64,
+    /// Rows that the dataset has more than before.
+    pub appended: u64,
+    /// Rows that were skipped or rejected.
+    pub refused: u64,
+    /// What became of the dataset, if no rows came in.
+    pub unused: Option<UnusedDataset>,
+}
+
+/// A recording that is over.
+#[derive(Debug)]
+pub struct Recording {
+    /// What was stored, also if something has failed.
+    pub summary: RecordSummary,
+    /// Why it ended, if not because there was nothing more.
+    pub ended: Result<()>,
+}
+
+impl<'a> RecordSession<'a> {
+    /// Nothing has come in. If the type of the rows is known, the dataset is there at once.
+    ///
+    /// # Errors
+    /// As [`RefusedRows::check_file`]; [`Error::File`] and [`Error::Dataset`] if there is no such dataset.
+    pub fn new(file: &File, path: &str, options: RecordOptions, observer: &'a mut dyn RecordObserver) -> Result<Self> {
+        let refused = RefusedRows::new(options.on_error.clone());
+        // Only now that the file is open it is seen if it is that of the recording.
+        refused.check_file()?;
+        let mut session = RecordSession {
+            options,
+            file: file.clone(),
+            path: path.to_owned(),
+            observer,
+            columns: InputColumns::default(),
+            sample: Vec::new(),
+            since: None,
+            table: None,
+            sink: None,
+            refused,
+            preamble: None,
+            frames: 0,
+        };
+        if let Some(frames) = session.options.frames.clone() {
+            session.open_sink(&frames.kind().datatype(), frames.shape(), &[])?;
+        }
+        Ok(session)
+    }
+
+    /// The options.
+    pub fn options(&self) -> &RecordOptions {
+        &self.options
+    }
+
+    fn open_sink(&mut self, datatype: &Datatype, row: &[u64], times: &[String]) -> Result<()> {
+        let RecordOptions { layout, flush, .. } = self.options;
+        let target = target::open_or_create(&self.file, &self.path, datatype, row, times, layout)?;
+        let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
+        let sink = RowSink::new(self.file.clone(), target, &self.path, row_bytes, layout, flush)?;
+        let ignored = if sink.was_there() { self.options.layout_settings() } else { Vec::new() };
+        if !ignored.is_empty() {
+            self.observer.notice(&Notice::KeepsLayout(ignored));
+        }
+        self.sink = Some(sink);
+        Ok(())
+    }
+
+    /// The columns of the dataset that is there; `None` if it is not, or the input has others.
+    fn known_columns(&mut self) -> Result<Option<RowType>> {
+        let found = match self.file.dataset(&self.path) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            found => found?,
+        };
+        let table = if self.columns.is_numbered {
+            let table = target::table_by_position(&found)?;
+            table.map(|table| self.by_position(table)).transpose()?
+        } else {
+            target::table(&found, &self.columns.names)?
+        };
+        let names = &self.columns.names;
+        let is_like = |given: &RecordColumn, column: &RecordColumn| {
+            given.kind == column.kind && (given.dims.is_empty() || given.dims == column.dims)
+        };
+        let as_given = |(at, column): (usize, &RecordColumn)| {
+            let name = if self.columns.is_numbered { &names[at] } else { &column.name };
+            self.options.columns.iter().filter(|given| given.name == *name).all(|given| is_like(given, column))
+        };
+        Ok(table.filter(|table| table.columns().iter().enumerate().all(as_given)))
+    }
+
+    /// The columns of the dataset that is there, for rows without names. It is said if nobody asked for it.
+    fn by_position(&mut self, table: RowType) -> Result<RowType> {
+        let (found, given) = (table.columns().len(), self.columns.names.len());
+        if found != given {
+            return Err(DatasetProblem::OtherColumnCount { path: self.path.clone(), found, given }.into());
+        }
+        let names: Vec<_> = table.columns().iter().map(|column| column.name.clone()).collect();
+        if self.options.csv.has_header && names != self.columns.names {
+            self.observer.notice(&Notice::ByPosition { names });
+        }
+        Ok(table)
+    }
+
+    /// Whether rows are needed as they came in.
+    pub fn needs_text(&self) -> bool {
+        self.refused.need_text()
+    }
+
+    /// Takes what came in.
+    ///
+    /// # Errors
+    /// [`Error::Row`] if reading is to stop at a row; as [`Error`] says if nothing can be stored.
+    pub fn take(&mut self, event: InputEvent) -> Result<()> {
+        match event {
+            InputEvent::Columns(columns) => self.take_columns(columns),
+            InputEvent::Preamble(text) => {
+                self.preamble = Some(text);
+                Ok(())
+            }
+            InputEvent::Row(InputRow { number, cells: Err(error), text, .. }) if self.refused.stops() => {
+                self.refused.take(number, error, &text, self.observer)
+            }
+            InputEvent::Row(row) if self.table.is_none() => {
+                self.sample.push(row);
+                self.since.get_or_insert_with(|| self.columns.begun.unwrap_or_else(Instant::now));
+                let is_full = self.sample.len() as u64 >= self.options.infer_rows;
+                match is_full {
+                    true => self.begin(false),
+                    false if self.is_sample_time_over() => self.begin(true),
+                    false => Ok(()),
+                }
+            }
+            InputEvent::Row(row) => self.store(row),
+            InputEvent::Frame(bytes) => self.store_frame(&bytes),
+            InputEvent::Failed(error) => Err(error.into()),
+        }
+    }
+
+    /// The input rests.
+    ///
+    /// # Errors
+    /// As [`RecordSession::take`].
+    pub fn rest(&mut self) -> Result<()> {
+        if self.table.is_none() && self.is_sample_time_over() {
+            self.begin(true)?;
+        }
+        self.sink.as_mut().map_or(Ok(()), RowSink::flush)
+    }
+
+    /// Takes the names of the columns.
+    fn take_columns(&mut self, columns: InputColumns) -> Result<()> {
+        self.columns = columns;
+        self.refused.set_header(self.columns.header.clone());
+        if let Some(doubt) = self.columns.doubt.clone()
+            && self.known_columns()?.is_none()
+        {
+            self.observer.notice(&Notice::DoubtfulHeader(doubt));
+        }
+        if self.columns.has_keys { Ok(()) } else { self.check_given_columns() }
+    }
+
+    /// Checks that each column with a type that was given is there.
+    fn check_given_columns(&self) -> Result<()> {
+        let unknown = |column: &&RecordColumn| !self.columns.names.contains(&column.name);
+        let unknown = self.options.columns.iter().find(unknown);
+        unknown.map_or(Ok(()), |column| Err(Error::NoColumn(column.name.clone())))
+    }
+
+    /// Whether the first rows were waited for as long as the types of columns may stay open.
+    fn is_sample_time_over(&self) -> bool {
+        let Some(waited) = self.since.map(|since| since.elapsed()) else { return false };
+        waited >= SAMPLE_TIME && (waited >= UNITS_TIME || self.units_row(None) != UnitsRow::Open)
+    }
+
+    /// What the first rows say of the units of columns. `table` has the columns of the dataset, if it is there.
+    fn units_row(&self, table: Option<&RowType>) -> UnitsRow {
+        if self.columns.header.is_empty() || !self.options.finds_units {
+            return UnitsRow::Absent;
+        }
+        let names = &self.columns.names;
+        units_row::find(&self.sample, names.len(), |at| {
+            let columns = table.map(RowType::columns).unwrap_or_default().iter().chain(&self.options.columns);
+            columns.filter(|column| column.name == names[at]).any(|column| column.kind.is_text())
+        })
+    }
+
+    /// Takes the rows that waited. Keys that only some of them have are columns, too, unless something else is to become of
+    /// them.
+    fn take_sample(&mut self) -> Vec<InputRow> {
+        let waiting = std::mem::take(&mut self.sample);
+        if !self.columns.has_keys || self.options.new_keys != NewKeys::Error {
+            return waiting;
+        }
+        let names = &mut self.columns.names;
+        for (key, _) in waiting.iter().flat_map(|row| &row.new_keys) {
+            if !names.contains(key) {
+                names.push(key.clone());
+            }
+        }
+        waiting.into_iter().map(|row| with_columns(row, names)).collect()
+    }
+
+    /// Decides on the types of the columns, and stores the rows that waited for it. It `is_early` if fewer rows than were
+    /// asked for have come in time.
+    fn begin(&mut self, is_early: bool) -> Result<()> {
+        if self.columns.names.is_empty() {
+            // Rows that are none do not say what the columns are.
+            let waiting = std::mem::take(&mut self.sample);
+            return waiting.into_iter().try_for_each(|row| self.refused.take_row(row, self.observer));
+        }
+        let known = if self.columns.has_keys { None } else { self.known_columns()? };
+        let units = self.units_row(known.as_ref());
+        let mut waiting = self.take_sample();
+        if matches!(units, UnitsRow::Found(_)) {
+            waiting.remove(0);
+        }
+        // Rows of another length are odd ones.
+        let expected = self.columns.names.len();
+        let whole = |row: &&InputRow| row.cells.as_ref().is_ok_and(|cells| cells.len() == expected);
+        let cells = waiting.iter().filter(whole).filter_map(|row| row.cells.as_deref().ok());
+        let cells: Vec<&[InputCell]> = cells.collect();
+        if cells.is_empty() {
+            // None of them says what the columns hold.
+            let reason = |cells: Vec<InputCell>| RowError::Fields { found: cells.len(), expected };
+            self.since = None;
+            return waiting.into_iter().try_for_each(|InputRow { number, cells, text, .. }| {
+                let source = cells.map_or_else(|error| error, reason);
+                self.refused.take(number, source, &text, self.observer)
+            });
+        }
+        self.check_given_columns()?;
+        let empty = self.options.empty.map(|value| value.to_string());
+        let rules = InferRules { has_empty_value: empty.is_some(), str_width: self.options.text_bytes };
+        let known = if self.columns.has_keys { self.known_columns()? } else { known };
+        let table = match known {
+            Some(table) => table,
+            None => self.inferred_columns(&waiting, &cells, &rules, is_early),
+        };
+        let bytes = table.row_bytes();
+        if bytes > MAX_ROW_BYTES {
+            return Err(Error::RowTooLarge { bytes, max_bytes: MAX_ROW_BYTES });
+        }
+        self.open_sink(&table.datatype(), &[], &table.times())?;
+        self.store_preamble()?;
+        self.store_units(units)?;
+        if let Some(sink) = &mut self.sink {
+            sink.key_datasets().learn(&waiting, &rules);
+        }
+        self.table = Some(table.with_empty(empty));
+        waiting.into_iter().try_for_each(|row| self.store(row))
+    }
+
+    /// The columns of a new dataset, as the first rows say them. Rows that come slowly say little: numbers that are whole in
+    /// the first rows may have fractions later.
+    fn inferred_columns(
+        &mut self,
+        rows: &[InputRow],
+        cells: &[&[InputCell]],
+        rules: &InferRules,
+        is_early: bool,
+    ) -> RowType {
+        let inferred = RowType::infer_columns(&self.columns.names, cells, rules);
+        self.tell_odd_texts(&inferred, rows, rules);
+        let mut widened = Vec::new();
+        let columns = inferred.into_iter().enumerate().map(|(at, column)| {
+            let is_given = self.options.columns.iter().any(|given| given.name == column.name);
+            if is_given || !is_early || rules.has_empty_value {
+                return self.as_given(column);
+            }
+            let cells: Vec<_> = cells.iter().filter_map(|row| row.get(at)).collect();
+            let (column, is_widened) = column.with_floats(&cells);
+            widened.extend(is_widened.then(|| column.name.clone()));
+            column
+        });
+        let table = RowType::new(columns.collect());
+        if !widened.is_empty() {
+            self.observer.notice(&Notice::StoredAsFloats { names: widened, rows: rows.len() as u64 });
+        }
+        table
+    }
+
+    /// Makes the units of columns attributes of the dataset, and says so.
+    fn store_units(&mut self, units: UnitsRow) -> Result<()> {
+        let (UnitsRow::Found(units), Some(sink)) = (units, &self.sink) else { return Ok(()) };
+        let units: Vec<_> =
+            self.columns.names.iter().cloned().zip(units).filter_map(|(name, unit)| Some((name, unit?))).collect();
+        let left_out = sink.set_units(&units)?;
+        let set = units.iter().filter(|(name, _)| !left_out.contains(name)).map(|(name, _)| units_name(name));
+        self.observer.notice(&Notice::Units { attributes: set.collect(), left_out });
+        Ok(())
+    }
+
+    /// Makes the lines before the header an attribute of a new dataset, and says so.
+    fn store_preamble(&mut self) -> Result<()> {
+        let (Some(text), Some(sink)) = (self.preamble.take(), &self.sink) else { return Ok(()) };
+        let attribute = sink.set_preamble(&text)?.then_some(PREAMBLE);
+        self.observer.notice(&Notice::Preamble { lines: text.lines().count(), attribute });
+        Ok(())
+    }
+
+    /// Says which columns begin with a number or an array and are texts all the same, and why.
+    fn tell_odd_texts(&mut self, inferred: &[RecordColumn], rows: &[InputRow], rules: &InferRules) {
+        for (at, column) in inferred.iter().enumerate() {
+            let is_given = self.options.columns.iter().any(|given| given.name == column.name);
+            // The cells of a shorter row may belong to other columns.
+            let is_whole = |cells: &&Vec<InputCell>| cells.len() == inferred.len();
+            let cell = |row: &InputRow| row.cells.as_ref().ok().filter(is_whole)?.get(at).cloned();
+            let cells: Vec<_> = rows.iter().filter_map(|row| Some((row.number, cell(row)?))).collect();
+            if is_given {
+                continue;
+            }
+            if let Some(OddText { row, text, are_numbers }) = column.first_text(&cells, rules) {
+                let (column, text) = (column.name.clone(), text.map(str::to_owned));
+                self.observer.notice(&Notice::TextColumn { column, are_numbers, row, text });
+            }
+            let irregular = first_irregular_array(&cells.iter().map(|(_, cell)| cell).collect::<Vec<_>>());
+            if let Some((row, _)) = irregular.and_then(|at| cells.get(at)) {
+                self.observer.notice(&Notice::JsonColumn { column: column.name.clone(), row: *row });
+            }
+        }
+    }
+
+    /// A column with the type that was given for it, if one was.
+    fn as_given(&self, column: RecordColumn) -> RecordColumn {
+        match self.options.columns.iter().find(|given| given.name == column.name) {
+            None => column,
+            Some(given) if given.dims.is_empty() => RecordColumn { dims: column.dims, ..given.clone() },
+            Some(given) => given.clone(),
+        }
+    }
+
+    fn store(&mut self, row: InputRow) -> Result<()> {
+        let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
+            return Ok(());
+        };
+        let is_open = self.columns.has_keys && self.options.new_keys == NewKeys::Error;
+        let row = if is_open { with_columns(row, &self.columns.names) } else { row };
+        let InputRow { number, cells, new_keys, text } = row;
+        let fit = self.options.conversion;
+        let mut value = cells.and_then(|cells| table.value(&cells, fit));
+        if value.is_ok()
+            && !new_keys.is_empty()
+            && let Err(error) = sink.stage_new_keys(&new_keys, fit)?
+        {
+            value = Err(error);
+        }
+        match value {
+            Ok(value) => {
+                sink.push(value)?;
+                self.observer.stored();
+                Ok(())
+            }
+            Err(error) => self.refused.take(number, error, &text, self.observer),
+        }
+    }
+
+    fn store_frame(&mut self, bytes: &[u8]) -> Result<()> {
+        self.frames += 1;
+        let expected = self.options.frames.as_ref().map_or(0, RecordFrames::bytes);
+        if bytes.len() != expected {
+            let source = RowError::Frame { found: bytes.len(), expected };
+            return self.refused.take(self.frames, source, bytes, self.observer);
+        }
+        if let Some(sink) = &mut self.sink {
+            sink.push_frame(bytes)?;
+            self.observer.stored();
+        }
+        Ok(())
+    }
+
+    /// Stores what still waits.
+    pub fn end(mut self, ended: Result<()>) -> Recording {
+        let begun = if self.sample.is_empty() { Ok(()) } else { self.begin(false) };
+        let stored = self.sink.as_ref().map_or(0, RowSink::rows);
+        let sink = self.sink.take().map(RowSink::end).unwrap_or_default();
+        let EndedSink { flushed, appended, unused, ended: flush } = sink;
+        let summary = RecordSummary { stored, flushed, appended, refused: self.refused.count(), unused };
+        // Rows that waited came before the one at which reading stopped.
+        Recording { summary, ended: begun.and(ended).and(flush) }
+    }
+}

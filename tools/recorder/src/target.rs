@@ -1,0 +1,207 @@
+//! The dataset into which rows are recorded: how a new one is made, and what an existing one must be.
+
+use std::fmt;
+
+use h5live::{Dataset, ErrorKind, File};
+use h5live_format::messages::DatatypeMessage;
+use h5live_format::{LibVer, Widths, encoded_len};
+
+use crate::text::times::{TIME_UNITS, is_time_column, units_name};
+use h5live::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementForms, Error as StoreError};
+
+use super::error::{DatasetProblem, Error, Result};
+use super::row::RowType;
+
+/// A chunk of small rows has about this many bytes.
+const CHUNK_BYTES: u64 = 64 << 10;
+
+/// Most bytes of the description of a datatype in a file.
+const MAX_MESSAGE_BYTES: usize = u16::MAX as usize;
+
+/// How a new dataset is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecordLayout {
+    /// Rows of a chunk (`--chunk`); as many as suit their size if it is not said.
+    pub chunk_rows: Option<u64>,
+    /// The level of deflate, from 1 (fast) to 9 (small), with shuffle before it (`--deflate`).
+    pub deflate: Option<u32>,
+}
+
+/// A setting that says how a new dataset is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayoutSetting {
+    /// [`RecordLayout::chunk_rows`].
+    ChunkRows,
+    /// [`RecordLayout::deflate`].
+    Deflate,
+    /// [`RecordOptions::text_bytes`](super::options::RecordOptions::text_bytes).
+    TextBytes,
+}
+
+impl fmt::Display for LayoutSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LayoutSetting::ChunkRows => "--chunk",
+            LayoutSetting::Deflate => "--deflate",
+            LayoutSetting::TextBytes => "--str-width",
+        })
+    }
+}
+
+/// A dataset that is open for appending.
+#[derive(Debug)]
+pub struct RecordTarget {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// The paths that were not there before: of groups, the outer ones first, and of the dataset.
+    pub made: Vec<String>,
+}
+
+/// Opens a dataset for appending, and makes it if it is not there.
+///
+/// # Errors
+/// [`Error::File`], and [`Error::Dataset`] if there is one of another type or shape, or the rows have too many columns.
+pub fn open_or_create(
+    file: &File,
+    path: &str,
+    datatype: &Datatype,
+    row: &[u64],
+    times: &[String],
+    storage: RecordLayout,
+) -> Result<RecordTarget> {
+    // Others that have joined a log may make the dataset, or a group on the way to it, at the same time.
+    let mut most_missing = usize::MAX;
+    loop {
+        match file.dataset(path) {
+            Err(error) if error.is_not_found() => {}
+            found => return Ok(RecordTarget { dataset: check(found?, datatype, row)?, made: Vec::new() }),
+        }
+        let made = missing_paths(file, path)?;
+        match create(file, path, datatype, row, storage) {
+            Ok(dataset) => {
+                for column in times {
+                    let units = Datatype::fixed_string(TIME_UNITS.len() as u32, CharacterSet::Ascii);
+                    dataset.new_attribute(&units_name(column)).datatype(units).write_raw(TIME_UNITS.as_bytes())?;
+                }
+                file.flush()?;
+                return Ok(RecordTarget { dataset, made });
+            }
+            // Each time, less is missing: what stays in the way, such as a link that leads nowhere, is an error.
+            Err(Error::File(error)) if is_there(&error) && made.len() < most_missing => {
+                most_missing = made.len();
+                file.refresh()?;
+            }
+            Err(error) => {
+                return Err(too_many_columns(path, datatype).map_or(error, Error::Dataset));
+            }
+        }
+    }
+}
+
+/// Whether a name has been taken.
+fn is_there(error: &h5live::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Store(StoreError::Exists(_)))
+}
+
+/// The groups on the way to a dataset that are not there, and the dataset.
+fn missing_paths(file: &File, path: &str) -> Result<Vec<String>> {
+    let mut missing = Vec::new();
+    let names: Vec<_> = path.split('/').filter(|name| !name.is_empty()).collect();
+    for depth in 1..=names.len() {
+        let path = format!("/{}", names[..depth].join("/"));
+        match file.group(&path) {
+            _ if depth == names.len() => missing.push(path),
+            Err(error) if error.is_not_found() => missing.push(path),
+            found => drop(found?),
+        }
+    }
+    Ok(missing)
+}
+
+/// That rows have more columns than the datatype of a dataset may have, if so.
+fn too_many_columns(path: &str, datatype: &Datatype) -> Option<DatasetProblem> {
+    let Datatype::Compound(compound) = datatype else { return None };
+    let fits = |columns: usize| {
+        let members = compound.members[..columns].to_vec();
+        let datatype = Datatype::Compound(Compound { size: compound.size, members });
+        let message = DatatypeMessage::new(LibVer::default(), datatype);
+        encoded_len(&message, Widths::default()).is_ok_and(|bytes| bytes <= MAX_MESSAGE_BYTES)
+    };
+    let (mut few, mut many) = (0, compound.members.len() + 1);
+    while few + 1 < many {
+        let middle = few + (many - few) / 2;
+        *(if fits(middle) { &mut few } else { &mut many }) = middle;
+    }
+    let number = compound.members.len();
+    (few < number).then(|| DatasetProblem::TooManyInputColumns { path: path.to_owned(), number, max_columns: few })
+}
+
+/// The type of a dataset, with texts as large as in an HDF5 file.
+fn plain_type(dataset: &Dataset) -> Result<Datatype> {
+    Ok(dataset.datatype()?.with_forms(dataset.file().session().forms, ElementForms::default()))
+}
+
+/// The columns of a dataset for rows without names; `None` if it has no columns that can be recorded.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn table_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
+    let Some(table) = RowType::by_position(&plain_type(dataset)?) else { return Ok(None) };
+    Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
+}
+
+/// The columns of a dataset for rows with these names; `None` if it has others.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn table(dataset: &Dataset, names: &[String]) -> Result<Option<RowType>> {
+    let Some(table) = RowType::of(&plain_type(dataset)?, names) else { return Ok(None) };
+    Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
+}
+
+fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: RecordLayout) -> Result<Dataset> {
+    let row_bytes = row.iter().product::<u64>().saturating_mul(u64::from(datatype.size()));
+    let chunk_rows = storage.chunk_rows.unwrap_or((CHUNK_BYTES / row_bytes.max(1)).clamp(1, 4096));
+    let chunk: Vec<_> = std::iter::once(chunk_rows).chain(row.iter().copied()).collect();
+    let mut builder = file.root().new_dataset_with_type(datatype.clone()).unlimited_rows(row).chunk_shape(&chunk);
+    if let Some(level) = storage.deflate {
+        builder = builder.shuffle().deflate(level);
+    }
+    Ok(builder.create(path)?)
+}
+
+fn check(dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> {
+    let spec = dataset.spec()?;
+    let text = |datatype: &Datatype, row: &[u64]| format!("rows {row:?} of {}", datatype);
+    // By what they say: the padding of unused bits, of which there are none, may differ.
+    let found = match spec.dataspace.dims() {
+        [] => format!("no rows, but one value of {}", spec.datatype),
+        [_, found @ ..] => text(&spec.datatype, found),
+    };
+    // As elements of this store have it.
+    let datatype = &datatype.with_forms(ElementForms::default(), dataset.file().session().forms);
+    let given = text(datatype, row);
+    if found == given {
+        return Ok(dataset);
+    }
+    let path = dataset.path().to_owned();
+    let problem = other_columns(&path, &spec.datatype, datatype);
+    let problem = problem.unwrap_or(DatasetProblem::OtherType { path, found, given });
+    Err(problem.into())
+}
+
+/// What is different in the columns of the dataset at `path` and of the input, if both have some.
+fn other_columns(path: &str, found: &Datatype, given: &Datatype) -> Option<DatasetProblem> {
+    let (Datatype::Compound(found), Datatype::Compound(given)) = (found, given) else { return None };
+    let names = |compound: &Compound| compound.members.iter().map(|member| member.name.to_string()).collect();
+    let of_name = |given: &CompoundMember| found.members.iter().find(|member| member.name == given.name);
+    let missing: Vec<_> = given.members.iter().filter(|member| of_name(member).is_none()).collect();
+    if !missing.is_empty() {
+        let missing = missing.iter().map(|member| member.name.to_string()).collect();
+        return Some(DatasetProblem::NoSuchColumns { path: path.to_owned(), missing, columns: names(found) });
+    }
+    let pairs = given.members.iter().filter_map(|given| Some((of_name(given)?, given)));
+    let texts = pairs.map(|(found, given)| (given, found.datatype.to_string(), given.datatype.to_string()));
+    let (member, found, given) = texts.into_iter().find(|(_, found, given)| found != given)?;
+    Some(DatasetProblem::OtherColumnType { column: format!("{:?} of {path}", member.name.to_string()), found, given })
+}
