@@ -16,6 +16,7 @@ mod paced_input;
 mod reader;
 mod record_sink;
 pub mod row;
+mod row_part;
 mod session;
 mod stored_type;
 mod target;
