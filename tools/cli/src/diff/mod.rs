@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use h5live::{Dataset, File, Location, Object, Reference};
 
 use crate::error::{Outcome, Result};
+use crate::escaped_path;
 use crate::manifest::listing::{Listing, ListingEntry};
 use crate::manifest::space_text;
 use crate::model::{AttributeData, Dataspace, ObjectId};
@@ -74,8 +75,10 @@ enum FileDifference {
 impl DiffSide {
     fn open(path: &Location, start: &str) -> Result<Self> {
         let file = open::for_reading(path)?;
-        let id = file.object(start)?.id();
-        let listing = Listing::from_file(&file, id, start.as_bytes(), None);
+        let (object, path) = escaped_path::object(&file, start)?;
+        // Shown as it was asked for.
+        let path = if start.starts_with('/') { &path } else { path.strip_prefix(b"/").unwrap_or(&path) };
+        let listing = Listing::from_file(&file, object.id(), path, None);
         Ok(DiffSide { file, listing })
     }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use h5live::{File, Reference};
 
-use crate::common::{error, new_file, run, text};
+use crate::common::{error, h5py, new_file, python, run, text};
 
 #[test]
 fn a_pipe_is_refused_at_once() {
@@ -58,4 +58,43 @@ fn a_copy_says_which_references_it_has_lost() {
         (Some(1), true),
         "{said}"
     );
+}
+
+/// Names with a byte that is not UTF-8, a backslash, and a line end.
+const ODD_NAMES: &str = "
+with h5py.File(path, 'w') as file:
+    file[b'gr\\xfcn/bl\\xe9'] = [1, 2]
+    file[b'gr\\xfcn'].attrs[b'\\xe9'] = 5
+    file['back\\\\slash'] = 3
+    file['x41 \\\\x41'] = 4
+    file['new\\nline'] = 6
+";
+
+#[test]
+fn objects_are_found_by_the_escapes_that_ls_prints() {
+    let Some(python) = python() else { return };
+    let (_folder, path, name) = new_file();
+    h5py(&python, ODD_NAMES, &path);
+    let listed = text(&run(&["ls", &name]));
+    let paths: Vec<_> = listed.lines().filter_map(|line| line.split("  ").next()).map(str::trim).collect();
+    for (at, value) in [
+        (r"/gr\xFCn/bl\xE9", "0: 1\n1: 2\n"),
+        (r"/gr\xFCn@\xE9", "5\n"),
+        (r"/back\\slash", "3\n"),
+        (r"/x41 \\x41", "4\n"),
+        (r"/new\nline", "6\n"),
+    ] {
+        assert!(paths.contains(&at), "{at}: {paths:?}");
+        assert_eq!(text(&run(&["dump", &name, at])), value, "{at}");
+        if !at.contains('@') {
+            assert!(text(&run(&["ls", &name, at])).starts_with(at), "{at}");
+        }
+    }
+    // A name that is there as it is written comes first.
+    assert_eq!(text(&run(&["dump", &name, r"/back\slash"])), "3\n");
+    let below = text(&run(&["ls", &name, r"/gr\xFCn"]));
+    assert_eq!(below.lines().count(), 3, "{below}");
+    text(&run(&["diff", &name, &name, "--path", r"/gr\xFCn"]));
+    let said = error(&run(&["dump", &name, r"/gr\xFDn"]));
+    assert!(said.contains("there is no"), "{said}");
 }
