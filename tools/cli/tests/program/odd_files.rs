@@ -98,3 +98,46 @@ fn objects_are_found_by_the_escapes_that_ls_prints() {
     let said = error(&run(&["dump", &name, r"/gr\xFDn"]));
     assert!(said.contains("there is no"), "{said}");
 }
+
+/// A file of libhdf5's family driver, in which the name of the driver is another one.
+const SUBFILING: &str = "
+with h5py.File(path.replace('run', 'run%d'), 'w', driver='family', memb_size=1 << 20) as file:
+    file['a'] = [1, 2, 3]
+with open(path.replace('run', 'run0'), 'rb') as file:
+    whole = file.read()
+assert b'NCSAfami' in whole
+with open(path, 'wb') as file:
+    file.write(whole.replace(b'NCSAfami', b'Subfilin'))
+";
+
+#[test]
+fn files_of_drivers_that_are_not_known_are_refused_by_their_names() {
+    let (folder, path, name) = new_file();
+    fs::write(&path, b"ONIONEOF").unwrap();
+    let refused = |name: &str, word: &str| {
+        for command in ["ls", "dump", "manifest"] {
+            let said = run(&[command, name]);
+            let text = [said.stdout, said.stderr].concat();
+            let text = String::from_utf8(text).unwrap();
+            assert!(!said.status.success() && text.contains(word), "{command}: {text}");
+        }
+        // What writes says of the one that it cannot change what is cut into several.
+        let said = error(&run(&["record", name, "rows"]));
+        assert!(said.contains(word) || word == "subfiling" && said.contains("cut into several"), "{said}");
+    };
+    refused(&name, "onion");
+    let copied = error(&run(&["copy", &name, folder.path().join("copy.h5").to_str().unwrap()]));
+    assert!(copied.contains("onion"), "{copied}");
+    // What was there before the first revision is not what the file has.
+    fs::remove_file(&path).unwrap();
+    File::create(&path).unwrap().close().unwrap();
+    let history = folder.path().join("run.h5.onion");
+    fs::write(&history, b"OHDH\x01\0\0\0").unwrap();
+    refused(history.to_str().unwrap(), "onion");
+    refused(&name, "onion");
+    fs::write(&history, b"notes").unwrap();
+    text(&run(&["ls", &name]));
+    let Some(python) = python() else { return };
+    h5py(&python, SUBFILING, &path);
+    refused(&name, "subfiling");
+}
