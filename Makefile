@@ -113,6 +113,19 @@ test-hsds: python-env ## HSDS both ways, also with the corpus, in folders and on
 	else HDF5_PLUGIN_PATH=$$($(H5LIVE_PYTHON) -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)') \
 	    $(TARGET)/hsds-venv/bin/python -B tests/hsds/corpus.py $(TARGET)/debug/h5live $(TARGET)/hsds-venv $(H5LIVE_SHARED)/corpus; fi
 
+# Not in `test`: it installs these programs from PyPI (1.5 GB), and takes minutes. FIELD has names of programs; without it, all are tried.
+FIELD_VENV := $(TARGET)/field-venv
+FIELD_PROGRAMS := pandas tables anndata netCDF4 xarray h5netcdf hdf5storage openpmd-api nexusformat hdf5plugin 'keras jax' pynwb astropy hickle
+FIELD ?=
+.PHONY: test-field
+test-field: ## files of pandas, PyTables, anndata, netCDF4, xarray, MATLAB, openPMD, NeXus, Keras and others through all commands and stores
+	cargo build --quiet -p h5live-cli
+	@[ -x $(FIELD_VENV)/bin/python ] || python3 -m venv $(FIELD_VENV)
+	@[ -f $(FIELD_VENV)/.done ] || { for program in pytest $(FIELD_PROGRAMS); do \
+	    $(FIELD_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check $$program || \
+	        echo "skipped: $$program (pip cannot install it)"; done; touch $(FIELD_VENV)/.done; }
+	$(FIELD_VENV)/bin/python -B -W ignore tests/python/programs/run.py $(TARGET)/debug/h5live $(FIELD)
+
 # Not in `test`: it installs h5grove and h5pyd from PyPI, and Chromium with apt if it is not there. What cannot be had is skipped.
 # H5GROVE_TESTS is the folder `src/tests` of h5grove's repository, which is not in its package.
 SERVE_VENV := $(TARGET)/serve-venv

@@ -94,6 +94,14 @@ impl Group {
 }
 
 impl File {
+    /// The object at a path whose names may be other than UTF-8, as other programs make them.
+    ///
+    /// # Errors
+    /// As [`Group::object`].
+    pub fn object_at_bytes(&self, path: &[u8]) -> Result<Object> {
+        Object::open(path::find_object_at_bytes(self, self.session().root, "/", path)?)
+    }
+
     /// The object at a path.
     ///
     /// # Errors

@@ -61,9 +61,19 @@ pub(crate) fn join_path(group: &str, name: &str) -> String {
 
 /// The object at a path that starts in a group.
 pub(crate) fn find_object(file: &File, group: ObjectId, at: &str, path: &str) -> Result<ResolvedObject, Error> {
-    let shown = join_path(at, path);
+    find_object_at_bytes(file, group, at, path.as_bytes())
+}
+
+/// As [`find_object`], along names of any bytes.
+pub(crate) fn find_object_at_bytes(
+    file: &File,
+    group: ObjectId,
+    at: &str,
+    path: &[u8],
+) -> Result<ResolvedObject, Error> {
+    let shown = join_path(at, &String::from_utf8_lossy(path));
     let mut links = MAX_LINKS;
-    match follow_links(file, group, path.as_bytes(), &mut links) {
+    match follow_links(file, group, path, &mut links) {
         Ok((file, id)) => Ok(ResolvedObject { file, id, path: shown }),
         Err(kind) => Err(file.error(Some(&shown), kind)),
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/data/*.txt: chunks as libhdf5 and its plugins store them.
 
-Needs h5py and hdf5plugin. Usage: make_fixtures.py [FOLDER], or make_fixtures.py --check FILE to have libhdf5
+Needs h5py, hdf5plugin and blosc2. Usage: make_fixtures.py [FOLDER], or make_fixtures.py --check FILE to have libhdf5
 read chunks that were encoded elsewhere (lines of file, case, mask and hex, separated by tabs).
 
 A file holds cases, a case is lines of a key and a value:
@@ -101,7 +101,7 @@ class Cases:
         self.out = open(os.devnull if self.encoded is not None else os.path.join(folder, name + ".txt"), "w")
 
     def add(self, name, tid, dims, steps, chunk, fill=None, exact=False, lossy=False, pattern_name=None,
-            read_only=False):
+            read_only=False, stored=None):
         """Has libhdf5 store one chunk; `steps` are functions of the property list or (id, flags, params)."""
         with h5py.File(f"{id(self)}.h5", "w", driver="core", backing_store=False, libver="v110") as f:
             plist = h5p.create(h5p.DATASET_CREATE)
@@ -114,7 +114,10 @@ class Cases:
             dset = h5d.create(f.id, b"d", tid, h5s.create_simple(dims), plist)
             assert len(chunk) == int(np.prod(dims)) * tid.get_size(), name
             raw = np.frombuffer(chunk, dtype=np.uint8)
-            dset.write(h5s.ALL, h5s.ALL, raw, mtype=tid)
+            if stored is None:
+                dset.write(h5s.ALL, h5s.ALL, raw, mtype=tid)
+            else:
+                dset.write_direct_chunk((0,) * len(dims), stored, 0)
             f.flush()
             mask, stored = dset.read_direct_chunk((0,) * len(dims))
             filters = pipeline(dset.get_create_plist())
@@ -351,6 +354,20 @@ def plugins(folder):
                           pattern_name=chunk, exact=codec == 0)
 
 
+def frame(cases, code, count):
+    """A chunk that Python's blosc2 encodes, with two filters, and libhdf5 reads."""
+    import blosc2
+
+    size = np.dtype(code).itemsize
+    name = "ints" if count < 1000 else "steps"
+    parameters = {"typesize": size, "codec": blosc2.Codec.ZSTD, "filters": [blosc2.Filter.SHUFFLE, blosc2.Filter.BYTEDELTA],
+                  "filters_meta": [0, size], "blocksize": 4096 * size}
+    data = pattern(name, size * count)
+    chunk = blosc2.SChunk(chunksize=len(data), data=data, cparams=parameters, contiguous=True).to_cframe()
+    cases.add(f"byte_delta_frame_{code.strip('<')}", native(code), (count,), [(32026, OPTIONAL, (0, 0, 0, 0, 5, 1, 5))], data,
+              pattern_name=name, read_only=True, stored=bytes(chunk))
+
+
 def blosc(folder):
     kinds = [("<i2", "ints", 400), ("<f8", "ints", 136), ("V12", "steps", 150), ("u1", "mixed", 1300),
              ("<u4", "noise", 50), ("V300", "steps", 12), ("<i4", "zeros", 500)]
@@ -397,6 +414,13 @@ def blosc(folder):
             cases.add(tag, native("<u4"), dims, [(32026, OPTIONAL, params)], pattern(chunk, size), pattern_name=chunk)
     cases.add("grid_defaults", native("<u4"), (30, 20), [(32026, OPTIONAL, ())], pattern("ints", 2400),
               pattern_name="ints")
+    # By the plugin, and as Python's blosc2 makes frames: shuffled, with a size in the filter's parameter.
+    for code, count in [("<i2", 400), ("<f8", 137), ("<i4", 303)]:
+        params = (0, 0, 0, 0, 5, 35, 1)
+        cases.add(f"byte_delta_{code.strip('<')}", native(code), (count,), [(32026, OPTIONAL, params)],
+                  pattern("ints", np.dtype(code).itemsize * count), pattern_name="ints", read_only=True)
+    for code, count in [("<i2", 400), ("<f8", 137), ("<i4", 60001)]:
+        frame(cases, code, count)
     cases.add("grid_zeros", native("<u4"), (30, 20), [(32026, OPTIONAL, ())], bytes(2400), pattern_name="zeros")
     ones = np.full(600, np.nan, dtype="<f4").tobytes()
     cases.add("not_a_number", native("<f4"), (30, 20), [(32026, OPTIONAL, (0, 0, 0, 0, 5, 1, 1))], ones)

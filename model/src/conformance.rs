@@ -7,6 +7,7 @@
 mod batches;
 mod claims;
 mod data;
+mod element_types;
 mod injected_faults;
 mod maps;
 mod objects;
@@ -22,12 +23,14 @@ pub use batches::*;
 use claims::has_claimed_features;
 pub use claims::unclaimed_features;
 pub use data::*;
+pub use element_types::*;
 pub use injected_faults::*;
 pub use maps::*;
 pub use objects::*;
 pub use read_all::read_all;
 pub use refused_objects::*;
 pub use types::*;
+use types::{find, rows};
 
 pub use crate::{conformance_fault_suite as fault_suite, conformance_suite as suite};
 
@@ -64,7 +67,7 @@ macro_rules! conformance_suite {
     };
     (@groups $form:ident $lab:expr) => {
         $crate::conformance_suite!(@$form $lab; groups links link_removal attributes committed_types contiguous compact
-            types_that_are_read_back chunks filtered_chunks extents shrinking heap many_blobs removed_blobs references region_references renaming unlinked creation_order
+            types_that_are_read_back elements_of_every_type chunks filtered_chunks extents shrinking heap many_blobs removed_blobs references region_references renaming unlinked creation_order
             uses_of_committed_types comments refused_objects batches refused_batches parts staged_writes
             reads_of_many reads_of_blocks ordering commits threads unclaimed_features
             map_pairs refused_map_edits map_ranges map_key_types kept_maps live_maps persistence live);

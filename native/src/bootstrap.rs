@@ -78,6 +78,7 @@ impl OpenOptions {
             live = true;
             retry = live_retry();
         }
+        member_files::refuse_revisions(&path)?;
         let storage = retry.retry(|| {
             member_files::join_members(&path, storage.clone(), at, &superblock, self.cache_options(&superblock))
         })?;
@@ -125,6 +126,7 @@ impl OpenOptions {
     pub(crate) fn start_writing(&self, medium: SessionMedium, found: LocatedSuperblock) -> Result<NativeSession> {
         let SessionMedium { path, storage, lock } = medium;
         let LocatedSuperblock { offset: at, mut superblock, unclean_close, other_handles } = found;
+        member_files::refuse_revisions(&path)?;
         let left = unclean_close.filter(|_| !self.left_whole || superblock.version < 3);
         if superblock.driver_info.is_defined() {
             return Err(Error::Model(model::Error::Unsupported("changing a file that is cut into several")));

@@ -1,6 +1,7 @@
 //! Files that libhdf5's family, multi and split drivers cut into several.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ use h5live_model as model;
 
 use crate::{Error, Result, superblock_extension};
 
+/// The driver that cuts files into subfiles.
+const SUBFILING: [u8; 8] = *b"Subfilin";
 /// Most members of a family.
 const MAX_MEMBERS: u64 = 1 << 16;
 /// Bytes of a driver information block that are read.
@@ -39,6 +42,21 @@ fn load_driver_info(
     Ok(Some(DriverInfo { driver: block.driver, data: block.data }))
 }
 
+/// Refuses a file beside which HDF5's onion driver keeps newer revisions, which would not be seen.
+///
+/// # Errors
+/// [`h5live_swmr::Error::Onion`].
+pub(crate) fn refuse_revisions(path: &Path) -> Result<()> {
+    if path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let mut history = path.as_os_str().to_owned();
+    history.push(".onion");
+    let mut start = [0; 8];
+    let read = File::open(history).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
+    if h5live_swmr::is_onion(&start[..read]) { Err(h5live_swmr::Error::Onion.into()) } else { Ok(()) }
+}
+
 /// The whole file whose first member, opened from `path`, is `first`, with its superblock at `at`. `first` itself if it
 /// is the whole file.
 ///
@@ -56,6 +74,9 @@ pub(crate) fn join_members(
         Some(info) if path.as_os_str().is_empty() && is_cut(&info) => {
             Err(Error::Model(model::Error::Unsupported("a file that is cut into several and not in the file system")))
         }
+        Some(info) if info.driver == SUBFILING => Err(Error::Model(model::Error::Unsupported(
+            "a file of HDF5's subfiling driver, whose bytes are in subfiles",
+        ))),
         Some(info) if info.driver == *b"NCSAfami" => join_family(
             path,
             read_le_u64(&info.data, 0).ok_or_else(|| damaged_driver_info_error("members of a family have a size"))?,

@@ -103,10 +103,11 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Whether a dataset has a filter that rounds its elements.
+    /// Whether a dataset has a filter that rounds its elements. One that cannot encode here leaves them as they are.
     fn has_lossy_filter(&self, spec: &DatasetSpec) -> bool {
         let registry = &self.files.to.shared().options.filters;
-        spec.filters.iter().any(|filter| registry.get(filter.id).is_some_and(|known| known.is_lossy(&filter.params)))
+        let mut filters = spec.filters.iter().filter_map(|filter| Some((registry.get(filter.id)?, &filter.params)));
+        filters.any(|(filter, params)| filter.can_encode() && filter.is_lossy(params))
     }
 
     /// Copies the stored bytes of all chunks: as many at a time as the stores take best, and more if they went through filters

@@ -35,6 +35,9 @@ pub enum Error {
     /// There is no superblock in the file.
     #[error("this is not an HDF5 file")]
     NotHdf5,
+    /// The file has no contents but in the revisions of HDF5's onion driver.
+    #[error("this is a file of HDF5's onion driver: its contents are in revisions, which are not read")]
+    Onion,
     /// A directory was given instead of a file.
     #[error("this is a directory")]
     Directory,
@@ -214,7 +217,7 @@ impl Error {
             Error::LockLost => StoreErrorKind::Fenced,
             Error::InUse { holders, .. } => StoreErrorKind::InUse(holders.clone()),
             Error::TooMuchResting { openers, .. } => StoreErrorKind::InUse(openers.clone()),
-            Error::NotHdf5 | Error::Directory | Error::Stream => StoreErrorKind::NotThisFormat,
+            Error::NotHdf5 | Error::Onion | Error::Directory | Error::Stream => StoreErrorKind::NotThisFormat,
             Error::Exists(_) => StoreErrorKind::Occupied,
             Error::Torn { .. } | Error::ReadTooOld { .. } | Error::ChangedDuringRead => StoreErrorKind::Unfinished,
             Error::Superblock(_) => StoreErrorKind::Damaged,

@@ -52,5 +52,5 @@ pub use redo::{RedoReader, find_redo_record, replay_redo_record};
 #[doc(hidden)]
 pub use retry::RetryEvent;
 pub use retry::{RetryCounters, RetryPolicy};
-pub use superblock::{check_file_len, has_write_flags, locate_superblock, read_superblock};
+pub use superblock::{check_file_len, has_write_flags, is_onion, locate_superblock, read_superblock};
 pub use superblock_status::SuperblockStatus;

@@ -35,7 +35,7 @@ pub(crate) fn parse_superblock(bytes: &[u8]) -> Result<Superblock> {
 /// file) and the superblock, whose base address and end of file are then those that this address implies.
 ///
 /// # Errors
-/// As [`read_superblock`].
+/// As [`read_superblock`]; [`Error::Onion`].
 pub fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
     let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
     for at in Superblock::possible_offsets(len) {
@@ -52,7 +52,19 @@ pub fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
             }
         }
     }
-    Err(Error::NotHdf5)
+    let mut start = [0; 8];
+    let read = storage.read_at(&mut start, 0).map_err(Error::io("read the start of the file"))?;
+    if is_onion(&start[..read]) { Err(Error::Onion) } else { Err(Error::NotHdf5) }
+}
+
+/// What the onion driver of HDF5 puts into a file that it makes, in place of an HDF5 file.
+const ONION_PLACEHOLDER: &[u8] = b"ONIONEOF";
+/// The begin of a file with revisions.
+const ONION_HISTORY: &[u8] = b"OHDH";
+
+/// Whether a file that begins so is one of HDF5's onion driver.
+pub fn is_onion(start: &[u8]) -> bool {
+    [ONION_PLACEHOLDER, ONION_HISTORY].iter().any(|begin| start.starts_with(begin))
 }
 
 /// Refuses a file that is shorter than its superblock says.

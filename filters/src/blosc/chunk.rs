@@ -6,7 +6,7 @@
 //! built in, parameters of the six filters, two bytes of flags.
 
 use super::codec::BloscCodec;
-use super::{BIT_SHUFFLE, DELTA, NO_FILTER, SHUFFLE, TRUNCATE};
+use super::{BIT_SHUFFLE, BYTE_DELTA, DELTA, NO_FILTER, SHUFFLE, TRUNCATE};
 use crate::FilterFault;
 use crate::byte_reader::ByteReader;
 use crate::params::param_to_usize;
@@ -139,7 +139,7 @@ impl<'a> BloscChunk<'a> {
                     filters.into_iter().rev().filter(|(id, _)| !matches!(*id, NO_FILTER | TRUNCATE)).collect();
                 // Differences from the first block can be told only where the data is to go.
                 let delta = filters.pop_if(|(id, _)| *id == DELTA).is_some();
-                if filters.iter().any(|(id, _)| !matches!(*id, SHUFFLE | BIT_SHUFFLE)) {
+                if filters.iter().any(|(id, _)| !matches!(*id, SHUFFLE | BIT_SHUFFLE | BYTE_DELTA)) {
                     return Err(FilterFault::Unsupported("this filter"));
                 }
                 BloscContent::Blocks { codec: BloscCodec::from_format(flags >> FORMAT_SHIFT)?, filters, delta }
@@ -228,8 +228,11 @@ impl<'a> BloscChunk<'a> {
     }
 
     fn undo_filter(&self, (filter, meta): (u8, u8), input: &[u8], output: &mut [u8], spare: &mut [u8]) {
-        if filter == SHUFFLE {
-            return unshuffle(if meta == 0 { self.element_bytes } else { usize::from(meta) }, input, output);
+        let unit = if meta == 0 { self.element_bytes } else { usize::from(meta) };
+        match filter {
+            SHUFFLE => return unshuffle(unit, input, output),
+            BYTE_DELTA => return add_up_bytes(unit, input, output),
+            _ => {}
         }
         let elements = input.len() / self.element_bytes;
         // Up to version 2, only whole groups of eight elements are shuffled, or nothing.
@@ -287,6 +290,22 @@ impl<'a> BloscChunk<'a> {
         }
         work.reference.clear();
         work.reference.extend_from_slice(output);
+    }
+}
+
+/// Turns the differences between bytes into bytes, in each of `streams` parts of equal length. What is behind them stays.
+fn add_up_bytes(streams: usize, input: &[u8], output: &mut [u8]) {
+    output.copy_from_slice(input);
+    let length = input.len() / streams;
+    if length == 0 {
+        return;
+    }
+    for stream in output.chunks_exact_mut(length).take(streams) {
+        let mut last = 0u8;
+        for byte in stream {
+            last = last.wrapping_add(*byte);
+            *byte = last;
+        }
     }
 }
 

@@ -20,6 +20,8 @@ const SHUFFLE: u8 = 1;
 const BIT_SHUFFLE: u8 = 2;
 const DELTA: u8 = 3;
 const TRUNCATE: u8 = 4;
+/// As of c-blosc2 2.10; what earlier releases wrote has the number 34, and is another one.
+const BYTE_DELTA: u8 = 35;
 
 /// The level, the filter and the codec, when the parameters do not say.
 const DEFAULT_LEVEL: u32 = 5;

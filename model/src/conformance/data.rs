@@ -354,7 +354,7 @@ pub fn references(lab: &impl Lab) {
 }
 
 /// The blocks of a region of a dataset of 10 by 4 elements, and the name of an attribute.
-fn elements(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
+pub(super) fn elements(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
     match part {
         ReferentPart::Whole => (Vec::new(), None),
         ReferentPart::Attribute(name) => (Vec::new(), Some(name.clone())),

@@ -41,12 +41,12 @@ fn types() -> Vec<(&'static str, Datatype)> {
     ]
 }
 
-fn rows(datatype: Datatype, count: u64) -> DatasetSpec {
+pub(super) fn rows(datatype: Datatype, count: u64) -> DatasetSpec {
     let dataspace = Dataspace::Simple(Shape::with_max(&[count], &[UNLIMITED]).unwrap());
     DatasetSpec { datatype, dataspace, layout: Layout::Chunked(vec![2]), ..DatasetSpec::default() }
 }
 
-fn find(store: &impl Store, at: &str) -> ObjectId {
+pub(super) fn find(store: &impl Store, at: &str) -> ObjectId {
     match store.link(store.session().root, &name(at)).unwrap().unwrap().target {
         LinkTarget::Hard(id) => id,
         other => panic!("{other:?}"),

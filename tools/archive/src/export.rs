@@ -98,6 +98,9 @@ fn write_contents(tar: &TarFile, entry: u64, row: &EntryRow, write: &mut dyn FnM
 /// [`Error::Unfit`].
 pub fn choose_archive(tar: &TarFile, number: Option<u64>) -> Result<&ArchiveRow> {
     let archives = tar.archives();
+    if tar.has_contents_alone() {
+        return Err(Error::unfit(tar.file(), Problem::NoTables));
+    }
     if archives.is_empty() {
         return Err(Error::unfit(tar.file(), Problem::Interrupted));
     }

@@ -217,8 +217,10 @@ impl<'a> Extractor<'a> {
             }
             file.set_len(row.size).map_err(self.failed(place))?;
         }
-        let _ = set_mode(&file, row.mode);
-        let _ = file.set_times(times(row));
+        if !self.tar.has_contents_alone() {
+            let _ = set_mode(&file, row.mode);
+            let _ = file.set_times(times(row));
+        }
         self.report.made += 1;
         Ok(())
     }

@@ -3,7 +3,9 @@
 use std::sync::OnceLock;
 
 use h5live::archive::Archive;
-use h5live::archive::layout::{ARCHIVE, ArchiveRow, ENTRY, EntryRow, HEADER, NO_SAMPLE, PATH, SPARSE};
+use h5live::archive::layout::{
+    ARCHIVE, ArchiveRow, ENTRY, EntryRow, HEADER, IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET, NO_SAMPLE, PATH, SPARSE,
+};
 use h5live::{Dataset, File};
 
 use crate::digest::ContentHasher;
@@ -27,19 +29,25 @@ pub struct TarFile {
     paths: Vec<u8>,
     /// Entry, offset, length: in the order of entries.
     segments: Vec<[u64; 3]>,
-    header: Dataset,
+    /// The records; `None` in a file of the original shredder.
+    header: Option<Dataset>,
     /// Whether contents that are read are compared with their digests, and these, once they were needed.
     verifies: bool,
     digests: OnceLock<Option<Digests>>,
 }
 
 impl TarFile {
-    /// Reads the tables of a file.
+    /// Reads the tables of a file. A file of the original shredder has none: its entries are its samples.
     ///
     /// # Errors
     /// [`Error::Unfit`] if there are none, or they contradict each other.
     pub fn open(file: &File) -> Result<Self> {
-        crate::import::layout_of(file)?;
+        match crate::import::layout_of(file) {
+            Err(Error::Unfit { problem: Problem::NoTables, .. }) if is_of_original_shredder(file)? => {
+                return TarFile::open_original(file);
+            }
+            found => found?,
+        };
         let archive = Archive::open(file)?;
         let mut rows = Vec::new();
         for_each_row(&file.dataset(ENTRY)?, |row| {
@@ -54,7 +62,7 @@ impl TarFile {
         Ok(TarFile {
             paths: read_bytes(&file.dataset(PATH)?)?,
             archives: file.dataset(ARCHIVE)?.read()?,
-            header: file.dataset(HEADER)?,
+            header: Some(file.dataset(HEADER)?),
             file: file.clone(),
             archive,
             rows,
@@ -62,6 +70,49 @@ impl TarFile {
             verifies: true,
             digests: OnceLock::new(),
         })
+    }
+
+    fn open_original(file: &File) -> Result<Self> {
+        let archive = Archive::open(file)?;
+        let (mut rows, mut paths) = (Vec::new(), Vec::new());
+        for sample in 0..archive.len() {
+            let (name, size) = (archive.name(sample)?, archive.sample_len(sample)?);
+            rows.push(EntryRow {
+                header_offset: 0,
+                header_length: 0,
+                size,
+                stored_size: size,
+                sample,
+                path_offset: paths.len() as u64,
+                path_length: u32::try_from(name.len()).unwrap_or(u32::MAX),
+                link_length: 0,
+                mode: 0,
+                mtime_nanos: 0,
+                mtime: 0,
+                uid: 0,
+                gid: 0,
+                kind: b'0',
+            });
+            paths.extend_from_slice(&name);
+        }
+        let (archives, segments) = Default::default();
+        let file = file.clone();
+        Ok(TarFile {
+            file,
+            archive,
+            archives,
+            rows,
+            paths,
+            segments,
+            header: None,
+            verifies: false,
+            digests: OnceLock::new(),
+        })
+    }
+
+    /// Whether nothing but names and contents is known, as in files of the original shredder.
+    pub fn has_contents_alone(&self) -> bool {
+        self.header.is_none()
     }
 
     /// Contents are taken as they are read, and not compared with their digests.
@@ -89,7 +140,7 @@ impl TarFile {
     /// # Errors
     /// [`Error::File`].
     pub fn is_importing(&self) -> Result<bool> {
-        is_importing(&self.file)
+        Ok(!self.has_contents_alone() && is_importing(&self.file)?)
     }
 
     /// All entries, of all archives.
@@ -128,7 +179,8 @@ impl TarFile {
     /// # Errors
     /// [`Error::File`].
     pub fn records(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
-        Ok(self.header.read_slice(range)?)
+        let header = self.header.as_ref().ok_or_else(|| Error::unfit(&self.file, Problem::NoTables))?;
+        Ok(header.read_slice(range)?)
     }
 
     /// Tables that contradict each other.
@@ -181,4 +233,15 @@ impl TarFile {
     pub fn contents(&self, sample: u64, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
         Ok(self.archive.read_part(sample, range)?)
     }
+}
+
+/// Whether a file has the four datasets of a shredder.
+fn is_of_original_shredder(file: &File) -> Result<bool> {
+    for name in [IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET] {
+        match file.dataset(name) {
+            Err(error) if error.is_not_found() => return Ok(false),
+            found => drop(found?),
+        }
+    }
+    Ok(true)
 }

@@ -15,17 +15,23 @@ pub struct VerifyReport {
     pub samples: u64,
     /// Bytes of them.
     pub bytes: u64,
+    /// Whether there are digests with which contents were compared. A file of the original shredder has none.
+    pub has_digests: bool,
     /// Paths of files whose contents have another digest, or another size, or cannot be read, and why.
     pub wrong: Vec<(String, String)>,
 }
 
-/// Reads all contents, and compares their digests. `each` is told how many samples were read.
+/// Reads all contents, and compares their digests, if the file was imported. `each` is told how many samples were read.
 ///
 /// # Errors
 /// [`Error::Unfit`] if there are no digests; [`Error::File`] if they cannot be read.
 pub fn verify(tar: &TarFile, each: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
+    let mut report = VerifyReport { samples: 0, bytes: 0, has_digests: true, wrong: Vec::new() };
+    if tar.has_contents_alone() {
+        read_all(tar, &mut report, each);
+        return Ok(report);
+    }
     let digests = Digests::of(tar.file())?.ok_or_else(|| Error::unfit(tar.file(), Problem::NoDigests))?;
-    let mut report = VerifyReport { samples: 0, bytes: 0, wrong: Vec::new() };
     for row in tar.rows().iter().filter(|row| row.sample != NO_SAMPLE) {
         let wrong = |why: String| (escaped(tar.path(row)), why);
         let Some(stored) = digests.get(row.sample) else {
@@ -42,6 +48,19 @@ pub fn verify(tar: &TarFile, each: &mut dyn FnMut(u64)) -> Result<VerifyReport> 
         each(report.samples);
     }
     Ok(report)
+}
+
+/// Reads all contents, to which there are no digests.
+fn read_all(tar: &TarFile, report: &mut VerifyReport, each: &mut dyn FnMut(u64)) {
+    report.has_digests = false;
+    for row in tar.rows() {
+        if let Err(error) = tar.for_each_piece(row, &mut |_, _| Ok(())) {
+            report.wrong.push((escaped(tar.path(row)), error.to_string()));
+        }
+        report.samples += 1;
+        report.bytes = report.bytes.saturating_add(row.size);
+        each(report.samples);
+    }
 }
 
 fn digest_of(tar: &TarFile, sample: u64, size: u64, mut hasher: ContentHasher) -> Result<Vec<u8>> {

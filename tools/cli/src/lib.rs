@@ -18,6 +18,7 @@ mod diff;
 mod draft_domain;
 mod dump;
 pub mod error;
+mod escaped_path;
 mod examples;
 mod file_space_args;
 mod guard;

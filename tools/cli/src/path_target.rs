@@ -4,7 +4,8 @@ use h5live::{Attribute, AttributeBuilder, File, Object};
 
 use serde_json::Value as Json;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::escaped_path;
 use crate::model::ReferenceType;
 use crate::reference_json;
 
@@ -21,22 +22,33 @@ pub enum PathTarget {
 /// # Errors
 /// If there is no such object.
 pub fn find(file: &File, text: &str) -> Result<PathTarget> {
-    match (file.object(text), text.rsplit_once('@')) {
+    match (escaped_path::object(file, text), text.rsplit_once('@')) {
         // Behind a slash, the object before it may be no group.
-        (Err(error), Some((object, name))) if error.is_not_found() || object.ends_with('/') => {
+        (Err(error), Some((object, name))) if is_not_found(&error) || object.ends_with('/') => {
             let object = object.strip_suffix('/').unwrap_or(object);
-            let object = file.object(if object.is_empty() { "/" } else { object })?;
+            let (object, _) = escaped_path::object(file, if object.is_empty() { "/" } else { object })?;
             Ok(PathTarget::Attribute(object, name.to_owned()))
         }
-        (object, _) => Ok(PathTarget::Object(object?)),
+        (object, _) => Ok(PathTarget::Object(object?.0)),
     }
 }
 
-/// The attribute of an object; `None` if there is none of this name.
+fn is_not_found(error: &Error) -> bool {
+    matches!(error, Error::File(error) if error.is_not_found())
+}
+
+/// The attribute of an object; `None` if there is none of this name, nor of the one that its escapes stand for.
 ///
 /// # Errors
 /// If it cannot be read.
 pub fn attribute(object: &Object, name: &str) -> Result<Option<Attribute>> {
+    match (attribute_of_bytes(object, name.as_bytes())?, escaped_path::unescape(name)) {
+        (None, Some(name)) => attribute_of_bytes(object, &name),
+        (found, _) => Ok(found),
+    }
+}
+
+fn attribute_of_bytes(object: &Object, name: &[u8]) -> Result<Option<Attribute>> {
     let found = match object {
         Object::Group(group) => group.attribute(name),
         Object::Dataset(dataset) => dataset.attribute(name),

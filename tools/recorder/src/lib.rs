@@ -54,6 +54,7 @@ mod reader;
 mod recorder;
 mod row;
 mod row_error;
+mod row_part;
 mod row_sink;
 mod session;
 mod stored_type;

@@ -11,6 +11,7 @@ use h5live::model::{Array, Compound, CompoundMember, Datatype};
 use super::input_cell::InputCell;
 use super::kind::{CellError, ColumnKind, UnknownKind, parse_bool};
 use super::row_error::RowError;
+use super::row_part::RowPart;
 use super::stored_type::StoredType;
 
 /// A column.
@@ -232,25 +233,32 @@ pub struct RowType {
     empty: Option<String>,
     /// The type of the rows of a dataset that is there, if it is not that of the columns one after the other.
     stored: Option<Datatype>,
+    /// What a row consists of.
+    parts: Vec<RowPart>,
 }
 
 impl RowType {
     /// A table of these columns, which are those of the input in the same order.
     pub fn new(columns: Vec<RecordColumn>) -> Self {
         let fields = columns.len();
-        RowType { columns, sources: (0..fields).map(Some).collect(), fields, empty: None, stored: None }
+        let (sources, parts) = ((0..fields).map(Some).collect(), vec![RowPart::Column; fields]);
+        RowType { columns, sources, fields, empty: None, stored: None, parts }
     }
 
     /// The columns of a type of rows that is there, for an input with columns of these names. `None` if rows of this
     /// type cannot be recorded, or the input has other columns.
     pub fn of(datatype: &Datatype, names: &[String]) -> Option<Self> {
         let Datatype::Compound(compound) = datatype else { return RowType::of_single_values(datatype, names) };
-        let column = |member: &CompoundMember| RecordColumn::of(&member.name.to_string(), &member.datatype);
-        let columns: Vec<_> = compound.members.iter().map(column).collect::<Option<_>>()?;
+        let mut columns = Vec::new();
+        let add = &mut |name: &str, datatype: &Datatype| {
+            columns.push(RecordColumn::of(name, datatype)?);
+            Some(())
+        };
+        let parts = RowPart::of(compound, "", names, add)?;
         let is_known = |name: &String| columns.iter().any(|column| column.name == *name);
         let sources = columns.iter().map(|column| names.iter().position(|name| *name == column.name)).collect();
         let stored = Some(datatype.clone());
-        let table = RowType { sources, fields: names.len(), stored, ..RowType::new(columns.clone()) };
+        let table = RowType { sources, fields: names.len(), stored, parts, ..RowType::new(columns.clone()) };
         names.iter().all(is_known).then_some(table)
     }
 
@@ -345,7 +353,9 @@ impl RowType {
             value.map_err(|source| RowError::Cell { column: column.name.clone(), source })
         };
         let mut values: Vec<_> = self.columns.iter().zip(&self.sources).map(value).collect::<Result<_, _>>()?;
-        Ok(if self.is_single_value() { values.pop().unwrap_or_default() } else { Value::List(values) })
+        let is_single = self.is_single_value();
+        let row = |values: Vec<_>| RowPart::value(&self.parts, &mut values.into_iter());
+        Ok(if is_single { values.pop().unwrap_or_default() } else { row(values) })
     }
 }
 

@@ -194,14 +194,27 @@ fn check(dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> 
 fn other_columns(path: &str, found: &Datatype, given: &Datatype) -> Option<DatasetProblem> {
     let (Datatype::Compound(found), Datatype::Compound(given)) = (found, given) else { return None };
     let names = |compound: &Compound| compound.members.iter().map(|member| member.name.to_string()).collect();
-    let of_name = |given: &CompoundMember| found.members.iter().find(|member| member.name == given.name);
+    let of_name = |given: &CompoundMember| member_type(found, &given.name.to_string());
     let missing: Vec<_> = given.members.iter().filter(|member| of_name(member).is_none()).collect();
     if !missing.is_empty() {
         let missing = missing.iter().map(|member| member.name.to_string()).collect();
         return Some(DatasetProblem::NoSuchColumns { path: path.to_owned(), missing, columns: names(found) });
     }
     let pairs = given.members.iter().filter_map(|given| Some((of_name(given)?, given)));
-    let texts = pairs.map(|(found, given)| (given, found.datatype.to_string(), given.datatype.to_string()));
+    let texts = pairs.map(|(found, given)| (given, found.to_string(), given.datatype.to_string()));
     let (member, found, given) = texts.into_iter().find(|(_, found, given)| found != given)?;
     Some(DatasetProblem::OtherColumnType { column: format!("{:?} of {path}", member.name.to_string()), found, given })
+}
+
+/// The type of a member, or of one of its members, as `place.x`.
+fn member_type<'a>(of: &'a Compound, name: &str) -> Option<&'a Datatype> {
+    let inside = |member: &'a CompoundMember| {
+        let rest = name.strip_prefix(&member.name.to_string())?;
+        match &member.datatype {
+            datatype if rest.is_empty() => Some(datatype),
+            Datatype::Compound(inner) => member_type(inner, rest.strip_prefix('.')?),
+            _ => None,
+        }
+    };
+    of.members.iter().find_map(inside)
 }

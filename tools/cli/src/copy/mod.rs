@@ -29,7 +29,7 @@ use crate::file_space_args::FileSpaceArgs;
 use crate::new_output::NewOutput;
 use crate::number_arg::at_least;
 use crate::output::Output;
-use crate::temp_output::ForceArgs;
+use crate::temp_output::{ForceArgs, with_places};
 use crate::{open, progress};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
@@ -174,7 +174,7 @@ impl CopyCommand {
         bar.finish_and_clear();
         if !self.quiet {
             self.sizes()?;
-            losses(&report).iter().for_each(|loss| eprintln!("{loss}"));
+            losses(&report).iter().for_each(|loss| eprintln!("{}", with_places(loss)));
             names.iter().flat_map(CopiedNames::losses).for_each(|loss| eprintln!("{loss}"));
             #[cfg(feature = "hsds")]
             links.iter().for_each(ChunkLinks::complain);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use h5live::{Dataset, File, Location, Object};
 
 use crate::error::Result;
+use crate::escaped_path;
 use crate::manifest::listing::{Listing, ListingEntry};
 use crate::model::ObjectId;
 use crate::open;
@@ -25,8 +26,10 @@ impl DiffSide {
     /// [`Error::File`](crate::error::Error::File).
     pub fn open(path: &Location, start: &str) -> Result<Self> {
         let file = open::for_reading(path)?;
-        let id = file.object(start)?.id();
-        let listing = Listing::from_file(&file, id, start.as_bytes(), None);
+        let (object, path) = escaped_path::object(&file, start)?;
+        // Shown as it was asked for.
+        let path = if start.starts_with('/') { &path } else { path.strip_prefix(b"/").unwrap_or(&path) };
+        let listing = Listing::from_file(&file, object.id(), path, None);
         Ok(DiffSide { file, listing })
     }
 

@@ -159,16 +159,19 @@ fn subject(file: &File, text: &str) -> Result<Subject> {
     match path_target::find(file, text)? {
         PathTarget::Object(Object::Group(group)) => Ok(Subject::Group(group)),
         PathTarget::Object(Object::Map(map)) => Ok(Subject::Map(map)),
+        PathTarget::Object(Object::Dataset(dataset)) => Ok(Subject::Dataset(dataset)),
         PathTarget::Object(_) => Ok(Subject::Dataset(file.dataset(text)?)),
         PathTarget::Attribute(object, name) => {
             // It may be behind an external link.
             let of = object.file().clone();
-            let attribute = match object {
-                Object::Group(group) => group.attribute(&name)?,
-                Object::Dataset(dataset) => dataset.attribute(&name)?,
-                Object::Datatype(datatype) => datatype.attribute(&name)?,
-                Object::Map(map) => map.attribute(&name)?,
-                other => return file.dataset(other.path()).map(Subject::Dataset).map_err(Into::into),
+            let attribute = match (path_target::attribute(&object, &name)?, object) {
+                (Some(found), _) => found,
+                // These say that there is none.
+                (None, Object::Group(group)) => group.attribute(&name)?,
+                (None, Object::Dataset(dataset)) => dataset.attribute(&name)?,
+                (None, Object::Datatype(datatype)) => datatype.attribute(&name)?,
+                (None, Object::Map(map)) => map.attribute(&name)?,
+                (None, other) => return file.dataset(other.path()).map(Subject::Dataset).map_err(Into::into),
             };
             Ok(Subject::Attribute(of, Box::new(attribute)))
         }

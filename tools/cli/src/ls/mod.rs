@@ -14,6 +14,7 @@ use h5live::{Location, Object};
 #[cfg(feature = "hsds")]
 use crate::error::Error;
 use crate::error::{Outcome, Result};
+use crate::escaped_path;
 use crate::manifest::escape;
 use crate::manifest::listing::{Listing, ListingEntry};
 use crate::model::ObjectId;
@@ -85,11 +86,11 @@ impl Ls {
             Err(error) if may_be_folder(&error) => return self.list_domains(false)?.ok_or(error),
             opened => opened?,
         };
-        let start = file.object(&self.path)?;
+        let (start, path) = escaped_path::object(&file, &self.path)?;
         if let Object::Group(group) = &start {
             group.links()?;
         }
-        let mut listing = Listing::from_file(&file, start.id(), start.path().as_bytes(), self.depth);
+        let mut listing = Listing::from_file(&file, start.id(), &path, self.depth);
         if self.attributes == AttributeDetail::None {
             listing.lines.retain(|line| !matches!(line.entry, ListingEntry::Attribute(_)));
         }

@@ -17,6 +17,10 @@ use crate::progress;
 const INCOMPLETE: &str =
     "not all entries are there: the import is under way, or was interrupted (the same import goes on)";
 
+/// What is said of a file whose contents cannot be verified.
+const NO_DIGESTS: &str =
+    "it has no digests (the original shredder makes none): contents were read, and compared with nothing";
+
 pub fn list(tar: &TarFile, glob: Option<&str>, long: bool, as_json: bool) -> Result<Outcome> {
     let mut out = Output::stdout();
     for row in tar.rows().iter().filter(|row| is_match(glob, tar.path(row))) {
@@ -25,7 +29,8 @@ pub fn list(tar: &TarFile, glob: Option<&str>, long: bool, as_json: bool) -> Res
             continue;
         }
         if long {
-            out.bytes(long_columns(row).as_bytes())?;
+            let columns = if tar.has_contents_alone() { size_column(row) } else { long_columns(row) };
+            out.bytes(columns.as_bytes())?;
         }
         out.bytes(escaped(tar.path(row)).as_bytes())?;
         if long && !tar.link(row).is_empty() {
@@ -55,6 +60,11 @@ fn kind_letter(row: &EntryRow) -> char {
     }
 }
 
+/// What is known of an entry of the original shredder.
+fn size_column(row: &EntryRow) -> String {
+    format!("{} {:>10} ", kind_letter(row), row.size)
+}
+
 fn long_columns(row: &EntryRow) -> String {
     let letters =
         [(0o400, 'r'), (0o200, 'w'), (0o100, 'x'), (0o40, 'r'), (0o20, 'w'), (0o10, 'x'), (4, 'r'), (2, 'w'), (1, 'x')];
@@ -74,6 +84,7 @@ fn time_of(seconds: i64) -> SystemTime {
 fn as_json_line(tar: &TarFile, row: &EntryRow) -> serde_json::Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     // What JSON cannot say of a name is in its escaped form, which `cat` takes.
+    let is_known = !tar.has_contents_alone();
     let bytes = |bytes: &[u8]| std::str::from_utf8(bytes).is_err().then(|| escaped(bytes));
     json!({
         "path": text(tar.path(row)),
@@ -83,10 +94,10 @@ fn as_json_line(tar: &TarFile, row: &EntryRow) -> serde_json::Value {
         "kind": kind_letter(row).to_string(),
         "size": row.size,
         "sample": (row.sample != NO_SAMPLE).then_some(row.sample),
-        "mode": row.mode,
-        "uid": row.uid,
-        "gid": row.gid,
-        "mtime": row.mtime,
+        "mode": is_known.then_some(row.mode),
+        "uid": is_known.then_some(row.uid),
+        "gid": is_known.then_some(row.gid),
+        "mtime": is_known.then_some(row.mtime),
     })
 }
 
@@ -110,7 +121,10 @@ pub fn verify(files: &[Location]) -> Result<Outcome> {
                 if is_importing {
                     out.line(format_args!("{location}: {INCOMPLETE}"))?;
                 }
-                let is_clean = report.wrong.is_empty() && !is_importing;
+                if !report.has_digests {
+                    out.line(format_args!("{location}: {NO_DIGESTS}"))?;
+                }
+                let is_clean = report.wrong.is_empty() && report.has_digests && !is_importing;
                 outcome = outcome.worse(if is_clean { Outcome::Clean } else { Outcome::Findings });
             }
             Err(error) => outcome = outcome.worse(out.tell_error(error)?),

@@ -72,6 +72,20 @@ fn what_a_store_cannot_hold_is_left_out_and_named() {
     }
 }
 
+#[test]
+fn what_is_left_out_is_named_with_the_place_of_the_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("from.h5").display().to_string();
+    let file = File::create(&path).unwrap();
+    file.new_dataset::<String>().create_with_data("texts", &["a".to_owned()]).unwrap();
+    file.close().unwrap();
+    let log = format!("log:{}?layout=logvol", folder.path().join("log.h5").display());
+    let (code, said) = copied(&["copy", "--on-unsupported=skip", &path, &log]);
+    assert_eq!(code, Some(1), "{said}");
+    let place = log.split('?').next().unwrap();
+    assert!(said.starts_with(&format!("left out: {place}: /texts: ")), "{said}");
+}
+
 /// Writes zeros over what begins at an address.
 fn damage(path: &Path, at: u64) {
     std::fs::File::options().write(true).open(path).unwrap().write_all_at(&[0; 16], at).unwrap();

@@ -8,7 +8,7 @@ use h5live::filters::{DecodeOutput, EncodeOutput, Filter, FilterFault, Registry}
 use h5live::model::FilterSpec;
 use h5live::{File, Selection};
 
-use crate::common::{run, shared, text};
+use crate::common::{h5py, new_file, python, run, shared, text};
 
 fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -250,6 +250,26 @@ fn values_that_a_filter_rounds_again_are_told_of() {
     assert!(errors(&returned).contains("rounded again: /rounded: "), "{}", errors(&returned));
     // Who asks for the filter knows it.
     text(&run(&["copy", "--filter=deflate:1", &log, &at("deflated.h5")]));
+}
+
+#[test]
+fn a_filter_that_cannot_encode_here_rounds_nothing_again() {
+    let Some(python) = python() else { return };
+    let (folder, path, name) = new_file();
+    let make = "
+import hdf5plugin
+with h5py.File(path, 'w') as file:
+    file.create_dataset('packed', data=np.arange(64) / 7, chunks=(32,), **hdf5plugin.Zfp(reversible=True))
+";
+    h5py(&python, make, &path);
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let log = format!("log:{}", at("log.h5"));
+    text(&run(&["copy", &name, &log]));
+    let back = at("back.h5");
+    text(&run(&["copy", &log, &back]));
+    for copy in [&log, &back] {
+        assert_eq!(text(&run(&["dump", copy, "/packed"])), text(&run(&["dump", &name, "/packed"])), "{copy}");
+    }
 }
 
 #[test]

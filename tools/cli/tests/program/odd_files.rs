@@ -5,7 +5,7 @@ use std::process::Command;
 
 use h5live::{File, Reference};
 
-use crate::common::{error, new_file, run, text};
+use crate::common::{error, h5py, new_file, python, run, text};
 
 #[test]
 fn a_pipe_is_refused_at_once() {
@@ -58,4 +58,86 @@ fn a_copy_says_which_references_it_has_lost() {
         (Some(1), true),
         "{said}"
     );
+}
+
+/// Names with a byte that is not UTF-8, a backslash, and a line end.
+const ODD_NAMES: &str = "
+with h5py.File(path, 'w') as file:
+    file[b'gr\\xfcn/bl\\xe9'] = [1, 2]
+    file[b'gr\\xfcn'].attrs[b'\\xe9'] = 5
+    file['back\\\\slash'] = 3
+    file['x41 \\\\x41'] = 4
+    file['new\\nline'] = 6
+";
+
+#[test]
+fn objects_are_found_by_the_escapes_that_ls_prints() {
+    let Some(python) = python() else { return };
+    let (_folder, path, name) = new_file();
+    h5py(&python, ODD_NAMES, &path);
+    let listed = text(&run(&["ls", &name]));
+    let paths: Vec<_> = listed.lines().filter_map(|line| line.split("  ").next()).map(str::trim).collect();
+    for (at, value) in [
+        (r"/gr\xFCn/bl\xE9", "0: 1\n1: 2\n"),
+        (r"/gr\xFCn@\xE9", "5\n"),
+        (r"/back\\slash", "3\n"),
+        (r"/x41 \\x41", "4\n"),
+        (r"/new\nline", "6\n"),
+    ] {
+        assert!(paths.contains(&at), "{at}: {paths:?}");
+        assert_eq!(text(&run(&["dump", &name, at])), value, "{at}");
+        if !at.contains('@') {
+            assert!(text(&run(&["ls", &name, at])).starts_with(at), "{at}");
+        }
+    }
+    // A name that is there as it is written comes first.
+    assert_eq!(text(&run(&["dump", &name, r"/back\slash"])), "3\n");
+    let below = text(&run(&["ls", &name, r"/gr\xFCn"]));
+    assert_eq!(below.lines().count(), 3, "{below}");
+    text(&run(&["diff", &name, &name, "--path", r"/gr\xFCn"]));
+    let said = error(&run(&["dump", &name, r"/gr\xFDn"]));
+    assert!(said.contains("there is no"), "{said}");
+}
+
+/// A file of libhdf5's family driver, in which the name of the driver is another one.
+const SUBFILING: &str = "
+with h5py.File(path.replace('run', 'run%d'), 'w', driver='family', memb_size=1 << 20) as file:
+    file['a'] = [1, 2, 3]
+with open(path.replace('run', 'run0'), 'rb') as file:
+    whole = file.read()
+assert b'NCSAfami' in whole
+with open(path, 'wb') as file:
+    file.write(whole.replace(b'NCSAfami', b'Subfilin'))
+";
+
+#[test]
+fn files_of_drivers_that_are_not_known_are_refused_by_their_names() {
+    let (folder, path, name) = new_file();
+    fs::write(&path, b"ONIONEOF").unwrap();
+    let refused = |name: &str, word: &str| {
+        for command in ["ls", "dump", "manifest"] {
+            let said = run(&[command, name]);
+            let text = [said.stdout, said.stderr].concat();
+            let text = String::from_utf8(text).unwrap();
+            assert!(!said.status.success() && text.contains(word), "{command}: {text}");
+        }
+        // What writes says of the one that it cannot change what is cut into several.
+        let said = error(&run(&["record", name, "rows"]));
+        assert!(said.contains(word) || word == "subfiling" && said.contains("cut into several"), "{said}");
+    };
+    refused(&name, "onion");
+    let copied = error(&run(&["copy", &name, folder.path().join("copy.h5").to_str().unwrap()]));
+    assert!(copied.contains("onion"), "{copied}");
+    // What was there before the first revision is not what the file has.
+    fs::remove_file(&path).unwrap();
+    File::create(&path).unwrap().close().unwrap();
+    let history = folder.path().join("run.h5.onion");
+    fs::write(&history, b"OHDH\x01\0\0\0").unwrap();
+    refused(history.to_str().unwrap(), "onion");
+    refused(&name, "onion");
+    fs::write(&history, b"notes").unwrap();
+    text(&run(&["ls", &name]));
+    let Some(python) = python() else { return };
+    h5py(&python, SUBFILING, &path);
+    refused(&name, "subfiling");
 }

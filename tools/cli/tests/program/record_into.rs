@@ -42,6 +42,31 @@ fn rows_are_recorded_into_tables_of_other_programs() {
     text(&run(&["check", &name]));
 }
 
+/// A table with columns in columns, as PyTables makes them.
+const NESTED: &str = "
+place = np.dtype([('x', '<f8'), ('deep', [('y', 'i1'), ('z', 'S3')])])
+with h5py.File(path, 'w') as file:
+    file.create_dataset('table', (0,), maxshape=(None,), chunks=(8,), dtype=[('n', '<i4'), ('place', place), ('m', '<u2')])
+";
+
+#[test]
+fn columns_in_columns_take_objects_of_json_and_their_own_names() {
+    let Some(python) = python() else { return };
+    let (_folder, path, name) = new_file();
+    h5py(&python, NESTED, &path);
+    let record = |rows: &str| run_with(&["record", &name, "table"], rows.as_bytes());
+    text(&record(r#"{"m": 3, "place": {"deep": {"z": "ab", "y": 2}, "x": 0.5}, "n": 1}"#));
+    text(&record("place.deep.y,n,place.x,m,place.deep.z\n-1,2,1.5,4,cd\n"));
+    let seen = h5py(&python, "print(h5py.File(path)['table'][...].tolist())", &path);
+    assert_eq!(seen, "[(1, (0.5, (2, b'ab')), 3), (2, (1.5, (-1, b'cd')), 4)]\n");
+    let said = |rows: &str| String::from_utf8(record(rows).stderr).unwrap();
+    let missing = said(r#"{"n": 1, "place": {"x": 1, "q": 2}, "m": 1}"#);
+    assert!(missing.contains("/table has no column \"place.q\"; its columns are"), "{missing}");
+    let unfit = said(r#"{"n": 1, "place": {"x": 1, "deep": {"y": 300, "z": ""}}, "m": 1}"#);
+    assert!(unfit.contains("column \"place.deep.y\": ") && unfit.contains("300"), "{unfit}");
+    text(&run(&["check", &name]));
+}
+
 #[test]
 fn a_cell_that_does_not_fit_is_named_with_its_column() {
     let Some(python) = python() else { return };

@@ -305,6 +305,45 @@ fn what_the_original_programs_made_of_their_sample_h5py_finds_in_ours() {
 }
 
 #[test]
+fn a_file_of_the_original_shredder_is_listed_extracted_and_read_to_the_end() {
+    let Some(shared) = shared() else { return };
+    let samples = shared.join("samples/tar");
+    let theirs = samples.join("demo.tar.shredder.h5").display().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let ours = at("ours.h5").display().to_string();
+    text(&run(&["tar", "import", samples.join("demo.tar").to_str().unwrap(), &ours]));
+    // It has the samples alone, without folders.
+    let of_files: Vec<_> = text(&run(&["tar", "ls", "--long", &ours]))
+        .lines()
+        .filter(|line| line.starts_with('-'))
+        .filter_map(|line| line.split_whitespace().last().map(str::to_owned))
+        .collect();
+    let listed = text(&run(&["tar", "ls", &theirs]));
+    assert_eq!(listed.lines().collect::<Vec<_>>(), of_files);
+    let long = text(&run(&["tar", "ls", "--long", &theirs]));
+    assert!(long.lines().any(|line| line.ends_with("54607 ./beverage-cafe.jpg")), "{long}");
+    let json: serde_json::Value =
+        serde_json::from_str(text(&run(&["tar", "ls", "--json", &theirs])).lines().next().unwrap()).unwrap();
+    assert!(json["mtime"].is_null() && json["size"].is_u64(), "{json}");
+    for (file, to) in [(&theirs, at("theirs")), (&ours, at("ours"))] {
+        text(&run(&["tar", "extract", file, to.to_str().unwrap()]));
+    }
+    for name in &of_files {
+        assert_eq!(fs::read(at("theirs").join(name)).unwrap(), fs::read(at("ours").join(name)).unwrap(), "{name}");
+    }
+    // Nobody can say whether the contents are right.
+    let verified = run(&["tar", "verify", &theirs]);
+    assert_eq!(verified.status.code(), Some(1));
+    let said = String::from_utf8(verified.stdout).unwrap();
+    assert!(said.contains("0 wrong") && said.contains("it has no digests"), "{said}");
+    let plain = at("plain.h5");
+    h5live::File::create(&plain).unwrap().close().unwrap();
+    let refused = error(&run(&["tar", "ls", plain.to_str().unwrap()]));
+    assert!(refused.ends_with("the file was not made by `h5live tar import`"), "{refused}");
+}
+
+#[test]
 fn an_import_that_is_killed_at_many_points_is_continued_and_ends_like_one_that_was_not() {
     let folder = tempfile::tempdir().unwrap();
     let script = "mkdir t; for i in $(seq 300); do head -c $((i * 97 % 9000)) /dev/urandom > t/$((i % 7))-$i.bin; done

@@ -1,0 +1,73 @@
+//! Paths on the command line, with the escapes that `ls` prints.
+
+use h5live::{File, Object};
+
+use crate::error::Result;
+
+/// The object at a path, and the bytes of its path. Only if nothing has this name, its escapes are undone.
+///
+/// # Errors
+/// If there is no such object.
+pub fn object(file: &File, text: &str) -> Result<(Object, Vec<u8>)> {
+    let error = match file.object(text) {
+        Err(error) if error.is_not_found() => error,
+        found => {
+            let found = found?;
+            let path = found.path().as_bytes().to_vec();
+            return Ok((found, path));
+        }
+    };
+    let Some(path) = unescape(text) else { return Err(error.into()) };
+    match file.object_at_bytes(&path) {
+        // It says what was asked for.
+        Err(other) if other.is_not_found() => Err(error.into()),
+        found => {
+            let start: &[u8] = if path.starts_with(b"/") { b"" } else { b"/" };
+            Ok((found?, [start, &path].concat()))
+        }
+    }
+}
+
+/// The bytes that [`crate::manifest::escape`] shows so; `None` if there is nothing to undo, or something else behind a backslash.
+pub fn unescape(text: &str) -> Option<Vec<u8>> {
+    let mut parts = text.split('\\');
+    let mut out = parts.next()?.as_bytes().to_vec();
+    let mut is_escaped = false;
+    while let Some(part) = parts.next() {
+        is_escaped = true;
+        let (byte, rest) = match (part.as_bytes().first(), part.get(1..)) {
+            // Two of them stand for one, and what follows is no escape.
+            (None, _) => (b'\\', parts.next()?),
+            (Some(b't'), Some(rest)) => (b'\t', rest),
+            (Some(b'n'), Some(rest)) => (b'\n', rest),
+            (Some(b'r'), Some(rest)) => (b'\r', rest),
+            (Some(b'x'), _) => (hexadecimal(part.get(1..3)?)?, part.get(3..)?),
+            _ => return None,
+        };
+        out.push(byte);
+        out.extend_from_slice(rest.as_bytes());
+    }
+    is_escaped.then_some(out)
+}
+
+fn hexadecimal(digits: &str) -> Option<u8> {
+    // A sign is no digit.
+    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u8::from_str_radix(digits, 16).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::escape;
+
+    #[test]
+    fn what_is_escaped_comes_back() {
+        let names: [&[u8]; 6] = [b"\xffa\xe2\x82b", b"a\\b", b"\\\\", b"\\x41", b"t\tn\nr\r\\", "ü\\ü".as_bytes()];
+        for name in names {
+            assert_eq!(unescape(&escape(name)).as_deref(), Some(name), "{}", escape(name));
+        }
+        for text in ["plain", "\\q", "\\x4", "\\xg0", "\\", "\\x+1"] {
+            assert_eq!(unescape(text), None, "{text}");
+        }
+    }
+}
