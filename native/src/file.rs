@@ -207,13 +207,13 @@ impl Store for NativeFile {
 
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> ModelResult<()> {
         let widths = self.0.cache.widths();
-        let objects = elements.iter().enumerate().map(|(number, element)| {
-            let element: VarLenElement =
-                decode(element, widths).map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
-            let nowhere = GlobalHeapId { collection: Addr::UNDEFINED, index: 0 };
-            Ok((number, if element.length == 0 { nowhere } else { element.place }))
-        });
-        Ok(self.0.global_heap.with_objects(objects, each)?)
+        let place = |element: &&[u8]| {
+            let element: VarLenElement = decode(element, widths)?;
+            Ok(if element.length == 0 { GlobalHeapId::NOWHERE } else { element.place })
+        };
+        let places: std::result::Result<Vec<_>, _> = elements.iter().map(place).collect();
+        let places = places.map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
+        Ok(self.0.global_heap.with_objects(&places, each)?)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<Referent>> {
