@@ -9,8 +9,8 @@ use h5live_format::messages::DatatypeMessage;
 use h5live_format::{Addr, GlobalHeapId, Superblock, VarLenElement, decode};
 use h5live_model::{
     AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Liveness, Location, MapStore, Name,
-    ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result as ModelResult, Scope,
-    Session, Stats, Store, StoreWriter, Watch,
+    ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart,
+    Result as ModelResult, Scope, Session, Stats, Store, StoreWriter, Watch,
 };
 
 use crate::attributes::{AttributeStorage, StoredAttribute};
@@ -218,6 +218,20 @@ impl Store for NativeFile {
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<Referent>> {
         Ok(self.0.referent(kind, element)?)
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> ModelResult<Vec<u8>> {
+        let is_address = to.part == ReferentPart::Whole && to.file.is_none();
+        if is_address {
+            self.0.check_open()?
+        } else {
+            self.0.check_writable()?
+        }
+        if to.file.is_none() {
+            self.kind(to.object)?;
+        }
+        let _operation = (!is_address).then(|| self.0.cache.begin_operation());
+        Ok(self.0.encode_reference(form.kind, form.size, Some(to))?)
     }
 
     fn close(&self) -> ModelResult<()> {
