@@ -3,8 +3,10 @@
     python benches/python.py [--peer PYTHON] [--rounds N] [--scale F] [--out FILE] [ROW ...]
 
 This Python has h5live; PYTHON (this one, if it is not given) has h5py. Each side runs each row in a process of its own,
-one after the other, in turn. The files that are read were written by h5py. The median of the rounds counts. The bound of a row is
-what its work takes without files, by other means, in the same run.
+one after the other, in turn. The files that are read were written by h5py. The median of the rounds counts. Beside the seconds of the
+clock stands how many times less processor time h5live takes (of all its threads, and of the system for it): what others do on the
+machine changes that least. The bound of a row is what its work takes without files, by other means, in the same run; in brackets is
+its processor time.
 """
 
 import argparse
@@ -231,12 +233,15 @@ def bound_of_texts_read(h5, folder, sizes):
 
 
 def bound_of_texts_written(h5, folder, sizes):
-    """The bytes of the strings, one behind the other, written to a plain file."""
+    """The bytes of the strings, one behind the other, and zeros, written to a plain file: as many bytes as the format has.
+    Each string has a header and padding in a heap, and an element that leads to it."""
     texts = [f"text number {n}" for n in range(sizes.texts)]
+    others = bytes(sum(32 + -len(text) % 8 for text in texts))
 
     def run():
         with open(f"{folder}/plain", "wb") as file:
             file.write("".join(texts).encode())
+            file.write(others)
     return run
 
 
@@ -275,7 +280,7 @@ BESIDE = {gzip_two_threads: gzip_one_thread}
 
 
 def work(module, row, folder, scale):
-    """Times one row, the best of three but for what cannot be repeated; prints the seconds."""
+    """Times one row, the best of three but for what cannot be repeated; prints the seconds, and those of the processor."""
     if module in ("h5live", "bound"):
         import h5live.h5py as h5
     else:
@@ -285,18 +290,20 @@ def work(module, row, folder, scale):
         prepare = BOUNDS[prepare]
     run = prepare(h5, folder, Sizes(scale))
     again = not prepare.__name__.endswith(("written", "appended")) or prepare is texts_written
-    seconds = []
+    seconds, busy = [], []
     for _ in range(3 if again else 1):
-        began = time.perf_counter()
+        began, busy_before = time.perf_counter(), time.process_time()
         run()
         seconds.append(time.perf_counter() - began)
-    print(json.dumps(min(seconds)))
+        busy.append(time.process_time() - busy_before)
+    print(json.dumps([min(seconds), min(busy)]))
 
 
 def seconds_of_import(python, module):
-    """The seconds that it takes to import a module when numpy has been."""
-    script = f"import numpy, time; began = time.perf_counter(); import {module}; print(time.perf_counter() - began)"
-    return float(subprocess.run([python, "-c", script], check=True, capture_output=True, text=True).stdout)
+    """The seconds that it takes to import a module when numpy has been, and those of the processor."""
+    clocks = "[time.perf_counter(), time.process_time()]"
+    script = f"import numpy, time; a = {clocks}; import {module}; b = {clocks}; print([b[0] - a[0], b[1] - a[1]])"
+    return json.loads(subprocess.run([python, "-c", script], check=True, capture_output=True, text=True).stdout)
 
 
 def measure(python, module, row, folder, scale):
@@ -308,15 +315,18 @@ def measure(python, module, row, folder, scale):
 
 
 def bound(prepare, row, folder, options):
-    """The least seconds of the work itself, or nothing."""
+    """The least seconds of the work itself, and those of the processor, or nothing."""
     if prepare not in BOUNDS or prepare is gzip_one_thread and not importlib.util.find_spec("deflate"):
         return ""
-    return f"{min(measure(sys.executable, 'bound', row, folder, options.scale) for _ in range(options.rounds)):.4f}"
+    measured = [measure(sys.executable, "bound", row, folder, options.scale) for _ in range(options.rounds)]
+    seconds, busy = (min(each) for each in zip(*measured))
+    return f"{seconds:.4f} ({busy:.4f})"
 
 
 def compare(options):
     rows = [row for row in ROWS if not options.rows or any(part in row for part in options.rows)]
-    lines, short = ["| row | h5py (s) | h5live (s) | times faster | aim | bound (s) |", "|---|---|---|---|---|---|"], []
+    lines = ["| row | h5py (s) | h5live (s) | times faster | by processor time | aim | bound (s) |", "|---|---|---|---|---|---|---|"]
+    short = []
     with tempfile.TemporaryDirectory(prefix="h5live-bench-") as folder:
         make = f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r}); import python; "
         make += f"python.make_files({folder!r}, python.Sizes({options.scale}))"
@@ -328,8 +338,9 @@ def compare(options):
             for _ in range(options.rounds):
                 theirs.append(measure(options.peer, "h5py", beside if prepare in BESIDE else row, folder, options.scale))
                 ours.append(measure(sys.executable, "h5live", row, folder, options.scale))
-            our, their = statistics.median(ours), statistics.median(theirs)
-            lines.append(f"| {row} | {their:.4f} | {our:.4f} | {their / our:.2f} | {aim} | {bound(prepare, row, folder, options)} |")
+            (our, busy), (their, their_busy) = ([statistics.median(each) for each in zip(*side)] for side in (ours, theirs))
+            lines.append(f"| {row} | {their:.4f} | {our:.4f} | {their / our:.2f} | {their_busy / busy:.2f} | {aim} "
+                         f"| {bound(prepare, row, folder, options)} |")
             print(lines[-1], flush=True)
             if their / our < aim:
                 short.append(row)

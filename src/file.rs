@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_model::{Datatype, ElementForms, FileSpace, Liveness, ObjectId, Scope, Session, Stats, Store};
+use h5live_model::{
+    Datatype, ElementForms, FileSpace, Liveness, ObjectId, ReferenceType, Referent, Scope, Session, Stats, Store,
+};
 
 use crate::change_gate::Change;
 use crate::dataset::DatasetCore;
@@ -54,6 +56,16 @@ impl File {
     /// [`model::Error::Closed`](h5live_model::Error::Closed).
     pub fn writer(&self) -> h5live_model::Result<Change<'_>> {
         self.shared().changes.begin(self.store())
+    }
+
+    /// The stored form of a reference ([`Store::reference`](h5live_model::Store::reference)): many can be made without
+    /// writing.
+    pub(crate) fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> h5live_model::Result<Vec<u8>> {
+        let _change = match self.writer() {
+            Err(h5live_model::Error::ReadOnly) => None,
+            writer => Some(writer?),
+        };
+        self.store().reference(form, to)
     }
 
     pub(crate) fn heap(&self) -> Heap<'_> {

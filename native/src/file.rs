@@ -9,8 +9,8 @@ use h5live_format::messages::DatatypeMessage;
 use h5live_format::{Addr, GlobalHeapId, Superblock, VarLenElement, decode};
 use h5live_model::{
     AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Liveness, Location, MapStore, Name,
-    ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result as ModelResult, Scope,
-    Session, Stats, Store, StoreWriter, Watch,
+    ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart,
+    Result as ModelResult, Scope, Session, Stats, Store, StoreWriter, Watch,
 };
 
 use crate::attributes::{AttributeStorage, StoredAttribute};
@@ -197,17 +197,31 @@ impl Store for NativeFile {
 
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> ModelResult<()> {
         let widths = self.0.cache.widths();
-        let objects = elements.iter().enumerate().map(|(number, element)| {
-            let element: VarLenElement =
-                decode(element, widths).map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
-            let nowhere = GlobalHeapId { collection: Addr::UNDEFINED, index: 0 };
-            Ok((number, if element.length == 0 { nowhere } else { element.place }))
-        });
-        Ok(self.0.global_heap.with_objects(objects, each)?)
+        let place = |element: &&[u8]| {
+            let element: VarLenElement = decode(element, widths)?;
+            Ok(if element.length == 0 { GlobalHeapId::NOWHERE } else { element.place })
+        };
+        let places: std::result::Result<Vec<_>, _> = elements.iter().map(place).collect();
+        let places = places.map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
+        Ok(self.0.global_heap.with_objects(&places, each)?)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<Referent>> {
         Ok(self.0.referent(kind, element)?)
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> ModelResult<Vec<u8>> {
+        let is_address = to.part == ReferentPart::Whole && to.file.is_none();
+        if is_address {
+            self.0.check_open()?
+        } else {
+            self.0.check_writable()?
+        }
+        if to.file.is_none() {
+            self.kind(to.object)?;
+        }
+        let _operation = (!is_address).then(|| self.0.cache.begin_operation());
+        Ok(self.0.encode_reference(form.kind, form.size, Some(to))?)
     }
 
     fn close(&self) -> ModelResult<()> {

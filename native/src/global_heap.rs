@@ -74,8 +74,8 @@ fn fill_collection(
     places: &mut Vec<GlobalHeapId>,
 ) -> usize {
     let before = places.len();
-    let indexes = objects.iter().map_while(|bytes| collection.insert_object(bytes, widths));
-    places.extend(indexes.map(|index| GlobalHeapId { collection: at, index: index.into() }));
+    let mut add = |index: u16| places.push(GlobalHeapId { collection: at, index: index.into() });
+    collection.insert_objects(objects.iter().copied(), widths, &mut add);
     places.len().saturating_sub(before)
 }
 
@@ -126,7 +126,7 @@ impl GlobalHeap {
         if fill_collection(&mut collection, at, objects, widths, places) == 0 {
             return Err(Error::Object { header: at, rule: "a new collection has room for its first object" });
         }
-        let room = collection.free_bytes(widths) > 0;
+        let room = collection.free_bytes() > 0;
         let collection = self.cache.insert_entry(at, Owner::new(at), collection);
         writer.mark_changed(&collection);
         if room || writer.current_collection.is_none() {
@@ -154,36 +154,28 @@ impl GlobalHeap {
         self.with_collection_of(place, |collection| collection.object_bytes(place.index).map(each))
     }
 
-    /// Calls `each` once with the number and the bytes of each of `objects`; there are none of those that are nowhere.
+    /// Calls `each` once with the number and the bytes of each of the `places`; there are none of those that are nowhere.
     /// Objects of one collection that come one after the other are found by one look for it. As
     /// [`GlobalHeap::with_object`], `each` must not use the file.
     ///
     /// # Errors
-    /// Those of `objects`, and as [`GlobalHeap::with_object`].
-    pub fn with_objects(
-        &self,
-        objects: impl Iterator<Item = Result<(usize, GlobalHeapId)>>,
-        each: &mut dyn FnMut(usize, &[u8]),
-    ) -> Result<()> {
-        let mut objects = objects.peekable();
-        while let Some(next) = objects.next() {
-            let (number, place) = next?;
+    /// As [`GlobalHeap::with_object`].
+    pub fn with_objects(&self, places: &[GlobalHeapId], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+        let mut number = 0;
+        while let Some(place) = places.get(number) {
             if !place.is_defined() {
                 each(number, &[]);
+                number += 1;
                 continue;
             }
-            self.with_collection_of(place, |collection| {
-                each(number, collection.object_bytes(place.index)?);
-                let in_it = |next: GlobalHeapId| {
-                    if next.collection == place.collection { collection.object_bytes(next.index) } else { None }
-                };
-                while let Some(Ok((number, next))) = objects.peek()
-                    && let Some(bytes) = in_it(*next)
-                {
-                    each(*number, bytes);
-                    objects.next();
+            self.with_collection_of(*place, |collection| {
+                let begin = number;
+                let in_it = places.iter().skip(begin).take_while(|next| next.collection == place.collection);
+                for bytes in in_it.map_while(|next| collection.object_bytes(next.index)) {
+                    each(number, bytes);
+                    number += 1;
                 }
-                Some(())
+                (number > begin).then_some(())
             })?;
         }
         Ok(())
@@ -258,7 +250,7 @@ impl GlobalHeap {
                 let size = collection.read().size();
                 self.cache.free_structure(*at, size);
             } else {
-                writer.add_room(collection, widths);
+                writer.add_room(collection);
             }
         }
         !settled.is_empty()
@@ -267,8 +259,16 @@ impl GlobalHeap {
     fn read_collection(&self, at: Addr) -> h5live_cache::Result<GlobalHeapCollection> {
         let widths = self.cache.widths();
         let wrong = |source| h5live_cache::Error::Decode { at, source };
-        let start = self.cache.read_block(at, GlobalHeapCollection::PREFIX_BYTES)?;
+        // No collection is smaller, and those of libhdf5 are not larger, unless an object is.
+        let start = self.cache.read_prefix(at, GlobalHeapCollection::MIN_SIZE as usize)?;
+        if start.len() < GlobalHeapCollection::PREFIX_BYTES {
+            let (wanted, found) = (GlobalHeapCollection::PREFIX_BYTES as u64, start.len() as u64);
+            return Err(h5live_cache::Error::PastEnd { at, wanted, found });
+        }
         let size = GlobalHeapCollection::stated_size(&start, widths).map_err(wrong)?;
+        if size == start.len() as u64 {
+            return decode(&start, widths).map_err(wrong);
+        }
         let wanted = usize::try_from(size.min(MAX_COLLECTION_BYTES)).unwrap_or(usize::MAX);
         let bytes = self.cache.read_block(at, wanted)?;
         decode(&bytes, widths).map_err(wrong)
@@ -353,13 +353,13 @@ impl GlobalHeapWriter {
     }
 
     /// Objects were removed from this collection.
-    fn add_room(&mut self, collection: Handle<GlobalHeapCollection>, widths: Widths) {
+    fn add_room(&mut self, collection: Handle<GlobalHeapCollection>) {
         let is_known = |known: &Handle<GlobalHeapCollection>| known.addr() == collection.addr();
         if self.current_collection.iter().chain(&self.collections_with_room).any(is_known) {
             return;
         }
         if self.collections_with_room.len() == MAX_COLLECTIONS_WITH_ROOM {
-            let free = |collection: &Handle<GlobalHeapCollection>| collection.read().free_bytes(widths);
+            let free = |collection: &Handle<GlobalHeapCollection>| collection.read().free_bytes();
             let fullest = (0..).zip(&self.collections_with_room).min_by_key(|(_, known)| free(known));
             if let Some((fullest, _)) = fullest {
                 self.collections_with_room.swap_remove(fullest);

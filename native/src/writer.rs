@@ -5,8 +5,7 @@ use h5live_format::messages::{AttributeMessage, Comment, DataspaceMessage, LinkV
 use h5live_format::{GlobalHeapId, VarLenElement, decode};
 use h5live_model::{
     AllocationTime, AttributeData, Error as ModelError, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
-    ObjectId, ObjectSpec, ObjectTimes, Publish, ReferenceType, Referent, Result as ModelResult, Scope, Store,
-    StoreWriter,
+    ObjectId, ObjectSpec, ObjectTimes, Publish, Result as ModelResult, Scope, Store, StoreWriter,
 };
 
 use crate::attributes::AttributeStorage;
@@ -277,15 +276,6 @@ impl StoreWriter for NativeFile {
         // They can be removed after a flush.
         let is_due = self.0.global_heap.pending_removals() > MAX_PENDING_REMOVALS;
         if is_due { Ok(self.0.flush(FlushScope::All)?) } else { Ok(()) }
-    }
-
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> ModelResult<Vec<u8>> {
-        self.0.check_writable()?;
-        if to.file.is_none() {
-            self.kind(to.object)?;
-        }
-        let _operation = self.0.cache.begin_operation();
-        Ok(self.0.encode_reference(form.kind, form.size, Some(to))?)
     }
 
     fn start_swmr(&self) -> ModelResult<()> {

@@ -494,7 +494,12 @@ class Dataset(LiveDataset, HLObject):
     # --- the rest -------------------------------------------------------------------------------
 
     def _region_reference(self, selection):
-        return _types.RegionReference(self._handle.region_reference(selection.raw))
+        try:
+            return _types.RegionReference(self._handle.region_reference(selection.raw))
+        except ValueError as error:
+            if "open for reading only" in str(error):
+                raise RuntimeError(f"Unable to encode region reference ({error})") from None
+            raise
 
     def refresh(self):
         """Takes up what the writer of a live file has published."""

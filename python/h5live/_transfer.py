@@ -223,7 +223,10 @@ def raw_texts(file, texts, stored, encoding="utf-8"):
     if stored[0] != "vlen_string":
         raise TypeError("No conversion path for dtype: a string")
     size = stored[3]
-    return np.frombuffer(file.write_texts(texts, size, encoding), f"V{size}"), stored
+    elements = np.empty(len(texts), f"V{size}")
+    if elements.size:
+        file.write_texts(texts, size, encoding, memory(elements))
+    return elements, stored
 
 
 def _raw_references(flat, stored):

@@ -1,11 +1,12 @@
 //! Variable-length data: what the file has for it, and Python's objects.
 
+use std::mem;
 use std::ops::Range;
 use std::sync::mpsc;
 
 use h5live::File;
 use h5live::model::Result as ModelResult;
-use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyType};
 
@@ -20,6 +21,7 @@ const ELEMENTS_PER_PART: usize = 1 << 13;
 const PARTS_AHEAD: usize = 4;
 
 /// The data of several elements, one behind the other in the order in which they were found.
+#[derive(Default)]
 struct Blobs {
     bytes: Vec<u8>,
     /// Where that of each element begins and ends.
@@ -27,15 +29,24 @@ struct Blobs {
 }
 
 impl Blobs {
-    fn read(file: &File, elements: &[&[u8]], is_text: bool) -> ModelResult<Self> {
-        let mut blobs = Blobs { bytes: Vec::new(), ranges: vec![(0, 0); elements.len()] };
-        file.store().blobs(elements, &mut |at, bytes| {
-            let begin = blobs.bytes.len();
-            let end = bytes.iter().position(|byte| is_text && *byte == 0).unwrap_or(bytes.len());
-            blobs.bytes.extend_from_slice(&bytes[..end]);
-            blobs.ranges[at] = (begin, begin + end);
+    fn read(&mut self, file: &File, elements: &[&[u8]], is_text: bool) -> ModelResult<()> {
+        let Blobs { bytes, ranges } = self;
+        bytes.clear();
+        ranges.clear();
+        ranges.resize(elements.len(), (0, 0));
+        file.store().blobs(elements, &mut |at, found| {
+            let begin = bytes.len();
+            bytes.extend_from_slice(found);
+            ranges[at] = (begin, bytes.len());
         })?;
-        Ok(blobs)
+        // Few texts have what ends them.
+        if is_text && bytes.contains(&0) {
+            for (begin, end) in ranges {
+                let nul = bytes[*begin..*end].iter().position(|byte| *byte == 0);
+                *end = nul.map_or(*end, |nul| *begin + nul);
+            }
+        }
+        Ok(())
     }
 
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
@@ -47,6 +58,11 @@ impl Blobs {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         self.ranges.push((begin, self.bytes.len()));
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ranges.clear();
     }
 }
 
@@ -62,59 +78,91 @@ fn store(file: &File, data: &[(&[u8], u32)], size: usize) -> ModelResult<Vec<u8>
     Ok(stored)
 }
 
+/// Memory for a part of the elements.
+#[derive(Default)]
+struct Part<'a> {
+    /// The number of the first element.
+    first: usize,
+    elements: Vec<&'a [u8]>,
+    blobs: Blobs,
+}
+
+impl<'a> Part<'a> {
+    /// Reads what `elements` lead to, each of `size` bytes.
+    fn read(
+        &mut self,
+        file: &File,
+        first: usize,
+        (elements, size): (&'a [u8], usize),
+        is_text: bool,
+    ) -> ModelResult<()> {
+        self.first = first;
+        self.elements.clear();
+        self.elements.extend(elements.chunks_exact(size));
+        self.blobs.read(file, &self.elements, is_text)
+    }
+}
+
 /// Reads what each part of the elements leads to, and gives it to `each` with the number of its first element, in any order.
-fn read_parts(
+fn read_parts<'a>(
     file: &File,
-    elements: &[u8],
+    elements: &'a [u8],
     size: usize,
     is_text: bool,
-    mut each: impl FnMut(usize, Blobs),
+    mut each: impl FnMut(usize, &Blobs),
 ) -> ModelResult<()> {
-    let read = |part: &[u8]| Blobs::read(file, &part.chunks_exact(size).collect::<Vec<_>>(), is_text);
     let mut parts = elements.chunks(size * ELEMENTS_PER_PART).enumerate();
     // A thread of the pool does not wait for others of it.
     if elements.len() <= size * ELEMENTS_PER_PART || rayon::current_thread_index().is_some() {
+        let mut memory = Part::default();
         return parts.try_for_each(|(n, part)| {
-            each(n * ELEMENTS_PER_PART, read(part)?);
+            memory.read(file, n * ELEMENTS_PER_PART, (part, size), is_text)?;
+            each(memory.first, &memory.blobs);
             Ok(())
         });
     }
     let (sender, receiver) = mpsc::channel();
     rayon::in_place_scope(|scope| {
-        let mut start_next = || {
+        let mut start_next = |mut memory: Part<'a>| {
             let Some((n, part)) = parts.next() else { return false };
-            let (sender, read) = (sender.clone(), &read);
-            // Nobody receives it after an error.
-            scope.spawn(move |_| drop(sender.send((n * ELEMENTS_PER_PART, read(part)))));
+            let sender = sender.clone();
+            scope.spawn(move |_| {
+                let read = memory.read(file, n * ELEMENTS_PER_PART, (part, size), is_text);
+                // Nobody receives it after an error.
+                drop(sender.send(read.map(|()| memory)));
+            });
             true
         };
-        let mut pending = (0..PARTS_AHEAD).filter(|_| start_next()).count();
+        let mut pending = (0..PARTS_AHEAD).filter(|_| start_next(Part::default())).count();
         while pending > 0 {
-            let Ok((first, blobs)) = receiver.recv() else { break };
-            let blobs = blobs?;
-            pending -= usize::from(!start_next());
-            each(first, blobs);
+            let Ok(part) = receiver.recv() else { break };
+            let part = part?;
+            each(part.first, &part.blobs);
+            pending -= usize::from(!start_next(part));
         }
         Ok(())
     })
 }
 
+/// Adds the bytes of a text if Python has them: those of bytes, and of a string in UTF-8. Runs no Python code.
+fn push_known_bytes(item: &Bound<'_, PyAny>, encoding: &str, texts: &mut Blobs) -> bool {
+    if let Ok(text) = item.cast::<PyString>() {
+        let text = text.to_str().ok().filter(|text| encoding == "utf-8" || text.is_ascii());
+        return text.map(|text| texts.push(text.as_bytes())).is_some();
+    }
+    item.cast::<PyBytes>().map(|bytes| texts.push(bytes.as_bytes())).is_ok()
+}
+
 /// Adds the bytes of a text: of a string in an encoding, of bytes as they are.
 fn push_text(item: &Bound<'_, PyAny>, encoding: &str, texts: &mut Blobs) -> PyResult<()> {
-    if let Ok(bytes) = item.cast::<PyBytes>() {
-        texts.push(bytes.as_bytes());
+    if push_known_bytes(item, encoding, texts) {
         return Ok(());
     }
     let Ok(text) = item.cast::<PyString>() else {
         return Err(PyTypeError::new_err("Can't implicitly convert non-string objects to strings"));
     };
-    match text.to_str() {
-        Ok(text) if encoding == "utf-8" || text.is_ascii() => texts.push(text.as_bytes()),
-        _ => {
-            let encoded = text.call_method1("encode", (encoding, "surrogateescape"))?;
-            texts.push(encoded.cast::<PyBytes>()?.as_bytes());
-        }
-    }
+    let encoded = text.call_method1("encode", (encoding, "surrogateescape"))?;
+    texts.push(encoded.cast::<PyBytes>()?.as_bytes());
     Ok(())
 }
 
@@ -147,14 +195,21 @@ impl Texts {
     }
 
     /// The bytes of some of them.
-    fn read(&self, py: Python<'_>, range: Range<usize>, encoding: &str) -> PyResult<Blobs> {
-        let mut blobs = Blobs { bytes: Vec::new(), ranges: Vec::with_capacity(range.len()) };
+    fn read(&self, py: Python<'_>, range: Range<usize>, encoding: &str, into: &mut Blobs) -> PyResult<()> {
+        into.clear();
+        into.ranges.reserve(range.len());
         for at in range {
-            push_text(&self.get(py, at)?, encoding, &mut blobs)?;
+            let is_pushed = match self {
+                Texts::Array(objects) => objects.with(py, at, |item| push_known_bytes(item, encoding, into)),
+                Texts::List(_) => false,
+            };
+            if !is_pushed {
+                push_text(&self.get(py, at)?, encoding, into)?;
+            }
         }
-        match blobs.bytes.contains(&0) {
+        match into.bytes.contains(&0) {
             true => Err(PyValueError::new_err("VLEN strings do not support embedded NULLs")),
-            false => Ok(blobs),
+            false => Ok(()),
         }
     }
 }
@@ -181,22 +236,23 @@ fn store_texts(
     written: &mut usize,
 ) -> PyResult<()> {
     let count = elements.len() / size;
-    let read = |begin: usize| {
+    let read = |begin: usize, into: &mut Blobs| {
         let range = begin..(begin + ELEMENTS_PER_PART).min(count);
-        if range.is_empty() { Ok(None) } else { Python::attach(|py| texts.read(py, range, encoding).map(Some)) }
+        Python::attach(|py| texts.read(py, range, encoding, into))
     };
     // A thread of the pool does not wait for others of it.
     let is_alone = count <= ELEMENTS_PER_PART || rayon::current_thread_index().is_some();
-    let mut part = read(0)?;
-    while let Some(texts) = part {
+    let (mut part, mut following) = (Blobs::default(), Blobs::default());
+    read(0, &mut part)?;
+    while !part.ranges.is_empty() {
         let begin = *written / size;
-        let next = || read(begin + ELEMENTS_PER_PART);
+        let mut next = || read((begin + ELEMENTS_PER_PART).min(count), &mut following);
         let (stored, next) = match is_alone {
-            true => (store_part(file, &texts, size), next()),
+            true => (store_part(file, &part, size), next()),
             false => {
-                let (mut stored, mut found) = (Ok(Vec::new()), Ok(None));
+                let (mut stored, mut found) = (Ok(Vec::new()), Ok(()));
                 rayon::in_place_scope(|scope| {
-                    scope.spawn(|_| stored = store_part(file, &texts, size));
+                    scope.spawn(|_| stored = store_part(file, &part, size));
                     found = next();
                 });
                 (stored, found)
@@ -205,7 +261,8 @@ fn store_texts(
         let stored = stored?;
         elements[*written..*written + stored.len()].copy_from_slice(&stored);
         *written += stored.len();
-        part = next?;
+        next?;
+        mem::swap(&mut part, &mut following);
     }
     Ok(())
 }
@@ -214,12 +271,12 @@ fn store_texts(
 #[pyfunction]
 pub(crate) fn common_type<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyType>>> {
     let (py, objects) = (array.py(), Objects::readable(array)?);
-    let type_of = |at| objects.get(py, at).unwrap_or_else(|| py.None().into_bound(py)).get_type();
     if objects.len() == 0 {
         return Ok(None);
     }
-    let first = type_of(0);
-    Ok((1..objects.len()).all(|at| type_of(at).is(&first)).then_some(first))
+    let first = objects.with(py, 0, |object| object.get_type());
+    let is_of_it = |object: &Bound<'_, PyAny>| object.get_type_ptr() == first.as_type_ptr();
+    Ok((1..objects.len()).all(|at| objects.with(py, at, is_of_it)).then_some(first))
 }
 
 #[pymethods]
@@ -241,7 +298,7 @@ impl FileHandle {
         if objects.len() != elements.len() / size || !elements.len().is_multiple_of(size) {
             return Err(PyValueError::new_err("there are not as many objects as elements"));
         }
-        let mut put = |first: usize, blobs: Blobs| {
+        let mut put = |first: usize, blobs: &Blobs| {
             Python::attach(|py| {
                 let texts = blobs.iter().enumerate();
                 texts.for_each(|(n, bytes)| objects.put(first + n, PyBytes::new(py, bytes).into_any()));
@@ -264,27 +321,30 @@ impl FileHandle {
         Ok(PyBytes::new(py, &stored.map_err(raise_model)?))
     }
 
-    /// Stores texts, those of a list or of an array of objects, and returns the elements that lead to them.
-    fn write_texts<'py>(
+    /// Stores texts, those of a list or of an array of objects, and fills memory with the elements that lead to them, each
+    /// of `size` bytes.
+    fn write_texts(
         &self,
-        py: Python<'py>,
-        texts: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
         size: usize,
         encoding: &str,
-    ) -> PyResult<Bound<'py, PyBytes>> {
+        into: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let file = self.session.file()?;
-        let texts = Texts::new(texts)?;
-        let bytes = texts.len(py).checked_mul(size.max(1)).ok_or_else(|| PyMemoryError::new_err("too many texts"))?;
-        PyBytes::new_with(py, bytes, |elements| {
-            let mut written = 0;
-            let part = (&mut *elements, size.max(1));
-            let done = run(py, || store_texts(&file, &texts, encoding, part, &mut written)).and_then(|done| done);
-            if done.is_err() {
-                // Nothing leads to what is stored already. What the error was about is what counts.
-                let stored: Vec<&[u8]> = elements[..written].chunks_exact(size.max(1)).collect();
-                let _ = file.writer().and_then(|writer| writer.remove_blobs(&stored));
-            }
-            done
-        })
+        let (texts, mut memory, size) = (Texts::new(texts)?, Memory::writable(into)?, size.max(1));
+        let elements = memory.bytes_mut();
+        if Some(elements.len()) != texts.len(py).checked_mul(size) {
+            return Err(PyValueError::new_err("there are not as many elements as texts"));
+        }
+        let mut written = 0;
+        let part = (&mut *elements, size);
+        let done = run(py, || store_texts(&file, &texts, encoding, part, &mut written)).and_then(|done| done);
+        if done.is_err() {
+            // Nothing leads to what is stored already. What the error was about is what counts.
+            let stored: Vec<&[u8]> = elements[..written].chunks_exact(size).collect();
+            let _ = file.writer().and_then(|writer| writer.remove_blobs(&stored));
+        }
+        done
     }
 }

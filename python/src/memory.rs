@@ -3,6 +3,8 @@
 
 use std::slice;
 
+#[cfg(feature = "abi3")]
+use pyo3::Borrowed;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -96,6 +98,22 @@ impl Objects {
         let object = unsafe { self.0.buf_ptr().cast::<*mut ffi::PyObject>().add(at).read() };
         // SAFETY: as above. The interpreter is attached, so that the array keeps the object until there is a new reference.
         unsafe { Bound::from_borrowed_ptr_or_opt(py, object) }
+    }
+
+    /// Shows an element to `look`, which runs no Python code: another thread could replace the element meanwhile.
+    pub(crate) fn with<'py, T>(&self, py: Python<'py>, at: usize, look: impl FnOnce(&Bound<'py, PyAny>) -> T) -> T {
+        assert!(at < self.len(), "an array has only its elements");
+        // A new reference costs as much as what most want of an element. Without the stable ABI, threads may run at once.
+        #[cfg(feature = "abi3")]
+        {
+            // SAFETY: as in `get`.
+            let object = unsafe { self.0.buf_ptr().cast::<*mut ffi::PyObject>().add(at).read() };
+            // SAFETY: as in `get`. No other thread runs until `look` returns, so that the array keeps the object.
+            if let Some(object) = unsafe { Borrowed::from_ptr_or_opt(py, object) } {
+                return look(&object);
+            }
+        }
+        look(&self.get(py, at).unwrap_or_else(|| py.None().into_bound(py)))
     }
 
     /// Replaces an element.

@@ -1,5 +1,8 @@
 """Where random sequences of operations did not agree with h5py once: what h5py does, h5live does."""
 
+import os
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -114,6 +117,48 @@ def test_region_references_have_the_shapes_of_h5py(file):
     file["table"] = np.zeros((3, 1))
     regions = file["table"].regionref
     assert regions.selection(regions[[]]) == (0, 0) and file["table"][regions[[]]].shape == (0, 0)
+
+
+def test_references_of_files_for_reading_are_those_of_the_writer(file):
+    file["type"] = np.dtype("i4")
+    made = {name: file[name].ref for name in ("/", "g", "g/d", "type")}
+    file["refs"] = np.array(list(made.values()), h5py.ref_dtype)
+    path = file.filename
+    file.close()
+    with h5py.File(path) as reader:
+        for name, stored in zip(made, reader["refs"][()]):
+            found = reader[name].ref
+            assert bool(found) and found._raw == stored._raw == made[name]._raw
+            assert reader[found] == reader[name]
+        with pytest.raises(RuntimeError, match="region reference"):
+            reader["g/d"].regionref[0:2]
+
+
+READ_REFERENCES = """
+import sys, h5py
+with h5py.File(sys.argv[1], "r") as file:
+    found = [h5py.h5r.get_name(ref, file.id).decode() for ref in file["refs"][()]]
+    print(found, [file[ref].name for ref in file["refs"][()]], type(file["g/d"].ref).__name__)
+    try:
+        file["g/d"].regionref[0:2]
+    except RuntimeError:
+        print("RuntimeError")
+"""
+
+
+def test_references_made_by_a_reader_are_those_that_h5py_reads(file):
+    peer = os.environ.get("H5LIVE_PYTHON")
+    if not peer or not os.path.exists(peer):
+        pytest.skip("H5LIVE_PYTHON names no Python with h5py")
+    file.create_dataset("refs", (3,), h5py.ref_dtype)
+    path = file.filename
+    file.close()
+    with h5py.File(path) as reader:
+        made = [reader[name].ref for name in ("g", "g/d", "g/x")]
+    with h5py.File(path, "r+") as writer:
+        writer["refs"][...] = made
+    found = subprocess.run([peer, "-c", READ_REFERENCES, path], check=True, capture_output=True, text=True).stdout
+    assert found.split("\n")[:2] == ["['/g', '/g/d', '/g/x'] ['/g', '/g/d', '/g/x'] Reference", "RuntimeError"]
 
 
 def test_scales_have_names_also_empty_ones_and_no_scales(file):

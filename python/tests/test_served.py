@@ -43,6 +43,8 @@ def test_a_file_of_a_server_is_read_as_one_that_is_here(served):
             assert (file["z"][5:50:7, 3] == np.arange(1000).reshape(100, 10)[5:50:7, 3]).all()
             assert (file["g/link"][[1, 5, 99]] == np.arange(1000).reshape(100, 10)[[1, 5, 99]]).all()
             assert file["z"].compression == "gzip" and file["z"].attrs["units"] == "V"
+            reference = file["z"].ref
+            assert file[reference].name == "/z" and file[file["g"].ref].name == "/g"
             assert file["texts"].asstr()[:].tolist() == ["a", "ü"] and file["pairs"]["y"].tolist() == [2.5]
             with pytest.raises(KeyError):
                 file["none"]

@@ -1,5 +1,6 @@
 """Values that are no elements of a type are refused as h5py refuses them, and nothing is written in their place."""
 
+import h5live
 import h5live.h5py as h5py
 import numpy as np
 import pytest
@@ -66,3 +67,17 @@ def test_datasets_without_elements_are_read_as_empty(file, dtype, data):
     assert dataset[...] == dataset[()] == h5py.Empty(dtype)
     with pytest.raises(ValueError, match="cannot be sliced"):
         dataset[0]
+
+
+@pytest.mark.parametrize("store", ["", "log:", "kv:", "hsds:"])
+def test_a_reader_of_each_store_makes_the_references_that_its_writer_makes(store, tmp_path):
+    location = f"{store}{tmp_path / 'run'}"
+    with h5live.File(location, "w") as file:
+        file["g/d"] = [1, 2]
+        made = [file["g"].ref, file["g/d"].ref]
+        file.create_dataset("refs", data=np.array(made, h5live.ref_dtype))
+    with h5live.open(location) as file:
+        assert [file["g"].ref, file["g/d"].ref] == made == file["refs"][()].tolist()
+        assert [file[ref].name for ref in (file["g"].ref, file["g/d"].ref)] == ["/g", "/g/d"]
+        with pytest.raises(RuntimeError, match="region reference"):
+            file["g/d"].regionref[0:1]

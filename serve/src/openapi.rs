@@ -75,6 +75,7 @@ const ROUTES: &[Route] = &[
     ("/h5live/v1/links", "For h5live's own client", STORE, &["file"], Some(STORE)),
     ("/h5live/v1/attributes", "For h5live's own client", STORE, &["file"], Some(STORE)),
     ("/h5live/v1/referent", "For h5live's own client", STORE, &["file"], Some(STORE)),
+    ("/h5live/v1/reference", "For h5live's own client", STORE, &["file"], Some(STORE)),
     ("/h5live/v1/blobs", "For h5live's own client", STORE, &["file"], Some(STORE)),
     ("/h5live/v1/chunks", "For h5live's own client", STORE, &["file"], Some(STORE)),
     ("/h5live/v1/index", "For h5live's own client", STORE, &["file"], Some(STORE)),

@@ -149,7 +149,7 @@ impl ElementCopy {
                 ElementCopyStep::Reference { from, to } => {
                     if let Some(referent) = way.from.store().referent(from.kind, element)?.and_then(|r| way.referent(r))
                     {
-                        let copied = way.to.writer()?.reference(to, &referent)?;
+                        let copied = way.to.encode_reference(to, &referent)?;
                         part_mut(into, 0, copied.len())?.copy_from_slice(&copied);
                     }
                 }

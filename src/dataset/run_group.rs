@@ -167,12 +167,19 @@ fn copy_strided(from: &[u8], from_stride: usize, to: &mut [u8], to_stride: usize
 }
 
 fn copy_elements<const N: usize>(from: &[u8], from_stride: usize, to: &mut [u8], to_stride: usize, count: usize) {
-    let from = from.chunks(from_stride).filter_map(|from| from.first_chunk::<N>());
+    let Some(before) = count.checked_sub(1) else { return };
+    // Behind all but the last come more bytes, so that nothing is checked for each.
+    let places = from.chunks_exact(from_stride).filter_map(|from| from.first_chunk::<N>()).take(before);
     if to_stride == N {
-        to.as_chunks_mut().0.iter_mut().take(count).zip(from).for_each(|(to, from)| *to = *from);
+        to.as_chunks_mut().0.iter_mut().zip(places).for_each(|(to, from)| *to = *from);
     } else {
-        let to = to.chunks_mut(to_stride).filter_map(|to| to.first_chunk_mut::<N>());
-        to.take(count).zip(from).for_each(|(to, from)| *to = *from);
+        let to = to.chunks_exact_mut(to_stride).filter_map(|to| to.first_chunk_mut::<N>());
+        to.zip(places).for_each(|(to, from)| *to = *from);
+    }
+    let last = from.get(before * from_stride..).and_then(|from| from.first_chunk::<N>());
+    let place = to.get_mut(before * to_stride..).and_then(|to| to.first_chunk_mut::<N>());
+    if let (Some(from), Some(place)) = (last, place) {
+        *place = *from;
     }
 }
 

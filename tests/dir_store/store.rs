@@ -271,6 +271,10 @@ impl Store for DirStore {
         Err(Error::Unsupported("references in a directory"))
     }
 
+    fn reference(&self, _: &ReferenceType, _: &Referent) -> Result<Vec<u8>> {
+        Err(Error::Unsupported("references in a directory"))
+    }
+
     fn refresh(&self, _: Scope<'_>) -> Result<()> {
         self.directory(self.session.root).map(drop)
     }
@@ -380,10 +384,6 @@ impl StoreWriter for DirStore {
 
     fn remove_blobs(&self, _: &[&[u8]]) -> Result<()> {
         Err(Error::Unsupported("variable-length data in a directory"))
-    }
-
-    fn reference(&self, _: &ReferenceType, _: &Referent) -> Result<Vec<u8>> {
-        Err(Error::Unsupported("references in a directory"))
     }
 
     fn start_swmr(&self) -> Result<()> {

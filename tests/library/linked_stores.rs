@@ -218,7 +218,7 @@ fn reference_to(file: &File, name: &str, object: ObjectId) -> Reference {
     let to = Referent { file: Some(name.into()), object, part: ReferentPart::Whole };
     let form =
         ReferenceType { kind: ReferenceKind::Object2, size: file.session().forms.reference(ReferenceKind::Object2) };
-    Reference::new(ReferenceKind::Object2, &file.store().writer().unwrap().reference(&form, &to).unwrap())
+    Reference::new(ReferenceKind::Object2, &file.store().reference(&form, &to).unwrap())
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn heap(data: &[u8]) -> bool {
         _ => {
             let sound = check_round_trip(&GlobalHeapCollection::default(), rest, w);
             if let Ok((mut heap, _)) = decode_prefix::<GlobalHeapCollection>(rest, w) {
-                assert!(heap.free_bytes(w) <= heap.size());
+                assert!(heap.free_bytes() <= heap.size());
                 let numbers = heap.objects().map(|object| u32::from(object.index));
                 assert!(numbers.collect::<Vec<_>>().iter().all(|number| heap.object_bytes(*number).is_some()));
                 if let Some(index) = heap.insert_object(b"object", w) {

@@ -154,8 +154,18 @@ impl Wire for Decoder<'_> {
         Err(DecodeError { record: self.record, field: "checksum", at, fault: Fault::Checksum { stored, computed } })
     }
 
+    #[inline]
     fn reserved(&mut self, len: usize) -> Result<()> {
         self.take("reserved", len).map(drop)
+    }
+
+    #[inline]
+    fn pass(&mut self, field: &'static str, len: usize) -> Result<()> {
+        self.take(field, len).map(drop)
+    }
+
+    fn ahead(&self, len: usize) -> &[u8] {
+        self.bytes.get(self.at..).and_then(|rest| rest.get(..len)).unwrap_or_default()
     }
 
     #[inline]

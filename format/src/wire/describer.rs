@@ -154,6 +154,18 @@ impl Wire for Describer<'_> {
         Ok(())
     }
 
+    fn pass(&mut self, field: &'static str, len: usize) -> Result<()> {
+        let start = self.position();
+        let value = hex(self.inner.ahead(len));
+        self.inner.pass(field, len)?;
+        self.push_field(field, start, value);
+        Ok(())
+    }
+
+    fn ahead(&self, len: usize) -> &[u8] {
+        self.inner.ahead(len)
+    }
+
     fn enter(&mut self, record: &'static str) -> &'static str {
         self.record = record;
         self.inner.enter(record)

@@ -30,6 +30,25 @@ impl Encoder {
         self
     }
 
+    /// An encoder that goes on behind `bytes`.
+    #[inline]
+    pub(crate) fn after(record: &'static str, bytes: Vec<u8>, widths: Widths) -> Self {
+        Encoder { bytes, ..Encoder::new(record, widths) }
+    }
+
+    /// Bytes as they are.
+    #[inline]
+    pub(crate) fn slice(&mut self, bytes: &[u8]) -> Result<()> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The bytes so far, whatever did not fit.
+    #[inline]
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// The bytes.
     ///
     /// # Errors
@@ -160,9 +179,18 @@ impl Wire for Encoder {
         self.reserved(4)
     }
 
+    #[inline]
     fn reserved(&mut self, len: usize) -> Result<()> {
         self.bytes.resize(self.bytes.len().saturating_add(len), 0);
         Ok(())
+    }
+
+    fn pass(&mut self, _field: &'static str, len: usize) -> Result<()> {
+        self.reserved(len)
+    }
+
+    fn ahead(&self, _len: usize) -> &[u8] {
+        &[]
     }
 
     #[inline]

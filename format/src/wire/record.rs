@@ -88,6 +88,12 @@ pub trait Wire {
     /// `len` bytes that mean nothing: written as zeros, skipped on decoding.
     fn reserved(&mut self, len: usize) -> Result<()>;
 
+    /// The next `len` bytes, or none if there are not as many; none on encoding.
+    fn ahead(&self, len: usize) -> &[u8];
+
+    /// Passes over `len` bytes, which [`Wire::ahead`] has given. Not for encoding.
+    fn pass(&mut self, field: &'static str, len: usize) -> Result<()>;
+
     /// Opens a nested structure. Errors have its name until [`Wire::leave`].
     fn enter(&mut self, record: &'static str) -> &'static str;
 
@@ -95,6 +101,7 @@ pub trait Wire {
     fn leave(&mut self, outer: &'static str);
 
     /// One byte.
+    #[inline]
     fn u8(&mut self, field: &'static str, value: &mut u8) -> Result<()> {
         let mut wide = u64::from(*value);
         self.uint(field, Width::ONE, &mut wide)?;
@@ -103,6 +110,7 @@ pub trait Wire {
     }
 
     /// Two bytes.
+    #[inline]
     fn u16(&mut self, field: &'static str, value: &mut u16) -> Result<()> {
         let mut wide = u64::from(*value);
         self.uint(field, Width::TWO, &mut wide)?;
@@ -111,6 +119,7 @@ pub trait Wire {
     }
 
     /// Four bytes.
+    #[inline]
     fn u32(&mut self, field: &'static str, value: &mut u32) -> Result<()> {
         let mut wide = u64::from(*value);
         self.uint(field, Width::FOUR, &mut wide)?;
@@ -132,11 +141,13 @@ pub trait Wire {
     }
 
     /// A length in the file's width of lengths.
+    #[inline]
     fn length(&mut self, field: &'static str, value: &mut u64) -> Result<()> {
         self.uint(field, self.widths().length, value)
     }
 
     /// An address in the file's width of offsets.
+    #[inline]
     fn addr(&mut self, field: &'static str, value: &mut Addr) -> Result<()> {
         let width = self.widths().offset;
         let mut wide = value.get().unwrap_or(width.max());
@@ -157,6 +168,7 @@ pub trait Wire {
     }
 
     /// One byte that is fixed or follows from other fields. Writes `value`, or returns the byte that was read.
+    #[inline]
     fn derived_u8(&mut self, field: &'static str, value: u8) -> Result<u8> {
         let mut read = value;
         self.u8(field, &mut read)?;
@@ -164,6 +176,7 @@ pub trait Wire {
     }
 
     /// Two bytes that follow from other fields. Writes `value`, or returns the number that was read.
+    #[inline]
     fn derived_u16(&mut self, field: &'static str, value: u16) -> Result<u16> {
         let mut read = value;
         self.u16(field, &mut read)?;
@@ -171,6 +184,7 @@ pub trait Wire {
     }
 
     /// An integer that follows from other fields. Writes `value`, or returns the number that was read.
+    #[inline]
     fn derived(&mut self, field: &'static str, width: Width, value: u64) -> Result<u64> {
         let mut read = value;
         self.uint(field, width, &mut read)?;

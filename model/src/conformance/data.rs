@@ -343,14 +343,19 @@ pub fn references(lab: &impl Lab) {
     let size = store.session().forms.object;
     let form = ReferenceType { kind: ReferenceKind::Object1, size };
     let to = |object| Referent { file: None, object, part: ReferentPart::Whole };
-    let reference = store.writer().unwrap().reference(&form, &to(a)).unwrap();
+    let reference = store.reference(&form, &to(a)).unwrap();
     assert_eq!(reference.len(), size as usize);
     assert_eq!(store.referent(ReferenceKind::Object1, &reference).unwrap(), Some(to(a)));
     assert_eq!(store.referent(ReferenceKind::Object1, &reference).unwrap(), Some(to(a)));
     assert_eq!(store.referent(ReferenceKind::Object1, &vec![0; size as usize]).unwrap(), None);
-    assert!(store.writer().unwrap().reference(&form, &to(ObjectId(u128::MAX))).is_err());
+    let is_live = store.writer().unwrap().start_swmr().is_ok();
+    if let Some(reader) = if is_live { lab.reader(&store) } else { None } {
+        assert_eq!(reader.reference(&form, &to(a)).unwrap(), reference, "a reader makes the same one");
+        assert!(reader.reference(&form, &to(ObjectId(u128::MAX))).is_err());
+    }
+    assert!(store.reference(&form, &to(ObjectId(u128::MAX))).is_err());
     let region = Referent { part: ReferentPart::Region(Selection::All), ..to(a) };
-    assert!(matches!(store.writer().unwrap().reference(&form, &region), Err(Error::Invalid(_))));
+    assert!(matches!(store.reference(&form, &region), Err(Error::Invalid(_))));
 }
 
 /// The blocks of a region of a dataset of 10 by 4 elements, and the name of an attribute.
@@ -389,7 +394,7 @@ pub fn region_references(lab: &impl Lab) {
         // In HDF5 files, references of HDF5 1.12 have any size that has room.
         let size = if forms == ElementForms::default() { size } else { forms.reference(kind) };
         let to = Referent { file: None, object: data, part };
-        let element = store.writer().unwrap().reference(&ReferenceType { kind, size }, &to).unwrap();
+        let element = store.reference(&ReferenceType { kind, size }, &to).unwrap();
         assert_eq!(element.len(), size as usize);
         let found = store.referent(kind, &element).unwrap().expect("the reference is not null");
         assert_eq!((&found.file, found.object), (&to.file, to.object), "{kind:?}");

@@ -28,7 +28,7 @@ use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
     AllocationLimit, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Error, Features, Limits, Link,
     Liveness, Location, MapStore, Mode, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish,
-    ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Unit, Watch,
+    ReferenceKind, ReferenceType, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Unit, Watch,
 };
 
 /// The capabilities of a session on a file in memory.
@@ -257,6 +257,13 @@ impl Store for MemoryStore {
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.lock_to_read()?.referent(kind, element)
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        // Others are kept in a table of the store.
+        let is_number = form.kind == ReferenceKind::Object1;
+        let mut state = if is_number { self.lock_to_read()? } else { self.lock_to_write()? };
+        state.reference(form, to)
     }
 
     fn close(&self) -> Result<()> {

@@ -5,7 +5,7 @@ use super::dataset::MemoryDataset;
 use super::state::MemoryBody;
 use crate::{
     AttributeData, ChunkCoord, ChunkWrite, Error, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
-    ObjectId, Publish, ReferenceType, Referent, Result, Scope, StoreWriter,
+    ObjectId, Publish, Result, Scope, StoreWriter,
 };
 
 impl StoreWriter for MemoryStore {
@@ -109,10 +109,6 @@ impl StoreWriter for MemoryStore {
     /// Readers may be open, and the elements that they see may lead to the bytes.
     fn remove_blobs(&self, _elements: &[&[u8]]) -> Result<()> {
         self.lock_to_write().map(drop)
-    }
-
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.lock_to_write()?.reference(form, to)
     }
 
     fn start_swmr(&self) -> Result<()> {

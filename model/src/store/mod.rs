@@ -32,8 +32,8 @@ pub use shared_bytes::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
 pub use writer::{InfoChange, NewObject, StoreWriter};
 
 use crate::{
-    AttributeData, Link, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Stats,
-    Watch,
+    AttributeData, Link, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, ReferenceType, Referent,
+    Result, Stats, Watch,
 };
 
 /// Whether another process may be changing a store while it is read here.
@@ -133,6 +133,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`crate::Error::Unsupported`] for a kind that the store does not know, [`crate::Error::Store`] if what the
     /// reference leads to cannot be read.
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>>;
+
+    /// The stored form of a reference: an element of the type `form`, which [`Store::referent`] takes. A store that has to
+    /// keep more than the element can do so only in a session that writes.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoObject`] if the object is not there; [`crate::Error::Invalid`] if such elements do not refer
+    /// to such things, or do not have that size; [`crate::Error::ReadOnly`]; [`crate::Error::Unsupported`].
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>>;
 
     /// Takes up what a writer has published since. Nothing else moves what a reader sees of a dataset.
     ///

@@ -1,8 +1,6 @@
 //! What changes objects, and publishes what was changed.
 
-use crate::{
-    AttributeData, LinkTarget, Name, ObjectId, ObjectSpec, ObjectTimes, Publish, ReferenceType, Referent, Result, Scope,
-};
+use crate::{AttributeData, LinkTarget, Name, ObjectId, ObjectSpec, ObjectTimes, Publish, Result, Scope};
 
 /// An object to be made.
 #[derive(Debug, Clone, Copy)]
@@ -132,14 +130,6 @@ pub trait StoreWriter: Send + Sync {
     /// # Errors
     /// [`crate::Error::Store`] if what was given up earlier cannot be made free.
     fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()>;
-
-    /// The stored form of a reference: an element of the type `form`, which [`Store::referent`](crate::Store::referent)
-    /// takes.
-    ///
-    /// # Errors
-    /// [`crate::Error::NoObject`] if the object is not there; [`crate::Error::Invalid`] if such elements do not refer
-    /// to such things, or do not have that size; [`crate::Error::Unsupported`].
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>>;
 
     /// Lets readers in while this process goes on writing. What was written so far is committed. A store that always
     /// lets readers in does nothing else.

@@ -31,6 +31,7 @@ pub(crate) fn routes() -> Router<Arc<AppState>> {
         .route("/links", of(objects::links))
         .route("/attributes", of(objects::attributes))
         .route("/referent", of(objects::referent))
+        .route("/reference", of(objects::reference))
         .route("/blobs", of(objects::blobs))
         .route("/chunks", of(chunks::chunks))
         .route("/index", of(chunks::index))

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use h5live::model::{
     AttributeData, Dataspace, Datatype, Error as ModelError, Features, Link, LinkTarget, Liveness, Name, ObjectBody,
-    ObjectId, Store,
+    ObjectId, ReferenceType, Referent, ReferentPart, Store,
 };
 use h5live_served::protocol::{
     AttributesAnswer, AttributesRequest, BlobsAnswer, BlobsRequest, LinksAnswer, LinksRequest, MAX_ANSWER_DATA_BYTES,
     MAX_LISTED_ATTRIBUTE_BYTES, MAX_LISTED_ENTRIES, MAX_REQUEST_OBJECTS, ObjectFailure, ObjectRecord, ObjectsAnswer,
-    ObjectsRequest, ReferentAnswer, ReferentRequest, SessionAnswer,
+    ObjectsRequest, ReferenceAnswer, ReferenceRequest, ReferentAnswer, ReferentRequest, SessionAnswer,
 };
 
 use super::answers::{answer, encoded_bytes, message, store_fault};
@@ -189,6 +189,16 @@ pub(super) fn referent(state: &AppState, opened: &Opened, body: &[u8]) -> Result
     let store = opened.store(request.incarnation)?;
     let referent = store.referent(request.kind, &request.element).map_err(|error| store_fault(&error))?;
     answer(state, &mut ReferentAnswer { referent })
+}
+
+/// The reference to an object.
+pub(super) fn reference(state: &AppState, opened: &Opened, body: &[u8]) -> Result<Answer, Fault> {
+    let request: ReferenceRequest = message(body)?;
+    let store = opened.store(request.incarnation)?;
+    let form = ReferenceType { kind: request.kind, size: request.size };
+    let to = Referent { file: None, object: request.object, part: ReferentPart::Whole };
+    let element = store.reference(&form, &to).map_err(|error| store_fault(&error))?;
+    answer(state, &mut ReferenceAnswer { element })
 }
 
 /// The bytes of the first of some variable-length elements.

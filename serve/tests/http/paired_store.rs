@@ -6,8 +6,8 @@ use h5live::File;
 use h5live::model::conformance::Lab;
 use h5live::model::{
     AttributeData, ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Link, Liveness, MapStore,
-    Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind, Referent, Result, Scope, Session,
-    SharedBytes, Stats, Store, StoreWriter, StoredChunk, Watch,
+    Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart,
+    Result, Scope, Session, SharedBytes, Stats, Store, StoreWriter, StoredChunk, Watch,
 };
 
 use crate::client::Served;
@@ -144,6 +144,11 @@ impl Store for Paired {
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.read().referent(kind, element)
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        let store = if to.part == ReferentPart::Whole { self.read() } else { self.written() };
+        store.reference(form, to)
     }
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {

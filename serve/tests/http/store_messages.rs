@@ -3,8 +3,8 @@
 use h5live::model::{ChunkCoord, Features, LinkTarget, ObjectBody, ObjectId, ReferenceKind};
 use h5live_served::protocol::{
     AttributesRequest, BASE_PATH, BlobsRequest, CONTENT_TYPE, ChunkWanted, ChunksAnswer, ChunksRequest, IndexAnswer,
-    IndexRequest, LinksAnswer, LinksRequest, ObjectsAnswer, ObjectsRequest, ReferentRequest, SessionAnswer,
-    decode_message, encode_message,
+    IndexRequest, LinksAnswer, LinksRequest, ObjectsAnswer, ObjectsRequest, ReferenceRequest, ReferentRequest,
+    SessionAnswer, decode_message, encode_message,
 };
 
 use crate::client::{Response, Served, make, post};
@@ -42,6 +42,8 @@ pub fn store_requests(served: &Served, file: &str) -> Vec<(&'static str, Vec<u8>
     requests.push(("blobs", encode_message(&mut blobs).unwrap()));
     let mut referent = ReferentRequest { incarnation, kind: ReferenceKind::Object1, element: vec![0; 8] };
     requests.push(("referent", encode_message(&mut referent).unwrap()));
+    let mut reference = ReferenceRequest { incarnation, size: 8, object: ObjectId(1 << 20), ..Default::default() };
+    requests.push(("reference", encode_message(&mut reference).unwrap()));
     for dataset in datasets {
         let ObjectBody::Dataset(spec) = &dataset.spec.body else { continue };
         let coord = ChunkCoord::origin(spec.dataspace.rank());

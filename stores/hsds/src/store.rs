@@ -214,6 +214,21 @@ impl Store for HsdsStore {
         Ok(Some(Referent { file: None, object, part: ReferentPart::Whole }))
     }
 
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        if form.kind != ReferenceKind::Object1 {
+            self.session.check_writable()?;
+            return self.session.reference(form, to);
+        }
+        self.session.check_open()?;
+        if to.file.is_some() || to.part != ReferentPart::Whole || form.size != ELEMENT_FORMS.object {
+            return Err(ModelError::Invalid("such elements refer to whole objects of the same domain".to_owned()));
+        }
+        self.session.document(to.object)?;
+        let mut element = self.session.domain.text(to.object).into_bytes();
+        element.resize(form.size as usize, 0);
+        Ok(element)
+    }
+
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {
         if self.session.described.mode != Mode::SwmrRead {
             return self.session.check_open();
@@ -319,20 +334,6 @@ impl StoreWriter for HsdsStore {
         let gone = tokens(elements).collect::<Result<Vec<_>>>()?;
         self.session.holders.remove(gone.into_iter());
         Ok(())
-    }
-
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.session.check_writable()?;
-        if form.kind != ReferenceKind::Object1 {
-            return self.session.reference(form, to);
-        }
-        if to.file.is_some() || to.part != ReferentPart::Whole || form.size != ELEMENT_FORMS.object {
-            return Err(ModelError::Invalid("such elements refer to whole objects of the same domain".to_owned()));
-        }
-        self.session.document(to.object)?;
-        let mut element = self.session.domain.text(to.object).into_bytes();
-        element.resize(form.size as usize, 0);
-        Ok(element)
     }
 
     fn start_swmr(&self) -> Result<()> {

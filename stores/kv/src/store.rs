@@ -137,6 +137,17 @@ impl Store for KvStore {
         }
     }
 
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        let encoded = self.session.read(|state| encoded_reference(state, form, to))?;
+        let Some(bytes) = encoded.blob() else { return reference_element(&encoded, BlobId::NULL, form) };
+        self.session.change(|state| {
+            let blob = state.blob_ids.next_id();
+            let element = reference_element(&encoded, blob, form)?;
+            state.put(&key::blob(blob), bytes);
+            Ok(element)
+        })
+    }
+
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {
         if self.session.described.mode != Mode::SwmrRead {
             return self.session.check_open();
@@ -250,33 +261,6 @@ impl StoreWriter for KvStore {
         })
     }
 
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.session.change(|state| {
-            if to.file.is_none() {
-                state.check_object(to.object)?;
-            }
-            let rank = match &to.part {
-                ReferentPart::Region(_) if to.file.is_none() => match objects::spec(&state.snapshot(), to.object)?.body
-                {
-                    h5live_model::ObjectBody::Dataset(dataset) => dataset.dataspace.rank(),
-                    _ => return Err(ModelError::Invalid("only a dataset has regions".into())),
-                },
-                ReferentPart::Region(selection) => selection.rank().unwrap_or_default(),
-                _ => 0,
-            };
-            let encoded = EncodedReference::new(form.kind, to, rank).map_err(unfit)?;
-            let blob = encoded.blob().map_or(BlobId::NULL, |_| state.blob_ids.next_id());
-            let element = encoded.element(blob).map_err(unfit)?;
-            if element.len() != form.size as usize {
-                return Err(ModelError::Invalid(format!("such references have {} bytes here", element.len())));
-            }
-            if let Some(bytes) = encoded.blob() {
-                state.put(&key::blob(blob), bytes);
-            }
-            Ok(element)
-        })
-    }
-
     fn start_swmr(&self) -> Result<()> {
         self.session.commit(Publish::Visible)
     }
@@ -287,5 +271,30 @@ impl StoreWriter for KvStore {
 
     fn commit(&self, _: Scope<'_>, publish: Publish) -> Result<()> {
         self.session.commit(publish)
+    }
+}
+
+/// A reference as the store keeps it.
+fn encoded_reference(state: &Snapshot<'_>, form: &ReferenceType, to: &Referent) -> Result<EncodedReference> {
+    if to.file.is_none() {
+        check_object(state, to.object)?;
+    }
+    let rank = match &to.part {
+        ReferentPart::Region(_) if to.file.is_none() => match objects::spec(state, to.object)?.body {
+            h5live_model::ObjectBody::Dataset(dataset) => dataset.dataspace.rank(),
+            _ => return Err(ModelError::Invalid("only a dataset has regions".into())),
+        },
+        ReferentPart::Region(selection) => selection.rank().unwrap_or_default(),
+        _ => 0,
+    };
+    EncodedReference::new(form.kind, to, rank).map_err(unfit)
+}
+
+/// The element of a reference whose bytes are in `blob`.
+fn reference_element(encoded: &EncodedReference, blob: BlobId, form: &ReferenceType) -> Result<Vec<u8>> {
+    let element = encoded.element(blob).map_err(unfit)?;
+    match element.len() == form.size as usize {
+        true => Ok(element),
+        false => Err(ModelError::Invalid(format!("such references have {} bytes here", element.len()))),
     }
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Weak};
 
 use h5live_model::{
     AttributeData, ChunkStore, DatasetSpec, Error, Link, Liveness, MapStore, Name, ObjectBody, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, OpenError, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter,
-    Watch,
+    ObjectKind, ObjectSpec, OpenError, ReferenceKind, ReferenceType, Referent, Result, Scope, Session, Stats, Store,
+    StoreWriter, Watch,
 };
 
 use parking_lot::Mutex;
@@ -173,6 +173,14 @@ impl Store for LogStore {
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.inner()?.referent(kind, element)
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        self.session.layout.check_referent(&to.part)?;
+        match self.session.writes() {
+            true => self.session.change_main(|on| on.main.reference(form, to)),
+            false => self.inner()?.reference(form, to),
+        }
     }
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {

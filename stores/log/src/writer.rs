@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_model::{
     AttributeData, DatasetSpec, Error, FillValue, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
-    ObjectId, ObjectSpec, Publish, ReferenceType, Referent, Result, Scope, Store, StoreWriter,
+    ObjectId, ObjectSpec, Publish, Result, Scope, Store, StoreWriter,
 };
 
 use crate::anchor::{Anchor, is_logged};
@@ -193,11 +193,6 @@ impl StoreWriter for LogWriter {
     /// Earlier entries of the log still lead to the bytes.
     fn remove_blobs(&self, _elements: &[&[u8]]) -> Result<()> {
         self.0.check_open()
-    }
-
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.0.layout.check_referent(&to.part)?;
-        self.change(|on| on.main.writer()?.reference(form, to))
     }
 
     fn start_swmr(&self) -> Result<()> {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use h5live_model::{
     AttributeData, ChunkStore, Error, Features, Link, Liveness, MapStore, Name, ObjectBody, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
+    ObjectKind, ObjectSpec, ReferenceKind, ReferenceType, Referent, Result, Scope, Session, Stats, Store, StoreWriter,
+    Watch,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -219,6 +220,10 @@ impl Store for MapTables {
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.inner.referent(kind, element)
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        self.inner.reference(form, to)
     }
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use h5live_model::{
     AttributeData, Error, Features, GroupSpec, InfoChange, LinkTarget, MapSpec, Name, NewObject, ObjectBody, ObjectId,
-    ObjectSpec, Publish, ReferenceType, Referent, Result, Scope, StoreWriter,
+    ObjectSpec, Publish, Result, Scope, StoreWriter,
 };
 
 use crate::layer::MapTables;
@@ -125,10 +125,6 @@ impl StoreWriter for MapTables {
 
     fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
         self.inner().writer()?.remove_blobs(elements)
-    }
-
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.inner().writer()?.reference(form, to)
     }
 
     fn start_swmr(&self) -> Result<()> {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 
 use h5live_model::{
     AttributeData, ChunkStore, DatasetSpec, Error, Link, Liveness, MapStore, Mode, Name, ObjectBody, ObjectId,
-    ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, Referent, Result, Scope, Session, Stats, Store, StoreErrorKind,
-    StoreWriter, Watch,
+    ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart, Result, Scope, Session,
+    Stats, Store, StoreErrorKind, StoreWriter, Watch,
 };
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -16,7 +16,7 @@ use crate::dataset::ServedDataset;
 use crate::events::ServedWatch;
 use crate::protocol::{
     AttributesAnswer, AttributesRequest, BlobsAnswer, BlobsRequest, LinksAnswer, LinksRequest, MAX_REQUEST_BYTES,
-    ObjectRecord, ReferentAnswer, ReferentRequest, SessionAnswer,
+    ObjectRecord, ReferenceAnswer, ReferenceRequest, ReferentAnswer, ReferentRequest, SessionAnswer,
 };
 use crate::shared::ServedShared;
 
@@ -185,6 +185,16 @@ impl Store for ServedStore {
         let answer: ReferentAnswer =
             self.shared.client().call("referent", &mut ReferentRequest { incarnation, kind, element })?;
         Ok(answer.referent)
+    }
+
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        if to.file.is_some() || to.part != ReferentPart::Whole {
+            return self.writer().and(Err(Error::ReadOnly));
+        }
+        let (incarnation, object) = (self.shared.incarnation(), to.object);
+        let mut request = ReferenceRequest { incarnation, kind: form.kind, size: form.size, object };
+        let answer: ReferenceAnswer = self.shared.client().call("reference", &mut request)?;
+        Ok(answer.element)
     }
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {

@@ -36,7 +36,8 @@ pub fn resolve(file: &File, form: &ReferenceType, json: &Json, object: ObjectId)
         (None, None) => ReferentPart::Whole,
     };
     let referent = Referent { file: None, object, part };
-    let bytes = file.writer().and_then(|writer| writer.reference(form, &referent)).ok()?;
+    let _change = file.writer().ok()?;
+    let bytes = file.store().reference(form, &referent).ok()?;
     Some(Value::Reference(Reference::new(form.kind, &bytes)))
 }
 

@@ -245,14 +245,46 @@ message! {
     }
     |this, w| {
         w.u64("incarnation", &mut this.incarnation)?;
-        let kinds = [
-            ReferenceKind::Object1,
-            ReferenceKind::Region1,
-            ReferenceKind::Object2,
-            ReferenceKind::Region2,
-            ReferenceKind::Attribute,
-        ];
-        wire_choice(w, "kind", &kinds, &mut this.kind)?;
+        wire_choice(w, "kind", &REFERENCE_KINDS, &mut this.kind)?;
+        wire_blob(w, "element", &mut this.element)
+    }
+}
+
+const REFERENCE_KINDS: [ReferenceKind; 5] = [
+    ReferenceKind::Object1,
+    ReferenceKind::Region1,
+    ReferenceKind::Object2,
+    ReferenceKind::Region2,
+    ReferenceKind::Attribute,
+];
+
+message! {
+    /// Asks for the reference to an object: `reference`.
+    ReferenceRequest = "request for a reference" {
+        /// The file.
+        incarnation: u64 = 0,
+        /// The kind of the reference.
+        kind: ReferenceKind = ReferenceKind::Object1,
+        /// Bytes of an element.
+        size: u32 = 0,
+        /// The object.
+        object: ObjectId = no_id(),
+    }
+    |this, w| {
+        w.u64("incarnation", &mut this.incarnation)?;
+        wire_choice(w, "kind", &REFERENCE_KINDS, &mut this.kind)?;
+        w.u32("size", &mut this.size)?;
+        wire_id(w, "object", &mut this.object)
+    }
+}
+
+message! {
+    /// A reference, as an element has it.
+    ReferenceAnswer = "reference" {
+        /// The stored element.
+        element: Vec<u8> = Vec::new(),
+    }
+    |this, w| {
         wire_blob(w, "element", &mut this.element)
     }
 }

@@ -21,7 +21,7 @@ pub use fault::FaultKind;
 use h5live_format::{DecodeError, EncodeError, Record, Widths, decode, encode_in_place};
 pub use messages::{
     AttributesAnswer, AttributesRequest, BlobsAnswer, BlobsRequest, LinksAnswer, LinksRequest, ObjectsAnswer,
-    ObjectsRequest, ReferentAnswer, ReferentRequest, SessionAnswer,
+    ObjectsRequest, ReferenceAnswer, ReferenceRequest, ReferentAnswer, ReferentRequest, SessionAnswer,
 };
 pub use object::{ObjectFailure, ObjectRecord};
 
