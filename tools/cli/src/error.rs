@@ -182,6 +182,9 @@ pub enum Error {
     /// Rows cannot be recorded; the text names what is at fault.
     #[error(transparent)]
     RecordSetup(Box<h5live_recorder::Error>),
+    /// A type of raw frames was given for an input of rows of text.
+    #[error("--dtype is the type of an element of a raw frame, and the format of the input is {0}")]
+    FramesOfText(&'static str),
     /// Something did not come in time.
     #[error("{place}: waited {seconds} s for {awaited}")]
     Waited {

@@ -230,8 +230,16 @@ impl RecordCommand {
             Some(FormatArg::Raw) | None if self.no_header || self.skip_lines.is_some() => InputFormat::Csv,
             Some(FormatArg::Raw) | None => InputFormat::Guess,
         };
-        let is_raw = matches!(self.format, Some(FormatArg::Raw) | None);
-        let frames = self.dtype.filter(|_| is_raw).map(|kind| RecordFrames::new(kind, &self.shape));
+        let text = match self.format {
+            Some(FormatArg::Ndjson) => Some("ndjson"),
+            Some(FormatArg::Csv) => Some("csv"),
+            Some(FormatArg::Lines) => Some("lines"),
+            Some(FormatArg::Raw) | None => None,
+        };
+        if let (Some(_), Some(text)) = (self.dtype, text) {
+            return Err(Error::FramesOfText(text));
+        }
+        let frames = self.dtype.map(|kind| RecordFrames::new(kind, &self.shape));
         Ok(RecordOptions {
             format,
             csv,

@@ -107,6 +107,20 @@ fn half_a_frame_is_named_and_all_frames_before_it_are_kept() {
 }
 
 #[test]
+fn a_type_of_frames_is_refused_for_rows_of_text() {
+    let (_folder, path, name) = new_file();
+    for format in ["csv", "ndjson", "lines"] {
+        let failed = run_with(&["record", "--dtype=f32", "--format", format, &name, "x"], b"a,b\n1,1\n");
+        let said = String::from_utf8_lossy(&failed.stderr);
+        let expected = format!(
+            "h5live: --dtype is the type of an element of a raw frame, and the format of the input is {format}\n"
+        );
+        assert_eq!((failed.status.code(), &*said), (Some(2), &*expected));
+        assert!(!path.exists());
+    }
+}
+
+#[test]
 fn an_odd_row_is_skipped_on_demand_and_the_rest_is_recorded() {
     let (_folder, _, name) = new_file();
     let mut csv = b"a,b\n".to_vec();
