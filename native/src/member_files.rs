@@ -45,15 +45,23 @@ fn load_driver_info(
 /// Refuses a file beside which HDF5's onion driver keeps newer revisions, which would not be seen.
 ///
 /// # Errors
-/// [`h5live_swmr::Error::Onion`].
+/// [`h5live_swmr::Error::Onion`]; [`h5live_swmr::Error::Io`] if such a file is there and cannot be read.
 pub(crate) fn refuse_revisions(path: &Path) -> Result<()> {
     if path.as_os_str().is_empty() {
         return Ok(());
     }
     let mut history = path.as_os_str().to_owned();
     history.push(".onion");
+    // To open a pipe would wait for its other end.
+    if !std::fs::metadata(&history).is_ok_and(|history| history.is_file()) {
+        return Ok(());
+    }
     let mut start = [0; 8];
-    let read = File::open(history).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
+    let read = match File::open(history).and_then(|mut file| file.read(&mut start)) {
+        // It has gone meanwhile.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        read => read.map_err(h5live_swmr::Error::io("read the revisions beside the file (.onion)"))?,
+    };
     if h5live_swmr::is_onion(&start[..read]) { Err(h5live_swmr::Error::Onion.into()) } else { Ok(()) }
 }
 
@@ -222,5 +230,19 @@ mod tests {
         assert_eq!(first_member_path(Path::new("/none/run%d.h5")), Path::new("/none/run0.h5"));
         assert_eq!(first_member_path(Path::new("/none/run.h5")), Path::new("/none/run.h5"));
         assert_eq!(first_member_path(Path::new("/none/100%.h5")), Path::new("/none/100%.h5"));
+    }
+
+    #[test]
+    fn only_a_file_of_revisions_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, history) = (folder.path().join("run.h5"), folder.path().join("run.h5.onion"));
+        assert!(refuse_revisions(&path).is_ok());
+        std::fs::create_dir(&history).unwrap();
+        assert!(refuse_revisions(&path).is_ok());
+        std::fs::remove_dir(&history).unwrap();
+        for (begin, is_refused) in [(&b"OHDH\x01"[..], true), (b"OHD", false), (b"", false)] {
+            std::fs::write(&history, begin).unwrap();
+            assert_eq!(refuse_revisions(&path).is_err(), is_refused, "{begin:?}");
+        }
     }
 }

@@ -158,7 +158,13 @@ impl StableNames {
         mut list_after: impl FnMut(Option<&Name>, &mut dyn FnMut(T) -> bool) -> Result<bool>,
     ) -> Result<()> {
         if !self.is_follower() && !self.mode.writes() {
-            return list_after(None, each).map(drop);
+            // A list may end later than it is told to.
+            let mut goes_on = true;
+            let mut each = |item| {
+                goes_on = goes_on && each(item);
+                goes_on
+            };
+            return list_after(None, &mut each).map(drop);
         }
         let all = self.list_items(of, name_of, list_after)?;
         all.into_iter().all(each);

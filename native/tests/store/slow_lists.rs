@@ -1,4 +1,5 @@
-//! Lists of a live file that take longer than addresses may be trusted.
+//! Lists of links and attributes: of a live file, where they take longer than addresses may be trusted, and where they are
+//! ended early.
 
 use std::fmt;
 use std::io;
@@ -63,16 +64,10 @@ fn names() -> Vec<Name> {
     names
 }
 
-/// A live file in which a group has many links and many attributes, its writer, and a follower that needs twenty
-/// milliseconds for each read and remembers little.
-fn live() -> (NativeFile, NativeFile, ObjectId) {
-    let storage = SlowStorage::default();
-    let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
-    let writer = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
-    let root = writer.session().root;
-    let group = writer.create(&NewObject::linked(root, &Name::from("all"), &GroupSpec::default().into())).unwrap();
-    for n in 0..ITEMS {
-        writer.add_link(group, &name(n), &LinkTarget::Hard(root)).unwrap();
+/// Adds links and attributes to a group.
+fn add(writer: &NativeFile, group: ObjectId, items: usize) {
+    for n in 0..items {
+        writer.add_link(group, &name(n), &LinkTarget::Hard(writer.session().root)).unwrap();
         let value = AttributeData {
             name: name(n),
             datatype: Datatype::integer(8, ByteOrder::Little, Sign::Unsigned),
@@ -83,6 +78,17 @@ fn live() -> (NativeFile, NativeFile, ObjectId) {
         };
         writer.set_attribute(group, &value).unwrap();
     }
+}
+
+/// A live file in which a group has many links and many attributes, its writer, and a follower that needs twenty
+/// milliseconds for each read and remembers little.
+fn live() -> (NativeFile, NativeFile, ObjectId) {
+    let storage = SlowStorage::default();
+    let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
+    let writer = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
+    let root = writer.session().root;
+    let group = writer.create(&NewObject::linked(root, &Name::from("all"), &GroupSpec::default().into())).unwrap();
+    add(&writer, group, ITEMS);
     writer.start_swmr().unwrap();
     let slow = SlowStorage { millis_for_each_read: 20, ..storage };
     let now = slow.now.clone();
@@ -123,4 +129,36 @@ fn attributes_are_listed_in_parts_if_all_take_too_long() {
     let mut listed = reader.attribute_names(group).unwrap();
     listed.sort();
     assert_eq!(listed, names());
+}
+
+#[test]
+fn a_list_ends_where_it_is_told_to() {
+    // In the header, and dense.
+    for items in [3, 50] {
+        let storage = MemoryStorage::new();
+        let open = |mode| {
+            let options = OpenOptions { mode, ..OpenOptions::default() };
+            NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap()
+        };
+        let writer = open(Mode::Create);
+        let (root, all) = (writer.session().root, Name::from("all"));
+        let group = writer.create(&NewObject::linked(root, &all, &GroupSpec::default().into())).unwrap();
+        add(&writer, group, items);
+        writer.close().unwrap();
+        for mode in [Mode::Read, Mode::Write, Mode::SwmrRead] {
+            let file = open(mode);
+            let (mut links, mut attributes) = (0, 0);
+            file.for_each_link(group, &mut |_| {
+                links += 1;
+                links < 2
+            })
+            .unwrap();
+            file.for_each_attribute(group, &mut |_| {
+                attributes += 1;
+                attributes < 2
+            })
+            .unwrap();
+            assert_eq!((links, attributes), (2, 2), "{items} items, {mode:?}");
+        }
+    }
 }
