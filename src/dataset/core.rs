@@ -11,7 +11,7 @@ use super::growing_chunks::GrowingChunks;
 use super::publish_order::{InPublishOrder, PublishOrder};
 use super::spec_snapshot::SpecSnapshot;
 use super::staged_data::StagedData;
-use super::virtual_extent::VirtualExtent;
+use super::virtual_extent::SourcesState;
 use crate::Options;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
@@ -84,12 +84,8 @@ pub(crate) struct DatasetCore {
     pub(super) published_end: AtomicU64,
     /// Rows appended since the last time that everything was written out.
     pub(super) rows_since_write_out: AtomicU64,
-    /// Whether the elements are those of other datasets.
-    pub(super) is_virtual: bool,
-    /// The extent of a virtual dataset, which follows from its sources.
-    pub(super) virtual_extent: Mutex<VirtualExtent>,
-    /// The folder in which the files of its sources are looked for first.
-    pub(super) source_folder: Mutex<Option<Arc<str>>>,
+    /// Of a virtual dataset: what is known of those that have its elements.
+    pub(super) sources: Option<Box<SourcesState>>,
     /// Counts changes that may make a decoded chunk outdated.
     pub(super) change_count: AtomicU64,
     /// The key of decoded chunks. It is not the identity of the dataset, because a new dataset may get the identity of
@@ -180,9 +176,7 @@ impl DatasetCore {
             publish_order: PublishOrder::default(),
             published_end: AtomicU64::new(spec.dataspace.dims().first().copied().unwrap_or(0)),
             rows_since_write_out: AtomicU64::new(0),
-            is_virtual: matches!(spec.layout, Layout::Virtual(_)),
-            virtual_extent: Mutex::default(),
-            source_folder: Mutex::default(),
+            sources: matches!(spec.layout, Layout::Virtual(_)).then(Box::default),
             change_count: AtomicU64::new(0),
             cache_id: ObjectId(NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed).into()),
         })
@@ -210,11 +204,7 @@ impl DatasetCore {
         if size == 0 {
             return Err(ErrorKind::InvalidSpec("elements have no bytes"));
         }
-        let extent = match (staged, &spec.layout) {
-            (Some(extent), _) => Some(extent),
-            (None, Layout::Virtual(_)) => self.virtual_extent.lock().dims().cloned(),
-            (None, _) => None,
-        };
+        let extent = staged.or_else(|| self.sources.as_ref()?.extent.lock().dims().cloned());
         let extent = extent.unwrap_or_else(|| CoreDims::from_slice(spec.dataspace.dims()));
         Ok(SpecSnapshot { spec, extent, size })
     }

@@ -36,6 +36,7 @@ mod scratch;
 #[cfg(feature = "serde")]
 mod serde_rows;
 mod shape;
+mod source_index;
 #[cfg(test)]
 mod sources_tests;
 mod spec_snapshot;

@@ -35,11 +35,12 @@ impl Dataset {
             let changed = self.core.chunks.refresh()?;
             self.core.count_change();
             self.file.shared().cache.forget_dataset(self.core.cache_id());
-            let extent = self.core.virtual_extent.lock().dims().cloned();
+            let extent = || self.core.sources.as_ref().and_then(|sources| sources.extent.lock().dims().cloned());
+            let before = extent();
             self.refresh_sources()?;
             self.forget_virtual_extent();
             self.resolved_snapshot()?;
-            Ok(changed || self.core.virtual_extent.lock().dims() != extent.as_ref())
+            Ok(changed || extent() != before)
         })
     }
 }

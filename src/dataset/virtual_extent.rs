@@ -1,10 +1,23 @@
-//! What is known of how far a virtual dataset reaches.
+//! What is known of the sources of a virtual dataset, and of how far it reaches.
 
 use std::sync::Arc;
 
 use h5live_model::Name;
+use parking_lot::Mutex;
 
+use super::source_index::CachedSourceIndex;
 use crate::dims::CoreDims;
+
+/// What is known of the sources of a virtual dataset.
+#[derive(Debug, Default)]
+pub(super) struct SourcesState {
+    /// The extent, which follows from them.
+    pub(super) extent: Mutex<VirtualExtent>,
+    /// The folder in which their files are looked for first.
+    pub(super) folder: Mutex<Option<Arc<str>>>,
+    /// Where their elements are.
+    pub(super) index: CachedSourceIndex,
+}
 
 /// What is known of the extent of a virtual dataset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

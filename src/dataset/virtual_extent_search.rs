@@ -5,7 +5,7 @@ use h5live_model::{Hyperslab, Layout, Name, Selection, VirtualSource};
 use super::Dataset;
 use super::error::DatasetError;
 use super::spec_snapshot::SpecSnapshot;
-use super::virtual_extent::VirtualExtent;
+use super::virtual_extent::{SourcesState, VirtualExtent};
 use super::virtual_sources::{
     MAX_BLOCKS, VirtualDepthGuard, expand_block_name, is_numbered, nth_block, unlimited_dimension,
 };
@@ -36,7 +36,10 @@ impl Dataset {
     /// If the extent follows from sources that cannot be read, or are not there and must be.
     pub(super) fn resolved_snapshot(&self) -> Result<SpecSnapshot, DatasetError> {
         // What is known may be forgotten at any time.
-        let extent = if self.core.is_virtual { self.resolve_virtual_extent()? } else { None };
+        let extent = match &self.core.sources {
+            Some(sources) => self.resolve_virtual_extent(sources)?,
+            None => None,
+        };
         let snapshot = self.core.spec_snapshot()?;
         Ok(match extent {
             Some(extent) => SpecSnapshot { extent, ..snapshot },
@@ -45,14 +48,14 @@ impl Dataset {
     }
 
     /// Finds out how far a virtual dataset reaches, unless it is known; `None` if that is its stored extent.
-    fn resolve_virtual_extent(&self) -> Result<Option<CoreDims>, DatasetError> {
-        let known = self.core.virtual_extent.lock().clone();
+    fn resolve_virtual_extent(&self, sources: &SourcesState) -> Result<Option<CoreDims>, DatasetError> {
+        let known = sources.extent.lock().clone();
         let found = match known {
             VirtualExtent::Stored => return Ok(None),
             VirtualExtent::FromSources { awaits_writers, .. } if !awaits_writers || self.awaits_sources => known,
             _ => {
                 let found = self.find_virtual_extent()?;
-                *self.core.virtual_extent.lock() = found.clone();
+                *sources.extent.lock() = found.clone();
                 found
             }
         };
@@ -63,8 +66,8 @@ impl Dataset {
 
     /// Forgets the extent that followed from the sources.
     pub(super) fn forget_virtual_extent(&self) {
-        if self.core.is_virtual {
-            *self.core.virtual_extent.lock() = VirtualExtent::Unknown;
+        if let Some(sources) = &self.core.sources {
+            *sources.extent.lock() = VirtualExtent::Unknown;
         }
     }
 

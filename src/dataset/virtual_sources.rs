@@ -147,7 +147,7 @@ impl Dataset {
         if file.as_bytes() == b"." {
             return Ok(Some(self.file.clone()));
         }
-        let folder = self.core.source_folder.lock().clone();
+        let folder = self.core.sources.as_ref().and_then(|sources| sources.folder.lock().clone());
         if let Some(folder) = folder
             && let Some(found) = linked_files::open_linked(&self.file, &name_below(&folder, file), open_for)?
         {
@@ -158,13 +158,15 @@ impl Dataset {
 
     /// Whether the elements are those of other datasets.
     pub fn is_virtual(&self) -> bool {
-        self.core.is_virtual
+        self.core.sources.is_some()
     }
 
     /// Looks for the files of the sources of a virtual dataset in a folder first, from the next read on. This holds for all
     /// handles on the dataset as long as the file is open; an empty name takes it back.
     pub fn set_source_folder(&self, folder: &str) {
-        *self.core.source_folder.lock() = Some(folder).filter(|folder| !folder.is_empty()).map(Arc::from);
+        if let Some(sources) = &self.core.sources {
+            *sources.folder.lock() = Some(folder).filter(|folder| !folder.is_empty()).map(Arc::from);
+        }
     }
 
     /// The source of a piece, to be read; `None` if its file or the dataset is not there.

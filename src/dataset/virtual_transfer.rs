@@ -34,14 +34,14 @@ struct SourcePart<'a> {
     elements: &'a BoundSelection,
 }
 
-/// Calls `each` with the sources that may have elements between `lo` and `hi`; of one with numbers in its name, with
-/// each of its blocks.
+/// Calls `each` with those of `sources` that are at `places`; of one with numbers in its name, with each of its blocks that
+/// may have elements between `lo` and `hi`.
 fn for_each_piece(
-    sources: &[VirtualSource],
+    (sources, places): (&[VirtualSource], &[usize]),
     (lo, hi): (&[u64], &[u64]),
     mut each: impl FnMut(&VirtualSource) -> Result<(), DatasetError>,
 ) -> Result<(), DatasetError> {
-    for source in sources {
+    for source in places.iter().map(|at| &sources[*at]) {
         let numbers = is_numbered(&source.file) || is_numbered(&source.dataset);
         let numbered = |n: u64, target: Selection| VirtualSource {
             file: expand_block_name(&source.file, n),
@@ -140,7 +140,8 @@ impl Dataset {
         let elements = usize::try_from(selected.elements()).map_err(|_| ErrorKind::TooLarge(selected.elements()))?;
         sink.fill_with(0..elements, &view.spec.fill_element(), self.file.heap())?;
         let bounds = (lo.as_slice(), hi.as_slice());
-        for_each_piece(sources, bounds, |piece| {
+        let places = self.places_of_sources(view, bounds);
+        for_each_piece((sources, &places), bounds, |piece| {
             let Some(target) = target_between(piece, view, bounds) else { return Ok(()) };
             let source = match self.open_source(&piece.file, &piece.dataset) {
                 Ok(Some(source)) => source,
@@ -170,6 +171,11 @@ impl Dataset {
         })
     }
 
+    /// The places of the sources that may have elements between `lo` and `hi`.
+    fn places_of_sources(&self, view: &SpecSnapshot, (lo, hi): (&[u64], &[u64])) -> Vec<usize> {
+        self.core.sources.as_ref().map_or_else(Vec::new, |sources| sources.index.between(view, (lo, hi)))
+    }
+
     /// Elements of a source, as `plan` makes elements of `size` bytes of them.
     fn read_converted(
         &self,
@@ -196,12 +202,12 @@ impl Dataset {
 
     /// Flushes the files in which elements of a virtual dataset were written.
     pub(crate) fn flush_sources(&self, flush: impl Fn(&File) -> Result<()>) -> Result<()> {
-        if self.core.is_virtual { self.file.shared().flush_written_files(flush) } else { Ok(()) }
+        if self.is_virtual() { self.file.shared().flush_written_files(flush) } else { Ok(()) }
     }
 
     /// The description of a virtual dataset that is to be written; `None` if the dataset is not virtual.
     pub(super) fn virtual_view(&self) -> Result<Option<SpecSnapshot>, DatasetError> {
-        if !self.core.is_virtual {
+        if !self.is_virtual() {
             return Ok(None);
         }
         self.file.writer()?;
@@ -269,7 +275,8 @@ impl Dataset {
         let Some((lo, hi)) = selected.bounds() else { return Ok(()) };
         let _layer = VirtualDepthGuard::enter()?;
         let bounds = (lo.as_slice(), hi.as_slice());
-        for_each_piece(sources, bounds, |piece| {
+        let places = self.places_of_sources(view, bounds);
+        for_each_piece((sources, &places), bounds, |piece| {
             let Some(target) = target_between(piece, view, bounds) else { return Ok(()) };
             if !has_shared_elements(selected, &target, bounds) {
                 return Ok(());
@@ -327,7 +334,7 @@ impl Dataset {
         let bytes = self.core.max_allocation.zeroed(selected.elements().saturating_mul(size as u64));
         let mut bytes = bytes?;
         let is_whole = overwrite.bytes.len() == bytes.len();
-        if self.core.is_virtual {
+        if self.is_virtual() {
             if !is_whole {
                 self.read_to(view, selected, RawSink { bytes: &mut bytes, size })?;
             }
