@@ -23,6 +23,7 @@ pub const AXES: &[Axis] = &[
     axis("datasets", "live datasets", 1000, datasets::live),
     axis("open", "datasets that are only open, in a writer and in a follower", 1000, datasets::open),
     axis("unlinked", "live datasets that are made and unlinked", 1000, datasets::unlinked),
+    axis("typed", "datasets of one committed datatype, each with a text", 1000, datasets::typed),
     axis("published-after", "datasets that are published one after the other", 1000, datasets::published_after),
     axis("links", "links of a group", 1000, names::links),
     axis("attributes", "attributes of an object", 1000, names::attributes),

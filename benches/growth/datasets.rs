@@ -1,6 +1,6 @@
 //! Many datasets.
 
-use h5live::{Dataset, File, Result};
+use h5live::{Dataset, File, H5Type, Result};
 
 use crate::axes::Outcome;
 use crate::phases::Phases;
@@ -62,6 +62,25 @@ pub fn unlinked(phases: &mut Phases, count: u64) -> Outcome {
             file.flush()?;
             file.unlink("d")
         })
+    })?;
+    phases.phase("close", count, || file.close())
+}
+
+/// Datasets of one committed datatype, with a text as attribute each, before anything is flushed; then flushed one by one.
+pub fn typed(phases: &mut Phases, count: u64) -> Outcome {
+    let path = phases.path("typed.h5");
+    let file = File::create(path)?;
+    let datatype = file.root().commit_datatype("row", &u64::datatype())?;
+    let names = (0..count).map(|n| format!("{}/{}", n / IN_A_GROUP, n % IN_A_GROUP));
+    let new = |name: String| -> Result<Dataset> {
+        let shape = file.new_dataset::<u64>().committed(&datatype).unlimited_rows(&[]).chunk_shape(&[16]);
+        let dataset = shape.create(&name)?;
+        dataset.set_attribute("unit", "a text that is not short")?;
+        Ok(dataset)
+    };
+    let datasets = phases.phase("create", count, || names.map(new).collect::<Result<Vec<_>>>())?;
+    phases.phase("append and flush each", count, || {
+        datasets.iter().try_for_each(|dataset| dataset.append(&ROWS).and_then(|()| dataset.flush()))
     })?;
     phases.phase("close", count, || file.close())
 }

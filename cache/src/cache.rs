@@ -14,6 +14,7 @@ use h5live_model::AllocationLimit;
 use crate::{
     cache_counters::{CacheCounters, CacheStats, add_to_counter},
     clock::Clock,
+    dependency_node::DependencyNode,
     edge_kind::EdgeKind,
     error::{Error, Result, StorageAction},
     metadata::{EntryShard, GenerationPublisher, RedoState, SharedGraph},
@@ -324,6 +325,11 @@ impl Cache {
     /// Whether a flush would write something.
     pub fn is_dirty(&self) -> bool {
         self.shared_graph.graph.lock().is_dirty()
+    }
+
+    /// Whether the present state of an entry or proxy is not in the file yet, or is being written now.
+    pub fn is_unwritten(&self, node: &impl DependencyNode) -> bool {
+        self.shared_graph.graph.lock().is_unwritten(node.id())
     }
 
     /// Makes everything that was flushed durable.

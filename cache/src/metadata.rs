@@ -13,6 +13,7 @@ mod graph;
 mod id_hasher;
 mod in_place_publish;
 mod owner_deps;
+mod parent_edges;
 mod redo;
 mod redo_state;
 mod revalidate;
@@ -25,7 +26,7 @@ use std::{
 use h5live_format::Addr;
 
 use self::entry_shard::EntryLookup;
-use self::graph::EdgeLifetime;
+use self::parent_edges::EdgeLifetime;
 pub(crate) use self::{
     entry_shard::{EntryShard, shard_for},
     generation_state::GenerationPublisher,

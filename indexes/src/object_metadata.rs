@@ -172,7 +172,7 @@ impl ObjectMetadata {
             let _circle = match kind {
                 // The object is new, and there from then on.
                 EdgeKind::Link => self.cache.add_dependency_until_stored(parent, *child, *kind),
-                _ => self.cache.add_dependency(parent, *child, *kind),
+                _ => self.cache.add_dependency_once(parent, *child, *kind),
             };
         }
     }

@@ -18,7 +18,7 @@ use crate::{Error, Mode, Result};
 /// Most bytes of one global heap collection.
 const MAX_COLLECTION_BYTES: u64 = 1 << 32;
 
-/// A new collection is twice as large as the one before, up to this (bytes).
+/// A new collection is twice as large as the one that was filled before it since a flush, up to this (bytes).
 const MAX_NEW_COLLECTION_BYTES: u64 = 64 << 10;
 
 /// Most collections of which it is known that they have room.
@@ -40,9 +40,11 @@ pub(crate) struct GlobalHeap {
 struct GlobalHeapWriter {
     /// The one that may have room.
     current_collection: Option<Handle<GlobalHeapCollection>>,
+    /// The flush after which it was made.
+    current_since: u64,
     /// Those that may not have been flushed since they changed, and in which generation they did.
     changed_collections: BTreeMap<EntryId, (u64, Handle<GlobalHeapCollection>)>,
-    /// Grows with each flush of the whole file.
+    /// Grows with each flush.
     flush_number: u64,
     /// Objects to which no element leads any more.
     removed: RemovedObjects,
@@ -50,7 +52,7 @@ struct GlobalHeapWriter {
     collections_with_room: Vec<Handle<GlobalHeapCollection>>,
 }
 
-/// Bytes of a new collection that takes `objects`, or the first of them, after one of `before` bytes.
+/// Bytes of a new collection that takes `objects`, or the first of them, after one of `before` bytes was filled at once.
 fn collection_bytes(objects: &[&[u8]], before: u64, widths: Widths) -> u64 {
     let first = objects.first().map_or(0, |bytes| bytes.len() as u64);
     let mut together = GlobalHeapCollection::object_space_bytes(0, widths);
@@ -119,7 +121,9 @@ impl GlobalHeap {
         places: &mut Vec<GlobalHeapId>,
     ) -> Result<()> {
         let widths = self.cache.widths();
-        let before = writer.current_collection.as_ref().map_or(0, |collection| collection.read().size());
+        // A flush writes a collection as a whole, so those that are filled over many flushes stay small.
+        let full = writer.current_collection.as_ref().filter(|_| writer.current_since == writer.flush_number);
+        let before = full.map_or(0, |collection| collection.read().size());
         let size = collection_bytes(objects, before, widths);
         let mut collection = GlobalHeapCollection::new(size, widths);
         let at = self.cache.space().alloc(size, SpaceKind::Metadata)?;
@@ -131,6 +135,7 @@ impl GlobalHeap {
         writer.mark_changed(&collection);
         if room || writer.current_collection.is_none() {
             writer.current_collection = Some(collection);
+            writer.current_since = writer.flush_number;
         }
         Ok(())
     }
@@ -281,7 +286,9 @@ impl GlobalHeap {
 
     /// Collections with objects that were written lately.
     pub fn changed_collections(&self) -> Vec<Handle<GlobalHeapCollection>> {
-        self.writer.lock().changed_collections.values().map(|(_, collection)| collection.clone()).collect()
+        let writer = self.writer.lock();
+        let changed = writer.changed_collections.values().map(|(_, collection)| collection);
+        changed.filter(|collection| self.cache.is_unwritten(*collection)).cloned().collect()
     }
 
     /// Makes `parent`, which may hold elements that lead to heap objects, wait for the objects that were written
@@ -308,9 +315,9 @@ impl GlobalHeap {
         self.writer.lock().begin_flush()
     }
 
-    /// Ends the flush of the whole file that began as `generation`.
+    /// Ends the flush that began as `generation`.
     pub fn end_flush(&self, generation: u64) {
-        self.writer.lock().end_flush(generation);
+        self.writer.lock().end_flush(&self.cache, generation);
     }
 }
 
@@ -321,8 +328,8 @@ impl GlobalHeapWriter {
     /// # Errors
     /// If the dependency would close a circle.
     fn add_parent(&self, cache: &Cache, parent: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
-        for (_, collection) in self.changed_collections.values() {
-            cache.add_dependency(parent, collection, kind).map_err(h5live_cache::Error::from)?;
+        for (_, collection) in self.changed_collections.values().filter(|(_, changed)| cache.is_unwritten(changed)) {
+            cache.add_dependency_once(parent, collection, kind).map_err(h5live_cache::Error::from)?;
         }
         Ok(())
     }
@@ -333,9 +340,10 @@ impl GlobalHeapWriter {
         self.flush_number
     }
 
-    /// Ends the flush that began as `generation`: it has written everything that was put into heaps before it.
-    fn end_flush(&mut self, generation: u64) {
-        self.changed_collections.retain(|_, (changed, _)| *changed >= generation);
+    /// Ends the flush that began as `generation`: it has written everything that was put into heaps before it, or what
+    /// those led to that it wrote.
+    fn end_flush(&mut self, cache: &Cache, generation: u64) {
+        self.changed_collections.retain(|_, (changed, heap)| *changed >= generation || cache.is_unwritten(heap));
     }
 
     /// Puts the first of `objects` into a collection that has room, and those behind it as far as they fit there. Adds

@@ -34,7 +34,7 @@ impl DependencyGraph {
         owner: Owner,
         is_whole: impl Fn(&EntryHeader, u64) -> bool,
     ) -> Option<EntryChain> {
-        if self.owner_deps.children_of(&owner).is_some_and(|below| !below.is_empty()) {
+        if self.owner_deps.has_children(owner) {
             return None;
         }
         let list = self.dirty_entries.get_mut(&owner)?;
@@ -58,7 +58,7 @@ impl DependencyGraph {
             let is_awaited = |slot: &Arc<dyn AnySlot>, by: EntryId| {
                 self.nodes
                     .get(&slot.entry_header().id)
-                    .is_some_and(|node| node.parents.iter().any(|edge| edge.parent == by))
+                    .is_some_and(|node| node.parents.as_slice().iter().any(|edge| edge.parent == by))
             };
             let next = left.iter().position(|slot| {
                 let follows = chain.last().is_none_or(|above| is_awaited(slot, above.entry_header().id));

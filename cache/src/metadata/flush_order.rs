@@ -6,7 +6,7 @@ use h5live_format::Addr;
 use smallvec::SmallVec;
 
 use super::graph::{DependencyGraph, GraphNode, NodeContent};
-use super::owner_deps::{ChildOwners, OwnerDependencies};
+use super::owner_deps::OwnerDependencies;
 use crate::{
     entry_header::AnySlot,
     entry_id::{EntryId, Owner},
@@ -128,7 +128,7 @@ impl DependencyGraph {
     /// Whether a flush of `owner` would find nothing to write, neither of it nor of others.
     pub(super) fn is_clean(&mut self, owner: Owner) -> bool {
         let is_dirty = |id: &EntryId| self.nodes.get(id).is_some_and(|node| node.is_dirty || node.is_in_flight);
-        self.owner_deps.children_of(&owner).is_none_or(ChildOwners::is_empty)
+        !self.owner_deps.has_children(owner)
             && !self.dirty_entries.get_mut(&owner).is_some_and(|list| list.iter().any(is_dirty))
     }
 
@@ -147,7 +147,7 @@ impl DependencyGraph {
             }
             while let Some((id, next)) = path.last_mut() {
                 let id = *id;
-                let parents = self.nodes.get(&id).map_or(&[][..], |node| &node.parents);
+                let parents = self.nodes.get(&id).map_or(&[][..], |node| node.parents.as_slice());
                 let later = match parents.get(*next) {
                     Some(above) => Some(above.parent),
                     // A broken edge turns the order around, as nothing else would be sure to violate it.
@@ -183,6 +183,7 @@ impl DependencyGraph {
             let needed = node.is_dirty && node.owner == owner
                 || node
                     .parents
+                    .as_slice()
                     .iter()
                     .any(|above| self.nodes.get(&above.parent).is_some_and(|node| node.needed_in_pass == pass));
             if needed && let Some(node) = self.nodes.get_mut(id) {
@@ -208,7 +209,7 @@ impl GraphNode {
 
 fn owners_reached_from(owner_deps: &OwnerDependencies, owner: Owner) -> SmallVec<[Owner; 4]> {
     let mut owners: SmallVec<[Owner; 4]> = SmallVec::from_slice(&[owner]);
-    if owner_deps.children_of(&owner).is_none() {
+    if !owner_deps.has_children(owner) {
         return owners;
     }
     // A group may have any number of them.
@@ -216,9 +217,8 @@ fn owners_reached_from(owner_deps: &OwnerDependencies, owner: Owner) -> SmallVec
     let mut next = 0;
     while let Some(owner) = owners.get(next).copied() {
         next += 1;
-        let below = owner_deps.children_of(&owner).into_iter().flat_map(ChildOwners::iter);
         let known = owners.len();
-        owners.extend(below.filter(|below| seen.insert(*below)));
+        owners.extend(owner_deps.children_of(owner).filter(|below| seen.insert(*below)));
         owners[known..].sort_unstable();
     }
     owners

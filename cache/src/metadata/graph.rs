@@ -12,7 +12,11 @@ use h5live_format::Addr;
 use smallvec::SmallVec;
 
 use super::{
-    broken_edges::BrokenEdges, dirty_entries::DirtyEntries, id_hasher::EntryIdMap, owner_deps::OwnerDependencies,
+    broken_edges::BrokenEdges,
+    dirty_entries::DirtyEntries,
+    id_hasher::EntryIdMap,
+    owner_deps::OwnerDependencies,
+    parent_edges::{EdgeLifetime, ParentEdge, ParentEdges},
     revalidate::StaleOwners,
 };
 use crate::{
@@ -59,7 +63,7 @@ pub(crate) struct DependencyGraph {
 pub(super) struct GraphNode {
     pub(super) owner: Owner,
     pub(super) content: NodeContent,
-    pub(super) parents: SmallVec<[ParentEdge; 2]>,
+    pub(super) parents: ParentEdges,
     pub(super) child_count: u32,
     pin_count: u32,
     pub(super) is_dirty: bool,
@@ -72,25 +76,6 @@ pub(super) struct GraphNode {
     pub(super) waits_in_pass: u64,
     /// The pass in which this was found to be in scope.
     pub(super) needed_in_pass: u64,
-}
-
-/// An edge, as its child keeps it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ParentEdge {
-    pub(super) parent: EntryId,
-    kind: EdgeKind,
-    until: EdgeLifetime,
-}
-
-/// When an edge ends, if its child is not gone before; the longer the greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum EdgeLifetime {
-    /// Until the child, which is new, is in the file, in any state.
-    Stored,
-    /// Until the present state of the child was written.
-    Written,
-    /// When it is undone.
-    Removed,
 }
 
 pub(super) enum NodeContent {
@@ -106,7 +91,7 @@ impl GraphNode {
         GraphNode {
             owner,
             content: body,
-            parents: SmallVec::new(),
+            parents: ParentEdges::default(),
             child_count: 0,
             pin_count: 0,
             is_dirty: false,
@@ -169,8 +154,7 @@ impl DependencyGraph {
 
     /// Whether parent and child are joined already; the edge then lasts as long as the longer of both.
     pub(super) fn extend_edge(&mut self, parent: EntryId, child: EntryId, kind: EdgeKind, until: EdgeLifetime) -> bool {
-        let same = |above: &&mut ParentEdge| above.parent == parent && above.kind == kind;
-        let found = self.nodes.get_mut(&child).and_then(|node| node.parents.iter_mut().find(same));
+        let found = self.nodes.get_mut(&child).and_then(|node| node.parents.find_mut(parent, kind));
         found.map(|above| above.until = above.until.max(until)).is_some()
     }
 
@@ -187,7 +171,6 @@ impl DependencyGraph {
         if self.broken_edges.take_if_broken(kind, up, down) {
             return Ok(());
         }
-        let above = ParentEdge { parent: up, kind, until };
         // Only a node that waits for something is above others.
         let child_waits = self.nodes.get(&down).is_some_and(|node| node.child_count > 0);
         if up == down || child_waits && self.is_reachable_upwards(down, up) {
@@ -212,7 +195,7 @@ impl DependencyGraph {
             NodeRef::Proxy(_) => self.nodes.get_mut(&down),
         };
         let (child_owner, stays) = joined.map_or((parent_owner, true), |node| {
-            node.parents.push(above);
+            node.parents.push(ParentEdge { parent: up, parent_owner, kind, until });
             (node.owner, node.is_retained())
         });
         if parent_owner != child_owner {
@@ -242,7 +225,7 @@ impl DependencyGraph {
             if std::mem::replace(&mut node.visited_in_pass, pass) == pass {
                 continue;
             }
-            for ParentEdge { parent, until, .. } in &node.parents {
+            for ParentEdge { parent, until, .. } in node.parents.as_slice() {
                 if *until == EdgeLifetime::Stored && node.is_in_flight {
                     continue;
                 }
@@ -258,10 +241,8 @@ impl DependencyGraph {
     /// Removes all edges between parent and child.
     pub(super) fn remove_edges(&mut self, parent: EntryId, child: EntryId) {
         let Some(node) = self.nodes.get_mut(&child) else { return };
-        let before = node.parents.len();
-        node.parents.retain(|above| above.parent != parent);
-        let removed = before - node.parents.len();
-        (0..removed).for_each(|_| self.decrement_child_count(parent));
+        let (owner, removed) = (node.owner, node.parents.take_if(|above| above.parent == parent));
+        self.end_edges(removed, owner);
         self.release_if_unused(child);
     }
 
@@ -285,7 +266,17 @@ impl DependencyGraph {
         if node.is_dirty {
             self.dirty_weight -= node.weight;
         }
-        node.parents.iter().for_each(|above| self.decrement_child_count(above.parent));
+        self.end_edges(node.parents.take_all(), node.owner);
+    }
+
+    /// Lets the parents of edges that were taken from a child of `child_owner` wait for it no more.
+    fn end_edges(&mut self, edges: impl IntoIterator<Item = ParentEdge>, child_owner: Owner) {
+        for ParentEdge { parent, parent_owner, .. } in edges {
+            if parent_owner != child_owner {
+                self.owner_deps.remove(parent_owner, child_owner);
+            }
+            self.decrement_child_count(parent);
+        }
     }
 
     fn decrement_child_count(&mut self, parent: EntryId) {
@@ -315,6 +306,10 @@ impl DependencyGraph {
         self.nodes.get(&id).is_none_or(|node| !node.is_retained())
     }
 
+    pub(crate) fn is_unwritten(&self, id: EntryId) -> bool {
+        self.nodes.get(&id).is_some_and(|node| node.is_dirty || node.is_in_flight)
+    }
+
     pub(crate) fn dirty_weight(&self) -> usize {
         self.dirty_weight
     }
@@ -332,10 +327,10 @@ impl DependencyGraph {
     pub(crate) fn replace_proxy_by(&mut self, old: EntryId, new: EntryId) {
         let (Some(gone), true) = (self.nodes.remove(&old), self.nodes.contains_key(&new)) else { return };
         for node in self.nodes.values_mut() {
-            node.parents.iter_mut().filter(|above| above.parent == old).for_each(|above| above.parent = new);
+            node.parents.replace_parent(old, new);
         }
         if let Some(node) = self.nodes.get_mut(&new) {
-            node.parents.extend(gone.parents);
+            gone.parents.take_all().into_iter().for_each(|above| node.parents.push(above));
             node.child_count += gone.child_count;
         }
     }
@@ -350,13 +345,8 @@ impl DependencyGraph {
         }
         // An entry that has changed meanwhile, and everything that waits for it, waits for the next flush.
         let last = if node.is_dirty { EdgeLifetime::Stored } else { EdgeLifetime::Written };
-        let mut over: SmallVec<[EntryId; 2]> = SmallVec::new();
-        node.parents.retain(|above| {
-            let ends = above.until <= last;
-            over.extend(ends.then_some(above.parent));
-            !ends
-        });
-        over.into_iter().for_each(|parent| self.decrement_child_count(parent));
+        let (owner, over) = (node.owner, node.parents.take_if(|above| above.until <= last));
+        self.end_edges(over, owner);
         self.release_if_unused(id);
     }
 
@@ -367,7 +357,7 @@ impl DependencyGraph {
         if let NodeContent::Entry(Some(slot)) = &node.content {
             slot.entry_header().set_not_stored();
         }
-        let new = node.parents.iter().filter(|above| above.until == EdgeLifetime::Stored);
+        let new = node.parents.as_slice().iter().filter(|above| above.until == EdgeLifetime::Stored);
         let parents: SmallVec<[EntryId; 2]> = new.map(|above| above.parent).collect();
         self.mark_dirty(id);
         // Meanwhile it may have come to wait for these, as it was thought to be in the file.

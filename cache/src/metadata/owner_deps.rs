@@ -4,47 +4,60 @@ use rustc_hash::FxHashMap;
 
 use crate::entry_id::Owner;
 
-/// Duplicates are removed when there are this many.
-const MIN_OWNERS_TO_DEDUPLICATE: usize = 32;
+/// Edges that have ended are sorted out when there are this many.
+const MIN_ENDED_TO_SORT_OUT: usize = 32;
 
-/// Which owners' entries have been children of each owner's.
+/// Which owners' entries are children of each owner's, by edges between entries of two owners.
 #[derive(Default)]
 pub(super) struct OwnerDependencies(FxHashMap<Owner, ChildOwners>);
 
-/// The owners below one; some may be in it several times.
+/// The owners below one, by edges.
 #[derive(Default)]
-pub(super) struct ChildOwners {
-    owners: Vec<Owner>,
-    /// How many there were when each was in it once.
-    deduplicated_count: usize,
+struct ChildOwners {
+    /// The owner of each child to which an edge was made.
+    begun: Vec<Owner>,
+    /// Those of `begun` whose edges have ended.
+    ended: Vec<Owner>,
 }
 
 impl OwnerDependencies {
+    /// Counts an edge.
     pub fn add(&mut self, parent: Owner, child: Owner) {
-        let ChildOwners { owners, deduplicated_count } = self.0.entry(parent).or_default();
-        if owners.last() == Some(&child) {
-            return;
-        }
-        owners.push(child);
-        if owners.len() >= MIN_OWNERS_TO_DEDUPLICATE.max(2 * *deduplicated_count) {
-            owners.sort_unstable();
-            owners.dedup();
-            *deduplicated_count = owners.len();
+        self.0.entry(parent).or_default().begun.push(child);
+    }
+
+    /// Counts an edge no more.
+    pub fn remove(&mut self, parent: Owner, child: Owner) {
+        let Some(below) = self.0.get_mut(&parent) else { return };
+        below.ended.push(child);
+        if below.ended.len() == below.begun.len() {
+            self.0.remove(&parent);
+        } else if below.ended.len() >= MIN_ENDED_TO_SORT_OUT.max(below.begun.len() / 2) {
+            below.sort_out_ended();
         }
     }
 
-    pub fn children_of(&self, parent: &Owner) -> Option<&ChildOwners> {
-        self.0.get(parent)
+    /// Whether an entry of `parent` has a child of another owner.
+    pub fn has_children(&self, parent: Owner) -> bool {
+        self.0.contains_key(&parent)
+    }
+
+    /// The owners of the children of the entries of `parent`. Some may be there several times, and of some, the edges may
+    /// have ended: not more than there are others.
+    pub fn children_of(&self, parent: Owner) -> impl Iterator<Item = Owner> {
+        self.0.get(&parent).into_iter().flat_map(|below| below.begun.iter().copied())
     }
 }
 
 impl ChildOwners {
-    pub fn is_empty(&self) -> bool {
-        self.owners.is_empty()
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = Owner> {
-        self.owners.iter().copied()
+    fn sort_out_ended(&mut self) {
+        self.begun.sort_unstable();
+        self.ended.sort_unstable();
+        let mut ended = self.ended.drain(..).peekable();
+        self.begun.retain(|child| {
+            while ended.next_if(|ended| ended < child).is_some() {}
+            ended.next_if_eq(child).is_none()
+        });
     }
 }
 
@@ -55,18 +68,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_each_owner_and_does_not_grow_by_those_it_knows() {
+    fn an_owner_is_below_another_one_as_long_as_there_is_an_edge() {
         let owner = |at| Owner::new(Addr::new(at));
         let mut owner_deps = OwnerDependencies::default();
-        assert!(owner_deps.children_of(&owner(0)).is_none());
-        for n in 0..100_000 {
+        assert!(!owner_deps.has_children(owner(0)));
+        for n in 0..1000 {
             owner_deps.add(owner(0), owner(1 + n % 100));
         }
-        let below = owner_deps.children_of(&owner(0)).unwrap();
-        assert!(!below.is_empty() && below.owners.len() <= 2 * 100);
-        let mut all: Vec<_> = below.iter().collect();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all, (1..=100).map(owner).collect::<Vec<_>>());
+        for n in 0..900 {
+            owner_deps.remove(owner(0), owner(1 + n % 100));
+        }
+        let mut below: Vec<_> = owner_deps.children_of(owner(0)).collect();
+        assert!(below.len() <= 2 * 100, "{}", below.len());
+        below.sort_unstable();
+        below.dedup();
+        assert_eq!(below, (1..=100).map(owner).collect::<Vec<_>>());
+        for n in 0..100 {
+            assert!(owner_deps.has_children(owner(0)), "{n}");
+            owner_deps.remove(owner(0), owner(1 + n));
+        }
+        assert!(!owner_deps.has_children(owner(0)));
+        owner_deps.remove(owner(0), owner(1));
+    }
+
+    #[test]
+    fn owners_whose_edges_have_ended_do_not_stay() {
+        let owner = |at| Owner::new(Addr::new(at));
+        let mut owner_deps = OwnerDependencies::default();
+        owner_deps.add(owner(0), owner(7));
+        for n in 0..100_000 {
+            owner_deps.add(owner(0), owner(8 + n));
+            owner_deps.remove(owner(0), owner(8 + n));
+        }
+        assert!(owner_deps.children_of(owner(0)).count() <= 2 * MIN_ENDED_TO_SORT_OUT);
+        assert!(owner_deps.children_of(owner(0)).any(|child| child == owner(7)));
     }
 }

@@ -103,9 +103,7 @@ impl NativeSession {
             self.heaps.reset_removed_names();
         }
         self.cache.flush(scope)?;
-        if scope == FlushScope::All {
-            self.global_heap.end_flush(generation);
-        }
+        self.global_heap.end_flush(generation);
         if self.durable_flushes.is_always() && scope == FlushScope::All { self.sync() } else { Ok(()) }
     }
 
