@@ -1,5 +1,7 @@
 //! What an object is: its kind, its attributes, its children.
 
+use std::collections::HashSet;
+
 use h5live::model::{CreationOrder, FilterSpec, Layout};
 use h5live::{Attribute, Dataset, Group, Object};
 use serde_json::{Map, Value as Json, json};
@@ -127,12 +129,12 @@ fn children_json(found: &Found, group: &Group, depth: u32) -> Result<Json, Fault
 pub(super) fn attribute_values(object: &Object, names: &[&str], max_bytes: u64) -> Result<String, Fault> {
     let mut all = attributes_of(object)?;
     if !names.is_empty() {
-        if let Some(missing) =
-            names.iter().find(|name| !all.iter().any(|known| known.name().as_bytes() == name.as_bytes()))
-        {
+        let known: HashSet<&[u8]> = all.iter().map(|attribute| attribute.name().as_bytes()).collect();
+        if let Some(missing) = names.iter().find(|name| !known.contains(name.as_bytes())) {
             return Err(Fault::new(axum::http::StatusCode::NOT_FOUND, format!("There is no attribute {missing}")));
         }
-        all.retain(|attribute| names.iter().any(|name| attribute.name().as_bytes() == name.as_bytes()));
+        let wanted: HashSet<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        all.retain(|attribute| wanted.contains(attribute.name().as_bytes()));
     }
     let mut text = JsonText::new(max_bytes);
     text.push("{");

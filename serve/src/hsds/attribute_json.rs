@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use h5live::model::Dataspace;
+use h5live::model::{Dataspace, Name};
 use h5live::{Attribute, Group, Object};
 
 use super::call::Call;
@@ -50,6 +50,16 @@ pub(super) fn attributes_of(object: &Object) -> Result<Vec<Attribute>, Fault> {
         Object::Group(group) => group.attributes()?,
         Object::Dataset(dataset) => dataset.attributes()?,
         Object::Datatype(named) => named.attributes()?,
+        _ => Vec::new(),
+    })
+}
+
+/// Their names.
+pub(super) fn attribute_names(object: &Object) -> Result<Vec<Name>, Fault> {
+    Ok(match object {
+        Object::Group(group) => group.attribute_names()?,
+        Object::Dataset(dataset) => dataset.attribute_names()?,
+        Object::Datatype(named) => named.attribute_names()?,
         _ => Vec::new(),
     })
 }
@@ -213,8 +223,16 @@ fn below_text(
 }
 
 fn find(object: &Object, name: &str) -> Result<Attribute, Fault> {
-    let found = attributes_of(object)?.into_iter().find(|attribute| attribute.name().as_bytes() == name.as_bytes());
-    found.ok_or_else(|| not_found(format!("There is no attribute {name:?}")))
+    let found = match object {
+        Object::Group(group) => group.attribute(name),
+        Object::Dataset(dataset) => dataset.attribute(name),
+        Object::Datatype(named) => named.attribute(name),
+        _ => return Err(not_found(format!("There is no attribute {name:?}"))),
+    };
+    found.map_err(|error| match error.is_not_found() {
+        true => not_found(format!("There is no attribute {name:?}")),
+        false => error.into(),
+    })
 }
 
 /// `GET /COLLECTION/ID/attributes/NAME`.

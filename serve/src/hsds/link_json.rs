@@ -1,6 +1,6 @@
 //! Links as HSDS describes them.
 
-use h5live::model::{LinkTarget, ObjectKind};
+use h5live::model::{Link, LinkTarget, ObjectKind};
 use h5live::{Group, Object};
 use serde_json::{Value as Json, json};
 
@@ -33,24 +33,9 @@ enum ShownTarget {
 /// The links of a group, by name or in the order in which they were made. Links that HSDS does not know are left out: those
 /// whose class only their user knows, and those to maps.
 pub(super) fn links_of(domain: &OpenedDomain, group: &Group, is_ordered: bool) -> Result<Vec<ShownLink>, Fault> {
-    let mut links = Vec::new();
-    for link in group.links()? {
-        let target = match &link.target {
-            LinkTarget::Hard(id) => {
-                let kind = group.file().store().kind(*id).map_err(|error| super::faults::store_fault(&error))?;
-                match domain.ids.text(kind, *id) {
-                    Some(text) => ShownTarget::Hard(kind, text),
-                    None => continue,
-                }
-            }
-            LinkTarget::Soft(path) => ShownTarget::Soft(path.to_string()),
-            LinkTarget::External { file, path } => {
-                ShownTarget::External { file: file.to_string(), path: path.to_string() }
-            }
-            _ => continue,
-        };
-        links.push(ShownLink { title: link.name.to_string(), order: link.creation_order, target });
-    }
+    let listed = group.links()?;
+    let shown = listed.iter().map(|link| ShownLink::of(domain, group, link)).filter_map(Result::transpose);
+    let mut links = shown.collect::<Result<Vec<_>, Fault>>()?;
     links.sort_by(|a, b| a.title.cmp(&b.title));
     if is_ordered {
         let times = ObjectTimes::of(domain, &Object::Group(group.clone()))?;
@@ -60,7 +45,36 @@ pub(super) fn links_of(domain: &OpenedDomain, group: &Group, is_ordered: bool) -
     Ok(links)
 }
 
+/// The link of a group with a title.
+fn find(domain: &OpenedDomain, group: &Group, title: &str) -> Result<ShownLink, Fault> {
+    let found = match group.link(title)? {
+        Some(link) => ShownLink::of(domain, group, &link)?,
+        // A name that is not UTF-8 has a title in which something else stands for some of its bytes.
+        None if title.contains(char::REPLACEMENT_CHARACTER) => {
+            links_of(domain, group, false)?.into_iter().find(|link| link.title == title)
+        }
+        None => None,
+    };
+    found.ok_or_else(|| not_found(format!("There is no link {title:?}")))
+}
+
 impl ShownLink {
+    /// `None` for a link that HSDS does not know.
+    fn of(domain: &OpenedDomain, group: &Group, link: &Link) -> Result<Option<Self>, Fault> {
+        let target = match &link.target {
+            LinkTarget::Hard(id) => {
+                let kind = group.file().store().kind(*id).map_err(|error| super::faults::store_fault(&error))?;
+                domain.ids.text(kind, *id).map(|text| ShownTarget::Hard(kind, text))
+            }
+            LinkTarget::Soft(path) => Some(ShownTarget::Soft(path.to_string())),
+            LinkTarget::External { file, path } => {
+                Some(ShownTarget::External { file: file.to_string(), path: path.to_string() })
+            }
+            _ => None,
+        };
+        Ok(target.map(|target| ShownLink { title: link.name.to_string(), order: link.creation_order, target }))
+    }
+
     fn members(&self, times: &ObjectTimes) -> Json {
         let mut json = match &self.target {
             ShownTarget::Hard(_, id) => json!({ "class": "H5L_TYPE_HARD", "id": id }),
@@ -146,9 +160,7 @@ fn below_text(
 pub(super) fn one(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
     let (id, title) = (call.id()?, call.name());
     let group = domain.group(id)?;
-    let links = links_of(domain, &group, false)?;
-    let link = links.into_iter().find(|link| link.title == title);
-    let link = link.ok_or_else(|| not_found(format!("There is no link {title:?}")))?;
+    let link = find(domain, &group, title)?;
     let times = times_of(domain, &group)?;
     let mut found = link.members(&times);
     let time = found.as_object_mut().and_then(|found| found.remove("created")).unwrap_or_default();
@@ -170,16 +182,12 @@ pub(super) fn named(domain: &OpenedDomain, call: &Call) -> Result<String, Fault>
     let links_named = |id: &str, titles: &Option<Vec<String>>| {
         let group = domain.group(id)?;
         let times = times_of(domain, &group)?;
-        let links = links_of(domain, &group, call.flag("CreateOrder"))?;
         let Some(titles) = titles else {
+            let links = links_of(domain, &group, call.flag("CreateOrder"))?;
             let all = Paging::of(call)?.of_links(links, |link| &link.title)?;
             return Ok(list_text(all.iter().map(|link| link.listed(None, &times).to_string())));
         };
-        let found = titles.iter().map(|title| {
-            let link = links.iter().find(|link| link.title == *title);
-            let link = link.ok_or_else(|| not_found(format!("There is no link {title:?}")))?;
-            Ok(link.listed(None, &times).to_string())
-        });
+        let found = titles.iter().map(|title| Ok(find(domain, &group, title)?.listed(None, &times).to_string()));
         Ok::<_, Fault>(list_text(found.collect::<Result<Vec<_>, Fault>>()?))
     };
     super::named_entries::entries_text("links", &groups, links_named)

@@ -54,7 +54,7 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
     json.set("root", domain.ids.root());
     json.set("created", times.created);
     json.set("lastModified", times.modified);
-    json.set("attributeCount", attribute_json::attributes_of(object)?.len());
+    json.set("attributeCount", attribute_json::attribute_names(object)?.len());
     let mut creation = Map::new();
     if !matches!(info.attributes.order, CreationOrder::Untracked) {
         creation.insert("CreateOrder".to_owned(), json!(1));
