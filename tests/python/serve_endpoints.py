@@ -7,8 +7,10 @@ The folder is `src/tests` of h5grove's repository, which no package has. Without
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 
@@ -40,10 +42,24 @@ class Server(BaseServer):
         return benchmark(get)
 
 
+# Who is root may read every file, so that the server is run by somebody else then: `nobody`.
+OTHER_USER = 65534 if os.geteuid() == 0 else None
+
+
+@pytest.fixture(scope="module")
+def program():
+    """The program, where everybody may run it."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield shutil.copy(os.environ["H5LIVE_PROGRAM"], folder)
+
+
 class TestEndpoints(base_test.BaseTestEndpoints):
     @pytest.fixture
-    def server(self, tmp_path):
-        command = [os.environ["H5LIVE_PROGRAM"], "serve", tmp_path, "--bind", "127.0.0.1:0", "--no-token"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            yield Server(tmp_path, process.stdout.readline().strip().rstrip("/"))
-            process.terminate()
+    def server(self, program):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            command = [program, "serve", folder, "--bind", "127.0.0.1:0", "--no-token"]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, user=OTHER_USER) as process:
+                yield Server(pathlib.Path(folder), process.stdout.readline().strip().rstrip("/"))
+                process.terminate()

@@ -135,9 +135,9 @@ def pytest_of(suite, endpoint, work, options):
 def result_of(case):
     """The name of a test, as pytest writes it, and its result."""
     tags = {child.tag: child for child in case}
-    # An error of a whole module has no class.
+    # An error of a whole module has no class, and one of what pytest does around tests has no name.
     module, *classes = (case.get("classname") or "").split(".")
-    name = "::".join([f"{module}.py", *classes, case.get("name")])
+    name = "::".join([f"{module}.py", *classes, case.get("name") or "(none)"])
     if tags.keys() & {"failure", "error"}:
         return name, "failed"
     if "skipped" in tags:
