@@ -6,9 +6,11 @@
 
 mod batches;
 mod claims;
+mod damaged_objects;
 mod data;
 mod element_types;
 mod injected_faults;
+mod later_objects;
 mod maps;
 mod objects;
 mod read_all;
@@ -22,9 +24,11 @@ use std::time::Duration;
 pub use batches::*;
 use claims::has_claimed_features;
 pub use claims::unclaimed_features;
+pub use damaged_objects::*;
 pub use data::*;
 pub use element_types::*;
 pub use injected_faults::*;
+pub use later_objects::*;
 pub use maps::*;
 pub use objects::*;
 pub use read_all::read_all;
@@ -32,7 +36,9 @@ pub use refused_objects::*;
 pub use types::*;
 use types::{find, rows};
 
-pub use crate::{conformance_fault_suite as fault_suite, conformance_suite as suite};
+pub use crate::{
+    conformance_damage_suite as damage_suite, conformance_fault_suite as fault_suite, conformance_suite as suite,
+};
 
 use crate::{
     AttributeData, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Error, Features, Layout,
@@ -70,7 +76,7 @@ macro_rules! conformance_suite {
             types_that_are_read_back elements_of_every_type chunks filtered_chunks extents shrinking heap many_blobs removed_blobs references region_references renaming unlinked creation_order
             uses_of_committed_types comments refused_objects batches refused_batches parts staged_writes
             reads_of_many reads_of_blocks ordering commits threads unclaimed_features
-            map_pairs refused_map_edits map_ranges map_key_types kept_maps live_maps persistence live);
+            map_pairs refused_map_edits map_ranges map_key_types kept_maps live_maps persistence live later_objects);
     };
     (@called $lab:expr; $($group:ident)*) => {
         $(

@@ -24,7 +24,7 @@ fn maps(store: &impl Store) -> &dyn MapStore {
     store.maps().expect("a store that claims maps has them")
 }
 
-fn make_map(store: &impl Store, at: &str, key: Datatype, value: Datatype) -> ObjectId {
+pub(super) fn make_map(store: &impl Store, at: &str, key: Datatype, value: Datatype) -> ObjectId {
     let spec = ObjectSpec::from(MapSpec { key, value });
     store.writer().unwrap().create(&NewObject::linked(store.session().root, &name(at), &spec)).unwrap()
 }
@@ -36,7 +36,7 @@ fn find(store: &impl Store, at: &str) -> ObjectId {
     }
 }
 
-fn put(store: &impl Store, map: ObjectId, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+pub(super) fn put(store: &impl Store, map: ObjectId, pairs: &[(&[u8], &[u8])]) -> Result<()> {
     let edits: Vec<_> = pairs.iter().map(|(key, value)| MapEdit::Put { key: MapKey::Bytes(key), value }).collect();
     maps(store).write(map, &edits)
 }

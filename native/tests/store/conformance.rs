@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use h5live_cache::{FaultyStorage, WriteFailure};
 use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_model::Store;
-use h5live_model::conformance::{self, FaultyLab, Lab};
+use h5live_model::conformance::{self, Checksums, DamagedLab, FaultyLab, Lab};
 use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions};
 
 struct Files {
@@ -51,13 +51,33 @@ impl Lab for Files {
     }
 }
 
+impl DamagedLab for Files {
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.last()]
+    }
+
+    fn open_damaged(&self) -> h5live_model::Result<NativeFile> {
+        Ok(NativeFile::open(&self.last(), &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?)
+    }
+
+    fn checksums(&self) -> Checksums {
+        match self.profile {
+            // Headers of the first version and symbol tables have none.
+            LibVer::Earliest => Checksums::None,
+            _ => Checksums::Structures,
+        }
+    }
+}
+
 conformance::suite!(Files::new(LibVer::V110));
+conformance::damage_suite!(Files::new(LibVer::V110));
 
 /// What files hold that every release of libhdf5 reads.
 mod earliest {
     use super::*;
 
     conformance::suite!(Files::new(LibVer::Earliest));
+    conformance::damage_suite!(Files::new(LibVer::Earliest));
 }
 
 /// Files whose bytes are in memory, and whose medium fails when it should.

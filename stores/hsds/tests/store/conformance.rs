@@ -1,10 +1,12 @@
 //! The suite that every store runs, on object stores.
 
+use std::path::{Path, PathBuf};
+
 use crate::shared;
 
 use h5live_hsds::engine::{FolderEngine, MemoryEngine};
 use h5live_hsds::{HsdsRequest, HsdsStore};
-use h5live_model::conformance::{self, FaultyLab, Lab};
+use h5live_model::conformance::{self, Checksums, DamagedLab, FaultyLab, Lab};
 use h5live_model::{Mode, Store};
 use parking_lot::Mutex;
 
@@ -28,10 +30,38 @@ impl Folders {
     }
 
     fn open(&self, mode: Mode) -> HsdsStore {
+        self.try_open(mode).unwrap()
+    }
+
+    fn try_open(&self, mode: Mode) -> h5live_model::Result<HsdsStore> {
         let domain = format!("home/run{}", self.made.lock());
-        let engine = FolderEngine::open(self.folder.path(), &domain, mode).unwrap();
+        let engine = FolderEngine::open(self.folder.path(), &domain, mode)?;
         let request = HsdsRequest { shard_above: self.shard_above, ..request(mode, &domain) };
-        HsdsStore::open(engine, &request).unwrap()
+        HsdsStore::open(engine, &request)
+    }
+}
+
+/// The files below a folder.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, mut files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+    files.extend(folders.iter().flat_map(|folder| files_below(folder)));
+    files.sort();
+    files
+}
+
+impl DamagedLab for Folders {
+    fn files(&self) -> Vec<PathBuf> {
+        files_below(self.folder.path())
+    }
+
+    fn open_damaged(&self) -> h5live_model::Result<HsdsStore> {
+        self.try_open(Mode::Read)
+    }
+
+    fn checksums(&self) -> Checksums {
+        // The documents of HSDS have no place for them.
+        Checksums::None
     }
 }
 
@@ -55,6 +85,7 @@ impl Lab for Folders {
 }
 
 conformance::suite!(Folders::new());
+conformance::damage_suite!(Folders::new());
 
 mod sharded {
     use super::*;

@@ -2,10 +2,12 @@
 
 use crate::shared;
 
-use h5live_kv::KvStore;
 use h5live_kv::engine::{Engine, LmdbEngine, LmdbOptions, LongKeys, MemoryEngine, SyncPolicy};
-use h5live_model::conformance::{self, FaultyLab, Lab};
-use h5live_model::{Durability, Mode, Store};
+use h5live_kv::{KvStore, check_container};
+use std::path::PathBuf;
+
+use h5live_model::conformance::{self, Checksums, DamagedLab, FaultyLab, Lab};
+use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, Store, StoreCheck};
 use parking_lot::Mutex;
 
 use self::shared::{StoreLab, folder_lab, request, session_number};
@@ -20,6 +22,59 @@ fn lmdb(sync: SyncPolicy) -> StoreLab<impl Fn(&str, Mode) -> KvStore> {
 }
 
 conformance::suite!(lmdb(SyncPolicy::Durable));
+
+/// Stores in a folder that tests look into.
+struct DamagedFolders(tempfile::TempDir);
+
+impl DamagedFolders {
+    fn open(&self, mode: Mode) -> h5live_model::Result<KvStore> {
+        let options = LmdbOptions { map_size: 1 << 30, ..LmdbOptions::default() };
+        let engine = LmdbEngine::open(&self.0.path().join("x.kv"), mode, &options)?;
+        KvStore::open(LongKeys::new(engine), &request(mode, Durability::OnRequest, session_number()))
+    }
+}
+
+impl Lab for DamagedFolders {
+    type Store = KvStore;
+
+    fn create(&self) -> KvStore {
+        self.open(Mode::CreateNew).unwrap()
+    }
+
+    fn reopen(&self, closed: KvStore) -> KvStore {
+        closed.close().unwrap();
+        self.open(Mode::Write).unwrap()
+    }
+
+    fn reader(&self, _: &KvStore) -> Option<KvStore> {
+        Some(self.open(Mode::SwmrRead).unwrap())
+    }
+}
+
+impl DamagedLab for DamagedFolders {
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.0.path().join("x.kv/data.mdb")]
+    }
+
+    fn open_damaged(&self) -> h5live_model::Result<KvStore> {
+        self.open(Mode::Read)
+    }
+
+    fn checksums(&self) -> Checksums {
+        Checksums::All
+    }
+
+    fn is_found_by_check(&self) -> bool {
+        // A record whose key was changed is not where it is looked for.
+        let options = LmdbOptions { map_size: 1 << 30, ..LmdbOptions::default() };
+        let engine = LmdbEngine::open(&self.0.path().join("x.kv"), Mode::Read, &options).unwrap();
+        let what = StoreCheck { data: true, leaks: false };
+        let report = check_container(&LongKeys::new(engine), what, &NoFilters, AllocationLimit::default());
+        report.map_or(true, |report| !report.findings.is_empty())
+    }
+}
+
+conformance::damage_suite!(DamagedFolders(tempfile::tempdir().unwrap()));
 
 /// Commits that all wait for the disk.
 mod always_durable {

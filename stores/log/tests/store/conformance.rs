@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_log::{Log, LogLayout, LogRequest, LogStore};
-use h5live_model::conformance::{self, Lab};
+use h5live_model::conformance::{self, Checksums, DamagedLab, Lab};
 use h5live_model::{Mode, Store};
 use h5live_native::{NativeFile, OpenOptions};
 
@@ -52,7 +52,23 @@ impl Lab for LogFiles {
     }
 }
 
+impl DamagedLab for LogFiles {
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.last()]
+    }
+
+    fn open_damaged(&self) -> h5live_model::Result<LogStore> {
+        let file = NativeFile::open(&self.last(), &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?;
+        LogStore::open(Arc::new(file), None, LogRequest::new(self.options.clone()))
+    }
+
+    fn checksums(&self) -> Checksums {
+        Checksums::All
+    }
+}
+
 conformance::suite!(LogFiles::new(Log::default()));
+conformance::damage_suite!(LogFiles::new(Log::default()));
 
 /// Log datasets that are full after a few entries, and writes that do not wait in memory.
 mod small_log_datasets {
