@@ -53,6 +53,12 @@ impl DirtyEntries {
         all.into_iter().map(|(_, id)| id).collect()
     }
 
+    /// Whether one of them `is_dirty`.
+    pub fn any(&self, is_dirty: impl Fn(EntryId) -> bool) -> bool {
+        let listed = self.lists.values().flatten().copied();
+        listed.chain(self.latest.iter().map(|(_, id)| *id)).any(is_dirty)
+    }
+
     /// Keeps those that `is_dirty`.
     pub fn retain(&mut self, is_dirty: impl Fn(EntryId) -> bool) {
         self.latest.retain(|(_, id)| is_dirty(*id));

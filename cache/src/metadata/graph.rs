@@ -315,7 +315,7 @@ impl DependencyGraph {
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
-        self.nodes.values().any(|node| node.is_dirty)
+        self.dirty_entries.any(|id| self.nodes.get(&id).is_some_and(|node| node.is_dirty))
     }
 
     /// The number of dirty entries and proxies.
