@@ -17,6 +17,17 @@ pub struct UsedRange {
     pub len: u64,
 }
 
+/// Writers put structures at multiples of so many bytes.
+const ALIGNMENT: u64 = 8;
+
+impl UsedRange {
+    /// Whether it is what the alignment of the structure behind it leaves, if nobody uses it: it is there in a file without
+    /// leaks, too.
+    pub fn is_padding(&self) -> bool {
+        self.len < ALIGNMENT && self.offset.saturating_add(self.len).is_multiple_of(ALIGNMENT)
+    }
+}
+
 impl fmt::Display for UsedRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes of {} at {:#x}", self.len, self.structure, self.offset)?;

@@ -226,10 +226,10 @@ impl CheckCommand {
         }
         let is_log = || open::path_of_log(&Location::from(path)).is_ok_and(|log| log.is_some());
         // Entries of a log lead to what no object of the file leads to, so nothing is deleted there.
-        let has_leaks = !report.leaks.is_empty() || !report.unreachable.is_empty();
-        let advice =
-            if has_leaks && is_log() { "log compact` leaves it out" } else { "repair --reclaim` gives it back" };
-        for leak in &report.leaks {
+        let is_log = (!report.leaks.is_empty() || !report.unreachable.is_empty()) && is_log();
+        let advice = if is_log { "log compact` leaves it out" } else { "repair --reclaim` gives it back" };
+        // A log that was made compact has padding, too.
+        for leak in report.leaks.iter().filter(|leak| !(is_log && leak.is_padding())) {
             out.line(format_args!("unused: {} at {:#x}; `h5live {advice}", counted(leak.len, "byte"), leak.offset))?;
         }
         for offset in &report.unreachable {

@@ -368,6 +368,36 @@ fn a_compacted_log_has_what_was_not_overwritten_and_a_replayed_one_is_a_plain_fi
     assert!(said.contains("leave out `join`"), "{said}");
 }
 
+/// What `check --leaks` says of what deleted datasets leave is true: the command that it names takes it.
+#[test]
+fn what_deleted_datasets_leave_goes_by_the_command_that_check_names() {
+    let (_folder, path, name) = new_file();
+    let log = format!("log:{name}");
+    let file = File::create(log.as_str()).unwrap();
+    file.new_dataset::<u32>().unlimited_rows(&[]).create("kept").unwrap().append(&[7u32]).unwrap();
+    file.start_swmr().unwrap();
+    for n in 0..10u32 {
+        file.new_dataset::<u32>().unlimited_rows(&[]).create("x").unwrap().append(&[n]).unwrap();
+        file.flush().unwrap();
+        file.root().unlink("x").unwrap();
+        file.flush().unwrap();
+    }
+    file.close().unwrap();
+    let leaks = || -> Vec<String> {
+        let said = text(&run(&["check", "--leaks", &log]));
+        let leaks = said.lines().filter(|line| line.starts_with("unreachable") || line.starts_with("unused"));
+        leaks.map(str::to_owned).collect()
+    };
+    let before = leaks();
+    assert_eq!(before.iter().filter(|line| line.starts_with("unreachable")).count(), 10, "{before:?}");
+    assert!(before.iter().all(|line| line.ends_with("; `h5live log compact` leaves it out")), "{before:?}");
+    let bytes = std::fs::metadata(&path).unwrap().len();
+    text(&run(&["log", "compact", "--quiet", &name]));
+    assert_eq!(leaks(), [""; 0]);
+    assert!(std::fs::metadata(&path).unwrap().len() < bytes / 2, "{bytes}");
+    assert_eq!(File::open(log.as_str()).unwrap().dataset("kept").unwrap().read::<u32>().unwrap(), [7]);
+}
+
 #[test]
 fn a_full_disk_leaves_rows_that_were_written_and_no_others() {
     let mut csv = b"n,text\n".to_vec();
