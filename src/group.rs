@@ -66,6 +66,15 @@ impl Group {
         Ok(self.link(name)?.is_some())
     }
 
+    /// As [`Group::contains`], for a name that may be other than UTF-8.
+    ///
+    /// # Errors
+    /// As [`Group::contains`].
+    pub fn contains_bytes(&self, name: &[u8]) -> Result<bool> {
+        let found = self.file.store().link(self.id, &name.into()).map_err(|error| self.error(error))?;
+        Ok(found.is_some())
+    }
+
     /// The link of this name, not followed.
     ///
     /// # Errors
@@ -137,12 +146,20 @@ impl Group {
     /// # Errors
     /// [`model::Error::NotFound`], [`model::Error::ReadOnly`].
     pub fn unlink(&self, path: &str) -> Result<()> {
+        self.unlink_at_bytes(path.as_bytes())
+    }
+
+    /// As [`Group::unlink`], along names that may be other than UTF-8, as other programs make them.
+    ///
+    /// # Errors
+    /// As [`Group::unlink`].
+    pub fn unlink_at_bytes(&self, path: &[u8]) -> Result<()> {
         let remove = || -> Result<(), ErrorKind> {
             let (file, parent, name) = path::resolve_last_link(&self.file, self.id, path)?;
             file.shared().write_out_variable_length();
             Ok(file.writer()?.remove_link(parent, &name)?)
         };
-        remove().map_err(|kind| self.file.error(Some(&path::join_path(&self.path, path)), kind))
+        remove().map_err(|kind| self.path_error(path, kind))
     }
 
     /// Moves a link to another path of the same file, in one step. Missing groups on the way to the new path are
@@ -152,6 +169,14 @@ impl Group {
     /// [`model::Error::NotFound`]; [`model::Error::Exists`] if the new path is taken; [`model::Error::Invalid`] if the
     /// new path is below the object itself, so that nothing would lead to it any more; [`model::Error::ReadOnly`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.rename_at_bytes(from.as_bytes(), to.as_bytes())
+    }
+
+    /// As [`Group::rename`], along names that may be other than UTF-8, as other programs make them.
+    ///
+    /// # Errors
+    /// As [`Group::rename`].
+    pub fn rename_at_bytes(&self, from: &[u8], to: &[u8]) -> Result<()> {
         let rename = || -> Result<(), ErrorKind> {
             let (file, group, name) = path::resolve_last_link(&self.file, self.id, from)?;
             let link = file.store().link(group, &name)?.ok_or_else(|| model::Error::NotFound(name.clone()))?;
@@ -161,7 +186,7 @@ impl Group {
             }
             place.rename_link((group, &name), &link.target)
         };
-        rename().map_err(|kind| self.file.error(Some(&path::join_path(&self.path, from)), kind))
+        rename().map_err(|kind| self.path_error(from, kind))
     }
 
     /// Reads what the writer of a live file has published since the last refresh.
@@ -170,6 +195,10 @@ impl Group {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the group cannot be read any more.
     pub fn refresh(&self) -> Result<()> {
         self.file.store().refresh(Scope::Objects(&[self.id])).map_err(|error| self.error(error))
+    }
+
+    fn path_error(&self, path: &[u8], kind: ErrorKind) -> crate::Error {
+        self.file.error(Some(&path::join_path(&self.path, &String::from_utf8_lossy(path))), kind)
     }
 
     fn error(&self, error: model::Error) -> crate::Error {

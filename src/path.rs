@@ -121,9 +121,10 @@ pub(crate) struct NewLinkPath {
 
 impl NewLinkPath {
     /// Resolves a path that starts in a group. Creates nothing.
-    pub(crate) fn resolve(file: &File, group: ObjectId, path: &str) -> Result<Self, ErrorKind> {
-        let start = if path.starts_with('/') { file.session().root } else { group };
-        NewLinkPath::resolve_names(file, start, path_names(path.as_bytes()).map(Name::from).collect())
+    pub(crate) fn resolve(file: &File, group: ObjectId, path: impl AsRef<[u8]>) -> Result<Self, ErrorKind> {
+        let path = path.as_ref();
+        let start = if path.starts_with(b"/") { file.session().root } else { group };
+        NewLinkPath::resolve_names(file, start, path_names(path).map(Name::from).collect())
     }
 
     /// As [`NewLinkPath::resolve`], of these names.
@@ -297,11 +298,15 @@ impl NewLinkPath {
 }
 
 /// The group of the last link of a path, and the name of that link. The link will be changed.
-pub(crate) fn resolve_last_link(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
+pub(crate) fn resolve_last_link(
+    file: &File,
+    group: ObjectId,
+    path: &[u8],
+) -> Result<(File, ObjectId, Name), ErrorKind> {
     file.writer()?;
-    let mut above: Vec<_> = path_names(path.as_bytes()).collect();
+    let mut above: Vec<_> = path_names(path).collect();
     let name = Name::from(above.pop().ok_or_else(|| model::Error::Invalid("the path names no link".into()))?);
-    let start = if path.starts_with('/') { file.session().root } else { group };
+    let start = if path.starts_with(b"/") { file.session().root } else { group };
     let (file, id) = follow_links(file, start, &above.join(&b'/'), &mut { MAX_LINKS })?;
     Ok((file, id, name))
 }

@@ -37,6 +37,8 @@ pub const OBJECT: &str = ".h5live_tar/object";
 pub const NAME_INDEX: &str = ".h5live_tar/name_index";
 /// Contents that have no place of their own under their name.
 pub const CONTENT_GROUP: &str = ".h5live_tar/content";
+/// As long as an import is under way: a hash of the path of each link that was there before it, `[links, 16]`.
+pub const BEFORE: &str = ".h5live_tar/before";
 
 /// The contents of all samples, one after another (layout `shredder`).
 pub const IMAGE: &str = "image";

@@ -194,12 +194,21 @@ impl<'a> Copier<'a> {
     /// [`model::Error::Exists`] if the name is taken; [`model::Error::Unsupported`] if the file cannot hold such an
     /// object; errors of reading it. After an error, do not finish the copy.
     pub fn object(&mut self, object: &Object, group: &Group, path: &str) -> Result<()> {
+        self.object_at_bytes(object, group, path.as_bytes())
+    }
+
+    /// As [`Copier::object`], along names that may be other than UTF-8, as other programs make them.
+    ///
+    /// # Errors
+    /// As [`Copier::object`].
+    pub fn object_at_bytes(&mut self, object: &Object, group: &Group, path: &[u8]) -> Result<()> {
         let check = || NewLinkPath::resolve(group.file(), group.id(), path)?.check_absent();
-        check().map_err(|kind| group.file().error(Some(&join_path(group.path(), path)), kind))?;
+        check()
+            .map_err(|kind| group.file().error(Some(&join_path(group.path(), &String::from_utf8_lossy(path))), kind))?;
         self.add_root(object.id());
         let copy = self.create_copy(object.id(), object.path())?;
-        let from = if path.starts_with('/') { group.file().root() } else { group.clone() };
-        let names = path::path_names(path.as_bytes()).map(Name::from).collect();
+        let from = if path.starts_with(b"/") { group.file().root() } else { group.clone() };
+        let names = path::path_names(path).map(Name::from).collect();
         self.links.push((from, names, LinkTarget::Hard(copy)));
         self.copy_group_links()
     }

@@ -10,33 +10,15 @@ use crate::contents::{EntryContents, Piece};
 use crate::digest::DigestAlgorithm;
 use crate::entry::TarEntry;
 use crate::error::{Error, Result};
+use crate::findings::Findings;
+use crate::layout_check::{LayoutChecker, LayoutFindings};
 use crate::paths::safe_path;
 use crate::scanner::TarScanner;
+use crate::shown_name::escaped;
 use crate::source::{Compression, Source};
-
-/// Names that are kept as examples.
-const MAX_EXAMPLES: usize = 10;
 
 /// Bytes of contents that are in memory at once.
 const PIECE_BYTES: u64 = 1 << 20;
-
-/// Things of one sort: how many, and the first ones.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Findings {
-    /// How many there are.
-    pub count: u64,
-    /// The paths of the first ones.
-    pub examples: Vec<String>,
-}
-
-impl Findings {
-    fn add(&mut self, entry: &TarEntry) {
-        self.count += 1;
-        if self.examples.len() < MAX_EXAMPLES {
-            self.examples.push(entry.shown_path());
-        }
-    }
-}
 
 /// What an archive has.
 #[derive(Debug)]
@@ -67,6 +49,8 @@ pub struct TarReport {
     pub collisions: Findings,
     /// Entries whose path leads out of the folder where they would be extracted.
     pub unsafe_paths: Findings,
+    /// What each layout refuses, or keeps in the tables alone.
+    pub layouts: Vec<LayoutFindings>,
     /// Bytes of the archive, without compression, that were read.
     pub archive_bytes: u64,
     /// What ended the reading too early.
@@ -99,8 +83,12 @@ pub fn kind_name(entry: &TarEntry) -> &'static str {
 pub fn check(source: Source, ignores_zeros: bool, each: &mut dyn FnMut(u64, u64)) -> Result<TarReport> {
     let bytes_read = source.bytes_read.clone();
     let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(ignores_zeros);
-    let mut checker =
-        Checker { report: TarReport::new(source.compression), seen: HashMap::new(), paths: HashMap::new() };
+    let mut checker = Checker {
+        report: TarReport::new(source.compression),
+        seen: HashMap::new(),
+        paths: HashMap::new(),
+        layouts: LayoutChecker::new(),
+    };
     loop {
         match checker.next_entry(&mut scanner) {
             Ok(true) => each(checker.report.entries, bytes_read.load(std::sync::atomic::Ordering::Relaxed)),
@@ -114,6 +102,7 @@ pub fn check(source: Source, ignores_zeros: bool, each: &mut dyn FnMut(u64, u64)
     }
     checker.report.next_archive = scanner.next_archive();
     checker.report.archive_bytes = scanner.position();
+    checker.report.layouts = checker.layouts.finish();
     Ok(checker.report)
 }
 
@@ -133,6 +122,7 @@ impl TarReport {
             duplicate_bytes: 0,
             collisions: Findings::default(),
             unsafe_paths: Findings::default(),
+            layouts: Vec::new(),
             archive_bytes: 0,
             fault: None,
             next_archive: None,
@@ -145,6 +135,7 @@ impl TarReport {
             && self.next_archive.is_none()
             && self.unsafe_paths.count == 0
             && self.collisions.count == 0
+            && self.layouts.iter().all(|layout| layout.refused.is_empty())
     }
 }
 
@@ -153,21 +144,23 @@ struct Checker {
     /// Digests of contents: they are compared by these alone.
     seen: HashMap<Vec<u8>, ()>,
     paths: HashMap<u128, ()>,
+    layouts: LayoutChecker,
 }
 
 impl Checker {
     fn next_entry<R: Read>(&mut self, scanner: &mut TarScanner<R>) -> Result<bool> {
         let Some(entry) = scanner.next_entry(&mut ())? else { return Ok(false) };
         let digest = if entry.is_sample() { Some(digest_of(scanner, &entry)?) } else { None };
+        self.layouts.push(&entry);
         let report = &mut self.report;
         report.entries += 1;
         *report.kinds.entry(kind_name(&entry)).or_default() += 1;
         if safe_path(&entry.path).is_err() {
-            report.unsafe_paths.add(&entry);
+            report.unsafe_paths.add(&entry.path);
         }
         if self.paths.insert(XxHash3_128::oneshot(name_key(&entry.path)), ()).is_some() && kind_name(&entry) != "folder"
         {
-            report.collisions.add(&entry);
+            report.collisions.add(&entry.path);
         }
         let Some(digest) = digest else {
             report.empty += u64::from(entry.is_file());
@@ -178,10 +171,10 @@ impl Checker {
         report.not_compact += u64::from(entry.size > crate::import::MAX_COMPACT_BYTES);
         report.content_bytes = report.content_bytes.saturating_add(entry.size);
         if report.largest.as_ref().is_none_or(|(_, size)| entry.size > *size) {
-            report.largest = Some((entry.shown_path(), entry.size));
+            report.largest = Some((escaped(&entry.path), entry.size));
         }
         if self.seen.insert(digest, ()).is_some() {
-            report.duplicates.add(&entry);
+            report.duplicates.add(&entry.path);
             report.duplicate_bytes = report.duplicate_bytes.saturating_add(entry.size);
         }
         Ok(true)

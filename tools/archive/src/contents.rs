@@ -57,6 +57,11 @@ impl<'a, R: Read> EntryContents<'a, R> {
         self.size
     }
 
+    /// Whether there are holes.
+    pub fn is_sparse(&self) -> bool {
+        self.is_sparse && self.segments.iter().map(|segment| segment.length).sum::<u64>() < self.size
+    }
+
     /// What comes next.
     pub fn peek(&self) -> Piece {
         let segments = if self.is_sparse { self.segments } else { &self.whole };

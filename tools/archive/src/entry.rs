@@ -63,6 +63,11 @@ pub struct GlobalRecords(Vec<u8>);
 const MAX_GLOBAL_BYTES: usize = 1 << 20;
 
 impl GlobalRecords {
+    /// All records.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Takes up the records of a global header.
     ///
     /// # Errors

@@ -102,7 +102,7 @@ pub enum TarFault {
     #[error("this is not the archive whose import was interrupted: entry {0} is another one")]
     OtherArchive(u64),
     /// A path cannot be the name of an object.
-    #[error("the path cannot be the name of an object: {0}")]
+    #[error("the path cannot be the name of an object: {0} (--on-collision says what to do)")]
     Name(&'static str),
     /// The path of another entry is taken.
     #[error("an entry of this path is there already (--on-collision says what to do)")]
@@ -120,7 +120,9 @@ pub enum Problem {
     #[error("the file was not made by `h5live tar import`")]
     NoTables,
     /// The file has an import that did not end.
-    #[error("an import into this file is under way or was interrupted; `h5live tar import --resume` continues it")]
+    #[error(
+        "an import into this file is under way or was interrupted; `h5live tar import --resume` continues it, `h5live tar rollback` takes it back"
+    )]
     Interrupted,
     /// The layout keeps contents as they are.
     #[error("the layout {0} does not compress contents; shredder does")]
@@ -128,6 +130,11 @@ pub enum Problem {
     /// The file has no import that could be continued.
     #[error("no import into this file was interrupted")]
     NothingToResume,
+    /// The file has no list of what it had before an import.
+    #[error(
+        "the import was begun by an earlier version, which kept no list of what the file had before; `h5live tar import --resume` continues it"
+    )]
+    NoLinks,
     /// Tables of the file contradict each other.
     #[error("the tables of the file contradict each other: {0}")]
     Tables(&'static str),

@@ -15,16 +15,23 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use cap_fs_ext::{DirExt, SystemTimeSpec};
+#[cfg(unix)]
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use h5live::archive::layout::{EntryRow, NO_SAMPLE};
 
 use crate::entry::is_file_kind;
+use crate::entry_attributes::AttributeReader;
 use crate::error::{Error, Problem, Result, WRONG_DIGEST};
+use crate::extract_owner::ExtractOptions;
 use crate::link_target::check_target;
 use crate::paths::safe_path;
 use crate::reader::{PIECE_BYTES, TarFile};
 use crate::shown_name::escaped;
+
+/// Why a time is not set.
+const NO_TIME: &str = "the system has no such time";
 
 /// What was extracted.
 #[derive(Debug, Default)]
@@ -33,6 +40,8 @@ pub struct ExtractReport {
     pub made: u64,
     /// Entries that were left out: path and reason.
     pub refused: Vec<(String, String)>,
+    /// What could not be set of entries that were made: path, and what with the reason.
+    pub unset: Vec<(String, String)>,
 }
 
 /// Extracts entries into a folder, which is made if it is not there.
@@ -43,6 +52,8 @@ pub struct Extractor<'a> {
     name: PathBuf,
     target: Dir,
     report: ExtractReport,
+    options: ExtractOptions,
+    attributes: AttributeReader<'a>,
     /// What is made when all files are there: folders get their times, links their targets.
     links: Vec<usize>,
     folders: Vec<usize>,
@@ -60,7 +71,13 @@ impl<'a> Extractor<'a> {
         let folder = Dir::open_ambient_dir(target, ambient_authority()).map_err(Error::io(target))?;
         let (links, folders, symlinks) = Default::default();
         let (name, report) = (target.to_owned(), ExtractReport::default());
-        Ok(Extractor { tar, name, target: folder, report, links, folders, symlinks })
+        let (options, attributes) = (ExtractOptions::default(), AttributeReader::new(tar));
+        Ok(Extractor { tar, name, target: folder, report, options, attributes, links, folders, symlinks })
+    }
+
+    /// Says what else is set.
+    pub fn options(self, options: ExtractOptions) -> Self {
+        Extractor { options, ..self }
     }
 
     /// Extracts all entries that `is_wanted` takes, by their paths.
@@ -68,9 +85,15 @@ impl<'a> Extractor<'a> {
     /// # Errors
     /// [`Error::Io`], [`Error::File`]. An entry that must not be extracted is no error, but in the report.
     pub fn extract(mut self, is_wanted: &dyn Fn(&[u8]) -> bool) -> Result<ExtractReport> {
+        let needs_headers = self.options.needs_headers() && !self.tar.has_contents_alone();
         for number in 0..self.tar.rows().len() {
+            if let Some(row) = self.row(number).filter(|_| needs_headers) {
+                self.attributes.read(number, row)?;
+            }
             if self.row(number).is_some_and(|row| is_wanted(self.tar.path(row))) {
                 self.extract_entry(number)?;
+            } else {
+                self.attributes.take(number);
             }
         }
         for number in std::mem::take(&mut self.links) {
@@ -97,6 +120,48 @@ impl<'a> Extractor<'a> {
         self.report.refused.push((path, why.into()));
     }
 
+    /// Sets what belongs to an open file or folder. What cannot be set is in the report.
+    fn set_all(&mut self, number: usize, row: &EntryRow, file: &std::fs::File, mode: u32) {
+        let mut unset = Vec::new();
+        let mut failed = |what: String, error: io::Error| unset.push(format!("{what}: {error}"));
+        let found = self.attributes.take(number);
+        self.options.set(file, row, &found, &mut failed);
+        if let Err(error) = set_mode(file, mode) {
+            failed("its permissions".to_owned(), error);
+        }
+        match modified(row).map(|time| file.set_times(FileTimes::new().set_modified(time))) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => failed("its time".to_owned(), error),
+            None => failed("its time".to_owned(), io::Error::other(NO_TIME)),
+        }
+        self.tell_unset(row, unset);
+    }
+
+    /// Sets what belongs to a symbolic link.
+    fn set_all_of_link(&mut self, number: usize, row: &EntryRow, place: &Path) {
+        let mut unset = Vec::new();
+        let mut failed = |what: String, error: io::Error| unset.push(format!("{what}: {error}"));
+        let found = self.attributes.take(number);
+        let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match (self.target.open_dir(parent), place.file_name()) {
+            (Ok(folder), Some(name)) => self.options.set_link((&folder, name), row, &found, &mut failed),
+            (Err(error), _) => failed("its folder".to_owned(), error),
+            (Ok(_), None) => {}
+        }
+        let time = modified(row).map(|time| SystemTimeSpec::Absolute(cap_std::time::SystemTime::from_std(time)));
+        match time.map(|time| self.target.set_symlink_times(place, None, Some(time))) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => failed("its time".to_owned(), error),
+            None => failed("its time".to_owned(), io::Error::other(NO_TIME)),
+        }
+        self.tell_unset(row, unset);
+    }
+
+    fn tell_unset(&mut self, row: &EntryRow, unset: Vec<String>) {
+        let path = escaped(self.tar.path(row));
+        self.report.unset.extend(unset.into_iter().map(|what| (path.clone(), what)));
+    }
+
     fn extract_entry(&mut self, number: usize) -> Result<()> {
         let Some(row) = self.row(number) else { return Ok(()) };
         let path = self.tar.path(row);
@@ -118,7 +183,7 @@ impl<'a> Extractor<'a> {
                 self.links.push(number);
                 Ok(())
             }
-            kind if is_file_kind(kind) || row.sample != NO_SAMPLE => self.write_file(row, &safe),
+            kind if is_file_kind(kind) || row.sample != NO_SAMPLE => self.write_file(number, row, &safe),
             _ => {
                 self.refuse(row, "it is neither a file nor a folder nor a link");
                 Ok(())
@@ -181,17 +246,16 @@ impl<'a> Extractor<'a> {
         let Ok(safe) = safe_path(self.tar.path(row)) else { return };
         let place = if safe.as_os_str().is_empty() { Path::new(".") } else { &safe };
         // A link may have taken its place.
-        if self.target.symlink_metadata(place).is_ok_and(|metadata| metadata.is_dir())
-            && let Ok(folder) = self.target.open_dir(place)
-        {
-            let folder = folder.into_std_file();
-            // Not every file system keeps times and permissions.
-            let _ = folder.set_times(times(row));
-            let _ = set_mode(&folder, row.mode | 0o700);
+        if !self.target.symlink_metadata(place).is_ok_and(|metadata| metadata.is_dir()) {
+            return;
+        }
+        match open_folder(&self.target, place) {
+            Ok(folder) => self.set_all(number, row, &folder, row.mode | 0o700),
+            Err(error) => self.tell_unset(row, vec![format!("its permissions and time: {error}")]),
         }
     }
 
-    fn write_file(&mut self, row: &EntryRow, place: &Path) -> Result<()> {
+    fn write_file(&mut self, number: usize, row: &EntryRow, place: &Path) -> Result<()> {
         if !self.make_free(row, place)? {
             return Ok(());
         }
@@ -217,9 +281,12 @@ impl<'a> Extractor<'a> {
             }
             file.set_len(row.size).map_err(self.failed(place))?;
         }
-        if !self.tar.has_contents_alone() {
-            let _ = set_mode(&file, row.mode);
-            let _ = file.set_times(times(row));
+        match self.tar.has_contents_alone() {
+            false => self.set_all(number, row, &file, row.mode),
+            true if self.options.needs_headers() => {
+                self.tell_unset(row, vec!["its owner and extended attributes: they are not known".to_owned()]);
+            }
+            true => {}
         }
         self.report.made += 1;
         Ok(())
@@ -250,11 +317,7 @@ impl<'a> Extractor<'a> {
             return Ok(());
         }
         symlink(&self.target, &target, &place).map_err(self.failed(&place))?;
-        if let Some(time) = modified(row) {
-            let time = SystemTimeSpec::Absolute(cap_std::time::SystemTime::from_std(time));
-            // Not every file system keeps times.
-            let _ = self.target.set_symlink_times(&place, None, Some(time));
-        }
+        self.set_all_of_link(number, row, &place);
         self.symlinks.push((number, place));
         self.report.made += 1;
         Ok(())
@@ -310,6 +373,19 @@ fn symlink(_: &Dir, _: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// A folder, opened so that it can be changed. A handle of `Dir` may stand for its path alone.
+#[cfg(unix)]
+fn open_folder(target: &Dir, place: &Path) -> io::Result<std::fs::File> {
+    let mut options = OpenOptions::new();
+    options.read(true).follow(FollowSymlinks::No);
+    Ok(target.open_with(place, &options)?.into_std())
+}
+
+#[cfg(not(unix))]
+fn open_folder(target: &Dir, place: &Path) -> io::Result<std::fs::File> {
+    Ok(target.open_dir(place)?.into_std_file())
+}
+
 /// Permissions without those to run as somebody else.
 #[cfg(unix)]
 fn set_mode(file: &std::fs::File, mode: u32) -> io::Result<()> {
@@ -329,8 +405,4 @@ fn modified(row: &EntryRow) -> Option<SystemTime> {
         false => SystemTime::UNIX_EPOCH.checked_add(seconds),
     };
     whole.and_then(|time| time.checked_add(Duration::from_nanos(row.mtime_nanos.into())))
-}
-
-fn times(row: &EntryRow) -> FileTimes {
-    modified(row).map_or(FileTimes::new(), |time| FileTimes::new().set_modified(time))
 }

@@ -25,11 +25,15 @@ mod contents;
 mod digest;
 mod digests;
 mod entry;
+mod entry_attributes;
 mod error;
 mod export;
 mod extract;
+mod extract_owner;
+mod findings;
 mod header;
 mod import;
+mod layout_check;
 mod link_target;
 mod merge;
 mod paths;
@@ -42,7 +46,7 @@ mod tables;
 mod verify;
 mod virtual_merge;
 
-pub use check::{Findings, TarReport, check, kind_name};
+pub use check::{TarReport, check, kind_name};
 pub use contents::{EntryContents, Piece};
 pub use digest::{ContentHasher, DigestAlgorithm, UnknownAlgorithm};
 pub use digests::Digests;
@@ -50,10 +54,13 @@ pub use entry::{TarEntry, is_file_kind};
 pub use error::{Error, Problem, Result, TarFault, WRONG_DIGEST};
 pub use export::{choose_archive, export};
 pub use extract::{ExtractReport, Extractor};
+pub use extract_owner::ExtractOptions;
+pub use findings::Findings;
 pub use import::{
-    ImageFilter, ImportOptions, ImportProgress, ImportReport, Importer, MAX_COMPACT_BYTES, OnCollision, TarLayout,
-    UnknownName, choose_filter, file_options, hex, is_importing, layout_of,
+    ImageFilter, ImportOptions, ImportProgress, ImportReport, Importer, MAX_COMPACT_BYTES, OnCollision, RollbackReport,
+    TarLayout, UnknownName, choose_filter, file_options, hex, is_importing, layout_of,
 };
+pub use layout_check::LayoutFindings;
 pub use merge::merge;
 pub use paths::safe_path;
 pub use reader::TarFile;

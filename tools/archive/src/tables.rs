@@ -96,6 +96,23 @@ pub struct Committed {
     pub name_bytes: u64,
 }
 
+impl Committed {
+    /// What a table of entries has.
+    fn of(rows: &Dataset) -> Result<Self> {
+        let mut committed = Committed::default();
+        for_each_row(rows, |row| {
+            committed.entries += 1;
+            if row.sample != NO_SAMPLE {
+                committed.samples += 1;
+                committed.content_bytes = committed.content_bytes.saturating_add(row.size);
+                committed.name_bytes = committed.name_bytes.saturating_add(u64::from(row.path_length) + 1);
+            }
+            Ok(())
+        })?;
+        Ok(committed)
+    }
+}
+
 impl Tables {
     /// Makes the tables of a new file.
     ///
@@ -147,18 +164,20 @@ impl Tables {
     /// [`Error::Unfit`] if there are none.
     pub fn open_existing(file: &File) -> Result<(Self, Committed)> {
         let algorithm = algorithm(file)?.ok_or_else(|| Error::unfit(file, Problem::NoDigests))?;
-        let rows = file.dataset(ENTRY)?;
-        let mut committed = Committed::default();
-        for_each_row(&rows, |row| {
-            committed.entries += 1;
-            if row.sample != NO_SAMPLE {
-                committed.samples += 1;
-                committed.content_bytes = committed.content_bytes.saturating_add(row.size);
-                committed.name_bytes = committed.name_bytes.saturating_add(u64::from(row.path_length) + 1);
-            }
-            Ok(())
-        })?;
+        let committed = Committed::of(&file.dataset(ENTRY)?)?;
         Ok((Tables::open(file, algorithm, committed)?, committed))
+    }
+
+    /// Drops the rows of all entries but the first ones. [`Tables::truncate`] drops the rest. Returns what is left.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn keep_entries(&mut self, entries: u64) -> Result<Committed> {
+        self.entry.truncate(entries)?;
+        self.entry.commit()?;
+        let committed = Committed::of(self.entry.dataset())?;
+        (self.samples, self.content_bytes) = (committed.samples, committed.content_bytes);
+        Ok(committed)
     }
 
     /// Drops everything that does not belong to the entries that are there. `header_end`: where the records of the last

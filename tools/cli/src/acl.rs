@@ -9,7 +9,8 @@ use crate::open;
 use crate::output::Output;
 
 /// Show and change who may do what in a domain of an object store (hsds:run). The rights hold for sessions that name a
-/// user (hsds:run?user=NAME), and for HSDS; who has the files themselves may do everything
+/// user (hsds:run?user=NAME), and for HSDS; who has the files themselves may do everything. They hold for all objects of a
+/// domain: HSDS keeps none for single ones
 #[derive(Debug, clap::Args)]
 pub struct AclCommand {
     #[command(subcommand)]
@@ -22,6 +23,9 @@ enum AclAction {
     Get {
         /// The domain, or a folder of domains: hsds:run
         domain: Location,
+        /// No object: it has no rights of its own
+        #[arg(hide = true, value_parser = refuse_object)]
+        object: Option<String>,
         /// JSON
         #[arg(long)]
         json: bool,
@@ -35,6 +39,9 @@ enum AclAction {
         /// The rights, with commas between them: create, read, update, delete, readACL, updateACL; `all`; or `none`
         #[arg(value_parser = access_from_text)]
         rights: Access,
+        /// No object: it has no rights of its own
+        #[arg(hide = true, value_parser = refuse_object)]
+        object: Option<String>,
     },
     /// Take the rights of a user away, so that those of all that are not named count
     Rm {
@@ -42,7 +49,15 @@ enum AclAction {
         domain: Location,
         /// The user
         user: String,
+        /// No object: it has no rights of its own
+        #[arg(hide = true, value_parser = refuse_object)]
+        object: Option<String>,
     },
+}
+
+/// HSDS keeps lists of rights in the documents of domains, and has no requests for others.
+fn refuse_object(_: &str) -> Result<String, &'static str> {
+    Err("HSDS keeps rights for whole domains and their folders; groups, datasets and types have none of their own")
 }
 
 fn access_from_text(text: &str) -> Result<Access, String> {
@@ -63,11 +78,11 @@ impl AclCommand {
     /// If there is no domain, or it is not allowed.
     pub fn run(self) -> Result<Outcome> {
         match self.action {
-            AclAction::Get { domain, json } => show(&domain, json)?,
-            AclAction::Set { domain, user, rights } => {
+            AclAction::Get { domain, json, object: _ } => show(&domain, json)?,
+            AclAction::Set { domain, user, rights, object: _ } => {
                 open::in_object_store(&domain, |at| h5live_hsds::write_access(at, &user, Some(rights)))?;
             }
-            AclAction::Rm { domain, user } => {
+            AclAction::Rm { domain, user, object: _ } => {
                 open::in_object_store(&domain, |at| h5live_hsds::write_access(at, &user, None))?;
             }
         }

@@ -28,6 +28,45 @@ pub fn object(file: &File, text: &str) -> Result<(Object, Vec<u8>)> {
     }
 }
 
+/// The path of a link, whether it leads to something or not. Only if nothing has this name, its escapes are undone; `None` if
+/// nothing has that one either.
+///
+/// # Errors
+/// If the group of the link cannot be read.
+pub fn link(file: &File, text: &str) -> Result<Option<Vec<u8>>> {
+    let written = Some(text.as_bytes().to_vec());
+    for path in written.into_iter().chain(unescape(text)) {
+        if is_link(file, &path)? {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+/// The path that a new link gets. The escapes of its group are undone if nothing has the name with them; those of its own name
+/// are not.
+///
+/// # Errors
+/// As [`link`].
+pub fn new_link(file: &File, text: &str) -> Result<Vec<u8>> {
+    let Some((group, name)) = text.rsplit_once('/').filter(|(group, _)| !group.is_empty()) else {
+        return Ok(text.as_bytes().to_vec());
+    };
+    let group = link(file, group)?.unwrap_or_else(|| group.as_bytes().to_vec());
+    Ok([&group, &b"/"[..], name.as_bytes()].concat())
+}
+
+fn is_link(file: &File, path: &[u8]) -> Result<bool> {
+    let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")).collect();
+    let Some((name, above)) = names.split_last() else { return Ok(false) };
+    match file.object_at_bytes(&[b"/", &*above.join(&b'/')].concat()) {
+        Ok(Object::Group(group)) => Ok(group.contains_bytes(name)?),
+        Ok(_) => Ok(false),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The bytes that [`crate::manifest::escape`] shows so; `None` if there is nothing to undo, or something else behind a backslash.
 pub fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut parts = text.split('\\');

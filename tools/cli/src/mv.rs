@@ -3,6 +3,7 @@
 use h5live::Location;
 
 use crate::error::{Outcome, Result};
+use crate::escaped_path;
 use crate::temp_output;
 
 /// Gives a link another name, or moves it to another group; or moves a domain of an object store
@@ -41,9 +42,12 @@ impl Mv {
         let given = self.to.unwrap_or_default();
         temp_output::sweep_beside(&self.file)?;
         let file = crate::open::options().write().open(&self.file)?;
-        let name = self.from.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let to = if given.ends_with('/') { format!("{given}{name}") } else { given };
-        file.root().rename(&self.from, &to)?;
+        let from = escaped_path::link(&file, &self.from)?.unwrap_or_else(|| self.from.clone().into_bytes());
+        let mut to = escaped_path::new_link(&file, &given)?;
+        if given.ends_with('/') {
+            to.extend(from.split(|byte| *byte == b'/').rfind(|name| !name.is_empty()).unwrap_or_default());
+        }
+        file.root().rename_at_bytes(&from, &to)?;
         file.close()?;
         Ok(Outcome::Clean)
     }

@@ -62,6 +62,24 @@ fn attribute_of_bytes(object: &Object, name: &[u8]) -> Result<Option<Attribute>>
     }
 }
 
+/// Removes the attribute of an object: the one of this name, or of the one that its escapes stand for.
+///
+/// # Errors
+/// If there is none, or the file cannot be changed.
+pub fn remove_attribute(object: &Object, name: &str) -> Result<()> {
+    let escaped =
+        if attribute_of_bytes(object, name.as_bytes())?.is_none() { escaped_path::unescape(name) } else { None };
+    let name = escaped.as_deref().unwrap_or(name.as_bytes());
+    match object {
+        Object::Group(group) => group.remove_attribute(name)?,
+        Object::Dataset(dataset) => dataset.remove_attribute(name)?,
+        Object::Datatype(datatype) => datatype.remove_attribute(name)?,
+        Object::Map(map) => map.remove_attribute(name)?,
+        _ => {}
+    }
+    Ok(())
+}
+
 /// An attribute of an object, to be set.
 pub fn new_attribute(object: &Object, name: &str) -> Option<AttributeBuilder> {
     match object {

@@ -1,10 +1,11 @@
 //! `h5live rm`: links and attributes go, and domains of object stores.
 
-use h5live::{File, Location, Object};
+use h5live::{File, Location};
 
 #[cfg(feature = "hsds")]
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result, SetRefusal};
+use crate::escaped_path;
 #[cfg(feature = "hsds")]
 use crate::ls::text::bytes_text;
 #[cfg(feature = "hsds")]
@@ -83,9 +84,7 @@ impl Rm {
             });
         }
         // A link that leads nowhere is a link all the same.
-        let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
-        let above = if above.is_empty() { "/" } else { above };
-        if file.group(above).and_then(|group| group.contains(name)).unwrap_or(false) {
+        if let Ok(Some(_)) = escaped_path::link(file, path) {
             return Ok(());
         }
         match path_target::find(file, path)? {
@@ -98,16 +97,11 @@ impl Rm {
     }
 
     fn remove(&self, file: &File, path: &str) -> Result<()> {
-        match file.root().unlink(path) {
+        let link = escaped_path::link(file, path)?;
+        match file.root().unlink_at_bytes(link.as_deref().unwrap_or(path.as_bytes())) {
             Err(error) if error.is_not_found() && path.contains('@') || path.contains("/@") => {
                 match path_target::find(file, path) {
-                    Ok(PathTarget::Attribute(object, name)) => Ok(match &object {
-                        Object::Group(group) => group.remove_attribute(&name),
-                        Object::Dataset(dataset) => dataset.remove_attribute(&name),
-                        Object::Datatype(datatype) => datatype.remove_attribute(&name),
-                        Object::Map(map) => map.remove_attribute(&name),
-                        _ => Err(error),
-                    }?),
+                    Ok(PathTarget::Attribute(object, name)) => path_target::remove_attribute(&object, &name),
                     _ => Err(error.into()),
                 }
             }

@@ -92,6 +92,7 @@ pub enum InputEvent {
 pub struct RowOutput<'a> {
     sender: &'a SyncSender<InputEvent>,
     keeps_text: bool,
+    row_rank: usize,
     rows: u64,
     begun: Option<Instant>,
 }
@@ -99,7 +100,17 @@ pub struct RowOutput<'a> {
 impl<'a> RowOutput<'a> {
     /// Nothing was read yet. `keeps_text` says whether rows are handed on as they came in, too.
     pub fn new(sender: &'a SyncSender<InputEvent>, keeps_text: bool) -> Self {
-        RowOutput { sender, keeps_text, rows: 0, begun: None }
+        RowOutput { sender, keeps_text, row_rank: 0, rows: 0, begun: None }
+    }
+
+    /// Says that a row of JSON is an array of arrays, so many deep; 0 if it has columns.
+    pub fn with_row_rank(self, row_rank: usize) -> Self {
+        RowOutput { row_rank, ..self }
+    }
+
+    /// How deep the arrays of a row are.
+    pub fn row_rank(&self) -> usize {
+        self.row_rank
     }
 
     /// Notes when the first row came in.

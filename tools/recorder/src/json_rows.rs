@@ -62,12 +62,29 @@ pub fn read(mut input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>)
     }
     let next = start.get(1..).unwrap_or_default().trim_ascii_start().first().copied();
     let is_array = start.starts_with(b"[");
+    let (row_rank, opening) = (out.row_rank(), opening_brackets(start));
     let input = BufReader::new(FiniteJson::new(input));
-    // An array that begins with a number or a text is itself a row.
-    if is_array && next.is_none_or(|next| b"[{]".contains(&next)) {
+    // An array that begins with a number or a text is itself a row, or one of arrays if rows are such.
+    let has_rows = match (row_rank, opening) {
+        (0, _) | (_, None) => next.is_none_or(|next| b"[{]".contains(&next)),
+        (rank, Some((depth, next))) => depth > rank || next == b'{',
+    };
+    if is_array && has_rows {
         return read_array(input, new_keys, out);
     }
     read_lines(input, new_keys, out)
+}
+
+/// How many brackets open before anything else, and what that is; `None` if it is not there yet.
+fn opening_brackets(start: &[u8]) -> Option<(usize, u8)> {
+    let mut letters = start.iter().filter(|letter| !letter.is_ascii_whitespace());
+    let mut depth = 0;
+    loop {
+        match letters.next()? {
+            b'[' => depth += 1,
+            other => return Some((depth, *other)),
+        }
+    }
 }
 
 /// One array of rows, each of which is handed on as soon as it is there.
@@ -216,7 +233,7 @@ impl RowColumns {
     fn hand_on(&mut self, row: CheckedJson, text: impl FnOnce() -> Vec<u8>, out: &mut RowOutput<'_>) -> bool {
         let is_numbered = row.value.is_array();
         let unique = row.repeated_key.map_or(Ok(row.value), |key| Err(RowError::Twice(key)));
-        let cells = unique.and_then(named_cells).and_then(|cells| {
+        let cells = unique.and_then(|row| named_cells(row, out.row_rank())).and_then(|cells| {
             if self.names.is_empty() {
                 self.names = cells.iter().map(|(name, _)| name.clone()).collect();
                 let names = self.names.clone();
@@ -262,9 +279,13 @@ fn is_inside(name: &str, object: &str) -> bool {
     name.strip_prefix(object).is_some_and(|rest| rest.starts_with('.'))
 }
 
-fn named_cells(row: Json) -> Result<Vec<(String, InputCell)>, RowError> {
+/// The name of a row that is one value.
+pub const VALUE: &str = "value";
+
+fn named_cells(row: Json, row_rank: usize) -> Result<Vec<(String, InputCell)>, RowError> {
     let mut cells = Vec::new();
     match row {
+        row @ Json::Array(_) if row_rank > 0 => cells.push((VALUE.to_owned(), InputCell::from_json(row))),
         Json::Object(members) if !members.is_empty() => {
             members.into_iter().try_for_each(|(name, value)| flatten(name, value, &mut cells))?;
         }

@@ -102,6 +102,24 @@ pub enum CellError {
         /// The type of an element.
         kind: ColumnKind,
     },
+    /// An array of a row of several dimensions is too long or too short.
+    #[error("{} has {found} instead of {expected} elements", place_text(at))]
+    Length {
+        /// Where it is in the row: the numbers of elements, from 0.
+        at: Vec<usize>,
+        /// Its elements.
+        found: usize,
+        /// The elements of the dataset.
+        expected: u32,
+    },
+    /// There is a single value where a row has an array.
+    #[error("{} is no array of shape {dims:?}", place_text(at))]
+    NoRow {
+        /// Where it is in the row: the numbers of elements, from 0.
+        at: Vec<usize>,
+        /// The shape that it should have (elements).
+        dims: Vec<u32>,
+    },
     /// The text is not a value of a type that another program has chosen.
     #[error("{text:?} is not a value of type {datatype}")]
     Other {
@@ -131,6 +149,14 @@ pub enum CellError {
     /// An array with elements that are objects, or that are arrays of different lengths.
     #[error("an array has numbers, texts or truth values in rows of equal length")]
     NoArray,
+}
+
+/// The part of a row at these numbers of elements.
+fn place_text(at: &[usize]) -> String {
+    match at {
+        [] => "the array".to_owned(),
+        at => format!("the element {at:?}"),
+    }
 }
 
 fn found_text(dims: &[u32]) -> String {

@@ -41,10 +41,11 @@ pub enum Format {
 }
 
 /// Starts to read. The channel ends with the input, and when it rests after `interrupted` was set. `keeps_text` says whether
-/// rows are handed on as they came in, too.
+/// rows are handed on as they came in, too; `row_rank`, how deep the arrays are that are rows of JSON (0 if rows have columns).
 pub fn start(
     format: Format,
     keeps_text: bool,
+    row_rank: usize,
     input: impl Read + Send + 'static,
     interrupted: Arc<AtomicBool>,
 ) -> Receiver<InputEvent> {
@@ -54,7 +55,9 @@ pub fn start(
             Format::Raw(size) => {
                 frames(size, BufReader::with_capacity(1 << 20, input), &RowOutput::new(&sender, keeps_text))
             }
-            format => read(format, PacedInput::start(TextDecoder::new(input), interrupted), keeps_text, &sender),
+            format => {
+                read(format, PacedInput::start(TextDecoder::new(input), interrupted), keeps_text, row_rank, &sender)
+            }
         };
         if let Err(error) = ended {
             // Nobody listens any more if the file has failed.
@@ -68,9 +71,10 @@ fn read(
     format: Format,
     mut input: PacedInput,
     keeps_text: bool,
+    row_rank: usize,
     sender: &SyncSender<InputEvent>,
 ) -> Result<(), InputError> {
-    let mut out = RowOutput::new(sender, keeps_text);
+    let mut out = RowOutput::new(sender, keeps_text).with_row_rank(row_rank);
     match format {
         Format::Csv(options) => csv_rows::read(options, input, &mut out),
         Format::Json(new_keys) => json_rows::read(input, new_keys, &mut out),
@@ -131,7 +135,7 @@ mod tests {
     };
 
     fn events(format: Format, input: &str) -> Vec<InputEvent> {
-        start(format, true, std::io::Cursor::new(input.to_owned()), Arc::default()).into_iter().collect()
+        start(format, true, 0, std::io::Cursor::new(input.to_owned()), Arc::default()).into_iter().collect()
     }
 
     /// What came in: names and cells as texts, or why a row has none.
@@ -186,7 +190,7 @@ mod tests {
     #[test]
     fn names_that_are_not_utf_8_are_refused() {
         let events: Vec<_> =
-            start(Format::Csv(CSV), false, &b"Gr\xF6\xDFe\n1\n"[..], Arc::default()).into_iter().collect();
+            start(Format::Csv(CSV), false, 0, &b"Gr\xF6\xDFe\n1\n"[..], Arc::default()).into_iter().collect();
         let InputEvent::Failed(error) = &events[0] else { panic!("{events:?}") };
         assert!(error.to_string().starts_with("the names of the columns are not UTF-8"), "{error}");
     }
@@ -320,7 +324,7 @@ mod tests {
     #[test]
     fn csv_that_is_no_text_names_the_field() {
         let events: Vec<_> =
-            start(Format::Csv(CSV), false, &b"a,b\n1,\xFF\n2,x\n"[..], Arc::default()).into_iter().collect();
+            start(Format::Csv(CSV), false, 0, &b"a,b\n1,\xFF\n2,x\n"[..], Arc::default()).into_iter().collect();
         let InputEvent::Row(InputRow { number: 1, cells: Err(error), .. }) = &events[1] else { panic!("{events:?}") };
         assert!(error.to_string().starts_with("field 2 is not valid UTF-8: "), "{error}");
         assert!(matches!(&events[2], InputEvent::Row(InputRow { number: 2, cells: Ok(_), .. })));

@@ -43,7 +43,8 @@ impl<'a> Recorder<'a> {
     /// ended.
     pub fn record(mut self, input: impl Read + Send + 'static, interrupted: &Arc<AtomicBool>) -> Recording {
         let (format, idle) = (format(self.session.options()), self.session.options().flush.idle);
-        let events = reader::start(format, self.session.needs_text(), input, interrupted.clone());
+        let events =
+            reader::start(format, self.session.needs_text(), self.session.row_rank(), input, interrupted.clone());
         let mut deadline = None;
         let ended = loop {
             if interrupted.load(Ordering::Acquire) {

@@ -6,7 +6,7 @@ use h5live::Conversion;
 
 use crate::text::utc;
 use h5live::Value;
-use h5live::model::{Array, Compound, CompoundMember, Datatype};
+use h5live::model::{Array, Compound, CompoundMember, Datatype, MAX_RANK};
 
 use super::input_cell::InputCell;
 use super::kind::{CellError, ColumnKind, UnknownKind, parse_bool};
@@ -235,6 +235,8 @@ pub struct RowType {
     stored: Option<Datatype>,
     /// What a row consists of.
     parts: Vec<RowPart>,
+    /// The shape of a row (elements), if the dataset has more dimensions than the one of rows.
+    row_dims: Vec<u32>,
 }
 
 impl RowType {
@@ -242,7 +244,7 @@ impl RowType {
     pub fn new(columns: Vec<RecordColumn>) -> Self {
         let fields = columns.len();
         let (sources, parts) = ((0..fields).map(Some).collect(), vec![RowPart::Column; fields]);
-        RowType { columns, sources, fields, empty: None, stored: None, parts }
+        RowType { columns, sources, fields, empty: None, stored: None, parts, row_dims: Vec::new() }
     }
 
     /// The columns of a type of rows that is there, for an input with columns of these names. `None` if rows of this
@@ -269,9 +271,44 @@ impl RowType {
         Some(RowType { stored: Some(datatype.clone()), ..RowType::new(vec![column]) })
     }
 
+    /// The only column of a dataset in which a row has a shape (`[rank]`, elements), for an input with one column, whatever its
+    /// name is. `None` if such rows cannot be recorded.
+    pub fn of_arrays(datatype: &Datatype, row_dims: &[u64], names: &[String]) -> Option<Self> {
+        let [name] = names else { return None };
+        let row_dims: Vec<u32> = row_dims.iter().map(|dim| u32::try_from(*dim).ok()).collect::<Option<_>>()?;
+        let (inner, base) = match datatype {
+            Datatype::Array(array) => (&*array.dims, &array.base),
+            single => (&[][..], &Box::new(single.clone())),
+        };
+        let dims = [&row_dims, inner].concat();
+        if row_dims.contains(&0) || dims.len() > MAX_RANK {
+            return None;
+        }
+        let column = RecordColumn::of(name, &Datatype::Array(Array { dims, base: base.clone() }))?;
+        Some(RowType { stored: Some(datatype.clone()), row_dims, ..RowType::new(vec![column]) })
+    }
+
+    /// The shape of a row (elements); none if it is one element.
+    pub fn row_dims(&self) -> Vec<u64> {
+        self.row_dims.iter().map(|dim| u64::from(*dim)).collect()
+    }
+
+    /// The elements of a row, of which the value is a list of lists.
+    pub fn elements(&self, row: Value) -> Vec<Value> {
+        let mut elements = vec![row];
+        for _ in &self.row_dims {
+            let inside = elements.into_iter().flat_map(|value| match value {
+                Value::List(values) => values,
+                single => vec![single],
+            });
+            elements = inside.collect();
+        }
+        elements
+    }
+
     /// Whether a row is one value, and no compound.
     fn is_single_value(&self) -> bool {
-        self.stored.as_ref().is_some_and(|stored| !matches!(stored, Datatype::Compound(_)))
+        !self.row_dims.is_empty() || self.stored.as_ref().is_some_and(|stored| !matches!(stored, Datatype::Compound(_)))
     }
 
     /// The columns of a type of rows that is there, for an input that has as many columns without names, or with other names.
@@ -349,7 +386,8 @@ impl RowType {
         }
         let value = |(column, source): (&RecordColumn, &Option<usize>)| {
             let cell = source.and_then(|at| cells.get(at)).unwrap_or(&InputCell::Empty);
-            let value = column.value(cell, self.empty.as_deref(), fit);
+            let checked = check_lengths(cell, &self.row_dims, &mut Vec::new());
+            let value = checked.and_then(|()| column.value(cell, self.empty.as_deref(), fit));
             value.map_err(|source| RowError::Cell { column: column.name.clone(), source })
         };
         let mut values: Vec<_> = self.columns.iter().zip(&self.sources).map(value).collect::<Result<_, _>>()?;
@@ -357,6 +395,23 @@ impl RowType {
         let row = |values: Vec<_>| RowPart::value(&self.parts, &mut values.into_iter());
         Ok(if is_single { values.pop().unwrap_or_default() } else { row(values) })
     }
+}
+
+/// Checks that arrays in arrays are as long as the shape of a row says. `at`: where the cell is in the row.
+fn check_lengths(cell: &InputCell, dims: &[u32], at: &mut Vec<usize>) -> Result<(), CellError> {
+    let ([expected, inner @ ..], InputCell::List(elements)) = (dims, cell) else {
+        let is_short = !dims.is_empty() && *cell != InputCell::Empty;
+        return if is_short { Err(CellError::NoRow { at: at.clone(), dims: dims.to_vec() }) } else { Ok(()) };
+    };
+    if elements.len() as u64 != u64::from(*expected) {
+        return Err(CellError::Length { at: at.clone(), found: elements.len(), expected: *expected });
+    }
+    for (number, element) in elements.iter().enumerate().filter(|_| !inner.is_empty()) {
+        at.push(number);
+        check_lengths(element, inner, at)?;
+        at.pop();
+    }
+    Ok(())
 }
 
 fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRules) -> ColumnKind {

@@ -25,10 +25,12 @@ pub const PREAMBLE: &str = "preamble";
 /// Rows that are not in the dataset yet.
 #[derive(Debug, Default)]
 struct RowBatch {
-    /// Values of rows.
+    /// Values of elements.
     rows: Vec<Value>,
     /// Elements of frames, as they are stored.
     frames: Vec<u8>,
+    /// Bytes of both.
+    bytes: usize,
 }
 
 /// A dataset that is being recorded.
@@ -168,12 +170,13 @@ impl RowSink {
         Ok(left)
     }
 
-    /// Appends a row.
+    /// Appends a row: its elements, of which there is one if the dataset has one dimension.
     ///
     /// # Errors
     /// [`Error::File`](super::error::Error::File) if the file cannot take it.
-    pub fn push(&mut self, row: Value) -> Result<()> {
-        self.batch.rows.push(row);
+    pub fn push(&mut self, row: Vec<Value>) -> Result<()> {
+        self.batch.bytes += self.row_bytes;
+        self.batch.rows.extend(row);
         self.count(self.row_bytes)
     }
 
@@ -182,6 +185,7 @@ impl RowSink {
     /// # Errors
     /// [`Error::File`](super::error::Error::File) if the file cannot take it.
     pub fn push_frame(&mut self, elements: &[u8]) -> Result<()> {
+        self.batch.bytes += elements.len();
         self.batch.frames.extend_from_slice(elements);
         self.count(elements.len())
     }
@@ -193,19 +197,19 @@ impl RowSink {
         self.rows += 1;
         self.unflushed += 1;
         self.unflushed_bytes += bytes;
-        let RowBatch { rows, frames } = &self.batch;
         // What fails later leaves these rows, at least.
         let is_first = self.flushed == 0 && self.unflushed_bytes >= FIRST_FLUSH_BYTES;
         if is_first || self.unflushed >= self.flush.rows || self.unflushed_since.elapsed() >= self.flush.delay {
             self.flush()?;
-        } else if frames.len() + (rows.len() + 1) * self.row_bytes > BATCH_BYTES {
+        } else if self.batch.bytes + self.row_bytes > BATCH_BYTES {
             self.append()?;
         }
         Ok(())
     }
 
     fn append(&mut self) -> Result<()> {
-        let RowBatch { rows, frames } = &mut self.batch;
+        let RowBatch { rows, frames, bytes } = &mut self.batch;
+        *bytes = 0;
         if !rows.is_empty() {
             self.dataset.append_values(rows)?;
             rows.clear();

@@ -172,6 +172,11 @@ impl<'a> RecordSession<'a> {
         Ok(table)
     }
 
+    /// How deep the arrays are that are rows of JSON; 0 if rows have columns.
+    pub fn row_rank(&self) -> usize {
+        self.file.dataset(&self.path).ok().and_then(|dataset| target::row_rank(&dataset).ok()).unwrap_or(0)
+    }
+
     /// Whether rows are needed as they came in.
     pub fn needs_text(&self) -> bool {
         self.refused.need_text()
@@ -311,7 +316,7 @@ impl<'a> RecordSession<'a> {
         if bytes > MAX_ROW_BYTES {
             return Err(Error::RowTooLarge { bytes, max_bytes: MAX_ROW_BYTES });
         }
-        self.open_sink(&table.datatype(), &[], &table.times())?;
+        self.open_sink(&table.datatype(), &table.row_dims(), &table.times())?;
         self.store_preamble()?;
         self.store_units(units)?;
         if let Some(sink) = &mut self.sink {
@@ -417,7 +422,7 @@ impl<'a> RecordSession<'a> {
         }
         match value {
             Ok(value) => {
-                sink.push(value)?;
+                sink.push(table.elements(value))?;
                 self.observer.stored();
                 Ok(())
             }

@@ -10,6 +10,7 @@ use crate::text::times::{TIME_UNITS, is_time_column, units_name};
 use h5live::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementForms, Error as StoreError};
 
 use super::error::{DatasetProblem, Error, Result};
+use super::json_rows::VALUE;
 use super::row::RowType;
 
 /// A chunk of small rows has about this many bytes.
@@ -141,11 +142,36 @@ fn plain_type(dataset: &Dataset) -> Result<Datatype> {
     Ok(dataset.datatype()?.with_forms(dataset.file().session().forms, ElementForms::default()))
 }
 
+/// The shape of a row (elements), if it is more than one element.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn row_dims(dataset: &Dataset) -> Result<Option<Vec<u64>>> {
+    let shape = dataset.shape()?;
+    Ok(shape.get(1..).filter(|row| !row.is_empty()).map(<[u64]>::to_vec))
+}
+
+/// How deep the lists of a row are, with those of elements that are arrays; 0 if a row is one element.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn row_rank(dataset: &Dataset) -> Result<usize> {
+    let Some(row) = row_dims(dataset)? else { return Ok(0) };
+    let inner = match dataset.datatype()? {
+        Datatype::Array(array) => array.dims.len(),
+        _ => 0,
+    };
+    Ok(row.len() + inner)
+}
+
 /// The columns of a dataset for rows without names; `None` if it has no columns that can be recorded.
 ///
 /// # Errors
 /// [`Error::File`].
 pub fn table_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
+    if let Some(row_dims) = row_dims(dataset)? {
+        return Ok(RowType::of_arrays(&plain_type(dataset)?, &row_dims, &[VALUE.to_owned()]));
+    }
     let Some(table) = RowType::by_position(&plain_type(dataset)?) else { return Ok(None) };
     Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
 }
@@ -155,6 +181,9 @@ pub fn table_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
 /// # Errors
 /// [`Error::File`].
 pub fn table(dataset: &Dataset, names: &[String]) -> Result<Option<RowType>> {
+    if let Some(row_dims) = row_dims(dataset)? {
+        return Ok(RowType::of_arrays(&plain_type(dataset)?, &row_dims, names));
+    }
     let Some(table) = RowType::of(&plain_type(dataset)?, names) else { return Ok(None) };
     Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
 }

@@ -1,5 +1,6 @@
 //! From a tar archive to a file of HDF5.
 
+mod links_before;
 mod object_paths;
 mod objects;
 mod options;
@@ -12,10 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live::archive::layout::{ArchiveRow, LAYOUT_ATTRIBUTE, TABLE_GROUP};
+use h5live::archive::layout::{ARCHIVE, ArchiveRow, LAYOUT_ATTRIBUTE, TABLE_GROUP};
 use h5live::{File, LibVer, Options};
 
 use self::object_paths::PathError;
+pub use self::object_paths::{link_target_path, names as object_names, path_obstacle};
 use self::objects::ObjectWriter;
 pub use self::objects::hex;
 pub use self::options::{ImageFilter, ImportOptions, MAX_COMPACT_BYTES, OnCollision, TarLayout, UnknownName};
@@ -25,6 +27,7 @@ pub use self::trial::choose_filter;
 use crate::contents::EntryContents;
 use crate::entry::TarEntry;
 use crate::error::{Error, Problem, Result, TarFault};
+use crate::findings::Findings;
 use crate::scanner::TarScanner;
 use crate::source::Source;
 use crate::tables::{Committed, ImportState, Tables};
@@ -69,6 +72,17 @@ pub struct ImportReport {
     pub fault: Option<Error>,
     /// Where another archive begins behind the end of this one, whose entries were not imported (byte).
     pub next_archive: Option<u64>,
+    /// Entries of this archive that have no object under their path ([`ImportOptions::on_collision`]).
+    pub moved: Findings,
+}
+
+/// What was taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RollbackReport {
+    /// Entries that were dropped.
+    pub entries: u64,
+    /// Archives that the file has.
+    pub archives: u64,
 }
 
 /// Options for a new file: of the versions that the original programs wrote, which HDF5 1.8 can read.
@@ -150,6 +164,9 @@ impl Importer {
         if is_importing(&self.file)? && self.committed.entries > 0 {
             return Err(Error::unfit(&self.file, Problem::Interrupted));
         }
+        if let LayoutWriter::Objects(_) = &self.contents {
+            links_before::keep_links(&self.file)?;
+        }
         self.tables.set_state(ImportState::Entries)?;
         let scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
         let (first, header_start) = self.tables.end();
@@ -177,6 +194,42 @@ impl Importer {
             }
         }
         self.run(scanner, &source.name, &source.bytes_read, start, progress)
+    }
+
+    /// Takes back the import that did not end. The archives that were imported before it stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::Unfit`] if none was interrupted; [`Error::File`].
+    pub fn roll_back(mut self) -> Result<RollbackReport> {
+        match ImportState::of(&self.file)? {
+            ImportState::Done => return Err(Error::unfit(&self.file, Problem::NothingToResume)),
+            ImportState::Entries => {}
+            ImportState::Archive => self.tables.take_back_archive()?,
+        }
+        let rows: Vec<ArchiveRow> = self.file.dataset(ARCHIVE)?.read()?;
+        let archives = rows.len() as u64;
+        let (kept, header_end) =
+            rows.last().map_or((0, 0), |row| (row.first_entry.saturating_add(row.entries), row.header_end));
+        if kept > self.committed.entries {
+            return Err(Error::unfit(&self.file, Problem::Tables("an archive has more entries than there are")));
+        }
+        let committed = self.tables.keep_entries(kept)?;
+        match &mut self.contents {
+            LayoutWriter::Shredder(shredder) => {
+                shredder.truncate(&committed)?;
+                shredder.commit()?;
+            }
+            LayoutWriter::Objects(objects) => {
+                objects.truncate(committed.samples)?;
+                objects.commit()?;
+                links_before::remove_new_links(&self.file, archives)?;
+            }
+        }
+        self.tables.truncate(header_end)?;
+        self.tables.finish()?;
+        links_before::forget_links(&self.file)?;
+        self.file.flush()?;
+        Ok(RollbackReport { entries: self.committed.entries - kept, archives })
     }
 
     /// Imports the rest of an archive. `start`: its first entry, and where its records begin.
@@ -226,8 +279,14 @@ impl Importer {
             name: name.to_owned(),
         })?;
         self.tables.finish()?;
+        links_before::forget_links(&self.file)?;
+        self.file.flush()?;
         let (samples, content_bytes) = (self.tables.samples(), self.tables.content_bytes());
-        Ok(ImportReport { entries, samples, content_bytes, fault, next_archive: scanner.next_archive() })
+        let moved = match &self.contents {
+            LayoutWriter::Objects(objects) => objects.moved().clone(),
+            LayoutWriter::Shredder(_) => Findings::default(),
+        };
+        Ok(ImportReport { entries, samples, content_bytes, fault, next_archive: scanner.next_archive(), moved })
     }
 
     /// Imports the next entry. Returns the bytes of its contents; `None` at the end of the archive.

@@ -10,12 +10,16 @@ use h5live::{Dataset, File, Object};
 
 use super::options::OnCollision;
 use crate::error::{Result, TarFault};
+use crate::findings::Findings;
 
 /// Groups that are known by their path.
 const MAX_KNOWN_GROUPS: usize = 4096;
 
 /// The most names that are tried for a path that is taken.
 const MAX_SUFFIX: u32 = 1 << 20;
+
+/// The most names of a path: as many as the longest path of a system has.
+pub const MAX_PATH_NAMES: usize = 2048;
 
 /// Where contents go.
 #[derive(Debug)]
@@ -66,20 +70,39 @@ impl CommittedObjects {
 #[derive(Debug)]
 pub struct ObjectPaths {
     file: File,
-    known: HashMap<Vec<u8>, ObjectId>,
+    /// The groups of paths, and whether one of the names has a suffix.
+    known: HashMap<Vec<u8>, (ObjectId, bool)>,
+    /// Paths of entries that have no object under them, because they are taken or cannot be.
+    pub moved: Findings,
     /// What a continued import found in its tables. Other objects make room.
     committed: Option<CommittedObjects>,
 }
 
+/// Why a path cannot be that of an object of an archive; `None` if it can be.
+pub fn path_obstacle(path: &[u8]) -> Option<&'static str> {
+    let names = names(path);
+    match names.first() {
+        None => Some("it has no name"),
+        Some(_) if names.len() > MAX_PATH_NAMES => Some("it has more than 2048 names"),
+        Some(_) if is_reserved(&names) => Some("it is that of the tables of the import"),
+        Some(_) => None,
+    }
+}
+
+/// Whether a path is that of the tables, or below it.
+fn is_reserved(names: &[&[u8]]) -> bool {
+    names.first() == Some(&TABLE_GROUP.as_bytes())
+}
+
 /// The names of a path.
-fn names(path: &[u8]) -> Vec<&[u8]> {
+pub fn names(path: &[u8]) -> Vec<&[u8]> {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").collect()
 }
 
 impl ObjectPaths {
     /// Those of a file.
     pub fn new(file: &File) -> Self {
-        ObjectPaths { file: file.clone(), known: HashMap::new(), committed: None }
+        ObjectPaths { file: file.clone(), known: HashMap::new(), moved: Findings::default(), committed: None }
     }
 
     /// Says what belongs to entries that are committed. Everything else is left from an import that was interrupted.
@@ -114,19 +137,44 @@ impl ObjectPaths {
         }
     }
 
-    /// The group of these names. If something else has one of them, a name with a suffix is taken, if that may be.
-    fn group(&mut self, path: &[&[u8]], on_collision: OnCollision) -> Result<Option<ObjectId>, PathError> {
-        let root = self.file.session().root;
-        if path.is_empty() {
-            return Ok(Some(root));
-        }
+    /// The group of these names, and whether one of them has a suffix: something else has the name, and that may be. `None` if
+    /// the path is taken and keeps what it has.
+    fn group(&mut self, path: &[&[u8]], on_collision: OnCollision) -> Result<Option<(ObjectId, bool)>, PathError> {
         let key = path.join(&b'/');
-        if let Some(known) = self.known.get(&key) {
-            return Ok(Some(*known));
+        let ends = path.iter().scan(0, |end, name| {
+            let this = *end + name.len();
+            *end = this + 1;
+            Some(this)
+        });
+        let ends: Vec<usize> = ends.collect();
+        let (mut depth, mut found) = (0, (self.file.session().root, false));
+        let known = ends.iter().enumerate().rev().find_map(|(at, end)| Some((at, self.known.get(&key[..*end])?)));
+        if let Some((at, group)) = known {
+            (depth, found) = (at + 1, *group);
         }
-        let Some((last, before)) = path.split_last() else { return Ok(Some(root)) };
-        let Some(parent) = self.group(before, on_collision)? else { return Ok(None) };
-        let mut found = self.child_group(parent, &Name::from(*last))?;
+        for at in depth..path.len() {
+            let is_table = at == 0 && is_reserved(path);
+            let Some((id, has_suffix)) = self.group_below(found.0, path[at], is_table, on_collision)? else {
+                return Ok(None);
+            };
+            found = (id, found.1 || has_suffix);
+            if self.known.len() >= MAX_KNOWN_GROUPS {
+                self.known.clear();
+            }
+            self.known.insert(key[..ends[at]].to_vec(), found);
+        }
+        Ok(Some(found))
+    }
+
+    /// The group of this name in another, and whether the name has a suffix. `is_table`: the name is that of the tables.
+    fn group_below(
+        &self,
+        parent: ObjectId,
+        name: &[u8],
+        is_table: bool,
+        on_collision: OnCollision,
+    ) -> Result<Option<(ObjectId, bool)>, PathError> {
+        let mut found = if is_table { None } else { self.child_group(parent, &Name::from(name))? };
         let mut suffix = 0;
         while found.is_none() {
             match on_collision {
@@ -135,15 +183,9 @@ impl ObjectPaths {
                 OnCollision::Alias | OnCollision::Suffix => {}
             }
             suffix += 1;
-            found = self.child_group(parent, &with_suffix(last, suffix)?)?;
+            found = self.child_group(parent, &with_suffix(name, suffix)?)?;
         }
-        if self.known.len() >= MAX_KNOWN_GROUPS {
-            self.known.clear();
-        }
-        if let Some(id) = found {
-            self.known.insert(key, id);
-        }
-        Ok(found)
+        Ok(found.map(|id| (id, suffix > 0)))
     }
 
     /// Whether what is under a path is left from an import that was interrupted; then it is removed.
@@ -185,11 +227,20 @@ impl ObjectPaths {
     ) -> Result<Option<Place>, PathError> {
         let names = names(path);
         let fault = |text| PathError::Fault(TarFault::Name(text));
-        let (last, before) = names.split_last().ok_or_else(|| fault("it has no name"))?;
-        if names.first() == Some(&TABLE_GROUP.as_bytes()) {
-            return Err(fault("it is that of the tables of the import"));
+        let obstacle = path_obstacle(path);
+        if let Some(text) = obstacle
+            && on_collision == OnCollision::Error
+        {
+            return Err(fault(text));
         }
-        let Some(group) = self.group(before, on_collision)? else { return Ok(None) };
+        // A name with a suffix is none of the tables. The other paths cannot be mended so.
+        let Some((last, before)) = names.split_last().filter(|_| obstacle.is_none() || is_reserved(&names)) else {
+            return Ok(None);
+        };
+        if before.len() >= MAX_PATH_NAMES {
+            return Ok(None);
+        }
+        let Some((group, mut is_moved)) = self.group(before, on_collision)? else { return Ok(None) };
         let mut name = Name::from(*last);
         for suffix in 1..MAX_SUFFIX {
             let target = self.child(group, &name)?;
@@ -199,6 +250,9 @@ impl ObjectPaths {
             };
             let Some(target) = target.filter(|_| !is_free) else {
                 self.keep(before, &name);
+                if is_moved {
+                    self.moved.add(path);
+                }
                 return Ok(Some(Place::New(group, name)));
             };
             match on_collision {
@@ -215,6 +269,7 @@ impl ObjectPaths {
                 }
             }
             name = with_suffix(last, suffix)?;
+            is_moved = true;
         }
         Err(fault("too many files have it"))
     }
@@ -225,8 +280,10 @@ impl ObjectPaths {
     /// [`crate::Error::File`].
     pub fn hidden(&mut self, group: &str, sample: u64) -> Result<Place> {
         let path: Vec<&[u8]> = names(group.as_bytes());
-        let found = self.group(&path, OnCollision::Suffix);
-        let group = found.ok().flatten().unwrap_or(self.file.session().root);
+        let mut group = self.file.session().root;
+        for name in &path {
+            group = self.child_group(group, &Name::from(*name))?.unwrap_or(group);
+        }
         let name = Name::from(sample.to_string().as_str());
         if let Some(target) = self.child(group, &name)? {
             self.remove_leftover(&path, group, &name, &target)?;
@@ -239,6 +296,9 @@ impl ObjectPaths {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn make_group(&mut self, path: &[u8]) -> Result<()> {
+        if path_obstacle(path).is_some() {
+            return Ok(());
+        }
         match self.group(&names(path), OnCollision::Skip) {
             Ok(_) | Err(PathError::Fault(_)) => Ok(()),
             Err(PathError::Failed(error)) => Err(error),
@@ -264,6 +324,10 @@ impl ObjectPaths {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn link_hard(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
+        // A file of such a path is elsewhere.
+        if path_obstacle(target).is_some() {
+            return Ok(());
+        }
         let mut found = self.file.session().root;
         for name in names(target) {
             match self.child(found, &Name::from(name))? {
@@ -286,13 +350,20 @@ impl ObjectPaths {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn link_soft(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
-        let folder = names(path);
-        let Some(target) = folder.split_last().and_then(|(_, folder)| resolve(folder, target)) else { return Ok(()) };
+        let Some(target) = link_target_path(path, target) else { return Ok(()) };
         match self.link_place(path)? {
             Some(place) => self.add_link(place, &LinkTarget::Soft(Name::from(&*target))),
             None => Ok(()),
         }
     }
+}
+
+/// The absolute path of the target of a symbolic link with this path; `None` if it lies outside of the archive, or is that of the
+/// tables.
+pub fn link_target_path(path: &[u8], target: &[u8]) -> Option<Vec<u8>> {
+    let path = names(path);
+    let target = path.split_last().and_then(|(_, folder)| resolve(folder, target))?;
+    (!is_reserved(&names(&target))).then_some(target)
 }
 
 /// The absolute path of the target of a symbolic link in a folder; `None` if it lies outside of the archive.

@@ -12,9 +12,13 @@ use crate::column::Column;
 use crate::contents::{EntryContents, Piece};
 use crate::entry::TarEntry;
 use crate::error::Result;
+use crate::findings::Findings;
 
 /// Elements of a chunk of references.
 const REFERENCE_CHUNK: u64 = 1024;
+
+/// Bytes of a chunk of a sparse file.
+const SPARSE_CHUNK: u64 = 64 << 10;
 
 /// Bytes of large contents that are written, or compared, at once.
 const PIECE_BYTES: u64 = 4 << 20;
@@ -76,6 +80,17 @@ impl ObjectWriter {
         linked.map_err(|error| self.paths.error(error))
     }
 
+    /// Entries that have no object under their path, because it is taken, or cannot be one.
+    pub fn moved(&self) -> &Findings {
+        &self.paths.moved
+    }
+
+    /// A dataset of so many bytes that no link leads to yet, of which only chunks with data are stored.
+    fn new_sparse_dataset(&self, bytes: u64) -> Result<Dataset> {
+        let new = self.file.new_dataset::<u8>().shape(&[bytes]).chunk_shape(&[SPARSE_CHUNK.min(bytes)]);
+        Ok(new.create_unlinked()?)
+    }
+
     /// A dataset of so many bytes that no link leads to yet.
     fn new_dataset(&self, bytes: u64) -> Result<Dataset> {
         Ok(self.file.new_dataset::<u8>().shape(&[bytes]).contiguous().create_unlinked()?)
@@ -83,7 +98,10 @@ impl ObjectWriter {
 
     /// Reads contents into a dataset that no link leads to yet.
     fn write_large<R: Read>(&mut self, contents: &mut EntryContents<'_, R>) -> Result<Dataset> {
-        let dataset = self.new_dataset(contents.size())?;
+        let dataset = match contents.is_sparse() {
+            true => self.new_sparse_dataset(contents.size())?,
+            false => self.new_dataset(contents.size())?,
+        };
         let written = self.write_pieces(&dataset, contents);
         // What nothing leads to is dropped.
         written.inspect_err(|_| drop(self.file.writer().and_then(|writer| writer.discard(dataset.id()))))?;
@@ -125,7 +143,10 @@ impl ObjectWriter {
         let place = self.paths.find(&path, on_collision, is_same)?;
         match place {
             Some(place) => Ok(place),
-            None => Ok(self.paths.hidden(CONTENT_GROUP, sample)?),
+            None => {
+                self.paths.moved.add(&entry.path);
+                Ok(self.paths.hidden(CONTENT_GROUP, sample)?)
+            }
         }
     }
 
@@ -218,7 +239,11 @@ impl ObjectWriter {
                 let dataset = self.new_dataset(0)?;
                 Ok(self.link(group, &name, dataset.id())?)
             }
-            Ok(_) => Ok(()),
+            Ok(Some(Place::Same(_))) => Ok(()),
+            Ok(None) => {
+                self.paths.moved.add(&entry.path);
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }

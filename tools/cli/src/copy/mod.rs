@@ -25,6 +25,7 @@ pub(crate) use self::names::CopiedNames;
 pub(crate) use self::names::MovedNames;
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
+use crate::escaped_path;
 use crate::file_space_args::FileSpaceArgs;
 use crate::new_output::NewOutput;
 use crate::number_arg::at_least;
@@ -167,7 +168,8 @@ impl CopyCommand {
             copy.contents(&root, &to.root())?;
         }
         for path in &self.select {
-            copy.object(&from.object(path)?, &to.root(), path)?;
+            let (object, path) = escaped_path::object(&from, path)?;
+            copy.object_at_bytes(&object, &to.root(), &path)?;
         }
         let report = copy.finish()?;
         output.persist(to)?;

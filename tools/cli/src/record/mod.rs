@@ -29,7 +29,8 @@ use recorded_file::{ClosedFile, RecordedFile, UnusedOutput};
 pub struct RecordCommand {
     /// The file; made if it is not there, and removed again if no row came in
     file: h5live::Location,
-    /// The dataset; made if it is not there, and removed again if no row came in
+    /// The dataset; made if it is not there, and removed again if no row came in. If one that is there has more dimensions than
+    /// that of the rows, each row is a list of lists of JSON
     path: String,
     /// The format of the input; by default raw with `--dtype`, and otherwise guessed from how it begins
     #[arg(long, value_enum)]

@@ -85,6 +85,16 @@ fn show(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
     show_findings(out, "duplicate", &report.duplicates)?;
     show_findings(out, "path that is there twice", &report.collisions)?;
     show_findings(out, "path that leads out of the folder", &report.unsafe_paths)?;
+    for findings in &report.layouts {
+        let layout = findings.layout;
+        for (why, refused) in &findings.refused {
+            show_findings(out, &format!("layout {layout} refuses: {why}"), refused)?;
+        }
+        let alone = findings.tables_alone.count;
+        if alone > 0 {
+            out.line(format_args!("layout {layout}: {} in the tables alone", counted(alone, "entry")))?;
+        }
+    }
     if let Some(fault) = &report.fault {
         out.line(format_args!("damaged: {}", whole_text(fault)))?;
         out.line(format_args!("  the {} before it can be imported: --salvage", counted(report.entries, "entry")))?;
@@ -105,6 +115,15 @@ fn show_findings(out: &mut Output, what: &str, findings: &Findings) -> Result<()
 
 fn show_json(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
     let findings = |found: &Findings| json!({ "count": found.count, "examples": found.examples });
+    let layouts: serde_json::Map<_, _> = report
+        .layouts
+        .iter()
+        .map(|layout| {
+            let refused: serde_json::Map<_, _> =
+                layout.refused.iter().map(|(why, refused)| ((*why).to_owned(), findings(refused))).collect();
+            (layout.layout.to_string(), json!({ "refused": refused, "tables_alone": findings(&layout.tables_alone) }))
+        })
+        .collect();
     out.line(json!({
         "archive": name,
         "compression": report.compression.name(),
@@ -120,6 +139,7 @@ fn show_json(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
         "duplicate_bytes": report.duplicate_bytes,
         "collisions": findings(&report.collisions),
         "unsafe_paths": findings(&report.unsafe_paths),
+        "layouts": layouts,
         "archive_bytes": report.archive_bytes,
         "fault": report.fault.as_ref().map(|fault| whole_text(fault)),
         "next_archive": report.next_archive,

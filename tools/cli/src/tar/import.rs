@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use h5live::Location;
 use h5live_archive::{
-    DigestAlgorithm, ImageFilter, ImportOptions, Importer, MAX_COMPACT_BYTES, OnCollision, Source, TarLayout,
+    DigestAlgorithm, Findings, ImageFilter, ImportOptions, Importer, MAX_COMPACT_BYTES, OnCollision, Source, TarLayout,
     UnknownName, choose_filter,
 };
 
@@ -103,8 +103,11 @@ impl ImportArgs {
         };
         let done = if self.resume { importer.resume(source, &mut show) } else { importer.import(source, &mut show) };
         bar.finish_and_clear();
-        let report = done?;
+        let report = done.inspect_err(|_| self.tell_rollback())?;
         if !self.quiet {
+            if report.moved.count > 0 {
+                tell(moved_text(&report.moved));
+            }
             let (samples, bytes) = (counted(report.samples, "sample"), counted(report.content_bytes, "byte"));
             println!("{}, {samples}, {bytes}", counted(report.entries, "entry"));
         }
@@ -112,6 +115,16 @@ impl ImportArgs {
         let findings: Vec<_> = report.fault.iter().map(|fault| whole_text(fault)).chain(more).collect();
         findings.iter().for_each(tell);
         Ok(if findings.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// Says how an import that failed is taken back.
+    fn tell_rollback(&self) {
+        if self.append {
+            tell(format_args!(
+                "{}: the archives that were there are as before; `h5live tar rollback` takes back what came of this one, `h5live tar import --resume` continues it",
+                self.to
+            ));
+        }
     }
 
     fn options(&self) -> ImportOptions {
@@ -154,4 +167,25 @@ impl ImportArgs {
         }
         Ok(Importer::create_at(&path, open::options(), options)?)
     }
+}
+
+/// Takes back an import that did not end.
+pub fn roll_back(location: &Location) -> Result<Outcome> {
+    let file = open::options().write().open(location)?;
+    let report = Importer::open(&file, ImportOptions::default())?.roll_back()?;
+    file.close()?;
+    let (entries, archives) = (counted(report.entries, "entry"), counted(report.archives, "archive"));
+    println!("{entries} taken back; the file has {archives}, as before");
+    Ok(Outcome::Clean)
+}
+
+/// Which entries have no object under their path.
+fn moved_text(moved: &Findings) -> String {
+    let examples: Vec<String> = moved.examples.iter().map(|path| format!("\"{path}\"")).collect();
+    let more = if moved.count > examples.len() as u64 { ", ..." } else { "" };
+    let entries = counted(moved.count, "entry");
+    format!(
+        "{entries} without an object under the path, which is taken or cannot be one: {}{more}",
+        examples.join(", ")
+    )
 }

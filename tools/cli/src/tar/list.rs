@@ -14,8 +14,7 @@ use crate::output::Output;
 use crate::progress;
 
 /// What is said of a file that lacks entries.
-const INCOMPLETE: &str =
-    "not all entries are there: the import is under way, or was interrupted (the same import goes on)";
+const INCOMPLETE: &str = "not all entries are there: the import is under way, or was interrupted (import --resume goes on, rollback takes it back)";
 
 /// What is said of a file whose contents cannot be verified.
 const NO_DIGESTS: &str =

@@ -9,7 +9,7 @@ mod write;
 use std::path::PathBuf;
 
 use h5live::Location;
-use h5live_archive::TarFile;
+use h5live_archive::{ExtractOptions, TarFile};
 
 use crate::error::{Outcome, Result};
 use crate::open;
@@ -41,6 +41,11 @@ enum TarAction {
         verify: VerifyArgs,
         #[command(flatten)]
         force: ForceArgs,
+    },
+    /// Take back an import that did not end (an error, a kill, a full disk): the file has again the archives that it had before
+    Rollback {
+        /// The file
+        file: Location,
     },
     /// Put the archives of several files into one
     Merge(merge::MergeArgs),
@@ -80,9 +85,11 @@ enum TarAction {
         /// Only entries whose paths match, as in '**/*.jpg'
         #[arg(long, value_name = "PATTERN")]
         glob: Option<String>,
-        /// Say nothing of entries that are left out
+        /// Say nothing of entries that are left out, and of what cannot be set
         #[arg(short, long)]
         quiet: bool,
+        #[command(flatten)]
+        set: ExtractArgs,
         #[command(flatten)]
         verify: VerifyArgs,
     },
@@ -100,6 +107,33 @@ struct VerifyArgs {
     /// Do not compare the contents with the digests that were made at the import
     #[arg(long)]
     no_verify: bool,
+}
+
+/// What is set beside contents, times and permissions.
+#[derive(Debug, Clone, clap::Args)]
+struct ExtractArgs {
+    /// Set owners and groups, by their names if the system has them, else by their numbers. This mostly needs to be root
+    #[arg(long)]
+    same_owner: bool,
+    /// Take the numbers of owners and groups, and not their names
+    #[arg(long, requires = "same_owner")]
+    numeric_owner: bool,
+    /// Set extended attributes: those called user.*, or what --xattrs-include says
+    #[arg(long)]
+    xattrs: bool,
+    /// Set extended attributes whose names match, as in 'user.*' or '*'
+    #[arg(long, value_name = "PATTERN")]
+    xattrs_include: Vec<String>,
+}
+
+impl ExtractArgs {
+    fn options(self) -> ExtractOptions {
+        let xattrs = match self.xattrs_include {
+            patterns if patterns.is_empty() && self.xattrs => vec!["user.*".to_owned()],
+            patterns => patterns,
+        };
+        ExtractOptions { same_owner: self.same_owner, numeric_owner: self.numeric_owner, xattrs }
+    }
 }
 
 impl VerifyArgs {
@@ -122,11 +156,12 @@ impl TarCommand {
             TarAction::Export { file, to, archive, verify, force } => {
                 write::export(&verify.read(&file)?, to, archive, force)
             }
+            TarAction::Rollback { file } => import::roll_back(&file),
             TarAction::Merge(arguments) => arguments.run(),
             TarAction::Ls { file, glob, long, json } => list::list(&read(&file)?, glob.as_deref(), long, json),
             TarAction::Cat { file, paths, sample, verify } => write::cat(&file, &paths, &sample, !verify.no_verify),
-            TarAction::Extract { file, to, glob, quiet, verify } => {
-                write::extract(&verify.read(&file)?, &to, glob.as_deref(), quiet)
+            TarAction::Extract { file, to, glob, quiet, set, verify } => {
+                write::extract(&verify.read(&file)?, &to, glob.as_deref(), quiet, set.options())
             }
             TarAction::Verify { files } => list::verify(&files),
         }

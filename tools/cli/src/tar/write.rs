@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use h5live::Location;
 use h5live::archive::Archive;
-use h5live_archive::{Digests, Extractor, Problem, TarFile, choose_archive, unescaped};
+use h5live_archive::{Digests, ExtractOptions, Extractor, Problem, TarFile, choose_archive, unescaped};
 
 use super::is_match;
 use crate::error::{Error, Outcome, Result};
@@ -71,12 +71,15 @@ fn has_name(archive: &Archive, name: &[u8]) -> Result<bool> {
     Ok(archive.find(name)?.is_some() || archive.read_by_name(name).is_ok())
 }
 
-pub fn extract(tar: &TarFile, to: &Path, glob: Option<&str>, quiet: bool) -> Result<Outcome> {
-    let report = Extractor::new(tar, to)?.extract(&|path| is_match(glob, path))?;
+pub fn extract(tar: &TarFile, to: &Path, glob: Option<&str>, quiet: bool, options: ExtractOptions) -> Result<Outcome> {
+    let report = Extractor::new(tar, to)?.options(options).extract(&|path| is_match(glob, path))?;
     if !quiet {
         for (path, why) in &report.refused {
             eprintln!("h5live: \"{path}\" is not extracted: {why}");
         }
+        for (path, what) in &report.unset {
+            eprintln!("h5live: \"{path}\" is extracted without {what}");
+        }
     }
-    Ok(if report.refused.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    Ok(if report.refused.is_empty() && report.unset.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }

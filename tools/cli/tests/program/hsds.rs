@@ -181,6 +181,9 @@ fn rights_are_shown_and_changed_and_hold_for_users_that_are_named() {
     text(&run(&["acl", "set", &store, "default", "none"]));
     assert!(error(&run(&["ls", &of("others")])).contains("the right read"));
     text(&run(&["acl", "rm", &store, "you"]));
+    let refused = run(&["acl", "get", &store, "/a"]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && said.contains("have none of their own"), "{said}");
     let json: serde_json::Value = serde_json::from_str(&text(&run(&["acl", "get", "--json", &store]))).unwrap();
     assert_eq!((&json["you"], &json["default"]["read"]), (&serde_json::Value::Null, &false.into()));
 }

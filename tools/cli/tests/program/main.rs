@@ -57,5 +57,7 @@ mod shared_messages;
 mod sources;
 mod stores;
 mod tar;
+mod tar_layouts;
+mod tar_rollback;
 mod unfinished;
 mod wait;

@@ -99,6 +99,30 @@ fn objects_are_found_by_the_escapes_that_ls_prints() {
     assert!(said.contains("there is no"), "{said}");
 }
 
+#[test]
+fn rm_mv_and_copy_take_the_escapes_that_ls_prints() {
+    let Some(python) = python() else { return };
+    let (folder, path, name) = new_file();
+    h5py(&python, ODD_NAMES, &path);
+    let copy = folder.path().join("copy.h5").to_str().unwrap().to_owned();
+    text(&run(&["copy", &name, &copy, "--quiet", "--select", r"/gr\xFCn/bl\xE9", "--select", r"new\nline"]));
+    let listed = text(&run(&["ls", &copy]));
+    assert!(listed.contains(r"/gr\xFCn/bl\xE9") && listed.contains(r"/new\nline"), "{listed}");
+    assert!(!listed.contains("back"), "{listed}");
+    text(&run(&["rm", &name, r"/gr\xFCn@\xE9", r"/back\\slash"]));
+    text(&run(&["mv", &name, r"new\nline", r"/gr\xFCn/"]));
+    text(&run(&["mv", &name, r"/gr\xFCn/bl\xE9", "blue"]));
+    // A name that is there as it is written comes first.
+    text(&run(&["rm", &name, r"x41 \x41"]));
+    let listed = text(&run(&["ls", &name]));
+    let paths: Vec<_> = listed.lines().filter_map(|line| line.split("  ").next()).map(str::trim).collect();
+    assert_eq!(paths, ["/", "/blue", r"/gr\xFCn", r"/gr\xFCn/new\nline"], "{listed}");
+    let said = error(&run(&["rm", &name, r"/gr\xFDn"]));
+    assert!(said.contains("there is no"), "{said}");
+    text(&run(&["rm", &name, r"/gr\xFCn"]));
+    assert_eq!(text(&run(&["ls", &name])).lines().count(), 2);
+}
+
 /// A file of libhdf5's family driver, in which the name of the driver is another one.
 const SUBFILING: &str = "
 with h5py.File(path.replace('run', 'run%d'), 'w', driver='family', memb_size=1 << 20) as file:

@@ -173,3 +173,50 @@ fn values_are_set_from_a_file_and_from_standard_input() {
         assert_eq!(run(words).status.code(), Some(2), "{words:?}");
     }
 }
+
+#[test]
+fn rows_of_nested_lists_go_to_datasets_of_several_dimensions() {
+    let Some(python) = python() else { return };
+    let (_folder, path, name) = new_file();
+    let make = "
+with h5py.File(path, 'w') as file:
+    for name, row, kind in [('two', (3,), '<f8'), ('three', (2, 2), '>i2'), ('text', (2,), 'S3'), ('deep', (2,), ('u1', (2,)))]:
+        file.create_dataset(name, (0,) + row, maxshape=(None,) + row, chunks=(4,) + row, dtype=kind)
+";
+    h5py(&python, make, &path);
+    let record = |at: &str, rows: &str| run_with(&["record", &name, at], rows.as_bytes());
+    text(&record("two", "[1, 2.5, NaN]\n[4, 5, 6]\n"));
+    text(&record("two", "[[7, 8, 9],\n [10, 11, 12]]\n"));
+    text(&record("two", "{\"any\": [13, 14, 15]}\n"));
+    text(&record("three", "[[1, 2], [3, 4]]\n[[5, 6], [7, -8]]\n"));
+    text(&record("three", "[[[9, 10], [11, 12]]]"));
+    text(&record("three", "[{\"v\": [[13, 14], [15, 16]]}]"));
+    text(&record("text", "[\"ab\", \"c\"]\n"));
+    text(&record("deep", "[[1, 2], [3, 4]]\n"));
+    let seen = "
+with h5py.File(path) as file:
+    for name in ['two', 'three', 'text', 'deep']:
+        print(file[name][...].tolist())
+";
+    let wanted = "[[1.0, 2.5, nan], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0], [10.0, 11.0, 12.0], [13.0, 14.0, 15.0]]\n\
+                  [[[1, 2], [3, 4]], [[5, 6], [7, -8]], [[9, 10], [11, 12]], [[13, 14], [15, 16]]]\n\
+                  [[b'ab', b'c']]\n[[[1, 2], [3, 4]]]\n";
+    assert_eq!(h5py(&python, seen, &path), wanted);
+    // Wrong lengths name the row and the field.
+    for (at, rows, what) in [
+        ("two", "[1, 2, 3]\n[1, 2]\n", "row 2: column \"value\": the array has 2 instead of 3 elements"),
+        ("two", "[1, 2, 3]\n[1, 2, 3, 4]\n", "row 2: column \"value\": the array has 4 instead of 3 elements"),
+        ("two", "{\"v\": [1, 2]}", "row 1: column \"v\": the array has 2 instead of 3 elements"),
+        ("two", "{\"v\": 5}", "row 1: column \"v\": the array is no array of shape [3]"),
+        ("three", "[[1, 2], [3]]\n", "row 1: column \"value\": the element [1] has 1 instead of 2 elements"),
+        ("three", "[[1, 2], 3]\n", "row 1: column \"value\": the element [1] is no array of shape [2]"),
+        ("three", "[[1, 2], [3, 40000]]\n", "row 1: column \"value\": "),
+    ] {
+        let failed = record(at, rows);
+        let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert!(failed.status.code() == Some(1) && said.contains(what), "{rows}: {said}");
+    }
+    let rows = h5py(&python, "print([h5py.File(path)[name].shape[0] for name in ['two', 'three']])", &path);
+    assert_eq!(rows, "[7, 4]\n");
+    text(&run(&["check", "--data", &name]));
+}

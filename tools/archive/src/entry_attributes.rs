@@ -1,0 +1,130 @@
+//! What headers say of an entry that its row does not have: names of owners, extended attributes.
+
+use std::collections::HashMap;
+
+use h5live::archive::layout::EntryRow;
+
+use crate::entry::GlobalRecords;
+use crate::error::Result;
+use crate::header::{BLOCK, TarBlock, for_each_record, text, unsigned};
+use crate::reader::TarFile;
+
+/// The start of the keyword of an extended attribute.
+const XATTR: &[u8] = b"SCHILY.xattr.";
+
+/// Names of owners, and extended attributes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryAttributes {
+    /// The name of the owner; empty if there is none.
+    pub user: Vec<u8>,
+    /// The name of the group; empty if there is none.
+    pub group: Vec<u8>,
+    /// Extended attributes: name and value.
+    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Reads the headers of all entries, in their order.
+#[derive(Debug)]
+pub struct AttributeReader<'a> {
+    tar: &'a TarFile,
+    globals: GlobalRecords,
+    /// What the entries of links have, which are made after the others.
+    kept: HashMap<usize, EntryAttributes>,
+}
+
+impl<'a> AttributeReader<'a> {
+    /// Those of a file.
+    pub fn new(tar: &'a TarFile) -> Self {
+        AttributeReader { tar, globals: GlobalRecords::default(), kept: HashMap::new() }
+    }
+
+    /// Reads the headers of the next entry. [`AttributeReader::take`] has what they say.
+    ///
+    /// # Errors
+    /// [`crate::Error::File`].
+    pub fn read(&mut self, number: usize, row: &EntryRow) -> Result<()> {
+        if self.tar.archives().iter().any(|archive| archive.first_entry == number as u64) {
+            self.globals = GlobalRecords::default();
+        }
+        let end = row.header_offset.saturating_add(row.header_length);
+        let records = self.tar.records(row.header_offset..end)?;
+        let attributes = parse(&records, &mut self.globals);
+        self.kept.insert(number, attributes);
+        Ok(())
+    }
+
+    /// What the headers of an entry say, once.
+    pub fn take(&mut self, number: usize) -> EntryAttributes {
+        self.kept.remove(&number).unwrap_or_default()
+    }
+}
+
+/// What the headers of an entry say. Headers that were imported are sound; what is not is passed over.
+fn parse(records: &[u8], globals: &mut GlobalRecords) -> EntryAttributes {
+    let mut found = EntryAttributes::default();
+    // The padding of the contents before stands in front of the first header.
+    let mut rest = &records[records.len() % BLOCK..];
+    let mut local: Vec<&[u8]> = Vec::new();
+    while let Some((block, behind)) = rest.split_first_chunk::<BLOCK>() {
+        rest = behind;
+        if *block == [0; BLOCK] {
+            continue;
+        }
+        let kind = block[156];
+        if !matches!(kind, b'x' | b'X' | b'g' | b'L' | b'K') {
+            owner_names(block, &mut found);
+            break;
+        }
+        let Ok(size) = unsigned(&block[124..136], "size") else { break };
+        let Some(body) = usize::try_from(size).ok().and_then(|size| rest.get(..size)) else { break };
+        match kind {
+            b'g' => drop(globals.take(body)),
+            b'x' | b'X' => local.push(body),
+            _ => {}
+        }
+        rest = rest.get(body.len().next_multiple_of(BLOCK)..).unwrap_or_default();
+    }
+    for records in std::iter::once(globals.bytes()).chain(local) {
+        let _ = for_each_record(records, |keyword, value| {
+            take_record(keyword, value, &mut found);
+            Ok(())
+        });
+    }
+    found
+}
+
+fn owner_names(block: &TarBlock, found: &mut EntryAttributes) {
+    if &block[257..262] == b"ustar" {
+        found.user = text(&block[265..297]).to_vec();
+        found.group = text(&block[297..329]).to_vec();
+    }
+}
+
+fn take_record(keyword: &[u8], value: &[u8], found: &mut EntryAttributes) {
+    match keyword {
+        b"uname" => found.user = value.to_vec(),
+        b"gname" => found.group = value.to_vec(),
+        _ => {
+            let Some(name) = keyword.strip_prefix(XATTR) else { return };
+            let name = decoded(name);
+            found.xattrs.retain(|(known, _)| *known != name);
+            found.xattrs.push((name, value.to_vec()));
+        }
+    }
+}
+
+/// A name in which GNU tar has written `%` and `=` as `%25` and `%3D`.
+fn decoded(name: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = name;
+    while let Some((first, behind)) = rest.split_first() {
+        let (byte, behind) = match rest.get(..3) {
+            Some(b"%25") => (b'%', &rest[3..]),
+            Some(b"%3D") => (b'=', &rest[3..]),
+            _ => (*first, behind),
+        };
+        out.push(byte);
+        rest = behind;
+    }
+    out
+}
