@@ -59,14 +59,14 @@ macro_rules! conformance_damage_suite {
 
 /// What a store holds: what there is, and the values in it.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Content {
+struct StoreContent {
     structures: Vec<String>,
     values: Vec<Vec<u8>>,
 }
 
-impl Content {
+impl StoreContent {
     fn read(store: &impl Store) -> Result<Self> {
-        let (mut content, mut seen) = (Content::default(), BTreeSet::new());
+        let (mut content, mut seen) = (StoreContent::default(), BTreeSet::new());
         content.add_object(store, store.session().root, &mut seen)?;
         Ok(content)
     }
@@ -167,7 +167,7 @@ fn write_each_kind<L: DamagedLab>(lab: &L) {
 /// no checksum covers it, it may be read as another value. It never ends the process, and never takes for ever.
 pub fn damaged_objects(lab: &impl DamagedLab) {
     write_each_kind(lab);
-    let sound = Content::read(&lab.open_damaged().unwrap()).unwrap();
+    let sound = StoreContent::read(&lab.open_damaged().unwrap()).unwrap();
     assert!(sound.structures.len() > 5 && sound.values.len() > 5, "{sound:?}");
     let (mut refused, mut found_by_check, mut others) = (0, 0, 0);
     for file in lab.files() {
@@ -177,7 +177,7 @@ pub fn damaged_objects(lab: &impl DamagedLab) {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);
             fs::write(&file, &changed).unwrap();
-            match lab.open_damaged().and_then(|store| Content::read(&store)) {
+            match lab.open_damaged().and_then(|store| StoreContent::read(&store)) {
                 Err(_) => refused += 1,
                 Ok(found) if found == sound => {}
                 Ok(_) if lab.is_found_by_check() => found_by_check += 1,
@@ -196,5 +196,5 @@ pub fn damaged_objects(lab: &impl DamagedLab) {
     }
     println!("{refused} changes are errors, {found_by_check} are found by the check, {others} are other values");
     assert!(refused > 0);
-    assert_eq!(Content::read(&lab.open_damaged().unwrap()).unwrap(), sound, "all is as it was");
+    assert_eq!(StoreContent::read(&lab.open_damaged().unwrap()).unwrap(), sound, "all is as it was");
 }
