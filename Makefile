@@ -296,9 +296,9 @@ python-kills: python-env python-extension ## recorders in Python killed while Py
 # With stores of this machine, object stores and web servers. docs/release.md says what other systems get.
 WHEELS := $(TARGET)/wheels
 wheel: python-venv ## the Python package as a wheel, in target/wheels, tried in a new environment (the first time 10 minutes)
-	$(PIP) 'maturin>=1.9,<2' auditwheel
+	$(PIP) 'maturin>=1.16,<2' auditwheel
 	rm -rf $(WHEELS)
-	CARGO_PROFILE_RELEASE_DEBUG=0 $(PYTHON_VENV)/bin/maturin build --release --strip --features remote \
+	CARGO_PROFILE_RELEASE_DEBUG=0 $(PYTHON_VENV)/bin/maturin build --release --strip --compression-level 9 --features remote \
 	    --manifest-path python/Cargo.toml --out $(WHEELS)
 	$(PYTHON_VENV)/bin/python python/tests/check_wheel.py $(WHEELS)/*.whl
 
