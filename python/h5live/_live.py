@@ -35,7 +35,12 @@ class LiveDataset:
         memory, memory_type = _transfer.prepare(self._handle.file, np.ascontiguousarray(array), inner)
         if dt.subdtype is not None:
             memory_type = type(memory_type)(("array", spec[1], memory_type.spec()))
-        self._handle.append_from(memory_type, memory)
+        try:
+            self._handle.append_from(memory_type, memory)
+        except ValueError as error:
+            if "open for reading only" in str(error):
+                raise OSError(f"Can't append rows ({error})") from None
+            raise
 
     async def read_async(self, args=(), dtype=None):
         """Reads in another thread: ``await dset.read_async(numpy.s_[0:10])`` is ``dset[0:10]``, and other tasks go on.

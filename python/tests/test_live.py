@@ -108,3 +108,13 @@ def test_who_cannot_read_a_live_file_is_told_how_to(tmp_path):
         assert found.condition == "written" and found.live and os.getpid() in [writer.pid for writer in found.writers]
     found = h5live.diagnose(tmp_path / "run.h5")
     assert found.condition == "closed" and found.writers == [] and found.length == found.announced
+
+
+def test_an_append_to_a_file_that_is_open_for_reading_is_an_oserror(tmp_path):
+    path = tmp_path / "run.h5"
+    with h5live.File(path, "w") as file:
+        file.create_dataset("log", (0,), maxshape=(None,), dtype="f8").append([1.5])
+    with h5live.open_or_recover(path) as file:
+        with pytest.raises(OSError, match="open for reading only"):
+            file["log"].append([2.5])
+        assert file["log"][:].tolist() == [1.5]
