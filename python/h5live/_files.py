@@ -394,7 +394,7 @@ def _open_or_advise(path, mode, options):
         return RawFile.open(path, mode, options)
     except BlockingIOError as error:
         if mode == "read":
-            raise BlockingIOError(f"{error} (to read it meanwhile: swmr=True, or h5live.open)") from None
+            raise BlockingIOError(f"{error} (to read it meanwhile: swmr=True, or h5live.open, if its writer has set swmr_mode)") from None
         raise
 
 
@@ -436,7 +436,7 @@ def _check_share(raw, known, path, mode, locking):
         raise OSError(f"Unable to open file (it is already open with another file locking: {path!r})")
 
 
-def open(location, *, wait=None, recover=False, write=False, missing_sources="fill", **options):
+def open(location, *, wait=None, recover=False, write=False, missing_sources="fill", locking=None, **options):
     """Opens what is at a location, of any store, while another process may be writing it.
 
     Parameters
@@ -451,13 +451,16 @@ def open(location, *, wait=None, recover=False, write=False, missing_sources="fi
         Opens it for writing while others read.
     missing_sources : {'fill', 'error'}
         What reading a virtual dataset does where a source is not there: fill values, or an OSError.
+    locking : bool or 'best-effort', optional
+        Whether the file is locked, as in :class:`File`.
 
     Returns
     -------
     File
     """
     options = {key: value for key, value in {**options, "wait": wait, "recover": recover or None,
-                                             "missing_sources": missing_sources}.items()
+                                             "missing_sources": missing_sources,
+                                             "locking": _ENGINE_LOCKINGS[_locking(locking)]}.items()
                if value is not None}
     raw = RawFile.open(os.fsdecode(location), "swmr_write" if write else "swmr_read", options)
     return File._of_handle(raw)

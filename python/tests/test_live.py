@@ -118,3 +118,16 @@ def test_an_append_to_a_file_that_is_open_for_reading_is_an_oserror(tmp_path):
         with pytest.raises(OSError, match="open for reading only"):
             file["log"].append([2.5])
         assert file["log"][:].tolist() == [1.5]
+
+
+def test_open_takes_the_same_lockings_as_a_file(tmp_path):
+    path = tmp_path / "run.h5"
+    with h5live.File(path, "w") as file:
+        file["x"] = [1, 2]
+    with h5live.File(path, "r"):
+        with pytest.raises(BlockingIOError):
+            h5live.open_or_recover(path, write=True)
+        with h5live.open_or_recover(path, write=True, locking=False) as file:
+            assert file["x"][:].tolist() == [1, 2]
+    with pytest.raises(ValueError, match="locking"):
+        h5live.open(path, locking="no")
