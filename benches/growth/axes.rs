@@ -31,7 +31,7 @@ pub const AXES: &[Axis] = &[
     axis("chunks", "chunks of a dataset that grows", 1000, chunks::appended),
     axis("chunks-fixed", "chunks of a dataset of fixed shape", 1000, chunks::fixed),
     axis("chunks-spread", "chunks of two unlimited dimensions, far apart", 1000, chunks::spread),
-    axis("chunks-old", "chunks in an old B-tree, far apart", 1000, chunks::old),
+    axis("chunks-old", "chunks in an old B-tree, far apart", 2000, chunks::old),
     axis("dirty", "elements written between two flushes", 1000, chunks::dirty),
     axis("rewritten", "texts of a live file that are written again", 1000, chunks::rewritten),
     axis("keys", "keys of a map", 1000, stores::keys),
@@ -40,7 +40,7 @@ pub const AXES: &[Axis] = &[
     axis("objects", "datasets of an object store", 100, stores::objects),
     axis("followers", "followers of one file", 2, followers::of_one_file),
     axis("followed", "datasets that one reader follows", 100, followers::of_many_datasets),
-    axis("sources", "sources of a virtual dataset", 100, pieces::sources),
+    axis("sources", "sources of a virtual dataset", 400, pieces::sources),
     axis("columns", "columns of a table", 100, pieces::columns),
     axis("enum-names", "names of an enum", 100, pieces::enum_names),
 ];
