@@ -1,5 +1,7 @@
 //! Links as HSDS describes them.
 
+use std::collections::HashMap;
+
 use h5live::model::{Link, LinkTarget, ObjectKind};
 use h5live::{Group, Object};
 use serde_json::{Value as Json, json};
@@ -45,17 +47,37 @@ pub(super) fn links_of(domain: &OpenedDomain, group: &Group, is_ordered: bool) -
     Ok(links)
 }
 
-/// The link of a group with a title.
-fn find(domain: &OpenedDomain, group: &Group, title: &str) -> Result<ShownLink, Fault> {
-    let found = match group.link(title)? {
-        Some(link) => ShownLink::of(domain, group, &link)?,
-        // A name that is not UTF-8 has a title in which something else stands for some of its bytes.
-        None if title.contains(char::REPLACEMENT_CHARACTER) => {
-            links_of(domain, group, false)?.into_iter().find(|link| link.title == title)
+/// Looks for links of a group by their titles.
+struct LinksByTitle<'a> {
+    domain: &'a OpenedDomain,
+    group: &'a Group,
+    /// All links, listed when a title is looked for that is not a name.
+    all: Option<HashMap<String, ShownLink>>,
+}
+
+impl<'a> LinksByTitle<'a> {
+    fn new(domain: &'a OpenedDomain, group: &'a Group) -> Self {
+        LinksByTitle { domain, group, all: None }
+    }
+
+    fn find(&mut self, title: &str) -> Result<ShownLink, Fault> {
+        let found = match self.group.link(title)? {
+            Some(link) => ShownLink::of(self.domain, self.group, &link)?,
+            // A name that is not UTF-8 has a title in which something else stands for some of its bytes.
+            None if title.contains(char::REPLACEMENT_CHARACTER) => self.all()?.get(title).cloned(),
+            None => None,
+        };
+        found.ok_or_else(|| not_found(format!("There is no link {title:?}")))
+    }
+
+    fn all(&mut self) -> Result<&HashMap<String, ShownLink>, Fault> {
+        if self.all.is_none() {
+            // Of several links with one title, the first one counts.
+            let links = links_of(self.domain, self.group, false)?.into_iter().rev();
+            self.all = Some(links.map(|link| (link.title.clone(), link)).collect());
         }
-        None => None,
-    };
-    found.ok_or_else(|| not_found(format!("There is no link {title:?}")))
+        Ok(self.all.get_or_insert_default())
+    }
 }
 
 impl ShownLink {
@@ -160,7 +182,7 @@ fn below_text(
 pub(super) fn one(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
     let (id, title) = (call.id()?, call.name());
     let group = domain.group(id)?;
-    let link = find(domain, &group, title)?;
+    let link = LinksByTitle::new(domain, &group).find(title)?;
     let times = times_of(domain, &group)?;
     let mut found = link.members(&times);
     let time = found.as_object_mut().and_then(|found| found.remove("created")).unwrap_or_default();
@@ -187,7 +209,8 @@ pub(super) fn named(domain: &OpenedDomain, call: &Call) -> Result<String, Fault>
             let all = Paging::of(call)?.of_links(links, |link| &link.title)?;
             return Ok(list_text(all.iter().map(|link| link.listed(None, &times).to_string())));
         };
-        let found = titles.iter().map(|title| Ok(find(domain, &group, title)?.listed(None, &times).to_string()));
+        let mut links = LinksByTitle::new(domain, &group);
+        let found = titles.iter().map(|title| Ok(links.find(title)?.listed(None, &times).to_string()));
         Ok::<_, Fault>(list_text(found.collect::<Result<Vec<_>, Fault>>()?))
     };
     super::named_entries::entries_text("links", &groups, links_named)

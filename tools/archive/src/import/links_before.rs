@@ -11,6 +11,7 @@ use h5live::model::{LinkTarget, Name, ObjectId, ObjectKind};
 use twox_hash::XxHash3_128;
 
 use crate::error::{Error, Problem, Result};
+use crate::findings::Findings;
 use crate::tables::read_rows;
 
 /// Bytes of the hash of a path.
@@ -20,6 +21,7 @@ const HASH_BYTES: usize = 16;
 struct FoundLink {
     group: ObjectId,
     name: Name,
+    path: Vec<u8>,
     hash: [u8; HASH_BYTES],
 }
 
@@ -45,7 +47,8 @@ fn all_links(file: &File) -> Result<Vec<FoundLink>> {
                 continue;
             }
             let path = [&path[..], b"/", name.as_bytes()].concat();
-            found.push(FoundLink { group, name, hash: XxHash3_128::oneshot(&path).to_le_bytes() });
+            let hash = XxHash3_128::oneshot(&path).to_le_bytes();
+            found.push(FoundLink { group, name, path: path.clone(), hash });
             if let LinkTarget::Hard(id) = target
                 && file.store().kind(id).map_err(error)? == ObjectKind::Group
                 && known.insert(id)
@@ -82,20 +85,24 @@ pub fn forget_links(file: &File) -> Result<()> {
     }
 }
 
-/// Removes all links that were not there before the import. `archives`: how many the file had then.
+/// Removes all links that were not there before the import, and returns which: other programs may have made some of them
+/// since. `archives`: how many the file had then.
 ///
 /// # Errors
 /// [`Problem::NoLinks`]; [`Error::File`].
-pub fn remove_new_links(file: &File, archives: u64) -> Result<()> {
+pub fn remove_new_links(file: &File, archives: u64) -> Result<Findings> {
     let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(BEFORE) {
         Ok(dataset) => read_rows(&dataset, HASH_BYTES)?.as_chunks().0.iter().copied().collect(),
         Err(error) if error.is_not_found() && archives == 0 => HashSet::new(),
         Err(error) if error.is_not_found() => return Err(Error::unfit(file, Problem::NoLinks)),
         Err(error) => return Err(error.into()),
     };
-    for link in all_links(file)?.iter().rev().filter(|link| !before.contains(&link.hash)) {
+    let new: Vec<FoundLink> = all_links(file)?.into_iter().filter(|link| !before.contains(&link.hash)).collect();
+    let mut removed_links = Findings::default();
+    new.iter().for_each(|link| removed_links.add(&link.path));
+    for link in new.iter().rev() {
         let removed = file.writer().and_then(|writer| writer.remove_link(link.group, &link.name));
         removed.map_err(|source| Error::Store { file: file.name().to_owned(), source })?;
     }
-    Ok(())
+    Ok(removed_links)
 }

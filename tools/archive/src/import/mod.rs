@@ -77,12 +77,14 @@ pub struct ImportReport {
 }
 
 /// What was taken back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackReport {
     /// Entries that were dropped.
     pub entries: u64,
     /// Archives that the file has.
     pub archives: u64,
+    /// Links that were removed, of the layouts with objects: all that were made since the import began.
+    pub links: Findings,
 }
 
 /// Options for a new file: of the versions that the original programs wrote, which HDF5 1.8 can read.
@@ -214,22 +216,23 @@ impl Importer {
             return Err(Error::unfit(&self.file, Problem::Tables("an archive has more entries than there are")));
         }
         let committed = self.tables.keep_entries(kept)?;
-        match &mut self.contents {
+        let links = match &mut self.contents {
             LayoutWriter::Shredder(shredder) => {
                 shredder.truncate(&committed)?;
                 shredder.commit()?;
+                Findings::default()
             }
             LayoutWriter::Objects(objects) => {
                 objects.truncate(committed.samples)?;
                 objects.commit()?;
-                links_before::remove_new_links(&self.file, archives)?;
+                links_before::remove_new_links(&self.file, archives)?
             }
-        }
+        };
         self.tables.truncate(header_end)?;
         self.tables.finish()?;
         links_before::forget_links(&self.file)?;
         self.file.flush()?;
-        Ok(RollbackReport { entries: self.committed.entries - kept, archives })
+        Ok(RollbackReport { entries: self.committed.entries - kept, archives, links })
     }
 
     /// Imports the rest of an archive. `start`: its first entry, and where its records begin.

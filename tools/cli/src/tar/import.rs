@@ -175,17 +175,26 @@ pub fn roll_back(location: &Location) -> Result<Outcome> {
     let report = Importer::open(&file, ImportOptions::default())?.roll_back()?;
     file.close()?;
     let (entries, archives) = (counted(report.entries, "entry"), counted(report.archives, "archive"));
+    if report.links.count > 0 {
+        println!(
+            "{} removed, which the file did not have before: {}",
+            counted(report.links.count, "link"),
+            named(&report.links)
+        );
+    }
     println!("{entries} taken back; the file has {archives}, as before");
     Ok(Outcome::Clean)
 }
 
 /// Which entries have no object under their path.
 fn moved_text(moved: &Findings) -> String {
-    let examples: Vec<String> = moved.examples.iter().map(|path| format!("\"{path}\"")).collect();
-    let more = if moved.count > examples.len() as u64 { ", ..." } else { "" };
     let entries = counted(moved.count, "entry");
-    format!(
-        "{entries} without an object under the path, which is taken or cannot be one: {}{more}",
-        examples.join(", ")
-    )
+    format!("{entries} without an object under the path, which is taken or cannot be one: {}", named(moved))
+}
+
+/// The first of some paths.
+fn named(found: &Findings) -> String {
+    let examples: Vec<String> = found.examples.iter().map(|path| format!("\"{path}\"")).collect();
+    let more = if found.count > examples.len() as u64 { ", ..." } else { "" };
+    format!("{}{more}", examples.join(", "))
 }

@@ -53,6 +53,8 @@ impl<'a> Case<'a> {
     fn check(&self, how: &str) {
         let (file, layout) = (&*self.file, self.layout);
         let said = text(&run(&["tar", "rollback", file]));
+        let names_links = said.contains("which the file did not have before: \"/");
+        assert_eq!(names_links, layout != "shredder", "{layout} {how}: {said}");
         assert!(said.ends_with("taken back; the file has 1 archive, as before\n"), "{layout} {how}: {said}");
         self.check_is_as_before(how);
     }
