@@ -69,8 +69,8 @@ pub struct Diagnosis {
     /// The end of file that the superblock announces, in bytes from the start of the file. While a writer is at work,
     /// it may be beyond the last byte that is stored. Without a superblock, it is the length.
     pub announced: u64,
-    /// The other processes that have a native file open just to read it, while it is being written or its writer has died,
-    /// as far as the system names them. Freed space of a live file waits for them.
+    /// The other processes that have a native file open just to read it, as far as the system names them. Freed space of a
+    /// live file waits for them, and a plain writer is refused while one has opened a file that nobody writes.
     pub readers: Vec<Holder>,
 }
 

@@ -90,8 +90,12 @@ impl NativeSession {
         let opened = Arc::new(OpenedFile::new(lock.clone(), path, cache.storage().clone(), base));
         let retry = retry.for_file(opened.clone());
         let extension = retry.retry(|| SuperblockExtension::load(&cache, &superblock))?;
+        let hold = FileHold::new(path, lock.clone(), opened, mode, options.clock.clone());
+        if mode == Mode::SwmrRead && superblock.version >= 3 && lock.keeps_writers_out() {
+            hold.let_swmr_writers_through();
+        }
         Ok(NativeSession {
-            hold: FileHold::new(path, lock.clone(), opened, mode, options.clock.clone()),
+            hold,
             headers: Arc::new(ObjectHeaders::new(cache.clone(), mode, retry.clone(), heap_reader.clone())),
             datasets: Arc::default(),
             unlinked: UnlinkedObjects::default(),

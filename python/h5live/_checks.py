@@ -57,7 +57,7 @@ class Diagnosis(namedtuple("Diagnosis", ["condition", "live", "writers", "superb
     condition : {'closed', 'written', 'abandoned', 'unknown'}
         Abandoned: its writer has died, or has not closed it. Unknown: the system does not tell whether there is a writer.
     live : bool
-        Whether others may follow the writer.
+        Whether the writer let others follow it; of a writer that has died, too.
     writers, readers : list of (pid, name)
         The processes that have it open, as far as the system names them.
     superblock : int or None

@@ -228,7 +228,7 @@ impl Access {
             let lock = self.lock_handle(path)?;
             // The same open handle, so that the system can tell whether there is any other.
             let probe = FileStorage::new(lock.clone_file().map_err(Error::io("open the file"))?);
-            let locked = Self::lock_beside_readers(&lock, &probe, || thread::sleep(Duration::from_millis(1)))?;
+            let locked = self.lock_beside_readers(path, &lock, &probe, || thread::sleep(Duration::from_millis(1)))?;
             let before = locate_superblock(&probe).ok();
             let found = check(&probe, &lock, locked)?;
             let file = File::options().read(true).write(true).open(path);
@@ -243,20 +243,37 @@ impl Access {
     }
 
     /// Tries to take the exclusive lock. Waits a moment for readers that may release theirs at once: those that look
-    /// whether the file has what they wait for, and, if the writer showed generations and is dead, all of them.
-    fn lock_beside_readers(lock: &LockHandle, file: &FileStorage, mut pause: impl FnMut()) -> Result<bool> {
-        for poll in 0..OPEN_WAIT_POLLS {
+    /// whether the file has what they wait for, and, if the writer showed generations and is dead, all of them. A SWMR
+    /// writer waits longer for followers that have said that they let it through.
+    fn lock_beside_readers(
+        &self,
+        path: &Path,
+        lock: &LockHandle,
+        file: &FileStorage,
+        mut pause: impl FnMut(),
+    ) -> Result<bool> {
+        let awaits_yielding = || self.mode == Mode::SwmrWrite && lock.has_yielding_readers();
+        for poll in 0..TAKEOVER_WAIT_POLLS {
             if lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
                 lock.set_writer_waiting(false);
                 return Ok(true);
+            }
+            if poll >= OPEN_WAIT_POLLS && !awaits_yielding() {
+                break;
             }
             match locate_superblock(file).map(|(_, superblock)| superblock) {
                 Ok(old) if old.version < 3 && has_write_flags(&old) && !lock.is_generation_locked() => {
                     lock.set_writer_waiting(true);
                 }
                 // A handle of this process does not go while this one waits.
-                _ if poll == 0 && !lock.own_lock_holder().is_empty() => break,
-                Ok(at_rest) if !has_write_flags(&at_rest) && lock.find_writer() == WriterPresence::None => {}
+                _ if poll == 0 && !lock.own_lock_holder().is_empty() && !awaits_yielding() => break,
+                Ok(at_rest) if !has_write_flags(&at_rest) && lock.find_writer() == WriterPresence::None => {
+                    if awaits_yielding() {
+                        lock.set_writer_waiting(true);
+                        // This is what followers hear of.
+                        let _ = File::open(path);
+                    }
+                }
                 _ => break,
             }
             pause();
@@ -289,8 +306,8 @@ impl Access {
         if !locked && !among_swmr_readers {
             return Err(match lock.find_writer() {
                 WriterPresence::Alive(holders) => Error::InUse { reason: OpenConflict::Writer, holders },
-                WriterPresence::None => Error::InUse { reason: OpenConflict::Readers, holders: lock.own_lock_holder() },
-                WriterPresence::Unknown => Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() },
+                WriterPresence::None => Error::InUse { reason: OpenConflict::Readers, holders: lock.lock_holders() },
+                WriterPresence::Unknown => Error::InUse { reason: OpenConflict::Lock, holders: lock.lock_holders() },
             });
         }
         if marked && !self.takes_turns {
@@ -396,7 +413,7 @@ impl Access {
                 LockAttempt::Conflict => pause(),
             }
         }
-        Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() })
+        Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.lock_holders() })
     }
 }
 

@@ -33,7 +33,6 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
     };
     let announced = superblock.end_of_file.get().unwrap_or(0);
     let readers = match &condition {
-        FileCondition::Closed => Vec::new(),
         FileCondition::OpenForWriting { holders, .. } => {
             lock.other_openers().into_iter().filter(|opener| !holders.contains(opener)).collect()
         }

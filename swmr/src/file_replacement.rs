@@ -32,7 +32,7 @@ impl FileReplacement {
         let taken = lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
         refuse_if_written(path, &lock)?;
         match taken {
-            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock_holder() }),
+            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.lock_holders() }),
             LockAttempt::Acquired => Ok(Some(FileReplacement { path: path.to_owned(), lock })),
         }
     }

@@ -24,6 +24,7 @@ mod generation_word;
 mod inotify;
 mod lease;
 mod linked_paths;
+mod lock_yield;
 mod locking;
 mod path_watch;
 mod poller;
@@ -45,6 +46,7 @@ pub use h5live_model::{Diagnosis, FileChange, FileCondition, Holder, Invariant, 
 pub use inotify::InotifySource;
 pub use lease::OtherHandles;
 pub use linked_paths::linked_paths;
+pub use lock_yield::LockYield;
 pub use locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
 pub use path_watch::PathWatch;
 pub use poller::{FileEvent, Poller, ProbeResult, WakeSource};

@@ -80,6 +80,8 @@ pub struct LockHandle {
     locking: LockPolicy,
     /// Whether a lock is held.
     keeps_writers_out: AtomicBool,
+    /// Whether other processes see that the lock is released for SWMR writers.
+    is_yielding: AtomicBool,
     /// Whether the writer of which the flags speak was seen to hold the record lock that stands for a live one.
     has_seen_liveness_lock: AtomicBool,
 }
@@ -119,8 +121,9 @@ impl LockHandle {
     }
 
     fn new(file: Option<Arc<File>>, locking: LockPolicy) -> Self {
-        let (liveness_file, keeps_writers_out, has_seen_liveness_lock) = Default::default();
-        LockHandle { file: Mutex::new(file), liveness_file, locking, keeps_writers_out, has_seen_liveness_lock }
+        let (liveness_file, keeps_writers_out, is_yielding, has_seen_liveness_lock) = Default::default();
+        let file = Mutex::new(file);
+        LockHandle { file, liveness_file, locking, keeps_writers_out, is_yielding, has_seen_liveness_lock }
     }
 
     /// The file, unless the storage is none.
@@ -170,7 +173,14 @@ impl LockHandle {
     /// As the system has it.
     pub fn release_locks(&self) -> io::Result<()> {
         self.keeps_writers_out.store(false, Ordering::Release);
-        self.file_to_lock().map_or(Ok(()), |file| file.unlock())
+        let released = self.file_to_lock().map_or(Ok(()), |file| file.unlock());
+        self.set_yielding(false);
+        released
+    }
+
+    /// Whether this handle holds a lock.
+    pub fn keeps_writers_out(&self) -> bool {
+        self.keeps_writers_out.load(Ordering::Acquire)
     }
 
     /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is
@@ -367,6 +377,26 @@ impl LockHandle {
         false
     }
 
+    /// Says whether the lock of this handle is released as soon as a SWMR writer waits for it.
+    pub fn set_yielding(&self, is_yielding: bool) {
+        if self.is_yielding.swap(is_yielding, Ordering::AcqRel) == is_yielding {
+            return;
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(file) = self.file_to_lock() {
+            // Without it the writer waits a shorter time.
+            let _ = beacon::show_yielding(&file, is_yielding);
+        }
+    }
+
+    /// Whether another handle holds a lock that is released as soon as a SWMR writer waits for it.
+    pub fn has_yielding_readers(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.file_to_lock().is_some_and(|file| beacon::has_yielding(&file));
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
     /// The processes that have the file open for writing, as far as the system lets this one see them.
     pub fn holders(&self) -> Vec<Holder> {
         self.file().and_then(|file| holders::find_holders(&file).ok()).unwrap_or_default()
@@ -376,6 +406,11 @@ impl LockHandle {
     pub fn holders_beside_this_handle(&self) -> Vec<Holder> {
         let own = self.file().map_or(0, |file| holders::count_own_writing_handles(&file));
         self.holders().into_iter().filter(|holder| own > 1 || !holder.is_this_process()).collect()
+    }
+
+    /// The processes that hold the file's lock, as far as the system lets this one see them.
+    pub fn lock_holders(&self) -> Vec<Holder> {
+        self.file().and_then(|file| holders::find_lock_holders(&file).ok()).unwrap_or_default()
     }
 
     /// This process, if it holds the file's lock itself, through another handle.
@@ -448,6 +483,9 @@ mod beacon {
     /// Beside that, for writers that wait for such readers.
     const WAITING_OFFSET: i64 = LIVENESS_OFFSET + 2;
 
+    /// Beside that, for followers that release their locks for such writers.
+    const YIELDING_OFFSET: i64 = LIVENESS_OFFSET + 3;
+
     fn flock_record(at: i64, kind: libc::c_int) -> libc::flock {
         libc::flock {
             l_type: kind as libc::c_short,
@@ -498,6 +536,14 @@ mod beacon {
 
     pub fn is_awaited(file: &File) -> bool {
         is_held(file, WAITING_OFFSET)
+    }
+
+    pub fn show_yielding(file: &File, is_yielding: bool) -> io::Result<()> {
+        set_lock(file, YIELDING_OFFSET, if is_yielding { libc::F_RDLCK } else { libc::F_UNLCK })
+    }
+
+    pub fn has_yielding(file: &File) -> bool {
+        is_held(file, YIELDING_OFFSET)
     }
 }
 

@@ -165,3 +165,34 @@ fn a_file_that_somebody_may_have_open_is_replaced_and_not_emptied() {
     }
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
 }
+
+#[test]
+fn a_recorder_starts_again_under_followers_that_have_seen_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("restarted.h5");
+    let writer = create(&path);
+    writer.start_swmr().unwrap();
+    let follower = File::options().swmr_read().open(&path).unwrap();
+    let rows = follower.dataset("rows").unwrap();
+    writer.close().unwrap();
+    for session in 0..3u64 {
+        assert!(!follower.is_live().unwrap(), "it has seen the end");
+        assert!(open(&path, Mode::Write).is_in_use(), "plain writers are kept out again");
+        let again = File::options().swmr_write().open(&path);
+        if !cfg!(target_os = "linux") {
+            return assert!(again.unwrap_err().is_in_use());
+        }
+        let again = again.unwrap();
+        again.dataset("rows").unwrap().append(&[10 + session]).unwrap();
+        again.flush().unwrap();
+        assert!(follower.is_live().unwrap());
+        rows.refresh().unwrap();
+        let expected: Vec<u64> = [1, 2, 3].into_iter().chain(10..=10 + session).collect();
+        assert_eq!(rows.read::<u64>().unwrap(), expected);
+        again.close().unwrap();
+    }
+    let plain = File::open(&path).unwrap();
+    let refused = text(&open(&path, Mode::SwmrWrite));
+    assert!(refused.contains("this process has the file open for reading"), "{refused}");
+    plain.close().unwrap();
+}

@@ -1,14 +1,15 @@
 //! The hold of a session on its file: it is still the file that was opened, and others are kept out as the mode says.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use h5live_cache::{Clock, Storage};
 use h5live_model::{Liveness, Mode};
 use h5live_swmr::{
-    Error as SwmrError, LockHandle, LockKind, OpenedFile, RetryError, RetryPolicy, WriterPresence, read_superblock,
+    Error as SwmrError, LockAttempt, LockHandle, LockKind, LockYield, OpenedFile, RetryError, RetryPolicy,
+    WriterPresence, read_superblock,
 };
 
 use super::flush_times::nanos;
@@ -34,14 +35,16 @@ pub(crate) struct FileHold {
     pub(super) clock: Clock,
     /// When it was last seen that others are kept out (nanoseconds of the clock).
     checked_at: AtomicU64,
+    /// Of a follower, once it has kept others out: it lets SWMR writers through.
+    lock_yield: OnceLock<Option<LockYield>>,
 }
 
 impl FileHold {
     /// The hold of a session of this mode on the file at `path`, which was opened and locked.
     pub fn new(path: &Path, lock: Arc<LockHandle>, opened: Arc<OpenedFile>, mode: Mode, clock: Clock) -> Self {
         let has_liveness_lock = mode.writes() && lock.is_liveness_locked();
-        let checked_at = AtomicU64::new(NEVER_CHECKED);
-        FileHold { path: path.to_owned(), lock, opened_file: opened, has_liveness_lock, clock, checked_at }
+        let (checked_at, lock_yield) = (AtomicU64::new(NEVER_CHECKED), OnceLock::new());
+        FileHold { path: path.to_owned(), lock, opened_file: opened, has_liveness_lock, clock, checked_at, lock_yield }
     }
 
     /// The path under which the file was opened; empty for a storage that is no file.
@@ -120,8 +123,28 @@ impl FileHold {
         }
         self.lock.forget_seen_writer();
         self.opened_file.check_length_as_reader()?;
-        self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
+        self.keep_plain_writers_out(superblock.version)?;
         Ok(Liveness::AtRest)
+    }
+
+    /// Keeps plain writers out of a file at rest that is followed. A reader of a file with a superblock before `version` 3
+    /// relies on its lock as long as it holds it, so it does not let SWMR writers through either.
+    fn keep_plain_writers_out(&self, version: u8) -> Result<()> {
+        if self.lock.keeps_writers_out() || self.lock.is_writer_waiting() {
+            return Ok(());
+        }
+        let locked = self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
+        if locked == LockAttempt::Acquired && version >= 3 {
+            self.let_swmr_writers_through();
+        }
+        Ok(())
+    }
+
+    /// Releases the lock that this session holds as a follower when a SWMR writer waits for it.
+    pub fn let_swmr_writers_through(&self) {
+        if self.lock_yield.get_or_init(|| LockYield::new(&self.lock)).is_some() {
+            self.lock.set_yielding(true);
+        }
     }
 
     /// As [`liveness`](Self::liveness), without other checks. For a storage that is no file, the superblock decides.

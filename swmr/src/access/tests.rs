@@ -2,10 +2,12 @@
 
 use std::cell::Cell;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use h5live_format::{Addr, encode};
 
 use super::*;
+use crate::LockYield;
 
 fn access(mode: Mode) -> Access {
     Access { mode, locking: LockPolicy::On, take_over: false, takes_turns: false }
@@ -121,13 +123,14 @@ fn a_writer_waits_a_moment_for_a_reader_that_only_looks_what_is_there() {
     let path = folder.path().join("file.h5");
     fs::write(&path, bytes(StatusFlags::CLEAR, 300)).unwrap();
     let probe = FileStorage::new(File::open(&path).unwrap());
-    let lock = access(Mode::SwmrWrite).lock_handle(&path).unwrap();
+    let writer = access(Mode::SwmrWrite);
+    let lock = writer.lock_handle(&path).unwrap();
     let mut reader = reader_process(&path, &lock);
 
     // A reader that stays.
     let pauses = Cell::new(0);
     let count = || pauses.set(pauses.get() + 1);
-    assert!(!Access::lock_beside_readers(&lock, &probe, count).unwrap());
+    assert!(!writer.lock_beside_readers(&path, &lock, &probe, count).unwrap());
     assert_eq!(pauses.replace(0), OPEN_WAIT_POLLS);
 
     // One that goes.
@@ -136,13 +139,49 @@ fn a_writer_waits_a_moment_for_a_reader_that_only_looks_what_is_there() {
         drop(reader.stdin.take());
         reader.wait().unwrap();
     };
-    assert!(Access::lock_beside_readers(&lock, &probe, leave).unwrap());
+    assert!(writer.lock_beside_readers(&path, &lock, &probe, leave).unwrap());
     assert_eq!(pauses.replace(0), 1);
     lock.release_locks().unwrap();
 
     // One in this process cannot go while it waits.
     let own = access(Mode::Read).open_for_reading(&path).unwrap();
-    assert!(!Access::lock_beside_readers(&lock, &probe, count).unwrap());
+    assert!(!writer.lock_beside_readers(&path, &lock, &probe, count).unwrap());
     assert_eq!(pauses.get(), 0);
     drop(own);
+}
+
+#[test]
+fn followers_that_stay_let_a_swmr_writer_through_and_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    fs::write(&path, bytes(StatusFlags::CLEAR, 300)).unwrap();
+    let follower = |_| {
+        let lock = Arc::new(access(Mode::SwmrRead).open_for_reading(&path).unwrap().1);
+        let lets_through = LockYield::new(&lock);
+        lock.set_yielding(lets_through.is_some());
+        (lets_through, lock)
+    };
+    let followers: Vec<_> = (0..3).map(follower).collect();
+    let is_held = || followers.iter().all(|(_, lock)| lock.keeps_writers_out());
+
+    for mode in [Mode::Write, Mode::Create] {
+        let opened = match mode {
+            Mode::Write => access(mode).open_for_writing(&path).map(drop),
+            _ => access(mode).lock_existing_file(&path).map(drop),
+        };
+        assert!(matches!(opened, Err(Error::InUse { .. })), "{mode:?}: {opened:?}");
+        assert!(is_held(), "{mode:?}");
+    }
+    let writer = access(Mode::SwmrWrite).open_for_writing(&path);
+    if cfg!(target_os = "linux") {
+        writer.unwrap();
+        assert!(followers.iter().all(|(_, lock)| !lock.keeps_writers_out()));
+    }
+
+    // A reader that does not expect a writer stays in its way.
+    let plain = access(Mode::Read).open_for_reading(&path).unwrap();
+    let _followers: Vec<_> = (0..2).map(follower).collect();
+    let refused = access(Mode::SwmrWrite).open_for_writing(&path).unwrap_err();
+    assert!(matches!(refused, Error::InUse { reason: OpenConflict::Readers, .. }), "{refused}");
+    drop(plain);
 }

@@ -17,6 +17,11 @@ pub fn find_openers(file: &File) -> io::Result<Vec<Holder>> {
     find_processes(file, |process, wanted| handles_of_file(process, wanted).next().is_some())
 }
 
+/// The processes that hold a lock of the whole file.
+pub fn find_lock_holders(file: &File) -> io::Result<Vec<Holder>> {
+    find_processes(file, |process, wanted| fdinfo_of_handles(process, wanted).any(|info| is_locking_fdinfo(&info)))
+}
+
 fn find_processes(file: &File, has_file: impl Fn(&Path, (u64, u64)) -> bool) -> io::Result<Vec<Holder>> {
     let wanted = file.metadata()?;
     let mut found = Vec::new();
@@ -58,33 +63,33 @@ fn handles_of_file(process: &Path, wanted: (u64, u64)) -> impl Iterator<Item = f
 }
 
 fn process_writes_file(process: &Path, wanted: (u64, u64)) -> bool {
-    handles_of_file(process, wanted).any(|handle| is_open_for_writing(&process.join("fdinfo").join(handle.file_name())))
+    fdinfo_of_handles(process, wanted).any(|info| is_writing_fdinfo(&info))
 }
 
-/// The handles that this process has of the file, as descriptions in `/proc`.
-fn fdinfo_of_own_handles(file: &File) -> Vec<String> {
-    let Ok(wanted) = file.metadata().map(|wanted| (wanted.dev(), wanted.ino())) else { return Vec::new() };
-    let own = Path::new("/proc/self");
-    let handles = fs::read_dir(own.join("fd")).into_iter().flatten().flatten();
-    let same =
-        handles.filter(|handle| fs::metadata(handle.path()).is_ok_and(|found| (found.dev(), found.ino()) == wanted));
-    same.filter_map(|handle| fs::read_to_string(own.join("fdinfo").join(handle.file_name())).ok()).collect()
+/// The handles of a process that lead to a file, as descriptions in `/proc`.
+fn fdinfo_of_handles(process: &Path, wanted: (u64, u64)) -> impl Iterator<Item = String> {
+    let fdinfo = process.join("fdinfo");
+    handles_of_file(process, wanted).filter_map(move |handle| fs::read_to_string(fdinfo.join(handle.file_name())).ok())
+}
+
+/// As [`fdinfo_of_handles`], of this process.
+fn fdinfo_of_own_handles(file: &File) -> impl Iterator<Item = String> {
+    let wanted = file.metadata().map(|wanted| (wanted.dev(), wanted.ino()));
+    wanted.into_iter().flat_map(|wanted| fdinfo_of_handles(Path::new("/proc/self"), wanted))
 }
 
 /// How many handles this process has through which it can write the file.
 pub fn count_own_writing_handles(file: &File) -> usize {
-    fdinfo_of_own_handles(file).iter().filter(|info| is_writing_fdinfo(info)).count()
+    fdinfo_of_own_handles(file).filter(|info| is_writing_fdinfo(info)).count()
 }
 
 /// Whether this process holds a lock of the whole file.
 pub fn is_locked_by_this_process(file: &File) -> bool {
-    fdinfo_of_own_handles(file)
-        .iter()
-        .any(|info| info.lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK")))
+    fdinfo_of_own_handles(file).any(|info| is_locking_fdinfo(&info))
 }
 
-fn is_open_for_writing(info: &Path) -> bool {
-    is_writing_fdinfo(&fs::read_to_string(info).unwrap_or_default())
+fn is_locking_fdinfo(info: &str) -> bool {
+    info.lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK"))
 }
 
 fn is_writing_fdinfo(info: &str) -> bool {

@@ -126,6 +126,8 @@ pub enum Mutant {
     IgnoresFlags,
     /// A file that is made anew is probed before it is locked.
     ProbesFirst,
+    /// Plain readers release their locks for SWMR writers, too.
+    PlainReaderYields,
 }
 
 pub const ONE_WRITER: &str = "there is one writer";
@@ -135,7 +137,7 @@ pub const OPENS: &str = "who is alone is let in";
 pub const CURRENT: &str = "a writer begins with what is there";
 
 impl Mutant {
-    pub const ALL: [Mutant; 7] = [
+    pub const ALL: [Mutant; 8] = [
         Mutant::NoBeacon,
         Mutant::OneLook,
         Mutant::PlainReaderOfTheDead,
@@ -143,6 +145,7 @@ impl Mutant {
         Mutant::BelievesFlags,
         Mutant::IgnoresFlags,
         Mutant::ProbesFirst,
+        Mutant::PlainReaderYields,
     ];
 
     /// The property that it breaks.
@@ -150,7 +153,7 @@ impl Mutant {
         match self {
             Mutant::NoBeacon | Mutant::IgnoresFlags | Mutant::ProbesFirst => ONE_WRITER,
             Mutant::OneLook => CURRENT,
-            Mutant::PlainReaderOfTheDead => ALONE,
+            Mutant::PlainReaderOfTheDead | Mutant::PlainReaderYields => ALONE,
             Mutant::KeepsLock => NOT_BLOCKED,
             Mutant::BelievesFlags => OPENS,
         }
@@ -164,11 +167,12 @@ pub struct Protocol {
     mutant: Option<Mutant>,
 }
 
-/// What happens: a process goes a step, or dies.
+/// What happens: a process goes a step, or dies, or a reader releases its lock for a SWMR writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Step(usize),
     Die(usize),
+    Yield(usize),
 }
 
 impl Process {
@@ -344,6 +348,13 @@ impl Protocol {
         Protocol { processes, mutant }
     }
 
+    /// Whether this process releases its lock for a SWMR writer that waits.
+    fn yields(&self, process: &Process) -> bool {
+        let is_follower = process.role == (Library::H5live, Mode::SwmrRead);
+        let is_faulty = process.role == (Library::H5live, Mode::Read) && self.mutant == Some(Mutant::PlainReaderYields);
+        (is_follower || is_faulty) && process.lock == Lock::Shared && process.step == Step::Work
+    }
+
     fn process(&self, role: Role) -> Process {
         let mut process = Process::new(role);
         if role.1 == Mode::Create && self.mutant == Some(Mutant::ProbesFirst) {
@@ -382,6 +393,11 @@ impl Model for Protocol {
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for (n, process) in state.processes.iter().enumerate().filter(|(_, process)| !process.has_ended()) {
             actions.push(Action::Step(n));
+            let waits =
+                |writer: &Process| writer.role == (Library::H5live, Mode::SwmrWrite) && writer.step == Step::Lock;
+            if self.yields(process) && state.others(n).any(waits) {
+                actions.push(Action::Yield(n));
+            }
             // Of those who have left no trace, nobody knows whether they live.
             if process.open {
                 actions.push(Action::Die(n));
@@ -394,6 +410,7 @@ impl Model for Protocol {
         match action {
             Action::Step(n) => next.step(n, self.mutant),
             Action::Die(n) => next.processes[n].end(Step::Dead),
+            Action::Yield(n) => next.processes[n].lock = Lock::None,
         }
         Some(next)
     }
