@@ -182,6 +182,11 @@ pub enum Error {
     /// Rows cannot be recorded; the text names what is at fault.
     #[error(transparent)]
     RecordSetup(Box<h5live_recorder::Error>),
+    /// A path that would be made is the way in which another one is printed.
+    #[error(
+        "{0}: an object is there whose name is printed so, and it cannot be given to this command; another name: h5live mv"
+    )]
+    EscapedPath(String),
     /// A type of raw frames was given for an input of rows of text.
     #[error("--dtype is the type of an element of a raw frame, and the format of the input is {0}")]
     FramesOfText(&'static str),

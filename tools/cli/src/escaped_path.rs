@@ -2,7 +2,7 @@
 
 use h5live::{File, Object};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The object at a path, and the bytes of its path. Only if nothing has this name, its escapes are undone.
 ///
@@ -25,6 +25,21 @@ pub fn object(file: &File, text: &str) -> Result<(Object, Vec<u8>)> {
             let start: &[u8] = if path.starts_with(b"/") { b"" } else { b"/" };
             Ok((found?, [start, &path].concat()))
         }
+    }
+}
+
+/// Refuses a path that a command would make, if it is the way in which `ls` prints that of an object that is there.
+///
+/// # Errors
+/// [`Error::EscapedPath`].
+pub fn refuse_escapes(file: &File, text: &str) -> Result<()> {
+    match file.object(text) {
+        Err(error) if error.is_not_found() => {}
+        _ => return Ok(()),
+    }
+    match unescape(text).map(|path| file.object_at_bytes(&path)) {
+        Some(Ok(_)) => Err(Error::EscapedPath(text.to_owned())),
+        _ => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@ use super::csv_dialect::{self, CsvDialect, CsvOptions, DecimalStyle, MAX_SNIFFED
 use super::csv_records::{CsvRecord, CsvRecords};
 use super::input::{HeaderDoubt, InputColumns, InputError, RowOutput};
 use super::input_cell::InputCell;
+use super::json_rows::VALUE;
 use super::paced_input::{LookAhead, PacedInput};
 use super::row_error::RowError;
 
@@ -93,17 +94,20 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) 
     let mut records = CsvRecords::new(input, delimiter, escape);
     let mut next = || -> Result<Option<CsvRecord>, InputError> { Ok(records.next_record()?) };
     let first = next()?.ok_or(InputError::NoHeader)?;
+    let is_one_value = out.row_rank() == 1;
+    let names_of_row = |names: Vec<String>| if is_one_value { vec![VALUE.to_owned()] } else { names };
     let (mut record, columns) = match first.fields {
         Ok(fields) if has_header => {
             let names = names(&fields)?;
             let (columns, doubt) = (names.len(), header_doubt(&fields));
+            let names = names_of_row(names);
             let listens = out.columns(InputColumns { names, header: first.text, doubt, ..InputColumns::default() });
             (if listens { next()? } else { None }, columns)
         }
         Err(_) if has_header => return Err(InputError::HeaderQuote),
         fields => {
             let columns = fields.as_ref().map_or(1, ByteRecord::len);
-            let names = numbered(columns);
+            let names = names_of_row(numbered(columns));
             let listens = out.columns(InputColumns { names, is_numbered: true, ..InputColumns::default() });
             (listens.then_some(CsvRecord { fields, text: first.text }), columns)
         }
@@ -111,6 +115,7 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) 
     while let Some(CsvRecord { fields, text }) = record {
         let fields = fields.map(|fields| without_trailing_separator(fields, columns));
         let cells = fields.map_or_else(|lines| Err(RowError::Quote { lines }), |fields| cells(&fields, &mut decimals));
+        let cells = cells.map(|cells| if is_one_value { vec![InputCell::List(cells)] } else { cells });
         record = if out.row(cells, || text) { next()? } else { None };
     }
     Ok(())

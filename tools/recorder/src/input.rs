@@ -103,7 +103,7 @@ impl<'a> RowOutput<'a> {
         RowOutput { sender, keeps_text, row_rank: 0, rows: 0, begun: None }
     }
 
-    /// Says that a row of JSON is an array of arrays, so many deep; 0 if it has columns.
+    /// Says that a row is an array of arrays, so many deep; 0 if it has columns. A line of CSV is an array of single values.
     pub fn with_row_rank(self, row_rank: usize) -> Self {
         RowOutput { row_rank, ..self }
     }

@@ -172,7 +172,7 @@ impl<'a> RecordSession<'a> {
         Ok(table)
     }
 
-    /// How deep the arrays are that are rows of JSON; 0 if rows have columns.
+    /// How deep the arrays are that are rows; 0 if rows have columns.
     pub fn row_rank(&self) -> usize {
         self.file.dataset(&self.path).ok().and_then(|dataset| target::row_rank(&dataset).ok()).unwrap_or(0)
     }

@@ -14,6 +14,7 @@ use h5live_recorder::{
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result, whole_text};
+use crate::escaped_path;
 use crate::live::processes::interrupt_flag;
 use crate::lossy_args::LossyArgs;
 use crate::number_arg::{at_least, integer, within};
@@ -30,7 +31,7 @@ pub struct RecordCommand {
     /// The file; made if it is not there, and removed again if no row came in
     file: h5live::Location,
     /// The dataset; made if it is not there, and removed again if no row came in. If one that is there has more dimensions than
-    /// that of the rows, each row is a list of lists of JSON
+    /// that of the rows, each row is a list of lists of JSON, or with two dimensions a line of CSV
     path: String,
     /// The format of the input; by default raw with `--dtype`, and otherwise guessed from how it begins
     #[arg(long, value_enum)]
@@ -170,6 +171,7 @@ impl RecordCommand {
         let options = self.options()?;
         let mirror = self.mirror.start(&self.file, &self.path)?;
         let file = RecordedFile::open(&self.file)?;
+        escaped_path::refuse_escapes(file.file(), &self.path)?;
         let mut console = RecordConsole::new(&self.path);
         let recorder = match Recorder::new(file.file(), &self.path, options, &mut console) {
             Ok(recorder) => recorder,

@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live::{Dataset, File, FileCondition, Location};
+use h5live::{Dataset, File, FileCondition, Location, Object};
 
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result};
+use crate::escaped_path;
 use crate::live::processes::interrupt_flag;
 use crate::model::{DatasetSpec, Selection, Store};
 use crate::number_arg::at_least;
@@ -74,9 +75,13 @@ impl WatchCommand {
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interrupt_flag();
         let options = crate::open::options().swmr_read().recover(self.recover);
-        let dataset = self.wait.find(&self.file, &self.path, &interrupted, options, &|file| {
-            Ok(file.dataset(&self.path)?.await_sources())
-        })?;
+        let dataset =
+            self.wait.find(&self.file, &self.path, &interrupted, options, &|file| match escaped_path::object(
+                file, &self.path,
+            )? {
+                (Object::Dataset(dataset), _) => Ok(dataset.await_sources()),
+                _ => Ok(file.dataset(&self.path)?.await_sources()),
+            })?;
         let Some(dataset) = dataset else { return Ok(Outcome::INTERRUPTED) };
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
         if self.json {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use h5live::{File, Reference};
 
-use crate::common::{error, h5py, new_file, python, run, text};
+use crate::common::{error, h5py, new_file, python, run, run_with, text};
 
 #[test]
 fn a_pipe_is_refused_at_once() {
@@ -121,6 +121,22 @@ fn rm_mv_and_copy_take_the_escapes_that_ls_prints() {
     assert!(said.contains("there is no"), "{said}");
     text(&run(&["rm", &name, r"/gr\xFCn"]));
     assert_eq!(text(&run(&["ls", &name])).lines().count(), 2);
+}
+
+#[test]
+fn watch_takes_the_escapes_that_ls_prints_and_record_refuses_them() {
+    let Some(python) = python() else { return };
+    let (_folder, path, name) = new_file();
+    h5py(&python, ODD_NAMES, &path);
+    let seen = text(&run(&["watch", "--json", &name, r"/gr\xFCn/bl\xE9"]));
+    assert_eq!(seen.lines().count(), 2, "{seen}");
+    let before = text(&run(&["ls", &name]));
+    let said = error(&run_with(&["record", &name, r"/gr\xFCn/bl\xE9"], b"a\n1\n"));
+    assert!(said.contains(r"/gr\xFCn/bl\xE9: an object is there whose name is printed so"), "{said}");
+    assert_eq!(text(&run(&["ls", &name])), before);
+    // A name that nothing has is a new one, as it is written.
+    text(&run_with(&["record", &name, r"/C:\new"], b"a\n1\n"));
+    assert_eq!(text(&run(&["ls", &name, r"/C:\new"])).lines().count(), 1);
 }
 
 /// A file of libhdf5's family driver, in which the name of the driver is another one.

@@ -191,6 +191,8 @@ with h5py.File(path, 'w') as file:
     text(&record("three", "[[1, 2], [3, 4]]\n[[5, 6], [7, -8]]\n"));
     text(&record("three", "[[[9, 10], [11, 12]]]"));
     text(&record("three", "[{\"v\": [[13, 14], [15, 16]]}]"));
+    text(&record("two", "16,17,18\n"));
+    text(&record("two", "x,y,z\n19,20.5,21\n"));
     text(&record("text", "[\"ab\", \"c\"]\n"));
     text(&record("deep", "[[1, 2], [3, 4]]\n"));
     let seen = "
@@ -198,7 +200,7 @@ with h5py.File(path) as file:
     for name in ['two', 'three', 'text', 'deep']:
         print(file[name][...].tolist())
 ";
-    let wanted = "[[1.0, 2.5, nan], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0], [10.0, 11.0, 12.0], [13.0, 14.0, 15.0]]\n\
+    let wanted = "[[1.0, 2.5, nan], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0], [10.0, 11.0, 12.0], [13.0, 14.0, 15.0], [16.0, 17.0, 18.0], [19.0, 20.5, 21.0]]\n\
                   [[[1, 2], [3, 4]], [[5, 6], [7, -8]], [[9, 10], [11, 12]], [[13, 14], [15, 16]]]\n\
                   [[b'ab', b'c']]\n[[[1, 2], [3, 4]]]\n";
     assert_eq!(h5py(&python, seen, &path), wanted);
@@ -208,6 +210,8 @@ with h5py.File(path) as file:
         ("two", "[1, 2, 3]\n[1, 2, 3, 4]\n", "row 2: column \"value\": the array has 4 instead of 3 elements"),
         ("two", "{\"v\": [1, 2]}", "row 1: column \"v\": the array has 2 instead of 3 elements"),
         ("two", "{\"v\": 5}", "row 1: column \"v\": the array is no array of shape [3]"),
+        ("two", "1,2,3\n4,5\n", "row 2: column \"value\": the array has 2 instead of 3 elements"),
+        ("two", "1,2,3\n4,five,6\n", "row 2: column \"value\": \"five\" is not a value of type f64"),
         ("three", "[[1, 2], [3]]\n", "row 1: column \"value\": the element [1] has 1 instead of 2 elements"),
         ("three", "[[1, 2], 3]\n", "row 1: column \"value\": the element [1] is no array of shape [2]"),
         ("three", "[[1, 2], [3, 40000]]\n", "row 1: column \"value\": "),
@@ -217,6 +221,6 @@ with h5py.File(path) as file:
         assert!(failed.status.code() == Some(1) && said.contains(what), "{rows}: {said}");
     }
     let rows = h5py(&python, "print([h5py.File(path)[name].shape[0] for name in ['two', 'three']])", &path);
-    assert_eq!(rows, "[7, 4]\n");
+    assert_eq!(rows, "[11, 4]\n");
     text(&run(&["check", "--data", &name]));
 }
