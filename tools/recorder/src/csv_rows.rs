@@ -8,9 +8,8 @@ use csv::ByteRecord;
 
 use super::csv_dialect::{self, CsvDialect, CsvOptions, DecimalStyle, MAX_SNIFFED_LINES};
 use super::csv_records::{CsvRecord, CsvRecords};
-use super::input::{HeaderDoubt, InputColumns, InputError, RowOutput};
+use super::input::{HeaderDoubt, InputColumns, InputError, RowOutput, VALUE, numbered};
 use super::input_cell::InputCell;
-use super::json_rows::VALUE;
 use super::paced_input::{LookAhead, PacedInput};
 use super::row_error::RowError;
 
@@ -127,11 +126,6 @@ fn without_trailing_separator(mut fields: ByteRecord, columns: usize) -> ByteRec
         fields.truncate(columns);
     }
     fields
-}
-
-/// Names for columns that have none.
-pub fn numbered(columns: usize) -> Vec<String> {
-    (0..columns).map(|i| format!("c{i}")).collect()
 }
 
 /// The names of a header line. A column without a name is numbered, and a name that is taken gets a number.

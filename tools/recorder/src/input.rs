@@ -88,6 +88,14 @@ pub enum InputEvent {
     Failed(InputError),
 }
 
+/// The name of the column of rows that are one value each.
+pub const VALUE: &str = "value";
+
+/// Names for columns that have none.
+pub fn numbered(columns: usize) -> Vec<String> {
+    (0..columns).map(|i| format!("c{i}")).collect()
+}
+
 /// The receiver of what was read.
 pub struct RowOutput<'a> {
     sender: &'a SyncSender<InputEvent>,

@@ -10,8 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::text::checked_json::CheckedJson;
 
-use super::csv_rows::numbered;
-use super::input::{InputColumns, InputError, NamedCells, RowOutput};
+use super::input::{InputColumns, InputError, NamedCells, RowOutput, VALUE, numbered};
 use super::input_cell::InputCell;
 use super::non_finite::{FiniteJson, as_it_was};
 use super::row_error::RowError;
@@ -278,9 +277,6 @@ impl RowColumns {
 fn is_inside(name: &str, object: &str) -> bool {
     name.strip_prefix(object).is_some_and(|rest| rest.starts_with('.'))
 }
-
-/// The name of a row that is one value.
-pub const VALUE: &str = "value";
 
 fn named_cells(row: Json, row_rank: usize) -> Result<Vec<(String, InputCell)>, RowError> {
     let mut cells = Vec::new();

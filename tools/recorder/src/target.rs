@@ -10,7 +10,7 @@ use crate::text::times::{TIME_UNITS, is_time_column, units_name};
 use h5live::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementForms, Error as StoreError};
 
 use super::error::{DatasetProblem, Error, Result};
-use super::json_rows::VALUE;
+use super::input::VALUE;
 use super::row::RowType;
 
 /// A chunk of small rows has about this many bytes.
