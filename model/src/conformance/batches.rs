@@ -4,7 +4,7 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-use super::{Lab, make, read_stored, u16le, unlimited_spec};
+use super::lab::{Lab, make, read_stored, u16le, unlimited_spec};
 use crate::{
     ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Durability, Error, Fill, FillValue, LinkTarget, Parts,
     Publish, Scope, Staging, Store,
@@ -249,7 +249,7 @@ pub fn ordering(lab: &impl Lab) {
     let reader = lab.reader(&store);
     let seen = |name: &str| {
         let reader = reader.as_ref()?;
-        let link = reader.link(reader.session().root, &super::name(name)).unwrap()?;
+        let link = reader.link(reader.session().root, &super::lab::name(name)).unwrap()?;
         let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
         Some(reader.dataset(id).unwrap())
     };
@@ -313,7 +313,7 @@ pub fn threads(lab: &impl Lab) {
     });
     store.close().unwrap();
     let store = lab.reopen(store);
-    let link = store.link(store.session().root, &super::name("data")).unwrap().unwrap();
+    let link = store.link(store.session().root, &super::lab::name("data")).unwrap().unwrap();
     let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
     let data = store.dataset(id).unwrap();
     for at in 0..THREADS * CHUNKS {

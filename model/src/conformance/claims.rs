@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, link_names, make, name, u16le, unlimited_spec};
+use super::lab::{Lab, link_names, make, name, u16le, unlimited_spec};
 use crate::{
     Error, Features, InfoChange, LinkTarget, MapSpec, Name, NewObject, ObjectId, ObjectSpec, ReferenceKind,
     ReferenceType, Referent, ReferentPart, Result, Selection, Store,

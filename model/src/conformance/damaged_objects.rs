@@ -5,11 +5,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::claims::has_claimed_features;
+use super::lab::{Lab, make, name, number, u16le, unlimited_spec};
 use super::maps::{make_map, put};
-use super::{Lab, make, name, number, rows, u16le, unlimited_spec};
+use super::types::rows;
 use crate::{
-    CharacterSet, ChunkCoord, Datatype, Features, LinkTarget, MapScan, NewObject, ObjectId, ObjectSpec, Publish,
-    Result, Scope, Store, StringPadding, VarLen, VarLenKind,
+    CharacterSet, ChunkCoord, Datatype, Features, LinkTarget, MapScan, NewObject, ObjectId, ObjectKind, ObjectSpec,
+    Publish, Result, Scope, Store, StringPadding, VarLen, VarLenKind,
 };
 
 /// Bytes of a file that are changed, one after the other.
@@ -82,7 +83,9 @@ impl StoreContent {
             self.structures.push(format!("{name:?} {:?} {:?}", found.datatype, found.dataspace));
             self.add_elements(store, &found.datatype, &found.value)?;
         }
-        if let Ok(data) = store.dataset(id) {
+        let kind = store.kind(id)?;
+        if kind == ObjectKind::Dataset {
+            let data = store.dataset(id)?;
             let datatype = data.spec()?.datatype.clone();
             let mut chunks = Vec::new();
             data.for_each_chunk(&mut |chunk| {
@@ -97,15 +100,14 @@ impl StoreContent {
                 self.add_elements(store, &datatype, &bytes)?;
             }
         }
-        if let Some(maps) = store.maps() {
-            // What is not a map says so.
-            let _ = maps.for_each(id, &MapScan::default(), &mut |key, value| {
+        if let (Some(maps), ObjectKind::Map) = (store.maps(), kind) {
+            maps.for_each(id, &MapScan::default(), &mut |key, value| {
                 self.values.push([format!("{key:?}").as_bytes(), value].concat());
                 self.values.len() < 1000
-            });
+            })?;
         }
         let mut links = Vec::new();
-        if matches!(store.kind(id)?, crate::ObjectKind::Group) {
+        if kind == ObjectKind::Group {
             store.for_each_link(id, &mut |link| {
                 links.push(link);
                 links.len() < 100

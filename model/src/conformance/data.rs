@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, blob, has_claimed_features, link_names, make, name, read_stored, u16le, unlimited_spec};
+use super::claims::has_claimed_features;
+use super::lab::{Lab, blob, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
     ByteOrder, ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Datatype, ElementForms, Encoding, Error, Features, Fill,
     FillValue, FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Parts, Publish, ReferenceKind,

@@ -1,7 +1,8 @@
 //! Elements of every type of the model.
 
 use super::data::elements as part_elements;
-use super::{Lab, blob, find, make, name, number, read_stored, rows, unlimited_spec};
+use super::lab::{Lab, blob, make, name, number, read_stored, unlimited_spec};
+use super::types::{find, rows};
 use crate::{
     Array, AttributeData, Bitfield, ByteOrder, CharacterSet, ChunkCoord, Complex, Compound, CompoundMember, Dataspace,
     Datatype, ElementForms, Enum, EnumMember, Error, Fill, FillValue, FixedString, Float, Integer, NewObject,

@@ -1,6 +1,6 @@
 //! What is left of a batch during which the medium of the store fails.
 
-use super::{Lab, make, read_stored, unlimited_spec};
+use super::lab::{Lab, make, read_stored, unlimited_spec};
 use crate::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, Publish, Scope, Store};
 
 /// Changes of the medium that one batch is expected to need at most.
@@ -13,22 +13,6 @@ pub trait FaultyLab: Lab {
 
     /// The file of a session whose process has died just now, open for writing on a medium that works.
     fn recover(&self, died: Self::Store) -> Self::Store;
-}
-
-/// Makes a test of each group about faults: `fault_suite!(Lab::new())`.
-#[macro_export]
-macro_rules! conformance_fault_suite {
-    ($lab:expr) => {
-        #[test]
-        fn failed_batches_before_the_death_of_the_writer() {
-            $crate::conformance::failed_batches_before_death(&$lab);
-        }
-
-        #[test]
-        fn failed_batches_that_are_given_again() {
-            $crate::conformance::failed_batches_given_again(&$lab);
-        }
-    };
 }
 
 /// A dataset of one published chunk, in a file that others may follow.
@@ -53,7 +37,7 @@ fn write_second_batch(data: &dyn ChunkStore) -> crate::Result<()> {
 
 /// Whether a file holds all of the batch. Otherwise it holds the old extent, and the old or the new chunk.
 fn is_second_batch_published(store: &impl Store, what: &str) -> bool {
-    let link = store.link(store.session().root, &super::name("data")).unwrap().unwrap();
+    let link = store.link(store.session().root, &super::lab::name("data")).unwrap().unwrap();
     let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
     let data = store.dataset(id).unwrap();
     let extent = data.spec().unwrap().dataspace.dims()[0];

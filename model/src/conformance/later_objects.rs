@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::claims::has_claimed_features;
+use super::lab::{Lab, make, name, number, u16le, unlimited_spec};
 use super::maps::{make_map, put};
-use super::{Lab, make, name, number, u16le, unlimited_spec};
 use crate::{Features, LinkTarget, MapScan, NewObject, ObjectId, ObjectSpec, Publish, Scope, Store, Watch, WatchEvent};
 
 /// Waits until `find` finds something: a wait may end without a change, and a change may be another one.

@@ -3,7 +3,8 @@
 use std::ops::Bound;
 use std::time::Duration;
 
-use super::{Lab, has_claimed_features, name, number, u16le};
+use super::claims::has_claimed_features;
+use super::lab::{Lab, name, number, u16le};
 use crate::{
     ByteOrder, CharacterSet, Compound, CompoundMember, Datatype, Error, Features, LinkTarget, MapEdit, MapKey,
     MapKeyBuf, MapPrefetch, MapScan, MapSpec, MapStore, NewObject, ObjectId, ObjectKind, ObjectSpec, Publish, Result,
@@ -235,7 +236,7 @@ pub fn map_key_types(lab: &impl Lab) {
     put(&store, records, &[(&[1, 0, 2, 0], &record)]).unwrap();
     store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
     let found = get(&store, records, MapKey::Bytes(&[1, 0, 2, 0])).unwrap();
-    assert_eq!(super::blob(&store, &found[2..]), b"inside");
+    assert_eq!(super::lab::blob(&store, &found[2..]), b"inside");
 }
 
 /// All pairs are there after the store was closed and opened again.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, has_claimed_features, link_names, make, name, number, read_stored, u16le, unlimited_spec};
+use super::claims::has_claimed_features;
+use super::lab::{Lab, link_names, make, name, number, read_stored, u16le, unlimited_spec};
 use crate::{
     AttributeData, ByteOrder, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error,
     Features, GroupSpec, InfoChange, LinkTarget, Name, NewObject, ObjectId, ObjectKind, ObjectSpec, Shape, Store,

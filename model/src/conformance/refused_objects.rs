@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, has_claimed_features, link_names, make, name, number, u16le, unlimited_spec};
+use super::claims::has_claimed_features;
+use super::lab::{Lab, link_names, make, name, number, u16le, unlimited_spec};
 use crate::{
     AttributeData, DatasetSpec, Dataspace, Error, Features, Layout, LinkTarget, Name, NewObject, ObjectSpec, Shape,
     Store, UNLIMITED,

@@ -1,6 +1,6 @@
 //! Types that are read back and used again.
 
-use super::{Lab, name, number};
+use super::lab::{Lab, name, number};
 use crate::{
     Array, AttributeData, ByteOrder, CharacterSet, ChunkCoord, Compound, CompoundMember, DatasetSpec, Dataspace,
     Datatype, ElementForms, Error, Layout, LinkTarget, NewObject, ObjectId, Publish, ReferenceKind, ReferenceType,

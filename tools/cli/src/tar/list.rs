@@ -7,7 +7,7 @@ use h5live::archive::layout::{EntryRow, NO_SAMPLE};
 use h5live_archive::{TarFile, escaped, is_file_kind};
 use serde_json::json;
 
-use super::is_match;
+use super::opened::is_match;
 use crate::counted::counted;
 use crate::error::{Outcome, Result};
 use crate::output::Output;
@@ -104,7 +104,7 @@ pub fn verify(files: &[Location]) -> Result<Outcome> {
     let mut out = Output::stdout();
     let mut outcome = Outcome::Clean;
     for location in files {
-        let checked = super::read(location).and_then(|tar| {
+        let checked = super::opened::read(location).and_then(|tar| {
             let bar = progress::bar(usize::try_from(tar.archive().len()).unwrap_or(usize::MAX), "sample");
             let report = h5live_archive::verify(&tar, &mut |samples| bar.set_position(samples));
             bar.finish_and_clear();

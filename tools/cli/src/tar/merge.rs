@@ -42,7 +42,7 @@ impl MergeArgs {
         if self.is_virtual {
             return self.merge_virtual();
         }
-        let from: Vec<TarFile> = self.files.iter().map(super::read).collect::<Result<_>>()?;
+        let from: Vec<TarFile> = self.files.iter().map(super::opened::read).collect::<Result<_>>()?;
         let Some(first) = from.first() else { return Ok(Outcome::Clean) };
         let layout = match self.layout {
             Some(layout) => layout,
@@ -77,7 +77,7 @@ impl MergeArgs {
         let to = self.view_path(&self.to)?;
         let from = self.files.iter().map(|file| {
             let path = self.view_path(file)?;
-            Ok((super::read(file)?, source_name(&path, &to)))
+            Ok((super::opened::read(file)?, source_name(&path, &to)))
         });
         let from = from.collect::<Result<Vec<_>>>()?;
         let merge = VirtualMerge::of(from)?;

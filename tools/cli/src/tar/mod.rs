@@ -4,6 +4,7 @@ mod check;
 mod import;
 mod list;
 mod merge;
+mod opened;
 mod write;
 
 use std::path::PathBuf;
@@ -12,8 +13,9 @@ use h5live::Location;
 use h5live_archive::{ExtractOptions, TarFile};
 
 use crate::error::{Outcome, Result};
-use crate::open;
 use crate::temp_output::ForceArgs;
+
+use opened::read;
 
 /// Training sets: tar archives into HDF5 files, read at random, and back
 #[derive(Debug, clap::Args)]
@@ -166,14 +168,4 @@ impl TarCommand {
             TarAction::Verify { files } => list::verify(&files),
         }
     }
-}
-
-/// The tables of a file.
-fn read(location: &Location) -> Result<TarFile> {
-    Ok(TarFile::open(&open::for_reading(location.clone())?)?)
-}
-
-/// Whether a path matches a pattern, if there is one.
-fn is_match(pattern: Option<&str>, path: &[u8]) -> bool {
-    pattern.is_none_or(|pattern| h5live::archive::is_glob_match(pattern, path))
 }

@@ -8,7 +8,7 @@ use h5live::Location;
 use h5live::archive::Archive;
 use h5live_archive::{Digests, ExtractOptions, Extractor, Problem, TarFile, choose_archive, unescaped};
 
-use super::is_match;
+use super::opened::is_match;
 use crate::error::{Error, Outcome, Result};
 use crate::open;
 use crate::output::Output;
