@@ -72,8 +72,9 @@ lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the hous
 	typos
 
 # What breaks a rule is in .ci/house-exceptions.txt, with the reason. `python3 .ci/house.py --list` lists it with details.
-house: ## the length of files and functions, where unsafe code stands, import cycles, type names that mean two things, documents that lead nowhere
+house: ## the length of files and functions, where unsafe code stands, import cycles, type names that mean two things, what is written twice, documents that lead nowhere
 	@python3 .ci/house.py
+	@python3 .ci/house_numbers.py
 	@python3 .ci/references.py
 
 # The last of `test`, so that the runner's own summary closes it.
@@ -320,6 +321,7 @@ stress: ## a writer and its readers in processes of their own, every value check
 	$(DEBUG_LAB)
 	$(TARGET)/debug/h5live-lab stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS)
 	$(TARGET)/debug/h5live-lab stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --kill
+	$(TARGET)/debug/h5live-lab stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --restart
 	$(TARGET)/debug/h5live-lab stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --stall 1
 
 stress-clock: python-env ## the same on every store while the wall clock jumps by seconds, days and years (libfaketime; three minutes)

@@ -3,8 +3,8 @@
 written twice.
 
 An arrow upward is a file that takes a name from the module that it is a part of, or one above that. A place is written
-twice if six lines or more of it stand in another place too; imports, attributes and lines of nothing but brackets do not
-count. house-numbers.txt has the numbers that were reached. A number that is larger fails, and so does one that is smaller, until
+twice if six lines or more of it stand in another place too; imports, attributes, signatures (which a trait may give) and lines
+of nothing but brackets do not count. house-numbers.txt has the numbers that were reached. A number that is larger fails, and so does one that is smaller, until
 `house_numbers.py --write` has noted it. `house_numbers.py --list` shows the places.
 """
 
@@ -61,7 +61,10 @@ def impl_files(files):
 
 def telling_lines(file):
     """The lines of the code that say something, with their numbers."""
-    code = house.USE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), file.code)
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group())
+
+    code = re.sub(r"\bfn\s+\w+[^{;]*[{;]", blank, house.USE.sub(blank, file.code))
     for number, (line, text) in enumerate(zip(code.split("\n"), file.text.split("\n")), 1):
         if re.search(r"\w", line) and not line.strip().startswith(("#[", "#![")):
             # With the literals, which tell a place from another one.

@@ -18,7 +18,7 @@ import sys
 
 LARGEST = {"datasets": 1_000_000, "open": 1_000_000, "links": 10_000_000, "chunks": 100_000_000, "chunks-spread": 10_000_000,
            "chunks-fixed": 100_000_000, "chunks-old": 10_000_000, "keys": 100_000_000, "entries": 10_000_000, "followers": 64,
-           "followed": 100_000, "joined": 32, "columns": 10_000, "sources": 10_000, "depth": 10_000, "objects": 10_000}
+           "followed": 100_000, "joined": 32, "joined-idle": 64, "columns": 10_000, "sources": 10_000, "depth": 10_000, "objects": 10_000}
 OTHERS_LARGEST = 1_000_000
 LIBHDF5 = [sys.executable, os.path.join(os.path.dirname(__file__), "growth_libhdf5.py")]
 HIGHEST = 1.1

@@ -44,25 +44,41 @@ pub fn entries(phases: &mut Phases, count: u64) -> Outcome {
     })
 }
 
-/// Writers in this process that have one log open, and append by turns.
-pub fn joined(phases: &mut Phases, count: u64) -> Outcome {
+/// Batches that writers of a log commit, however many there are. Each writer sees each of them once, so the work grows with
+/// the writers.
+const BATCHES: u64 = 640;
+
+/// A log with this many writers.
+fn join(phases: &mut Phases, count: u64) -> Outcome<Vec<File>> {
     let location = phases.location("log", "joined.h5");
     let file = File::create(location.as_str())?;
     file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create("d")?;
     file.close()?;
     let joining = format!("{location}?join=yes");
-    let writers = phases.phase("join", count, || {
+    phases.phase("join", count, || {
         (0..count).map(|_| File::options().swmr_write().open(joining.as_str())).collect::<h5live::Result<Vec<_>>>()
+    })
+}
+
+fn append_by(writer: &File, value: u64) -> h5live::Result<()> {
+    writer.dataset("d")?.append(&[value; 8])?;
+    writer.flush()
+}
+
+/// Writers of one log that append by turns.
+pub fn joined(phases: &mut Phases, count: u64) -> Outcome {
+    let writers = join(phases, count)?;
+    phases.phase("append", BATCHES, || {
+        (0..BATCHES).zip(writers.iter().cycle()).try_for_each(|(number, writer)| append_by(writer, number))
     })?;
-    let rounds = 10;
-    phases.phase("append", count * rounds, || {
-        (0..rounds).try_for_each(|round| {
-            writers.iter().try_for_each(|writer| {
-                writer.dataset("d")?.append(&[round; 8])?;
-                writer.flush()
-            })
-        })
-    })?;
+    phases.phase("leave", count, || writers.iter().try_for_each(File::close))
+}
+
+/// Writers of one log of which one appends, and the others do nothing.
+pub fn joined_idle(phases: &mut Phases, count: u64) -> Outcome {
+    let writers = join(phases, count)?;
+    let active = &writers[0];
+    phases.phase("append", count * 10, || (0..count * 10).try_for_each(|number| append_by(active, number)))?;
     phases.phase("leave", count, || writers.iter().try_for_each(File::close))
 }
 

@@ -422,16 +422,11 @@ impl Cache {
         }
     }
 
-    /// Notes that a torn block was read again.
-    pub fn count_torn_retry(&self) {
-        add_to_counter(&self.counters.torn_retries, 1);
-    }
-
     /// Statistics of the cache so far.
     pub fn stats(&self) -> CacheStats {
         let (hits, misses) =
             self.shards.iter().map(EntryShard::hit_and_miss_counts).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        let CacheCounters { evictions, bytes_read, bytes_written, writes, flushes, torn_retries } = &self.counters;
+        let CacheCounters { evictions, bytes_read, bytes_written, writes, flushes } = &self.counters;
         CacheStats {
             hits,
             misses,
@@ -440,7 +435,6 @@ impl Cache {
             bytes_written: bytes_written.load(Ordering::Relaxed),
             writes: writes.load(Ordering::Relaxed),
             flushes: flushes.load(Ordering::Relaxed),
-            torn_retries: torn_retries.load(Ordering::Relaxed),
         }
     }
 }

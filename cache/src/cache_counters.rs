@@ -10,7 +10,6 @@ pub(crate) struct CacheCounters {
     pub(crate) bytes_written: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) flushes: AtomicU64,
-    pub(crate) torn_retries: AtomicU64,
 }
 
 pub(crate) fn add_to_counter(counter: &AtomicU64, n: u64) {
@@ -34,6 +33,4 @@ pub struct CacheStats {
     pub writes: u64,
     /// Flushes and trims that wrote something.
     pub flushes: u64,
-    /// Torn blocks that were read again.
-    pub torn_retries: u64,
 }

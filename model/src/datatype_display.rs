@@ -1,7 +1,8 @@
 //! Datatypes as text.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
+use crate::escape::{escape, escape_with};
 use crate::{
     ByteOrder, CharacterSet, Compound, Datatype, Enum, Float, Integer, Normalization, Padding, ReferenceKind, Sign,
     StringPadding, VarLenKind,
@@ -34,7 +35,7 @@ fn type_text(datatype: &Datatype) -> String {
             format!("time{}{}{precision}", bit_size(t.size), order(t.order, t.size))
         }
         Datatype::String(t) => format!("str({},{},{})", t.size, padded(t.padding), encoded(t.character_set)),
-        Datatype::Opaque(t) => format!("opaque({},\"{}\")", t.size, escape(t.tag.as_bytes(), Some('"'))),
+        Datatype::Opaque(t) => format!("opaque({},\"{}\")", t.size, escape_with(t.tag.as_bytes(), Some('"'))),
         Datatype::Compound(t) => compound(t),
         Datatype::Reference(t) => match t.kind {
             ReferenceKind::Object1 => "ref(object)".to_owned(),
@@ -144,7 +145,7 @@ fn compound(t: &Compound) -> String {
     members.sort_by_key(|m| m.offset);
     let members: Vec<_> = members
         .iter()
-        .map(|m| format!("{}@{}:{}", escape(m.name.as_bytes(), None), m.offset, type_text(&m.datatype)))
+        .map(|m| format!("{}@{}:{}", escape(m.name.as_bytes()), m.offset, type_text(&m.datatype)))
         .collect();
     format!("compound({}){{{}}}", t.size, members.join(","))
 }
@@ -152,7 +153,7 @@ fn compound(t: &Compound) -> String {
 fn enumeration(t: &Enum) -> String {
     let mut members: Vec<_> = t.members.iter().map(|m| (enum_value(&t.base, &m.value), &m.name)).collect();
     members.sort();
-    let members: Vec<_> = members.iter().map(|(v, name)| format!("{}={v}", escape(name.as_bytes(), None))).collect();
+    let members: Vec<_> = members.iter().map(|(v, name)| format!("{}={v}", escape(name.as_bytes()))).collect();
     format!("enum<{}>{{{}}}", type_text(&t.base), members.join(","))
 }
 
@@ -182,27 +183,6 @@ fn integer(t: &Integer, stored: &[u8]) -> i128 {
 
 fn dims_text(dims: &[u32]) -> String {
     dims.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
-}
-
-/// The bytes as text: TAB, LF, CR, backslash and `also` after a backslash, bytes that are not UTF-8 as `\xHH`.
-fn escape(bytes: &[u8], also: Option<char>) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '\t' => out.push_str("\\t"),
-                '\n' => out.push_str("\\n"),
-                '\r' => out.push_str("\\r"),
-                '\\' => out.push_str("\\\\"),
-                c if also == Some(c) => out.extend(['\\', c]),
-                c => out.push(c),
-            }
-        }
-        for byte in chunk.invalid() {
-            let _ = write!(out, "\\x{byte:02X}");
-        }
-    }
-    out
 }
 
 #[cfg(test)]

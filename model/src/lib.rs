@@ -18,6 +18,7 @@ mod datatype_display;
 mod display_tests;
 mod element_forms;
 mod error;
+mod escape;
 mod file_space;
 mod info;
 mod invariant;
@@ -57,6 +58,7 @@ pub use datatype::{
 };
 pub use element_forms::ElementForms;
 pub use error::{Error, Result, Retry, StoreError, StoreErrorKind};
+pub use escape::{escape, escape_with};
 pub use file_space::{FileSpace, SpaceStrategy};
 pub use info::{ObjectInfo, ObjectTimes};
 pub use invariant::Invariant;

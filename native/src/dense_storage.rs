@@ -1,13 +1,16 @@
 //! Dense storage: a heap of messages, an index of their names, and perhaps one of the order of creation. Links and
 //! attributes have the same.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use h5live_cache::EdgeKind;
 use h5live_format::{Addr, Btree2Record, lookup3};
 use h5live_indexes::{Btree2, FractalHeap, ObjectMetadata};
 use h5live_model::Name;
 
-use crate::Result;
 use crate::header::CachedHeader;
+use crate::{Error, Result};
 
 /// Bytes of a node of the indexes.
 const INDEX_NODE_BYTES: u32 = 512;
@@ -62,6 +65,36 @@ impl HashOrderedPart {
 }
 
 impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
+    /// Whether the index of positions lacks something `expected`, or has anything else; with `mend`, it has exactly that
+    /// afterwards. `key` and `position` are those of a record, and `add` adds the record of something expected.
+    ///
+    /// # Errors
+    /// If a structure cannot be read or changed.
+    pub fn check_or_mend_order<K: Eq + Hash, V, P: Ord + Copy>(
+        &self,
+        mut expected: HashMap<K, V>,
+        (key, position): (impl Fn(&O) -> K, impl Fn(&O) -> P),
+        add: impl Fn(&Btree2<O>, K, V) -> Result<()>,
+        mend: bool,
+    ) -> Result<bool> {
+        let Some(tree) = &self.order else { return Ok(false) };
+        let mut old = Vec::new();
+        tree.for_each(&mut |record| {
+            if expected.remove(&key(&record)).is_none() {
+                old.push(position(&record));
+            }
+            Ok::<_, Error>(true)
+        })?;
+        let is_wrong = !expected.is_empty() || !old.is_empty();
+        if mend {
+            for at in old {
+                tree.remove(|held| Ok::<_, Error>(position(held).cmp(&at)))?;
+            }
+            expected.into_iter().try_for_each(|(key, value)| add(tree, key, value))?;
+        }
+        Ok(is_wrong)
+    }
+
     /// The heap, with the indexes at these addresses.
     pub fn new(metadata: &ObjectMetadata, heap: FractalHeap, names: Addr, order: Option<Addr>) -> Self {
         let order = order.map(|order| Btree2::new(metadata.clone(), order, O::default()));

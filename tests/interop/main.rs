@@ -219,10 +219,14 @@ fn who_may_open_what_others_have_open() {
     ] {
         for (held, row) in ALLOWED.iter().enumerate() {
             for (wanted, allowed) in row.iter().enumerate() {
+                // A follower of h5live lets a SWMR writer of h5live through, where the system tells it of one.
+                let yields = cfg!(target_os = "linux") && pair == "h5live, h5live";
+                let is_swmr = MODES[held].0 == "swmr-read" && MODES[wanted].0 == "swmr-write";
+                let allowed = *allowed || yields && is_swmr;
                 let holder = first(held).unwrap_or_else(|| panic!("{pair}: {} opens a free file", MODES[held].0));
                 let opened = second(wanted);
                 let text = format!("{pair}: {} while {} is open", MODES[wanted].0, MODES[held].0);
-                assert_eq!(opened.is_some(), *allowed, "{text}");
+                assert_eq!(opened.is_some(), allowed, "{text}");
                 if let Some(opened) = opened {
                     opened.release();
                 }

@@ -142,6 +142,25 @@ impl FileWalk<'_> {
         }
     }
 
+    /// Reports the header `structure` of an array index at `at` whose elements have another format than that of the
+    /// dataset. Returns whether it has not.
+    pub fn check_element_format(
+        &mut self,
+        (structure, at): (&'static str, Addr),
+        chunked: &ChunkedDataset,
+        found: ElementFormat,
+    ) -> bool {
+        let is_right = found == chunked.element_format(self.widths.length);
+        if !is_right {
+            self.report(
+                structure,
+                at,
+                Cause::Rule("elements look as the layout and the filters of the dataset make them"),
+            );
+        }
+        is_right
+    }
+
     /// A chunk to which an element of an array leads.
     pub fn check_chunk_element(
         &mut self,

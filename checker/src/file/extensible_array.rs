@@ -92,13 +92,8 @@ impl FileWalk<'_> {
         let (at, widths) = (chunked.storage.addr, self.widths);
         let size = 16 + (6 * widths.length.bytes() + widths.offset.bytes()) as u64;
         let Some(header) = self.load(ExtensibleArrayHeader::default(), at, size) else { return };
-        let format = chunked.element_format(widths.length);
-        if header.format != format {
-            self.report(
-                HEADER,
-                at,
-                Cause::Rule("elements look as the layout and the filters of the dataset make them"),
-            );
+        let format = header.format;
+        if !self.check_element_format((HEADER, at), chunked, format) {
             return;
         }
         let parameters = header.parameters;

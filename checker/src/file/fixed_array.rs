@@ -17,13 +17,7 @@ impl FileWalk<'_> {
         let (at, widths) = (chunked.storage.addr, self.widths);
         let size = 12 + (widths.length.bytes() + widths.offset.bytes()) as u64;
         let Some(header) = self.load(FixedArrayHeader::default(), at, size) else { return };
-        let format = chunked.element_format(widths.length);
-        if header.format != format {
-            self.report(
-                HEADER,
-                at,
-                Cause::Rule("elements look as the layout and the filters of the dataset make them"),
-            );
+        if !self.check_element_format((HEADER, at), chunked, header.format) {
             return;
         }
         self.check_equal(HEADER, at, "page bits", header.page_bits.into(), page_bits.into());

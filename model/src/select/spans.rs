@@ -34,24 +34,33 @@ impl SpanNode {
     pub(super) fn new(
         ranges: impl IntoIterator<Item = Result<(u64, u64, Option<Arc<SpanNode>>), SelectionError>>,
     ) -> Result<Self, SelectionError> {
-        let mut spans: Vec<IndexSpan> = Vec::new();
-        let mut elements = 0u64;
+        let mut node = SpanNode { spans: Vec::new(), elements: 0 };
         for range in ranges {
-            let (lo, hi, below) = range?;
-            let span = IndexSpan { lo, hi, below, before: elements };
-            elements = (hi - lo)
-                .checked_mul(span.weight())
-                .and_then(|n| n.checked_add(elements))
-                .ok_or(SelectionError::TooManyElements)?;
-            match spans.last_mut() {
-                Some(last) if last.hi == lo && last.below == span.below => last.hi = hi,
-                _ => spans.push(span),
-            }
-            if spans.len() > MAX_SPANS {
+            node.push(range?)?;
+            if node.spans.len() > MAX_SPANS {
                 return Err(SelectionError::TooManySpans(MAX_SPANS));
             }
         }
-        Ok(SpanNode { spans, elements })
+        Ok(node)
+    }
+
+    /// Adds the range behind the last one, to that if it can be. Returns whether it is a span of its own.
+    fn push(&mut self, (lo, hi, below): (u64, u64, Option<Arc<SpanNode>>)) -> Result<bool, SelectionError> {
+        let span = IndexSpan { lo, hi, below, before: self.elements };
+        self.elements = (hi - lo)
+            .checked_mul(span.weight())
+            .and_then(|n| n.checked_add(self.elements))
+            .ok_or(SelectionError::TooManyElements)?;
+        match self.spans.last_mut() {
+            Some(last) if last.hi == lo && last.below == span.below => {
+                last.hi = hi;
+                Ok(false)
+            }
+            _ => {
+                self.spans.push(span);
+                Ok(true)
+            }
+        }
     }
 }
 
@@ -106,8 +115,7 @@ impl SpanTreeBuilder<'_> {
         let mut cuts: Vec<u64> = members.iter().flat_map(|i| <[u64; 2]>::from(bounds(*i))).collect();
         cuts.sort_unstable();
         cuts.dedup();
-        let mut spans: Vec<IndexSpan> = Vec::new();
-        let mut elements = 0u64;
+        let mut node = SpanNode { spans: Vec::new(), elements: 0 };
         let mut starts = members.clone();
         starts.sort_by_key(|i| bounds(*i).0);
         let mut starts = starts.into_iter().peekable();
@@ -120,23 +128,12 @@ impl SpanTreeBuilder<'_> {
                 continue;
             }
             let below = if dim + 1 < self.rank { Some(self.build_node(dim + 1, active.clone())?) } else { None };
-            let span = IndexSpan { lo, hi, below, before: elements };
-            elements = (hi - lo)
-                .checked_mul(span.weight())
-                .and_then(|n| n.checked_add(elements))
-                .ok_or(SelectionError::TooManyElements)?;
-            match spans.last_mut() {
-                Some(last) if last.hi == lo && last.below == span.below => last.hi = hi,
-                _ => {
-                    self.pieces += 1;
-                    spans.push(span);
-                }
-            }
+            self.pieces += usize::from(node.push((lo, hi, below))?);
             if self.pieces > MAX_SPANS {
                 return Err(SelectionError::TooManySpans(MAX_SPANS));
             }
         }
-        let node = Arc::new(SpanNode { spans, elements });
+        let node = Arc::new(node);
         self.known.insert((dim, members), node.clone());
         Ok(node)
     }

@@ -301,29 +301,14 @@ impl DenseAttributes {
         if mend && wrong {
             self.storage.heap.apply_recount(&recount)?;
         }
-        if let Some(tree) = &self.storage.order {
-            let mut old = Vec::new();
-            tree.for_each(&mut |record| {
-                if missing.remove(&(record.order, record.heap_id)).is_none() {
-                    old.push(record.order);
-                }
-                Ok::<_, Error>(true)
-            })?;
-            wrong |= !missing.is_empty() || !old.is_empty();
-            if mend {
-                for order in old {
-                    tree.remove(|held| Ok::<_, Error>(held.order.cmp(&order)))?;
-                }
-                for ((order, heap_id), flags) in missing {
-                    let record = AttributeOrderRecord { heap_id, flags, order };
-                    tree.insert_or_overwrite(
-                        &record,
-                        |_| Ordering::Equal,
-                        |held| Ok::<_, Error>(held.order.cmp(&order)),
-                    )?;
-                }
-            }
-        }
+        let add = |tree: &Btree2<AttributeOrderRecord>, (order, heap_id), flags| {
+            let record = AttributeOrderRecord { heap_id, flags, order };
+            let by_position = |held: &AttributeOrderRecord| Ok::<_, Error>(held.order.cmp(&order));
+            tree.insert_or_overwrite(&record, |_| Ordering::Equal, by_position)?;
+            Ok(())
+        };
+        let key = |record: &AttributeOrderRecord| (record.order, record.heap_id);
+        wrong |= self.storage.check_or_mend_order(missing, (key, |record| record.order), add, mend)?;
         Ok(wrong)
     }
 

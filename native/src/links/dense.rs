@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use h5live_format::messages::{FilterPipelineMessage, LinkInfo, LinkMessage};
 use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode, lookup3};
@@ -256,12 +256,12 @@ impl DenseLinks {
     /// # Errors
     /// If a structure cannot be read or changed.
     pub fn check_or_mend_counts(&self, header: &CachedHeader, mend: bool) -> Result<bool> {
-        let mut missing = HashSet::new();
+        let mut missing = HashMap::new();
         let recount = self.storage.heap.recount_contents(|each| {
             self.storage.names.for_each(&mut |LinkNameRecord { heap_id, .. }| {
                 each(&heap_id);
                 if self.storage.order.is_some() {
-                    missing.insert(heap_id);
+                    missing.insert(heap_id, ());
                 }
                 Ok::<_, Error>(true)
             })
@@ -270,29 +270,17 @@ impl DenseLinks {
         if mend && wrong {
             self.storage.heap.apply_recount(&recount)?;
         }
-        if let Some(tree) = &self.storage.order {
-            let mut old = Vec::new();
-            tree.for_each(&mut |record| {
-                if !missing.remove(&record.heap_id) {
-                    old.push(record.order);
-                }
-                Ok::<_, Error>(true)
-            })?;
-            wrong |= !missing.is_empty() || !old.is_empty();
-            if mend {
-                for order in old {
-                    tree.remove(|held| Ok::<_, Error>(held.order.cmp(&order)))?;
-                }
-                for heap_id in missing {
-                    let link = Self::decode_link(header, &self.storage.heap.read_object(&heap_id)?)?;
-                    let order = link.creation_order;
-                    let order = order
-                        .ok_or_else(|| header.damaged_error("links have a position if there is an index of them"))?;
-                    let record = LinkOrderRecord { order, heap_id };
-                    tree.insert(&record, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
-                }
-            }
-        }
+        let add = |tree: &Btree2<LinkOrderRecord>, heap_id: [u8; 7], ()| {
+            let link = Self::decode_link(header, &self.storage.heap.read_object(&heap_id)?)?;
+            let order = link.creation_order;
+            let order =
+                order.ok_or_else(|| header.damaged_error("links have a position if there is an index of them"))?;
+            let record = LinkOrderRecord { order, heap_id };
+            tree.insert(&record, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+            Ok(())
+        };
+        let (key, position) = (|record: &LinkOrderRecord| record.heap_id, |record: &LinkOrderRecord| record.order);
+        wrong |= self.storage.check_or_mend_order(missing, (key, position), add, mend)?;
         Ok(wrong)
     }
 

@@ -36,6 +36,7 @@ mod open_domain;
 mod opened_stores;
 mod options;
 mod place;
+mod random;
 mod references;
 mod session;
 mod shards;

@@ -11,7 +11,8 @@ use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged, unfit};
 use crate::holders::Holders;
 use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right, Sharding, check_domain_path};
-use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now, random};
+use crate::random::random;
+use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now};
 use crate::state::{ReplacedDomain, SessionState};
 
 impl HsdsSession {

@@ -16,6 +16,7 @@ use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged};
 use crate::holders::Holders;
 use crate::layout::{DOMAIN_FILE, DomainId, EntryQuery, ObjectDocument, Right, Sharding, kind, object_id};
+use crate::random::random;
 use crate::state::{SessionState, Stored};
 
 /// The name of the kind of store, and its scheme.
@@ -97,17 +98,6 @@ pub fn now() -> f64 {
 /// The time of so many seconds since 1970; `None` if there is no such time.
 pub fn time(seconds: f64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
-}
-
-/// A random number.
-///
-/// # Errors
-/// [`HsdsError::Medium`] if the system has none.
-pub fn random() -> Result<u64> {
-    getrandom::u64().map_err(|error| {
-        let source = std::io::Error::other(error.to_string());
-        HsdsError::Medium { key: "a random number".to_owned(), source }.into()
-    })
 }
 
 /// The key of the object of a domain or a folder.

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use crate::engine::{ObjectEngine, ObjectPut};
 use crate::error::{damaged, unfit};
 use crate::layout::{EntryClass, EntryQuery, LayoutError, Members, ObjectDocument, ShardId};
-use crate::session::{HsdsSession, random};
+use crate::random::random;
+use crate::session::HsdsSession;
 use crate::state::SessionState;
 
 /// How often a reader takes up a newer document, because a shard of the one that it has is gone.

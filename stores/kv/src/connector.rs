@@ -11,9 +11,9 @@ use h5live_swmr::linked_paths;
 
 use crate::engine::{LmdbEngine, LmdbOptions, LongKeys};
 use crate::folder_watch::FolderWatch;
+use crate::open_session::{KvChoices, open_session_on};
 use crate::options::Kv;
-use crate::random::random;
-use crate::session::{CONNECTOR, KvRequest, KvSession, capabilities};
+use crate::session::{CONNECTOR, KvSession, capabilities};
 use crate::store::KvStore;
 
 /// Opens key-value stores in folders: `kv:run`.
@@ -71,20 +71,12 @@ impl KvConnector {
         how: &OpenRequest<'_>,
     ) -> Result<KvSession, OpenError> {
         let options = how.typed_options::<Kv>()?;
-        let request = KvRequest {
-            mode: how.mode,
-            root: how.root.clone(),
+        let choices = KvChoices {
             durability: options.sync.durability(),
-            max_allocation: how.max_allocation,
-            unfilter: how.unfilter.clone(),
             max_uncommitted: options.max_uncommitted,
-            random: random()?,
             checksums: options.checksums,
         };
-        let session = KvSession::open(Box::new(engine), &request);
-        let mut session = session.map_err(OpenError::Store)?;
-        session.described.location = Some(at.clone());
-        Ok(session)
+        open_session_on(Box::new(engine), at, how, choices)
     }
 }
 

@@ -29,10 +29,11 @@ mod map_registry;
 mod maps;
 mod object_edits;
 mod objects;
+#[cfg(any(feature = "lmdb", feature = "slatedb"))]
+mod open_session;
 #[cfg(feature = "lmdb")]
 mod options;
 mod primitive;
-#[cfg(any(feature = "lmdb", feature = "slatedb"))]
 mod random;
 mod session;
 #[cfg(feature = "slatedb")]

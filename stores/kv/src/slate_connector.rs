@@ -10,8 +10,9 @@ use h5live_model::{
 use h5live_objects::Cloud;
 
 use crate::engine::{LongKeys, SlateEngine, SlateLocation, SlateOptions, SyncPolicy};
+use crate::open_session::{KvChoices, open_session_on};
 use crate::random::random;
-use crate::session::{KvRequest, KvSession, capabilities};
+use crate::session::capabilities;
 use crate::slate_options::KvSlate;
 use crate::store::KvStore;
 
@@ -130,19 +131,12 @@ impl Connector for SlateConnector {
         };
         let engine = SlateEngine::open(location, how.mode, &slate, random()?);
         let engine = engine.map_err(|error| OpenError::Store(error.into()))?;
-        let request = KvRequest {
-            mode: how.mode,
-            root: how.root.clone(),
+        let choices = KvChoices {
             durability: options.sync.durability(),
-            max_allocation: how.max_allocation,
-            unfilter: how.unfilter.clone(),
             max_uncommitted: options.max_uncommitted,
-            random: random()?,
             checksums: options.checksums,
         };
-        let session = KvSession::open(Box::new(LongKeys::new(engine)), &request);
-        let mut session = session.map_err(OpenError::Store)?;
-        session.described.location = Some(at.clone());
+        let mut session = open_session_on(Box::new(LongKeys::new(engine)), at, how, choices)?;
         session.described.connector = CONNECTOR;
         Ok(Arc::new(KvStore::new(session)))
     }

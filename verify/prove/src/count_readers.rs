@@ -17,6 +17,35 @@ fn issued_and_flushed(trace: &Trace, what: &str) -> (MarkCounter, MarkCounter) {
     (MarkCounter::new(trace, &format!("{what}.issued")), MarkCounter::new(trace, &format!("{what}.flushed")))
 }
 
+/// What the trace counts, at the place where a reader is.
+struct TracedCounts<'a> {
+    issued: &'a MarkCounter,
+    flushed: &'a MarkCounter,
+    view: &'a ReaderView,
+}
+
+impl TracedCounts<'_> {
+    /// Looks `passes` times, each time anew, with `look`, which gets the number of the pass and how many there must be at
+    /// least and may be at most, and returns how many there are: never fewer than before.
+    fn for_each_pass(
+        &self,
+        observer: &ConcurrentObserver<'_>,
+        (passes, opened): (usize, History),
+        mut look: impl FnMut(usize, u64, &dyn Fn() -> u64) -> Result<u64, RunEnd>,
+    ) -> Result<(), RunEnd> {
+        let TracedCounts { issued, flushed, view } = self;
+        let mut before = 0;
+        for pass in 0..passes {
+            // Each look at an object reads its header again.
+            observer.reset((pass, before, opened))?;
+            let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
+            observer.add_to_history(min_count);
+            before = look(pass, min_count, &|| issued.count_at(view.prefix()).unwrap_or(0))?;
+        }
+        Ok(())
+    }
+}
+
 /// A reader of the attributes `a0`, `a1`, ... of the dataset `d`, which the trace counts as `a`. Each holds its number,
 /// or its text.
 pub fn attribute_count_reader(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
@@ -28,16 +57,10 @@ pub fn attribute_count_reader(trace: &Trace, passes: usize) -> impl Fn(&Arc<Read
             let id = observer.observe("find the dataset", || find_in_root(&file, "d"))?;
             let id = id.ok_or_else(|| "there is no link d".to_owned())?;
             let opened = observer.set_history(History::NONE);
-            let mut before = 0;
-            for pass in 0..passes {
-                // Each look at an object reads its header again.
-                observer.reset((pass, before, opened))?;
-                let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
-                observer.add_to_history(min_count);
-                let max_count = || issued.count_at(view.prefix()).unwrap_or(0);
-                before = content_checks::check_attributes(&file, id, observer, min_count, &max_count, (pass, opened))?;
-            }
-            Ok(())
+            let counts = TracedCounts { issued: &issued, flushed: &flushed, view };
+            counts.for_each_pass(observer, (passes, opened), |pass, min_count, max_count| {
+                content_checks::check_attributes(&file, id, observer, min_count, max_count, (pass, opened))
+            })
         };
         run_verdict(follow())
     }
@@ -52,15 +75,10 @@ pub fn link_count_reader(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderVie
             let observer = &ConcurrentObserver::new(view, &generations);
             let file = observer.open()?;
             let opened = observer.set_history(History::NONE);
-            let mut before = 0;
-            for pass in 0..passes {
-                observer.reset((pass, before, opened))?;
-                let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
-                observer.add_to_history(min_count);
-                let max_count = || issued.count_at(view.prefix()).unwrap_or(0);
-                before = content_checks::check_links(&file, observer, min_count, &max_count, (pass, opened))?;
-            }
-            Ok(())
+            let counts = TracedCounts { issued: &issued, flushed: &flushed, view };
+            counts.for_each_pass(observer, (passes, opened), |pass, min_count, max_count| {
+                content_checks::check_links(&file, observer, min_count, max_count, (pass, opened))
+            })
         };
         run_verdict(follow())
     }
@@ -75,16 +93,10 @@ pub fn string_count_reader(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderV
             let file =
                 File::with_store(Arc::new(observer.open()?), "prove", Options::default()).expect("no option is unused");
             let opened = observer.set_history(History::NONE);
-            let mut before = 0;
-            for pass in 0..passes {
-                // The dataset was closed, and with it all that was kept.
-                observer.reset((pass, before, opened))?;
-                let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
-                observer.add_to_history(min_count);
-                let max_count = || issued.count_at(view.prefix()).unwrap_or(0);
-                before = content_checks::check_strings(&file, observer, min_count, &max_count)?;
-            }
-            Ok(())
+            let counts = TracedCounts { issued: &issued, flushed: &flushed, view };
+            counts.for_each_pass(observer, (passes, opened), |_, min_count, max_count| {
+                content_checks::check_strings(&file, observer, min_count, max_count)
+            })
         };
         run_verdict(follow())
     }

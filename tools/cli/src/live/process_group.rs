@@ -215,16 +215,25 @@ impl ProcessGroup {
         Ok(())
     }
 
+    /// Tells the writer to end, and waits for it. All that it has flushed and said is taken up.
+    ///
+    /// # Errors
+    /// An I/O error if it is gone.
+    pub fn end_writer(&mut self) -> io::Result<()> {
+        if let Some(mut writer) = self.writer.take() {
+            writer.finish();
+            self.await_end(Participant::Writer, &mut writer)?;
+        }
+        Ok(())
+    }
+
     /// Tells the writer, and then the readers, to end, and waits for them. `all` computes the rows that must be seen
     /// from the flushes. A reader that has not seen all of them is a violation.
     ///
     /// # Errors
     /// An I/O error if a process is gone.
     pub fn finish(&mut self, all: impl FnOnce(&[Extents]) -> Vec<u64>) -> io::Result<()> {
-        if let Some(mut writer) = self.writer.take() {
-            writer.finish();
-            self.await_end(Participant::Writer, &mut writer)?;
-        }
+        self.end_writer()?;
         let written = all(&self.flushes);
         let peer = self.other.take();
         if let Some(mut peer) = peer {

@@ -91,6 +91,8 @@ impl<'a> LiveReader<'a> {
                 return Ok(true);
             }
             if !new {
+                // A reader that has seen the end of a writer must not be in the way of the next one.
+                file.is_live().map_err(|error| LiveReadError::File(error.into()))?;
                 self.reread_old(&datasets)?;
                 thread::sleep(PAUSE);
             }

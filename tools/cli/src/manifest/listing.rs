@@ -9,8 +9,8 @@ use crate::model::{
     ObjectKind, ObjectSpec, Store,
 };
 
-use super::escape::escape;
 use crate::error::whole_text;
+use crate::model::escape;
 
 /// A line: the escaped path, and the entry.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 mod canonical;
 mod columns;
-mod escape;
 pub mod listing;
 mod render;
 
@@ -15,8 +14,8 @@ use crate::number_arg::bytes;
 use crate::output::{Output, tell};
 use crate::{open, progress};
 
+pub use crate::model::escape;
 pub use columns::{space_text, storage_text};
-pub use escape::escape;
 pub use render::blocks;
 
 use listing::Listing;

@@ -53,6 +53,9 @@ pub struct Stress {
     /// Kill the writer every second, and see that nothing flushed is lost
     #[arg(long)]
     kill: bool,
+    /// End the writer every second and start another one, under the readers that stay
+    #[arg(long, conflicts_with = "kill")]
+    restart: bool,
     /// Kill writers that set and remove attributes and links of all kinds, as often as --kills says; after each kill
     /// the file is brought into order, and must be sound. --peer tests/python/names.py looks at it, and writes on, with
     /// h5py
@@ -306,13 +309,13 @@ impl Stress {
         let mut troupe = ProcessGroup::new(location, &["stress", "--role=writer", "--seed", &seed, "--rate", &rate]);
         let begin = Instant::now();
         let length = Duration::from_secs_f64(self.seconds);
-        let mut kills = 0;
+        let (mut kills, mut restarts) = (0, 0);
         let mut going = troupe.start_writer().map_err(Error::Process)?;
         for _ in 0..self.readers {
             troupe.start_reader(&["stress", "--role=reader", "--seed", &seed]).map_err(Error::Process)?;
         }
         let bar = progress::bar(self.seconds.ceil() as usize, "second");
-        let mut next_kill = Instant::now() + WRITER_LIFETIME;
+        let mut next_end = Instant::now() + WRITER_LIFETIME;
         let mut stalls = self.stall().map(ReaderStalls::new);
         while going && begin.elapsed() < length && !interrupted.load(std::sync::atomic::Ordering::Acquire) {
             troupe.collect_events(Duration::from_millis(20).min(length.saturating_sub(begin.elapsed())));
@@ -322,12 +325,17 @@ impl Stress {
                 troupe.violation(StressInvariant::Progress, "the writer has ended too early");
                 break;
             }
-            if self.kill && Instant::now() >= next_kill {
-                troupe.kill_writer().map_err(Error::Process)?;
-                kills += 1;
+            if (self.kill || self.restart) && Instant::now() >= next_end {
+                if self.kill {
+                    troupe.kill_writer().map_err(Error::Process)?;
+                    kills += 1;
+                } else {
+                    troupe.end_writer().map_err(Error::Process)?;
+                    restarts += 1;
+                }
                 self.after_death(location, &mut troupe);
                 going = troupe.start_writer().map_err(Error::Process)?;
-                next_kill = Instant::now() + WRITER_LIFETIME;
+                next_end = Instant::now() + WRITER_LIFETIME;
             }
         }
         stalls.iter_mut().for_each(|stalls| stalls.end(&troupe));
@@ -344,6 +352,7 @@ impl Stress {
                 bytes: rows.iter().zip(&all).map(|(rows, series)| rows * series.row_bytes() as u64).sum(),
                 flushes: troupe.flushes.len() as u64,
                 kills,
+                restarts,
             },
             readers: troupe.readers(0),
             violations: troupe.violations,

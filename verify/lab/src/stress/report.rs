@@ -19,6 +19,8 @@ pub struct WriterCounts {
     pub flushes: u64,
     /// How often the writer was killed.
     pub kills: u64,
+    /// How often it has ended, and another one has begun.
+    pub restarts: u64,
 }
 
 /// The outcome of a run.
@@ -70,6 +72,7 @@ impl StressReport {
             "bytes": self.written.bytes,
             "flushes": self.written.flushes,
             "kills": self.written.kills,
+            "restarts": self.written.restarts,
             "readers": readers,
             "violations": violations,
         })
@@ -78,15 +81,16 @@ impl StressReport {
 
 impl fmt::Display for StressReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WriterCounts { rows, bytes, flushes, kills } = self.written;
+        let WriterCounts { rows, bytes, flushes, kills, restarts } = self.written;
         let rate = if self.seconds > 0.0 { flushes as f64 / self.seconds } else { 0.0 };
         writeln!(
             f,
-            "writer    {}, {:.1} MB, {} ({rate:.0}/s), killed {}",
+            "writer    {}, {:.1} MB, {} ({rate:.0}/s), killed {}, restarted {}",
             counted(rows, "row"),
             bytes as f64 / 1e6,
             counted(flushes, "flush"),
-            counted(kills, "time")
+            counted(kills, "time"),
+            counted(restarts, "time")
         )?;
         for (i, (work, latency)) in self.readers.iter().enumerate() {
             let WorkCounts { rows, rereads, refreshes, opens } = work;
@@ -125,7 +129,7 @@ mod tests {
         StressReport {
             seed: 7,
             seconds: 2.0,
-            written: WriterCounts { rows: 10, bytes: 2_500_000, flushes: 100, kills: 1 },
+            written: WriterCounts { rows: 10, bytes: 2_500_000, flushes: 100, kills: 1, restarts: 0 },
             readers: vec![(WorkCounts { rows: 10, rereads: 2, refreshes: 30, opens: 1 }, Latencies::default())],
             violations: vec![Violation { invariant: StressInvariant::NoWayBack, detail: "rows: 5 after 6".into() }],
         }
@@ -138,7 +142,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "writer    10 rows, 2.5 MB, 100 flushes (50/s), killed 1 time",
+                "writer    10 rows, 2.5 MB, 100 flushes (50/s), killed 1 time, restarted 0 times",
                 "reader 0  10 rows checked, 2 again, 30 refreshes, 1 open",
                 "violation of I3: rows: 5 after 6",
                 "1 violation in 2.0 s (seed 7)",

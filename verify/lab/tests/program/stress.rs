@@ -25,6 +25,13 @@ fn stress_finds_no_violation_while_the_writer_is_killed() {
 }
 
 #[test]
+fn stress_finds_no_violation_while_writers_come_back_under_readers_that_stay() {
+    let report = json(&["stress", "--readers=2", "--seconds=4", "--restart", "--json", "--seed=9"]);
+    assert_eq!(report["violations"], serde_json::json!([]), "{report:#}");
+    assert!(report["restarts"].as_u64().unwrap() >= 2, "{report:#}");
+}
+
+#[test]
 fn a_reader_that_expects_other_values_reports_them() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stress.h5");

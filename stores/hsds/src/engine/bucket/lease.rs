@@ -21,6 +21,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::lease_document::{LeaseDocument, bounded_period};
 use crate::error::HsdsError;
 use crate::layout::DOMAIN_FILE;
+use crate::random::random;
 
 /// The name of the object, in the folder of the domain. HSDS passes over it, as over everything there but its own.
 const LEASE_FILE: &str = ".h5live.lease.json";
@@ -80,13 +81,6 @@ pub fn lease_key(domain: &str) -> String {
 /// The key of an object in the folder of a domain.
 pub fn in_domain(domain: &str, name: &str) -> String {
     if domain.is_empty() { name.to_owned() } else { format!("{domain}/{name}") }
-}
-
-fn random() -> Result<u64> {
-    getrandom::u64().map_err(|error| {
-        let source = std::io::Error::other(error.to_string());
-        HsdsError::Medium { key: "a random number".to_owned(), source }.into()
-    })
 }
 
 /// The longest time of all attempts of a change of a session whose leases hold so long.

@@ -1,9 +1,14 @@
-//! Escapes of names, paths, link values and tags.
+//! Bytes of files as text that can be read and typed: names, paths, link values and tags.
 
 use std::fmt::Write;
 
 /// The bytes as text: TAB, LF, CR and backslash as a letter after a backslash, bytes that are not UTF-8 as `\xHH`.
 pub fn escape(bytes: &[u8]) -> String {
+    escape_with(bytes, None)
+}
+
+/// As [`escape`], with a backslash before `also`, too.
+pub fn escape_with(bytes: &[u8], also: Option<char>) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -12,6 +17,7 @@ pub fn escape(bytes: &[u8]) -> String {
                 '\n' => out.push_str("\\n"),
                 '\r' => out.push_str("\\r"),
                 '\\' => out.push_str("\\\\"),
+                c if also == Some(c) => out.extend(['\\', c]),
                 c => out.push(c),
             }
         }

@@ -1,0 +1,44 @@
+//! Opens a session for a connector, on an engine of any kind.
+
+use h5live_model::{Durability, Location, OpenError, OpenRequest};
+
+use crate::engine::Engine;
+use crate::random::random;
+use crate::session::{KvRequest, KvSession};
+
+/// What the options of a connector say of a session, whatever its engine is.
+#[derive(Debug, Clone, Copy)]
+pub struct KvChoices {
+    /// Whether commits are durable.
+    pub durability: Durability,
+    /// Most bytes of changes that are not committed, before a further change is refused.
+    pub max_uncommitted: u64,
+    /// Whether values of a new container get checksums.
+    pub checksums: bool,
+}
+
+/// Opens the session of a connector.
+///
+/// # Errors
+/// [`OpenError::Store`].
+pub fn open_session_on(
+    engine: Box<dyn Engine>,
+    at: &Location,
+    how: &OpenRequest<'_>,
+    choices: KvChoices,
+) -> Result<KvSession, OpenError> {
+    let KvChoices { durability, max_uncommitted, checksums } = choices;
+    let request = KvRequest {
+        mode: how.mode,
+        root: how.root.clone(),
+        durability,
+        max_allocation: how.max_allocation,
+        unfilter: how.unfilter.clone(),
+        max_uncommitted,
+        random: random()?,
+        checksums,
+    };
+    let mut session = KvSession::open(engine, &request).map_err(OpenError::Store)?;
+    session.described.location = Some(at.clone());
+    Ok(session)
+}
