@@ -45,7 +45,7 @@ pub use metadata::{EntryPatch, FlushPlan, FlushScope, FlushStep, UnpublishedPart
 #[doc(hidden)]
 pub use mutant::CacheMutant;
 #[cfg(target_os = "linux")]
-pub use os::{LeaseKind, try_lease};
+pub use os::{FileLeaseKind, try_lease};
 pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, Visibility};
 pub use space::{FreeEpoch, FreeList, RawRead, RestingSpace, ReusePolicy, Space, SpaceKind};
 pub use storage::{

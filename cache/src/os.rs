@@ -20,7 +20,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::storage::file_len::file_len;
 
 #[cfg(target_os = "linux")]
-pub use linux::{LeaseKind, try_lease};
+pub use linux::{FileLeaseKind, try_lease};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{Mapping, VectorStore, WritableMapping};
 
@@ -463,7 +463,7 @@ mod linux {
 
     /// What a lease says of the file while it is held.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum LeaseKind {
+    pub enum FileLeaseKind {
         /// No process has it open for writing.
         Read,
         /// No other handle has it open.
@@ -477,11 +477,11 @@ mod linux {
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if the file is open otherwise; others if there are no leases on this file.
-    pub fn try_lease(file: &File, kind: LeaseKind) -> io::Result<()> {
+    pub fn try_lease(file: &File, kind: FileLeaseKind) -> io::Result<()> {
         let fd = file.as_raw_fd();
         let kind = match kind {
-            LeaseKind::Read => libc::F_RDLCK,
-            LeaseKind::Write => libc::F_WRLCK,
+            FileLeaseKind::Read => libc::F_RDLCK,
+            FileLeaseKind::Write => libc::F_WRLCK,
         };
         // A process that opens the file during the moment of the lease makes the kernel signal this one, by default
         // with SIGIO, which kills; SIGURG is ignored by default. SAFETY: F_SETSIG on an open descriptor takes an
@@ -567,16 +567,16 @@ mod tests {
         let path = folder.path().join("file");
         let writer = File::create(&path).unwrap();
         let reader = File::open(&path).unwrap();
-        let refused = match try_lease(&reader, LeaseKind::Read) {
+        let refused = match try_lease(&reader, FileLeaseKind::Read) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
             other => other,
         };
         assert!(refused.is_err(), "a writer has it");
         drop(writer);
-        assert!(try_lease(&reader, LeaseKind::Read).is_ok());
+        assert!(try_lease(&reader, FileLeaseKind::Read).is_ok());
         let both = File::options().read(true).write(true).open(&path).unwrap();
-        assert!(try_lease(&both, LeaseKind::Write).is_err(), "a reader has it");
+        assert!(try_lease(&both, FileLeaseKind::Write).is_err(), "a reader has it");
         drop(reader);
-        assert!(try_lease(&both, LeaseKind::Write).is_ok() && try_lease(&both, LeaseKind::Write).is_ok());
+        assert!(try_lease(&both, FileLeaseKind::Write).is_ok() && try_lease(&both, FileLeaseKind::Write).is_ok());
     }
 }

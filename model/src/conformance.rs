@@ -50,7 +50,7 @@ macro_rules! conformance_suite {
     };
     (@groups $form:ident $lab:expr) => {
         $crate::conformance_suite!(@$form $lab; groups links link_removal attributes committed_types contiguous compact
-            types_that_are_read_back elements_of_every_type chunks filtered_chunks extents shrinking heap many_blobs removed_blobs references region_references renaming unlinked creation_order
+            types_that_are_read_back elements_of_every_type chunks filtered_chunks extents shrinking heap many_blobs removed_blobs references region_references renaming created_without_links creation_order
             uses_of_committed_types comments refused_objects batches refused_batches parts staged_writes
             reads_of_many reads_of_blocks ordering commits threads unclaimed_features
             map_pairs refused_map_edits map_ranges map_key_types kept_maps live_maps persistence live later_objects);

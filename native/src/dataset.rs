@@ -403,7 +403,7 @@ impl ChunkStore for NativeDataset {
             true => self.read_own_chunk(chunk, addr, at, into),
             false => self.session.cache.read_raw(addr, at, into).map_err(Error::from),
         };
-        Ok(read.map_err(|error| self.session.hold.explain_error(error))?)
+        Ok(read.map_err(|error| self.session.hold.truncation_or(error))?)
     }
 
     fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> ModelResult<()> {

@@ -73,7 +73,7 @@ impl NativeSession {
         self.datasets.forget_new_dataset();
         let plan = build_delete_plan(self, [addr])?;
         self.apply_use_counts(&plan)?;
-        if plan.deleted_objects.is_empty() || !self.has_followers() {
+        if plan.deleted_objects.is_empty() || !self.may_be_followed() {
             return self.delete_for_good(plan);
         }
         plan.datasets.iter().for_each(|dataset| dataset.mark_deleted());

@@ -17,16 +17,16 @@ mod file_hold;
 mod flush;
 mod flush_times;
 mod follower_policy;
+mod name_lookups;
 mod pack;
 mod reclaim_schedule;
-mod stable_names;
 
 use self::durable_flushes::DurableFlushes;
 use self::file_hold::FileHold;
 use self::flush_times::FlushTimes;
 pub(crate) use self::follower_policy::{FollowerPolicy, reuse_without_followers};
+use self::name_lookups::NameLookups;
 use self::reclaim_schedule::ReclaimSchedule;
-use self::stable_names::StableNames;
 use crate::dataset::DatasetRegistry;
 use crate::global_heap::{GlobalHeap, GlobalHeapReader};
 use crate::header::CachedHeader;
@@ -69,7 +69,7 @@ pub(crate) struct NativeSession {
     pub unlinked: UnlinkedObjects,
     pub heaps: HeapStructures,
     pub global_heap: GlobalHeap,
-    pub names: StableNames,
+    pub names: NameLookups,
     /// Empty unless the file is at rest.
     pub link_cache: LinkCache,
     followers: FollowerPolicy,
@@ -101,7 +101,7 @@ impl NativeSession {
             unlinked: UnlinkedObjects::default(),
             heaps: HeapStructures::new(options.unfilter.clone(), extension.btree_k),
             global_heap: GlobalHeap::new(cache.clone(), retry.clone(), mode, heap_reader),
-            names: StableNames::new(mode, retry.clone(), lock),
+            names: NameLookups::new(mode, retry.clone(), lock),
             link_cache: LinkCache::default(),
             followers: FollowerPolicy::new(options, superblock.version < 3),
             durable_flushes: DurableFlushes::new(options.durable),
@@ -125,13 +125,13 @@ impl NativeSession {
     }
 
     /// Whether other processes may read what this one writes.
-    pub fn has_followers(&self) -> bool {
-        self.followers.has_followers()
+    pub fn may_be_followed(&self) -> bool {
+        self.followers.may_be_followed()
     }
 
     /// Whether chunks that are not full yet are best filled in place.
     pub fn fills_unfiltered_chunks(&self) -> bool {
-        self.followers.has_followers() && !self.followers.leaves_live()
+        self.followers.may_be_followed() && !self.followers.leaves_live()
     }
 
     /// Whether nobody changes the file while this session has it open. The file of a dead writer may get a new writer
@@ -186,7 +186,7 @@ impl NativeSession {
     /// # Errors
     /// If it cannot be read, or the object was deleted or is about to be.
     pub fn load_header(&self, addr: Addr) -> Result<CachedHeader> {
-        if self.has_followers() && self.unlinked.is_pending_delete(addr) {
+        if self.may_be_followed() && self.unlinked.is_pending_delete(addr) {
             return Err(no_object_error(addr));
         }
         self.headers.load_header(addr)
@@ -205,7 +205,7 @@ impl NativeSession {
         if self.superblock.version == 1 {
             return Err(SwmrError::NotLive(NotLiveReason::Superblock(self.superblock.version)).into());
         }
-        if self.has_followers() {
+        if self.may_be_followed() {
             return Ok(());
         }
         self.global_heap.keep_objects();
@@ -216,7 +216,7 @@ impl NativeSession {
         }
         self.status.set_flags(self.followers.live_flags(self.has_generations()));
         self.followers.announce_headroom(&self.cache)?;
-        self.followers.set_followed();
+        self.followers.allow_followers();
         self.allow_readers()
     }
 

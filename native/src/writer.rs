@@ -37,7 +37,7 @@ impl NativeFile {
     fn create_linked(&self, (parent, name): (ObjectId, &Name), new: &NewObject<'_>) -> ModelResult<ObjectId> {
         let NewObject { spec, elements, .. } = *new;
         name.check_as_link()?;
-        if (self.0.has_followers() || !is_cheap_to_create(spec)) && self.link(parent, name)?.is_some() {
+        if (self.0.may_be_followed() || !is_cheap_to_create(spec)) && self.link(parent, name)?.is_some() {
             return Err(ModelError::Exists(name.clone()));
         }
         self.0.extend_eof_for_object(spec)?;
@@ -267,7 +267,7 @@ impl StoreWriter for NativeFile {
     fn remove_blobs(&self, elements: &[&[u8]]) -> ModelResult<()> {
         self.0.check_writable()?;
         let widths = self.0.cache.widths();
-        if self.0.has_followers() {
+        if self.0.may_be_followed() {
             return Ok(());
         }
         let objects = elements.iter().filter_map(|element| decode::<VarLenElement>(element, widths).ok());

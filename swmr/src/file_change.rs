@@ -94,7 +94,7 @@ impl OpenedFile {
     }
 
     /// Returns why reading failed: `error`, unless the file was truncated.
-    pub fn explain_error<E: RetryError>(&self, error: E) -> E {
+    pub fn truncation_or<E: RetryError>(&self, error: E) -> E {
         match error.may_be_truncated() {
             false => error,
             true => self.check_length_as_reader().err().map_or(error, E::from),

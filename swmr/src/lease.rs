@@ -3,7 +3,7 @@
 use std::fs::File;
 
 #[cfg(target_os = "linux")]
-use h5live_cache::LeaseKind;
+use h5live_cache::FileLeaseKind;
 
 /// The answer to a request for a read lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Lease {
 /// Asks for a read lease on `file`, which is open for reading only, and gives it back at once.
 #[cfg(target_os = "linux")]
 pub fn probe_read_lease(file: &File) -> Lease {
-    linux::request(file, LeaseKind::Read)
+    linux::request(file, FileLeaseKind::Read)
 }
 
 /// Who has a file open beside one handle.
@@ -39,7 +39,7 @@ pub fn find_other_handles(file: &File) -> OtherHandles {
     if !is_local(file) {
         return OtherHandles::Unknown;
     }
-    match linux::request(file, LeaseKind::Write) {
+    match linux::request(file, FileLeaseKind::Write) {
         Lease::Granted => OtherHandles::None,
         Lease::Refused => OtherHandles::Some,
         Lease::Unavailable => OtherHandles::Unknown,
@@ -54,13 +54,13 @@ mod linux {
     use std::fs::File;
     use std::io::ErrorKind::WouldBlock;
 
-    use h5live_cache::{LeaseKind, try_lease};
+    use h5live_cache::{FileLeaseKind, try_lease};
     use nix::sys::statfs::{self, BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC};
 
     use super::Lease;
 
     /// Asks for a lease, and gives it back at once.
-    pub fn request(file: &File, kind: LeaseKind) -> Lease {
+    pub fn request(file: &File, kind: FileLeaseKind) -> Lease {
         match try_lease(file, kind) {
             Ok(()) => Lease::Granted,
             Err(error) if error.kind() == WouldBlock => Lease::Refused,

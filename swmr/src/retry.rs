@@ -281,11 +281,11 @@ impl RetryPolicy {
         for attempt in 1.. {
             if !error.may_be_torn() || self.max_attempts == 1 {
                 self.return_wait_to_budget(&progress);
-                return Err(self.explain_error(error));
+                return Err(self.truncation_or(error));
             }
             let wait = if attempt < self.max_attempts { self.wait_after(attempt, &error, &mut progress) } else { None };
             let Some(wait) = wait else {
-                return Err(self.explain_error(error.after_attempts(attempt)));
+                return Err(self.truncation_or(error.after_attempts(attempt)));
             };
             self.counters.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
             self.counters.retries.fetch_add(1, Ordering::Relaxed);
@@ -338,9 +338,9 @@ impl RetryPolicy {
         }
     }
 
-    fn explain_error<E: RetryError>(&self, error: E) -> E {
+    fn truncation_or<E: RetryError>(&self, error: E) -> E {
         match &self.opened_file {
-            Some(file) => file.explain_error(error),
+            Some(file) => file.truncation_or(error),
             None => error,
         }
     }

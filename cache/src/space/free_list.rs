@@ -54,7 +54,7 @@ impl FreeList {
         Some(at)
     }
 
-    /// Takes exactly the `len` bytes at `at`, which must be free.
+    /// Takes exactly the `len` bytes at `at`, if all of them are free; otherwise nothing.
     pub fn take_exact(&mut self, at: u64, len: u64) {
         let Some((&start, &size)) = self.by_addr.range(..=at).next_back() else { return };
         if let Some(end) = at.checked_add(len).filter(|end| *end <= start + size) {

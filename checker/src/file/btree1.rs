@@ -83,7 +83,7 @@ impl FileWalk<'_> {
         {
             // A writer that moves entries to a new node takes them out of the old one last.
             let cause = Cause::Rule("the keys of a node lie between those beside it in its parent");
-            self.report_unless_live(self.owner, btree1_structure_name::<K>(), addr, cause);
+            self.report_or_note_if_live(self.owner, btree1_structure_name::<K>(), addr, cause);
         }
         let mut whole = true;
         for index in 0..node.len() {

@@ -119,7 +119,7 @@ impl FileWalk<'_> {
         }
         if array.set > header.max_index_set {
             let cause = Cause::Count { what: "largest index set", stated: header.max_index_set, found: array.set };
-            self.report_unless_live(self.owner, HEADER, at, cause);
+            self.report_or_note_if_live(self.owner, HEADER, at, cause);
         }
         if array.whole {
             let [supers, super_bytes, blocks, block_bytes, realized] = array.counted;

@@ -56,7 +56,7 @@ impl FileWalk<'_> {
         // A root that is a direct block is the only one; its place among others is not kept.
         if rows > 0 && heap.header.next_block < end {
             let cause = Cause::Count { what: "next block", stated: heap.header.next_block, found: end };
-            self.report_unless_live(self.owner, NAME, heap.addr, cause);
+            self.report_or_note_if_live(self.owner, NAME, heap.addr, cause);
         }
     }
 

@@ -47,7 +47,7 @@ impl FileWalk<'_> {
             }
             let cause = Cause::Count { what: "hard links", stated: stated.into(), found: links.into() };
             if links > stated || self.options.strict {
-                self.report_unless_live(owner, ObjectHeader::NAME, self.objects.header_addr(owner), cause);
+                self.report_or_note_if_live(owner, ObjectHeader::NAME, self.objects.header_addr(owner), cause);
             } else {
                 // From groups that only lead to each other, once the last link to them was removed.
                 self.add_note_for(owner, ObjectHeader::NAME, self.objects.header_addr(owner), cause);

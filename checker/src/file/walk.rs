@@ -150,7 +150,7 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Reports what a writer brings into order only with its last write: a note if one may be at work.
-    pub fn report_unless_live(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
+    pub fn report_or_note_if_live(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
         if !self.options.live {
             self.report_for(owner, structure, addr, cause);
         } else {
@@ -161,7 +161,7 @@ impl<'a> FileWalk<'a> {
     /// Reports if what a structure states in sum is not what there is, unless a writer may be at work.
     pub fn check_total(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
         if stated != found {
-            self.report_unless_live(self.owner, structure, addr, Cause::Count { what, stated, found });
+            self.report_or_note_if_live(self.owner, structure, addr, Cause::Count { what, stated, found });
         }
     }
 

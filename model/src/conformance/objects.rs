@@ -134,7 +134,7 @@ pub fn renaming(lab: &impl Lab) {
 }
 
 /// An object that is made without links has as many as are added.
-pub fn unlinked(lab: &impl Lab) {
+pub fn created_without_links(lab: &impl Lab) {
     let store = lab.create();
     if !has_claimed_features(&store, Features::UNLINKED.with(Features::HARD_LINKS).with(Features::COMMITTED_TYPES)) {
         return;

@@ -28,7 +28,7 @@ impl NativeDataset {
             let end = at.saturating_add(bytes.len() as u64);
             let fits =
                 state.spec.chunk_bytes().is_some_and(|size| end <= size) && state.oversized_for_version.is_none();
-            if !session.has_followers() || !grows || !is_plain || !fits {
+            if !session.may_be_followed() || !grows || !is_plain || !fits {
                 return Ok(false);
             }
             if self.visibility_of(&state, coord, at..end) != Visibility::BeyondExtent {

@@ -64,7 +64,7 @@ impl NativeDataset {
                 true => {
                     let found = bytes.len() as u64;
                     let cut = CacheError::PastEnd { at: Addr::new(range.start), wanted, found };
-                    Err(self.session.hold.explain_error(Error::from(cut)).into())
+                    Err(self.session.hold.truncation_or(Error::from(cut)).into())
                 }
                 false => each(*number, Some(ChunkBytes { chunk, bytes })),
             };

@@ -60,9 +60,9 @@ impl NativeDataset {
     /// Whether readers can see the present bytes of this part of a stored chunk.
     pub(super) fn visibility_of(&self, state: &DatasetState, coord: &ChunkCoord, bytes: Range<u64>) -> Visibility {
         let size = u64::from(state.spec.datatype.size()).max(1);
-        let (Some(chunk), true) = (state.spec.chunk_dims(), self.session.has_followers()) else {
+        let (Some(chunk), true) = (state.spec.chunk_dims(), self.session.may_be_followed()) else {
             // One element.
-            return if self.session.has_followers() { Visibility::Visible } else { Visibility::NoFollowers };
+            return if self.session.may_be_followed() { Visibility::Visible } else { Visibility::NoFollowers };
         };
         let begins = coord.scaled().iter().zip(chunk).map(|(at, side)| at.saturating_mul(*side));
         let inside = state.spec.dataspace.dims().iter().zip(begins).map(|(end, begin)| end.saturating_sub(begin));

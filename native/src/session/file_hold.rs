@@ -58,8 +58,8 @@ impl FileHold {
     }
 
     /// The error, or the change of the file by another program that explains it.
-    pub fn explain_error<E: RetryError>(&self, error: E) -> E {
-        self.opened_file.explain_error(error)
+    pub fn truncation_or<E: RetryError>(&self, error: E) -> E {
+        self.opened_file.truncation_or(error)
     }
 
     /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen at most `valid` ago.

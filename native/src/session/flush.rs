@@ -15,7 +15,7 @@ impl NativeSession {
     /// as a whole or not at all, even if the flush fails that writes them. Followers of a live file see one structure
     /// after the other in any case.
     pub fn require_atomic_flush(&self) {
-        if !self.has_followers() {
+        if !self.may_be_followed() {
             self.cache.require_atomic_flush();
         }
     }
@@ -114,7 +114,7 @@ impl NativeSession {
     /// If the flush fails; the operation is done then, and is flushed later.
     pub fn reclaim_space(&self) -> Result<()> {
         // While others follow, only the flushes of the program decide what they see.
-        if self.has_followers() {
+        if self.may_be_followed() {
             return Ok(());
         }
         self.cache.flush_over_budget()?;

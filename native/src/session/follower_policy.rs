@@ -44,13 +44,13 @@ impl FollowerPolicy {
 
     /// Whether other processes may read what this one writes.
     #[inline]
-    pub fn has_followers(&self) -> bool {
+    pub fn may_be_followed(&self) -> bool {
         self.may_follow.load(Ordering::Acquire)
     }
 
     /// Whether others go on following when the session has ended.
     pub fn leaves_live(&self) -> bool {
-        self.leaves_live && self.has_followers()
+        self.leaves_live && self.may_be_followed()
     }
 
     /// Whether the space behind the end is given back when the file stays live: it may be long until the next writer comes.
@@ -59,7 +59,7 @@ impl FollowerPolicy {
     }
 
     /// Others may follow from here on: everything that they need is in the file.
-    pub fn set_followed(&self) {
+    pub fn allow_followers(&self) {
         self.may_follow.store(true, Ordering::Release);
     }
 
@@ -104,7 +104,7 @@ impl FollowerPolicy {
     /// [`SwmrError::TooMuchResting`] if more rests than the options allow.
     #[inline]
     pub fn reclaim_if_unread(&self, space: &Space, lock: &LockHandle) -> Result<()> {
-        if self.reuse != ReusePolicy::WhenUnread || !self.has_followers() {
+        if self.reuse != ReusePolicy::WhenUnread || !self.may_be_followed() {
             return Ok(());
         }
         space.reclaim_if(false, || lock.is_sole_handle());
@@ -127,7 +127,7 @@ impl FollowerPolicy {
 
     /// The session ends. What rests is free if nobody else has the file open.
     pub fn release_if_unread(&self, space: &Space, lock: &LockHandle) {
-        if self.has_followers() && lock.is_sole_handle() {
+        if self.may_be_followed() && lock.is_sole_handle() {
             space.release_resting();
         }
     }

@@ -40,8 +40,8 @@ impl OrderOf {
     /// The key of the position that the next name gets.
     pub fn next(self, object: ObjectId) -> EngineKey {
         match self {
-            OrderOf::Links => key::max_link_order(object),
-            OrderOf::Attributes => key::max_attribute_order(object),
+            OrderOf::Links => key::next_link_order(object),
+            OrderOf::Attributes => key::next_attribute_order(object),
         }
     }
 

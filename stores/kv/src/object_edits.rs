@@ -277,11 +277,11 @@ fn release_attribute(
     remove_uses(state, old.committed.into_iter().collect(), cleanup)
 }
 
-/// Changes what is known of an object.
+/// Changes the comment of an object, or its times if it keeps any.
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn set_info(state: &mut KvState, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
     state.check_object(id)?;
     let comment = key::metadata(id, MetadataField::Comment);
     match change {

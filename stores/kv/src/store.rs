@@ -230,7 +230,7 @@ impl StoreWriter for KvStore {
     }
 
     fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
-        self.session.change(|state| object_edits::set_info(state, id, change))
+        self.session.change(|state| object_edits::change_comment_or_times(state, id, change))
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {

@@ -334,7 +334,7 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
         });
         for_each_in_parallel(parts.collect(), threads, |(range, part)| {
             for runs in waiting {
-                runs.for_each_within(&range, |runs| {
+                runs.for_each_in_buffer_range(&range, |runs| {
                     copy_runs(&window[runs.from as usize..], &mut part[(runs.to - range.start) as usize..], &runs);
                 });
             }

@@ -132,7 +132,7 @@ impl<L: LogBytes> LoadedBytes<'_, L> {
     /// Copies what of runs goes to a band; `false` if some is not in memory.
     fn copy_to_band(&mut self, runs: &RunCopy, band: &Range<u64>, into: &mut [u8]) -> bool {
         let mut is_there = true;
-        runs.for_each_within(band, |runs| {
+        runs.for_each_in_buffer_range(band, |runs| {
             let is_loaded = runs.from >= self.loaded.start && runs.end() <= self.loaded.end;
             if runs.len >= MIN_DIRECT_BYTES && !is_loaded {
                 for run in (0..runs.count).map(|n| runs.part(n, 1)) {

@@ -39,7 +39,7 @@ impl RunCopy {
     }
 
     /// Calls `each` with what of the runs goes to a range of the buffer.
-    pub fn for_each_within(&self, range: &Range<u64>, mut each: impl FnMut(RunCopy)) {
+    pub fn for_each_in_buffer_range(&self, range: &Range<u64>, mut each: impl FnMut(RunCopy)) {
         let stride = if self.count > 1 { self.to_stride.max(1) } else { self.len.max(1) };
         // The first run that ends in the range or behind it, and the first one that begins behind it.
         let mut first = range.start.checked_sub(self.to + self.len).map_or(0, |before| before / stride + 1);
@@ -117,7 +117,7 @@ mod tests {
             let mut parts = vec![0; 400];
             for range in cuts.windows(2).map(|cut| cut[0]..cut[1]) {
                 let part = &mut parts[range.start as usize..range.end as usize];
-                runs.for_each_within(&range, |runs| {
+                runs.for_each_in_buffer_range(&range, |runs| {
                     copy_runs(&from[runs.from as usize..], &mut part[(runs.to - range.start) as usize..], &runs);
                 });
             }

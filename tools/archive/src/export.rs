@@ -70,7 +70,9 @@ impl RecordReader<'_> {
 
 /// The contents of an entry as its archive has them: without the holes of a sparse file.
 fn write_contents(tar: &TarFile, entry: u64, row: &EntryRow, write: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let Some(segments) = tar.segments(entry) else { return tar.for_each_piece(row, &mut |_, piece| write(piece)) };
+    let Some(segments) = tar.sparse_segments(entry) else {
+        return tar.for_each_piece(row, &mut |_, piece| write(piece));
+    };
     let mut ranges = Vec::new();
     for Segment { offset, length } in segments {
         let end = offset.checked_add(length).filter(|end| *end <= row.size);

@@ -161,7 +161,7 @@ impl TarFile {
     }
 
     /// The segments of a sparse file that its archive has; `None` if the file is not sparse.
-    pub fn segments(&self, entry: u64) -> Option<Vec<Segment>> {
+    pub fn sparse_segments(&self, entry: u64) -> Option<Vec<Segment>> {
         let start = self.segments.partition_point(|[other, ..]| *other < entry);
         let found = self.segments[start..].iter().take_while(|[other, ..]| *other == entry);
         let found: Vec<_> = found.map(|[_, offset, length]| Segment { offset: *offset, length: *length }).collect();

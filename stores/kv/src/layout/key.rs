@@ -24,7 +24,7 @@ pub fn attribute_count(object: ObjectId) -> EngineKey {
 }
 
 /// The position that the next attribute gets in the order of creation.
-pub fn max_attribute_order(object: ObjectId) -> EngineKey {
+pub fn next_attribute_order(object: ObjectId) -> EngineKey {
     EngineKey::new(object, &RecordKey::MaxAttributeOrder)
 }
 
@@ -39,7 +39,7 @@ pub fn link_count(group: ObjectId) -> EngineKey {
 }
 
 /// The position that the next link gets in the order of creation.
-pub fn max_link_order(group: ObjectId) -> EngineKey {
+pub fn next_link_order(group: ObjectId) -> EngineKey {
     EngineKey::new(group, &RecordKey::MaxLinkOrder)
 }
 

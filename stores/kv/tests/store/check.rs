@@ -359,12 +359,12 @@ fn wrong_creation_orders_are_found() {
         ),
         (
             "a low counter",
-            &|c, e| put(e, &key::max_link_order(c.group), encode_u64(3)),
+            &|c, e| put(e, &key::next_link_order(c.group), encode_u64(3)),
             &wrong("rank 2 has the position 3, and 3 is to be given next"),
         ),
         (
             "a counter of a group that has no order",
-            &|c, e| put(e, &key::max_link_order(c.inner), encode_u64(3)),
+            &|c, e| put(e, &key::next_link_order(c.inner), encode_u64(3)),
             &wrong("/group/inner: the creation order of its links: there are records of it"),
         ),
         (
@@ -384,7 +384,7 @@ fn wrong_creation_orders_are_found() {
         ),
         (
             "an attribute's low counter",
-            &|c, e| put(e, &key::max_attribute_order(c.group), encode_u64(2)),
+            &|c, e| put(e, &key::next_attribute_order(c.group), encode_u64(2)),
             &wrong("rank 1 has the position 2, and 2 is to be given next"),
         ),
         (

@@ -190,7 +190,7 @@ fn the_root_group_and_its_links() {
     }
     record((key::link_count(oid::ROOT), &encode_u64(4)), "0101 3001", LINK_ORDER, r#""Num Links""#, "0400000000000000");
     record(
-        (key::max_link_order(oid::ROOT), &encode_u64(4)),
+        (key::next_link_order(oid::ROOT), &encode_u64(4)),
         "0101 3002",
         LINK_ORDER,
         r#""Max Link Creation Order""#,
@@ -293,7 +293,7 @@ fn an_attribute() {
     let count = encode_u64(1);
     record((key::attribute_count(DATASET), &count), "4102 2001", ATTRIBUTE, r#""Num Attributes""#, "0100000000000000");
     record(
-        (key::max_attribute_order(DATASET), &count),
+        (key::next_attribute_order(DATASET), &count),
         "4102 2002",
         ATTRIBUTE,
         r#""Max Attribute Creation Order""#,

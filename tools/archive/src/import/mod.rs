@@ -316,11 +316,11 @@ impl Importer {
         let mut contents = EntryContents::new(scanner, entry, hasher);
         match &mut self.contents {
             LayoutWriter::Shredder(shredder) => {
-                shredder.store(entry, &mut contents)?;
+                shredder.add_file(entry, &mut contents)?;
                 Ok(contents.digest())
             }
             LayoutWriter::Objects(objects) => {
-                let stored = objects.store(entry, self.tables.samples(), contents);
+                let stored = objects.add_file(entry, self.tables.samples(), contents);
                 stored.map_err(|error| path_error(scanner, error))
             }
         }

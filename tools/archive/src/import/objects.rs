@@ -154,10 +154,10 @@ impl ObjectWriter {
     ///
     /// # Errors
     /// [`PathError`].
-    pub fn store<R: Read>(
+    pub fn add_file<R: Read>(
         &mut self,
         entry: &TarEntry,
-        sample: u64,
+        sample_number: u64,
         mut contents: EntryContents<'_, R>,
     ) -> Result<Vec<u8>, PathError> {
         let is_small = contents.size() <= self.options.compact_limit.min(super::options::MAX_COMPACT_BYTES);
@@ -167,7 +167,7 @@ impl ObjectWriter {
             contents.read_all(&mut buffer)?;
             let digest = contents.digest();
             let is_same = |other: &Dataset| Ok(has_elements(other, &buffer)?);
-            let id = match self.place(entry, &digest, sample, &is_same)? {
+            let id = match self.place(entry, &digest, sample_number, &is_same)? {
                 Place::Same(id) => id,
                 Place::New(group, name) => self.create_compact(group, &name, &buffer)?,
             };
@@ -177,7 +177,7 @@ impl ObjectWriter {
             let dataset = self.write_large(&mut contents)?;
             let digest = contents.digest();
             let is_same = |other: &Dataset| Ok(are_equal(other, &dataset)?);
-            let id = match self.place(entry, &digest, sample, &is_same)? {
+            let id = match self.place(entry, &digest, sample_number, &is_same)? {
                 Place::Same(id) => {
                     let discarded = self.file.writer().and_then(|writer| writer.discard(dataset.id()));
                     discarded.map_err(|error| self.paths.error(error))?;

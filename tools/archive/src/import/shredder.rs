@@ -145,7 +145,7 @@ impl Shredder {
     ///
     /// # Errors
     /// [`crate::Error::File`], [`crate::Error::Archive`].
-    pub fn store<R: Read>(&mut self, entry: &TarEntry, contents: &mut EntryContents<'_, R>) -> Result<()> {
+    pub fn add_file<R: Read>(&mut self, entry: &TarEntry, contents: &mut EntryContents<'_, R>) -> Result<()> {
         let start = self.image.len();
         loop {
             match contents.peek() {

@@ -148,7 +148,7 @@ impl DurablePoint {
     ///
     /// # Errors
     /// [`EngineError::Page`] if there is one, [`EngineError::Io`] if the file cannot be read.
-    pub fn check_numbers(folder: &Path, pair: &[MetaPage; 2]) -> Result<()> {
+    pub fn refuse_renumbered_state(folder: &Path, pair: &[MetaPage; 2]) -> Result<()> {
         let Some(file) = open_file(folder, DURABLE_FILE, false)? else { return Ok(()) };
         let Some(slot) = Slot::read(&file)? else { return Ok(()) };
         let kept = slot.meta.chunks_exact((slot.meta.len() / 2).max(1)).map(MetaPage::decode);

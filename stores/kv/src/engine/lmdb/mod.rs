@@ -255,7 +255,7 @@ fn check_meta_pages(folder: &Path) -> Result<()> {
         opened => opened.map_err(EngineError::io_at("the database cannot be read", &path))?,
     };
     match PageFile::new(file).meta_pages()? {
-        Some(pair) => DurablePoint::check_numbers(folder, &pair),
+        Some(pair) => DurablePoint::refuse_renumbered_state(folder, &pair),
         None => Ok(()),
     }
 }

@@ -14,17 +14,17 @@ use crate::{Error, Mode, Result};
 /// Lookups and lists of names that are as stable as the mode of a session allows: a follower does not miss a name that
 /// it has seen because the index is being changed.
 #[derive(Debug)]
-pub(crate) struct StableNames {
+pub(crate) struct NameLookups {
     mode: Mode,
     retry: RetryPolicy,
     lock: Arc<LockHandle>,
     seen: SeenNames,
 }
 
-impl StableNames {
+impl NameLookups {
     /// Names in a file that is open in `mode` and locked by `lock`. None was seen yet.
     pub fn new(mode: Mode, retry: RetryPolicy, lock: Arc<LockHandle>) -> Self {
-        StableNames { mode, retry, lock, seen: SeenNames::default() }
+        NameLookups { mode, retry, lock, seen: SeenNames::default() }
     }
 
     fn is_follower(&self) -> bool {
@@ -73,7 +73,7 @@ impl StableNames {
         }
     }
 
-    /// Lists everything, as [`StableNames::list_in_parts`]. A name that was seen is not missed.
+    /// Lists everything, as [`NameLookups::list_in_parts`]. A name that was seen is not missed.
     ///
     /// # Errors
     /// Errors of `list_after`.
