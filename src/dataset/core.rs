@@ -7,11 +7,11 @@ use h5live_filters::Pipeline;
 use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, ObjectId, Parts, Reads, Staging};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::growing_chunks::GrowingChunks;
-use super::publish_order::{InPublishOrder, PublishOrder};
+use super::publish::{InPublishOrder, PublishOrder};
+use super::sources::SourcesState;
 use super::spec_snapshot::SpecSnapshot;
-use super::staged_data::StagedData;
-use super::virtual_extent::SourcesState;
+use super::stage::GrowingChunks;
+use super::stage::StagedData;
 use crate::Options;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
@@ -48,7 +48,7 @@ impl StagedList {
 /// A dataset of a file, shared by every handle.
 #[derive(Debug)]
 pub(crate) struct DatasetCore {
-    pub(super) chunks: Arc<dyn ChunkStore>,
+    pub(crate) chunks: Arc<dyn ChunkStore>,
     /// The filters that chunks go through on this side of the seam.
     pub(super) filters: Pipeline,
     /// How a part of a chunk is handed to the store.

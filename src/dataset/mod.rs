@@ -1,83 +1,46 @@
 //! Datasets: arrays of elements.
 
-mod append_buffer;
-mod append_rows;
-#[cfg(test)]
-mod append_tests;
-mod batched_read;
-#[cfg(test)]
-mod batched_read_tests;
-mod chunk_cache;
-mod chunk_iter;
-mod chunk_writer;
 mod core;
-mod encode_pipeline;
 mod error;
 mod exactness;
-mod follow;
 mod foreign_types;
-mod growing_chunks;
-mod growing_writes;
-mod mmap_view;
 #[cfg(test)]
 mod model_tests;
-mod primitive;
-mod publication;
-mod publish_order;
-mod raw_chunks;
-#[cfg(test)]
-mod raw_chunks_tests;
+mod publish;
 mod read;
-#[cfg(test)]
-mod read_tests;
 mod refresh;
-mod run_group;
 mod scratch;
-#[cfg(feature = "serde")]
-mod serde_rows;
 mod shape;
-mod source_index;
-#[cfg(test)]
-mod sources_tests;
+mod sources;
 mod spec_snapshot;
-mod staged_chunks;
-mod staged_data;
+mod stage;
+mod store;
 #[cfg(test)]
 mod strided_tests;
-mod superseded;
 #[cfg(test)]
 mod tests;
 mod transfer;
-mod unfiltered_read;
-mod virtual_extent;
-mod virtual_extent_search;
-mod virtual_sources;
-mod virtual_transfer;
-#[cfg(test)]
-mod virtual_write_tests;
 mod write;
-mod write_out;
-mod writer;
 
 use std::fmt;
 use std::sync::Arc;
 
 use h5live_model::{BoundSelection, DatasetSpec, Datatype, Layout, ObjectId};
 
-pub(crate) use self::chunk_cache::ChunkCache;
-pub use self::chunk_iter::ChunkIter;
 pub(crate) use self::core::{DatasetCore, StagedDatasets};
 pub(crate) use self::error::DatasetError;
-pub use self::follow::DatasetFollower;
+pub(crate) use self::read::ChunkCache;
+pub use self::read::ChunkIter;
+pub use self::read::DatasetFollower;
 use self::read::DatasetReader;
 use self::scratch::{filled_buffer, zeroed_buffer};
+pub use self::sources::SourceState;
 use self::spec_snapshot::SpecSnapshot;
+use self::store::DatasetWriter;
 use self::transfer::{
     ConvertedSink, ElementSink, ElementSource, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource,
     check_length, raw_element_count,
 };
-pub use self::virtual_sources::SourceState;
-use self::writer::DatasetWriter;
 use crate::convert::{Conversion, ElementPlan};
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;

@@ -1,0 +1,10 @@
+//! The last step of a write: what was stored of a dataset becomes visible to other processes.
+//!
+//! In comes a flush. It has everything staged stored, first that of datasets whose rows are to be seen before. Out goes
+//! one publication of the store, and which rows are known to be published.
+
+mod publication;
+mod publish_order;
+mod write_out;
+
+pub(super) use self::publish_order::{InPublishOrder, PublishOrder};

@@ -1,0 +1,28 @@
+//! Reads: from stored and staged chunks to the caller's buffer.
+//!
+//! In comes a selection. Its chunks are looked up, read and decoded, by several threads if that is worth it, with what
+//! is staged over them. Out go the selected elements, in the type that the caller wants.
+
+mod batched_read;
+#[cfg(test)]
+mod batched_read_tests;
+mod chunk_cache;
+mod chunk_iter;
+mod chunk_reader;
+mod follow;
+mod mmap_view;
+mod primitive;
+mod raw_chunks;
+#[cfg(test)]
+mod raw_chunks_tests;
+#[cfg(test)]
+mod read_tests;
+mod run_group;
+#[cfg(feature = "serde")]
+mod serde_rows;
+mod unfiltered_read;
+
+pub(crate) use self::chunk_cache::ChunkCache;
+pub use self::chunk_iter::ChunkIter;
+pub(super) use self::chunk_reader::DatasetReader;
+pub use self::follow::DatasetFollower;
