@@ -3,7 +3,7 @@
 //! In comes a flush. It has everything staged stored, first that of datasets whose rows are to be seen before. Out goes
 //! one publication of the store, and which rows are known to be published.
 
-mod publication;
+mod dataset_publish;
 mod publish_order;
 mod write_out;
 

@@ -2,57 +2,15 @@
 
 use std::iter::FusedIterator;
 
-use h5live_model::{ChunkGrid, Dataspace, Layout, Selection};
+use h5live_model::{ChunkGrid, Selection};
 
-use crate::Result;
-use crate::dataset::Dataset;
 use crate::dims::CoreDims;
 
 /// Bytes that a block of a dataset without chunks has at most, if one element is not larger.
 const MAX_BLOCK_BYTES: u64 = 4 << 20;
 
-impl Dataset {
-    /// The chunks of the dataset as selections, in row-major order: each is the part of a chunk that lies within the
-    /// extent. A dataset without chunks is cut into blocks of rows of at most 4 MiB.
-    ///
-    /// So the whole dataset is read with the memory of one chunk, and each chunk is decoded once. The extent is that of
-    /// the call: chunks of later appends do not come.
-    ///
-    /// ```
-    /// use h5live::File;
-    ///
-    /// let file = File::in_memory();
-    /// let data = file.new_dataset::<u32>().shape(&[3, 4]).chunk_shape(&[2, 3]).create("data")?;
-    /// data.write(&(0..12).collect::<Vec<_>>())?;
-    /// let mut sum = 0;
-    /// for chunk in data.iter_chunks()? {
-    ///     println!("{chunk}"); // 0:2, 0:3 and so on
-    ///     sum += data.read_slice::<u32>(&chunk)?.iter().sum::<u32>();
-    /// }
-    /// assert_eq!(sum, 66);
-    /// # Ok::<(), h5live::Error>(())
-    /// ```
-    ///
-    /// [`Dataset::for_each_part`] does the same with a selection.
-    ///
-    /// # Errors
-    /// As [`Dataset::spec`].
-    pub fn iter_chunks(&self) -> Result<ChunkIter> {
-        self.with_error_path(|| {
-            let view = self.core.spec_snapshot()?;
-            let extent = CoreDims::from_slice(&view.extent);
-            let grid = match &view.spec.layout {
-                Layout::Chunked(_) => view.grid()?.map(|(grid, _)| grid),
-                _ => block_grid(&extent, view.size as u64),
-            };
-            let grid = grid.filter(|_| view.spec.dataspace != Dataspace::Null);
-            Ok(grid.map_or(ChunkIter::default(), |grid| ChunkIter::new(&grid, &extent)))
-        })
-    }
-}
-
 /// Blocks of whole rows, as many as fit [`MAX_BLOCK_BYTES`], of an extent (`[rank]`, elements). `None` if it is empty.
-fn block_grid(extent: &[u64], element_bytes: u64) -> Option<ChunkGrid> {
+pub(super) fn block_grid(extent: &[u64], element_bytes: u64) -> Option<ChunkGrid> {
     let mut left = (MAX_BLOCK_BYTES / element_bytes.max(1)).max(1);
     let mut dims = CoreDims::from_slice(extent);
     for dim in dims.iter_mut().rev() {
@@ -62,7 +20,7 @@ fn block_grid(extent: &[u64], element_bytes: u64) -> Option<ChunkGrid> {
     ChunkGrid::new(&dims)
 }
 
-/// The chunks of a dataset as selections; made by [`Dataset::iter_chunks`].
+/// The chunks of a dataset as selections; made by [`Dataset::iter_chunks`](crate::Dataset::iter_chunks).
 #[derive(Debug, Clone, Default)]
 pub struct ChunkIter {
     /// Of the dataset (`[rank]`, elements).
@@ -76,7 +34,7 @@ pub struct ChunkIter {
 }
 
 impl ChunkIter {
-    fn new(grid: &ChunkGrid, extent: &[u64]) -> Self {
+    pub(super) fn new(grid: &ChunkGrid, extent: &[u64]) -> Self {
         let left = grid.counts(extent).iter().fold(1u64, |n, count| n.saturating_mul(*count));
         let (extent, sides) = (CoreDims::from_slice(extent), CoreDims::from_slice(grid.dims()));
         ChunkIter { start: CoreDims::from_elem(0, extent.len()), extent, sides, left }

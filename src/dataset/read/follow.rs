@@ -52,29 +52,11 @@ pub struct DatasetFollower<T> {
     values: PhantomData<fn() -> T>,
 }
 
-impl Dataset {
-    /// Follows the dataset: an iterator over the rows that are there, and those that a writer publishes from now on.
-    /// Rows run along the first dimension, or along the unlimited one if the first cannot grow.
-    ///
-    /// ```
-    /// use h5live::File;
-    /// # use h5live::model::memory::MemoryStore;
-    /// # let store = MemoryStore::new();
-    /// # let writer = File::with_store(std::sync::Arc::new(store.clone()), "run.h5", File::options())?;
-    /// # let log = writer.new_dataset::<f64>().unlimited_rows(&[]).create("log")?;
-    /// # writer.start_swmr()?;
-    /// # let reader = File::with_store(std::sync::Arc::new(store.reader()), "run.h5", File::options())?;
-    /// # log.append(&[1.0, 2.0, 3.0])?;
-    /// # writer.close()?;
-    /// for batch in reader.dataset("log")?.follow::<f64>() {
-    ///     println!("{:?}", batch?);
-    /// }
-    /// # Ok::<(), h5live::Error>(())
-    /// ```
-    pub fn follow<T: H5Type>(&self) -> DatasetFollower<T> {
+impl<T: H5Type> DatasetFollower<T> {
+    pub(super) fn new(dataset: Dataset) -> Self {
         DatasetFollower {
-            dataset: self.clone().await_sources(),
-            axis: self.clone().await_sources().growing_axis().unwrap_or(0),
+            axis: dataset.growing_axis().unwrap_or(0),
+            dataset,
             next: 0,
             timeout: None,
             batch_rows: None,
@@ -88,16 +70,6 @@ impl Dataset {
         }
     }
 
-    pub(crate) fn growing_axis(&self) -> Option<usize> {
-        let (shape, max) = (self.shape().ok()?, self.max_shape().ok()?);
-        if shape.first().zip(max.first()).is_some_and(|(now, max)| max > now) {
-            return Some(0);
-        }
-        max.iter().position(|max| *max == h5live_model::UNLIMITED)
-    }
-}
-
-impl<T: H5Type> DatasetFollower<T> {
     /// Starts with row `row` instead of the first.
     pub fn start_row(mut self, row: u64) -> Self {
         self.next = row;

@@ -9,17 +9,17 @@ mod batched_read_tests;
 mod chunk_cache;
 mod chunk_iter;
 mod chunk_reader;
+mod dataset_chunks;
+mod dataset_read;
 mod follow;
-mod mmap_view;
+#[cfg(test)]
+mod mmap_view_tests;
 mod primitive;
-mod raw_chunks;
 #[cfg(test)]
 mod raw_chunks_tests;
 #[cfg(test)]
 mod read_tests;
 mod run_group;
-#[cfg(feature = "serde")]
-mod serde_rows;
 mod unfiltered_read;
 
 pub(crate) use self::chunk_cache::ChunkCache;

@@ -121,7 +121,7 @@ fn read<T: H5Type>(
     core: &DatasetCore,
     values: &mut [T],
     from: u64,
-) -> Result<(), crate::dataset::DatasetError> {
+) -> Result<(), crate::dataset::error::DatasetError> {
     let view = core.spec_snapshot().unwrap();
     let decoder = T::decoder(&view.spec.datatype).unwrap();
     let selected = Selection::block(&[from], &[values.len() as u64]).bind(&[LEN]).unwrap();

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod append_tests;
 mod chunk_writer;
+mod dataset_write;
 mod selection;
 
 pub(super) use self::selection::fill_outside_extent;

@@ -1,38 +1,20 @@
-//! Reading and writing stored chunks without filters, and datasets chunk by chunk.
+//! What a dataset offers of its chunks: stored ones without filters, and its elements chunk by chunk.
 
 use std::ops::Range;
 
 use h5live_model::{
-    BoundSelection, ChunkBatch, ChunkBytes, ChunkCoord, ChunkGrid, ChunkRead, ChunkWrite, Error as ModelError,
-    FillTime, Layout, Selection, StoredChunk,
+    BoundSelection, ChunkBytes, ChunkCoord, ChunkGrid, ChunkRead, Dataspace, Error as ModelError, FillTime, Layout,
+    Selection, StoredChunk,
 };
 use parking_lot::Mutex;
 
+use super::chunk_iter::{ChunkIter, block_grid};
 use crate::dataset::Dataset;
 use crate::dataset::core::PartWrites;
 use crate::dataset::error::DatasetError;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::{Result, Select};
-
-/// Blocks of a chunk that are copied or left out (bytes).
-const BLOCK: usize = 64 << 10;
-
-/// The ranges of blocks that must be written. Neighbouring blocks are one range.
-fn runs_to_write(bytes: &[u8], fill: &[u8], is_wanted: impl Fn(usize, &[u8], &[u8]) -> bool) -> Vec<Range<usize>> {
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for (n, (bytes, fill)) in bytes.chunks(BLOCK).zip(fill.chunks(BLOCK)).enumerate() {
-        if !is_wanted(n, bytes, fill) {
-            continue;
-        }
-        let block = n * BLOCK..n * BLOCK + bytes.len();
-        match runs.last_mut().filter(|run| run.end == block.start) {
-            Some(run) => run.end = block.end,
-            None => runs.push(block),
-        }
-    }
-    runs
-}
 
 impl Dataset {
     /// The stored chunks, in the order of the index: their addresses, sizes, and the filters that were left out. Staged
@@ -91,20 +73,6 @@ impl Dataset {
             self.core.chunks.read(chunk, 0, &mut bytes).map_err(|error| DatasetError::in_chunk(&chunk.coord, error))?;
             Ok(bytes)
         })
-    }
-
-    /// Replaces a chunk by `bytes`, which are the output of its filters. Filters whose bit is set in the mask were not
-    /// applied (bit `i`: filter `i`).
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] if the chunk is outside the maximum, or its length is wrong and there are no filters.
-    pub fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
-        self.write_chunks(&[ChunkWrite::Whole { coord, filter_mask, bytes }])
-    }
-
-    /// As [`Dataset::write_chunk`], for chunks that are written as wholes.
-    pub(crate) fn write_chunks(&self, chunks: &[ChunkWrite<'_>]) -> Result<()> {
-        self.with_error_path(|| self.writer()?.write_stored(chunks))
     }
 
     /// Whether many chunks are best read and written by one call.
@@ -219,28 +187,41 @@ impl Dataset {
         })
     }
 
-    /// Writes what of a part of a chunk is not the fill value, if the chunk `is_filled`.
-    fn write_copied_part(
-        &self,
-        chunk: &StoredChunk,
-        (at, bytes): (u64, &[u8]),
-        fill: &mut [u8],
-        is_filled: bool,
-    ) -> Result<()> {
-        let spec = self.spec()?;
-        let fill = &mut fill[..bytes.len()];
-        if spec.fill_pattern().is_some() {
-            spec.fill_into(at, fill);
-        }
-        // The first block makes the chunk.
-        let is_wanted = |n: usize, bytes: &[u8], fill: &[u8]| !is_filled || bytes != fill || at == 0 && n == 0;
-        runs_to_write(bytes, fill, is_wanted).into_iter().try_for_each(|run| {
-            self.with_error_path(|| {
-                let at = at + run.start as u64;
-                let write = [ChunkWrite::Part { coord: &chunk.coord, at, bytes: &bytes[run], unseen: true }];
-                let written = self.core.chunks.write(&ChunkBatch { writes: &write, ..ChunkBatch::default() });
-                written.map_err(|error| DatasetError::in_chunk(&chunk.coord, error))
-            })
+    /// The chunks of the dataset as selections, in row-major order: each is the part of a chunk that lies within the
+    /// extent. A dataset without chunks is cut into blocks of rows of at most 4 MiB.
+    ///
+    /// So the whole dataset is read with the memory of one chunk, and each chunk is decoded once. The extent is that of
+    /// the call: chunks of later appends do not come.
+    ///
+    /// ```
+    /// use h5live::File;
+    ///
+    /// let file = File::in_memory();
+    /// let data = file.new_dataset::<u32>().shape(&[3, 4]).chunk_shape(&[2, 3]).create("data")?;
+    /// data.write(&(0..12).collect::<Vec<_>>())?;
+    /// let mut sum = 0;
+    /// for chunk in data.iter_chunks()? {
+    ///     println!("{chunk}"); // 0:2, 0:3 and so on
+    ///     sum += data.read_slice::<u32>(&chunk)?.iter().sum::<u32>();
+    /// }
+    /// assert_eq!(sum, 66);
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    ///
+    /// [`Dataset::for_each_part`] does the same with a selection.
+    ///
+    /// # Errors
+    /// As [`Dataset::spec`].
+    pub fn iter_chunks(&self) -> Result<ChunkIter> {
+        self.with_error_path(|| {
+            let view = self.core.spec_snapshot()?;
+            let extent = CoreDims::from_slice(&view.extent);
+            let grid = match &view.spec.layout {
+                Layout::Chunked(_) => view.grid()?.map(|(grid, _)| grid),
+                _ => block_grid(&extent, view.size as u64),
+            };
+            let grid = grid.filter(|_| view.spec.dataspace != Dataspace::Null);
+            Ok(grid.map_or(ChunkIter::default(), |grid| ChunkIter::new(&grid, &extent)))
         })
     }
 
