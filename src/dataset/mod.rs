@@ -21,8 +21,9 @@ mod tests;
 mod transfer;
 mod write;
 
-pub(crate) use self::core::{DatasetCore, StagedDatasets};
+pub(crate) use self::core::DatasetCore;
 pub use self::handle::Dataset;
 pub(crate) use self::read::ChunkCache;
 pub use self::read::{ChunkIter, DatasetFollower};
 pub use self::sources::SourceState;
+pub(crate) use self::stage::StagedDatasets;

@@ -1,41 +1,13 @@
 //! What a dataset offers to those who publish it. Each flush of one dataset begins here.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use h5live_model::{ObjectId, Publish, Scope};
 
 use super::publish_order::PublishOrder;
 use crate::dataset::Dataset;
-use crate::dataset::core::DatasetCore;
-use crate::error::{ErrorKind, UnpublishedRows};
+use crate::error::ErrorKind;
 use crate::{File, Result};
-
-impl DatasetCore {
-    /// The rows of the extent that the store knows.
-    pub(crate) fn stored_row_count(&self) -> Result<u64, ErrorKind> {
-        Ok(self.chunks.spec()?.dataspace.dims().first().copied().unwrap_or(0))
-    }
-
-    /// Takes a dataset that nobody writes any more out of the order of publications.
-    pub(crate) fn leave_publish_order(&self) {
-        PublishOrder::leave(self);
-    }
-
-    /// Notes that the first `rows` rows are published.
-    pub(crate) fn raise_published_end(&self, rows: u64) {
-        self.published_end.fetch_max(rows, Ordering::AcqRel);
-    }
-
-    /// The rows that were appended, or are being appended, and are not published; `None` if all are, or if the dataset
-    /// cannot be read any more.
-    pub(crate) fn unpublished_rows(&self) -> Option<UnpublishedRows> {
-        let end = *self.spec_snapshot().ok()?.extent.first()?;
-        let rows = self.published_end.load(Ordering::Acquire)..end;
-        (!rows.is_empty())
-            .then(|| UnpublishedRows { dataset: self.path().as_deref().unwrap_or_default().to_owned(), rows })
-    }
-}
 
 impl Dataset {
     /// Writes the elements that were appended and written to this dataset, and makes them visible to other processes:

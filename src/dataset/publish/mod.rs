@@ -5,6 +5,8 @@
 
 mod dataset_publish;
 mod publish_order;
+mod publish_state;
 mod write_out;
 
 pub(super) use self::publish_order::{InPublishOrder, PublishOrder};
+pub(super) use self::publish_state::PublishState;

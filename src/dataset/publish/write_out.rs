@@ -1,7 +1,6 @@
 //! Handing staged elements to the store.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use h5live_model::Publish;
 use typed_arena::Arena;
@@ -25,7 +24,7 @@ struct WriteOut<'a> {
 impl<'a> WriteOut<'a> {
     fn begin(core: &'a DatasetCore, shared: &'a FileShared) -> Result<Self, DatasetError> {
         let writer = core.writer(&*shared.store, &shared.cache)?;
-        Ok(WriteOut { core, writer, earlier: core.publish_order.earlier(), looked_at: 0 })
+        Ok(WriteOut { core, writer, earlier: core.publish.order.earlier(), looked_at: 0 })
     }
 
     /// The next dataset that is to be written out before this one.
@@ -39,7 +38,7 @@ impl<'a> WriteOut<'a> {
     /// All earlier ones have been written out.
     fn finish(self, shared: &FileShared) -> Result<(), DatasetError> {
         self.core.come_after_earlier(&self.earlier)?;
-        self.core.rows_since_write_out.store(0, Ordering::Release);
+        self.core.publish.restart_row_count();
         self.writer.write_out()?;
         self.writer.remove_superseded()?;
         shared.keep_stored_rows(self.core.chunks.id(), self.core.stored_row_count()?);
@@ -77,21 +76,21 @@ impl DatasetCore {
     /// dataset must be published before them.
     pub(super) fn publish_rows(&self) -> Result<bool, DatasetError> {
         // Nothing is appended meanwhile.
-        let _alone = self.writer_lock.lock();
-        if self.publish_order.has_earlier() {
+        let _alone = self.stage.lock_writer();
+        if self.publish.order.has_earlier() {
             return Ok(false);
         }
         let is_done =
             self.store_rows(StoredRows::AllWithExtent(Some(Publish::Visible)))? || self.publish_growing_chunk()?;
         if is_done {
-            self.rows_since_write_out.store(0, Ordering::Release);
+            self.publish.restart_row_count();
         }
         Ok(is_done)
     }
 
     /// Writes out the datasets whose rows are seen before those of this one, and makes the store keep that order.
     pub(crate) fn write_out_earlier(&self, shared: &FileShared) -> Result<(), DatasetError> {
-        let earlier = self.publish_order.earlier();
+        let earlier = self.publish.order.earlier();
         for core in &earlier {
             core.unless_deleted(core.write_out(shared))?;
         }
@@ -108,7 +107,7 @@ impl DatasetCore {
 
     /// As [`DatasetCore::write_out`]. Drops the staged elements of a deleted dataset.
     pub(crate) fn write_out_if_exists(&self, shared: &FileShared) -> Result<(), DatasetError> {
-        self.unregister_staged();
+        self.stage.unregister();
         if !self.has_staged() || self.is_deleted() {
             return Ok(());
         }

@@ -3,7 +3,6 @@
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use h5live_model::{
     BoundSelection, ChunkBytes, ChunkCoord, ChunkRead, ElementRun, Error as ModelError, Reads, StridedRun,
@@ -46,7 +45,7 @@ impl DatasetReader<'_> {
     #[inline]
     pub(crate) fn read<S: ElementSink>(&self, selected: &BoundSelection, sink: S) -> Result<(), DatasetError> {
         let _reading = self.core.blobs.begin_read(&self.view.spec.datatype);
-        match self.core.reads {
+        match self.core.read.reads {
             Reads::Direct { .. } | Reads::Blocks => self.read_direct(selected, sink),
             Reads::Batched { gap, .. } => self.read_batched(selected, sink, usize::try_from(gap).unwrap_or(usize::MAX)),
         }
@@ -83,7 +82,7 @@ impl ChunkReader<'_> {
         let core = self.reader.core;
         let mut requests = Vec::new();
         for coord in listed {
-            let staged = core.staged_data.lock().staged_bytes_of(coord);
+            let staged = core.stage.lock().staged_bytes_of(coord);
             match self.content_without_store(coord, staged.as_ref()) {
                 Some(content) => self.put_content(coord, content, sink)?,
                 None if core.filters.is_empty() => self.add_requests(coord, gap, &mut requests),
@@ -134,7 +133,7 @@ impl ChunkReader<'_> {
         // At least one chunk.
         let min_budget = self.bytes.saturating_mul(2).saturating_add(STORED_CHUNK_SLACK_BYTES);
         let min_budget = if core.filters.is_empty() { MAX_PART_BYTES.min(min_budget) } else { min_budget };
-        let changes = core.change_count.load(Ordering::Acquire);
+        let changes = core.read.changes();
         core.chunks.read_many(&wanted, core.transfer_memory_bytes.max(min_budget), &|number, found| {
             let Some(number) = waiting.get(number).copied() else { return Ok(()) };
             let state = match self.put_found(&requests[number], found, changes, sink) {
@@ -184,7 +183,7 @@ impl ChunkReader<'_> {
             };
             return self.put_content(request.coord, content, sink);
         };
-        let staged = core.staged_data.lock().staged_bytes_of(request.coord);
+        let staged = core.stage.lock().staged_bytes_of(request.coord);
         let Range { start, end } = runs.bytes();
         with_scratch(|scratch| {
             let scratch = resize_scratch(scratch, end - start);
@@ -222,8 +221,8 @@ impl ChunkReader<'_> {
         core.filters.decode_into(found.chunk.filter_mask, found.bytes, &mut bytes)?;
         let bytes = Arc::new(bytes);
         let is_whole = self.cut.single_run(coord).is_some_and(|run| run.len == self.selected_elements());
-        if !is_whole && core.staged_data.lock().staged_bytes_of(coord).is_none() {
-            let is_old = || core.change_count.load(Ordering::Acquire) != changes;
+        if !is_whole && core.stage.lock().staged_bytes_of(coord).is_none() {
+            let is_old = || core.read.changes() != changes;
             cache.insert(core.cache_id(), coord, bytes.clone(), is_old);
         }
         Ok(ChunkContent::Decoded(bytes))

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use h5live_model::{
@@ -214,9 +213,9 @@ impl ChunkReader<'_> {
         let size = self.reader.view.size;
         // A chunk with filters is decoded once, and a follower reads as many bytes at once as are seen as one.
         let is_plain =
-            self.reader.core.filters.is_empty() && self.reader.core.max_read_bytes < MIN_CONVERTED_SHARE_BYTES;
+            self.reader.core.filters.is_empty() && self.reader.core.read.max_read_bytes < MIN_CONVERTED_SHARE_BYTES;
         let is_copied = sink.direct_bytes_mut(0..1).is_some();
-        if is_copied && self.reader.core.reads == Reads::Blocks {
+        if is_copied && self.reader.core.read.reads == Reads::Blocks {
             // The store uses threads as it sees fit.
             return Vec::new();
         }
@@ -328,12 +327,12 @@ impl ChunkReader<'_> {
     /// The contents of a chunk. With `keep`, a decoded chunk is kept for later reads.
     fn load_content(&self, coord: &ChunkCoord, keep: bool) -> Result<ChunkContent, DatasetError> {
         let DatasetReader { core, cache, .. } = self.reader;
-        let changes = core.change_count.load(Ordering::Acquire);
+        let changes = core.read.changes();
         let content = self.decode_chunk(coord, None)?.unwrap_or(ChunkContent::Fill);
         if let (ChunkContent::Decoded(bytes), true) = (&content, keep)
-            && core.staged_data.lock().staged_bytes_of(coord).is_none()
+            && core.stage.lock().staged_bytes_of(coord).is_none()
         {
-            let is_old = || core.change_count.load(Ordering::Acquire) != changes;
+            let is_old = || core.read.changes() != changes;
             cache.insert(core.cache_id(), coord, bytes.clone(), is_old);
         }
         Ok(content)
@@ -362,7 +361,7 @@ impl ChunkReader<'_> {
         mut direct: Option<&mut [u8]>,
     ) -> Result<Option<ChunkContent>, DatasetError> {
         let DatasetReader { core, view, cache, store } = self.reader;
-        let staged = core.staged_data.lock().staged_bytes_of(coord);
+        let staged = core.stage.lock().staged_bytes_of(coord);
         if let Some(known) = self.content_without_store(coord, staged.as_ref()) {
             return Ok(Some(known));
         }
@@ -476,7 +475,7 @@ impl ChunkReader<'_> {
                 Ok(run_group::put_runs(&runs, &bytes[runs.run.at as usize * size..], size, base, sink, heap)?)
             }),
             ChunkContent::Unfiltered(Some(stored), None)
-                if self.reader.core.reads == Reads::Blocks && part.single.is_none() =>
+                if self.reader.core.read.reads == Reads::Blocks && part.single.is_none() =>
             {
                 self.for_each_strided(part, &mut result, |runs| {
                     self.gather_blocks(&runs, &stored, base, sink, scratch)

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use super::chunk_iter::{ChunkIter, block_grid};
 use crate::dataset::Dataset;
-use crate::dataset::core::PartWrites;
 use crate::dataset::error::DatasetError;
+use crate::dataset::store::PartWrites;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::{Result, Select};
@@ -77,7 +77,7 @@ impl Dataset {
 
     /// Whether many chunks are best read and written by one call.
     pub(crate) fn takes_many_chunks(&self) -> bool {
-        self.core.reads.in_flight() > 1
+        self.core.read.reads.in_flight() > 1
     }
 
     /// As [`Dataset::read_chunk`], for each of these chunks: by one call where the store reads best like that.
@@ -129,7 +129,7 @@ impl Dataset {
         step: u64,
         each: &mut dyn FnMut(u64),
     ) -> Result<()> {
-        if !self.core.filters.is_empty() || to.core.part_writes != PartWrites::Runs {
+        if !self.core.filters.is_empty() || to.core.store.part_writes != PartWrites::Runs {
             to.write_chunk(&chunk.coord, chunk.filter_mask, &self.read_chunk(chunk)?)?;
             each(chunk.size);
             return Ok(());

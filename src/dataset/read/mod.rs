@@ -17,6 +17,7 @@ mod mmap_view_tests;
 mod primitive;
 #[cfg(test)]
 mod raw_chunks_tests;
+mod read_state;
 #[cfg(test)]
 mod read_tests;
 mod run_group;
@@ -26,3 +27,4 @@ pub(crate) use self::chunk_cache::ChunkCache;
 pub use self::chunk_iter::ChunkIter;
 pub(super) use self::chunk_reader::DatasetReader;
 pub use self::follow::DatasetFollower;
+pub(super) use self::read_state::ReadState;

@@ -137,7 +137,7 @@ fn a_long_run_is_converted_in_shares_each_of_which_is_read_again_if_the_chunk_mo
     let store = MemoryStore::new();
     let (_file, moving, core) = moving(&store, 1, &File::options());
     let staged = StagedChunk { offset: 1000, bytes: Arc::new(vec![1; 1 << 20]), is_dirty: true, is_rewritten: false };
-    core.staged_data.lock().chunks.stage_chunk(&ChunkCoord::new(&[0]), staged);
+    core.stage.lock().chunks.stage_chunk(&ChunkCoord::new(&[0]), staged);
     for from in [0, 7, LEN - 1, LEN - 2_000_000] {
         let mut values = vec![-1.0f32; (LEN - from) as usize];
         moving.reads.lock().clear();

@@ -86,7 +86,7 @@ impl ChunkReader<'_> {
         if let Some(direct) = sink.direct_bytes_mut(places.clone()) {
             return self.read_span(stored, staged, start, direct);
         }
-        let (at_once, mut from, len) = (self.reader.core.max_read_bytes, 0, run.len as usize);
+        let (at_once, mut from, len) = (self.reader.core.read.max_read_bytes, 0, run.len as usize);
         while from < len {
             let at = start + from * size;
             let n = ((at_once - at % at_once) / size).clamp(1, len - from);

@@ -5,11 +5,13 @@
 //! them over the stored ones.
 
 mod append_buffer;
-mod growing_chunks;
+mod stage_state;
 mod staged_chunks;
 mod staged_data;
+mod staged_datasets;
 
 pub(super) use self::append_buffer::{AppendBuffer, RowPiece};
-pub(super) use self::growing_chunks::{ChunkForm, GrowingChunk, GrowingChunks, is_short, is_worth_unfiltered};
+pub(super) use self::stage_state::StageState;
 pub(super) use self::staged_chunks::{MAX_STAGED_PART_BYTES, StagedBytes, StagedChunk};
 pub(super) use self::staged_data::StagedData;
+pub(crate) use self::staged_datasets::StagedDatasets;

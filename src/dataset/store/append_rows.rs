@@ -30,9 +30,9 @@ impl DatasetCore {
         &self,
         stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
     ) -> Result<bool, DatasetError> {
-        let _alone = self.writer_lock.lock();
-        self.check_accepts_elements()?;
-        let stage = self.staged_data.lock();
+        let _alone = self.stage.lock_writer();
+        self.stage.check_accepts_elements()?;
+        let stage = self.stage.lock();
         if stage.rows.is_none() {
             return Ok(false);
         }
@@ -56,7 +56,7 @@ impl DatasetCore {
         let Some(count) = buffer.rows_that_fit(extent, rows.len()).filter(|_| chunks.is_empty()) else {
             return Ok(false);
         };
-        let limit = buffer.buffer_limit_bytes(self.append_buffer_bytes);
+        let limit = buffer.buffer_limit_bytes(self.stage.append_buffer_bytes);
         let is_direct = rows.len() > limit.min(MAX_BUFFERED_APPEND_BYTES);
         if is_direct || buffer.bytes().len() + rows.len() > limit {
             drop(stage);
@@ -64,7 +64,7 @@ impl DatasetCore {
             if is_direct {
                 self.store_direct(rows)?;
             }
-            stage = self.staged_data.lock();
+            stage = self.stage.lock();
         }
         let StagedData { rows: Some(buffer), extent, .. } = &mut *stage else { return Ok(false) };
         if is_direct {
@@ -82,7 +82,7 @@ impl DatasetCore {
     /// Stores buffered rows until no more than `max_bytes` bytes are left: those of whole chunks, and if need be all.
     #[cold]
     fn make_room(&self, max_bytes: usize) -> Result<(), DatasetError> {
-        let len = || self.staged_data.lock().rows.as_ref().map_or(0, |buffer| buffer.bytes().len());
+        let len = || self.stage.lock().rows.as_ref().map_or(0, |buffer| buffer.bytes().len());
         for which in [StoredRows::OfWholeChunks, StoredRows::All] {
             if len() > max_bytes {
                 self.store_rows(which)?;
@@ -94,7 +94,7 @@ impl DatasetCore {
     /// Stores rows that come after all others. None are buffered.
     #[cold]
     fn store_direct(&self, rows: &[u8]) -> Result<(), DatasetError> {
-        let stage = self.staged_data.lock();
+        let stage = self.stage.lock();
         let Some(buffer) = &stage.rows else { return Ok(()) };
         let (pieces, chunk_bytes) = (buffer.chunk_pieces(rows), buffer.chunk_bytes());
         drop(stage);
@@ -122,7 +122,7 @@ impl DatasetCore {
     /// Stores buffered rows by one batch. Returns `false` if there are none of those. After an error all are still
     /// buffered. The caller holds the writer's lock.
     pub(crate) fn store_rows(&self, which: StoredRows) -> Result<bool, DatasetError> {
-        let stage = self.staged_data.lock();
+        let stage = self.stage.lock();
         let StagedData { rows: Some(buffer), extent, .. } = &*stage else { return Ok(false) };
         let len = if which == StoredRows::OfWholeChunks { buffer.whole_chunk_bytes() } else { buffer.bytes().len() };
         if len == 0 {
@@ -139,7 +139,7 @@ impl DatasetCore {
         self.store_pieces(&pieces, chunk_bytes, batch)?;
         drop(pieces);
         drop(bytes);
-        let mut stage = self.staged_data.lock();
+        let mut stage = self.stage.lock();
         if let Some(extent) = &extent {
             stage.extent = None;
             if publish.is_some() {

@@ -3,12 +3,12 @@
 use h5live_model::{ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Publish, Selection};
 
 use super::append_rows::StoredRows;
+use super::growing_chunks::{ChunkForm, GrowingChunk, is_worth_unfiltered};
 use super::writer::DatasetWriter;
 use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
 use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dataset::stage::StagedChunk;
-use crate::dataset::stage::{ChunkForm, GrowingChunk, is_worth_unfiltered};
 use crate::dims::CoreDims;
 
 impl DatasetCore {
@@ -55,7 +55,7 @@ impl DatasetCore {
         grid: &ChunkGrid,
         coord: &ChunkCoord,
     ) -> Result<Option<GrowingChunk>, DatasetError> {
-        if let Some(known) = self.growing.get(coord) {
+        if let Some(known) = self.store.growing.get(coord) {
             return Ok(Some(known));
         }
         let Some(stored) = self.chunks.locate(coord)? else { return Ok(None) };
@@ -65,7 +65,7 @@ impl DatasetCore {
             rows: self.growing_rows(&before, grid, coord).unwrap_or(0),
             encoded_bytes: (!is_unfiltered).then_some(stored.size as usize),
         };
-        self.growing.insert(coord.clone(), found);
+        self.store.growing.insert(coord.clone(), found);
         Ok(Some(found))
     }
 
@@ -79,9 +79,9 @@ impl DatasetCore {
     ) {
         match self.growing_rows(view, grid, coord) {
             Some(rows) if self.chunks.fills_unfiltered_chunks() => {
-                self.growing.insert(coord.clone(), GrowingChunk { rows, encoded_bytes });
+                self.store.growing.insert(coord.clone(), GrowingChunk { rows, encoded_bytes });
             }
-            _ => self.growing.forget_chunk(coord),
+            _ => self.store.growing.forget_chunk(coord),
         }
     }
 
@@ -92,7 +92,7 @@ impl DatasetCore {
             return Ok(false);
         }
         let (coord, staged, extent) = {
-            let stage = self.staged_data.lock();
+            let stage = self.stage.lock();
             let mut dirty = stage.chunks.iter().filter(|(_, staged)| staged.is_dirty);
             match (dirty.next(), dirty.next(), &stage.extent) {
                 (Some((coord, staged)), None, Some(extent)) if !stage.has_rows() => {
@@ -109,7 +109,7 @@ impl DatasetCore {
         let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(Publish::Visible) };
         self.chunks.write(&batch).map_err(|error| DatasetError::in_chunk(&coord, error))?;
         self.note_stored_form(&view, &grid, &coord, None);
-        let mut stage = self.staged_data.lock();
+        let mut stage = self.stage.lock();
         stage.mark_stored(&coord, true);
         stage.extent = None;
         drop(stage);
@@ -134,7 +134,7 @@ impl DatasetWriter<'_> {
                         self.store_part(&coord, range.start, bytes)?;
                     }
                     self.core.note_stored_form(&self.view, grid, &coord, None);
-                    self.core.staged_data.lock().mark_stored(&coord, true);
+                    self.core.stage.lock().mark_stored(&coord, true);
                 }
                 form => others.push((coord, staged, form)),
             }
@@ -151,7 +151,7 @@ impl DatasetWriter<'_> {
     pub(crate) fn filter_growing_chunks(&self) -> Result<(), DatasetError> {
         self.core.store_rows(StoredRows::All)?;
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
-        for coord in self.core.growing.unfiltered() {
+        for coord in self.core.store.growing.unfiltered() {
             let filter = || -> Result<(), DatasetError> {
                 let whole = self.reader().read_chunk(&grid, bytes, &coord)?;
                 let mut stored = Vec::new();
@@ -159,7 +159,7 @@ impl DatasetWriter<'_> {
                 self.store_encoded(&coord, mask, &stored)
             };
             filter().map_err(|failure| failure.with_chunk(&coord))?;
-            self.core.growing.forget_chunk(&coord);
+            self.core.store.growing.forget_chunk(&coord);
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl DatasetWriter<'_> {
             let stored = core.chunks.locate(&coord)?;
             let is_left = stored.is_some_and(|stored| core.filters.is_identity(stored.filter_mask));
             if is_left && !view.is_unfiltered_edge(&grid, &coord) {
-                core.growing.insert(coord, GrowingChunk { rows: 0, encoded_bytes: None });
+                core.store.growing.insert(coord, GrowingChunk { rows: 0, encoded_bytes: None });
                 found += 1;
             }
         }

@@ -5,12 +5,10 @@ use std::collections::HashSet;
 use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid};
 
 use super::writer::DatasetWriter;
-use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
 use crate::dataset::scratch::zeroed_buffer;
 use crate::dataset::transfer::{ElementSource, RawSink};
 use crate::dataset::write::fill_outside_extent;
-use crate::error::ErrorKind;
 use crate::superseded_blobs::{StoredBlob, blobs_in};
 
 /// With more overwritten elements than these, the staged ones are stored, so that the room of the old ones can be used
@@ -74,7 +72,7 @@ impl DatasetWriter<'_> {
     /// written over the old ones.
     pub(crate) fn give_up(&self, old: HashSet<StoredBlob>) -> Result<(), DatasetError> {
         let superseded = {
-            let mut superseded = self.core.superseded.lock();
+            let mut superseded = self.core.store.superseded.lock();
             superseded.extend(old);
             superseded.len()
         };
@@ -89,19 +87,10 @@ impl DatasetWriter<'_> {
         if self.core.has_staged() {
             return Ok(());
         }
-        let superseded = std::mem::take(&mut *self.core.superseded.lock());
+        let superseded = std::mem::take(&mut *self.core.store.superseded.lock());
         if superseded.is_empty() {
             return Ok(());
         }
         Ok(self.core.blobs.remove(self.store(), superseded)?)
-    }
-}
-
-impl DatasetCore {
-    /// The size of an element, in bytes. Elements are about to be written as they are stored.
-    pub(crate) fn stored_element_size(&self) -> Result<usize, ErrorKind> {
-        let view = self.spec_snapshot()?;
-        self.blobs.note_stored_elements(&view.spec.datatype);
-        Ok(view.size)
     }
 }

@@ -5,13 +5,14 @@ use parking_lot::MutexGuard;
 
 use super::append_rows::StoredRows;
 use super::encode_pipeline::{self, EncodeBuffers};
-use crate::dataset::core::{DatasetCore, PartWrites};
+use super::growing_chunks::{ChunkForm, is_short};
+use super::part_writes::PartWrites;
+use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
 use crate::dataset::read::ChunkCache;
 use crate::dataset::read::DatasetReader;
 use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dataset::stage::StagedChunk;
-use crate::dataset::stage::{ChunkForm, is_short};
 
 /// The one that changes elements or the extent of a dataset.
 pub(crate) struct DatasetWriter<'a> {
@@ -34,7 +35,7 @@ impl DatasetCore {
         store: &'a dyn Store,
         cache: &'a ChunkCache,
     ) -> Result<DatasetWriter<'a>, DatasetError> {
-        let alone = self.writer_lock.lock();
+        let alone = self.stage.lock_writer();
         let view = self.spec_snapshot()?;
         self.check_allocation(view.size)?;
         Ok(DatasetWriter { core: self, store, cache, view, _alone: alone })
@@ -58,7 +59,7 @@ impl<'a> DatasetWriter<'a> {
     pub(crate) fn write_stored(&self, chunks: &[ChunkWrite<'_>]) -> Result<(), DatasetError> {
         self.core.blobs.note_stored_elements(&self.view.spec.datatype);
         self.core.store_rows(StoredRows::All)?;
-        let mut stage = self.core.staged_data.lock();
+        let mut stage = self.core.stage.lock();
         chunks.iter().for_each(|chunk| drop(stage.chunks.take_chunk(chunk.coord())));
         drop(stage);
         self.store_many(chunks)
@@ -73,10 +74,10 @@ impl<'a> DatasetWriter<'a> {
             self.store_staged_chunks(&grid, bytes, |_| true)?;
             self.drop_stored_chunks(&grid);
         }
-        let extent = self.core.staged_data.lock().extent.clone();
+        let extent = self.core.stage.lock().extent.clone();
         if let Some(byte_range_of_runs) = extent {
             self.core.chunks.set_extent(&byte_range_of_runs)?;
-            self.core.staged_data.lock().extent = None;
+            self.core.stage.lock().extent = None;
         }
         Ok(())
     }
@@ -84,9 +85,9 @@ impl<'a> DatasetWriter<'a> {
     /// No longer stages chunks that the store has, all of them. The chunk of the next rows is kept, so that it need not
     /// be decoded again.
     pub(crate) fn drop_stored_chunks(&self, grid: &ChunkGrid) {
-        let mut stage = self.core.staged_data.lock();
+        let mut stage = self.core.stage.lock();
         stage.chunks.retain(|coord, _| grid.is_partial(coord, &self.view.extent));
-        if stage.chunks.total_bytes() > self.core.append_buffer_bytes / 2 {
+        if stage.chunks.total_bytes() > self.core.stage.append_buffer_bytes / 2 {
             stage.chunks.retain(|_, _| false);
         }
     }
@@ -98,7 +99,7 @@ impl<'a> DatasetWriter<'a> {
         chunk_bytes: usize,
         which: impl Fn(&ChunkCoord) -> bool,
     ) -> Result<(), DatasetError> {
-        let mut dirty = self.core.staged_data.lock().dirty_chunks();
+        let mut dirty = self.core.stage.lock().dirty_chunks();
         dirty.retain(|(coord, _)| which(coord));
         if self.core.filters.is_empty() {
             return self.store_unfiltered(&dirty, chunk_bytes);
@@ -126,7 +127,7 @@ impl<'a> DatasetWriter<'a> {
             self.store_encoded(coord, mask, bytes)?;
             let encoded_bytes = (mask != unfiltered).then_some(bytes.len());
             self.core.note_stored_form(&self.view, grid, coord, encoded_bytes);
-            self.core.staged_data.lock().mark_stored(coord, true);
+            self.core.stage.lock().mark_stored(coord, true);
             Ok(())
         };
         encode_pipeline::encode_and_store(&dirty, self.core.chunks_per_batch(chunk_bytes), encode, store)
@@ -134,19 +135,19 @@ impl<'a> DatasetWriter<'a> {
 
     /// Stores staged chunks that go through no filters here: whole ones as many at once as the store takes best.
     fn store_unfiltered(&self, staged: &[(ChunkCoord, StagedChunk)], chunk_bytes: usize) -> Result<(), DatasetError> {
-        let keep = self.core.part_writes == PartWrites::Never;
+        let keep = self.core.store.part_writes == PartWrites::Never;
         let (whole, parts): (Vec<_>, Vec<_>) = staged.iter().partition(|(_, staged)| staged.bytes.len() == chunk_bytes);
         for chunks in whole.chunks(self.core.chunks_per_write(chunk_bytes)) {
             let writes = chunks.iter();
             let writes =
                 writes.map(|(coord, staged)| ChunkWrite::Whole { coord, filter_mask: 0, bytes: &staged.bytes });
             self.store_many(&writes.collect::<Vec<_>>())?;
-            let mut stage = self.core.staged_data.lock();
+            let mut stage = self.core.stage.lock();
             chunks.iter().for_each(|(coord, _)| stage.mark_stored(coord, keep));
         }
         for (coord, staged) in parts {
             self.store_part(coord, staged.offset, &staged.bytes)?;
-            self.core.staged_data.lock().mark_stored(coord, keep);
+            self.core.stage.lock().mark_stored(coord, keep);
         }
         Ok(())
     }
@@ -195,7 +196,7 @@ impl<'a> DatasetWriter<'a> {
         self.core.count_change();
         for write in writes {
             self.cache.remove(self.core.cache_id(), write.coord());
-            self.core.growing.forget_chunk(write.coord());
+            self.core.store.growing.forget_chunk(write.coord());
         }
         Ok(())
     }

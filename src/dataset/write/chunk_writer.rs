@@ -10,10 +10,10 @@ use h5live_model::{
 use smallvec::SmallVec;
 
 use crate::convert::ConvertError;
-use crate::dataset::core::PartWrites;
 use crate::dataset::error::DatasetError;
 use crate::dataset::stage::{MAX_STAGED_PART_BYTES, StagedChunk};
 use crate::dataset::store::DatasetWriter;
+use crate::dataset::store::PartWrites;
 use crate::dataset::store::{EncodeBuffers, encode_and_store};
 use crate::dataset::transfer::ElementSource;
 
@@ -38,7 +38,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
     /// Whether a chunk is stored as a whole: every element of it that lies in the extent was written.
     pub(super) fn is_covered(&self, coord: &ChunkCoord) -> bool {
         let view = &self.writer.view;
-        let small = self.writer.core.part_writes == PartWrites::Never || self.bytes <= MAX_ASSEMBLED_CHUNK_BYTES;
+        let small = self.writer.core.store.part_writes == PartWrites::Never || self.bytes <= MAX_ASSEMBLED_CHUNK_BYTES;
         let single = self.cut.single_run(coord);
         if single.is_some_and(|run| run.len as usize * view.size == self.bytes) {
             return true;
@@ -70,7 +70,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         };
         let store = |coord: &ChunkCoord, mask: u32, bytes: &[u8]| {
             writer.store_encoded(coord, mask, bytes)?;
-            writer.core.staged_data.lock().chunks.take_chunk(coord);
+            writer.core.stage.lock().chunks.take_chunk(coord);
             Ok(())
         };
         encode_and_store(batch, writer.core.chunks_per_batch(self.bytes), encode, store)
@@ -87,7 +87,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
                 writes.push(ChunkWrite::Whole { coord, filter_mask: 0, bytes });
             }
             self.writer.store_many(&writes)?;
-            let mut stage = self.writer.core.staged_data.lock();
+            let mut stage = self.writer.core.stage.lock();
             coords.iter().for_each(|coord| drop(stage.chunks.take_chunk(coord)));
         }
         Ok(())
@@ -124,7 +124,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let writer = self.writer;
         let is_rewritten = self.changes_stored_rows(coord)?;
         {
-            let mut stage = writer.core.staged_data.lock();
+            let mut stage = writer.core.stage.lock();
             if let Some(staged) = stage.chunks.get_mut(coord).filter(|staged| staged.bytes.len() == self.bytes) {
                 staged.is_dirty = true;
                 staged.is_rewritten |= is_rewritten;
@@ -133,7 +133,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         }
         let mut bytes = writer.reader().read_chunk(self.grid, self.bytes, coord)?;
         self.overlay(coord, &mut bytes)?;
-        writer.core.staged_data.lock().chunks.stage_chunk(coord, StagedChunk::whole(bytes, is_rewritten));
+        writer.core.stage.lock().chunks.stage_chunk(coord, StagedChunk::whole(bytes, is_rewritten));
         // From now on what is staged counts.
         writer.core.count_change();
         writer.cache.remove(writer.core.cache_id(), coord);
@@ -152,7 +152,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
 
     /// Hands on part of a chunk.
     pub(super) fn write_part(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
-        match self.writer.core.part_writes {
+        match self.writer.core.store.part_writes {
             PartWrites::Runs | PartWrites::Pieces(_) => self.stage_parts(coord),
             PartWrites::Blocks => self.store_blocks(coord),
             PartWrites::Never => self.stage_whole(coord),
@@ -161,7 +161,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
 
     /// Stages the run of an unfiltered chunk if it is short, and stores a long one. Several runs are stored together.
     fn stage_parts(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
-        if self.writer.core.part_writes == PartWrites::Runs && self.cut.single_run(coord).is_none() {
+        if self.writer.core.store.part_writes == PartWrites::Runs && self.cut.single_run(coord).is_none() {
             return self.store_runs(coord);
         }
         let mut result = Ok(());
@@ -176,10 +176,10 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
 
     /// Stores the selected runs of an unfiltered chunk, many of them at once.
     fn store_runs(&self, coord: &ChunkCoord) -> Result<(), DatasetError> {
-        let staged = self.writer.core.staged_data.lock().chunks.get(coord).cloned();
+        let staged = self.writer.core.stage.lock().chunks.get(coord).cloned();
         if let Some(staged) = staged {
             self.writer.store_part(coord, staged.offset, &staged.bytes)?;
-            self.writer.core.staged_data.lock().chunks.take_chunk(coord);
+            self.writer.core.stage.lock().chunks.take_chunk(coord);
         }
         let (size, mut parts) = (self.writer.view.size, PartBatch::default());
         let step = (MAX_STAGED_PART_BYTES / size).max(1) as u64;
@@ -266,7 +266,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
 
     /// Stages a short part of an unfiltered chunk, from `at` on (bytes), and stores a long one.
     fn stage_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), DatasetError> {
-        match self.writer.core.part_writes {
+        match self.writer.core.store.part_writes {
             PartWrites::Pieces(piece) => self.stage_pieces(coord, at, bytes, piece),
             _ => self.stage_run(coord, at, bytes),
         }
@@ -274,7 +274,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
 
     /// As [`ChunkWriter::stage_part`]: over or after what is staged of the chunk, or else in its place.
     fn stage_run(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), DatasetError> {
-        let stage = &self.writer.core.staged_data;
+        let stage = &self.writer.core.stage;
         if stage.lock().chunks.add_run(coord, at, bytes) {
             return Ok(());
         }
@@ -296,8 +296,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let end = at + bytes.len();
         let (from, to) = (at - at % piece, end.next_multiple_of(piece).min(self.bytes));
         let is_whole = from == at && to == end;
-        let is_staged =
-            || self.writer.core.staged_data.lock().chunks.get(coord).is_some_and(|staged| staged.covers(at..end));
+        let is_staged = || self.writer.core.stage.lock().chunks.get(coord).is_some_and(|staged| staged.covers(at..end));
         if is_whole || is_staged() {
             return self.stage_run(coord, at, bytes);
         }

@@ -1,7 +1,6 @@
 //! What a dataset offers to those who write and append elements. Each write begins here.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use h5live_model::{ChunkBatch, ChunkCoord, ChunkWrite, Datatype, StoredChunk};
 
@@ -341,7 +340,7 @@ impl Dataset {
     pub(crate) fn count_rows(&self, values: u64) -> Result<()> {
         let Some(max_rows) = self.file.shared().options.publish_rows else { return Ok(()) };
         let rows = values / self.elements_per_row()?.max(1);
-        if self.core.rows_since_write_out.fetch_add(rows, Ordering::AcqRel).saturating_add(rows) < max_rows {
+        if self.core.publish.count_rows(rows) < max_rows {
             return Ok(());
         }
         self.flush()
@@ -371,9 +370,9 @@ impl Dataset {
     /// A writer of elements and of the extent, if the file can be written.
     pub(crate) fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
         self.file.writer()?;
-        self.core.note_path(&self.path);
+        self.core.publish.note_path(&self.path);
         let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
-        Ok(self.core.check_accepts_elements().map(|()| writer)?)
+        Ok(self.core.stage.check_accepts_elements().map(|()| writer)?)
     }
 
     /// As [`Dataset::with_error_path`]. If the store fails, the error says which rows it does not have for good.

@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use h5live_model::{Block, BoundSelection, ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Layout, Selection};
 
 use super::chunk_writer::{ChunkWriter, dest_range};
-use crate::dataset::core::{CHUNKS_PER_BATCH, PartWrites};
+use crate::dataset::core::CHUNKS_PER_BATCH;
 use crate::dataset::error::DatasetError;
 use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dataset::stage::AppendBuffer;
 use crate::dataset::stage::{MAX_STAGED_PART_BYTES, StagedChunk};
 use crate::dataset::store::DatasetWriter;
+use crate::dataset::store::PartWrites;
 use crate::dataset::store::{MAX_BUFFERED_APPEND_BYTES, StoredRows};
 use crate::dataset::transfer::ElementSource;
 use crate::dims::CoreDims;
@@ -40,7 +41,7 @@ impl DatasetWriter<'_> {
         self.core.store_rows(StoredRows::All)?;
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
         self.check_selection(selected, &grid)?;
-        if self.core.part_writes == PartWrites::Blocks && self.write_block(selected, &grid, source)? {
+        if self.core.store.part_writes == PartWrites::Blocks && self.write_block(selected, &grid, source)? {
             return Ok(());
         }
         let cut = &selected.split_by_chunks(&grid);
@@ -50,10 +51,10 @@ impl DatasetWriter<'_> {
             && let Some(direct) = source.direct_bytes(dest_range(run))
         {
             self.store_encoded(&coord, 0, direct)?;
-            self.core.staged_data.lock().chunks.take_chunk(&coord);
+            self.core.stage.lock().chunks.take_chunk(&coord);
             return Ok(());
         }
-        if self.core.part_writes == PartWrites::Never {
+        if self.core.store.part_writes == PartWrites::Never {
             self.core.check_allocation(bytes)?;
         }
         let chunk = ChunkWriter { writer: self, cut, grid: &grid, bytes, source };
@@ -70,8 +71,8 @@ impl DatasetWriter<'_> {
             }
         }
         chunk.store_batch(&batch)?;
-        if self.core.is_staged_by_store
-            || self.core.staged_data.lock().chunks.total_bytes() > self.core.append_buffer_bytes
+        if self.core.stage.is_staged_by_store
+            || self.core.stage.lock().chunks.total_bytes() > self.core.stage.append_buffer_bytes
         {
             self.store_staged_chunks(&grid, bytes, |_| true)?;
             self.drop_stored_chunks(&grid);
@@ -162,7 +163,7 @@ impl DatasetWriter<'_> {
         start[axis] = before[axis];
         count[axis] = self.view.extent[axis] - before[axis];
         self.write_selection(&Selection::block(&start, &count).bind(&self.view.extent)?, source)?;
-        let is_staged = self.core.staged_data.lock().chunks.total_bytes() > 0;
+        let is_staged = self.core.stage.lock().chunks.total_bytes() > 0;
         self.grow_extent(&self.view.extent)?;
         let Some((grid, bytes)) = self.view.grid()?.filter(|_| is_staged) else { return Ok(()) };
         let side = grid.dims()[axis];
@@ -177,7 +178,7 @@ impl DatasetWriter<'_> {
     /// converted, or do not follow each other in the chunks.
     fn buffer_rows(&self, axis: usize, values: usize, source: &impl ElementSource) -> Result<bool, DatasetError> {
         let len = values.saturating_mul(self.view.size);
-        if axis != 0 || self.core.part_writes != PartWrites::Runs || self.core.is_staged_by_store {
+        if axis != 0 || self.core.store.part_writes != PartWrites::Runs || self.core.stage.is_staged_by_store {
             return Ok(false);
         }
         let direct = source.direct_bytes(0..values);
@@ -185,9 +186,9 @@ impl DatasetWriter<'_> {
             return Ok(false);
         }
         let Some(buffer) = AppendBuffer::new(&self.view) else { return Ok(false) };
-        if !self.core.staged_data.lock().rows.as_ref().is_some_and(|rows| rows.is_continued_by(&buffer)) {
+        if !self.core.stage.lock().rows.as_ref().is_some_and(|rows| rows.is_continued_by(&buffer)) {
             self.core.store_rows(StoredRows::All)?;
-            self.core.staged_data.lock().rows = Some(buffer);
+            self.core.stage.lock().rows = Some(buffer);
         }
         if let Some((grid, bytes)) = self.view.grid()? {
             self.store_staged_chunks(&grid, bytes, |_| true)?;
@@ -201,7 +202,7 @@ impl DatasetWriter<'_> {
                 &memory
             }
         };
-        self.core.push_rows(self.core.staged_data.lock(), &self.view.extent, bytes)
+        self.core.push_rows(self.core.stage.lock(), &self.view.extent, bytes)
     }
 
     fn check_extent(&self, dims: &[u64]) -> Result<(), ErrorKind> {
@@ -260,8 +261,8 @@ impl DatasetWriter<'_> {
             };
             clear().map_err(|failure| failure.with_chunk(&coord))?;
         }
-        self.core.growing.forget_all();
-        let mut stage = self.core.staged_data.lock();
+        self.core.store.growing.forget_all();
+        let mut stage = self.core.stage.lock();
         stage.chunks.retain(|_, _| false);
         stage.extent = None;
         stage.rows = None;
@@ -287,18 +288,18 @@ impl DatasetWriter<'_> {
         })?;
         for coord in promoted {
             let whole = self.reader().read_chunk(&grid, bytes, &coord).map_err(|failure| failure.with_chunk(&coord))?;
-            self.core.staged_data.lock().chunks.stage_chunk(&coord, StagedChunk::whole(whole, true));
+            self.core.stage.lock().chunks.stage_chunk(&coord, StagedChunk::whole(whole, true));
         }
         Ok(())
     }
 
     /// Makes the extent larger: it is staged, unless the store gathers what it is told.
     fn grow_extent(&self, dims: &[u64]) -> Result<(), DatasetError> {
-        if !self.core.is_staged_by_store {
-            self.core.staged_data.lock().extent = Some(CoreDims::from_slice(dims));
+        if !self.core.stage.is_staged_by_store {
+            self.core.stage.lock().extent = Some(CoreDims::from_slice(dims));
             return Ok(());
         }
-        let mut earlier = self.core.publish_order.earlier();
+        let mut earlier = self.core.publish.order.earlier();
         loop {
             earlier.retain(|core| !core.is_deleted());
             let after: Vec<_> = earlier.iter().map(|core| core.chunks.id()).collect();
