@@ -1,4 +1,11 @@
 //! Datasets: arrays of elements.
+//!
+//! There is a folder for each step of the data path. Elements that are written come in at `write`, wait in `stage`, go
+//! over the seam in `store`, and are seen by others after `publish`. Elements that are read come from the store and from
+//! `stage` through `read`. `sources` leads reads and writes of virtual datasets to other datasets. In each folder, the
+//! files whose names begin with `dataset_` have what [`Dataset`] offers of the step: there it is entered. `core` has the
+//! state that all handles share, and `transfer` the caller's side of a read or a write.
+//! `docs/design/data-path.md` follows an append, its flush and a read through the folders.
 
 mod core;
 mod error;

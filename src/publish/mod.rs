@@ -45,8 +45,8 @@ impl FileShared {
     fn filter_growing_chunks(&self) -> Result<()> {
         let cores = self.dataset_cache.lock().open_datasets();
         cores.into_iter().filter(|core| core.has_unfiltered_chunks() && !core.is_deleted()).try_for_each(|core| {
-            let filtered = core.writer(&*self.store, &self.cache).and_then(|writer| writer.filter_growing_chunks());
-            core.unless_deleted(filtered).map_err(|failure| failure.with_path(&self.name, core.path().as_deref()))
+            core.unless_deleted(core.filter_growing_chunks(self))
+                .map_err(|failure| failure.with_path(&self.name, core.path().as_deref()))
         })
     }
 

@@ -69,15 +69,7 @@ impl Dataset {
 
     /// Writes out and publishes; the caller holds [`Publisher::lock_publishing`](crate::publish::Publisher::lock_publishing).
     pub(crate) fn publish(&self) -> Result<()> {
-        self.with_append_error(|| {
-            if self.core.publish_rows()? {
-                return Ok(());
-            }
-            self.core.write_out(self.file.shared())?;
-            self.core.chunks.publish(Publish::Visible)?;
-            self.core.raise_published_end(self.core.stored_row_count()?);
-            Ok(())
-        })
+        self.with_append_error(|| self.core.publish_staged(self.file.shared()))
     }
 
     /// Puts the chunks through the filters that a session has left without, because they were not full. Returns their

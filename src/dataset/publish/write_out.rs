@@ -7,8 +7,7 @@ use typed_arena::Arena;
 
 use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
-use crate::dataset::store::DatasetWriter;
-use crate::dataset::store::StoredRows;
+use crate::dataset::store::{DatasetWriter, StoredRows, publish_growing_chunk, store_rows};
 use crate::file_shared::FileShared;
 
 /// A dataset that is being written out. Nothing is appended to it while those are written out whose rows were appended
@@ -23,7 +22,7 @@ struct WriteOut<'a> {
 
 impl<'a> WriteOut<'a> {
     fn begin(core: &'a DatasetCore, shared: &'a FileShared) -> Result<Self, DatasetError> {
-        let writer = core.writer(&*shared.store, &shared.cache)?;
+        let writer = DatasetWriter::begin(core, &*shared.store, &shared.cache)?;
         Ok(WriteOut { core, writer, earlier: core.publish.order.earlier(), looked_at: 0 })
     }
 
@@ -72,20 +71,41 @@ impl DatasetCore {
         Ok(())
     }
 
-    /// Publishes the staged rows by one batch. Returns whether it could: only appended rows are staged, and no other
+    /// Stores everything staged, and publishes it.
+    pub(super) fn publish_staged(&self, shared: &FileShared) -> Result<(), DatasetError> {
+        let rows = match self.publish_rows()? {
+            Some(rows) => rows,
+            None => {
+                self.write_out(shared)?;
+                self.chunks.publish(Publish::Visible)?;
+                self.stored_row_count()?
+            }
+        };
+        self.publish.raise_published_end(rows);
+        Ok(())
+    }
+
+    /// Publishes the staged rows by one batch. Returns where they end; `None` if something else is staged, or another
     /// dataset must be published before them.
-    pub(super) fn publish_rows(&self) -> Result<bool, DatasetError> {
+    fn publish_rows(&self) -> Result<Option<u64>, DatasetError> {
         // Nothing is appended meanwhile.
         let _alone = self.stage.lock_writer();
         if self.publish.order.has_earlier() {
-            return Ok(false);
+            return Ok(None);
         }
-        let is_done =
-            self.store_rows(StoredRows::AllWithExtent(Some(Publish::Visible)))? || self.publish_growing_chunk()?;
-        if is_done {
+        let rows = match store_rows(self, StoredRows::AllWithExtent(Some(Publish::Visible)))? {
+            None => publish_growing_chunk(self)?,
+            rows => rows,
+        };
+        if rows.is_some() {
             self.publish.restart_row_count();
         }
-        Ok(is_done)
+        Ok(rows)
+    }
+
+    /// Puts the chunks through their filters that are not full, and are stored without.
+    pub(crate) fn filter_growing_chunks(&self, shared: &FileShared) -> Result<(), DatasetError> {
+        DatasetWriter::begin(self, &*shared.store, &shared.cache)?.filter_growing_chunks()
     }
 
     /// Writes out the datasets whose rows are seen before those of this one, and makes the store keep that order.

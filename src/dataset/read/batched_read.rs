@@ -1,12 +1,10 @@
-//! Reads of a selection: chunk by chunk, or of many chunks by one call where a store reads best like that.
+//! Reads of many chunks by one call, where a store reads best like that.
 
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_model::{
-    BoundSelection, ChunkBytes, ChunkCoord, ChunkRead, ElementRun, Error as ModelError, Reads, StridedRun,
-};
+use h5live_model::{ChunkBytes, ChunkCoord, ChunkRead, ElementRun, Error as ModelError, StridedRun};
 use parking_lot::Mutex;
 
 use super::chunk_reader::{
@@ -19,8 +17,6 @@ use crate::dataset::transfer::ElementSink;
 use crate::error::ErrorKind;
 use crate::types::Heap;
 
-/// Chunks that one call reads at most.
-const MAX_CHUNKS_PER_CALL: usize = 16 << 10;
 /// The longest part of an unfiltered chunk that is asked for by itself (bytes).
 const MAX_PART_BYTES: usize = 4 << 20;
 
@@ -40,40 +36,9 @@ enum RequestState {
     Failed,
 }
 
-impl DatasetReader<'_> {
-    /// Reads the elements of a selection into a sink that has a place for each.
-    #[inline]
-    pub(crate) fn read<S: ElementSink>(&self, selected: &BoundSelection, sink: S) -> Result<(), DatasetError> {
-        let _reading = self.core.blobs.begin_read(&self.view.spec.datatype);
-        match self.core.read.reads {
-            Reads::Direct { .. } | Reads::Blocks => self.read_direct(selected, sink),
-            Reads::Batched { gap, .. } => self.read_batched(selected, sink, usize::try_from(gap).unwrap_or(usize::MAX)),
-        }
-    }
-
-    /// As [`DatasetReader::read`]. Unfiltered bytes up to `gap` apart are read as one.
-    #[cold]
-    fn read_batched<S: ElementSink>(&self, selected: &BoundSelection, sink: S, gap: usize) -> Result<(), DatasetError> {
-        if selected.elements() == 0 {
-            return Ok(());
-        }
-        let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
-        let chunk = ChunkReader { reader: *self, cut: &selected.split_by_chunks(&grid), grid: &grid, bytes };
-        let sink = Mutex::new(sink);
-        let mut coords = chunk.cut.chunks();
-        loop {
-            let listed: Vec<_> = coords.by_ref().take(MAX_CHUNKS_PER_CALL).collect();
-            if listed.is_empty() {
-                return Ok(());
-            }
-            chunk.read_many(&listed, gap, &sink)?;
-        }
-    }
-}
-
 impl ChunkReader<'_> {
     /// Reads chunks by one call, if none moves meanwhile.
-    fn read_many<S: ElementSink>(
+    pub(super) fn read_many<S: ElementSink>(
         &self,
         listed: &[ChunkCoord],
         gap: usize,

@@ -13,7 +13,9 @@ use parking_lot::Mutex;
 use super::chunk_cache::ChunkCache;
 use super::chunk_reader::DatasetReader;
 use crate::dataset::core::DatasetCore;
+use crate::dataset::store::DatasetWriter;
 use crate::dataset::transfer::{RawSink, RawSource};
+use crate::dataset::write::write_selection;
 use crate::{Dataset, File, Select};
 
 /// The chunks of a dataset, and what is asked of them.
@@ -196,7 +198,12 @@ fn a_box_is_written_as_it_is() {
     let cache = ChunkCache::new(0);
     let selected = Selection::block(&[1, 3], &[3, 4]).bind(&[12, 10]).unwrap();
     let elements: Vec<u8> = (1..4).flat_map(|row| (3..7).map(move |column| 10 * row + column)).collect();
-    core.writer(&store, &cache).unwrap().write_selection(&selected, &RawSource { bytes: &elements, size: 1 }).unwrap();
+    write_selection(
+        &DatasetWriter::begin(&core, &store, &cache).unwrap(),
+        &selected,
+        &RawSource { bytes: &elements, size: 1 },
+    )
+    .unwrap();
     let block = |start: [u64; 2], count: [u64; 2]| (start.to_vec(), count.to_vec());
     let want = [block([1, 3], [2, 2]), block([1, 0], [2, 2]), block([0, 3], [1, 2]), block([0, 0], [1, 2])];
     assert_eq!(*recording.blocks.lock(), want, "one for each chunk");
@@ -211,10 +218,12 @@ fn the_runs_of_a_chunk_are_written_by_one_call() {
     let cache = ChunkCache::new(0);
     let write = |selection: &Selection, elements: &[u8]| {
         let selected = selection.bind(&[12, 10]).unwrap();
-        core.writer(&store, &cache)
-            .unwrap()
-            .write_selection(&selected, &RawSource { bytes: elements, size: 1 })
-            .unwrap();
+        write_selection(
+            &DatasetWriter::begin(&core, &store, &cache).unwrap(),
+            &selected,
+            &RawSource { bytes: elements, size: 1 },
+        )
+        .unwrap();
         std::mem::take(&mut *recording.parts.lock())
     };
     // One run is kept for those that may follow.
@@ -222,7 +231,7 @@ fn the_runs_of_a_chunk_are_written_by_one_call() {
     let column: Vec<u8> = (0..9).map(|row| 10 * row + 3).collect();
     assert_eq!(write(&Selection::block(&[0, 3], &[9, 1]), &column), [1, 3, 3, 3], "first what was kept of that chunk");
     assert_eq!(write(&Selection::block(&[0, 1], &[1, 2]), &[1, 2]), [0usize; 0]);
-    core.writer(&store, &cache).unwrap().write_out().unwrap();
+    DatasetWriter::begin(&core, &store, &cache).unwrap().write_out().unwrap();
     check(&store, &core, &cache, ..);
 }
 
@@ -235,12 +244,12 @@ fn whole_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
             let (store, _file, data) = table(behavior, false);
             let (recording, core) = watch(&store, &data);
             let cache = ChunkCache::new(0);
-            let writer = || core.writer(&store, &cache).unwrap();
+            let writer = || DatasetWriter::begin(&core, &store, &cache).unwrap();
             if is_overwritten {
-                writer().write_selection(&selected, &RawSource { bytes: &[0xEE; 90], size: 1 }).unwrap();
+                write_selection(&writer(), &selected, &RawSource { bytes: &[0xEE; 90], size: 1 }).unwrap();
                 recording.parts.lock().clear();
             }
-            writer().write_selection(&selected, &RawSource { bytes: &elements, size: 1 }).unwrap();
+            write_selection(&writer(), &selected, &RawSource { bytes: &elements, size: 1 }).unwrap();
             assert_eq!(*recording.parts.lock(), calls);
             check(&store, &core, &cache, ..);
         }
@@ -254,8 +263,13 @@ fn staged_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
     let cache = ChunkCache::new(0);
     let column = Selection::block(&[0, 3], &[9, 1]).bind(&[12, 10]).unwrap();
     let elements: Vec<u8> = (0..9).map(|row| 10 * row + 3).collect();
-    core.writer(&store, &cache).unwrap().write_selection(&column, &RawSource { bytes: &elements, size: 1 }).unwrap();
-    core.writer(&store, &cache).unwrap().write_out().unwrap();
+    write_selection(
+        &DatasetWriter::begin(&core, &store, &cache).unwrap(),
+        &column,
+        &RawSource { bytes: &elements, size: 1 },
+    )
+    .unwrap();
+    DatasetWriter::begin(&core, &store, &cache).unwrap().write_out().unwrap();
     assert_eq!(*recording.parts.lock(), [3]);
     check(&store, &core, &cache, ..);
 }

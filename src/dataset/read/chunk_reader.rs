@@ -4,14 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_model::{
-    BoundSelection, ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Liveness, Reads, Store, StoredChunk, StridedRun,
-};
+use h5live_model::{ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Liveness, Reads, Store, StoredChunk, StridedRun};
 use rayon::prelude::*;
 
 use super::chunk_cache::ChunkCache;
 use super::run_group::{self, MAX_READ_GAP_BYTES, RunGroup};
-use crate::dataset::core::{CHUNKS_PER_BATCH, DatasetCore};
+use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
 use crate::dataset::scratch::with_scratch;
 use crate::dataset::spec_snapshot::SpecSnapshot;
@@ -53,8 +51,8 @@ pub(super) enum ChunkContent {
 }
 
 /// Chunks whose selected elements fill consecutive places.
-struct ReadPiece<'a> {
-    coords: &'a [ChunkCoord],
+pub(super) struct ReadPiece<'a> {
+    pub(super) coords: &'a [ChunkCoord],
     /// All these elements, if they are one run of one chunk.
     single: Option<ElementRun>,
     /// Elements selected.
@@ -68,91 +66,6 @@ pub(super) struct ChunkReadPart<'a> {
     pub(super) single: Option<ElementRun>,
 }
 
-impl DatasetReader<'_> {
-    /// Reads the elements of a selection, chunk by chunk, into a sink that has a place for each.
-    pub(super) fn read_direct<S: ElementSink>(
-        &self,
-        selected: &BoundSelection,
-        mut sink: S,
-    ) -> Result<(), DatasetError> {
-        if selected.elements() == 0 {
-            return Ok(());
-        }
-        let Some((grid, chunk_bytes)) = self.view.grid()? else { return Ok(()) };
-        let chunk =
-            ChunkReader { reader: *self, cut: &selected.split_by_chunks(&grid), grid: &grid, bytes: chunk_bytes };
-        if let Some((coord, run)) = &chunk.cut.single_chunk_run() {
-            let run = *run;
-            let shares = chunk.split_run(coord, run, &mut sink);
-            if !shares.is_empty() {
-                return chunk.read_pieces(shares, &mut 0, sink, true).map(drop);
-            }
-            return with_scratch(|scratch| {
-                chunk.read(&ChunkReadPart { coord, single: Some(run) }, 0, &mut sink, scratch)
-            });
-        }
-        let mut coords = chunk.cut.chunks().peekable();
-        let batch = self.core.chunks_per_batch(chunk_bytes);
-        // Each thread has one chunk of these at a time. They are more if memory for as many as there are threads is no
-        // matter.
-        let list = if batch < 2 * rayon::current_num_threads() { batch } else { CHUNKS_PER_BATCH };
-        let is_parallel = |n: usize| chunk.is_parallel(n, selected.elements());
-        // Places before `base` are done with, and no longer in the sink.
-        let mut base = 0;
-        let mut listed: Vec<ChunkCoord> = Vec::new();
-        loop {
-            listed.extend(coords.by_ref().take(list - listed.len()));
-            if listed.is_empty() {
-                return Ok(());
-            }
-            if let Some(pieces) = chunk.split_into_pieces(&listed, base, coords.peek().is_none()) {
-                let read = pieces.iter().map(|piece| piece.coords.len()).sum();
-                sink = chunk.read_pieces(pieces, &mut base, sink, is_parallel(read))?;
-                listed.drain(..read);
-                continue;
-            }
-            for batch in listed.chunks(batch) {
-                chunk.read_batch(batch, base, &mut sink, is_parallel(batch.len()))?;
-            }
-            listed.clear();
-        }
-    }
-
-    /// The decoded bytes of a chunk; fill values if it was never written.
-    pub(crate) fn read_chunk(
-        &self,
-        grid: &ChunkGrid,
-        bytes: usize,
-        coord: &ChunkCoord,
-    ) -> Result<Vec<u8>, DatasetError> {
-        self.read_chunk_part(grid, bytes, coord, 0..bytes)
-    }
-
-    /// As [`DatasetReader::read_chunk`], only some of the bytes.
-    pub(crate) fn read_chunk_part(
-        &self,
-        grid: &ChunkGrid,
-        bytes: usize,
-        coord: &ChunkCoord,
-        part: Range<usize>,
-    ) -> Result<Vec<u8>, DatasetError> {
-        let all = h5live_model::Selection::All.bind(&self.view.extent)?;
-        let chunk = ChunkReader { reader: *self, cut: &all.split_by_chunks(grid), grid, bytes };
-        let content = chunk.load_content(coord, false)?;
-        if let ChunkContent::Decoded(decoded) = content {
-            return Ok(if part.len() == bytes { Arc::unwrap_or_clone(decoded) } else { decoded[part].to_vec() });
-        }
-        let mut found = self.core.max_allocation.zeroed(part.len() as u64)?;
-        match content {
-            ChunkContent::Unfiltered(stored, staged) => {
-                chunk.read_span(stored.as_ref(), staged.as_ref(), part.start, &mut found)?;
-            }
-            _ => self.view.spec.fill_into(part.start as u64, &mut found),
-        }
-        Ok(found)
-    }
-}
-
 /// The chunks of one read.
 pub(super) struct ChunkReader<'a> {
     pub(crate) reader: DatasetReader<'a>,
@@ -164,7 +77,7 @@ pub(super) struct ChunkReader<'a> {
 
 impl ChunkReader<'_> {
     /// Whether a read of `n` chunks is worth another thread. `elements` may be fewer than these chunks have.
-    fn is_parallel(&self, n: usize, elements: u64) -> bool {
+    pub(super) fn is_parallel(&self, n: usize, elements: u64) -> bool {
         let bytes = n.saturating_sub(1).saturating_mul(self.bytes);
         let selected = usize::try_from(elements).map_or(usize::MAX, |n| n.saturating_mul(self.reader.view.size));
         let work = match self.reader.core.filters.is_empty() {
@@ -177,7 +90,12 @@ impl ChunkReader<'_> {
     /// Groups the chunks into pieces, if the selected elements of each piece directly follow those of the piece before,
     /// from `base` on. A piece is one chunk, or as many as share coordinates. Unless `is_all`, more chunks may follow,
     /// and may belong to the last piece; then that piece is left out.
-    fn split_into_pieces<'b>(&self, listed: &'b [ChunkCoord], base: usize, is_all: bool) -> Option<Vec<ReadPiece<'b>>> {
+    pub(super) fn split_into_pieces<'b>(
+        &self,
+        listed: &'b [ChunkCoord],
+        base: usize,
+        is_all: bool,
+    ) -> Option<Vec<ReadPiece<'b>>> {
         let rank = self.grid.dims().len();
         if let Some(pieces) = self.split_at_depth(rank, listed, base) {
             return Some(pieces);
@@ -209,7 +127,12 @@ impl ChunkReader<'_> {
     }
 
     /// Splits a run of a chunk into pieces for several threads. Empty if one thread should read it.
-    fn split_run<'b>(&self, coord: &'b ChunkCoord, run: ElementRun, sink: &mut impl ElementSink) -> Vec<ReadPiece<'b>> {
+    pub(super) fn split_run<'b>(
+        &self,
+        coord: &'b ChunkCoord,
+        run: ElementRun,
+        sink: &mut impl ElementSink,
+    ) -> Vec<ReadPiece<'b>> {
         let size = self.reader.view.size;
         // A chunk with filters is decoded once, and a follower reads as many bytes at once as are seen as one.
         let is_plain =
@@ -233,7 +156,7 @@ impl ChunkReader<'_> {
     }
 
     /// Reads pieces that follow each other in the sink, from the place `base` on. Leaves the rest of the sink.
-    fn read_pieces<S: ElementSink>(
+    pub(super) fn read_pieces<S: ElementSink>(
         &self,
         pieces: Vec<ReadPiece<'_>>,
         base: &mut usize,
@@ -263,7 +186,7 @@ impl ChunkReader<'_> {
     }
 
     /// Reads chunks whose elements go anywhere: first the contents of all chunks, then the elements into their places.
-    fn read_batch<S: ElementSink>(
+    pub(super) fn read_batch<S: ElementSink>(
         &self,
         batch: &[ChunkCoord],
         base: usize,
@@ -325,7 +248,7 @@ impl ChunkReader<'_> {
     }
 
     /// The contents of a chunk. With `keep`, a decoded chunk is kept for later reads.
-    fn load_content(&self, coord: &ChunkCoord, keep: bool) -> Result<ChunkContent, DatasetError> {
+    pub(super) fn load_content(&self, coord: &ChunkCoord, keep: bool) -> Result<ChunkContent, DatasetError> {
         let DatasetReader { core, cache, .. } = self.reader;
         let changes = core.read.changes();
         let content = self.decode_chunk(coord, None)?.unwrap_or(ChunkContent::Fill);

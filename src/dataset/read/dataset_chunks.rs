@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 use super::chunk_iter::{ChunkIter, block_grid};
 use crate::dataset::Dataset;
 use crate::dataset::error::DatasetError;
-use crate::dataset::store::PartWrites;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::{Result, Select};
@@ -129,7 +128,7 @@ impl Dataset {
         step: u64,
         each: &mut dyn FnMut(u64),
     ) -> Result<()> {
-        if !self.core.filters.is_empty() || to.core.store.part_writes != PartWrites::Runs {
+        if !self.core.filters.is_empty() || !to.core.store.takes_runs() {
             to.write_chunk(&chunk.coord, chunk.filter_mask, &self.read_chunk(chunk)?)?;
             each(chunk.size);
             return Ok(());

@@ -21,6 +21,7 @@ mod read_state;
 #[cfg(test)]
 mod read_tests;
 mod run_group;
+mod selection;
 mod unfiltered_read;
 
 pub(crate) use self::chunk_cache::ChunkCache;

@@ -14,6 +14,7 @@ use crate::dataset::Dataset;
 use crate::dataset::error::DatasetError;
 use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dataset::transfer::{ElementSink, RawSink, RawSource, check_length};
+use crate::dataset::write::write_selection;
 use crate::error::ErrorKind;
 use crate::{File, Result, Select};
 
@@ -237,7 +238,7 @@ impl Dataset {
             self.reader(view).read(selected, RawSink { bytes: &mut bytes, size })?;
         }
         overwrite.copy_to(&mut bytes);
-        writer.write_selection(selected, &RawSource { bytes: &bytes, size })
+        write_selection(&writer, selected, &RawSource { bytes: &bytes, size })
     }
 }
 

@@ -13,6 +13,8 @@ use super::staged_chunks::StagedBytes;
 use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dims::CoreDims;
 
+/// Appends up to this length are buffered (bytes). Longer ones are stored at once.
+pub(crate) const MAX_BUFFERED_APPEND_BYTES: usize = 64 << 10;
 /// The buffer is stored when it would be longer than this (bytes). It is still in a near cache of the processor then...
 const MAX_BUFFERED_BYTES: usize = 256 << 10;
 /// ...unless a chunk is longer, and no longer than this (bytes). A part of a new chunk is stored with fill values
@@ -73,11 +75,13 @@ impl AppendBuffer {
     }
 
     /// The rows.
+    #[inline]
     pub(crate) fn bytes(&self) -> &Arc<Vec<u8>> {
         &self.bytes
     }
 
     /// The extent with all rows.
+    #[inline]
     pub(crate) fn extent(&self) -> &[u64] {
         &self.extent
     }
@@ -87,6 +91,7 @@ impl AppendBuffer {
         self.chunk_bytes
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -98,6 +103,7 @@ impl AppendBuffer {
     }
 
     /// The number of rows in these bytes, if they directly follow an extent and the dataset may have so many.
+    #[inline]
     pub(crate) fn rows_that_fit(&self, extent: &[u64], bytes: usize) -> Option<u64> {
         let is_next = bytes > 0 && bytes.is_multiple_of(self.row_bytes) && *extent == *self.extent;
         let count = (bytes / self.row_bytes) as u64;
@@ -105,6 +111,7 @@ impl AppendBuffer {
     }
 
     /// How much may be buffered (bytes), of so much that the options allow.
+    #[inline]
     pub(crate) fn buffer_limit_bytes(&self, allowed: usize) -> usize {
         let awaited = if self.chunk_bytes <= MAX_AWAITED_CHUNK_BYTES { self.chunk_bytes } else { 0 };
         MAX_BUFFERED_BYTES.max(awaited).min(allowed)
@@ -117,6 +124,7 @@ impl AppendBuffer {
     }
 
     /// Buffers rows.
+    #[inline]
     pub(crate) fn push_rows(&mut self, bytes: &[u8], count: u64) {
         Arc::make_mut(&mut self.bytes).extend_from_slice(bytes);
         self.extent[0] += count;

@@ -10,7 +10,7 @@ mod staged_chunks;
 mod staged_data;
 mod staged_datasets;
 
-pub(super) use self::append_buffer::{AppendBuffer, RowPiece};
+pub(super) use self::append_buffer::{AppendBuffer, MAX_BUFFERED_APPEND_BYTES, RowPiece};
 pub(super) use self::stage_state::StageState;
 pub(super) use self::staged_chunks::{MAX_STAGED_PART_BYTES, StagedBytes, StagedChunk};
 pub(super) use self::staged_data::StagedData;

@@ -49,6 +49,7 @@ impl StageState {
     }
 
     /// Whether something is staged that the store does not have.
+    #[inline]
     pub(crate) fn is_dirty(&self) -> bool {
         self.lock().is_dirty()
     }
@@ -64,6 +65,7 @@ impl StageState {
 
     /// Adds this dataset, which is `id`, to the list that the next flush of the file visits. The caller holds the
     /// writer's lock.
+    #[inline]
     pub(crate) fn register(&self, id: impl FnOnce() -> ObjectId) {
         // A flush that takes it from the list unlists it before it looks at the staged elements.
         let is_registered = self.is_registered.load(Ordering::Acquire);

@@ -3,17 +3,18 @@
 //! In comes what was staged, or what is too long to be staged. Chunks go through their filters here. Out go batches
 //! for [`ChunkStore`](h5live_model::ChunkStore).
 
-mod append_rows;
+mod chunk_forms;
 mod encode_pipeline;
 mod growing_chunks;
-mod growing_writes;
 mod part_writes;
 mod store_state;
+mod stored_rows;
 mod superseded;
 mod writer;
 
-pub(super) use self::append_rows::{MAX_BUFFERED_APPEND_BYTES, StoredRows};
+pub(super) use self::chunk_forms::publish_growing_chunk;
 pub(super) use self::encode_pipeline::{EncodeBuffers, encode_and_store};
 pub(super) use self::part_writes::PartWrites;
 pub(super) use self::store_state::StoreState;
+pub(super) use self::stored_rows::{StoredRows, make_room, store_direct, store_rows};
 pub(super) use self::writer::DatasetWriter;

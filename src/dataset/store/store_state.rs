@@ -21,4 +21,9 @@ impl StoreState {
     pub(crate) fn new(part_writes: PartWrites) -> Self {
         StoreState { part_writes, growing: GrowingChunks::default(), superseded: Mutex::default() }
     }
+
+    /// Whether any part of a chunk is handed to the store as a run of bytes.
+    pub(crate) fn takes_runs(&self) -> bool {
+        self.part_writes == PartWrites::Runs
+    }
 }

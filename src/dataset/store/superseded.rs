@@ -2,13 +2,8 @@
 
 use std::collections::HashSet;
 
-use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid};
-
 use super::writer::DatasetWriter;
 use crate::dataset::error::DatasetError;
-use crate::dataset::scratch::zeroed_buffer;
-use crate::dataset::transfer::{ElementSource, RawSink};
-use crate::dataset::write::fill_outside_extent;
 use crate::superseded_blobs::{StoredBlob, blobs_in};
 
 /// With more overwritten elements than these, the staged ones are stored, so that the room of the old ones can be used
@@ -16,23 +11,6 @@ use crate::superseded_blobs::{StoredBlob, blobs_in};
 const MAX_SUPERSEDED: usize = 4096;
 
 impl DatasetWriter<'_> {
-    /// Overwrites the elements of a selection by new ones, and gives up the variable-length data of the old ones.
-    pub(crate) fn overwrite_selection(
-        &self,
-        selected: &BoundSelection,
-        source: &impl ElementSource,
-    ) -> Result<(), DatasetError> {
-        if self.core.blobs.is_untold(&self.view.spec.datatype) {
-            return self.write_selection(selected, source);
-        }
-        let elements = usize::try_from(selected.elements()).unwrap_or(usize::MAX);
-        let mut bytes = zeroed_buffer(elements.saturating_mul(self.view.size))?;
-        self.reader().read(selected, RawSink { bytes: &mut bytes, size: self.view.size })?;
-        let old = self.blobs_in(&bytes);
-        self.write_selection(selected, source)?;
-        self.give_up(old)
-    }
-
     /// The variable-length elements in `bytes`, without those of the fill value; none if it is not known who else leads
     /// to them.
     pub(crate) fn blobs_in(&self, bytes: &[u8]) -> HashSet<StoredBlob> {
@@ -46,26 +24,6 @@ impl DatasetWriter<'_> {
             found.retain(|blob| !fill.contains(blob));
         }
         found
-    }
-
-    /// The variable-length elements of a chunk that lie outside of an extent.
-    pub(crate) fn blobs_outside(
-        &self,
-        grid: &ChunkGrid,
-        chunk_bytes: usize,
-        coord: &ChunkCoord,
-        dims: &[u64],
-    ) -> Result<HashSet<StoredBlob>, DatasetError> {
-        if self.core.blobs.is_untold(&self.view.spec.datatype) {
-            return Ok(HashSet::new());
-        }
-        let bytes = self.reader().read_chunk(grid, chunk_bytes, coord)?;
-        let smaller = crate::dataset::spec_snapshot::SpecSnapshot { extent: dims.into(), ..self.view.clone() };
-        let mut outside = self.blobs_in(&bytes);
-        for kept in self.blobs_in(&fill_outside_extent(&smaller, grid, coord, &bytes)) {
-            outside.remove(&kept);
-        }
-        Ok(outside)
     }
 
     /// Gives up variable-length data to which no element leads any more: as soon as the store has the elements that were

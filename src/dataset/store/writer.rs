@@ -1,18 +1,20 @@
 //! The writer of a dataset: how chunks and the extent get to the store.
 
-use h5live_model::{ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Store};
+use h5live_model::{ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Selection, Store};
 use parking_lot::MutexGuard;
 
-use super::append_rows::StoredRows;
+use super::chunk_forms::ChunkForms;
 use super::encode_pipeline::{self, EncodeBuffers};
-use super::growing_chunks::{ChunkForm, is_short};
+use super::growing_chunks::{ChunkForm, GrowingChunk, is_short};
 use super::part_writes::PartWrites;
+use super::stored_rows::{StoredRows, store_rows};
 use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
 use crate::dataset::read::ChunkCache;
 use crate::dataset::read::DatasetReader;
 use crate::dataset::spec_snapshot::SpecSnapshot;
-use crate::dataset::stage::StagedChunk;
+use crate::dataset::stage::{StagedChunk, StagedData};
+use crate::dims::CoreDims;
 
 /// The one that changes elements or the extent of a dataset.
 pub(crate) struct DatasetWriter<'a> {
@@ -29,22 +31,17 @@ impl Drop for DatasetWriter<'_> {
     }
 }
 
-impl DatasetCore {
-    pub(crate) fn writer<'a>(
-        &'a self,
+impl<'a> DatasetWriter<'a> {
+    /// Waits until nobody else changes the dataset.
+    pub(crate) fn begin(
+        core: &'a DatasetCore,
         store: &'a dyn Store,
         cache: &'a ChunkCache,
-    ) -> Result<DatasetWriter<'a>, DatasetError> {
-        let alone = self.stage.lock_writer();
-        let view = self.spec_snapshot()?;
-        self.check_allocation(view.size)?;
-        Ok(DatasetWriter { core: self, store, cache, view, _alone: alone })
-    }
-}
-
-impl<'a> DatasetWriter<'a> {
-    pub(crate) fn spec_snapshot(&self) -> &SpecSnapshot {
-        &self.view
+    ) -> Result<Self, DatasetError> {
+        let alone = core.stage.lock_writer();
+        let view = core.spec_snapshot()?;
+        core.check_allocation(view.size)?;
+        Ok(DatasetWriter { core, store, cache, view, _alone: alone })
     }
 
     pub(super) fn store(&self) -> &dyn Store {
@@ -58,7 +55,7 @@ impl<'a> DatasetWriter<'a> {
     /// Stores chunks as given, by one call, and replaces their stored and staged contents.
     pub(crate) fn write_stored(&self, chunks: &[ChunkWrite<'_>]) -> Result<(), DatasetError> {
         self.core.blobs.note_stored_elements(&self.view.spec.datatype);
-        self.core.store_rows(StoredRows::All)?;
+        store_rows(self.core, StoredRows::All)?;
         let mut stage = self.core.stage.lock();
         chunks.iter().for_each(|chunk| drop(stage.chunks.take_chunk(chunk.coord())));
         drop(stage);
@@ -67,29 +64,39 @@ impl<'a> DatasetWriter<'a> {
 
     /// Stores everything staged, and tells the store the extent.
     pub(crate) fn write_out(&self) -> Result<(), DatasetError> {
-        if self.core.store_rows(StoredRows::AllWithExtent(None))? {
+        if store_rows(self.core, StoredRows::AllWithExtent(None))?.is_some() {
             return Ok(());
         }
-        if let Some((grid, bytes)) = self.view.grid()? {
-            self.store_staged_chunks(&grid, bytes, |_| true)?;
-            self.drop_stored_chunks(&grid);
+        let grid = self.view.grid()?;
+        if let Some((grid, bytes)) = &grid {
+            self.store_staged_chunks(grid, *bytes, |_| true)?;
         }
-        let extent = self.core.stage.lock().extent.clone();
-        if let Some(byte_range_of_runs) = extent {
-            self.core.chunks.set_extent(&byte_range_of_runs)?;
+        let extent = {
+            let mut stage = self.core.stage.lock();
+            if let Some((grid, _)) = &grid {
+                self.drop_stored_chunks(&mut stage, grid);
+            }
+            stage.extent.clone()
+        };
+        if let Some(extent) = extent {
+            self.core.chunks.set_extent(&extent)?;
             self.core.stage.lock().extent = None;
         }
         Ok(())
     }
 
+    /// Stores all staged chunks, and no longer stages them.
+    pub(crate) fn store_all_chunks(&self, grid: &ChunkGrid, chunk_bytes: usize) -> Result<(), DatasetError> {
+        self.store_staged_chunks(grid, chunk_bytes, |_| true)?;
+        self.drop_stored_chunks(&mut self.core.stage.lock(), grid);
+        Ok(())
+    }
+
     /// No longer stages chunks that the store has, all of them. The chunk of the next rows is kept, so that it need not
     /// be decoded again.
-    pub(crate) fn drop_stored_chunks(&self, grid: &ChunkGrid) {
-        let mut stage = self.core.stage.lock();
-        stage.chunks.retain(|coord, _| grid.is_partial(coord, &self.view.extent));
-        if stage.chunks.total_bytes() > self.core.stage.append_buffer_bytes / 2 {
-            stage.chunks.retain(|_, _| false);
-        }
+    fn drop_stored_chunks(&self, stage: &mut StagedData, grid: &ChunkGrid) {
+        let max_bytes = self.core.stage.append_buffer_bytes / 2;
+        stage.drop_stored_chunks(|coord| grid.is_partial(coord, &self.view.extent), max_bytes);
     }
 
     /// Stores the staged chunks that `which` picks.
@@ -106,6 +113,7 @@ impl<'a> DatasetWriter<'a> {
         }
         let dirty = self.store_rests(grid, dirty)?;
         let unfiltered = self.unfiltered_mask();
+        let forms = ChunkForms { core: self.core, view: &self.view, grid };
         let encode = |(coord, staged, form): &(ChunkCoord, StagedChunk, ChunkForm), memory: &mut EncodeBuffers| {
             if *form != ChunkForm::Unfiltered {
                 let mask = self.encode_chunk(&self.view, grid, coord, &staged.bytes, &mut memory.stored)?;
@@ -126,11 +134,40 @@ impl<'a> DatasetWriter<'a> {
         let store = |(coord, ..): &(ChunkCoord, StagedChunk, ChunkForm), mask: u32, bytes: &[u8]| {
             self.store_encoded(coord, mask, bytes)?;
             let encoded_bytes = (mask != unfiltered).then_some(bytes.len());
-            self.core.note_stored_form(&self.view, grid, coord, encoded_bytes);
+            forms.note_stored(coord, encoded_bytes);
             self.core.stage.lock().mark_stored(coord, true);
             Ok(())
         };
         encode_pipeline::encode_and_store(&dirty, self.core.chunks_per_batch(chunk_bytes), encode, store)
+    }
+
+    /// Stores the rest of growing chunks, and returns the others.
+    fn store_rests(
+        &self,
+        grid: &ChunkGrid,
+        dirty: Vec<(ChunkCoord, StagedChunk)>,
+    ) -> Result<Vec<(ChunkCoord, StagedChunk, ChunkForm)>, DatasetError> {
+        let forms = ChunkForms { core: self.core, view: &self.view, grid };
+        let mut others = Vec::with_capacity(dirty.len());
+        for (coord, staged) in dirty {
+            match forms.form_of(&coord, &staged)? {
+                ChunkForm::Rest(range) => {
+                    let bytes = staged.bytes.get(range.clone()).unwrap_or_default();
+                    if !bytes.is_empty() {
+                        self.store_part(&coord, range.start, bytes)?;
+                    }
+                    forms.note_stored(&coord, None);
+                    self.core.stage.lock().mark_stored(&coord, true);
+                }
+                form => others.push((coord, staged, form)),
+            }
+        }
+        Ok(others)
+    }
+
+    /// The mask of a chunk that goes through none of the filters.
+    fn unfiltered_mask(&self) -> u32 {
+        u32::MAX.checked_shr(u32::BITS.saturating_sub(self.view.spec.filters.len() as u32)).unwrap_or(0)
     }
 
     /// Stores staged chunks that go through no filters here: whole ones as many at once as the store takes best.
@@ -203,5 +240,47 @@ impl<'a> DatasetWriter<'a> {
 
     pub(crate) fn store_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), DatasetError> {
         self.core.chunks.write_part(coord, at as u64, bytes).map_err(|error| DatasetError::in_chunk(coord, error))
+    }
+
+    /// Puts the growing chunks that are stored without filters through them. Nothing else is staged.
+    pub(crate) fn filter_growing_chunks(&self) -> Result<(), DatasetError> {
+        store_rows(self.core, StoredRows::All)?;
+        let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
+        for coord in self.core.store.growing.unfiltered() {
+            let filter = || -> Result<(), DatasetError> {
+                let whole = self.reader().read_chunk(&grid, bytes, &coord)?;
+                let mut stored = Vec::new();
+                let mask = self.encode_chunk(&self.view, &grid, &coord, &whole, &mut stored)?;
+                self.store_encoded(&coord, mask, &stored)
+            };
+            filter().map_err(|failure| failure.with_chunk(&coord))?;
+            self.core.store.growing.forget_chunk(&coord);
+        }
+        Ok(())
+    }
+
+    /// Finds the growing chunks that a session has left without filters, and puts them through them. Returns their
+    /// number.
+    pub(crate) fn filter_leftover_chunks(&self) -> Result<usize, DatasetError> {
+        let (core, view) = (self.core, &self.view);
+        let Some((grid, _)) = view.grid()?.filter(|_| !core.filters.is_empty()) else { return Ok(0) };
+        let (Some(extent), Some(side)) = (view.extent.first().copied(), grid.dims().first().copied()) else {
+            return Ok(0);
+        };
+        // The rows of the last chunks, if those are not full.
+        let (mut start, mut count) = (CoreDims::from_elem(0, view.extent.len()), view.extent.clone());
+        (start[0], count[0]) = (extent - extent % side, extent % side);
+        let rows = Selection::block(&start, &count).bind(&view.extent)?;
+        let mut found = 0;
+        for coord in rows.split_by_chunks(&grid).chunks() {
+            let stored = core.chunks.locate(&coord)?;
+            let is_left = stored.is_some_and(|stored| core.filters.is_identity(stored.filter_mask));
+            if is_left && !view.is_unfiltered_edge(&grid, &coord) {
+                core.store.growing.insert(coord, GrowingChunk { rows: 0, encoded_bytes: None });
+                found += 1;
+            }
+        }
+        self.filter_growing_chunks()?;
+        Ok(found)
     }
 }

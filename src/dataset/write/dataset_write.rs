@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use h5live_model::{ChunkBatch, ChunkCoord, ChunkWrite, Datatype, StoredChunk};
 
+use super::append::{RowAppend, append_next_rows, elements_per_row};
+use super::extent::resize_extent;
+use super::selection::{overwrite_selection, write_selection};
 use crate::convert::{ElementPlan, KeyTable};
 use crate::dataset::Dataset;
 use crate::dataset::error::DatasetError;
@@ -82,19 +85,19 @@ impl Dataset {
                 });
             }
             let writer = self.writer()?;
-            let view = writer.spec_snapshot();
+            let view = &writer.view;
             let selected = self.select(view, &selection)?;
             check_length(&selected, values.len())?;
             let encoder = T::Element::encoder(&view.spec.datatype)?;
             let input = TypedSource { values, encoder: &encoder, size: view.size, heap: self.heap() };
             if !T::Element::is_partial(&encoder) {
-                return writer.overwrite_selection(&selected, &input);
+                return overwrite_selection(&writer, &selected, &input);
             }
             let mut bytes = zeroed_buffer(values.len().saturating_mul(view.size))?;
             self.reader(view).read(&selected, RawSink { bytes: &mut bytes, size: view.size })?;
             let mut old = writer.blobs_in(&bytes);
             T::encode_elements(&encoder, values, &mut bytes, view.size, self.heap())?;
-            writer.write_selection(&selected, &RawSource { bytes: &bytes, size: view.size })?;
+            write_selection(&writer, &selected, &RawSource { bytes: &bytes, size: view.size })?;
             writer.blobs_in(&bytes).iter().for_each(|kept| drop(old.take(kept)));
             writer.give_up(old)
         })
@@ -124,10 +127,10 @@ impl Dataset {
                 });
             }
             let writer = self.writer()?;
-            let selected = self.select(writer.spec_snapshot(), &selection)?;
+            let selected = self.select(&writer.view, &selection)?;
             check_length(&selected, values.len())?;
-            let plan = EncodePlan::new(&writer.spec_snapshot().spec.datatype)?;
-            writer.overwrite_selection(&selected, &ValueSource { values, plan: &plan, heap: self.heap() })
+            let plan = EncodePlan::new(&writer.view.spec.datatype)?;
+            overwrite_selection(&writer, &selected, &ValueSource { values, plan: &plan, heap: self.heap() })
         })
     }
 
@@ -146,9 +149,9 @@ impl Dataset {
                 });
             }
             let writer = self.writer()?;
-            let selected = self.select(writer.spec_snapshot(), &selection)?;
+            let selected = self.select(&writer.view, &selection)?;
             check_length(&selected, raw_element_count(bytes, size)?)?;
-            writer.write_selection(&selected, &RawSource { bytes, size })
+            write_selection(&writer, &selected, &RawSource { bytes, size })
         })
     }
 
@@ -238,20 +241,20 @@ impl Dataset {
     pub fn append<T: H5Write>(&self, values: &[T]) -> Result<()> {
         self.file.shared().publisher.take_deferred_error()?;
         self.with_append_error(|| {
-            if self.core.append_rows(|spec| T::stored_elements(&spec.datatype, values))? {
+            if append_next_rows(&self.core, |spec| T::stored_elements(&spec.datatype, values))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
-            let rows = writer.plan_row_append(values.len())?;
-            let encoder = T::Element::encoder(&writer.spec_snapshot().spec.datatype)?;
-            let size = writer.spec_snapshot().size;
+            let rows = RowAppend::plan(&writer.view, values.len())?;
+            let encoder = T::Element::encoder(&writer.view.spec.datatype)?;
+            let size = writer.view.size;
             if !T::Element::is_partial(&encoder) {
                 let input = TypedSource { values, encoder: &encoder, size, heap: self.heap() };
-                return writer.append_rows(rows, &input);
+                return rows.append(&mut writer, &input);
             }
-            let mut bytes = filled_buffer(writer.spec_snapshot(), values.len())?;
+            let mut bytes = filled_buffer(&writer.view, values.len())?;
             T::encode_elements(&encoder, values, &mut bytes, size, self.heap())?;
-            writer.append_rows(rows, &RawSource { bytes: &bytes, size })
+            rows.append(&mut writer, &RawSource { bytes: &bytes, size })
         })?;
         self.count_rows(values.len() as u64)
     }
@@ -264,9 +267,9 @@ impl Dataset {
         self.file.shared().publisher.take_deferred_error()?;
         self.with_append_error(|| {
             let mut writer = self.writer()?;
-            let rows = writer.plan_row_append(values.len())?;
-            let plan = EncodePlan::new(&writer.spec_snapshot().spec.datatype)?;
-            writer.append_rows(rows, &ValueSource { values, plan: &plan, heap: self.heap() })
+            let rows = RowAppend::plan(&writer.view, values.len())?;
+            let plan = EncodePlan::new(&writer.view.spec.datatype)?;
+            rows.append(&mut writer, &ValueSource { values, plan: &plan, heap: self.heap() })
         })?;
         self.count_rows(values.len() as u64)
     }
@@ -305,13 +308,13 @@ impl Dataset {
     /// Appends rows of elements in the file's type, and publishes nothing.
     pub(crate) fn stage_rows(&self, bytes: &[u8]) -> Result<()> {
         self.with_append_error(|| {
-            if self.core.append_rows(|_| Some(bytes))? {
+            if append_next_rows(&self.core, |_| Some(bytes))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
-            let size = writer.spec_snapshot().size;
-            let rows = writer.plan_row_append(raw_element_count(bytes, size)?)?;
-            writer.append_rows(rows, &RawSource { bytes, size })
+            let size = writer.view.size;
+            let rows = RowAppend::plan(&writer.view, raw_element_count(bytes, size)?)?;
+            rows.append(&mut writer, &RawSource { bytes, size })
         })
     }
 
@@ -319,7 +322,7 @@ impl Dataset {
     pub(crate) fn check_rows(&self, bytes: &[u8]) -> Result<()> {
         self.with_error_path(|| {
             let writer = self.writer()?;
-            Ok(writer.plan_row_append(raw_element_count(bytes, writer.spec_snapshot().size)?).map(drop)?)
+            Ok(RowAppend::plan(&writer.view, raw_element_count(bytes, writer.view.size)?).map(drop)?)
         })
     }
 
@@ -350,7 +353,7 @@ impl Dataset {
     fn elements_per_row(&self) -> Result<u64> {
         self.with_error_path(|| {
             let writer = self.writer()?;
-            Ok(writer.elements_per_row()?)
+            Ok(elements_per_row(&writer.view)?)
         })
     }
 
@@ -363,7 +366,7 @@ impl Dataset {
         self.with_error_path(|| {
             let mut writer = self.writer()?;
             self.core.write_out_earlier(self.file.shared())?;
-            writer.resize_extent(dims)
+            resize_extent(&mut writer, dims)
         })
     }
 
@@ -371,7 +374,7 @@ impl Dataset {
     pub(crate) fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
         self.file.writer()?;
         self.core.publish.note_path(&self.path);
-        let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+        let writer = DatasetWriter::begin(&self.core, self.file.store(), &self.file.shared().cache)?;
         Ok(self.core.stage.check_accepts_elements().map(|()| writer)?)
     }
 
