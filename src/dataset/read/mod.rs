@@ -10,13 +10,13 @@ mod chunk_cache;
 mod chunk_iter;
 mod chunk_reader;
 mod dataset_chunks;
+#[cfg(test)]
+mod dataset_chunks_tests;
 mod dataset_read;
 mod follow;
 #[cfg(test)]
 mod mmap_view_tests;
 mod primitive;
-#[cfg(test)]
-mod raw_chunks_tests;
 mod read_state;
 #[cfg(test)]
 mod read_tests;

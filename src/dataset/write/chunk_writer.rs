@@ -12,9 +12,7 @@ use smallvec::SmallVec;
 use crate::convert::ConvertError;
 use crate::dataset::error::DatasetError;
 use crate::dataset::stage::{MAX_STAGED_PART_BYTES, StagedChunk};
-use crate::dataset::store::DatasetWriter;
-use crate::dataset::store::PartWrites;
-use crate::dataset::store::{EncodeBuffers, encode_and_store};
+use crate::dataset::store::{DatasetWriter, EncodeBuffers, PartWrites, encode_and_store};
 use crate::dataset::transfer::ElementSource;
 
 /// Unfiltered chunks up to this size are put together before they are stored (bytes).
@@ -275,10 +273,13 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
     /// As [`ChunkWriter::stage_part`]: over or after what is staged of the chunk, or else in its place.
     fn stage_run(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), DatasetError> {
         let stage = &self.writer.core.stage;
-        if stage.lock().chunks.add_run(coord, at, bytes) {
-            return Ok(());
-        }
-        let before = stage.lock().chunks.get(coord).cloned();
+        let before = {
+            let mut stage = stage.lock();
+            if stage.chunks.add_run(coord, at, bytes) {
+                return Ok(());
+            }
+            stage.chunks.get(coord).cloned()
+        };
         if let Some(before) = before {
             self.writer.store_part(coord, before.offset, &before.bytes)?;
             let mut stage = stage.lock();
