@@ -1,4 +1,4 @@
-//! Handing staged elements to the store.
+//! Writing out and publishing what is staged, in the order in which the rows of datasets are to be seen.
 
 use std::sync::Arc;
 
@@ -46,6 +46,35 @@ impl<'a> WriteOut<'a> {
 }
 
 impl DatasetCore {
+    /// Stores everything staged, and publishes it: appended rows by one batch, if nothing else is staged.
+    pub(super) fn publish_staged(&self, shared: &FileShared) -> Result<(), DatasetError> {
+        if self.publish_rows()? {
+            return Ok(());
+        }
+        self.write_out(shared)?;
+        self.chunks.publish(Publish::Visible)?;
+        self.publish.raise_published_end(self.stored_row_count()?);
+        Ok(())
+    }
+
+    /// Publishes the staged rows by one batch. Returns whether it could: only appended rows are staged, and no other
+    /// dataset must be published before them.
+    fn publish_rows(&self) -> Result<bool, DatasetError> {
+        // Nothing is appended meanwhile.
+        let _alone = self.stage.lock_writer();
+        if self.publish.order.has_earlier() {
+            return Ok(false);
+        }
+        let stored = match store_rows(self, StoredRows::AllWithExtent(Some(Publish::Visible)))? {
+            None => publish_growing_chunk(self)?,
+            stored => stored,
+        };
+        let Some(rows) = stored else { return Ok(false) };
+        self.publish.raise_published_end(rows);
+        self.publish.restart_row_count();
+        Ok(true)
+    }
+
     /// Stores everything staged, and tells the store the extent. First it does so for the datasets whose rows are seen
     /// before those of this one: of each, the way leads down to those without others before them.
     pub(crate) fn write_out(&self, shared: &FileShared) -> Result<(), DatasetError> {
@@ -69,43 +98,6 @@ impl DatasetCore {
             if begun.is_empty() { step? } else { core.unless_deleted(step)? }
         }
         Ok(())
-    }
-
-    /// Stores everything staged, and publishes it.
-    pub(super) fn publish_staged(&self, shared: &FileShared) -> Result<(), DatasetError> {
-        let rows = match self.publish_rows()? {
-            Some(rows) => rows,
-            None => {
-                self.write_out(shared)?;
-                self.chunks.publish(Publish::Visible)?;
-                self.stored_row_count()?
-            }
-        };
-        self.publish.raise_published_end(rows);
-        Ok(())
-    }
-
-    /// Publishes the staged rows by one batch. Returns where they end; `None` if something else is staged, or another
-    /// dataset must be published before them.
-    fn publish_rows(&self) -> Result<Option<u64>, DatasetError> {
-        // Nothing is appended meanwhile.
-        let _alone = self.stage.lock_writer();
-        if self.publish.order.has_earlier() {
-            return Ok(None);
-        }
-        let rows = match store_rows(self, StoredRows::AllWithExtent(Some(Publish::Visible)))? {
-            None => publish_growing_chunk(self)?,
-            rows => rows,
-        };
-        if rows.is_some() {
-            self.publish.restart_row_count();
-        }
-        Ok(rows)
-    }
-
-    /// Puts the chunks through their filters that are not full, and are stored without.
-    pub(crate) fn filter_growing_chunks(&self, shared: &FileShared) -> Result<(), DatasetError> {
-        DatasetWriter::begin(self, &*shared.store, &shared.cache)?.filter_growing_chunks()
     }
 
     /// Writes out the datasets whose rows are seen before those of this one, and makes the store keep that order.
@@ -136,5 +128,10 @@ impl DatasetCore {
             self.register_staged();
         }
         written
+    }
+
+    /// Puts the chunks through their filters that are not full, and are stored without.
+    pub(crate) fn filter_growing_chunks(&self, shared: &FileShared) -> Result<(), DatasetError> {
+        DatasetWriter::begin(self, &*shared.store, &shared.cache)?.filter_growing_chunks()
     }
 }
