@@ -113,8 +113,9 @@ impl Dataset {
     /// Type, shape, layout, filters and fill value. The shape is as of the last refresh.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the description cannot be read; [`ErrorKind::OtherFile`](crate::ErrorKind::OtherFile) if the shape follows from sources
-    /// of a virtual dataset, and one of them is there and cannot be read.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the description cannot be read;
+    /// [`ErrorKind::OtherFile`](crate::ErrorKind::OtherFile) if the shape follows from sources of a virtual dataset, and
+    /// one of them is there and cannot be read.
     pub fn spec(&self) -> Result<Arc<DatasetSpec>> {
         self.with_error_path(|| {
             let view = self.resolved_snapshot()?;

@@ -204,8 +204,8 @@ impl Dataset {
 
     /// The elements of a selection as bytes of another datatype: numbers, enums by the names of their values, strings,
     /// compounds by the names of their members (what the file lacks is zero), arrays and complex numbers. What would
-    /// change is an error ([`Conversion`]). Variable-length data stays in the heap of the file, except strings that
-    /// become fixed.
+    /// change is an error ([`Conversion`](crate::Conversion)). Variable-length data stays in the heap of the file,
+    /// except strings that become fixed.
     ///
     /// # Errors
     /// As [`Dataset::read_into`].

@@ -66,13 +66,15 @@ impl Dataset {
 
     /// Writes the elements of a selection: in row-major order, or in the order of its points.
     ///
-    /// Elements of a virtual dataset are written to its sources, also in other files. [`File::flush`] of this file flushes
-    /// them, too.
+    /// Elements of a virtual dataset are written to its sources, also in other files. [`File::flush`](crate::File::flush) of
+    /// this file flushes them, too.
     ///
     /// # Errors
-    /// [`ErrorKind::Selection`] if the selection does not fit, [`ErrorKind::Length`] if there are more or fewer
-    /// values, [`ErrorKind::Convert`] if the file's type cannot hold them, [`ErrorKind::Filter`] or
-    /// [`ErrorKind::Store`] if they cannot be written.
+    /// [`ErrorKind::Selection`](crate::ErrorKind::Selection) if the selection does not fit,
+    /// [`ErrorKind::Length`](crate::ErrorKind::Length) if there are more or fewer values,
+    /// [`ErrorKind::Convert`](crate::ErrorKind::Convert) if the file's type cannot hold them,
+    /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) or [`ErrorKind::Store`](crate::ErrorKind::Store) if they cannot be
+    /// written.
     pub fn write_slice<T: H5Write>(&self, selection: impl Select, values: &[T]) -> Result<()> {
         self.with_error_path(|| {
             if let Some(view) = self.virtual_view()? {
@@ -195,7 +197,8 @@ impl Dataset {
     /// applied (bit `i`: filter `i`).
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if the chunk is outside the maximum, or its length is wrong and there are no filters.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the chunk is outside the maximum, or its length is wrong and there
+    /// are no filters.
     pub fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
         self.write_chunks(&[ChunkWrite::Whole { coord, filter_mask, bytes }])
     }
@@ -236,7 +239,8 @@ impl Dataset {
     /// Other processes see them after the next flush, and never only in part.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotGrow`], [`ErrorKind::Rows`], [`ErrorKind::InvalidExtent`] if the maximum is reached, or as
+    /// [`ErrorKind::CannotGrow`](crate::ErrorKind::CannotGrow), [`ErrorKind::Rows`](crate::ErrorKind::Rows),
+    /// [`ErrorKind::InvalidExtent`](crate::ErrorKind::InvalidExtent) if the maximum is reached, or as
     /// [`Dataset::write_slice`]. After an error the extent is as it was.
     pub fn append<T: H5Write>(&self, values: &[T]) -> Result<()> {
         self.file.shared().publisher.take_deferred_error()?;
@@ -360,8 +364,8 @@ impl Dataset {
     /// Changes the dimensions (`[rank]`, elements). New elements have the fill value; those outside are gone.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidExtent`] above the maximum or of another rank, [`ErrorKind::Store`] if the layout cannot
-    /// change.
+    /// [`ErrorKind::InvalidExtent`](crate::ErrorKind::InvalidExtent) above the maximum or of another rank,
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the layout cannot change.
     pub fn resize(&self, dims: &[u64]) -> Result<()> {
         self.with_error_path(|| {
             let mut writer = self.writer()?;
