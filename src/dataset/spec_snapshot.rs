@@ -12,7 +12,7 @@ use crate::error::ErrorKind;
 pub(crate) struct SpecSnapshot {
     pub(super) spec: Arc<DatasetSpec>,
     /// The extent, with rows that the store does not know yet (`[rank]`, elements).
-    pub(super) extent: CoreDims,
+    pub(crate) extent: CoreDims,
     /// Bytes of an element.
     pub(super) size: usize,
 }

@@ -20,7 +20,7 @@ pub(crate) use self::timer::HandleGate;
 use self::timer::PublishTimer;
 pub use self::transaction::Transaction;
 use crate::file_shared::FileShared;
-use crate::{Dataset, Error, ErrorKind, File, Result, path};
+use crate::{Error, ErrorKind, File, Result, path};
 
 impl FileShared {
     /// Hands the staged elements and extents of all datasets to the store.
@@ -45,8 +45,8 @@ impl FileShared {
     fn filter_growing_chunks(&self) -> Result<()> {
         let cores = self.dataset_cache.lock().open_datasets();
         cores.into_iter().filter(|core| core.has_unfiltered_chunks() && !core.is_deleted()).try_for_each(|core| {
-            let filtered = core.writer(&*self.store, &self.cache).and_then(|writer| writer.filter_growing_chunks());
-            core.unless_deleted(filtered).map_err(|failure| failure.with_path(&self.name, core.path().as_deref()))
+            core.unless_deleted(core.filter_growing_chunks(self))
+                .map_err(|failure| failure.with_path(&self.name, core.path().as_deref()))
         })
     }
 
@@ -90,7 +90,7 @@ impl FileShared {
     }
 
     /// Counts a publication, after everything of it.
-    fn count_publication(self: &Arc<Self>) -> Result<()> {
+    pub(crate) fn count_publication(self: &Arc<Self>) -> Result<()> {
         match self.counter()? {
             Some(counter) => counter.increment_and_publish(&*self.store).map_err(|error| self.error(error)),
             None => Ok(()),
@@ -253,64 +253,5 @@ impl File {
     pub fn close(&self) -> Result<()> {
         let counted = self.shared().publish_final();
         self.shared().close().and(counted)
-    }
-}
-
-impl Dataset {
-    /// Writes the elements that were appended and written to this dataset, and makes them visible to other processes:
-    /// elements first, then the structures that lead to them, then the extent. Everything that was flushed of datasets
-    /// that this one is [published after](Dataset::publish_after) comes before it.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) or [`ErrorKind::Filter`](crate::ErrorKind::Filter) if a write
-    /// fails; what was flushed before stays readable.
-    pub fn flush(&self) -> Result<()> {
-        let shared = self.file().shared();
-        self.flush_sources(File::flush)?;
-        shared.publisher.take_deferred_error()?;
-        let _only = shared.publisher.lock_publishing();
-        self.publish()?;
-        shared.count_publication()
-    }
-
-    /// As [`Dataset::flush`], and returns when all of it will outlast a power failure, as [`File::flush_durable`] does
-    /// for everything. A new dataset is found after a power failure once its group is durable: after the file was.
-    ///
-    /// # Errors
-    /// As [`Dataset::flush`].
-    pub fn flush_durable(&self) -> Result<()> {
-        self.flush_sources(File::flush_durable)?;
-        self.flush()?;
-        let shared = self.file().shared();
-        let sync = || shared.commit(Scope::Objects(&[self.id()]), Publish::Durable);
-        shared.publisher.syncs.run_shared(sync)
-    }
-
-    /// Orders publications: rows of this dataset are seen only after everything that was appended to `earlier` before
-    /// them. Use it for time stamps, for example, after the frames to which they belong. The order holds as long as the
-    /// file is open, at each moment, and after the death of this process.
-    ///
-    /// A reader that follows both looks at this dataset first ([`Dataset::refresh`], or a batch of
-    /// [`Dataset::follow`]), and then at `earlier`. Then `earlier` has all rows that belong to it, and maybe more.
-    ///
-    /// ```
-    /// # let file = h5live::File::in_memory();
-    /// let frames = file.new_dataset::<u16>().unlimited_rows(&[2, 2]).create("frames")?;
-    /// let times = file.new_dataset::<f64>().unlimited_rows(&[]).create("times")?;
-    /// times.publish_after(&frames)?;
-    /// frames.append(&[1u16, 2, 3, 4])?;
-    /// times.append(&[0.1])?;
-    /// times.flush()?; // the frame is there now, too
-    /// # Ok::<(), h5live::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ErrorKind::PublishOrder`](crate::ErrorKind::PublishOrder) if `earlier` is itself published after this dataset,
-    /// or is of another file.
-    pub fn publish_after(&self, earlier: &Dataset) -> Result<()> {
-        if !Arc::ptr_eq(self.file().shared(), earlier.file().shared()) {
-            return Err(self.file().error(Some(self.path()), ErrorKind::PublishOrder("they are in different files")));
-        }
-        self.add_earlier_dataset(earlier)
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Publisher {
     /// The counter of publications, if the options ask for one.
     pub(super) counter: OnceLock<PublicationCounter>,
     pub(super) durable_flushes: GroupCommit,
-    pub(super) syncs: GroupCommit,
+    pub(crate) syncs: GroupCommit,
     pub(super) ticker: Mutex<Option<PublishTimer>>,
     /// The error of a flush in the background.
     deferred_error: Mutex<Option<Error>>,

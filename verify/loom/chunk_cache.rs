@@ -12,11 +12,11 @@ use loom::thread;
 
 use self::explore::explore;
 
-#[path = "../../src/dataset/chunk_cache.rs"]
+#[path = "../../src/dataset/read/chunk_cache.rs"]
 #[allow(dead_code)]
 mod chunk_cache;
 
-/// What `src/dataset/primitive.rs` has, as loom has it.
+/// What `src/dataset/read/primitive.rs` has, as loom has it.
 mod primitive {
     pub(crate) use loom::sync::atomic::AtomicU64;
 
@@ -36,7 +36,7 @@ mod primitive {
 
 const DATASET: ObjectId = ObjectId(1);
 
-/// A dataset of one chunk of one byte, as `src/dataset/read.rs` and `write.rs` read and write it.
+/// A dataset of one chunk of one byte, as `src/dataset/read/chunk_reader.rs` reads and `src/dataset/store/writer.rs` writes it.
 struct Dataset {
     cache: chunk_cache::ChunkCache,
     /// What is stored.

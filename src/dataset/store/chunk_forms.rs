@@ -1,0 +1,108 @@
+//! In which form chunks of a dataset with filters are stored, and which part of a growing one.
+
+use h5live_model::{ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Publish};
+
+use super::growing_chunks::{ChunkForm, GrowingChunk, is_worth_unfiltered};
+use crate::dataset::core::DatasetCore;
+use crate::dataset::error::DatasetError;
+use crate::dataset::spec_snapshot::SpecSnapshot;
+use crate::dataset::stage::StagedChunk;
+
+/// Finds the forms of the chunks of one dataset.
+pub(super) struct ChunkForms<'a> {
+    pub(super) core: &'a DatasetCore,
+    pub(super) view: &'a SpecSnapshot,
+    pub(super) grid: &'a ChunkGrid,
+}
+
+impl ChunkForms<'_> {
+    /// The rows of a chunk that the extent has, if it is not full: along the first dimension, rows come behind each other.
+    fn growing_rows(&self, extent: &[u64], coord: &ChunkCoord) -> Option<u64> {
+        let (extent, max) = (extent.first()?, self.view.spec.dataspace.max().first()?);
+        let (start, side) =
+            (coord.scaled().first()?.checked_mul(*self.grid.dims().first()?)?, self.grid.dims().first()?);
+        let end = start.checked_add(*side)?.min(*max);
+        (start < *extent && *extent < end).then(|| extent - start)
+    }
+
+    /// The form in which a staged chunk is stored now.
+    pub(super) fn form_of(&self, coord: &ChunkCoord, staged: &StagedChunk) -> Result<ChunkForm, DatasetError> {
+        if !self.core.chunks.fills_unfiltered_chunks() || self.view.is_unfiltered_edge(self.grid, coord) {
+            return Ok(ChunkForm::Filtered);
+        }
+        let Some(rows) = self.growing_rows(&self.view.extent, coord) else { return Ok(ChunkForm::Filtered) };
+        let chunk_rows = self.grid.dims().first().copied().unwrap_or(1);
+        let row_bytes = staged.bytes.len() / usize::try_from(chunk_rows).unwrap_or(usize::MAX);
+        Ok(match self.growing_chunk(coord)? {
+            None => ChunkForm::FilteredIfShort { rows, chunk_rows },
+            Some(_) if staged.is_rewritten => ChunkForm::Filtered,
+            Some(GrowingChunk { rows: stored, encoded_bytes: None }) => {
+                ChunkForm::Rest(stored.min(rows) as usize * row_bytes..rows as usize * row_bytes)
+            }
+            Some(GrowingChunk { rows: stored, encoded_bytes: Some(encoded) }) => {
+                match is_worth_unfiltered(staged.bytes.len(), encoded, stored, rows, chunk_rows) {
+                    true => ChunkForm::Unfiltered,
+                    false => ChunkForm::Filtered,
+                }
+            }
+        })
+    }
+
+    /// What the store has of a growing chunk; `None` if it has nothing.
+    fn growing_chunk(&self, coord: &ChunkCoord) -> Result<Option<GrowingChunk>, DatasetError> {
+        if let Some(known) = self.core.store.growing.get(coord) {
+            return Ok(Some(known));
+        }
+        let Some(stored) = self.core.chunks.locate(coord)? else { return Ok(None) };
+        let spec = self.core.chunks.spec()?;
+        let is_unfiltered = self.core.filters.is_identity(stored.filter_mask);
+        let found = GrowingChunk {
+            rows: self.growing_rows(spec.dataspace.dims(), coord).unwrap_or(0),
+            encoded_bytes: (!is_unfiltered).then_some(stored.size as usize),
+        };
+        self.core.store.growing.insert(coord.clone(), found);
+        Ok(Some(found))
+    }
+
+    /// Notes in which form the store has a staged chunk now: through filters, in so many bytes, or without.
+    pub(super) fn note_stored(&self, coord: &ChunkCoord, encoded_bytes: Option<usize>) {
+        match self.growing_rows(&self.view.extent, coord) {
+            Some(rows) if self.core.chunks.fills_unfiltered_chunks() => {
+                self.core.store.growing.insert(coord.clone(), GrowingChunk { rows, encoded_bytes });
+            }
+            _ => self.core.store.growing.forget_chunk(coord),
+        }
+    }
+}
+
+/// Publishes rows that were appended to one growing chunk, by one batch. Returns where the rows end then; `None` if
+/// something else is staged. The caller holds the writer's lock.
+pub(crate) fn publish_growing_chunk(core: &DatasetCore) -> Result<Option<u64>, DatasetError> {
+    if core.filters.is_empty() || !core.chunks.fills_unfiltered_chunks() {
+        return Ok(None);
+    }
+    let (coord, staged, extent) = {
+        let stage = core.stage.lock();
+        let mut dirty = stage.chunks.iter().filter(|(_, staged)| staged.is_dirty);
+        match (dirty.next(), dirty.next(), &stage.extent) {
+            (Some((coord, staged)), None, Some(extent)) if !stage.has_rows() => {
+                (coord.clone(), staged.clone(), extent.clone())
+            }
+            _ => return Ok(None),
+        }
+    };
+    let view = core.spec_snapshot()?;
+    let Some((grid, _)) = view.grid()? else { return Ok(None) };
+    let forms = ChunkForms { core, view: &view, grid: &grid };
+    let ChunkForm::Rest(range) = forms.form_of(&coord, &staged)? else { return Ok(None) };
+    let Some(bytes) = staged.bytes.get(range.clone()) else { return Ok(None) };
+    let writes = [ChunkWrite::Part { coord: &coord, at: range.start as u64, bytes, unseen: false }];
+    let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(Publish::Visible) };
+    core.chunks.write(&batch).map_err(|error| DatasetError::in_chunk(&coord, error))?;
+    forms.note_stored(&coord, None);
+    let mut stage = core.stage.lock();
+    stage.mark_stored(&coord, true);
+    stage.extent = None;
+    drop(stage);
+    Ok(Some(extent.first().copied().unwrap_or(0)))
+}
