@@ -52,7 +52,7 @@ demo: ## ten seconds of this machine's metrics, written live, followed by two ot
 	@$(TARGET)/release/h5live demo
 
 install: ## the program, into cargo's bin folder
-	cargo install --locked --path tools/cli
+	cargo install --locked --profile dist --path tools/cli
 
 ##@ Check
 .PHONY: test lint unit unit-without-shared large-files test-slatedb test-hsds test-objects cluster doc-test loom stress stress-clock prove prove-cut live walk bench bench-objects bench-slatedb bench-own counts counts-cut counts-write python-env h5tools corpus

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{
-    Datatype, ElementForms, FileSpace, Liveness, ObjectId, ReferenceType, Referent, Scope, Session, Stats, Store,
+    Datatype, ElementSizes, FileSpace, Liveness, ObjectId, ReferenceType, Referent, Scope, Session, Stats, Store,
 };
 
 use crate::change_gate::Change;
@@ -74,7 +74,7 @@ impl File {
 
     /// A type as elements of this file have it.
     pub(crate) fn stored_type(&self, datatype: &Datatype) -> Datatype {
-        datatype.with_forms(ElementForms::default(), self.session().forms)
+        datatype.with_element_sizes(ElementSizes::default(), self.session().forms)
     }
 
     pub(crate) fn error(&self, object: Option<&str>, kind: impl Into<ErrorKind>) -> Error {

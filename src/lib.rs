@@ -139,7 +139,7 @@ pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
     ByteOrder, ConnectorRegistry, DatasetView, DatasetViewPart, Datatype, Diagnosis, FileChange, FileCondition, Holder,
-    Invariant, Leak, LeakPlace, LibVer, Location, MapPrefetch, Mode, OpenError, Reclaim, Repair, Selection, Stats,
+    Invariant, Leak, LeakLocation, LibVer, Location, MapPrefetch, Mode, OpenError, Reclaim, Repair, Selection, Stats,
     StoreCheck, StoreErrorKind, StoreFinding, StoreReport, UNLIMITED, UnknownLibVer,
 };
 

@@ -187,7 +187,7 @@ impl Options {
     ///
     /// ```
     /// use h5live::File;
-    /// use h5live::filters::{DecodeOutput, EncodeOutput, FilterFault, Filter, Registry};
+    /// use h5live::filters::{DecodeOutput, EncodeOutcome, FilterFault, Filter, Registry};
     /// use h5live::model::FilterSpec;
     ///
     /// /// Turns every bit over.
@@ -208,9 +208,9 @@ impl Options {
     ///         Ok(DecodeOutput::Output(input.len()))
     ///     }
     ///
-    ///     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    ///     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
     ///         output.extend(input.iter().map(|byte| !byte));
-    ///         Ok(EncodeOutput::Output)
+    ///         Ok(EncodeOutcome::Output)
     ///     }
     /// }
     ///

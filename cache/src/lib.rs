@@ -41,13 +41,13 @@ pub use edge_kind::{EdgeKind, EdgeKinds};
 pub use entry::{Entry, EntryReadGuard, Handle};
 pub use entry_id::{EntryId, Owner};
 pub use error::{DependencyCycle, Error, Result, StorageAction};
-pub use metadata::{EntryPatch, FlushPlan, FlushScope, FlushStep, UnpublishedPart};
+pub use metadata::{EntryPatch, FlushScope, FlushStep, PendingFlush, UnpublishedPart};
 #[doc(hidden)]
 pub use mutant::CacheMutant;
 #[cfg(target_os = "linux")]
 pub use os::{FileLeaseKind, try_lease};
 pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, Visibility};
-pub use space::{FreeEpoch, FreeList, RawRead, RestingSpace, ReusePolicy, Space, SpaceKind};
+pub use space::{FreeEpoch, FreeList, RawReadGuard, RestingSpace, ReusePolicy, Space, SpaceKind};
 pub use storage::{
     BaseOffsetStorage, BatchedReads, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure,
 };

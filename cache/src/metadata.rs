@@ -35,7 +35,7 @@ pub(crate) use self::{
     revalidate::ReadOrigin,
 };
 pub use self::{
-    flush::FlushPlan,
+    flush::PendingFlush,
     flush_order::FlushScope,
     flush_step::FlushStep,
     in_place_publish::{EntryPatch, UnpublishedPart},

@@ -17,7 +17,7 @@ pub use self::free_list::FreeList;
 use self::free_space::FreeSpace;
 pub(crate) use self::quarantine::FlushMark;
 use self::quarantine::Quarantine;
-pub use self::raw_reads::RawRead;
+pub use self::raw_reads::RawReadGuard;
 use self::raw_reads::{RawReads, UnreadPending};
 pub use self::reuse_policy::{RestingSpace, ReusePolicy};
 pub use self::space_kind::SpaceKind;
@@ -223,7 +223,7 @@ impl Space {
 
     /// A thread is about to read raw data, and looks up where it is after this. Raw data that is freed from now on is
     /// not overwritten before the guard is dropped.
-    pub fn begin_raw_read(&self) -> RawRead<'_> {
+    pub fn begin_raw_read(&self) -> RawReadGuard<'_> {
         self.raw_reads.begin()
     }
 

@@ -86,21 +86,21 @@ impl Trace {
 
 /// A number that remarks state again and again, looked up by prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MarkCounter(Vec<(usize, u64)>);
+pub struct MarkValues(Vec<(usize, u64)>);
 
-impl MarkCounter {
+impl MarkValues {
     /// The remarks `word N` of a trace.
     pub fn new(trace: &Trace, word: &str) -> Self {
-        MarkCounter(trace.marks(word))
+        MarkValues(trace.marks(word))
     }
 
     /// The numbers that were stated after `from` operations, and within `to`.
-    pub fn counts_between(&self, from: usize, to: usize) -> impl Iterator<Item = u64> {
+    pub fn values_between(&self, from: usize, to: usize) -> impl Iterator<Item = u64> {
         self.0.iter().filter(move |(at, _)| *at > from && *at <= to).map(|(_, number)| *number)
     }
 
     /// The number that was stated last within `prefix` operations.
-    pub fn count_at(&self, prefix: usize) -> Option<u64> {
+    pub fn last_value_at(&self, prefix: usize) -> Option<u64> {
         let after = self.0.partition_point(|(at, _)| *at <= prefix);
         self.0.get(after.checked_sub(1)?).map(|(_, number)| *number)
     }

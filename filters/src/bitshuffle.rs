@@ -11,7 +11,7 @@ use crate::codec::lz4;
 use crate::codec::zstd;
 use crate::params::{param, param_to_usize};
 use crate::transpose::{bit_shuffle, bit_unshuffle};
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget, scratch};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget, scratch};
 
 /// Filter 32008.
 pub(crate) struct Bitshuffle;
@@ -148,7 +148,7 @@ impl Filter for Bitshuffle {
         })
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let params = BitshuffleParams::parse(params)?;
         let (block, blocks) = params.blocks(input.len())?;
         if params.codec != BitshuffleCodec::None {
@@ -180,7 +180,7 @@ impl Filter for Bitshuffle {
                 }
             }
             output.extend_from_slice(rest);
-            Ok(EncodeOutput::Output)
+            Ok(EncodeOutcome::Output)
         })
     }
 

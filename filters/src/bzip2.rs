@@ -2,7 +2,7 @@
 
 use bzip2::{Action, Compress, Compression, Decompress, Status};
 
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 307.
 pub(crate) struct Bzip2;
@@ -36,12 +36,12 @@ impl Filter for Bzip2 {
         }
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let mut state = Compress::new(Compression::new(block_size_param(params)?), 0);
         // The bound that bzip2 documents.
         output.reserve(input.len() + input.len() / 100 + 600);
         match state.compress_vec(input, output, Action::Finish).map_err(FilterFault::external)? {
-            Status::StreamEnd => Ok(EncodeOutput::Output),
+            Status::StreamEnd => Ok(EncodeOutcome::Output),
             _ => Err(FilterFault::Incompressible),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::codec::zlib;
 use crate::params::param;
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 1.
 pub(crate) struct Deflate;
@@ -28,9 +28,9 @@ impl Filter for Deflate {
         zlib::decompress(input, output).map(DecodeOutput::Output)
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         zlib::compress(level_param(params)?, input, output)?;
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 
     fn complete_params(&self, params: &[u32], _: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

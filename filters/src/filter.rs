@@ -38,8 +38,8 @@ pub trait Filter: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Any [`FilterFault`]. In an optional filter a fault counts as [`EncodeOutput::Skipped`].
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault>;
+    /// Any [`FilterFault`]. In an optional filter a fault counts as [`EncodeOutcome::Skipped`].
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault>;
 
     /// Completes the parameters that the user gave with those that follow from the dataset, as is done
     /// once when the dataset is created. Returns all parameters.
@@ -89,7 +89,7 @@ pub enum DecodeOutput {
 
 /// Where the result of encoding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EncodeOutput {
+pub enum EncodeOutcome {
     /// In the output.
     Output,
     /// The result is the unchanged input, and the filter counts as applied.

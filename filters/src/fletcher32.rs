@@ -1,6 +1,6 @@
 //! Filter 3, fletcher32: four bytes of checksum after the data, little-endian.
 
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault};
 
 /// Filter 3.
 pub(crate) struct Fletcher32;
@@ -84,10 +84,10 @@ impl Filter for Fletcher32 {
         Ok(DecodeOutput::Input(0..data.len()))
     }
 
-    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         output.reserve(input.len() + 4);
         output.extend_from_slice(input);
         output.extend_from_slice(&checksum(input).to_le_bytes());
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 }

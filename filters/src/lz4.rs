@@ -6,7 +6,7 @@
 use crate::byte_reader::ByteReader;
 use crate::codec::lz4;
 use crate::params::param_to_usize;
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault};
 
 /// Filter 32004.
 pub(crate) struct Lz4;
@@ -45,7 +45,7 @@ impl Filter for Lz4 {
         Ok(DecodeOutput::Output(output.len()))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         if input.len() > MAX_CHUNK_BYTES {
             return Err(FilterFault::TooLarge { limit: MAX_CHUNK_BYTES });
         }
@@ -69,6 +69,6 @@ impl Filter for Lz4 {
                 size.copy_from_slice(&stored.to_be_bytes());
             }
         }
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 }

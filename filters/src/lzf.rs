@@ -1,7 +1,7 @@
 //! Filter 32000, LZF. Parameters: version of the filter, version of the codec, bytes of a chunk.
 
 use crate::codec::lzf;
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 32000.
 pub(crate) struct Lzf;
@@ -23,8 +23,8 @@ impl Filter for Lzf {
         lzf::decompress(input, output).map(DecodeOutput::Output)
     }
 
-    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
-        Ok(if lzf::compress(input, output) { EncodeOutput::Output } else { EncodeOutput::Skipped })
+    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
+        Ok(if lzf::compress(input, output) { EncodeOutcome::Output } else { EncodeOutcome::Skipped })
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

@@ -8,7 +8,7 @@ use h5live_model::FilterSpec;
 
 use crate::registry::unavailable_error;
 use crate::scratch::{self, Scratch};
-use crate::{DecodeOutput, EncodeOutput, Error, Filter, FilterFault, Registry, Result};
+use crate::{DecodeOutput, EncodeOutcome, Error, Filter, FilterFault, Registry, Result};
 
 /// The most filters that a pipeline has: a chunk's mask has one bit for each.
 pub const MAX_FILTERS: usize = 32;
@@ -187,12 +187,12 @@ impl Pipeline {
             let outcome = match &step.filter {
                 None => Err(unavailable_error(&step.spec)),
                 Some(filter) => match filter.encode(&step.spec.params, input, next) {
-                    Ok(EncodeOutput::Skipped) => Err(step.step_error(FilterFault::Incompressible)),
+                    Ok(EncodeOutcome::Skipped) => Err(step.step_error(FilterFault::Incompressible)),
                     outcome => outcome.map_err(|fault| step.step_error(fault)),
                 },
             };
             match outcome {
-                Ok(EncodeOutput::Output) => {
+                Ok(EncodeOutcome::Output) => {
                     std::mem::swap(encoded, next);
                     result = EncodeLocation::Scratch;
                 }

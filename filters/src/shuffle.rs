@@ -3,7 +3,7 @@
 
 use crate::params::{param, param_to_usize};
 use crate::transpose::{shuffle, unshuffle};
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 2.
 pub(crate) struct Shuffle;
@@ -36,14 +36,14 @@ impl Filter for Shuffle {
         Ok(DecodeOutput::Output(input.len()))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let size = element_size_param(params)?;
         if size == 1 {
-            return Ok(EncodeOutput::Input);
+            return Ok(EncodeOutcome::Input);
         }
         output.resize(input.len(), 0);
         shuffle(size, input, output);
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 
     fn complete_params(&self, _: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

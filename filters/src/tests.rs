@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::{DecodeOutput, EncodeOutput, Error, Filter, FilterFault, FilterSpec, Pipeline, Registry};
+use crate::{DecodeOutput, EncodeOutcome, Error, Filter, FilterFault, FilterSpec, Pipeline, Registry};
 
 fn spec(id: u16, params: &[u32]) -> FilterSpec {
     FilterSpec { id, params: params.to_vec(), ..Default::default() }
@@ -191,12 +191,12 @@ impl Filter for Offset {
         Ok(DecodeOutput::Output(input.len()))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         if input.is_empty() {
-            return Ok(EncodeOutput::Skipped);
+            return Ok(EncodeOutcome::Skipped);
         }
         output.extend(input.iter().map(|byte| byte.wrapping_sub(params[0] as u8)));
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 }
 
@@ -233,10 +233,10 @@ impl Filter for Nested {
         Ok(DecodeOutput::Output(400))
     }
 
-    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let (stored, _) = pipeline(&[spec(2, &[4]), spec(1, &[6])]).encode(input).map_err(FilterFault::external)?;
         output.extend(stored);
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 }
 

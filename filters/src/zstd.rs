@@ -1,7 +1,7 @@
 //! Filter 32015, Zstandard: frames. Parameter 0 is the level.
 
 use crate::codec::zstd;
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault};
 
 /// Filter 32015.
 pub(crate) struct Zstd;
@@ -19,10 +19,10 @@ impl Filter for Zstd {
         zstd::decompress(input, output).map(DecodeOutput::Output)
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         // The reference filter takes the level for a signed number and moves it into the range.
         let level = params.first().map_or(zstd::DEFAULT_LEVEL, |level| level.cast_signed().max(1).unsigned_abs());
         zstd::compress(level.min(zstd::MAX_LEVEL), input, output)?;
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 }

@@ -244,14 +244,14 @@ fn dump_heap_direct_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dum
     let heap: FractalHeapHeader = decode_header(context)?;
     let offset = heap_block_offset(bytes, &heap, context.widths)?;
     let size = heap.table.direct_block_at(offset, heap.root_rows)?;
-    Some(dump(heap.blank_direct_block(size), bytes, context.widths))
+    Some(dump(heap.direct_block_context(size), bytes, context.widths))
 }
 
 fn dump_heap_indirect_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let heap: FractalHeapHeader = decode_header(context)?;
     let offset = heap_block_offset(bytes, &heap, context.widths)?;
     let rows = heap.table.indirect_block_at(offset, heap.root_rows)?;
-    Some(dump(heap.blank_indirect_block(rows, context.widths), bytes, context.widths))
+    Some(dump(heap.indirect_block_context(rows, context.widths), bytes, context.widths))
 }
 
 /// The offset of a block of a fractal heap in heap space, as the block states it.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ElementForms;
+use crate::ElementSizes;
 
 #[test]
 fn members_move_when_places_in_heaps_change_their_size() {
@@ -14,10 +14,10 @@ fn members_move_when_places_in_heaps_change_their_size() {
     let small = Datatype::Compound(Compound { size: 40, members: small });
     let large = vec![member("n", 44, Datatype::default()), member("t", 0, text(16)), member("a", 24, array(8))];
     let large = Datatype::Compound(Compound { size: 52, members: large });
-    let (four, eight) = (ElementForms::with_offset_size(4), ElementForms::with_offset_size(8));
-    assert_eq!(small.with_forms(four, eight), large);
-    assert_eq!(large.with_forms(eight, four), small);
-    assert_eq!(small.with_forms(four, four), small);
+    let (four, eight) = (ElementSizes::with_offset_size(4), ElementSizes::with_offset_size(8));
+    assert_eq!(small.with_element_sizes(four, eight), large);
+    assert_eq!(large.with_element_sizes(eight, four), small);
+    assert_eq!(small.with_element_sizes(four, four), small);
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod datatype;
 mod datatype_display;
 #[cfg(test)]
 mod display_tests;
-mod element_forms;
+mod element_sizes;
 mod error;
 mod escape;
 mod file_space;
@@ -56,7 +56,7 @@ pub use datatype::{
     FixedString, Float, Integer, Normalization, Opaque, Padding, ReferenceKind, ReferenceType, Sign, StringPadding,
     Time, VarLen, VarLenKind,
 };
-pub use element_forms::ElementForms;
+pub use element_sizes::ElementSizes;
 pub use error::{Error, Result, Retry, StoreError, StoreErrorKind};
 pub use escape::{escape, escape_with};
 pub use file_space::{FileSpace, SpaceStrategy};
@@ -68,7 +68,7 @@ pub use map::{MapKey, MapKeyBuf, MapKeyOrder, MapSpec};
 pub use mode::Mode;
 pub use name::Name;
 pub use object_id::ObjectId;
-pub use reclaim::{Leak, LeakPlace, Reclaim};
+pub use reclaim::{Leak, LeakLocation, Reclaim};
 pub use reference::{Referent, ReferentPart};
 pub use select::{BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRun, block_of_runs, blocks_of_run};
 pub use selection::{Block, DimIndices, Hyperslab, Selection};

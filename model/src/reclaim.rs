@@ -8,7 +8,7 @@ use crate::{ObjectId, ObjectKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leak {
     /// Where it is.
-    pub place: LeakPlace,
+    pub place: LeakLocation,
     /// Its kind; `None` for data that is no object, and for what was left of an object that had been deleted before.
     pub kind: Option<ObjectKind>,
     /// The bytes that it takes, with its raw data.
@@ -18,7 +18,7 @@ pub struct Leak {
 /// Where something is to which nothing leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LeakPlace {
+pub enum LeakLocation {
     /// In bytes from the start of a file.
     Offset(u64),
     /// The records of an object.
@@ -45,16 +45,16 @@ pub struct Reclaim {
     pub after: u64,
 }
 
-impl fmt::Display for LeakPlace {
+impl fmt::Display for LeakLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LeakPlace::Offset(offset) => write!(f, "at {offset:#x}"),
-            LeakPlace::Object(id) => write!(f, "with the identity {id}"),
-            LeakPlace::Blob(uuid) => {
+            LeakLocation::Offset(offset) => write!(f, "at {offset:#x}"),
+            LeakLocation::Object(id) => write!(f, "with the identity {id}"),
+            LeakLocation::Blob(uuid) => {
                 f.write_str("with the UUID ")?;
                 uuid.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
             }
-            LeakPlace::LostDomain { prefix, objects } => {
+            LeakLocation::LostDomain { prefix, objects } => {
                 let noun = if *objects == 1 { "object" } else { "objects" };
                 write!(f, "with the prefix {:08x}-{:08x}, {objects} {noun}", prefix >> 32, prefix & 0xffff_ffff)
             }

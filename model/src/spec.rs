@@ -216,7 +216,7 @@ impl DatasetSpec {
     ///
     /// # Errors
     /// [`Error::Invalid`] if no chunk can be there: the coordinate is of another rank, or outside of the maximum.
-    pub fn chunk_bytes_at(&self, coord: &ChunkCoord) -> Result<u64> {
+    pub fn checked_chunk_bytes(&self, coord: &ChunkCoord) -> Result<u64> {
         let outside = || Error::Invalid(format!("no chunk of this dataset is at {:?}", coord.scaled()));
         let grid = self.grid().ok_or_else(outside)?;
         let inside = match &self.layout {

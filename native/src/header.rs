@@ -328,7 +328,8 @@ impl CachedHeader {
         self.find_position(|message| message.kind == kind).is_some()
     }
 
-    /// The message `M`, if the header has one.
+    /// The message `M`, if the header has one. One that may be stored elsewhere is loaded by
+    /// [`NativeSession::load_message`](crate::session::NativeSession::load_message).
     ///
     /// # Errors
     /// If it cannot be decoded.

@@ -7,7 +7,7 @@ use h5live_cache::{FlushScope, FreeList};
 use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_format::Addr;
 use h5live_format::messages::SpaceStrategy;
-use h5live_model::{Leak, LeakPlace, Reclaim};
+use h5live_model::{Leak, LeakLocation, Reclaim};
 
 use crate::object_deletion::add_object_to_plan;
 use crate::session::NativeSession;
@@ -37,7 +37,7 @@ pub fn reclaim(path: &Path, options: &OpenOptions) -> Result<Reclaim> {
     session.delete_unreachable(&found)?;
     session.close()?;
     free_unused(path, &options)?;
-    let place = |addr: Addr| LeakPlace::Offset(base.saturating_add(addr.get().unwrap_or(0)));
+    let place = |addr: Addr| LeakLocation::Offset(base.saturating_add(addr.get().unwrap_or(0)));
     let objects = found.objects.iter().map(|object| Leak {
         place: place(object.addr),
         kind: Some(object.kind),

@@ -2,7 +2,7 @@
 
 use h5live_cache::{BatchedReads, MAX_ATOMIC_READ_BYTES};
 use h5live_model::{
-    Capabilities, Durability, ElementForms, Encoding, Features, Limits, Location, ObjectId, Parts, Reads, Session,
+    Capabilities, Durability, ElementSizes, Encoding, Features, Limits, Location, ObjectId, Parts, Reads, Session,
     Settings, Staging, Unit,
 };
 
@@ -20,7 +20,7 @@ pub(crate) fn describe_session(session: &NativeSession) -> Session {
     session_description.location = Some(session.hold.path())
         .filter(|path| !path.as_os_str().is_empty())
         .map(|path| Location::Path(path.to_owned()));
-    session_description.forms = ElementForms::with_offset_size(offset_size);
+    session_description.forms = ElementSizes::with_offset_size(offset_size);
     session_description.settings = settings(session, offset_size);
     session_description
 }

@@ -251,7 +251,7 @@ impl FileHandle {
     /// A type as elements of this file have it.
     fn stored_type(&self, datatype: &DatatypeHandle) -> PyResult<DatatypeHandle> {
         let forms = self.session.file()?.session().forms;
-        Ok(DatatypeHandle(datatype.0.with_forms(h5live::model::ElementForms::default(), forms)))
+        Ok(DatatypeHandle(datatype.0.with_element_sizes(h5live::model::ElementSizes::default(), forms)))
     }
 
     /// The object to which a reference leads, and the selection or the attribute of which it is; `None` if nothing is there.

@@ -326,7 +326,7 @@ impl<'a> Copier<'a> {
 
     /// The type in the other file.
     fn datatype_for_target(&self, datatype: &model::Datatype) -> model::Datatype {
-        datatype.with_forms(self.files.from.session().forms, self.files.to.session().forms)
+        datatype.with_element_sizes(self.files.from.session().forms, self.files.to.session().forms)
     }
 
     /// The copy of a committed type.

@@ -24,6 +24,10 @@ use crate::{Error, Result};
 /// How often a process checks whether another one that is just opening the file lets it in: once in a millisecond.
 const OPEN_WAIT_POLLS: u32 = 200;
 
+/// How often a process that wants to write checks whether readers leave a file at rest. `h5live serve` leaves one a quarter of
+/// a second after the last request, when it looks next.
+const LEAVE_WAIT_POLLS: u32 = 800;
+
 /// How often a SWMR reader checks this, if the file says that its writer never lets readers in. The process that is
 /// opening the file may have to finish the work of its predecessor, and wait for the disk.
 const TAKEOVER_WAIT_POLLS: u32 = 10_000;
@@ -162,6 +166,7 @@ impl Access {
     /// [`Error::Io`]; [`Error::InUse`] if a writer has the file for itself.
     pub fn open_for_reading(&self, path: &Path) -> Result<(File, LockHandle)> {
         let lock = self.lock_handle(path)?;
+        Self::let_writer_go_first(&lock, || thread::sleep(Duration::from_millis(1)));
         let mut taken = lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
         if taken == LockAttempt::Conflict && self.mode == Mode::SwmrRead {
             taken = Self::wait_for_writer_to_begin(path, &lock)?;
@@ -173,6 +178,16 @@ impl Access {
             lock.look_for_liveness_lock();
         }
         Ok((File::open(path).map_err(Error::io("open the file"))?, lock))
+    }
+
+    /// Waits a moment if a SWMR writer waits for readers to leave: it would never begin if others came all the time.
+    fn let_writer_go_first(lock: &LockHandle, mut pause: impl FnMut()) {
+        for _ in 0..OPEN_WAIT_POLLS {
+            if !lock.is_writer_waiting() {
+                return;
+            }
+            pause();
+        }
     }
 
     /// A SWMR writer holds the lock until the superblock says that the writer is there. A process that opens the file
@@ -258,7 +273,7 @@ impl Access {
                 lock.set_writer_waiting(false);
                 return Ok(true);
             }
-            if poll >= OPEN_WAIT_POLLS && !awaits_yielding() {
+            if poll >= LEAVE_WAIT_POLLS && !awaits_yielding() {
                 break;
             }
             match locate_superblock(file).map(|(_, superblock)| superblock) {
@@ -268,8 +283,11 @@ impl Access {
                 // A handle of this process does not go while this one waits.
                 _ if poll == 0 && !lock.own_lock_holder().is_empty() && !awaits_yielding() => break,
                 Ok(at_rest) if !has_write_flags(&at_rest) && lock.find_writer() == WriterPresence::None => {
-                    if awaits_yielding() {
+                    if self.mode == Mode::SwmrWrite {
+                        // New readers wait from now on.
                         lock.set_writer_waiting(true);
+                    }
+                    if awaits_yielding() {
                         // This is what followers hear of.
                         let _ = File::open(path);
                     }
@@ -403,7 +421,7 @@ impl Access {
     /// Takes the exclusive lock, and runs `check` once it has been tried. Waits a moment for readers that only look
     /// whether the file has what they wait for.
     fn lock_to_create(lock: &LockHandle, check: impl Fn() -> Result<()>, mut pause: impl FnMut()) -> Result<()> {
-        for _ in 0..OPEN_WAIT_POLLS {
+        for _ in 0..LEAVE_WAIT_POLLS {
             let taken = lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))?;
             check()?;
             match taken {

@@ -415,7 +415,7 @@ impl DirChunks {
     }
 
     fn write_elements(&self, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
-        let whole = spec.chunk_bytes_at(write.coord())?;
+        let whole = spec.checked_chunk_bytes(write.coord())?;
         let is_whole = |bytes: &[u8]| !spec.filters.is_empty() || bytes.len() as u64 == whole;
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } if is_whole(bytes) => {

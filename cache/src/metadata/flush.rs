@@ -23,7 +23,7 @@ use crate::{
 
 /// The steps of a flush, in order. While it exists, no other flush runs. Entries that are not written when it is
 /// dropped are dirty again.
-pub struct FlushPlan<'a> {
+pub struct PendingFlush<'a> {
     cache: &'a Cache,
     steps: Vec<FlushStep>,
     steps_done: usize,
@@ -40,7 +40,7 @@ pub struct FlushPlan<'a> {
     _inside: ReentryGuard,
 }
 
-impl fmt::Debug for FlushPlan<'_> {
+impl fmt::Debug for PendingFlush<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.steps).finish()
     }
@@ -83,7 +83,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Encode`] if an entry cannot be written.
-    pub fn plan_flush(&self, scope: FlushScope) -> Result<FlushPlan<'_>> {
+    pub fn plan_flush(&self, scope: FlushScope) -> Result<PendingFlush<'_>> {
         self.plan_selection(FlushSelection::Scope(scope))
     }
 
@@ -106,7 +106,7 @@ impl Cache {
         Ok(())
     }
 
-    fn plan_selection(&self, take: FlushSelection) -> Result<FlushPlan<'_>> {
+    fn plan_selection(&self, take: FlushSelection) -> Result<PendingFlush<'_>> {
         let inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let only = self.flush_lock.lock();
         let _gate = self.operation_gate.write();
@@ -123,7 +123,7 @@ impl Cache {
         if let Some(scope) = scope {
             self.space.begin_flush(scope);
         }
-        let mut plan = FlushPlan {
+        let mut plan = PendingFlush {
             cache: self,
             steps: Vec::new(),
             steps_done: 0,
@@ -177,7 +177,7 @@ impl Cache {
     }
 }
 
-impl FlushPlan<'_> {
+impl PendingFlush<'_> {
     /// The steps, in the order in which they will be taken.
     pub fn steps(&self) -> &[FlushStep] {
         &self.steps
@@ -213,7 +213,7 @@ impl FlushPlan<'_> {
         next.take_while(|step| matches!(step, FlushStep::Entry { in_place: false, waits: false, .. })).count()
     }
 
-    /// Takes the next steps, as many as [`FlushPlan::new_entry_count`] said, in the order of their places: neighbours
+    /// Takes the next steps, as many as [`PendingFlush::new_entry_count`] said, in the order of their places: neighbours
     /// in one write. Returns the number of the step after them.
     fn write_new_entries(&mut self, several: usize) -> Result<usize> {
         let end = self.steps_done + several;
@@ -415,7 +415,7 @@ impl FlushPlan<'_> {
     }
 }
 
-impl Drop for FlushPlan<'_> {
+impl Drop for PendingFlush<'_> {
     fn drop(&mut self) {
         let Cache { shared_graph: ledger, dirty_raw_data: chunks, write_buffer, space, .. } = self.cache;
         if !self.succeeded {

@@ -152,7 +152,7 @@ fn an_object_is_flushed_with_what_it_waits_for_in_other_objects() {
     let beside = add(&cache, second, b"beside");
     cache.add_dependency(&top, &middle, EdgeKind::PublishAfter).unwrap();
     cache.add_dependency(&middle, &low, EdgeKind::PublishAfter).unwrap();
-    let written = |plan: &crate::FlushPlan<'_>| -> Vec<crate::EntryId> {
+    let written = |plan: &crate::PendingFlush<'_>| -> Vec<crate::EntryId> {
         let entries = plan.steps().iter().filter_map(|step| match step {
             FlushStep::Entry { id, .. } => Some(*id),
             _ => None,

@@ -25,7 +25,7 @@ impl RawReads {
         RawReads { generation: zero(), counts: [zero(), zero()], moves: zero(), discards: zero() }
     }
 
-    pub fn begin(&self) -> RawRead<'_> {
+    pub fn begin(&self) -> RawReadGuard<'_> {
         loop {
             let generation = self.generation.load(SeqCst);
             let count = self.count_of(generation);
@@ -34,7 +34,7 @@ impl RawReads {
             fence(SeqCst);
             if self.generation.load(SeqCst) == generation {
                 let discards = self.discards.load(SeqCst);
-                return RawRead { reads: self, count, discards };
+                return RawReadGuard { reads: self, count, discards };
             }
             count.fetch_sub(1, SeqCst);
         }
@@ -70,14 +70,14 @@ impl RawReads {
 /// A read that is under way until this is dropped. See [`Space::begin_raw_read`](super::Space::begin_raw_read).
 #[derive(Debug)]
 #[must_use]
-pub struct RawRead<'a> {
+pub struct RawReadGuard<'a> {
     reads: &'a RawReads,
     count: &'a AtomicU64,
     /// The number of discards when it began.
     discards: u64,
 }
 
-impl RawRead<'_> {
+impl RawReadGuard<'_> {
     /// Whether any chunk of the file may have lost its place since the file was opened.
     pub fn has_moves(&self) -> bool {
         self.reads.moves.load(SeqCst) != 0
@@ -89,7 +89,7 @@ impl RawRead<'_> {
     }
 }
 
-impl Drop for RawRead<'_> {
+impl Drop for RawReadGuard<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, SeqCst);
     }

@@ -62,7 +62,7 @@ impl FileWalk<'_> {
 
     fn check_indirect_block(&mut self, heap: &mut CheckedHeap, offset: u64, rows: u16, addr: Addr, depth: u32) {
         const NAME: &str = FractalHeapIndirectBlock::NAME;
-        let context = heap.header.blank_indirect_block(rows, self.widths);
+        let context = heap.header.indirect_block_context(rows, self.widths);
         let size = context.size(self.widths) as u64;
         let Some(block) = self.load(context, addr, size).filter(|_| depth < 64) else {
             heap.whole = false;
@@ -118,7 +118,7 @@ impl FileWalk<'_> {
         }
         heap.blocks.push(block);
         let Some(bytes) = self.read_direct_block(heap, &block) else { return };
-        if let Some(decoded) = self.decode(heap.header.blank_direct_block(size), addr, &bytes) {
+        if let Some(decoded) = self.decode(heap.header.direct_block_context(size), addr, &bytes) {
             self.check_heap_owner(heap, NAME, addr, decoded.heap, decoded.offset, offset);
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::schedule::position::{OS_PAGE_BYTES, Position, Tear};
-use crate::trace::{MarkCounter, StorageOp, Trace};
+use crate::trace::{MarkValues, StorageOp, Trace};
 
 /// Where the bytes of a segment come from.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub(crate) struct Timeline {
     /// The length of the file after each prefix.
     lengths: Vec<u64>,
     /// The remarks `time N` (milliseconds).
-    times: MarkCounter,
+    times: MarkValues,
     has_times: bool,
 }
 
@@ -61,8 +61,8 @@ impl Timeline {
             let to = starts.partition_point(|at| *at < end);
             versions.get_mut(from..to).into_iter().flatten().for_each(|list| list.push((prefix, source)));
         }
-        let times = MarkCounter::new(&trace, "time");
-        Timeline { has_times: times != MarkCounter::default(), times, trace, starts, versions, lengths }
+        let times = MarkValues::new(&trace, "time");
+        Timeline { has_times: times != MarkValues::default(), times, trace, starts, versions, lengths }
     }
 
     pub fn trace(&self) -> &Trace {
@@ -71,7 +71,7 @@ impl Timeline {
 
     /// The time, and whether it goes on at all.
     pub fn time(&self, position: Position) -> (Duration, bool) {
-        let time = if self.has_times { self.times.count_at(position.prefix as usize) } else { None };
+        let time = if self.has_times { self.times.last_value_at(position.prefix as usize) } else { None };
         (Duration::from_millis(time.unwrap_or(0)), self.has_times)
     }
 

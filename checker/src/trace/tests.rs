@@ -48,9 +48,9 @@ fn refuses_every_truncation_and_every_flipped_bit() {
 #[test]
 fn counts_by_its_marks() {
     let trace = sample();
-    let issued = MarkCounter::new(&trace, "issued");
+    let issued = MarkValues::new(&trace, "issued");
     assert_eq!(
-        (issued.count_at(1), issued.count_at(2), issued.count_at(6), issued.count_at(7)),
+        (issued.last_value_at(1), issued.last_value_at(2), issued.last_value_at(6), issued.last_value_at(7)),
         (None, Some(1), Some(1), Some(7))
     );
     assert_eq!(trace.find_mark("flushed 1"), Some(5));

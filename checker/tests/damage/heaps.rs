@@ -38,7 +38,7 @@ fn blocks_of_another_heap_are_found() {
     let at = file.at("/group", HEAP);
     let header = file.get(at, FractalHeapHeader::default());
     let root = header.root.get().unwrap();
-    let context = header.blank_indirect_block(header.root_rows, crate::files::WIDTHS);
+    let context = header.indirect_block_context(header.root_rows, crate::files::WIDTHS);
     file.edit(root, context, |block| block.heap = Addr::new(8));
     file.expect_only("fractal heap indirect block", root, "rule");
 }

@@ -4,7 +4,7 @@
 use super::base_size;
 use super::chunk::{BlockBuffers, BloscChunk, VERSION_1};
 use super::encode::BloscEncoder;
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 32001.
 pub(crate) struct Blosc;
@@ -26,9 +26,9 @@ impl Filter for Blosc {
         BlockBuffers::with(|work| chunk.decode(output, work)).map(DecodeOutput::Output)
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         BloscEncoder::parse(params, false)?.encode(input, output)?;
-        Ok(if output.len() > input.len() { EncodeOutput::Skipped } else { EncodeOutput::Output })
+        Ok(if output.len() > input.len() { EncodeOutcome::Skipped } else { EncodeOutcome::Output })
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

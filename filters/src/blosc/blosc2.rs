@@ -5,7 +5,7 @@
 use super::base_size;
 use super::encode::BloscEncoder;
 use super::frame;
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 32026.
 pub(crate) struct Blosc2;
@@ -27,9 +27,9 @@ impl Filter for Blosc2 {
         frame::decode_frame(input, output).map(DecodeOutput::Output)
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         frame::encode_frame(&BloscEncoder::parse(params, true)?, params, input, output)?;
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

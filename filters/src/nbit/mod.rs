@@ -5,7 +5,7 @@ mod nbit_layout;
 
 use self::nbit_layout::{NbitLayout, NbitType};
 use crate::bit_io::{BitReader, BitWriter};
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 5.
 pub(crate) struct Nbit;
@@ -35,9 +35,9 @@ impl Filter for Nbit {
         Ok(DecodeOutput::Output(bytes))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let Some(layout) = NbitLayout::parse(params)? else {
-            return Ok(EncodeOutput::Input);
+            return Ok(EncodeOutcome::Input);
         };
         if layout.element_data_bytes() != Some(input.len()) {
             return Err(FilterFault::Corrupt("number of elements"));
@@ -50,7 +50,7 @@ impl Filter for Nbit {
         if !writer.finish() {
             output.push(0);
         }
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 
     fn complete_params(&self, _: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

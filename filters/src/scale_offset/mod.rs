@@ -13,7 +13,7 @@ mod params;
 use self::packing::ScaleOffsetPacking;
 use self::params::{ScaleOffsetClass, ScaleOffsetParams};
 use crate::bit_io::{BitReader, BitWriter};
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 6.
 pub(crate) struct ScaleOffset;
@@ -73,10 +73,10 @@ impl Filter for ScaleOffset {
         Ok(DecodeOutput::Output(bytes))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let params = ScaleOffsetParams::parse(params)?;
         if params.is_identity() {
-            return Ok(EncodeOutput::Input);
+            return Ok(EncodeOutcome::Input);
         }
         if params.chunk_bytes() != Some(input.len()) {
             return Err(FilterFault::Corrupt("number of elements"));
@@ -92,7 +92,7 @@ impl Filter for ScaleOffset {
         if packing.bits == params.element_bits() {
             output.extend_from_slice(input);
             params.swap_if_big_endian(output.get_mut(HEADER_BYTES..).unwrap_or_default());
-            return Ok(EncodeOutput::Output);
+            return Ok(EncodeOutcome::Output);
         }
         let mut writer = BitWriter::new(output);
         match params.class {
@@ -103,7 +103,7 @@ impl Filter for ScaleOffset {
         if !writer.finish() {
             output.push(0);
         }
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

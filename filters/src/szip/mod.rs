@@ -14,7 +14,7 @@ use h5live_model::{ByteOrder, Datatype};
 use self::coding::{LSB, MSB, SzipCoding};
 use crate::params::{param, param_to_usize};
 use crate::transpose::{shuffle, unshuffle};
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget, scratch};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget, scratch};
 
 /// Filter 4.
 pub(crate) struct Szip;
@@ -48,7 +48,7 @@ impl Filter for Szip {
         Ok(DecodeOutput::Output(bytes))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let coding = SzipCoding::parse(params)?;
         let bytes =
             u32::try_from(input.len()).map_err(|_| FilterFault::TooLarge { limit: param_to_usize(u32::MAX) })?;
@@ -64,7 +64,7 @@ impl Filter for Szip {
                 encode::encode(&coding, &samples, output);
             }
         }
-        Ok(if output.len() > input.len() + 4 { EncodeOutput::Skipped } else { EncodeOutput::Output })
+        Ok(if output.len() > input.len() + 4 { EncodeOutcome::Skipped } else { EncodeOutcome::Output })
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

@@ -10,7 +10,7 @@ mod header;
 
 use self::block_decoder::{BlockSource, FloatBlocks, IntegerBlocks, ZfpDecoder};
 use self::header::{ZfpHeader, ZfpType};
-use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 32013.
 pub(crate) struct Zfp;
@@ -49,7 +49,7 @@ impl Filter for Zfp {
         Ok(DecodeOutput::Output(bytes))
     }
 
-    fn encode(&self, _: &[u32], _: &[u8], _: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, _: &[u32], _: &[u8], _: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         Err(FilterFault::Unsupported("encoding"))
     }
 

@@ -54,10 +54,10 @@ fn nodes_are_read_by_the_header_of_their_tree() {
 #[test]
 fn blocks_are_read_by_the_header_of_their_heap() {
     let header = FractalHeapHeader { root_rows: 4, ..Default::default() };
-    let mut direct = header.blank_direct_block(1024);
+    let mut direct = header.direct_block_context(1024);
     direct.offset = 4096;
     direct.data = vec![6; 1024 - header.direct_block_overhead(WIDTHS)];
-    let indirect = encode(&header.blank_indirect_block(4, WIDTHS).with_undefined_children(WIDTHS), WIDTHS).unwrap();
+    let indirect = encode(&header.indirect_block_context(4, WIDTHS).with_undefined_children(WIDTHS), WIDTHS).unwrap();
     let bytes = encode(&header, WIDTHS).unwrap();
     let known = DumpContext { header: Some(&bytes), ..Default::default() };
     sound(&bytes, &DumpContext::default(), "fractal heap header");

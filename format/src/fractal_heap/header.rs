@@ -149,12 +149,12 @@ impl FractalHeapHeader {
 
     /// An empty direct block of `size` bytes: context for decoding. Blocks that went through filters are decoded
     /// from their bytes before the filters.
-    pub fn blank_direct_block(&self, size: u64) -> FractalHeapDirectBlock {
+    pub fn direct_block_context(&self, size: u64) -> FractalHeapDirectBlock {
         FractalHeapDirectBlock::blank(self.table.offset_width(), self.has_block_checksums, size)
     }
 
     /// An empty indirect block of `rows` rows: context for decoding.
-    pub fn blank_indirect_block(&self, rows: u16, widths: Widths) -> FractalHeapIndirectBlock {
+    pub fn indirect_block_context(&self, rows: u16, widths: Widths) -> FractalHeapIndirectBlock {
         FractalHeapIndirectBlock::blank(&self.table, rows, self.filtered.is_some(), widths)
     }
 }

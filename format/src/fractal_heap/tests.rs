@@ -80,7 +80,7 @@ fn direct_blocks_come_back_from_bytes() {
     for checksums in [true, false] {
         let header = FractalHeapHeader { has_block_checksums: checksums, ..Default::default() };
         let overhead = header.direct_block_overhead(WIDTHS);
-        let mut block = header.blank_direct_block(512);
+        let mut block = header.direct_block_context(512);
         block.heap = Addr::new(800);
         block.offset = 1024;
         block.data = vec![0; 512 - overhead];
@@ -88,7 +88,7 @@ fn direct_blocks_come_back_from_bytes() {
         block.object_mut(first, 3).unwrap().copy_from_slice(b"abc");
         let bytes = encode(&block, WIDTHS).unwrap();
         assert_eq!(bytes.len(), 512);
-        let decoded = decode_with(header.blank_direct_block(512), &bytes, WIDTHS).unwrap();
+        let decoded = decode_with(header.direct_block_context(512), &bytes, WIDTHS).unwrap();
         assert_eq!(decoded, block);
         assert_eq!(decoded.object(first, 3), Some(&b"abc"[..]));
         assert_eq!((decoded.object(first - 1, 1), decoded.object(1024 + 512, 1)), (None, None));
@@ -99,16 +99,16 @@ fn direct_blocks_come_back_from_bytes() {
 #[test]
 fn checksum_of_a_direct_block_covers_all_of_it() {
     let header = FractalHeapHeader::default();
-    let mut block = header.blank_direct_block(64);
+    let mut block = header.direct_block_context(64);
     block.data = vec![7; 64 - header.direct_block_overhead(WIDTHS)];
     let bytes = encode(&block, WIDTHS).unwrap();
     for bit in 0..bytes.len() * 8 {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        assert!(decode_with(header.blank_direct_block(64), &flipped, WIDTHS).is_err(), "bit {bit}");
+        assert!(decode_with(header.direct_block_context(64), &flipped, WIDTHS).is_err(), "bit {bit}");
     }
     for len in 0..bytes.len() {
-        assert!(decode_with(header.blank_direct_block(64), &bytes[..len], WIDTHS).is_err());
+        assert!(decode_with(header.direct_block_context(64), &bytes[..len], WIDTHS).is_err());
     }
 }
 
@@ -116,14 +116,14 @@ fn checksum_of_a_direct_block_covers_all_of_it() {
 fn indirect_blocks_come_back_from_bytes() {
     for header in [FractalHeapHeader::default(), filtered()] {
         for rows in [1, 4, 12] {
-            let mut block = header.blank_indirect_block(rows, WIDTHS).with_undefined_children(WIDTHS);
+            let mut block = header.indirect_block_context(rows, WIDTHS).with_undefined_children(WIDTHS);
             let size = if header.filtered.is_some() { 55 } else { 0 };
             assert!(block.direct.set(3, ChunkElement { addr: Addr::new(77), size, filter_mask: 0 }));
             assert_eq!(block.indirect.set(2, Addr::new(99)), rows > 9);
             let bytes = encode(&block, WIDTHS).unwrap();
             assert_eq!(bytes.len(), block.size(WIDTHS));
-            assert_eq!(decode_with(header.blank_indirect_block(rows, WIDTHS), &bytes, WIDTHS).unwrap(), block);
-            assert!(decode_with(header.blank_indirect_block(rows + 1, WIDTHS), &bytes, WIDTHS).is_err());
+            assert_eq!(decode_with(header.indirect_block_context(rows, WIDTHS), &bytes, WIDTHS).unwrap(), block);
+            assert!(decode_with(header.indirect_block_context(rows + 1, WIDTHS), &bytes, WIDTHS).is_err());
         }
     }
 }

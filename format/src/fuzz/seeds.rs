@@ -311,7 +311,7 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
     );
     for checksums in [true, false] {
         let header = FractalHeapHeader { has_block_checksums: checksums, ..header.clone() };
-        let mut block = header.blank_direct_block(64);
+        let mut block = header.direct_block_context(64);
         block.data = vec![3; 64 - header.direct_block_overhead(WIDTHS)];
         if checksums {
             seeds.add_checksummed("fractal_heap", &[0, 1, 16, 0], &block);
@@ -321,7 +321,7 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
     }
     for (b, filtered) in [(0, None), (2, filtered.clone())] {
         let header = FractalHeapHeader { filtered, ..header.clone() };
-        let block = header.blank_indirect_block(2, WIDTHS).with_undefined_children(WIDTHS);
+        let block = header.indirect_block_context(2, WIDTHS).with_undefined_children(WIDTHS);
         seeds.add_checksummed("fractal_heap", &[0, 2, 2, b], &block);
     }
     for (id_len, place) in [

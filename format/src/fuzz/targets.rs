@@ -186,8 +186,8 @@ fn fractal_heap(data: &[u8]) -> bool {
             }
             sound
         }
-        1 => check_round_trip(&header.blank_direct_block(u64::from(a) * 4), rest, w),
-        2 => check_round_trip(&header.blank_indirect_block(u16::from(a % 16), w), rest, w),
+        1 => check_round_trip(&header.direct_block_context(u64::from(a) * 4), rest, w),
+        2 => check_round_trip(&header.indirect_block_context(u16::from(a % 16), w), rest, w),
         3 => check_round_trip(&header.id_shape(w).id_of(HeapObjectLocation::default()), rest, w),
         _ => check_round_trip(&DoublingTable::default(), rest, w),
     }

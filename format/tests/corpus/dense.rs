@@ -43,7 +43,7 @@ impl Walk<'_> {
         if header.filtered.is_some() || !self.first_visit(addr) {
             return;
         }
-        if let Some(block) = self.compare_at(header.blank_direct_block(size), addr) {
+        if let Some(block) = self.compare_at(header.direct_block_context(size), addr) {
             heap.blocks.insert(block.offset, block);
         }
     }
@@ -52,7 +52,7 @@ impl Walk<'_> {
         if !self.first_visit(addr) {
             return;
         }
-        let Some(block) = self.compare_at(header.blank_indirect_block(rows, self.widths), addr) else { return };
+        let Some(block) = self.compare_at(header.indirect_block_context(rows, self.widths), addr) else { return };
         let width = usize::from(header.table.column_count);
         for (i, child) in block.direct.iter().enumerate() {
             let size = header.table.row_size((i / width) as u16).unwrap();

@@ -72,7 +72,7 @@ impl FractalHeap {
     ) -> Result<IndirectBlock> {
         let block = self.metadata.load_with_stated_len(at, || {
             let widths = self.metadata.widths();
-            let empty = header.blank_indirect_block(rows, widths);
+            let empty = header.indirect_block_context(rows, widths);
             let len = empty.size(widths) as u64;
             (empty, len)
         })?;
@@ -87,7 +87,7 @@ impl FractalHeap {
     /// The direct block at a place, of a heap without filters.
     pub(super) fn load_direct_block(&self, header: &FractalHeapHeader, place: &BlockPath) -> Result<DirectBlock> {
         let (HeapSlot { start, size }, at) = (place.slot, place.element.addr);
-        let block = self.metadata.load(at, size, || header.blank_direct_block(size))?;
+        let block = self.metadata.load(at, size, || header.direct_block_context(size))?;
         let (heap, offset) = {
             let block = block.read();
             (block.heap, block.offset)
@@ -103,7 +103,7 @@ impl FractalHeap {
         place: &BlockPath,
     ) -> Result<MaybeCached<FractalHeapDirectBlock>> {
         let (HeapSlot { start, size }, at) = (place.slot, place.element.addr);
-        let block = self.metadata.read_once(at, size, || header.blank_direct_block(size))?;
+        let block = self.metadata.read_once(at, size, || header.direct_block_context(size))?;
         let stated = block.with(|block| (block.heap, block.offset));
         self.check_block_owner(at, "fractal heap direct block", stated, start)?;
         Ok(block)

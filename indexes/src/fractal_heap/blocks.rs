@@ -132,7 +132,7 @@ impl FractalHeap {
     ) -> Result<ChunkElement> {
         self.metadata.cache().check_allocation(self.addr, slot.size)?;
         let overhead = shape.direct_block_overhead(self.metadata.widths());
-        let block = shape.blank_direct_block(slot.size).with_zeros(self.addr, slot.start, overhead);
+        let block = shape.direct_block_context(slot.size).with_zeros(self.addr, slot.start, overhead);
         if let Some(filtered) = &shape.filtered {
             return self.store_filtered_block(parent, &filtered.filters.filters, block);
         }
@@ -200,7 +200,7 @@ impl FractalHeap {
 
     fn create_indirect_block(&self, shape: &FractalHeapHeader, rows: u16, start: u64) -> Result<IndirectBlock> {
         let widths = self.metadata.widths();
-        let mut block = shape.blank_indirect_block(rows, widths).with_undefined_children(widths);
+        let mut block = shape.indirect_block_context(rows, widths).with_undefined_children(widths);
         (block.heap, block.offset) = (self.addr, start);
         self.metadata.create(block.size(widths) as u64, block)
     }
@@ -234,7 +234,7 @@ impl FractalHeap {
         });
         if shape.root_rows > 0 {
             let widths = self.metadata.widths();
-            self.free_structure(shape.root, shape.blank_indirect_block(shape.root_rows, widths).size(widths) as u64);
+            self.free_structure(shape.root, shape.indirect_block_context(shape.root_rows, widths).size(widths) as u64);
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ impl FractalHeap {
                 object_bytes: size,
             };
             let plain = self.unfilter_huge(&filtered.filters.filters, place, bytes.clone())?;
-            let block = decode_with(header.blank_direct_block(size), &plain, widths);
+            let block = decode_with(header.direct_block_context(size), &plain, widths);
             let block = block.map_err(|source| Error::Cache(h5live_cache::Error::Decode { at, source }))?;
             Ok::<_, Error>(FilteredDirectBlock { block, bytes })
         })?;

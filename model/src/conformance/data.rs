@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::claims::has_claimed_features;
 use super::lab::{Lab, blob, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
-    ByteOrder, ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Datatype, ElementForms, Encoding, Error, Features, Fill,
+    ByteOrder, ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Datatype, ElementSizes, Encoding, Error, Features, Fill,
     FillValue, FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Parts, Publish, ReferenceKind,
     ReferenceType, Referent, ReferentPart, Scope, Selection, Shape, Sign, Store, VarLen, VarLenKind,
 };
@@ -393,7 +393,7 @@ pub fn region_references(lab: &impl Lab) {
     let forms = store.session().forms;
     for (kind, size, part) in cases {
         // In HDF5 files, references of HDF5 1.12 have any size that has room.
-        let size = if forms == ElementForms::default() { size } else { forms.reference(kind) };
+        let size = if forms == ElementSizes::default() { size } else { forms.reference(kind) };
         let to = Referent { file: None, object: data, part };
         let element = store.reference(&ReferenceType { kind, size }, &to).unwrap();
         assert_eq!(element.len(), size as usize);

@@ -5,7 +5,7 @@ use super::lab::{Lab, blob, make, name, number, read_stored, unlimited_spec};
 use super::types::{find, rows};
 use crate::{
     Array, AttributeData, Bitfield, ByteOrder, CharacterSet, ChunkCoord, Complex, Compound, CompoundMember, Dataspace,
-    Datatype, ElementForms, Enum, EnumMember, Error, Fill, FillValue, FixedString, Float, Integer, NewObject,
+    Datatype, ElementSizes, Enum, EnumMember, Error, Fill, FillValue, FixedString, Float, Integer, NewObject,
     Normalization, ObjectId, Opaque, Padding, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart, Result,
     Selection, Shape, Sign, Store, StringPadding, Time, VarLen, VarLenKind,
 };
@@ -79,7 +79,7 @@ fn array(dims: &[u32], base: Datatype) -> Datatype {
 }
 
 fn sequence(base: Datatype) -> Datatype {
-    let size = ElementForms::default().vlen;
+    let size = ElementSizes::default().vlen;
     Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size, base: Box::new(base) })
 }
 
@@ -88,7 +88,7 @@ fn texts() -> Vec<Datatype> {
     for (padding, character_set) in PADDINGS.into_iter().flat_map(|padding| CHARACTER_SETS.map(|set| (padding, set))) {
         types.push(Datatype::String(FixedString { size: 6, padding, character_set }));
         let kind = VarLenKind::String { padding, character_set };
-        types.push(Datatype::VarLen(VarLen { kind, size: ElementForms::default().vlen, base: Box::default() }));
+        types.push(Datatype::VarLen(VarLen { kind, size: ElementSizes::default().vlen, base: Box::default() }));
     }
     types
 }
@@ -108,7 +108,7 @@ fn enums() -> [Datatype; 2] {
 fn every_type() -> Vec<Datatype> {
     let int = Datatype::integer(4, ByteOrder::Big, Sign::Signed);
     let text = texts().remove(1);
-    let reference = |kind| Datatype::Reference(ReferenceType { kind, size: ElementForms::default().reference(kind) });
+    let reference = |kind| Datatype::Reference(ReferenceType { kind, size: ElementSizes::default().reference(kind) });
     let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let gaps = vec![member("a", 1, int.clone()), member("ä", 8, enums()[1].clone())];
     let gaps = Datatype::Compound(Compound { size: 13, members: gaps });
@@ -318,7 +318,7 @@ pub fn elements_of_every_type(lab: &impl Lab) {
     make(&store, TARGET, unlimited_spec(&[10, 4], &[2, 2]));
     let (forms, mut made) = (store.session().forms, Vec::new());
     for (i, plain) in every_type().into_iter().enumerate() {
-        let (at, datatype) = (format!("d{i}"), plain.with_forms(ElementForms::default(), forms));
+        let (at, datatype) = (format!("d{i}"), plain.with_element_sizes(ElementSizes::default(), forms));
         match make_rows(&store, &at, &datatype) {
             Ok(()) => made.push((at, datatype)),
             Err(Error::Unsupported(what)) => println!("skipped: {plain}: {what}"),

@@ -3,13 +3,13 @@
 use super::lab::{Lab, name, number};
 use crate::{
     Array, AttributeData, ByteOrder, CharacterSet, ChunkCoord, Compound, CompoundMember, DatasetSpec, Dataspace,
-    Datatype, ElementForms, Error, Layout, LinkTarget, NewObject, ObjectId, Publish, ReferenceKind, ReferenceType,
+    Datatype, ElementSizes, Error, Layout, LinkTarget, NewObject, ObjectId, Publish, ReferenceKind, ReferenceType,
     Shape, Sign, Store, StringPadding, UNLIMITED, VarLen, VarLenKind,
 };
 
 /// Types of each kind, as they are in an HDF5 file.
 fn types() -> Vec<(&'static str, Datatype)> {
-    let forms = ElementForms::default();
+    let forms = ElementSizes::default();
     let text = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
     let text = Datatype::VarLen(VarLen { kind: text, size: forms.vlen, base: Box::default() });
     let sequence =
@@ -59,7 +59,7 @@ pub fn types_that_are_read_back(lab: &impl Lab) {
     let store = lab.create();
     let (mut made, root) = (Vec::new(), store.session().root);
     for (at, plain) in types() {
-        let datatype = plain.with_forms(ElementForms::default(), store.session().forms);
+        let datatype = plain.with_element_sizes(ElementSizes::default(), store.session().forms);
         let spec = rows(datatype.clone(), 2);
         match store.writer().unwrap().create(&NewObject::linked(root, &name(at), &spec.into())) {
             Ok(id) => {
@@ -83,14 +83,14 @@ pub fn types_that_are_read_back(lab: &impl Lab) {
         let data = store.dataset(id).unwrap();
         let found = data.spec().unwrap().datatype.clone();
         assert_eq!(found, datatype, "{at}");
-        assert_eq!(found.with_forms(forms, ElementForms::default()), plain, "{at}");
-        assert_eq!(found.with_forms(ElementForms::default(), forms), found, "{at} fits already");
+        assert_eq!(found.with_element_sizes(forms, ElementSizes::default()), plain, "{at}");
+        assert_eq!(found.with_element_sizes(ElementSizes::default(), forms), found, "{at} fits already");
         data.set_extent(&[4]).unwrap();
         data.write_whole(&ChunkCoord::new(&[1]), 0, &vec![0; 2 * found.size() as usize]).unwrap();
         let attribute = store.attribute(id, &name("a")).unwrap().unwrap();
         assert_eq!(attribute.datatype, datatype, "{at}");
         store.writer().unwrap().set_attribute(id, &attribute).unwrap();
-        let again = rows(attribute.datatype.with_forms(ElementForms::default(), forms), 0);
+        let again = rows(attribute.datatype.with_element_sizes(ElementSizes::default(), forms), 0);
         let root = store.session().root;
         let again =
             store.writer().unwrap().create(&NewObject::linked(root, &name(&format!("{at} again")), &again.into()));

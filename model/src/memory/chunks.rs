@@ -130,7 +130,7 @@ impl ChunkStore for MemoryChunks {
         let state = self.read_state()?;
         let spec = &state.dataset(self.id)?.spec;
         if spec.filters.is_empty() {
-            self.file.max_allocation.check(spec.chunk_bytes_at(coord)?)?;
+            self.file.max_allocation.check(spec.checked_chunk_bytes(coord)?)?;
         }
         Ok(())
     }

@@ -89,7 +89,7 @@ impl MemoryDataset {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
                     let coord = first.with_index(0, at);
-                    self.spec.chunk_bytes_at(&coord)?;
+                    self.spec.checked_chunk_bytes(&coord)?;
                     self.put_chunk(&coord, (0, chunk.into()), staging);
                 }
             }
@@ -109,7 +109,7 @@ impl MemoryDataset {
 
     /// Refuses what the store does not take.
     fn check_write(&self, write: &ChunkWrite<'_>, behavior: MemoryBehavior) -> Result<()> {
-        let whole = self.spec.chunk_bytes_at(write.coord())?;
+        let whole = self.spec.checked_chunk_bytes(write.coord())?;
         // Chunks that the store encodes come to it as if there were no filters.
         let is_decoded = self.spec.filters.is_empty() || behavior.encoding == Encoding::Store;
         let is_valid = match (*write, behavior.parts) {
@@ -169,7 +169,7 @@ impl MemoryDataset {
             let chunk = match self.chunk(coord, true) {
                 Some(committed) => committed.clone(),
                 None => {
-                    let mut chunk = limit.zeroed(self.spec.chunk_bytes_at(coord)?)?;
+                    let mut chunk = limit.zeroed(self.spec.checked_chunk_bytes(coord)?)?;
                     self.spec.fill_into(0, &mut chunk);
                     (0, chunk)
                 }

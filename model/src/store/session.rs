@@ -1,6 +1,6 @@
 //! What a session is and what it can do, as data.
 
-use crate::{Capabilities, ElementForms, Location, Mode, ObjectId, Settings};
+use crate::{Capabilities, ElementSizes, Location, Mode, ObjectId, Settings};
 
 /// A session on a store: [`Store::session`](crate::Store::session). It stays the same until the session ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Session {
     /// The group from which paths start.
     pub root: ObjectId,
     /// Sizes of elements that lead elsewhere.
-    pub forms: ElementForms,
+    pub forms: ElementSizes,
     /// What the session can do.
     pub capabilities: Capabilities,
     /// How the container was made: what only stores of the same kind understand.
@@ -29,7 +29,7 @@ impl Session {
             location: None,
             mode,
             root,
-            forms: ElementForms::default(),
+            forms: ElementSizes::default(),
             capabilities,
             settings: Settings::default(),
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use h5live_cache::FileStorage;
 use h5live_checker::file::{CheckOptions, Finding, Report, check_path_with};
-use h5live_model::{FileCondition, Leak, LeakPlace, OpenRequest, StoreCheck, StoreFinding, StoreReport};
+use h5live_model::{FileCondition, Leak, LeakLocation, OpenRequest, StoreCheck, StoreFinding, StoreReport};
 use h5live_swmr::locate_superblock;
 
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ fn is_live(path: &Path) -> Result<bool> {
 fn store_report(report: Report) -> StoreReport {
     // Only the headers are known to be those of objects.
     let leaks =
-        report.unreachable.iter().map(|offset| Leak { place: LeakPlace::Offset(*offset), kind: None, bytes: 0 });
+        report.unreachable.iter().map(|offset| Leak { place: LeakLocation::Offset(*offset), kind: None, bytes: 0 });
     StoreReport {
         unchecksummed_bytes: Some(report.unchecksummed_bytes),
         leak_count: report.unreachable.len() as u64,

@@ -374,7 +374,7 @@ impl NativeLayout {
     }
 
     /// Whether the index counts its blocks wrong; with `mend`, it does not afterwards.
-    pub fn recount_index(&self, mend: bool) -> Result<bool> {
+    pub fn check_index_block_counts(&self, mend: bool) -> Result<bool> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.recount_blocks(mend)?),
             _ => Ok(false),

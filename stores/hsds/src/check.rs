@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use h5live_model::{
-    ChunkCoord, ChunkStore, DatasetSpec, Error as ModelError, Leak, LeakPlace, Link, LinkTarget, ObjectId, ObjectKind,
-    Result, StoreCheck, StoreFinding, StoreReport,
+    ChunkCoord, ChunkStore, DatasetSpec, Error as ModelError, Leak, LeakLocation, Link, LinkTarget, ObjectId,
+    ObjectKind, Result, StoreCheck, StoreFinding, StoreReport,
 };
 
 use crate::dataset::HsdsDataset;
@@ -234,7 +234,7 @@ impl CheckedDomain<'_> {
             let folder = self.session.domain.dataset_folder(id);
             let is_found = |coord: &ChunkCoord| chunk_key(coord).strip_prefix(&folder) == Some(name);
             match chunk_of_key(name, spec.dataspace.rank()).filter(is_found) {
-                Some(coord) if spec.chunk_bytes_at(&coord).is_ok() => coords.push(coord),
+                Some(coord) if spec.checked_chunk_bytes(&coord).is_ok() => coords.push(coord),
                 Some(coord) => self.faults.push((Some(id), HsdsFault::ChunkOutside(coord))),
                 None => self.faults.push((Some(id), HsdsFault::Key(name.clone()))),
             }
@@ -298,7 +298,7 @@ impl CheckedDomain<'_> {
         self.report.leak_count += 1;
         let is_listed = self.report.leaks.len() < StoreReport::MAX_FINDINGS;
         if is_listed {
-            self.report.leaks.push(Leak { place: LeakPlace::Object(id), kind, bytes });
+            self.report.leaks.push(Leak { place: LeakLocation::Object(id), kind, bytes });
         }
         is_listed
     }

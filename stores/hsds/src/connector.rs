@@ -42,7 +42,7 @@ pub(crate) fn path_of(at: &Location) -> Result<PathBuf, OpenError> {
 /// # Errors
 /// [`OpenError::Url`], [`OpenError::Store`].
 pub(crate) fn place_of(at: &Location, options: &Hsds) -> Result<DomainPlace, OpenError> {
-    DomainPlace::find(&path_of(at)?, &options.domain).map_err(OpenError::Store)
+    DomainPlace::resolve(&path_of(at)?, &options.domain).map_err(OpenError::Store)
 }
 
 /// What documents of the domain at a location call a file of the same bucket; `None` if it is none.

@@ -302,14 +302,14 @@ impl HsdsDataset {
         if matches!(write, ChunkWrite::Part { .. } | ChunkWrite::Block { .. }) {
             return Err(ModelError::Unsupported("a part of a chunk in an object store"));
         }
-        let whole = spec.chunk_bytes_at(write.coord())?;
+        let whole = spec.checked_chunk_bytes(write.coord())?;
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, filter_mask, .. } => bytes.len() as u64 == whole && filter_mask == 0,
             ChunkWrite::Row { first, size, bytes } => {
                 let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
                 let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
                 if let Some(last) = last {
-                    spec.chunk_bytes_at(&first.with_index(0, last))?;
+                    spec.checked_chunk_bytes(&first.with_index(0, last))?;
                 }
                 size as u64 == whole && (bytes.len() as u64).is_multiple_of(whole.max(1))
             }
@@ -464,7 +464,7 @@ impl ChunkStore for HsdsDataset {
     }
 
     fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
-        if self.seen.read().chunk_bytes_at(coord).is_err() {
+        if self.seen.read().checked_chunk_bytes(coord).is_err() {
             return self.session.check_open().map(|()| None);
         }
         Ok(self.load(coord)?.map(|_| self.stored(coord.clone())))

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, SystemTime};
 
-use h5live_model::{Error as ModelError, Leak, LeakPlace, Result, StoreErrorKind, StoreReport};
+use h5live_model::{Error as ModelError, Leak, LeakLocation, Result, StoreErrorKind, StoreReport};
 
 use crate::engine::{Claim, ListedObject, OBJECTS_FOLDER, ObjectEngine};
 use crate::error::damaged;
@@ -38,7 +38,7 @@ pub fn find_lost_domains(engine: &dyn ObjectEngine, known: Option<DomainId>) -> 
         let listed = engine.list(&format!("{}/", id.prefix()))?;
         if claim == Claim::Abandoned || is_old(&listed) {
             let (objects, bytes) = (listed.len() as u64, listed.iter().map(|object| object.bytes).sum());
-            lost.push((id, Leak { place: LeakPlace::LostDomain { prefix: id.0, objects }, kind: None, bytes }));
+            lost.push((id, Leak { place: LeakLocation::LostDomain { prefix: id.0, objects }, kind: None, bytes }));
         }
     }
     Ok(lost)

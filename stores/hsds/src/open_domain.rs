@@ -10,7 +10,7 @@ use crate::commit;
 use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged, unfit};
 use crate::holders::Holders;
-use crate::layout::{DomainDocument, DomainId, ELEMENT_FORMS, ObjectDocument, Right, Sharding, check_domain_path};
+use crate::layout::{DomainDocument, DomainId, ELEMENT_SIZES, ObjectDocument, Right, Sharding, check_domain_path};
 use crate::random::random;
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now};
 use crate::state::{ReplacedDomain, SessionState};
@@ -42,7 +42,7 @@ impl HsdsSession {
             }
         };
         let mut described = Session::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
-        described.forms = ELEMENT_FORMS;
+        described.forms = ELEMENT_SIZES;
         let session = HsdsSession {
             described,
             engine: QueuedEngine::new(engine),

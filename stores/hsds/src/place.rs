@@ -71,7 +71,7 @@ impl DomainPlace {
     ///
     /// # Errors
     /// [`HsdsError::SeveralDomains`], [`HsdsError::NoDomain`], [`HsdsError::DomainPath`].
-    pub fn find(path: &Path, domain: &str) -> Result<Self> {
+    pub fn resolve(path: &Path, domain: &str) -> Result<Self> {
         let place = DomainPlace::locate(path, domain)?;
         match check_domain_path(&place.domain) {
             Ok(()) => Ok(place),
@@ -169,7 +169,7 @@ mod tests {
     fn a_path_is_that_of_a_bucket_or_of_a_domain_in_one() {
         let folder = tempfile::tempdir().unwrap();
         let find = |path: &str, domain: &str| {
-            let place = DomainPlace::find(&folder.path().join(path), domain).unwrap();
+            let place = DomainPlace::resolve(&folder.path().join(path), domain).unwrap();
             (place.bucket.strip_prefix(folder.path()).unwrap().to_str().unwrap().to_owned(), place.domain)
         };
         let place = |bucket: &str, domain: &str| (bucket.to_owned(), domain.to_owned());
@@ -182,7 +182,7 @@ mod tests {
         for name in ["one", "two"] {
             fs::create_dir_all(folder.path().join("bucket").join(name)).unwrap();
             fs::write(folder.path().join("bucket").join(name).join(DOMAIN_FILE), root).unwrap();
-            let found = DomainPlace::find(&folder.path().join("bucket"), "");
+            let found = DomainPlace::resolve(&folder.path().join("bucket"), "");
             assert_eq!(found.is_ok(), name == "one", "{found:?}");
         }
         assert_eq!(find("bucket/two", ""), place("bucket", "two"));
@@ -205,7 +205,7 @@ mod tests {
             ("bucket/home/.domain.json", ""),
         ] {
             fs::create_dir_all(bucket.join("db")).unwrap();
-            let error = DomainPlace::find(&folder.path().join(path), domain).unwrap_err().to_string();
+            let error = DomainPlace::resolve(&folder.path().join(path), domain).unwrap_err().to_string();
             assert!(error.contains("is no path of a domain in a bucket: "), "{path} {domain}: {error}");
         }
     }
@@ -234,15 +234,15 @@ mod tests {
         let bucket = folder.path().join("bucket");
         fs::create_dir_all(bucket.join("home/me/run/db")).unwrap();
         for domain in ["home/me/run", "home/me/run/x"] {
-            let error = DomainPlace::find(&bucket, domain).unwrap().check_new().unwrap_err().to_string();
+            let error = DomainPlace::resolve(&bucket, domain).unwrap().check_new().unwrap_err().to_string();
             let other = format!("hsds:{}", bucket.join("home/me/run").display());
             assert!(error.contains("is a bucket of its own") && error.contains(&other), "{error}");
         }
         for domain in ["home/me/other", "home/me", "home/me/run2"] {
-            DomainPlace::find(&bucket, domain).unwrap().check_new().unwrap();
+            DomainPlace::resolve(&bucket, domain).unwrap().check_new().unwrap();
         }
         // One that is there already may be replaced.
         fs::write(bucket.join("home/me/run").join(DOMAIN_FILE), "{}").unwrap();
-        DomainPlace::find(&bucket, "home/me/run").unwrap().check_new().unwrap();
+        DomainPlace::resolve(&bucket, "home/me/run").unwrap().check_new().unwrap();
     }
 }

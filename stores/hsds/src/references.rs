@@ -3,7 +3,7 @@
 use h5live_model::{Error as ModelError, ObjectKind, ReferenceKind, ReferenceType, Referent, ReferentPart, Result};
 
 use crate::error::{damaged, unfit};
-use crate::layout::{ELEMENT_FORMS, Token, reference_from_bytes, reference_to_bytes};
+use crate::layout::{ELEMENT_SIZES, Token, reference_from_bytes, reference_to_bytes};
 use crate::session::HsdsSession;
 
 impl HsdsSession {
@@ -25,7 +25,7 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::Invalid`], [`ModelError::Unsupported`].
     pub fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        if form.size != ELEMENT_FORMS.reference(form.kind) {
+        if form.size != ELEMENT_SIZES.reference(form.kind) {
             return Err(ModelError::Invalid("such elements have another size".to_owned()));
         }
         let document = to.file.is_none().then(|| self.document(to.object)).transpose()?;

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::dataset::HsdsDataset;
 use crate::engine::{ObjectEngine, RequestCounts};
 use crate::error::{damaged, unfit};
-use crate::layout::{ELEMENT_FORMS, EntryClass, EntryQuery, Token, kind};
+use crate::layout::{ELEMENT_SIZES, EntryClass, EntryQuery, Token, kind};
 use crate::session::{HsdsRequest, HsdsSession, time};
 use crate::watch::HsdsWatch;
 
@@ -220,7 +220,7 @@ impl Store for HsdsStore {
             return self.session.reference(form, to);
         }
         self.session.check_open()?;
-        if to.file.is_some() || to.part != ReferentPart::Whole || form.size != ELEMENT_FORMS.object {
+        if to.file.is_some() || to.part != ReferentPart::Whole || form.size != ELEMENT_SIZES.object {
             return Err(ModelError::Invalid("such elements refer to whole objects of the same domain".to_owned()));
         }
         self.session.document(to.object)?;

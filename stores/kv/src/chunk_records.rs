@@ -19,7 +19,7 @@ use crate::objects::contradiction;
 use crate::state::KvState;
 
 /// Bytes before a filtered chunk: the mask of the filters that were left out.
-pub const MASK_BYTES: usize = 4;
+pub const FILTER_MASK_BYTES: usize = 4;
 /// Chunks that a listing looks up at a time.
 const LISTED_CHUNKS: usize = 1024;
 
@@ -166,7 +166,7 @@ pub fn put_filtered(
     bytes: &[u8],
 ) {
     let key = ChunkShape::of(spec).filtered_key(id, coord);
-    let mut value = Vec::with_capacity(MASK_BYTES + bytes.len());
+    let mut value = Vec::with_capacity(FILTER_MASK_BYTES + bytes.len());
     value.extend(mask.to_le_bytes());
     value.extend(bytes);
     state.put(&key, value);
@@ -253,7 +253,7 @@ pub fn read(
     let shape = ChunkShape::of(spec);
     if shape.is_filtered {
         let mut copy = |value: &[u8]| {
-            let from = usize::try_from(at).ok().and_then(|at| value.get(MASK_BYTES.checked_add(at)?..));
+            let from = usize::try_from(at).ok().and_then(|at| value.get(FILTER_MASK_BYTES.checked_add(at)?..));
             copy_or_zeros(from.unwrap_or_default(), into);
         };
         return match state.with_value(shape.filtered_key(id, coord).as_bytes(), &mut copy)? {

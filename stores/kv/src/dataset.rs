@@ -117,7 +117,7 @@ impl KvDataset {
 
     /// Refuses what cannot be written.
     fn check_write(&self, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
-        let whole = spec.chunk_bytes_at(write.coord())?;
+        let whole = spec.checked_chunk_bytes(write.coord())?;
         let is_filtered = !spec.filters.is_empty();
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, .. } => is_filtered || bytes.len() as u64 == whole,
@@ -125,7 +125,7 @@ impl KvDataset {
                 let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
                 let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
                 if let Some(last) = last {
-                    spec.chunk_bytes_at(&first.with_index(0, last))?;
+                    spec.checked_chunk_bytes(&first.with_index(0, last))?;
                 }
                 !is_filtered && size as u64 == whole && (bytes.len() as u64).is_multiple_of(whole.max(1))
             }

@@ -15,7 +15,7 @@ use crate::engine::KeySpan;
 use crate::layout::value::{encode_link, encode_times, encode_u64};
 use crate::layout::{AttributeField, AttributeRecords, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid};
 use crate::map_records::blobs_of_values;
-use crate::objects::{attribute, for_each_attribute, info, link, spec};
+use crate::objects::{attribute, for_each_attribute, link, object_info, spec};
 use crate::state::{KvState, check_kind, fitting, uses, uses_key};
 use crate::tracked_orders::TrackedOrders;
 
@@ -288,7 +288,7 @@ pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &InfoC
         InfoChange::Comment(Some(text)) => state.put(&comment, text.as_bytes()),
         InfoChange::Comment(None) => state.delete(&comment),
         InfoChange::Times(times) => {
-            if info(&state.snapshot(), id)?.times.is_some() {
+            if object_info(&state.snapshot(), id)?.times.is_some() {
                 state.put(&key::metadata(id, MetadataField::Times), encode_times(times));
             }
         }

@@ -45,7 +45,7 @@ pub fn spec(state: &Snapshot<'_>, id: ObjectId) -> Result<ObjectSpec> {
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn info(state: &Snapshot<'_>, id: ObjectId) -> Result<ObjectInfo> {
+pub fn object_info(state: &Snapshot<'_>, id: ObjectId) -> Result<ObjectInfo> {
     let records = metadata(state, id)?;
     let times = records.get(MetadataField::Times).map(decode_times).transpose().map_err(damaged(id))?;
     Ok(ObjectInfo {

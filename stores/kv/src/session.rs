@@ -10,7 +10,7 @@ use h5live_model::{
 use crate::blob_ids::BlobIds;
 use crate::engine::{ChecksumUse, ChecksummedView, Engine, KeySpan, Snapshot, View};
 use crate::error::KvError;
-use crate::layout::encode::ELEMENT_FORMS;
+use crate::layout::encode::ELEMENT_SIZES;
 use crate::layout::value::{LAYOUT_VERSION, RecordForm};
 use crate::layout::{MetadataField, key, oid};
 use crate::object_edits::{self, Cleanup};
@@ -105,7 +105,7 @@ impl KvSession {
     /// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`], and those of the engine.
     pub fn open(engine: Box<dyn Engine>, request: &KvRequest) -> Result<Self> {
         let mut described = Session::new(CONNECTOR, request.mode, oid::ROOT, capabilities(request.durability));
-        described.forms = ELEMENT_FORMS;
+        described.forms = ELEMENT_SIZES;
         let stored = engine.view()?;
         let is_new = matches!(request.mode, Mode::Create | Mode::CreateNew);
         // What a new container replaces is in any form, and is only listed.

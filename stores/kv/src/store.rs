@@ -80,7 +80,7 @@ impl Store for KvStore {
     }
 
     fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
-        self.session.read(|state| objects::info(state, id))
+        self.session.read(|state| objects::object_info(state, id))
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use h5live_model::{
-    Diagnosis, FileCondition, Leak, LeakPlace, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, Result,
+    Diagnosis, FileCondition, Leak, LeakLocation, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, Result,
     StoreCheck, StoreFinding, StoreReport, Upkeep,
 };
 
@@ -37,10 +37,10 @@ fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &Cleanup) -> Resul
     for leak in leaks {
         match leak.place {
             // It may have been deleted with another one.
-            LeakPlace::Object(id) if uses(&state.snapshot(), id)?.is_some() => {
+            LeakLocation::Object(id) if uses(&state.snapshot(), id)?.is_some() => {
                 held.extend(delete_object(state, id, cleanup)?);
             }
-            LeakPlace::Blob(uuid) => state.delete(&key::blob(BlobId(uuid))),
+            LeakLocation::Blob(uuid) => state.delete(&key::blob(BlobId(uuid))),
             _ => {}
         }
     }

@@ -95,7 +95,7 @@ impl LogChunks {
 
     /// The box of a chunk: its first element, and one past its last one. `None` if the dataset has no such chunk.
     fn chunk_box(spec: &DatasetSpec, coord: &ChunkCoord) -> Option<(Dims, Dims)> {
-        spec.chunk_bytes_at(coord).ok()?;
+        spec.checked_chunk_bytes(coord).ok()?;
         let grid = spec.grid()?;
         let start = grid.start_of(coord);
         let end = start.iter().zip(grid.dims()).map(|(start, side)| start.saturating_add(*side)).collect();
@@ -166,10 +166,10 @@ impl LogChunks {
 
     /// Checks a write, and adds the boxes of elements that it is: start and sides of each, and the bytes.
     fn push_boxes<'a>(spec: &DatasetSpec, write: &ChunkWrite<'a>, boxes: &mut Vec<BoxData<'a>>) -> Result<()> {
-        let whole = spec.chunk_bytes_at(write.coord())?;
+        let whole = spec.checked_chunk_bytes(write.coord())?;
         let grid = spec.grid().ok_or_else(|| invalid("the dataset has no elements".to_owned()))?;
         let chunk = |coord: &ChunkCoord, bytes: &'a [u8]| {
-            spec.chunk_bytes_at(coord)?;
+            spec.checked_chunk_bytes(coord)?;
             if bytes.len() as u64 != whole {
                 return Err(invalid(format!("{} bytes are not a chunk of {whole} bytes", bytes.len())));
             }

@@ -38,7 +38,7 @@ impl FilteredDataset {
 
     /// A chunk as it is seen: decoded.
     fn as_decoded(spec: &DatasetSpec, chunk: &StoredChunk) -> Result<StoredChunk> {
-        let size = spec.chunk_bytes_at(&chunk.coord)?;
+        let size = spec.checked_chunk_bytes(&chunk.coord)?;
         Ok(StoredChunk { coord: chunk.coord.clone(), offset: None, size, filter_mask: 0 })
     }
 
@@ -54,7 +54,7 @@ impl FilteredDataset {
             return Ok(bytes.clone());
         }
         let limit = self.session.max_allocation;
-        let size = spec.chunk_bytes_at(coord)?;
+        let size = spec.checked_chunk_bytes(coord)?;
         limit.check(size)?;
         let mut bytes = limit.zeroed(stored.size)?;
         self.inner.read(&stored, 0, &mut bytes)?;

@@ -41,7 +41,7 @@ pub struct LogFile {
 
 /// A batch that was read from a log.
 #[derive(Debug, Default)]
-pub struct ReadBatch {
+pub struct LogBatch {
     /// Its entries: the rank of the dataset, and the row of the index table that the entry has.
     pub entries: Vec<(usize, TableRow)>,
     /// Where it stands among the batches of all writers.
@@ -244,13 +244,9 @@ impl LogFile {
     ///
     /// # Errors
     /// If the log is damaged; those of `each`; errors of the store.
-    pub fn read_batches(
-        &mut self,
-        limit: AllocationLimit,
-        mut each: impl FnMut(ReadBatch) -> Result<()>,
-    ) -> Result<()> {
+    pub fn read_batches(&mut self, limit: AllocationLimit, mut each: impl FnMut(LogBatch) -> Result<()>) -> Result<()> {
         let (mut window, mut first) = (Vec::new(), self.indexed);
-        let mut batch = ReadBatch::default();
+        let mut batch = LogBatch::default();
         let mut at = self.indexed;
         while at < self.log.end() {
             let damaged = |source| LogError::Entry { at: self.position(at), source };
@@ -283,7 +279,7 @@ impl LogFile {
         }
     }
 
-    fn end_batch(&mut self, at: u64, head: &EntryHead, order: u64, batch: &mut ReadBatch) {
+    fn end_batch(&mut self, at: u64, head: &EntryHead, order: u64, batch: &mut LogBatch) {
         self.indexed = at;
         self.batch = self.batch.max(head.batch.saturating_add(1));
         self.last_order = self.last_order.max(order);

@@ -16,7 +16,7 @@ use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::{self, NOT_ENDED, NewTable, TableRow};
 use crate::log_datasets::LogDatasets;
-use crate::log_file::{LogFile, ReadBatch};
+use crate::log_file::{LogBatch, LogFile};
 use crate::logged_dataset::LoggedDataset;
 use crate::mutant::LogMutant;
 use crate::parallel::available_threads;
@@ -56,7 +56,7 @@ pub struct LogState {
     /// Whether the logs of all files were read, and not only that of the own one.
     knows_others: bool,
     /// Batches that were read, and do not count yet.
-    waiting: Vec<ReadBatch>,
+    waiting: Vec<LogBatch>,
     /// The numbers of datasets, and what the logs have of each.
     datasets: FxHashMap<u64, LoggedDataset>,
     /// Entries that are not in a log dataset yet. They follow the last one that is.

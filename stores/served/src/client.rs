@@ -87,8 +87,8 @@ impl ServedClient {
         Ok(PendingCall { request, pending })
     }
 
-    /// Waits for what was asked.
-    pub fn wait<A: Record + Default>(&self, call: PendingCall) -> Result<A> {
+    /// Waits for what was asked, and asks again for a while if the connection is lost.
+    pub fn wait_with_retry<A: Record + Default>(&self, call: PendingCall) -> Result<A> {
         self.finish(call, self.reconnect)
     }
 

@@ -46,10 +46,10 @@ fn authorization(at: &ServedLocation, options: &Served) -> Option<HeaderValue> {
     };
     if let Some(mut value) = text.and_then(|text| HeaderValue::from_str(&text).ok()) {
         value.set_sensitive(true);
-        known.lock().insert(at.origin(), value.clone());
+        known.lock().insert(at.server_key(), value.clone());
         return Some(value);
     }
-    if let Some(value) = known.lock().get(&at.origin()) {
+    if let Some(value) = known.lock().get(&at.server_key()) {
         return Some(value.clone());
     }
     let token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty())?;
@@ -64,9 +64,9 @@ fn certificate(at: &ServedLocation, options: &Served) -> String {
     static KNOWN: OnceLock<Mutex<FxHashMap<String, String>>> = OnceLock::new();
     let mut known = KNOWN.get_or_init(Mutex::default).lock();
     if !options.certificate.is_empty() {
-        known.insert(at.origin(), options.certificate.clone());
+        known.insert(at.server_key(), options.certificate.clone());
     }
-    known.get(&at.origin()).cloned().unwrap_or_default()
+    known.get(&at.server_key()).cloned().unwrap_or_default()
 }
 
 /// A user without the escapes of URLs.
@@ -169,13 +169,13 @@ impl Connector for ServedConnector {
     }
 
     fn origin(&self, at: &Location) -> Origin {
-        Origin::Named(ServedLocation::of(at).map(|at| at.origin()).unwrap_or_default())
+        Origin::Named(ServedLocation::of(at).map(|at| at.server_key()).unwrap_or_default())
     }
 
     fn identity(&self, at: &Location) -> Option<Identity> {
         let at = ServedLocation::of(at).ok()?;
         let name: Vec<_> = at.name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-        Some(Identity(format!("{}/{}", at.origin(), name.join("/")).into_bytes().into()))
+        Some(Identity(format!("{}/{}", at.server_key(), name.join("/")).into_bytes().into()))
     }
 
     fn upkeep(&self) -> Option<&dyn Upkeep> {

@@ -194,7 +194,7 @@ impl ChunkStore for ServedDataset {
                 rest = after;
             }
             let Some((batch, call)) = pending.pop_front() else { return Ok(()) };
-            let answer: ChunksAnswer = self.shared.client().wait(call)?;
+            let answer: ChunksAnswer = self.shared.client().wait_with_retry(call)?;
             if answer.chunks.is_empty() || answer.chunks.len() > batch.len() {
                 return Err(damaged("another number of chunks than was asked for"));
             }

@@ -52,7 +52,7 @@ impl ServedLocation {
     }
 
     /// The server.
-    pub fn origin(&self) -> String {
+    pub fn server_key(&self) -> String {
         let scheme = if self.is_tls { TLS_SCHEME } else { SCHEME };
         format!("{scheme}://{}:{}", self.host, self.port)
     }
@@ -105,7 +105,7 @@ mod tests {
         let found = of("h5live+https://ann:s%40cret@[::1]/run.h5").unwrap();
         assert_eq!((found.host.as_str(), found.port, found.authority.as_str()), ("::1", 443, "[::1]"));
         assert_eq!(found.user.as_deref(), Some("ann:s%40cret"));
-        assert!(!found.origin().contains("cret"));
+        assert!(!found.server_key().contains("cret"));
         for text in [
             "h5live+http:run.h5",
             "h5live+http://",

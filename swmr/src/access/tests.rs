@@ -105,7 +105,7 @@ fn a_file_is_created_though_a_reader_looks_whether_it_is_there() {
     let count = || pauses.set(pauses.get() + 1);
     let refused = Access::lock_to_create(&lock, || Ok(()), count).unwrap_err();
     assert!(matches!(refused, Error::InUse { reason: OpenConflict::Lock, .. }), "{refused}");
-    assert_eq!(pauses.replace(0), OPEN_WAIT_POLLS);
+    assert_eq!(pauses.replace(0), LEAVE_WAIT_POLLS);
 
     // One that goes.
     let leave = || {
@@ -131,7 +131,7 @@ fn a_writer_waits_a_moment_for_a_reader_that_only_looks_what_is_there() {
     let pauses = Cell::new(0);
     let count = || pauses.set(pauses.get() + 1);
     assert!(!writer.lock_beside_readers(&path, &lock, &probe, count).unwrap());
-    assert_eq!(pauses.replace(0), OPEN_WAIT_POLLS);
+    assert_eq!(pauses.replace(0), LEAVE_WAIT_POLLS);
 
     // One that goes.
     let leave = || {
@@ -184,4 +184,31 @@ fn followers_that_stay_let_a_swmr_writer_through_and_nobody_else() {
     let refused = access(Mode::SwmrWrite).open_for_writing(&path).unwrap_err();
     assert!(matches!(refused, Error::InUse { reason: OpenConflict::Readers, .. }), "{refused}");
     drop(plain);
+}
+
+#[test]
+fn new_readers_wait_a_moment_for_a_swmr_writer_that_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    fs::write(&path, bytes(StatusFlags::CLEAR, 300)).unwrap();
+    let waiting = access(Mode::SwmrWrite).lock_handle(&path).unwrap();
+    let reader = access(Mode::Read).lock_handle(&path).unwrap();
+    let pauses = Cell::new(0);
+    let count = || pauses.set(pauses.get() + 1);
+    Access::let_writer_go_first(&reader, count);
+    assert_eq!(pauses.get(), 0);
+    waiting.set_writer_waiting(true);
+    Access::let_writer_go_first(&reader, || {
+        count();
+        if pauses.get() == 3 {
+            waiting.set_writer_waiting(false);
+        }
+    });
+    if cfg!(target_os = "linux") {
+        assert_eq!(pauses.replace(0), 3);
+        // One that does not begin keeps nobody out for ever.
+        waiting.set_writer_waiting(true);
+        Access::let_writer_go_first(&reader, count);
+        assert_eq!(pauses.get(), OPEN_WAIT_POLLS);
+    }
 }

@@ -14,7 +14,7 @@ use crate::sparse::Segment;
 /// [`Error::Unfit`] if the tables contradict each other, or no import ended; [`Error::Io`] of `out`.
 pub fn export(tar: &TarFile, archive: &ArchiveRow, out: &mut dyn Write) -> Result<()> {
     let write = |out: &mut dyn Write, bytes: &[u8]| out.write_all(bytes).map_err(Error::io("the archive"));
-    let wrong = || tar.damaged("an archive has other entries than there are");
+    let wrong = || tar.inconsistent_tables_error("an archive has other entries than there are");
     let (first, last) = (archive.first_entry, archive.first_entry.checked_add(archive.entries).ok_or_else(wrong)?);
     let rows = usize::try_from(first).ok().zip(usize::try_from(last).ok());
     let rows = rows.and_then(|(first, last)| tar.rows().get(first..last)).ok_or_else(wrong)?;
@@ -24,7 +24,7 @@ pub fn export(tar: &TarFile, archive: &ArchiveRow, out: &mut dyn Write) -> Resul
     for (number, row) in (first..).zip(rows) {
         let end = at.checked_add(row.header_length).filter(|end| *end <= archive.header_end);
         let end = end.filter(|_| row.header_offset == at);
-        let end = end.ok_or_else(|| tar.damaged("the records of an entry are not in order"))?;
+        let end = end.ok_or_else(|| tar.inconsistent_tables_error("the records of an entry are not in order"))?;
         records.copy(at..end, &mut |bytes| write(out, bytes))?;
         if row.sample != NO_SAMPLE {
             write_contents(tar, number, row, &mut |bytes| write(out, bytes))?;
@@ -56,7 +56,7 @@ impl RecordReader<'_> {
                 self.buffer = self.tar.records(at..end)?;
                 self.start = at;
                 if self.buffer.is_empty() {
-                    return Err(self.tar.damaged("records of an entry are missing"));
+                    return Err(self.tar.inconsistent_tables_error("records of an entry are missing"));
                 }
             }
             let part = &self.buffer[(at - self.start) as usize..];
@@ -76,9 +76,9 @@ fn write_contents(tar: &TarFile, entry: u64, row: &EntryRow, write: &mut dyn FnM
     let mut ranges = Vec::new();
     for Segment { offset, length } in segments {
         let end = offset.checked_add(length).filter(|end| *end <= row.size);
-        let end = end.ok_or_else(|| tar.damaged("a segment of a sparse file lies beyond it"))?;
+        let end = end.ok_or_else(|| tar.inconsistent_tables_error("a segment of a sparse file lies beyond it"))?;
         if ranges.last().is_some_and(|last: &std::ops::Range<u64>| offset < last.end) {
-            return Err(tar.damaged("the segments of a sparse file are not in order"));
+            return Err(tar.inconsistent_tables_error("the segments of a sparse file are not in order"));
         }
         ranges.push(offset..end);
     }

@@ -184,7 +184,7 @@ impl TarFile {
     }
 
     /// Tables that contradict each other.
-    pub fn damaged(&self, what: &'static str) -> Error {
+    pub fn inconsistent_tables_error(&self, what: &'static str) -> Error {
         Error::unfit(&self.file, Problem::Tables(what))
     }
 

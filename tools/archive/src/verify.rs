@@ -65,7 +65,7 @@ fn read_all(tar: &TarFile, report: &mut VerifyReport, each: &mut dyn FnMut(u64))
 
 fn digest_of(tar: &TarFile, sample: u64, size: u64, mut hasher: ContentHasher) -> Result<Vec<u8>> {
     if tar.archive().sample_len(sample)? != size {
-        return Err(tar.damaged("a file has another size than its entry says"));
+        return Err(tar.inconsistent_tables_error("a file has another size than its entry says"));
     }
     let mut at = 0;
     while at < size {

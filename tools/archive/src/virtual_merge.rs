@@ -81,10 +81,11 @@ fn merge_virtual(
         for (number, row) in (0..).zip(samples) {
             let bytes = file.archive().sample_len(number)?;
             if (row.sample, row.size) != (number, bytes) {
-                return Err(file.damaged("the entries have other samples than the image"));
+                return Err(file.inconsistent_tables_error("the entries have other samples than the image"));
             }
             let begin = end;
-            end = begin.checked_add(bytes).ok_or_else(|| file.damaged("the contents are too long"))?;
+            end =
+                begin.checked_add(bytes).ok_or_else(|| file.inconsistent_tables_error("the contents are too long"))?;
             names.push(file.path(row), begin..end)?;
         }
         tables.append_tables(&file.tables())?;

@@ -1,7 +1,7 @@
 //! What nothing in a store leads to, in words.
 
 use h5live::model::ObjectKind;
-use h5live::{Leak, LeakPlace};
+use h5live::{Leak, LeakLocation};
 use serde_json::{Value, json};
 
 use crate::counted::counted;
@@ -13,8 +13,8 @@ fn kind_name(leak: &Leak) -> &'static str {
         (Some(ObjectKind::Dataset), _) => "dataset",
         (Some(ObjectKind::Datatype), _) => "datatype",
         (Some(ObjectKind::Map), _) => "map",
-        (None, LeakPlace::Blob(_)) => "variable-length data",
-        (None, LeakPlace::LostDomain { .. }) => "unfinished domain",
+        (None, LeakLocation::Blob(_)) => "variable-length data",
+        (None, LeakLocation::LostDomain { .. }) => "unfinished domain",
         (None, _) => "remainder",
     }
 }
@@ -27,15 +27,15 @@ pub fn text(leak: &Leak) -> String {
 /// The same, as members of an object.
 pub fn add_json(line: &mut Value, leak: &Leak) {
     let (name, place) = match leak.place {
-        LeakPlace::Offset(offset) => ("offset", json!(offset)),
-        LeakPlace::Object(id) => ("object", json!(id.to_string())),
+        LeakLocation::Offset(offset) => ("offset", json!(offset)),
+        LeakLocation::Object(id) => ("object", json!(id.to_string())),
         place => ("place", json!(place.to_string())),
     };
     if let Value::Object(line) = line {
         line.insert("kind".to_owned(), json!(kind_name(leak)));
         line.insert(name.to_owned(), place);
         line.insert("bytes".to_owned(), json!(leak.bytes));
-        if let LeakPlace::LostDomain { objects, .. } = leak.place {
+        if let LeakLocation::LostDomain { objects, .. } = leak.place {
             line.insert("objects".to_owned(), json!(objects));
         }
     }

@@ -7,7 +7,7 @@ use h5live_format::messages::DatatypeMessage;
 use h5live_format::{LibVer, Widths, encoded_len};
 
 use crate::text::times::{TIME_UNITS, is_time_column, units_name};
-use h5live::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementForms, Error as StoreError};
+use h5live::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementSizes, Error as StoreError};
 
 use super::error::{DatasetProblem, Error, Result};
 use super::input::VALUE;
@@ -139,7 +139,7 @@ fn too_many_columns(path: &str, datatype: &Datatype) -> Option<DatasetProblem> {
 
 /// The type of a dataset, with texts as large as in an HDF5 file.
 fn plain_type(dataset: &Dataset) -> Result<Datatype> {
-    Ok(dataset.datatype()?.with_forms(dataset.file().session().forms, ElementForms::default()))
+    Ok(dataset.datatype()?.with_element_sizes(dataset.file().session().forms, ElementSizes::default()))
 }
 
 /// The shape of a row (elements), if it is more than one element.
@@ -208,7 +208,7 @@ fn check(dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> 
         [_, found @ ..] => text(&spec.datatype, found),
     };
     // As elements of this store have it.
-    let datatype = &datatype.with_forms(ElementForms::default(), dataset.file().session().forms);
+    let datatype = &datatype.with_element_sizes(ElementSizes::default(), dataset.file().session().forms);
     let given = text(datatype, row);
     if found == given {
         return Ok(dataset);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live::{File, Options};
 use h5live_checker::schedule::{History, ReaderView, Verdict};
-use h5live_checker::trace::{MarkCounter, Trace};
+use h5live_checker::trace::{MarkValues, Trace};
 
 use h5live_model::Store;
 
@@ -13,14 +13,14 @@ use crate::generation_observer::GenerationsInTrace;
 use crate::observer::{ConcurrentObserver, Observer, RunEnd, run_verdict};
 use crate::{content_checks, find_in_root};
 
-fn issued_and_flushed(trace: &Trace, what: &str) -> (MarkCounter, MarkCounter) {
-    (MarkCounter::new(trace, &format!("{what}.issued")), MarkCounter::new(trace, &format!("{what}.flushed")))
+fn issued_and_flushed(trace: &Trace, what: &str) -> (MarkValues, MarkValues) {
+    (MarkValues::new(trace, &format!("{what}.issued")), MarkValues::new(trace, &format!("{what}.flushed")))
 }
 
 /// What the trace counts, at the place where a reader is.
 struct TracedCounts<'a> {
-    issued: &'a MarkCounter,
-    flushed: &'a MarkCounter,
+    issued: &'a MarkValues,
+    flushed: &'a MarkValues,
     view: &'a ReaderView,
 }
 
@@ -38,9 +38,9 @@ impl TracedCounts<'_> {
         for pass in 0..passes {
             // Each look at an object reads its header again.
             observer.reset((pass, before, opened))?;
-            let min_count = flushed.count_at(view.prefix()).unwrap_or(0).max(before);
+            let min_count = flushed.last_value_at(view.prefix()).unwrap_or(0).max(before);
             observer.add_to_history(min_count);
-            before = look(pass, min_count, &|| issued.count_at(view.prefix()).unwrap_or(0))?;
+            before = look(pass, min_count, &|| issued.last_value_at(view.prefix()).unwrap_or(0))?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use h5live::{File, Options};
 use h5live_checker::crash::{CrashedDisk, ExpectedPrefix};
 use h5live_checker::file::{self, Cause, check_with};
 use h5live_checker::schedule::Verdict;
-use h5live_checker::trace::MarkCounter;
+use h5live_checker::trace::MarkValues;
 use h5live_model::Store;
 use h5live_native::{Mode, MutantOptions, NativeFile, OpenOptions};
 
@@ -17,20 +17,20 @@ use crate::{Series, SeriesKind, Workload, content_checks, find_in_root};
 /// The counts of a thing in the trace.
 #[derive(Debug)]
 struct CountBounds {
-    kept: MarkCounter,
-    issued: MarkCounter,
+    kept: MarkValues,
+    issued: MarkValues,
 }
 
 impl CountBounds {
     fn new(workload: &Workload, name: &str, kept: &str) -> Self {
-        let counter = |what: &str| MarkCounter::new(&workload.trace, &format!("{name}.{what}"));
+        let counter = |what: &str| MarkValues::new(&workload.trace, &format!("{name}.{what}"));
         CountBounds { kept: counter(kept), issued: counter("issued") }
     }
 
     /// The least and the most that may be found.
     fn min_and_max(&self, expected: &ExpectedPrefix) -> Option<(u64, u64)> {
-        let max_count = self.issued.count_at(expected.max_ops)?;
-        Some((self.kept.count_at(expected.min_ops).unwrap_or(0), max_count))
+        let max_count = self.issued.last_value_at(expected.max_ops)?;
+        Some((self.kept.last_value_at(expected.min_ops).unwrap_or(0), max_count))
     }
 }
 
@@ -281,8 +281,8 @@ impl ExpectedSeries {
         let (mut min_extent, mut max_extent) = (series.extent(kept), series.extent(issued));
         if let SeriesKind::Cut { .. } = series.kind {
             // Every extent that was asked for since the last flush.
-            let between = counted.issued.counts_between(expected.min_ops, expected.max_ops);
-            for count in between.chain(counted.issued.count_at(expected.min_ops)) {
+            let between = counted.issued.values_between(expected.min_ops, expected.max_ops);
+            for count in between.chain(counted.issued.last_value_at(expected.min_ops)) {
                 (min_extent, max_extent) = (min_extent.min(count), max_extent.max(count));
             }
             max_extent = max_extent.max(kept);

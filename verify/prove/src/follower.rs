@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use h5live_checker::schedule::{History, ReaderView, Verdict};
-use h5live_checker::trace::MarkCounter;
+use h5live_checker::trace::MarkValues;
 use h5live_model::{ChunkStore, Store, StoredChunk};
 
 use crate::generation_observer::GenerationsInTrace;
@@ -36,8 +36,8 @@ pub struct RowFollower {
 #[derive(Debug)]
 struct FollowedSeries {
     series: Series,
-    issued: MarkCounter,
-    flushed: MarkCounter,
+    issued: MarkValues,
+    flushed: MarkValues,
 }
 
 /// The state of one dataset in one reader.
@@ -78,7 +78,7 @@ impl RowFollower {
     /// A reader for a workload.
     pub fn new(workload: &Workload, look: ReadStrategy, passes: usize) -> Self {
         let watch = |series: &Series| {
-            let counter = |what: &str| MarkCounter::new(&workload.trace, &format!("{}.{what}", series.name));
+            let counter = |what: &str| MarkValues::new(&workload.trace, &format!("{}.{what}", series.name));
             FollowedSeries { series: series.clone(), issued: counter("issued"), flushed: counter("flushed") }
         };
         let series = workload.series.iter().map(watch).collect();
@@ -99,7 +99,7 @@ impl RowFollower {
         let opened = observer.set_history(History::NONE);
         let mut all = Vec::new();
         let mut floors: Vec<u64> =
-            self.series.iter().map(|series| series.flushed.count_at(view.prefix()).unwrap_or(0)).collect();
+            self.series.iter().map(|series| series.flushed.last_value_at(view.prefix()).unwrap_or(0)).collect();
         observer.checkpoint((&floors, opened))?;
         for series in &self.series {
             let name = series.series.name;
@@ -118,7 +118,7 @@ impl RowFollower {
                 // The known state of this dataset is in the history.
                 observer.set_history(std::mem::take(&mut all[n].history));
                 if pass > 0 {
-                    floors[n] = series.flushed.count_at(view.prefix()).unwrap_or(0);
+                    floors[n] = series.flushed.last_value_at(view.prefix()).unwrap_or(0);
                     observer.add_to_history(floors[n]);
                     refresh(observer, &*all[n].dataset)?;
                     observer.checkpoint((pass, n, &floors, opened, &all))?;
@@ -145,7 +145,7 @@ impl RowFollower {
         let (known, series) = (&mut all[n], &self.series[n]);
         let spec = known.dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
         let extent = spec.dataspace.dims().first().copied().unwrap_or(0);
-        let issued = series.issued.count_at(observer.view.prefix()).unwrap_or(0);
+        let issued = series.issued.last_value_at(observer.view.prefix()).unwrap_or(0);
         let series = &series.series;
         let name = series.name;
         if extent < known.extent {

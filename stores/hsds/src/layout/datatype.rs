@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use h5live_format::messages::DatatypeMessage;
 use h5live_format::{Widths, decode, encode};
 use h5live_model::{
-    Array, ByteOrder, CharacterSet, Compound, CompoundMember, Datatype, ElementForms, Enum, EnumMember, FixedString,
+    Array, ByteOrder, CharacterSet, Compound, CompoundMember, Datatype, ElementSizes, Enum, EnumMember, FixedString,
     MAX_RANK, Opaque, ReferenceKind, ReferenceType, Sign, StringPadding, VarLen, VarLenKind,
 };
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ use super::json::Members;
 
 /// Sizes of elements that lead elsewhere, as they cross the seam. Object references are the 48 bytes of the schema;
 /// others are tokens of a session.
-pub const ELEMENT_FORMS: ElementForms =
-    ElementForms { vlen: 16, object: OBJECT_REFERENCE_BYTES, region: 16, standard: 16 };
+pub const ELEMENT_SIZES: ElementSizes =
+    ElementSizes { vlen: 16, object: OBJECT_REFERENCE_BYTES, region: 16, standard: 16 };
 /// Bytes of an object reference: an identity as text, filled up with NUL.
 pub const OBJECT_REFERENCE_BYTES: u32 = 48;
 /// Most levels of types in types.
@@ -214,7 +214,7 @@ fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
         "H5T_STRING" => string_from_json(members)?,
         "H5T_VLEN" => {
             let base = Box::new(base("base")?);
-            Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: ELEMENT_FORMS.vlen, base })
+            Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base })
         }
         "H5T_OPAQUE" => Datatype::Opaque(Opaque {
             size: size_of(members, "size")?,
@@ -234,7 +234,7 @@ fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
 }
 
 fn reference(kind: ReferenceKind) -> Datatype {
-    Datatype::Reference(ReferenceType { kind, size: ELEMENT_FORMS.reference(kind) })
+    Datatype::Reference(ReferenceType { kind, size: ELEMENT_SIZES.reference(kind) })
 }
 
 /// The type that has a name: `H5T_STD_I32LE`, `H5T_IEEE_F64BE`.
@@ -277,7 +277,7 @@ fn string_from_json(members: &Members) -> Result<Datatype> {
         // As libhdf5 has it.
         let base = Box::new(Datatype::default());
         let kind = VarLenKind::String { padding, character_set };
-        return Ok(Datatype::VarLen(VarLen { kind, size: ELEMENT_FORMS.vlen, base }));
+        return Ok(Datatype::VarLen(VarLen { kind, size: ELEMENT_SIZES.vlen, base }));
     }
     Ok(Datatype::String(FixedString { size: size_of(members, "length")?, padding, character_set }))
 }
@@ -362,7 +362,7 @@ mod tests {
     }
 
     fn sequence(base: Datatype) -> Datatype {
-        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: ELEMENT_FORMS.vlen, base: Box::new(base) })
+        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base: Box::new(base) })
     }
 
     #[test]

@@ -29,7 +29,7 @@ mod value;
 
 pub use access::{Access, DEFAULT_USER, Right};
 pub use attribute::{AttributeRecord, TypeUse};
-pub use datatype::ELEMENT_FORMS;
+pub use datatype::ELEMENT_SIZES;
 pub use document::ObjectDocument;
 pub use domain::DomainDocument;
 pub use domain_path::{OBJECTS_FOLDER, OWN_PREFIX, check_domain_path};

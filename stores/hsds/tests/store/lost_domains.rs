@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use h5live_hsds::engine::{FolderEngine, ObjectEngine};
 use h5live_hsds::{HsdsRequest, HsdsStore, delete_lost_domains, find_lost_domains};
-use h5live_model::{Leak, LeakPlace, Mode, Scope, Store};
+use h5live_model::{Leak, LeakLocation, Mode, Scope, Store};
 
 use crate::shared::request;
 
@@ -25,7 +25,7 @@ fn looker(bucket: &Path) -> FolderEngine {
 fn lost(bucket: &Path) -> Vec<u64> {
     let found = find_lost_domains(&looker(bucket), None).unwrap();
     let objects = |leak: &Leak| match leak.place {
-        LeakPlace::LostDomain { objects, .. } => objects,
+        LeakLocation::LostDomain { objects, .. } => objects,
         _ => panic!("another place"),
     };
     found.iter().map(|(_, leak)| objects(leak)).collect()

@@ -3,7 +3,7 @@
 use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Layout, ObjectId, Result, is_unverifiable};
 
 use super::{CheckedContainer, ChunkFault, KvFault};
-use crate::chunk_records::{self, ChunkShape, MASK_BYTES};
+use crate::chunk_records::{self, ChunkShape, FILTER_MASK_BYTES};
 use crate::engine::KeySpan;
 use crate::layout::{EngineKey, PIECE_BYTES, RecordKey, automatic_chunks, key};
 
@@ -99,7 +99,7 @@ impl CheckedContainer<'_> {
                     if fault.is_none() && (is_indirect || self.what.data) {
                         fault = self.check_filtered(id, spec, &start)?;
                     }
-                    let has_mask = bytes >= MASK_BYTES as u64;
+                    let has_mask = bytes >= FILTER_MASK_BYTES as u64;
                     (start, fault.or((!has_mask).then_some(ChunkFault::NoMask)))
                 }
                 // A fault already.

@@ -17,8 +17,8 @@ mod tables;
 mod values;
 
 use h5live_model::{
-    AllocationLimit, Leak, LeakPlace, ObjectBody, ObjectId, ObjectKind, Result, StoreCheck, StoreFinding, StoreReport,
-    Unfilter,
+    AllocationLimit, Leak, LeakLocation, ObjectBody, ObjectId, ObjectKind, Result, StoreCheck, StoreFinding,
+    StoreReport, Unfilter,
 };
 
 use crate::engine::{ChecksumUse, Engine, KeySpan, LongKeys, Snapshot};
@@ -314,7 +314,7 @@ impl CheckedContainer<'_> {
                 // A committed datatype that a dataset uses needs no link. A wrong count is a fault already.
                 let is_used = oid::kind(object.id) == ObjectKind::Datatype && object.found_links > 0;
                 if !is_used && object.stated_links == Some(object.found_links) {
-                    let place = LeakPlace::Object(object.id);
+                    let place = LeakLocation::Object(object.id);
                     found.push(Leak { place, kind: Some(oid::kind(object.id)), bytes: object.bytes });
                 }
             }
@@ -324,7 +324,7 @@ impl CheckedContainer<'_> {
                 self.report.leak_count += 1;
                 if found.len() < StoreReport::MAX_FINDINGS {
                     let bytes = self.bytes_of_blob(blob)?.unwrap_or_default();
-                    found.push(Leak { place: LeakPlace::Blob(blob.0), kind: None, bytes });
+                    found.push(Leak { place: LeakLocation::Blob(blob.0), kind: None, bytes });
                 }
             }
         }

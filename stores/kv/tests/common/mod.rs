@@ -1,6 +1,6 @@
 //! Descriptions of objects, made at random.
 
-use h5live_kv::layout::encode::ELEMENT_FORMS;
+use h5live_kv::layout::encode::ELEMENT_SIZES;
 use h5live_model::{
     AllocationTime, Array, Block, ByteOrder, CharacterSet, Complex, Compound, CompoundMember, CreationOrder,
     DatasetSpec, Dataspace, Datatype, EntryStorage, Enum, EnumMember, ExternalPiece, Fill, FillTime, FillValue,
@@ -33,11 +33,11 @@ fn simple_type() -> impl Strategy<Value = Datatype> {
         .prop_map(|(size, padding, character_set)| Datatype::String(FixedString { size, padding, character_set }));
     let text = (padding, character_set).prop_map(|(padding, character_set)| {
         let (kind, base) = (VarLenKind::String { padding, character_set }, Box::new(Datatype::default()));
-        Datatype::VarLen(VarLen { kind, size: ELEMENT_FORMS.vlen, base })
+        Datatype::VarLen(VarLen { kind, size: ELEMENT_SIZES.vlen, base })
     });
     let kinds = [ReferenceKind::Object1, ReferenceKind::Region1, ReferenceKind::Object2, ReferenceKind::Attribute];
     let reference = select(kinds.to_vec())
-        .prop_map(|kind| Datatype::Reference(ReferenceType { kind, size: ELEMENT_FORMS.reference(kind) }));
+        .prop_map(|kind| Datatype::Reference(ReferenceType { kind, size: ELEMENT_SIZES.reference(kind) }));
     let opaque = (1..20u32, name()).prop_map(|(size, tag)| Datatype::Opaque(Opaque { size, tag }));
     let floats: Vec<_> = [4, 8].into_iter().filter_map(|size| Datatype::float(size, ByteOrder::Little)).collect();
     let complex = select(floats).prop_map(|base| Datatype::Complex(Complex { base: Box::new(base) }));
@@ -55,7 +55,7 @@ pub fn datatype() -> impl Strategy<Value = Datatype> {
         let array = (vec(1..4u32, 1..3), inner.clone())
             .prop_map(|(dims, base)| Datatype::Array(Array { dims, base: Box::new(base) }));
         let sequence = inner.clone().prop_map(|base| {
-            Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: ELEMENT_FORMS.vlen, base: Box::new(base) })
+            Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base: Box::new(base) })
         });
         let compound = (vec((inner, 0..3u32), 1..4), 0..3u32).prop_map(|(members, tail)| {
             let mut size = 0;

@@ -8,7 +8,7 @@ use h5live_kv::layout::{AttributeField, BlobId, CHECKSUM_BYTES, EngineKey, Metad
 use h5live_kv::{KvStore, check_container};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec,
-    Dataspace, Datatype, Durability, EntryStorage, FilterSpec, GroupSpec, Layout, LeakPlace, LinkTarget, MapEdit,
+    Dataspace, Datatype, Durability, EntryStorage, FilterSpec, GroupSpec, Layout, LeakLocation, LinkTarget, MapEdit,
     MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectBody, ObjectId, ObjectKind, ObjectSpec, Publish, Scope,
     Shape, Sign, Store, StoreCheck, StoreReport, StringPadding, Unfilter, VarLen, VarLenKind,
 };
@@ -511,10 +511,10 @@ fn what_nothing_leads_to_is_listed() {
     let report = container.check();
     assert_eq!(findings(&report), []);
     let places: Vec<_> = report.leaks.iter().map(|leak| leak.place).collect();
-    let inner = [container.group, container.inner].map(LeakPlace::Object);
+    let inner = [container.group, container.inner].map(LeakLocation::Object);
     assert_eq!(report.leak_count, 4);
     assert!(inner.iter().all(|place| places.contains(place)), "{places:?}");
-    assert_eq!(places.last(), Some(&LeakPlace::Blob([9; 16])));
+    assert_eq!(places.last(), Some(&LeakLocation::Blob([9; 16])));
     assert_eq!(report.leaks.last().map(|leak| leak.bytes), Some(4));
 }
 

@@ -3,28 +3,28 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use h5live_kv::layout::encode::ELEMENT_FORMS;
+use h5live_kv::layout::encode::ELEMENT_SIZES;
 use h5live_kv::layout::{AttributeRecords, MetadataRecords};
 use h5live_model::{
-    AttributeData, DatasetSpec, ElementForms, FillValue, LinkTarget, MapSpec, Mode, ObjectBody, ObjectId, ObjectSpec,
+    AttributeData, DatasetSpec, ElementSizes, FillValue, LinkTarget, MapSpec, Mode, ObjectBody, ObjectId, ObjectSpec,
     Store,
 };
 use h5live_native::{NativeFile, OpenOptions};
 
 /// An object as a container has it: elements that lead elsewhere have other sizes. Their bytes are not compared.
-fn in_container(spec: ObjectSpec, forms: ElementForms) -> ObjectSpec {
+fn in_container(spec: ObjectSpec, forms: ElementSizes) -> ObjectSpec {
     let body = match spec.body {
         ObjectBody::Dataset(dataset) => {
-            let datatype = dataset.datatype.with_forms(forms, ELEMENT_FORMS);
+            let datatype = dataset.datatype.with_element_sizes(forms, ELEMENT_SIZES);
             let mut fill = dataset.fill.clone();
             if let FillValue::Value(bytes) = &mut fill.value {
                 bytes.resize(datatype.size() as usize, 7);
             }
             ObjectBody::Dataset(Box::new(DatasetSpec { datatype, fill, ..*dataset }))
         }
-        ObjectBody::Datatype(datatype) => ObjectBody::Datatype(datatype.with_forms(forms, ELEMENT_FORMS)),
+        ObjectBody::Datatype(datatype) => ObjectBody::Datatype(datatype.with_element_sizes(forms, ELEMENT_SIZES)),
         ObjectBody::Map(map) => {
-            let form = |datatype: &h5live_model::Datatype| datatype.with_forms(forms, ELEMENT_FORMS);
+            let form = |datatype: &h5live_model::Datatype| datatype.with_element_sizes(forms, ELEMENT_SIZES);
             ObjectBody::Map(Box::new(MapSpec { key: form(&map.key), value: form(&map.value) }))
         }
         group @ ObjectBody::Group(_) => group,
@@ -32,8 +32,8 @@ fn in_container(spec: ObjectSpec, forms: ElementForms) -> ObjectSpec {
     ObjectSpec { body, ..spec }
 }
 
-fn attribute_in_container(attribute: AttributeData, forms: ElementForms) -> AttributeData {
-    let datatype = attribute.datatype.with_forms(forms, ELEMENT_FORMS);
+fn attribute_in_container(attribute: AttributeData, forms: ElementSizes) -> AttributeData {
+    let datatype = attribute.datatype.with_element_sizes(forms, ELEMENT_SIZES);
     let mut value = attribute.value;
     let bytes = attribute.dataspace.elements().unwrap() * u64::from(datatype.size());
     value.resize(bytes as usize, 7);

@@ -2,7 +2,7 @@
 
 use h5live_format::{Record, Result, Wire};
 use h5live_model::{
-    AttributeData, ElementForms, Encoding, Features, Link, Liveness, Name, ObjectId, ReferenceKind, Referent,
+    AttributeData, ElementSizes, Encoding, Features, Link, Liveness, Name, ObjectId, ReferenceKind, Referent,
     ReferentPart, Selection, Settings, Unit,
 };
 
@@ -22,7 +22,7 @@ pub struct SessionAnswer {
     /// The root group.
     pub root: ObjectId,
     /// Sizes of elements that lead elsewhere.
-    pub forms: ElementForms,
+    pub forms: ElementSizes,
     /// What of the data model it has.
     pub features: Features,
     /// Whether chunks come as filters left them.
@@ -43,7 +43,7 @@ impl Default for SessionAnswer {
             incarnation: 0,
             connector: Name::default(),
             root: no_id(),
-            forms: ElementForms::default(),
+            forms: ElementSizes::default(),
             features: Features::NONE,
             encoding: Encoding::Pipeline,
             view: Unit::Object,

@@ -14,7 +14,7 @@ use crate::error::{Error, FileProblem, Result};
 use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
 use crate::manifest::escape;
 use crate::model::{
-    AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, ElementForms, EntryStorage, FillTime, FillValue,
+    AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, ElementSizes, EntryStorage, FillTime, FillValue,
     FilterSpec, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, Selection, Shape, UNLIMITED, VirtualSource,
 };
 use crate::open;
@@ -284,7 +284,7 @@ impl JsonDescriber<'_> {
 
     /// The text of a type, as in files with the usual size of addresses.
     fn type_text(&self, datatype: &Datatype) -> Json {
-        datatype.with_forms(self.file.session().forms, ElementForms::default()).to_string().into()
+        datatype.with_element_sizes(self.file.session().forms, ElementSizes::default()).to_string().into()
     }
 
     fn committed(&self, fields: &mut JsonFields, committed: Option<ObjectId>) {

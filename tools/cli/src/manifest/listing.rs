@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use h5live::{File, Object};
 
 use crate::model::{
-    AttributeData, DatasetSpec, ElementForms, Error as ModelError, Layout, Link, LinkTarget, MapSpec, Name, ObjectId,
+    AttributeData, DatasetSpec, ElementSizes, Error as ModelError, Layout, Link, LinkTarget, MapSpec, Name, ObjectId,
     ObjectKind, ObjectSpec, Store,
 };
 
@@ -131,7 +131,7 @@ impl Listing {
                     Err(error) => return self.unreadable(path, &error),
                 };
                 self.paths.insert(id, path.to_vec());
-                let datatype = datatype.with_forms(store.session().forms, ElementForms::default());
+                let datatype = datatype.with_element_sizes(store.session().forms, ElementSizes::default());
                 self.plain(path, "datatype", datatype.to_string());
             }
             ObjectKind::Map => {

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::block::Block;
 use crate::error::whole_text;
 use crate::model::{
-    AllocationLimit, DatasetSpec, Dataspace, Datatype, ElementForms, FillValue, Layout, MapKeyBuf, MapScan, MapSpec,
+    AllocationLimit, DatasetSpec, Dataspace, Datatype, ElementSizes, FillValue, Layout, MapKeyBuf, MapScan, MapSpec,
     Name, ObjectId, ReferenceKind, Referent, ReferentPart, Selection, Store, read_blob,
 };
 use crate::open;
@@ -111,7 +111,7 @@ impl<'a> Renderer<'a> {
 
     /// The text of a type: in all stores that of an HDF5 file, whatever size elements have that lead elsewhere.
     fn type_text(&self, datatype: &Datatype) -> String {
-        datatype.with_forms(self.store.session().forms, ElementForms::default()).to_string()
+        datatype.with_element_sizes(self.store.session().forms, ElementSizes::default()).to_string()
     }
 
     /// The last column: a hash, or the word for why there is none.

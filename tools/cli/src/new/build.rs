@@ -15,7 +15,7 @@ use crate::from_json;
 use crate::manifest::escape;
 use crate::map_text;
 use crate::model::{
-    AttributeData, Datatype, ElementForms, ExternalPiece, FileSpace, GroupSpec, InfoChange, LinkTarget, MapSpec, Name,
+    AttributeData, Datatype, ElementSizes, ExternalPiece, FileSpace, GroupSpec, InfoChange, LinkTarget, MapSpec, Name,
     NewObject, ObjectBody, ObjectId, ObjectSpec, ReferenceType, Selection, Store,
 };
 use crate::reference_json::{self, numbers};
@@ -306,7 +306,7 @@ impl<'a> FileBuilder<'a> {
     }
 
     fn fit(&self, datatype: Datatype) -> Datatype {
-        datatype.with_forms(ElementForms::default(), self.store.session().forms)
+        datatype.with_element_sizes(ElementSizes::default(), self.store.session().forms)
     }
 
     fn unlinked(&self, path: &str, spec: &ObjectSpec) -> Result<ObjectId> {

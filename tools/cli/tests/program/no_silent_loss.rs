@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use h5live::filters::{DecodeOutput, EncodeOutput, Filter, FilterFault, Registry};
+use h5live::filters::{DecodeOutput, EncodeOutcome, Filter, FilterFault, Registry};
 use h5live::model::FilterSpec;
 use h5live::{File, Selection};
 
@@ -99,9 +99,9 @@ impl Filter for Inverted {
         Ok(DecodeOutput::Output(input.len()))
     }
 
-    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         output.extend(input.iter().map(|byte| !byte));
-        Ok(EncodeOutput::Output)
+        Ok(EncodeOutcome::Output)
     }
 }
 

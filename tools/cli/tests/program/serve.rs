@@ -55,6 +55,20 @@ fn a_server_prints_its_address_logs_and_ends_when_it_is_told() {
 }
 
 #[test]
+fn a_recorder_begins_though_the_server_was_asked_for_the_file_just_before() {
+    let (folder, _, name) = new_file();
+    text(&run_with(&["record", &name, "a"], b"v\n7\n"));
+    let (child, at, _) = serve(&[folder.path().to_str().unwrap()]);
+    for rows in 2..6 {
+        assert!(ask(at, "/data?file=run.h5&path=/a&token=secret").ends_with("7]]"), "{rows}");
+        text(&run_with(&["record", &name, "a"], b"v\n7\n"));
+        let shape = ask(at, "/meta?file=run.h5&path=/a&token=secret");
+        assert!(shape.contains(&format!("\"shape\":[{rows}")), "{shape}");
+    }
+    end(child);
+}
+
+#[test]
 fn a_server_stays_on_this_machine() {
     let (folder, ..) = new_file();
     let folder = folder.path().to_str().unwrap();

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use h5live_checker::schedule::{History, ReaderView, Verdict};
-use h5live_checker::trace::MarkCounter;
+use h5live_checker::trace::MarkValues;
 use h5live_prove::suite::ReaderKind;
 use h5live_prove::{Series, Workload};
 
@@ -32,22 +32,22 @@ struct Libhdf5Series {
 
 /// How many there must be, and may be.
 struct CountRange {
-    issued: MarkCounter,
-    flushed: MarkCounter,
+    issued: MarkValues,
+    flushed: MarkValues,
 }
 
 impl CountRange {
     fn new(workload: &Workload, name: &str) -> Self {
-        let counter = |what| MarkCounter::new(&workload.trace, &format!("{name}.{what}"));
+        let counter = |what| MarkValues::new(&workload.trace, &format!("{name}.{what}"));
         CountRange { issued: counter("issued"), flushed: counter("flushed") }
     }
 
     fn min_count(&self, view: &ReaderView) -> u64 {
-        self.flushed.count_at(view.prefix()).unwrap_or(0)
+        self.flushed.last_value_at(view.prefix()).unwrap_or(0)
     }
 
     fn max_count(&self, view: &ReaderView) -> u64 {
-        self.issued.count_at(view.prefix()).unwrap_or(0)
+        self.issued.last_value_at(view.prefix()).unwrap_or(0)
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use h5live_checker::schedule::{ExploreBounds, ReaderView, Story, Tearing, Verdict, explore};
-use h5live_checker::trace::{MarkCounter, Trace, TraceError};
+use h5live_checker::trace::{MarkValues, Trace, TraceError};
 use h5live_prove::suite::{ReaderKind, small_tears};
 use h5live_prove::{FAILED_AT_REST, ReadStrategy, Series, SeriesKind, WAITED_IN_VAIN, Workload};
 
@@ -327,16 +327,16 @@ impl H5pyRecorder {
 }
 
 /// Whether a flush is under way.
-struct FlushIntervals(Vec<(MarkCounter, MarkCounter)>);
+struct FlushIntervals(Vec<(MarkValues, MarkValues)>);
 
 impl FlushIntervals {
     fn new(workload: &Workload) -> Self {
-        let counter = |name: &str, what| MarkCounter::new(&workload.trace, &format!("{name}.{what}"));
+        let counter = |name: &str, what| MarkValues::new(&workload.trace, &format!("{name}.{what}"));
         FlushIntervals(["d", "e", "a", "o", "s"].map(|name| (counter(name, "issued"), counter(name, "flushed"))).into())
     }
 
     fn is_flushing_at(&self, prefix: usize) -> bool {
-        self.0.iter().any(|(issued, flushed)| issued.count_at(prefix) != flushed.count_at(prefix))
+        self.0.iter().any(|(issued, flushed)| issued.last_value_at(prefix) != flushed.last_value_at(prefix))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use h5live_cache::Storage;
 use h5live_checker::crash::{CrashedDisk, ExpectedPrefix};
 use h5live_checker::schedule::{ReaderView, Verdict};
-use h5live_checker::trace::MarkCounter;
+use h5live_checker::trace::MarkValues;
 use h5live_log::LogStore;
 use h5live_log::shared_files::SharedFiles;
 use h5live_model::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, Mode, Name, Publish, Scope, Store};
@@ -179,11 +179,11 @@ pub fn follow(workload: &LogWorkload, view: &Arc<ReaderView>, looks: Looks, sigh
 }
 
 fn follow_looks(workload: &LogWorkload, view: &Arc<ReaderView>, looks: Looks, sight: Sight) -> Result<(), RunEnd> {
-    let acknowledged = MarkCounter::new(&workload.trace, ACKNOWLEDGED);
+    let acknowledged = MarkValues::new(&workload.trace, ACKNOWLEDGED);
     let observer = ConcurrentObserver::new(view, &Arc::default());
     let retry_view = view.clone();
     let retry = RetryPolicy::new(ATTEMPTS, move |_| retry_view.restart_operation());
-    let count = |view: &ReaderView| acknowledged.count_at(view.prefix()).unwrap_or(0) as usize;
+    let count = |view: &ReaderView| acknowledged.last_value_at(view.prefix()).unwrap_or(0) as usize;
     let open_log = || {
         let clock = || {
             Clock::new({
@@ -252,8 +252,8 @@ fn look(
 /// # Errors
 /// What is wrong with it.
 pub fn recover(workload: &LogWorkload, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Verdict {
-    let acknowledged = MarkCounter::new(&workload.trace, ACKNOWLEDGED);
-    let least = acknowledged.count_at(expected.min_ops).unwrap_or(0) as usize;
+    let acknowledged = MarkValues::new(&workload.trace, ACKNOWLEDGED);
+    let least = acknowledged.last_value_at(expected.min_ops).unwrap_or(0) as usize;
     let open = |mode: Mode| {
         let files = RegionFiles::new(disk.clone());
         open(workload, files, mode).map_err(|error| format!("cannot open to {mode:?}: {}", error_chain_text(&error)))

@@ -1,18 +1,18 @@
 //! Datatypes as they are in the memory of a program: the connector stores types as its user gave them, and elements in
 //! the form of the container.
 
-use h5live_model::{Array, Compound, CompoundMember, Datatype, ElementForms, ReferenceType, VarLen, VarLenKind};
+use h5live_model::{Array, Compound, CompoundMember, Datatype, ElementSizes, ReferenceType, VarLen, VarLenKind};
 
 /// The sizes of elements that lead elsewhere, in a container (bytes): a length and a UUID; a token; a length and a UUID;
 /// two bytes, a length and a UUID.
-pub const ELEMENT_FORMS: ElementForms = ElementForms { vlen: 20, object: 16, region: 20, standard: 22 };
+pub const ELEMENT_SIZES: ElementSizes = ElementSizes { vlen: 20, object: 16, region: 20, standard: 22 };
 
 /// Bytes of a sequence in the memory of a program (`hvl_t`, with pointers of 8 bytes).
 const SEQUENCE_BYTES: u32 = 16;
 /// Bytes of a string (`char *`).
 const STRING_BYTES: u32 = 8;
 /// The sizes of references: `hobj_ref_t`, `hdset_reg_ref_t`, `H5R_ref_t`.
-const MEMORY_REFERENCES: ElementForms = ElementForms { vlen: 0, object: 8, region: 12, standard: 64 };
+const MEMORY_REFERENCES: ElementSizes = ElementSizes { vlen: 0, object: 8, region: 12, standard: 64 };
 
 /// Bytes of an element that leads elsewhere, in one of the two forms.
 type SizeOf = fn(&Datatype) -> Option<u32>;
@@ -28,8 +28,8 @@ fn size_in_memory(datatype: &Datatype) -> Option<u32> {
 
 fn size_in_container(datatype: &Datatype) -> Option<u32> {
     match datatype {
-        Datatype::VarLen(_) => Some(ELEMENT_FORMS.vlen),
-        Datatype::Reference(t) => Some(ELEMENT_FORMS.reference(t.kind)),
+        Datatype::VarLen(_) => Some(ELEMENT_SIZES.vlen),
+        Datatype::Reference(t) => Some(ELEMENT_SIZES.reference(t.kind)),
         _ => None,
     }
 }

@@ -20,6 +20,6 @@ pub use dataspace::{decode_dataspace, encode_dataspace};
 pub use datatype::{decode_datatype, encode_datatype};
 pub use file_creation::FileCreation;
 pub use group_creation::GroupCreation;
-pub use memory_form::ELEMENT_FORMS;
+pub use memory_form::ELEMENT_SIZES;
 pub use object_creation::{DatatypeCreation, MapCreation, ObjectCreation};
 pub use property_list::{PropertyClass, decode_properties, encode_properties};

@@ -2,10 +2,10 @@
 
 use crate::{Array, Compound, CompoundMember, Datatype, ReferenceKind, ReferenceType, VarLen};
 
-/// The sizes of stored elements that lead elsewhere (bytes). [`Datatype::with_forms`]
+/// The sizes of stored elements that lead elsewhere (bytes). [`Datatype::with_element_sizes`]
 /// makes a type fit a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ElementForms {
+pub struct ElementSizes {
     /// A variable-length element.
     pub vlen: u32,
     /// A reference to an object ([`ReferenceKind::Object1`]).
@@ -16,12 +16,12 @@ pub struct ElementForms {
     pub standard: u32,
 }
 
-impl ElementForms {
+impl ElementSizes {
     /// The sizes in an HDF5 file whose addresses have `bytes` bytes.
     pub const fn with_offset_size(bytes: u32) -> Self {
         // A count and a place in a heap (address and number); an address; a place in a heap; two bytes of a header, a
         // length, and a place in a heap.
-        ElementForms { vlen: bytes + 8, object: bytes, region: bytes + 4, standard: bytes + 10 }
+        ElementSizes { vlen: bytes + 8, object: bytes, region: bytes + 4, standard: bytes + 10 }
     }
 
     /// Bytes of a reference of a kind.
@@ -34,10 +34,10 @@ impl ElementForms {
     }
 }
 
-impl Default for ElementForms {
+impl Default for ElementSizes {
     /// As in an HDF5 file with addresses of 8 bytes.
     fn default() -> Self {
-        ElementForms::with_offset_size(8)
+        ElementSizes::with_offset_size(8)
     }
 }
 
@@ -45,11 +45,11 @@ impl Datatype {
     /// The same type in a store where elements that lead elsewhere have other sizes. The members of compounds that
     /// follow them have other offsets there. Elements that have the sizes of `to` already, as those of a type that was
     /// read from that store, stay as they are.
-    pub fn with_forms(&self, from: ElementForms, to: ElementForms) -> Datatype {
+    pub fn with_element_sizes(&self, from: ElementSizes, to: ElementSizes) -> Datatype {
         let resized = |size: u32, from: u32, to: u32| {
             if size == to { size } else { size.saturating_sub(from).saturating_add(to) }
         };
-        let base = |base: &Datatype| Box::new(base.with_forms(from, to));
+        let base = |base: &Datatype| Box::new(base.with_element_sizes(from, to));
         match self {
             _ if from == to || !self.is_indirect() => self.clone(),
             Datatype::VarLen(t) => {
@@ -63,7 +63,7 @@ impl Datatype {
             Datatype::Array(t) => Datatype::Array(Array { base: base(&t.base), dims: t.dims.clone() }),
             Datatype::Compound(t) => {
                 let grown = |member: &CompoundMember| {
-                    let new = member.datatype.with_forms(from, to);
+                    let new = member.datatype.with_element_sizes(from, to);
                     let growth = i64::from(new.size()) - i64::from(member.datatype.size());
                     (member.offset, growth, new)
                 };
