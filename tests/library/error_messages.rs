@@ -58,13 +58,14 @@ fn messages(source: &str) -> Vec<String> {
 }
 
 /// Calls whose texts become a part of a message.
-const MAKERS: [&str; 12] = [
+const MAKERS: [&str; 13] = [
     "Err",
     "ok_or",
     "ok_or_else",
     "Error::io",
     "contradiction",
     "damaged",
+    "inconsistent_tables_error",
     "damaged_error",
     "refuse_unless",
     "require",
