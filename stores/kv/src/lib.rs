@@ -34,6 +34,7 @@ mod open_session;
 #[cfg(feature = "lmdb")]
 mod options;
 mod primitive;
+#[cfg(any(feature = "lmdb", feature = "slatedb"))]
 mod random;
 mod session;
 #[cfg(feature = "slatedb")]
