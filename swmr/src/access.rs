@@ -284,11 +284,8 @@ impl Access {
                 _ if poll == 0 && !lock.own_lock_holder().is_empty() && !awaits_yielding() => break,
                 Ok(at_rest) if !has_write_flags(&at_rest) && lock.find_writer() == WriterPresence::None => {
                     if self.mode == Mode::SwmrWrite {
-                        // New readers wait from now on.
+                        // New readers wait from now on, and followers hear of the file being opened.
                         lock.set_writer_waiting(true);
-                    }
-                    if awaits_yielding() {
-                        // This is what followers hear of.
                         let _ = File::open(path);
                     }
                 }

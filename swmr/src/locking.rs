@@ -78,6 +78,8 @@ pub struct LockHandle {
     /// The one through which the file is written.
     liveness_file: Mutex<Option<Arc<File>>>,
     locking: LockPolicy,
+    /// Held while the lock is taken or released: a follower's is released by another thread ([`crate::LockYield`]).
+    changes: Mutex<()>,
     /// Whether a lock is held.
     keeps_writers_out: AtomicBool,
     /// Whether other processes see that the lock is released for SWMR writers.
@@ -121,9 +123,9 @@ impl LockHandle {
     }
 
     fn new(file: Option<Arc<File>>, locking: LockPolicy) -> Self {
-        let (liveness_file, keeps_writers_out, is_yielding, has_seen_liveness_lock) = Default::default();
+        let (liveness_file, changes, keeps_writers_out, is_yielding, has_seen_liveness_lock) = Default::default();
         let file = Mutex::new(file);
-        LockHandle { file, liveness_file, locking, keeps_writers_out, is_yielding, has_seen_liveness_lock }
+        LockHandle { file, liveness_file, locking, changes, keeps_writers_out, is_yielding, has_seen_liveness_lock }
     }
 
     /// The file, unless the storage is none.
@@ -150,6 +152,7 @@ impl LockHandle {
     /// If the file system has no locks, and they are not optional.
     pub fn try_lock(&self, lock: LockKind) -> io::Result<LockAttempt> {
         let Some(file) = self.file_to_lock() else { return Ok(LockAttempt::Acquired) };
+        let _changes = self.changes.lock();
         let taken = match lock {
             LockKind::Shared => file.try_lock_shared(),
             LockKind::Exclusive => file.try_lock(),
@@ -172,9 +175,10 @@ impl LockHandle {
     /// # Errors
     /// As the system has it.
     pub fn release_locks(&self) -> io::Result<()> {
+        let _changes = self.changes.lock();
         self.keeps_writers_out.store(false, Ordering::Release);
         let released = self.file_to_lock().map_or(Ok(()), |file| file.unlock());
-        self.set_yielding(false);
+        self.show_yielding(false);
         released
     }
 
@@ -377,8 +381,15 @@ impl LockHandle {
         false
     }
 
-    /// Says whether the lock of this handle is released as soon as a SWMR writer waits for it.
-    pub fn set_yielding(&self, is_yielding: bool) {
+    /// Says that the lock of this handle is released as soon as a SWMR writer waits for it, if it is still held.
+    pub fn set_yielding(&self) {
+        let _changes = self.changes.lock();
+        if self.keeps_writers_out() {
+            self.show_yielding(true);
+        }
+    }
+
+    fn show_yielding(&self, is_yielding: bool) {
         if self.is_yielding.swap(is_yielding, Ordering::AcqRel) == is_yielding {
             return;
         }

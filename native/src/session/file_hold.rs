@@ -130,7 +130,7 @@ impl FileHold {
     /// Keeps plain writers out of a file at rest that is followed. A reader of a file with a superblock before `version` 3
     /// relies on its lock as long as it holds it, so it does not let SWMR writers through either.
     fn keep_plain_writers_out(&self, version: u8) -> Result<()> {
-        if self.lock.keeps_writers_out() || self.lock.is_writer_waiting() {
+        if self.lock.is_writer_waiting() {
             return Ok(());
         }
         let locked = self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
@@ -143,7 +143,7 @@ impl FileHold {
     /// Releases the lock that this session holds as a follower when a SWMR writer waits for it.
     pub fn let_swmr_writers_through(&self) {
         if self.lock_yield.get_or_init(|| LockYield::new(&self.lock)).is_some() {
-            self.lock.set_yielding(true);
+            self.lock.set_yielding();
         }
     }
 

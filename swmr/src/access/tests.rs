@@ -158,7 +158,9 @@ fn followers_that_stay_let_a_swmr_writer_through_and_nobody_else() {
     let follower = |_| {
         let lock = Arc::new(access(Mode::SwmrRead).open_for_reading(&path).unwrap().1);
         let lets_through = LockYield::new(&lock);
-        lock.set_yielding(lets_through.is_some());
+        if lets_through.is_some() {
+            lock.set_yielding();
+        }
         (lets_through, lock)
     };
     let followers: Vec<_> = (0..3).map(follower).collect();

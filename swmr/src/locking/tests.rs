@@ -105,3 +105,36 @@ fn the_environment_speaks_libhdf5s_language() {
     assert_eq!(LockPolicy::from_setting("BEST_EFFORT"), Some(LockPolicy::BestEffort));
     assert_eq!(LockPolicy::from_setting("perhaps"), None);
 }
+
+#[test]
+fn a_lock_that_another_thread_releases_is_held_whenever_the_handle_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, b"bytes").unwrap();
+    let lock = LockHandle::open(&path, LockPolicy::On).unwrap();
+    let other = LockHandle::open(&path, LockPolicy::On).unwrap();
+    const ROUNDS: u32 = 10_000;
+    let both = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..ROUNDS {
+                both.wait();
+                lock.release_locks().unwrap();
+                both.wait();
+            }
+        });
+        let mut wrong = 0;
+        for _ in 0..ROUNDS {
+            both.wait();
+            lock.try_lock(LockKind::Shared).unwrap();
+            lock.set_yielding();
+            both.wait();
+            let is_free = other.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
+            // What is not held is not released on request either.
+            wrong += u32::from(lock.keeps_writers_out() == is_free || is_free && other.has_yielding_readers());
+            other.release_locks().unwrap();
+            lock.release_locks().unwrap();
+        }
+        assert_eq!(wrong, 0);
+    });
+}

@@ -94,19 +94,21 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) 
     let mut next = || -> Result<Option<CsvRecord>, InputError> { Ok(records.next_record()?) };
     let first = next()?.ok_or(InputError::NoHeader)?;
     let is_one_value = out.row_rank() == 1;
-    let names_of_row = |names: Vec<String>| if is_one_value { vec![VALUE.to_owned()] } else { names };
+    let names_of_row =
+        |names: Vec<String>| if is_one_value { (vec![VALUE.to_owned()], names) } else { (names, Vec::new()) };
     let (mut record, columns) = match first.fields {
         Ok(fields) if has_header => {
             let names = names(&fields)?;
             let (columns, doubt) = (names.len(), header_doubt(&fields));
-            let names = names_of_row(names);
-            let listens = out.columns(InputColumns { names, header: first.text, doubt, ..InputColumns::default() });
+            let (names, unused_names) = names_of_row(names);
+            let listens =
+                out.columns(InputColumns { names, unused_names, header: first.text, doubt, ..InputColumns::default() });
             (if listens { next()? } else { None }, columns)
         }
         Err(_) if has_header => return Err(InputError::HeaderQuote),
         fields => {
             let columns = fields.as_ref().map_or(1, ByteRecord::len);
-            let names = names_of_row(numbered(columns));
+            let (names, _) = names_of_row(numbered(columns));
             let listens = out.columns(InputColumns { names, is_numbered: true, ..InputColumns::default() });
             (listens.then_some(CsvRecord { fields, text: first.text }), columns)
         }

@@ -44,6 +44,8 @@ pub struct InputRow {
 pub struct InputColumns {
     /// The names.
     pub names: Vec<String>,
+    /// The names of a header whose rows have no columns in the dataset.
+    pub unused_names: Vec<String>,
     /// The header line as it came in.
     pub header: Vec<u8>,
     /// When the first row came in, if it had to wait until it was clear how rows are written.

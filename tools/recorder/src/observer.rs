@@ -37,6 +37,8 @@ pub enum Notice {
         /// The columns of the dataset.
         names: Vec<String>,
     },
+    /// The dataset has no columns, so that the names of the header are left out.
+    NamesLeftOut(Vec<String>),
     /// The first line was taken for the names of the columns, but looks like a row.
     DoubtfulHeader(HeaderDoubt),
     /// The first rows came slowly: columns of integers are stored as floats, because later ones may have fractions.
@@ -90,6 +92,10 @@ impl fmt::Display for Notice {
             Notice::ByPosition { names } => {
                 let names = names_text(names);
                 write!(f, "the input has no names; its columns are those of the dataset in order: {names}")
+            }
+            Notice::NamesLeftOut(names) => {
+                let names = names_text(names);
+                write!(f, "the rows of the dataset have no columns; the names of the header are left out: {names}")
             }
             Notice::DoubtfulHeader(doubt) => {
                 write!(f, "the first line was taken for the names of the columns, although {doubt}")

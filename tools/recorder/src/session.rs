@@ -227,6 +227,9 @@ impl<'a> RecordSession<'a> {
     fn take_columns(&mut self, columns: InputColumns) -> Result<()> {
         self.columns = columns;
         self.refused.set_header(self.columns.header.clone());
+        if !self.columns.unused_names.is_empty() {
+            self.observer.notice(&Notice::NamesLeftOut(std::mem::take(&mut self.columns.unused_names)));
+        }
         if let Some(doubt) = self.columns.doubt.clone()
             && self.known_columns()?.is_none()
         {

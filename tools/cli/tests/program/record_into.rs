@@ -192,7 +192,10 @@ with h5py.File(path, 'w') as file:
     text(&record("three", "[[[9, 10], [11, 12]]]"));
     text(&record("three", "[{\"v\": [[13, 14], [15, 16]]}]"));
     text(&record("two", "16,17,18\n"));
-    text(&record("two", "x,y,z\n19,20.5,21\n"));
+    let named = record("two", "x,y,z\n19,20.5,21\n");
+    text(&named);
+    let said = String::from_utf8_lossy(&named.stderr);
+    assert!(said.contains("the names of the header are left out: \"x\", \"y\", \"z\""), "{said}");
     text(&record("text", "[\"ab\", \"c\"]\n"));
     text(&record("deep", "[[1, 2], [3, 4]]\n"));
     let seen = "
