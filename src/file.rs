@@ -131,9 +131,10 @@ impl File {
     /// written, [`Error::file_change`] says so.
     pub fn is_live(&self) -> Result<bool> {
         let live = self.store().liveness().map_err(|error| self.error(None, error))? != Liveness::AtRest;
-        let FileShared { options, location, is_recovered, .. } = &**self.shared();
-        if !live
-            && options.recover
+        let FileShared { options, location, is_recovered, found_live, .. } = &**self.shared();
+        if live {
+            found_live.record();
+        } else if options.recover
             && options.mode == crate::Mode::SwmrRead
             && let Some(location) = location
             && !is_recovered.swap(true, Ordering::AcqRel)

@@ -13,6 +13,7 @@ use crate::change_gate::ChangeGate;
 use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
 use crate::dataset_cache::DatasetCache;
 use crate::error::UnpublishedRows;
+use crate::liveness_check::FoundLive;
 use crate::publish::{HandleGate, Publisher};
 use crate::superseded_blobs::BlobUses;
 
@@ -39,6 +40,8 @@ pub(crate) struct FileShared {
     pub(crate) refreshes: AtomicU64,
     /// Whether the file was brought into order when its writer was found to be dead, or need not be.
     pub(crate) is_recovered: AtomicBool,
+    /// When it was last found that a writer may be at work.
+    pub(crate) found_live: FoundLive,
     pub(crate) dataset_cache: Mutex<DatasetCache>,
     pub(crate) staged: StagedDatasets,
     /// Who uses the variable-length data of the file.

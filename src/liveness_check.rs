@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Error, Result};
+use parking_lot::Mutex;
+
+use crate::{Error, File, Result};
 
 /// The longest time between two checks.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(1);
@@ -28,13 +30,29 @@ impl LivenessCheck {
         live
     }
 
-    /// Whether it is time for a check. A follower that always finds something new does it, too.
-    pub fn is_check_due(&mut self) -> bool {
+    /// Whether it is time for a check. A follower that always finds something new does it, too, unless another of this
+    /// file has just done so.
+    pub fn is_check_due(&mut self, file: &File) -> bool {
         let now = Instant::now();
         let is_due = self.pending_error.is_some() || self.next_check.is_some_and(|at| now >= at);
         if is_due || self.next_check.is_none() {
             self.next_check = Some(now + MAX_WAIT);
         }
-        is_due
+        is_due && !(self.pending_error.is_none() && file.shared().found_live.is_within(MAX_WAIT))
+    }
+}
+
+/// When a file was last found to be written.
+#[derive(Debug, Default)]
+pub(crate) struct FoundLive(Mutex<Option<Instant>>);
+
+impl FoundLive {
+    /// It was, just now.
+    pub fn record(&self) {
+        *self.0.lock() = Some(Instant::now());
+    }
+
+    fn is_within(&self, time: Duration) -> bool {
+        self.0.lock().is_some_and(|found| found.elapsed() < time)
     }
 }

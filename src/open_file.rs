@@ -109,6 +109,7 @@ impl File {
             handle_gate: Default::default(),
             refreshes,
             is_recovered,
+            found_live: Default::default(),
             dataset_cache: datasets,
             staged,
             blobs: Default::default(),

@@ -19,10 +19,10 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use h5live_model::Holder;
+use h5live_model::{Holder, Liveness};
 use parking_lot::Mutex;
 
 use crate::lease::{self, Lease, OtherHandles};
@@ -86,6 +86,8 @@ pub struct LockHandle {
     is_yielding: AtomicBool,
     /// Whether the writer of which the flags speak was seen to hold the record lock that stands for a live one.
     has_seen_liveness_lock: AtomicBool,
+    /// The process that was last seen to have the file open for writing; 0 for none.
+    seen_writer: AtomicU32,
 }
 
 /// Whether a lock was taken.
@@ -123,9 +125,16 @@ impl LockHandle {
     }
 
     fn new(file: Option<Arc<File>>, locking: LockPolicy) -> Self {
-        let (liveness_file, changes, keeps_writers_out, is_yielding, has_seen_liveness_lock) = Default::default();
-        let file = Mutex::new(file);
-        LockHandle { file, liveness_file, locking, changes, keeps_writers_out, is_yielding, has_seen_liveness_lock }
+        LockHandle {
+            file: Mutex::new(file),
+            liveness_file: Mutex::default(),
+            locking,
+            changes: Mutex::default(),
+            keeps_writers_out: AtomicBool::default(),
+            is_yielding: AtomicBool::default(),
+            has_seen_liveness_lock: AtomicBool::default(),
+            seen_writer: AtomicU32::default(),
+        }
     }
 
     /// The file, unless the storage is none.
@@ -299,6 +308,27 @@ impl LockHandle {
                 return WriterPresence::Alive(holders);
             }
             std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether any process has the file open for writing, for who asks again and again: the process that was found last is
+    /// looked at before all others of the machine.
+    pub fn writer_liveness(&self) -> Liveness {
+        let seen = self.seen_writer.load(Ordering::Acquire);
+        if seen != 0
+            && let Some(file) = self.file()
+            && lease::probe_read_lease(&file) == Lease::Refused
+            && holders::is_persistent_holder(&file, seen)
+        {
+            return Liveness::Live;
+        }
+        match self.find_writer() {
+            WriterPresence::None => Liveness::AtRest,
+            WriterPresence::Unknown => Liveness::Unknown,
+            WriterPresence::Alive(holders) => {
+                self.seen_writer.store(holders.first().map_or(0, |holder| holder.pid), Ordering::Release);
+                Liveness::Live
+            }
         }
     }
 

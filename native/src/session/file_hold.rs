@@ -9,7 +9,7 @@ use h5live_cache::{Clock, Storage};
 use h5live_model::{Liveness, Mode};
 use h5live_swmr::{
     Error as SwmrError, LockAttempt, LockHandle, LockKind, LockYield, OpenedFile, RetryError, RetryPolicy,
-    WriterPresence, read_superblock,
+    read_superblock,
 };
 
 use super::flush_times::nanos;
@@ -115,11 +115,7 @@ impl FileHold {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
         if superblock.status.lets_follow() {
             self.opened_file.check_as_reader()?;
-            return Ok(match self.lock.find_writer() {
-                WriterPresence::None => Liveness::AtRest,
-                WriterPresence::Alive(_) => Liveness::Live,
-                WriterPresence::Unknown => Liveness::Unknown,
-            });
+            return Ok(self.lock.writer_liveness());
         }
         self.lock.forget_seen_writer();
         self.opened_file.check_length_as_reader()?;

@@ -86,6 +86,28 @@ fn what_a_child_was_given_makes_it_a_writer() {
     assert!(holders.iter().any(|holder| holder.pid == child.id()), "{holders:?}");
 }
 
+/// The child that is known as the writer ends while this process writes, and then nobody does.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_asks_again_whether_there_is_a_writer_hears_of_the_next_one_and_of_the_end() {
+    let file = file().into_temp_path();
+    let lock = LockHandle::open(&file, LockPolicy::On).unwrap();
+    let before = lock.writer_liveness();
+    let given = File::options().write(true).open(&file).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("100").stdout(given).spawn().unwrap();
+    let found = [lock.writer_liveness(), lock.writer_liveness()];
+    let second = File::options().write(true).open(&file).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    if before == Liveness::Unknown {
+        return;
+    }
+    assert_eq!((before, found), (Liveness::AtRest, [Liveness::Live; 2]));
+    assert_eq!([lock.writer_liveness(), lock.writer_liveness()], [Liveness::Live; 2]);
+    drop(second);
+    assert_eq!(lock.writer_liveness(), Liveness::AtRest);
+}
+
 #[test]
 fn a_second_beacon_is_refused() {
     let file = file();
