@@ -184,7 +184,7 @@ impl GroupFollower {
     /// Waits for something new; `None` at the end.
     fn wait_for_item(&mut self) -> Result<Option<WalkItem>> {
         let until = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut last = self.liveness.is_check_due(&self.file) && !self.is_live()?;
+        let mut last = self.liveness.is_check_due(&self.file.shared().found_live) && !self.is_live()?;
         loop {
             let looked = self.poll();
             if let Some(visit) = self.pending.pop_front() {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::{Error, File, Result};
+use crate::{Error, Result};
 
 /// The longest time between two checks.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(1);
@@ -32,13 +32,13 @@ impl LivenessCheck {
 
     /// Whether it is time for a check. A follower that always finds something new does it, too, unless another of this
     /// file has just done so.
-    pub fn is_check_due(&mut self, file: &File) -> bool {
+    pub fn is_check_due(&mut self, found_live: &FoundLive) -> bool {
         let now = Instant::now();
         let is_due = self.pending_error.is_some() || self.next_check.is_some_and(|at| now >= at);
         if is_due || self.next_check.is_none() {
             self.next_check = Some(now + MAX_WAIT);
         }
-        is_due && !(self.pending_error.is_none() && file.shared().found_live.is_within(MAX_WAIT))
+        is_due && !(self.pending_error.is_none() && found_live.is_within(MAX_WAIT))
     }
 }
 

@@ -41,7 +41,13 @@ impl OpenOptions {
 
     /// How the file is opened, as the protocol sees it.
     pub(crate) fn access(&self) -> Access {
-        Access { mode: self.mode, locking: self.locking, take_over: self.take_over, takes_turns: self.takes_turns }
+        Access {
+            mode: self.mode,
+            locking: self.locking,
+            take_over: self.take_over,
+            takes_turns: self.takes_turns,
+            names_writer: self.names_writer,
+        }
     }
 
     fn open_for_reading(&self, path: &Path) -> Result<NativeSession> {

@@ -47,6 +47,8 @@ pub struct OpenOptions {
     /// The last writer has closed the file so that it stays live, and the power has not failed since: the file needs no
     /// recovery, whatever its flags say.
     pub left_whole: bool,
+    /// Who cannot write a file because it has a live writer is told its process, which is looked for among all.
+    pub names_writer: bool,
     /// The first bytes of a new file, before the superblock; padded with zeros.
     pub user_block: Vec<u8>,
     /// The root group of a new file.
@@ -249,6 +251,7 @@ impl Default for OpenOptions {
             takes_turns: false,
             leaves_live: false,
             left_whole: false,
+            names_writer: true,
             user_block: Vec::new(),
             root: ObjectSpec::group(),
             space: FileSpace::default(),

@@ -47,6 +47,8 @@ pub struct Access {
     /// Whether other processes that have the file open for writing are ignored: this one has agreed with them, by other
     /// means, that it is its turn to write.
     pub takes_turns: bool,
+    /// Whether an error that the file has a live writer names its process, which is looked for among all of the machine.
+    pub names_writer: bool,
 }
 
 /// The superblock of a file that will be written, and where it is.
@@ -327,6 +329,9 @@ impl Access {
         }
         if marked && !self.takes_turns {
             let reason = if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
+            if !self.names_writer && lock.look_for_liveness_lock() {
+                return Err(Error::InUse { reason, holders: Vec::new() });
+            }
             match lock.find_writer() {
                 WriterPresence::None => {}
                 WriterPresence::Unknown if self.take_over => {}

@@ -20,8 +20,8 @@ import tempfile
 HIGHEST = 1.1
 # What valgrind cannot run: LMDB's locks.
 NOT_COUNTED = {"keys"}
-# What is known to cost more, and is to be mended: a commit of rows that were appended looks into the file of each writer that
-# has joined, also of those that have written nothing since.
+# What is known to cost more: a writer that joins a log opens the file of each writer before it, and finds out so whether one is
+# missing. (A commit no longer looks into the files of those that have written nothing since.)
 KNOWN = {"joined-idle"}
 # Counts that show what each costs in half a minute, beyond the smallest of the program.
 LARGER = 4

@@ -113,6 +113,8 @@ settings! {
         leaves_live: bool = false,
         /// Whether the writer before is known to have left the file live and whole; then there is no recovery.
         left_whole: bool = false,
+        /// Whether who opens a file that has a live writer is told its process, which is looked for among all.
+        names_writer: bool = true,
     }
 }
 
@@ -158,6 +160,7 @@ impl Native {
             takes_turns: self.takes_turns,
             leaves_live: self.leaves_live,
             left_whole: self.left_whole,
+            names_writer: self.names_writer,
             ..OpenOptions::default()
         }
     }

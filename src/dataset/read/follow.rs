@@ -177,7 +177,7 @@ impl<T: H5Type> DatasetFollower<T> {
             Layout::Virtual(_) => MAX_VIRTUAL_WAIT,
             _ => MAX_WAIT,
         };
-        let mut last = self.liveness.is_check_due(self.dataset.file()) && !self.is_live()?;
+        let mut last = self.liveness.is_check_due(&self.dataset.file().shared().found_live) && !self.is_live()?;
         loop {
             let looked = self.dataset.refresh().and_then(|_| self.rows());
             match (looked, self.liveness.pending_error.take_if(|_| last)) {

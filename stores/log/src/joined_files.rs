@@ -4,7 +4,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_model::{
@@ -13,7 +13,7 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
-use crate::index_table::NOT_ENDED;
+use crate::order_file::{OrderFile, boot_id};
 use crate::position::LogPosition;
 use crate::shared_files::{AppendLock, MainLease, MainUse, SharedFiles};
 use crate::subfiles::{is_in_use, is_written};
@@ -24,13 +24,12 @@ const EAGER_TRIES: u32 = 50;
 const TRY_PAUSE: Duration = Duration::from_micros(500);
 /// How long a process may take to end that was killed while it had the lease.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
-/// What changes when the machine starts: what was written before may not be what is on the disk.
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The options of native files for taking turns.
 const LOCKING: &str = "locking";
 const TAKES_TURNS: &str = "takes_turns";
 const LEAVES_LIVE: &str = "leaves_live";
 const LEFT_WHOLE: &str = "left_whole";
+const NAMES_WRITER: &str = "names_writer";
 /// The endings of the file that is locked by who changes the main file, and of the one with the number of the last batch.
 const LEASE: &str = "lease";
 const ORDER: &str = "order";
@@ -41,7 +40,7 @@ const APPENDS: &str = "appends";
 #[derive(Debug)]
 pub struct JoinedFiles {
     opener: Arc<MainOpener>,
-    order: Mutex<Option<File>>,
+    orders: Mutex<Option<OrderFile>>,
     /// The main file, open for writing while this writer has joined: other programs see by it that the file is in use.
     presence: Arc<Mutex<Option<File>>>,
 }
@@ -120,7 +119,23 @@ impl JoinedFiles {
             unfilter: how.unfilter.clone(),
             registry: how.registry.clone(),
         });
-        JoinedFiles { opener, order: Mutex::default(), presence: Arc::default() }
+        JoinedFiles { opener, orders: Mutex::default(), presence: Arc::default() }
+    }
+
+    /// Changes the file of orders, while it is locked.
+    fn change_orders<T>(&self, action: &str, change: impl FnOnce(&OrderFile) -> io::Result<T>) -> Result<T, OpenError> {
+        let mut orders = self.orders.lock();
+        let orders = match &mut *orders {
+            Some(orders) => orders,
+            none => none.insert(OrderFile(self.opener.open_lock_file(ORDER)?)),
+        };
+        self.opener.lock(&orders.0, ORDER)?;
+        let changed = change(orders);
+        // Whether it is or not: others do not wait for it.
+        let unlocked = orders.0.unlock();
+        changed
+            .and_then(|changed| unlocked.map(|()| changed))
+            .map_err(|error| io_error(action, &self.opener.beside(ORDER), &error))
     }
 }
 
@@ -187,12 +202,6 @@ impl MainOpener {
     }
 }
 
-/// What tells this start of the machine from others; `None` if nothing does.
-fn boot_id() -> Option<&'static [u8]> {
-    static FOUND: OnceLock<Option<Vec<u8>>> = OnceLock::new();
-    FOUND.get_or_init(|| fs::read(BOOT_ID).ok()).as_deref()
-}
-
 /// Reads all of a small file, from its beginning.
 fn read_all(mut file: &File) -> io::Result<Vec<u8>> {
     use std::io::{Read, Seek};
@@ -223,7 +232,9 @@ impl SharedFiles for JoinedFiles {
     }
 
     fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError> {
-        let settings = [&follower_settings(mode)[..], &[(LEAVES_LIVE, yes_or_no(stays_live))]].concat();
+        // Nobody is told which process has one.
+        let settings = [(LEAVES_LIVE, yes_or_no(stays_live)), (NAMES_WRITER, "no")];
+        let settings = [&follower_settings(mode)[..], &settings].concat();
         self.opener.open(subfile_path(&self.opener.main, number), mode, &settings)
     }
 
@@ -237,30 +248,17 @@ impl SharedFiles for JoinedFiles {
         Ok(Box::new(LockedFile(file)))
     }
 
-    fn next_order(&self, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
-        let mut file = self.order.lock();
-        let file = match &mut *file {
-            Some(file) => file,
-            none => none.insert(self.opener.open_lock_file(ORDER)?),
-        };
-        self.opener.lock(file, ORDER)?;
-        let next = || {
-            let found = read_all(file)?;
-            let (given, start) = found.split_first_chunk().unwrap_or((&[0; 8], &[]));
-            // What was written before the machine was started may be older than the subfiles on the disk.
-            if !knows_all && boot_id().is_none_or(|boot_id| boot_id != start) {
-                return Ok(None);
-            }
-            let next = last.max(u64::from_le_bytes(*given)).checked_add(1).filter(|next| *next < NOT_ENDED);
-            let next = next.ok_or_else(|| io::Error::other("it has the highest one already"))?;
-            write_all(file, &[&next.to_le_bytes(), boot_id().unwrap_or_default()].concat())?;
-            Ok(Some(next))
-        };
-        let next = next();
-        // Whether there is one or not: others do not wait for it.
-        let unlocked = file.unlock();
-        next.and_then(|next| unlocked.map(|()| next))
-            .map_err(|error: io::Error| io_error("take a number from", &self.opener.beside(ORDER), &error))
+    fn next_order(&self, own: u32, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
+        self.change_orders("take a number from", |orders| orders.give(own, last, knows_all))
+    }
+
+    fn set_last_order(&self, own: u32, last: u64) -> Result<(), OpenError> {
+        self.change_orders("write a number to", |orders| orders.set_last(own, last))
+    }
+
+    fn last_orders(&self) -> Vec<Option<u64>> {
+        // Without them, each file is looked at.
+        self.orders.lock().as_ref().and_then(|orders| orders.last_of_each().ok()).unwrap_or_default()
     }
 }
 

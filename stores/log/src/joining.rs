@@ -36,6 +36,7 @@ pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std:
     if subfiles.own.is_some() {
         return Err(Error::from(LogError::Missing(format!("subfile {number} in the count of subfiles"))).into());
     }
+    files.set_last_order(number, state.own().last_order)?;
     Ok(LogSession::joined(inner, files, state, how)?)
 }
 

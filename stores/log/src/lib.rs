@@ -46,6 +46,7 @@ mod mutant;
 pub mod names;
 mod opening;
 mod options;
+mod order_file;
 mod parallel;
 pub mod position;
 mod row_shift;

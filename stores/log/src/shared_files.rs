@@ -43,13 +43,24 @@ pub trait SharedFiles: Send + Sync + fmt::Debug {
     /// The writer does not count as one any more.
     fn leave(&self);
 
-    /// The next number in the order of batches: higher than `last`, and than all that any writer was given before. `None` if
-    /// what was given before is not known for certain, and `knows_all` does not say that `last` is the highest one of all
-    /// files.
+    /// The next number in the order of batches, for the writer of subfile `own`: higher than `last`, and than all that any
+    /// writer was given before. `None` if what was given before is not known for certain, and `knows_all` does not say that
+    /// `last` is the highest one of all files.
     ///
     /// # Errors
     /// If the number cannot be taken.
-    fn next_order(&self, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError>;
+    fn next_order(&self, own: u32, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError>;
+
+    /// Tells all writers that the writer of subfile `own`, which has joined, has given its last batch the number `last`; 0 if
+    /// there is none.
+    ///
+    /// # Errors
+    /// If they cannot be told.
+    fn set_last_order(&self, own: u32, last: u64) -> Result<(), OpenError>;
+
+    /// The last number in the order of batches that the writer of each file was given, by the number of the file; `None`
+    /// if that is not known for certain. A writer publishes a batch after it was given its number.
+    fn last_orders(&self) -> Vec<Option<u64>>;
 
     /// Waits until no other writer publishes rows that it has appended, and keeps others from it until the lock is dropped.
     ///

@@ -10,7 +10,7 @@ use super::*;
 use crate::LockYield;
 
 fn access(mode: Mode) -> Access {
-    Access { mode, locking: LockPolicy::On, take_over: false, takes_turns: false }
+    Access { mode, locking: LockPolicy::On, take_over: false, takes_turns: false, names_writer: true }
 }
 
 /// The bytes of a file that is nothing but a superblock of version 3, padded to `end` bytes.

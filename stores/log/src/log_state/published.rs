@@ -59,14 +59,17 @@ impl LogState {
         self.read_batches(self.files.len() - 1, limit)
     }
 
-    /// Reads what others have published since: in all files but the own one, if the session writes.
+    /// Reads what others have published since: in all files but the own one, if the session writes, and those of which
+    /// `last_orders` says that the last batch is known
+    /// ([`SharedFiles::last_orders`](crate::shared_files::SharedFiles::last_orders)).
     ///
     /// # Errors
     /// As [`LogState::open`].
-    pub fn read_published(&mut self, writes: bool, limit: AllocationLimit) -> Result<()> {
+    pub fn read_published(&mut self, writes: bool, last_orders: &[Option<u64>], limit: AllocationLimit) -> Result<()> {
         for number in 0..self.files.len() {
             let is_own = writes && number == self.own;
-            if !is_own && self.files[number].catch_up()? {
+            let is_known = last_orders.get(number) == Some(&Some(self.files[number].last_order));
+            if !is_own && !is_known && self.files[number].catch_up()? {
                 self.read_batches(number, limit)?;
             }
         }

@@ -78,11 +78,11 @@ impl LogSession {
             return Ok((order, state));
         };
         loop {
-            let (last, knows_all) = {
+            let (own, last, knows_all) = {
                 let state = self.state.read();
-                (state.last_order(), state.knows_others())
+                (state.own().number, state.last_order(), state.knows_others())
             };
-            let Some(order) = files.next_order(last, knows_all).map_err(as_model_error)? else {
+            let Some(order) = files.next_order(own, last, knows_all).map_err(as_model_error)? else {
                 self.catch_up()?;
                 continue;
             };
@@ -118,8 +118,9 @@ impl LogSession {
         let group = self.state.read().main_group();
         self.inner.refresh(Scope::Objects(&[group]))?;
         let count = subfile_count(&*self.inner, group)?;
-        let is_in_use = |number: u32| number != own && is_written(files.open_subfile(number, Mode::Read, false));
-        let usage = if (1..=count).any(is_in_use) { MainUse::Turn } else { MainUse::Last };
+        let is_in_use = |number: u32| is_written(files.open_subfile(number, Mode::Read, false));
+        // Writers often leave in the order in which they came: those that came next are still there.
+        let usage = if (own + 1..=count).chain(1..own).any(is_in_use) { MainUse::Turn } else { MainUse::Last };
         if usage == MainUse::Last {
             for number in 1..=count {
                 files

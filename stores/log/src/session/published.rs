@@ -45,9 +45,11 @@ impl LogSession {
     /// Reads what others have published in all files, those that are new first.
     fn read_published(&self, state: &mut LogState) -> Result<()> {
         let group = state.main_group();
+        // Before the files: what is published after this look has a higher number.
+        let last_orders = self.files.as_ref().filter(|_| self.has_joined).map(|files| files.last_orders());
         self.inner.refresh(Scope::Objects(&[group]))?;
         let mut subfiles = Subfiles::followed(self.files.as_deref());
         subfiles.add_new(&*self.inner, group, state, self.max_allocation)?;
-        state.read_published(self.has_joined, self.max_allocation)
+        state.read_published(self.has_joined, &last_orders.unwrap_or_default(), self.max_allocation)
     }
 }

@@ -160,8 +160,17 @@ impl<S: Storage + 'static> SharedFiles for RegionFiles<S> {
 
     fn leave(&self) {}
 
-    fn next_order(&self, _: u64, _: bool) -> Result<Option<u64>, OpenError> {
+    fn next_order(&self, _: u32, _: u64, _: bool) -> Result<Option<u64>, OpenError> {
         Ok(Some(self.next_order.fetch_add(1, Relaxed)))
+    }
+
+    fn set_last_order(&self, _: u32, _: u64) -> Result<(), OpenError> {
+        Ok(())
+    }
+
+    /// Each file is looked at.
+    fn last_orders(&self) -> Vec<Option<u64>> {
+        Vec::new()
     }
 
     /// The writers of a recording take their turns: none publishes while another one does.

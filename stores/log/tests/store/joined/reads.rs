@@ -59,8 +59,16 @@ impl SharedFiles for CountedFiles {
         self.files.lock_appends()
     }
 
-    fn next_order(&self, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
-        self.files.next_order(last, knows_all)
+    fn next_order(&self, own: u32, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
+        self.files.next_order(own, last, knows_all)
+    }
+
+    fn set_last_order(&self, own: u32, last: u64) -> Result<(), OpenError> {
+        self.files.set_last_order(own, last)
+    }
+
+    fn last_orders(&self) -> Vec<Option<u64>> {
+        self.files.last_orders()
     }
 }
 
