@@ -181,6 +181,10 @@ impl File {
         stats.refreshes = count(&self.shared().refreshes);
         stats.chunk_hits = count(&self.shared().cache.hits);
         stats.chunk_misses = count(&self.shared().cache.misses);
+        stats.chunk_cache_bytes = self.shared().cache.bytes() as u64;
+        if let Some(budget) = &self.shared().staged.budget {
+            (stats.staged_bytes, stats.early_stores) = (budget.staged_bytes() as u64, budget.early_stores());
+        }
         stats
     }
 }

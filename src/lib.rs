@@ -113,6 +113,7 @@ mod linked_files;
 mod liveness_check;
 mod machine_memory;
 mod map;
+mod memory_budget;
 mod missing_sources;
 mod named_type;
 #[cfg(feature = "ndarray")]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use h5live_model::memory::MemoryStore;
 use h5live_model::{Location, Mode, ResolvedLocation, Store};
 
-use crate::dataset::ChunkCache;
+use crate::dataset::{ChunkCache, StagedDatasets, StagedList};
 use crate::error::ErrorKind;
 use crate::file_shared::{FileShared, LinkedFiles};
+use crate::memory_budget::MemoryBudget;
 use crate::options::open_error;
 use crate::recovery::{self, WriterState};
 use crate::{Error, File, FileWaiter, Options, Result, open};
@@ -91,9 +92,14 @@ impl File {
         family: Arc<LinkedFiles>,
     ) -> File {
         let store = open::with_maps(store);
-        let options = options.mode(store.session().mode);
-        let cache = ChunkCache::new(options.chunk_cache_bytes);
-        let (others, datasets, staged, stored_rows, publisher, refreshes, is_recovered) = Default::default();
+        let options = options.mode(store.session().mode).within_memory();
+        let budget = MemoryBudget::of_process(options.memory);
+        let cache = match &budget {
+            Some(budget) => budget.chunk_cache(options.chunk_cache_bytes),
+            None => ChunkCache::new(options.chunk_cache_bytes),
+        };
+        let staged = StagedDatasets::new(StagedList::new(budget));
+        let (others, datasets, stored_rows, publisher, refreshes, is_recovered) = Default::default();
         let shared = Arc::new(FileShared {
             store,
             name,

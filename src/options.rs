@@ -18,9 +18,13 @@ use self::common::{CHUNK_CACHE_BYTES, CommonOptions};
 use crate::convert::Conversion;
 use crate::link_rules::{LinkFilter, Links, MAX_LINKED_FILES};
 use crate::machine_memory::default_max_allocation;
+use crate::memory_budget::{large_share, metadata_share};
 use crate::missing_sources::{MissingSource, MissingSourceHook, MissingSources};
 use crate::publish::PublishInterval;
 use crate::{Result, open};
+
+/// The option of stores that says how many bytes of metadata are kept in memory.
+const METADATA_CACHE: &str = "metadata_cache";
 
 /// Options for opening a file. Made by [`File::options`](crate::File::options).
 ///
@@ -37,6 +41,7 @@ pub struct Options {
     pub(crate) chunk_cache_bytes: usize,
     pub(crate) append_buffer_bytes: usize,
     pub(crate) transfer_memory_bytes: usize,
+    pub(crate) memory: u64,
     pub(crate) max_allocation: AllocationLimit,
     pub(crate) filters: Arc<Registry>,
     pub(crate) publications: Option<String>,
@@ -68,6 +73,7 @@ impl Default for Options {
             chunk_cache_bytes: CHUNK_CACHE_BYTES,
             append_buffer_bytes: 64 << 20,
             transfer_memory_bytes: 64 << 20,
+            memory: u64::MAX,
             max_allocation: AllocationLimit::new(default_max_allocation()),
             filters: Arc::default(),
             publications: None,
@@ -152,6 +158,26 @@ impl Options {
     /// decode or encode chunks (default: 64 MiB). Large chunks are worked on fewer at a time, but always at least one.
     pub fn transfer_memory_bytes(mut self, bytes: usize) -> Self {
         self.transfer_memory_bytes = bytes;
+        self
+    }
+
+    /// Sets the bytes that files may take together for what can be stored or read again (default: no limit but those of the
+    /// parts). All files of the process that are opened with the same number share them: a quarter for decoded chunks, a
+    /// quarter for elements that wait to be stored, a quarter for one transfer, and an eighth for the metadata of each
+    /// file. Beside that, every open dataset takes some kilobytes, and a chunk that must be in memory as a whole its size.
+    ///
+    /// Nothing is refused when they are used up. Elements are then stored with each write, not when their chunk is full, and
+    /// chunks are decoded again. [`File::stats`](crate::File::stats) says how often
+    /// ([`Stats::early_stores`](h5live_model::Stats::early_stores)).
+    ///
+    /// ```
+    /// use h5live::File;
+    ///
+    /// let file = File::options().memory(64 << 20).create().open_image(Vec::new())?;
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
         self
     }
 
@@ -472,7 +498,7 @@ impl Options {
     /// # Errors
     /// [`OpenError::Setting`] if the store does not have one of them.
     pub fn store_options(&self, at: &ResolvedLocation) -> Result<Box<dyn ConnectorOptions>, OpenError> {
-        self.all_options(at, &mut CommonOptions::default())
+        self.all_options(at, &mut CommonOptions { memory: self.memory, ..CommonOptions::default() })
     }
 
     fn all_options(
@@ -480,15 +506,32 @@ impl Options {
         at: &ResolvedLocation,
         common: &mut CommonOptions,
     ) -> Result<Box<dyn ConnectorOptions>, OpenError> {
-        self.connectors.options(at, &self.typed_options, &self.settings, Some(common))
+        let mut options = self.connectors.options(at, &self.typed_options, &self.settings, Some(&mut *common))?;
+        let most = metadata_share(common.memory);
+        let is_more = |bytes: String| bytes.parse().is_ok_and(|bytes: u64| bytes > most);
+        if options.get(METADATA_CACHE).is_some_and(is_more) {
+            options.set(METADATA_CACHE, &most.to_string())?;
+        }
+        Ok(options)
     }
 
     /// These options, with what a location and [`Options::setting`] say of those that every store has.
     pub(crate) fn with_common_settings(&self, at: &ResolvedLocation) -> Result<Options, OpenError> {
-        let mut common = CommonOptions { chunk_cache: self.chunk_cache_bytes as u64 };
+        let mut common = CommonOptions { chunk_cache: self.chunk_cache_bytes as u64, memory: self.memory };
         self.all_options(at, &mut common)?;
         let chunk_cache_bytes = usize::try_from(common.chunk_cache).unwrap_or(usize::MAX);
-        Ok(Options { chunk_cache_bytes, ..self.clone() })
+        Ok(Options { chunk_cache_bytes, memory: common.memory, ..self.clone() })
+    }
+
+    /// These options, with no part larger than its share of the memory.
+    pub(crate) fn within_memory(self) -> Options {
+        let share = large_share(self.memory);
+        Options {
+            chunk_cache_bytes: self.chunk_cache_bytes.min(share),
+            append_buffer_bytes: self.append_buffer_bytes.min(share),
+            transfer_memory_bytes: self.transfer_memory_bytes.min(share),
+            ..self
+        }
     }
 
     /// These options for a file to which a link leads.
@@ -521,7 +564,8 @@ impl fmt::Debug for Options {
             .field("settings", &self.settings)
             .field("chunk_cache", &self.chunk_cache_bytes);
         out.field("staging", &self.append_buffer_bytes)
-            .field("memory", &self.transfer_memory_bytes)
+            .field("transfer_memory", &self.transfer_memory_bytes)
+            .field("memory", &self.memory)
             .field("max_allocation", &self.max_allocation.bytes())
             .field("filters", &self.filters)
             .finish()

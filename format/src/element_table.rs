@@ -33,43 +33,67 @@ pub(crate) fn write_addr(bytes: &mut [u8], addr: Addr) {
     }
 }
 
-/// A table of addresses.
+/// A table of addresses. Most tables have room for many, and few that are defined: those behind the last one are not in
+/// memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddrTable {
     width: Width,
+    /// The number of addresses.
+    len: usize,
+    /// Up to the last one that is defined.
     bytes: Vec<u8>,
 }
 
 impl AddrTable {
     /// A table of `len` undefined addresses of `width`.
     pub fn undefined(len: usize, width: Width) -> Self {
-        AddrTable { width, bytes: vec![0xff; len.saturating_mul(width.bytes())] }
+        AddrTable { width, len, bytes: Vec::new() }
     }
 
     /// The number of addresses.
     pub fn len(&self) -> usize {
-        self.bytes.len().checked_div(self.width.bytes()).unwrap_or(0)
+        self.len
     }
 
     /// Whether the table has no addresses.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.len == 0
     }
 
     /// The address at `index`; `None` past the end.
     pub fn get(&self, index: usize) -> Option<Addr> {
-        self.bytes.chunks_exact(self.width.bytes()).nth(index).map(read_addr)
+        let defined = self.bytes.chunks_exact(self.width.bytes()).nth(index);
+        (index < self.len).then(|| defined.map_or(Addr::UNDEFINED, read_addr))
     }
 
     /// Replaces the address at `index`, and says whether there is one.
     pub fn set(&mut self, index: usize, addr: Addr) -> bool {
-        let slot = self.bytes.chunks_exact_mut(self.width.bytes()).nth(index);
-        slot.map(|slot| write_addr(slot, addr)).is_some()
+        if index >= self.len {
+            return false;
+        }
+        let end = index.saturating_add(1).saturating_mul(self.width.bytes());
+        if addr.is_defined() && self.bytes.len() < end {
+            self.bytes.resize(end, 0xff);
+        }
+        if let Some(slot) = self.bytes.chunks_exact_mut(self.width.bytes()).nth(index) {
+            write_addr(slot, addr);
+        }
+        if !addr.is_defined() {
+            self.bytes.truncate(self.defined_bytes());
+        }
+        true
     }
 
     /// All addresses, in order.
     pub fn iter(&self) -> impl Iterator<Item = Addr> + '_ {
-        self.bytes.chunks_exact(self.width.bytes()).map(read_addr)
+        let defined = self.bytes.chunks_exact(self.width.bytes()).map(read_addr);
+        defined.chain(std::iter::repeat(Addr::UNDEFINED)).take(self.len)
+    }
+
+    /// Bytes up to the last address that is defined.
+    fn defined_bytes(&self) -> usize {
+        let last = self.bytes.iter().rposition(|byte| *byte != 0xff);
+        last.map_or(0, |last| last.saturating_add(1).next_multiple_of(self.width.bytes()))
     }
 }
 
@@ -77,8 +101,14 @@ impl Record for AddrTable {
     const NAME: &'static str = "address table";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        let len = self.bytes.len();
-        w.bytes("addresses", len, &mut self.bytes)
+        let (len, defined) = (self.len.saturating_mul(self.width.bytes()), self.bytes.len());
+        self.bytes.resize(len, 0xff);
+        let done = w.bytes("addresses", len, &mut self.bytes);
+        self.bytes.truncate(self.defined_bytes());
+        if defined < len {
+            self.bytes.shrink_to_fit();
+        }
+        done
     }
 
     fn weight(&self) -> usize {

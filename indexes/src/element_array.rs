@@ -20,12 +20,18 @@ const BLOCK_PREFIX_BYTES: u64 = 6;
 const CHECKSUM_BYTES: u64 = 4;
 
 /// The header of an array.
-pub(crate) trait ArrayHeader: Record + Entry + Clone {
+pub(crate) trait ArrayHeader: Record + Entry {
+    /// What decides the shape of an array, beside the format of its elements.
+    type Shape: std::fmt::Debug + Copy + PartialEq;
+
+    /// The header of a new array.
+    fn new_header(format: ElementFormat, shape: Self::Shape) -> Self;
+
+    /// The format of the elements, and the shape.
+    fn shape(&self) -> (ElementFormat, Self::Shape);
+
     /// Bytes between the client and the checksum.
     fn body_len(widths: Widths) -> u64;
-
-    /// Whether it describes an array of the same shape, with elements of the same format.
-    fn has_shape_of(&self, other: &Self) -> bool;
 }
 
 /// The result of a lookup.
@@ -38,13 +44,12 @@ pub(crate) enum ElementLookup {
 
 /// An array of chunk elements, by its header.
 #[derive(Debug)]
-pub(crate) struct ElementArray<H> {
+pub(crate) struct ElementArray<H: ArrayHeader> {
     pub metadata: ObjectMetadata,
     pub root: Arc<dyn IndexRoot>,
     pub line: LinearChunkOrder,
     pub format: ElementFormat,
-    /// The header that the array is created with.
-    pub new_header: H,
+    pub shape: H::Shape,
     /// The creation of the header, which two writers must not do at once.
     creation: Mutex<()>,
 }
@@ -55,9 +60,9 @@ impl<H: ArrayHeader> ElementArray<H> {
         root: Arc<dyn IndexRoot>,
         line: LinearChunkOrder,
         format: ElementFormat,
-        new_header: H,
+        shape: H::Shape,
     ) -> Self {
-        ElementArray { metadata, root, line, format, new_header, creation: Mutex::new(()) }
+        ElementArray { metadata, root, line, format, shape, creation: Mutex::new(()) }
     }
 
     pub fn element_bytes(&self) -> u64 {
@@ -101,14 +106,18 @@ impl<H: ArrayHeader> ElementArray<H> {
         }
     }
 
+    fn new_header(&self) -> H {
+        H::new_header(self.format, self.shape)
+    }
+
     /// The header, if the array was created.
     pub fn header(&self) -> Result<Option<Handle<H>>> {
         let addr = self.root.addr();
         if !addr.is_defined() {
             return Ok(None);
         }
-        let header = self.metadata.load(addr, self.header_len(), || self.new_header.clone())?;
-        let agrees = header.read().has_shape_of(&self.new_header);
+        let header = self.metadata.load(addr, self.header_len(), || self.new_header())?;
+        let agrees = header.read().shape() == (self.format, self.shape);
         if agrees { Ok(Some(header)) } else { Err(self.contradiction(addr, H::NAME, "shape of the array")) }
     }
 
@@ -118,7 +127,7 @@ impl<H: ArrayHeader> ElementArray<H> {
         let header = match self.header()? {
             Some(header) => header,
             None => {
-                let header = self.metadata.create(self.header_len(), self.new_header.clone())?;
+                let header = self.metadata.create(self.header_len(), self.new_header())?;
                 self.root.set_addr(header.addr())?;
                 header
             }

@@ -52,8 +52,7 @@ impl ExtensibleArray {
             other: "format",
             rule: "parameters of an extensible array",
         })?;
-        let new_header = ExtensibleArrayHeader { format, parameters, ..Default::default() };
-        let array = ElementArray::new(metadata, root, line, format, new_header);
+        let array = ElementArray::new(metadata, root, line, format, parameters);
         Ok(ExtensibleArray { array, geometry, last_block: Mutex::default() })
     }
 

@@ -29,13 +29,26 @@ type FixedPage = Handle<ArrayPage>;
 /// Most elements of a table that is held on to: as many as a page of ours has.
 const MAX_HELD_ELEMENTS: u64 = 1 << 10;
 
+/// The shape of a fixed array.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct FixedArrayShape {
+    elements: u64,
+    page_bits: u8,
+}
+
 impl ArrayHeader for FixedArrayHeader {
-    fn body_len(widths: Widths) -> u64 {
-        2 + (widths.length.bytes() + widths.offset.bytes()) as u64
+    type Shape = FixedArrayShape;
+
+    fn new_header(format: ElementFormat, FixedArrayShape { elements, page_bits }: FixedArrayShape) -> Self {
+        FixedArrayHeader { format, page_bits, elements, data_block: Addr::UNDEFINED }
     }
 
-    fn has_shape_of(&self, other: &Self) -> bool {
-        self.format == other.format && self.elements == other.elements && self.page_bits == other.page_bits
+    fn shape(&self) -> (ElementFormat, FixedArrayShape) {
+        (self.format, FixedArrayShape { elements: self.elements, page_bits: self.page_bits })
+    }
+
+    fn body_len(widths: Widths) -> u64 {
+        2 + (widths.length.bytes() + widths.offset.bytes()) as u64
     }
 }
 
@@ -79,17 +92,17 @@ impl FixedArray {
         if !fits {
             return Err(contradiction("a fixed array can hold an element for each chunk"));
         }
-        let new_header = FixedArrayHeader { format, page_bits, elements, data_block: Addr::UNDEFINED };
-        let array = ElementArray::new(metadata, root, line, format, new_header);
+        let shape = FixedArrayShape { elements, page_bits };
+        let array = ElementArray::new(metadata, root, line, format, shape);
         Ok(FixedArray { array, last_block: RwLock::default() })
     }
 
     fn element_count(&self) -> u64 {
-        self.array.new_header.elements
+        self.array.shape.elements
     }
 
     fn elements_per_page(&self) -> u64 {
-        1 << self.array.new_header.page_bits
+        1 << self.array.shape.page_bits
     }
 
     /// The number of pages; 0 if the elements lie in the data block itself.

@@ -35,4 +35,10 @@ pub struct Stats {
     pub chunk_hits: u64,
     /// Decoded chunks that were needed and had to be read.
     pub chunk_misses: u64,
+    /// Bytes of decoded chunks that are kept in memory; of files that share a limit of memory, of all of them.
+    pub chunk_cache_bytes: u64,
+    /// Bytes of elements that wait in memory to be stored, of all files that share a limit of memory; 0 without one.
+    pub staged_bytes: u64,
+    /// How often elements were stored at once, or a chunk was not kept, because that memory was used up.
+    pub early_stores: u64,
 }

@@ -296,6 +296,7 @@ impl OpenOptions {
         settings.max_allocation = self.max_allocation;
         settings.metadata_budget_bytes = self.metadata_cache_bytes;
         settings.dirty_budget_bytes = settings.dirty_budget_bytes.min(self.metadata_cache_bytes / 4);
+        settings.raw_budget_bytes = settings.raw_budget_bytes.min(self.metadata_cache_bytes.saturating_mul(2));
         settings.clock = self.clock.clone();
         settings.mutant = self.mutant.cache;
         settings.shard_count = self.mutant.shards.unwrap_or(settings.shard_count);

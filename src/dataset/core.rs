@@ -155,9 +155,17 @@ impl DatasetCore {
         drop(self.stage.lock_writer());
     }
 
-    /// Adds this dataset to the list that the next flush of the file visits. The caller holds the writer's lock.
+    /// Adds this dataset to the list that the next flush of the file visits, and tells how much memory it takes. The caller holds the writer's lock.
     pub(super) fn register_staged(&self) {
+        self.stage.count_bytes();
         self.stage.register(|| self.chunks.id());
+    }
+
+    /// Whether more chunks are staged than may be.
+    pub(super) fn has_too_much_staged(&self) -> bool {
+        self.stage.count_bytes();
+        let staged = self.stage.lock().chunks.total_bytes();
+        staged > 0 && staged > self.stage.allowed_bytes()
     }
 
     /// Whether something is staged that the store does not have.

@@ -33,4 +33,4 @@ pub use self::handle::Dataset;
 pub(crate) use self::read::ChunkCache;
 pub use self::read::{ChunkIter, DatasetFollower};
 pub use self::sources::SourceState;
-pub(crate) use self::stage::StagedDatasets;
+pub(crate) use self::stage::{StagedDatasets, StagedList};

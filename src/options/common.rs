@@ -11,5 +11,7 @@ settings! {
     pub(crate) struct CommonOptions {
         /// Bytes of decoded chunks that are kept in memory for reads of their other parts.
         chunk_cache: u64 = CHUNK_CACHE_BYTES as u64,
+        /// Bytes that all files opened with this number share, for what can be stored or read again.
+        memory: u64 = u64::MAX,
     }
 }

@@ -32,6 +32,7 @@ mod log_filters;
 mod log_room;
 mod log_texts;
 mod maps;
+mod memory_budget;
 mod mmap_append;
 mod mmap_publish_btree2;
 mod object_store_copies;

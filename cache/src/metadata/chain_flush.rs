@@ -74,7 +74,7 @@ impl DependencyGraph {
             if let Some(node) = self.nodes.get_mut(&slot.entry_header().id) {
                 node.is_dirty = false;
                 node.is_in_flight = true;
-                self.dirty_weight -= node.weight;
+                self.dirty_weight -= node.dirty_bytes();
             }
         }
         (!chain.is_empty()).then_some(chain)

@@ -67,11 +67,11 @@ enum EntryMapSlot {
 struct CachedEntry {
     slot: Arc<dyn AnySlot>,
     /// Its part of the weight of the shard.
-    weight: usize,
+    weight: u32,
+    /// Its place among those of its owner, if it is among them.
+    owner_list_index: u32,
     /// Its place in the clock.
     ring_index: usize,
-    /// Its place among those of its owner, if it is among them.
-    owner_list_index: usize,
 }
 
 /// A load under way. Its result is cached only if the load is still in the map then.
@@ -116,8 +116,8 @@ impl Drop for LoadTicket<'_> {
     }
 }
 
-fn slot_memory_bytes(slot: &Arc<dyn AnySlot>) -> usize {
-    slot.entry_header().weight.load(Relaxed)
+fn slot_memory_bytes(slot: &Arc<dyn AnySlot>) -> u32 {
+    u32::try_from(slot.entry_header().weight.load(Relaxed)).unwrap_or(u32::MAX)
 }
 
 impl EntryShard {
@@ -311,11 +311,11 @@ impl EntryShardState {
 
     fn insert_slot(&mut self, slot: Arc<dyn AnySlot>) {
         let (addr, owner, weight) = (slot.entry_header().addr, slot.entry_header().owner, slot_memory_bytes(&slot));
-        self.weight += weight;
+        self.weight += weight as usize;
         let mut place_owned = 0;
         if is_owned(addr, owner) {
             let owned = self.addrs_by_owner.entry(owner).or_default();
-            place_owned = owned.len();
+            place_owned = owned.len() as u32;
             owned.push(addr);
         }
         let place = self.clock_ring.len();
@@ -338,7 +338,7 @@ impl EntryShardState {
         };
         let CachedEntry { slot, weight, ring_index: place, owner_list_index: place_owned } = ready;
         self.clock_ring.swap_remove(place);
-        self.weight -= weight;
+        self.weight -= weight as usize;
         if let Some(moved) = self.clock_ring.get(place).copied()
             && let Some(moved) = self.ready_entry_mut(moved)
         {
@@ -348,8 +348,8 @@ impl EntryShardState {
         if is_owned(addr, owner)
             && let hash_map::Entry::Occupied(mut owned) = self.addrs_by_owner.entry(owner)
         {
-            owned.get_mut().swap_remove(place_owned);
-            let moved = owned.get().get(place_owned).and_then(|at| self.entries.get_mut(at));
+            owned.get_mut().swap_remove(place_owned as usize);
+            let moved = owned.get().get(place_owned as usize).and_then(|at| self.entries.get_mut(at));
             if let Some(EntryMapSlot::Ready(moved)) = moved {
                 moved.owner_list_index = place_owned;
             }
@@ -366,7 +366,7 @@ impl EntryShardState {
         let EntryShardState { entries, weight, .. } = self;
         let Some(EntryMapSlot::Ready(ready)) = entries.get_mut(&addr) else { return false };
         let now = slot_memory_bytes(&ready.slot);
-        *weight = *weight - ready.weight + now;
+        *weight = *weight - ready.weight as usize + now as usize;
         ready.weight = now;
         !ready.slot.entry_header().take_used_flag() && Arc::strong_count(&ready.slot) == 1
     }

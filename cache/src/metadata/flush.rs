@@ -49,6 +49,9 @@ impl fmt::Debug for PendingFlush<'_> {
 /// Elements that a flush writes over others, more than this many bytes in memory, are not written down first.
 const MAX_REDO_RAW_BYTES: usize = 1 << 20;
 
+/// A list of fewer items is not made shorter while it is worked off.
+const MIN_SHRUNK_ITEMS: usize = 1 << 12;
+
 /// Most bytes of entries that one write takes.
 const MAX_MERGED_ENTRY_BYTES: usize = 1 << 20;
 
@@ -177,6 +180,23 @@ impl Cache {
     }
 }
 
+/// Puts steps before others: each before the one that has its number now, which ascends. The steps stay where they are in
+/// memory as far as they can: a flush may have millions.
+fn insert_steps(steps: &mut Vec<FlushStep>, mut inserted: Vec<(usize, FlushStep)>) {
+    let mut from = steps.len();
+    let mut to = from + inserted.len();
+    steps.reserve_exact(inserted.len());
+    steps.resize_with(to, || FlushStep::Barrier);
+    while let Some((number, step)) = inserted.pop() {
+        while from > number {
+            (from, to) = (from - 1, to - 1);
+            steps.swap(from, to);
+        }
+        to -= 1;
+        steps[to] = step;
+    }
+}
+
 impl PendingFlush<'_> {
     /// The steps, in the order in which they will be taken.
     pub fn steps(&self) -> &[FlushStep] {
@@ -244,12 +264,17 @@ impl PendingFlush<'_> {
         self.barriers || self.is_atomic || self.cache.has_generations()
     }
 
-    fn encode_picked(&mut self, picked: Vec<FlushItem>) -> Result<()> {
+    fn encode_picked(&mut self, mut picked: Vec<FlushItem>) -> Result<()> {
         let mut changes = Vec::with_capacity(picked.len() + 2);
         self.begin_raw_writes(&picked, &mut changes);
         let (cache, mut new, mut failure) = (self.cache, Vec::new(), None);
+        picked.reverse();
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
-        for FlushItem { id, kind: what, has_dependencies: waits } in picked {
+        while let Some(FlushItem { id, kind: what, has_dependencies: waits }) = picked.pop() {
+            // Of millions, the first ones leave room for the steps of the next.
+            if picked.len() < picked.capacity() / 2 && picked.len() > MIN_SHRUNK_ITEMS {
+                picked.shrink_to_fit();
+            }
             match what {
                 FlushItemKind::Raw { .. } if !waits => {}
                 FlushItemKind::Raw { chunk } => {
@@ -326,27 +351,19 @@ impl PendingFlush<'_> {
     /// fails, the others are still steps.
     fn order_steps(
         &mut self,
-        mut new: Vec<FlushStep>,
-        changes: Vec<FlushStep>,
+        new: Vec<FlushStep>,
+        mut changes: Vec<FlushStep>,
         steps: Result<ProtocolSteps>,
     ) -> Result<()> {
         let (ProtocolSteps { before, between, redo_writes, after }, done) = match steps {
             Ok(steps) => (steps, Ok(())),
             Err(error) => (ProtocolSteps::default(), Err(error)),
         };
-        self.steps.splice(0..0, before);
-        self.steps.reserve(new.len() + between.len() + changes.len() + redo_writes.len() + after.len());
-        self.steps.append(&mut new);
-        self.steps.extend(between);
-        let mut changes = changes.into_iter();
-        let mut taken = 0;
-        for (at, record) in redo_writes {
-            self.steps.extend(changes.by_ref().take(at - taken));
-            self.steps.push(record);
-            taken = at;
-        }
-        self.steps.extend(changes);
-        self.steps.extend(after);
+        let raw = std::mem::take(&mut self.steps);
+        let first = before.into_iter().chain(raw).chain(new).chain(between).map(|step| (0, step));
+        insert_steps(&mut changes, first.chain(redo_writes).collect());
+        changes.extend(after);
+        self.steps = changes;
         done
     }
 

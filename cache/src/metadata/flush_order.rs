@@ -53,8 +53,7 @@ impl DependencyGraph {
         {
             return picked;
         }
-        self.pass += 1;
-        let pass = self.pass;
+        let pass = self.begin_pass();
         let scope = match take {
             FlushSelection::Scope(scope) => scope,
             FlushSelection::OverBudget { .. } => FlushScope::All,
@@ -76,7 +75,7 @@ impl DependencyGraph {
                 }
             };
             if wanted && let Some(what) = node.begin_write() {
-                self.dirty_weight -= node.weight;
+                self.dirty_weight -= node.dirty_bytes();
                 picked.push(FlushItem { id, kind: what, has_dependencies: waits });
             }
         }
@@ -103,7 +102,7 @@ impl DependencyGraph {
             let node = self.nodes.get(&id).filter(|node| node.is_dirty && node.child_count == 0);
             let Some(node) = node.filter(|node| matches!(node.content, NodeContent::Entry(Some(_)))) else { continue };
             free.push(id);
-            excess = excess.saturating_sub(node.weight);
+            excess = excess.saturating_sub(node.dirty_bytes());
             if excess == 0 {
                 break;
             }
@@ -116,7 +115,7 @@ impl DependencyGraph {
             // It may be listed twice.
             let Some(node) = self.nodes.get_mut(&id).filter(|node| node.is_dirty) else { continue };
             if let Some(what) = node.begin_write() {
-                self.dirty_weight -= node.weight;
+                self.dirty_weight -= node.dirty_bytes();
                 picked.push(FlushItem { id, kind: what, has_dependencies: false });
             }
         }

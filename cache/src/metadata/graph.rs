@@ -56,7 +56,8 @@ pub(crate) struct DependencyGraph {
     pub(super) dirty_entries: DirtyEntries,
     pub(super) owner_deps: OwnerDependencies,
     pub(super) dirty_weight: usize,
-    pub(super) pass: u64,
+    /// The number of the walk that is under way, or was the last.
+    pub(super) pass: u32,
     pub(super) broken_edges: BrokenEdges,
 }
 
@@ -69,13 +70,13 @@ pub(super) struct GraphNode {
     pub(super) is_dirty: bool,
     pub(super) is_in_flight: bool,
     /// Bytes in memory, counted while dirty.
-    pub(super) weight: usize,
+    weight: u32,
     /// The pass in which this was last visited.
-    pub(super) visited_in_pass: u64,
+    pub(super) visited_in_pass: u32,
     /// The pass in which something below was found to be written.
-    pub(super) waits_in_pass: u64,
+    pub(super) waits_in_pass: u32,
     /// The pass in which this was found to be in scope.
-    pub(super) needed_in_pass: u64,
+    pub(super) needed_in_pass: u32,
 }
 
 pub(super) enum NodeContent {
@@ -103,6 +104,11 @@ impl GraphNode {
         }
     }
 
+    /// Bytes in memory, as they are counted while it is dirty.
+    pub(super) fn dirty_bytes(&self) -> usize {
+        self.weight as usize
+    }
+
     fn is_retained(&self) -> bool {
         self.is_dirty || self.is_in_flight || self.pin_count > 0 || self.child_count > 0
     }
@@ -126,8 +132,8 @@ impl DependencyGraph {
         let erased = Arc::clone(slot) as Arc<dyn AnySlot>;
         let node = self.node_of(&erased);
         if !std::mem::replace(&mut node.is_dirty, true) {
-            node.weight = weight;
-            let owner = node.owner;
+            node.weight = u32::try_from(weight).unwrap_or(u32::MAX);
+            let (owner, weight) = (node.owner, node.weight);
             self.count_dirty(owner, slot.entry_header().id, weight);
         }
         true
@@ -141,8 +147,8 @@ impl DependencyGraph {
         }
     }
 
-    fn count_dirty(&mut self, owner: Owner, id: EntryId, weight: usize) {
-        self.dirty_weight += weight;
+    fn count_dirty(&mut self, owner: Owner, id: EntryId, weight: u32) {
+        self.dirty_weight += weight as usize;
         self.dirty_entries.push_dirty(owner, id);
     }
 
@@ -207,6 +213,18 @@ impl DependencyGraph {
         Ok(())
     }
 
+    /// Begins a walk, in which no node has been visited yet, and returns its number.
+    pub(super) fn begin_pass(&mut self) -> u32 {
+        if self.pass == u32::MAX {
+            self.pass = 0;
+            for node in self.nodes.values_mut() {
+                (node.visited_in_pass, node.waits_in_pass, node.needed_in_pass) = (0, 0, 0);
+            }
+        }
+        self.pass += 1;
+        self.pass
+    }
+
     fn increment_child_count(&mut self, id: EntryId) -> Owner {
         self.nodes.get_mut(&id).map_or(Owner::FILE, |node| {
             node.child_count += 1;
@@ -217,8 +235,7 @@ impl DependencyGraph {
     /// Whether `upper` is reached from `lower` by walking up. A node that waits for a new entry in flight waits for
     /// nothing that a later flush writes.
     fn is_reachable_upwards(&mut self, upper: EntryId, lower: EntryId) -> bool {
-        self.pass += 1;
-        let pass = self.pass;
+        let pass = self.begin_pass();
         let mut open: SmallVec<[EntryId; 8]> = SmallVec::from_slice(&[lower]);
         while let Some(id) = open.pop() {
             let Some(node) = self.nodes.get_mut(&id) else { continue };
@@ -264,7 +281,7 @@ impl DependencyGraph {
         let Some(node) = self.nodes.remove(&id) else { return };
         self.broken_edges.remove(id);
         if node.is_dirty {
-            self.dirty_weight -= node.weight;
+            self.dirty_weight -= node.dirty_bytes();
         }
         self.end_edges(node.parents.take_all(), node.owner);
     }

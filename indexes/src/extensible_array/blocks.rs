@@ -2,7 +2,8 @@
 
 use h5live_cache::Handle;
 use h5live_format::{
-    Addr, ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArraySuperBlock, Widths,
+    Addr, ElementFormat, ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock,
+    ExtensibleArrayParameters, ExtensibleArraySuperBlock, Widths,
 };
 
 use crate::element_array::ArrayHeader;
@@ -20,11 +21,17 @@ pub(super) struct DataBlockRef {
 }
 
 impl ArrayHeader for ExtensibleArrayHeader {
-    fn body_len(widths: Widths) -> u64 {
-        6 + (6 * widths.length.bytes() + widths.offset.bytes()) as u64
+    type Shape = ExtensibleArrayParameters;
+
+    fn new_header(format: ElementFormat, parameters: ExtensibleArrayParameters) -> Self {
+        ExtensibleArrayHeader { format, parameters, ..Default::default() }
     }
 
-    fn has_shape_of(&self, other: &Self) -> bool {
-        self.format == other.format && self.parameters == other.parameters
+    fn shape(&self) -> (ElementFormat, ExtensibleArrayParameters) {
+        (self.format, self.parameters)
+    }
+
+    fn body_len(widths: Widths) -> u64 {
+        6 + (6 * widths.length.bytes() + widths.offset.bytes()) as u64
     }
 }

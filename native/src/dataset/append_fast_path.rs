@@ -60,7 +60,7 @@ impl NativeDataset {
             self.append_in_place_once(part, dims, fast_append.consecutive_appends + 1 >= MIN_APPENDS_BEFORE_REUSE);
         let (done, repeated_append) = repeated_append.inspect_err(|_| *fast_append = FastAppendState::default())?;
         fast_append.consecutive_appends = if done { fast_append.consecutive_appends.saturating_add(1) } else { 0 };
-        fast_append.repeated_append = repeated_append;
+        fast_append.repeated_append = repeated_append.map(Box::new);
         Ok(done)
     }
 

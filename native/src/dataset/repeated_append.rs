@@ -21,7 +21,7 @@ pub(super) const MIN_APPENDS_BEFORE_REUSE: u32 = 2;
 pub(crate) struct FastAppendState {
     /// Short appends in a row up to now.
     pub(super) consecutive_appends: u32,
-    pub(super) repeated_append: Option<RepeatedAppend>,
+    pub(super) repeated_append: Option<Box<RepeatedAppend>>,
     /// The chunks that they fill.
     pub(super) sequential_appends: Option<SequentialAppends>,
 }

@@ -69,6 +69,7 @@ impl DatasetCore {
             None => publish_growing_chunk(self)?,
             stored => stored,
         };
+        self.stage.count_bytes();
         let Some(rows) = stored else { return Ok(false) };
         self.publish.raise_published_end(rows);
         self.publish.restart_row_count();

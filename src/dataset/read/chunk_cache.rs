@@ -14,7 +14,8 @@ type CacheKey = (ObjectId, ChunkCoord);
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
     budget_bytes: usize,
-    state: Mutex<ChunkCacheState>,
+    /// The chunks, which may be those of several files.
+    state: Arc<Mutex<ChunkCacheState>>,
     /// Chunks that were there when they were needed.
     pub(crate) hits: AtomicU64,
     /// Chunks that were not.
@@ -46,11 +47,21 @@ impl ChunkCache {
         let [hits, misses, vain] = [0; 3].map(AtomicU64::new);
         ChunkCache {
             budget_bytes: budget,
-            state: Mutex::new(ChunkCacheState::default()),
+            state: Arc::new(Mutex::new(ChunkCacheState::default())),
             hits,
             misses,
             waits_in_vain: vain,
         }
+    }
+
+    /// A cache with the same chunks, for another file: as many bytes of them as this one may have, and `budget`.
+    pub(crate) fn with_same_chunks(&self, budget: usize) -> Self {
+        ChunkCache { state: self.state.clone(), ..ChunkCache::new(budget.min(self.budget_bytes)) }
+    }
+
+    /// Bytes of the chunks, those of other files among them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.state.lock().bytes
     }
 
     /// Whether a chunk that does not decode may do so later.

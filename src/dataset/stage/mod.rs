@@ -14,4 +14,4 @@ pub(super) use self::append_buffer::{AppendBuffer, MAX_BUFFERED_APPEND_BYTES, Ro
 pub(super) use self::stage_state::StageState;
 pub(super) use self::staged_chunks::{MAX_STAGED_PART_BYTES, StagedBytes, StagedChunk};
 pub(super) use self::staged_data::StagedData;
-pub(crate) use self::staged_datasets::StagedDatasets;
+pub(crate) use self::staged_datasets::{StagedDatasets, StagedList};

@@ -1,6 +1,6 @@
 //! The part of a dataset's state that stages: what waits to be stored, and who may change it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use h5live_model::ObjectId;
 use parking_lot::{Mutex, MutexGuard};
@@ -17,11 +17,21 @@ pub(crate) struct StageState {
     data: Mutex<StagedData>,
     /// Whether the store gathers writes until they are published. Then nothing is staged here.
     pub(crate) is_staged_by_store: bool,
-    /// Bytes that may be staged.
-    pub(crate) append_buffer_bytes: usize,
+    /// Bytes that may be staged, unless the memory of all datasets is used up.
+    append_buffer_bytes: usize,
     /// The list of datasets with staged elements, and whether this one is in it.
     staged_datasets: StagedDatasets,
     is_registered: AtomicBool,
+    /// Staged bytes, as the budget counts them.
+    counted_bytes: AtomicUsize,
+}
+
+impl Drop for StageState {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.staged_datasets.budget {
+            budget.replace_staged(*self.counted_bytes.get_mut(), 0);
+        }
+    }
 }
 
 impl StageState {
@@ -33,6 +43,28 @@ impl StageState {
             append_buffer_bytes,
             staged_datasets,
             is_registered: AtomicBool::new(false),
+            counted_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Bytes that may be staged; none while the memory of all datasets is used up.
+    #[inline]
+    pub(crate) fn allowed_bytes(&self) -> usize {
+        match &self.staged_datasets.budget {
+            Some(budget) if budget.is_staging_full() => {
+                budget.count_early_store();
+                0
+            }
+            _ => self.append_buffer_bytes,
+        }
+    }
+
+    /// Tells the budget how much is staged now. The caller holds the writer's lock.
+    #[inline]
+    pub(crate) fn count_bytes(&self) {
+        if let Some(budget) = &self.staged_datasets.budget {
+            let now = self.lock().memory_bytes();
+            budget.replace_staged(self.counted_bytes.swap(now, Ordering::AcqRel), now);
         }
     }
 

@@ -23,6 +23,11 @@ impl StagedData {
         self.extent.is_some() || self.has_rows() || self.chunks.iter().any(|(_, staged)| staged.is_dirty)
     }
 
+    /// Bytes that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.chunks.total_bytes() + self.rows.as_ref().map_or(0, |rows| rows.bytes().capacity())
+    }
+
     #[inline]
     pub(crate) fn has_rows(&self) -> bool {
         self.rows.as_ref().is_some_and(|rows| !rows.is_empty())

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use h5live_model::ObjectId;
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::memory_budget::MemoryBudget;
+
 /// The datasets of a file with staged elements. A flush visits these, not all open datasets.
 pub(crate) type StagedDatasets = Arc<StagedList>;
 
@@ -14,9 +16,16 @@ pub(crate) type StagedDatasets = Arc<StagedList>;
 pub(crate) struct StagedList {
     listed: Mutex<Vec<ObjectId>>,
     is_closing: AtomicBool,
+    /// The memory for staged elements, if it is limited.
+    pub(crate) budget: Option<Arc<MemoryBudget>>,
 }
 
 impl StagedList {
+    /// An empty list of a file whose staged elements take of this budget.
+    pub(crate) fn new(budget: Option<Arc<MemoryBudget>>) -> Self {
+        StagedList { budget, ..StagedList::default() }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<ObjectId>> {
         self.listed.lock()
     }

@@ -94,7 +94,7 @@ impl<'a> DatasetWriter<'a> {
     /// No longer stages chunks that the store has, all of them. The chunk of the next rows is kept, so that it need not
     /// be decoded again.
     fn drop_stored_chunks(&self, stage: &mut StagedData, grid: &ChunkGrid) {
-        let max_bytes = self.core.stage.append_buffer_bytes / 2;
+        let max_bytes = self.core.stage.allowed_bytes() / 2;
         stage.drop_stored_chunks(|coord| grid.is_partial(coord, &self.view.extent), max_bytes);
     }
 

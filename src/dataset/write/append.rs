@@ -42,7 +42,7 @@ fn stage_or_store<'a>(
     rows: &[u8],
 ) -> Result<bool, DatasetError> {
     let Some((buffer, count)) = stage.buffer_for(stored_extent, rows.len()) else { return Ok(false) };
-    let limit = buffer.buffer_limit_bytes(core.stage.append_buffer_bytes);
+    let limit = buffer.buffer_limit_bytes(core.stage.allowed_bytes());
     let is_direct = rows.len() > limit.min(MAX_BUFFERED_APPEND_BYTES);
     if is_direct || buffer.bytes().len() + rows.len() > limit {
         drop(stage);

@@ -54,9 +54,7 @@ pub(crate) fn write_selection(
         }
     }
     chunk.store_batch(&batch)?;
-    if writer.core.stage.is_staged_by_store
-        || writer.core.stage.lock().chunks.total_bytes() > writer.core.stage.append_buffer_bytes
-    {
+    if writer.core.stage.is_staged_by_store || writer.core.has_too_much_staged() {
         writer.store_all_chunks(&grid, bytes)?;
     }
     Ok(())

@@ -27,6 +27,13 @@ pub fn text(stats: &Stats) -> String {
     if stats.resting_bytes > 0 {
         lines.push(format!("freed        {} that somebody may still read", counted(stats.resting_bytes, "byte")));
     }
+    if stats.early_stores > 0 {
+        let stores = counted(stats.early_stores, "write");
+        lines.push(format!(
+            "memory       used up at {stores}, {} wait to be stored",
+            counted(stats.staged_bytes, "byte")
+        ));
+    }
     lines.join("\n")
 }
 
@@ -42,5 +49,7 @@ mod tests {
         assert!(text(&stats).contains("structures   25.0 % of 4 found"));
         (stats.flushes, stats.writes) = (2, 7);
         assert_eq!(text(&stats).lines().count(), 7);
+        (stats.early_stores, stats.staged_bytes) = (1, 5);
+        assert!(text(&stats).ends_with("memory       used up at 1 write, 5 bytes wait to be stored"));
     }
 }
