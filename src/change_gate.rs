@@ -9,21 +9,21 @@ use parking_lot::{RwLock, RwLockReadGuard};
 /// Lets changes run beside each other, and ends before the file does: what was accepted until then is in the file, and what
 /// comes later is refused.
 #[derive(Debug, Default)]
-pub(crate) struct ChangeGate {
+pub(crate) struct WriterGate {
     is_closed: RwLock<bool>,
 }
 
 /// A change of the store under a file, which is under way until this is dropped.
-pub struct Change<'a> {
+pub struct WriterGuard<'a> {
     writer: &'a dyn StoreWriter,
     _open: RwLockReadGuard<'a, bool>,
 }
 
-impl ChangeGate {
+impl WriterGate {
     /// Begins a change. One may be part of another one.
-    pub fn begin<'a>(&'a self, store: &'a dyn Store) -> ModelResult<Change<'a>> {
+    pub fn begin<'a>(&'a self, store: &'a dyn Store) -> ModelResult<WriterGuard<'a>> {
         let open = self.is_closed.read_recursive();
-        if *open { Err(ModelError::Closed) } else { Ok(Change { writer: store.writer()?, _open: open }) }
+        if *open { Err(ModelError::Closed) } else { Ok(WriterGuard { writer: store.writer()?, _open: open }) }
     }
 
     /// Waits for the changes that are under way, and refuses others.
@@ -32,7 +32,7 @@ impl ChangeGate {
     }
 }
 
-impl<'a> Deref for Change<'a> {
+impl<'a> Deref for WriterGuard<'a> {
     type Target = dyn StoreWriter + 'a;
 
     fn deref(&self) -> &Self::Target {
@@ -40,8 +40,8 @@ impl<'a> Deref for Change<'a> {
     }
 }
 
-impl fmt::Debug for Change<'_> {
+impl fmt::Debug for WriterGuard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Change").finish_non_exhaustive()
+        f.debug_struct("WriterGuard").finish_non_exhaustive()
     }
 }

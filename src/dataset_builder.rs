@@ -50,7 +50,7 @@ pub struct DatasetBuilder {
     layout: LayoutChoice,
     filters: Vec<FilterSpec>,
     fill: Result<Fill, ConvertError>,
-    unfiltered_edges: bool,
+    unfiltered_partial_chunks: bool,
     committed: Option<ObjectId>,
     attributes: EntryStorage,
     times: bool,
@@ -78,7 +78,7 @@ impl DatasetBuilder {
             layout: LayoutChoice::Automatic,
             filters: Vec::new(),
             fill: Ok(Fill::default()),
-            unfiltered_edges: false,
+            unfiltered_partial_chunks: false,
             committed: None,
             attributes: EntryStorage::default(),
             times: false,
@@ -211,8 +211,8 @@ impl DatasetBuilder {
     }
 
     /// Chunks that reach over the extent are stored without filters.
-    pub fn unfiltered_edges(mut self) -> Self {
-        self.unfiltered_edges = true;
+    pub fn unfiltered_partial_chunks(mut self) -> Self {
+        self.unfiltered_partial_chunks = true;
         self
     }
 
@@ -388,7 +388,7 @@ impl DatasetBuilder {
         let layout = std::mem::replace(&mut self.layout, LayoutChoice::Automatic);
         let mut filters = std::mem::take(&mut self.filters);
         let datatype = std::mem::take(&mut self.datatype);
-        let DatasetBuilder { ref group, unfiltered_edges, committed, .. } = *self;
+        let DatasetBuilder { ref group, unfiltered_partial_chunks, committed, .. } = *self;
         let chunked = !filters.is_empty() || dataspace.max() != dataspace.dims();
         let layout = match layout {
             LayoutChoice::Chunked(dims) => Layout::Chunked(dims),
@@ -409,7 +409,7 @@ impl DatasetBuilder {
         } else if !filters.is_empty() {
             return Err(ErrorKind::InvalidSpec("only a dataset with dimensions, in chunks, has filters"));
         }
-        Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges })
+        Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_partial_chunks })
     }
 }
 

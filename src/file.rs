@@ -8,7 +8,7 @@ use h5live_model::{
     Datatype, ElementSizes, FileSpace, Liveness, ObjectId, ReferenceType, Referent, Scope, Session, Stats, Store,
 };
 
-use crate::change_gate::Change;
+use crate::change_gate::WriterGuard;
 use crate::dataset::DatasetCore;
 use crate::error::ErrorKind;
 use crate::file_shared::{FileHandle, FileShared};
@@ -54,7 +54,7 @@ impl File {
     /// # Errors
     /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly),
     /// [`model::Error::Closed`](h5live_model::Error::Closed).
-    pub fn writer(&self) -> h5live_model::Result<Change<'_>> {
+    pub fn writer(&self) -> h5live_model::Result<WriterGuard<'_>> {
         self.shared().changes.begin(self.store())
     }
 
@@ -74,7 +74,7 @@ impl File {
 
     /// A type as elements of this file have it.
     pub(crate) fn stored_type(&self, datatype: &Datatype) -> Datatype {
-        datatype.with_element_sizes(ElementSizes::default(), self.session().forms)
+        datatype.with_element_sizes(ElementSizes::default(), self.session().element_sizes)
     }
 
     pub(crate) fn error(&self, object: Option<&str>, kind: impl Into<ErrorKind>) -> Error {

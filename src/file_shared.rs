@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use crate::Options;
-use crate::change_gate::ChangeGate;
+use crate::change_gate::WriterGate;
 use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
 use crate::dataset_cache::DatasetCache;
 use crate::error::UnpublishedRows;
@@ -21,7 +21,7 @@ use crate::superseded_blobs::BlobUses;
 pub(crate) struct FileShared {
     /// Shared while a link is added; held alone while groups are made on the way to one.
     pub(crate) new_groups: parking_lot::RwLock<()>,
-    pub(crate) changes: ChangeGate,
+    pub(crate) changes: WriterGate,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) name: String,
     pub(crate) options: Options,

@@ -153,7 +153,7 @@ impl FileWaiter {
         };
         match opened {
             Ok(file) => self.file = Some(file),
-            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => {
+            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotFound) => {
                 self.awaited = AwaitedChange::FileCreated
             }
             Err(error) if error.is_in_use() => self.awaited = AwaitedChange::FileReleased,

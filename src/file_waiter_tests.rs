@@ -34,7 +34,7 @@ fn a_wait_that_is_over_ends_as_opening_without_it() {
     let without = File::options().swmr_read().open(&path).unwrap_err();
     let error = File::options().swmr_read().wait(Duration::from_millis(1)).open(&path).unwrap_err();
     assert_eq!(error.to_string(), without.to_string());
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::NotThere));
+    assert_eq!(error.store_kind(), Some(&StoreErrorKind::NotFound));
     fs::write(&path, b"this is no HDF5 file").unwrap();
     // What no time changes is an error at once.
     assert!(File::options().wait(LONG).open(&path).is_err());

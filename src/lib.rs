@@ -145,10 +145,10 @@ pub use h5live_model::{
 };
 
 pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
-pub use change_gate::Change;
+pub use change_gate::WriterGuard;
 pub use convert::{Conversion, ConvertError, InexactValue};
 pub use copy::{
-    Copier, CopyReport, DatasetInCopy, FileNameUse, LeftOut, LostReferences, NotKept, ObjectPart, UnfitFillValue,
+    Copier, CopyReport, DatasetInCopy, DroppedFillValue, FileNameUse, LeftOut, LostReferences, NotKept, ObjectPart,
     UnverifiedChunks,
 };
 pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};

@@ -213,7 +213,7 @@ fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Resul
                 return Ok(Some(file));
             }
             Err(error) if error.is_in_use() && modes.len() > 0 => {}
-            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => return Ok(None),
+            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotFound) => return Ok(None),
             Err(error) => return Err(ErrorKind::OtherFile(Box::new(error))),
         }
     }

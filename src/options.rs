@@ -213,7 +213,7 @@ impl Options {
     ///
     /// ```
     /// use h5live::File;
-    /// use h5live::filters::{DecodeOutput, EncodeOutcome, FilterFault, Filter, Registry};
+    /// use h5live::filters::{DecodeOutcome, EncodeOutcome, FilterFault, Filter, Registry};
     /// use h5live::model::FilterSpec;
     ///
     /// /// Turns every bit over.
@@ -228,15 +228,15 @@ impl Options {
     ///         "inverted"
     ///     }
     ///
-    ///     fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    ///     fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
     ///         let place = output.get_mut(..input.len()).ok_or(FilterFault::TooLarge { limit: 0 })?;
     ///         place.iter_mut().zip(input).for_each(|(to, from)| *to = !from);
-    ///         Ok(DecodeOutput::Output(input.len()))
+    ///         Ok(DecodeOutcome::Decoded(input.len()))
     ///     }
     ///
     ///     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
     ///         output.extend(input.iter().map(|byte| !byte));
-    ///         Ok(EncodeOutcome::Output)
+    ///         Ok(EncodeOutcome::Encoded)
     ///     }
     /// }
     ///

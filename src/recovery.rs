@@ -1,6 +1,6 @@
 //! The state of a file, and the repair of a file whose writer has died.
 
-use h5live_model::{self as model, Connector, Location, OpenError, ResolvedLocation, Upkeep};
+use h5live_model::{self as model, Connector, Location, Maintenance, OpenError, ResolvedLocation};
 
 use crate::{Diagnosis, FileCondition, Options, Reclaim, Repair, Result, StoreCheck, StoreReport};
 
@@ -67,8 +67,8 @@ impl Options {
     pub fn reclaim(&self, location: impl Into<Location>) -> Result<Reclaim> {
         let at = self.resolve(&location.into())?;
         let reclaim = || {
-            let upkeep = self.checked_upkeep(&at)?;
-            self.with_request(&at, |how| upkeep.reclaim(at.location(), how))
+            let maintenance = self.checked_upkeep(&at)?;
+            self.with_request(&at, |how| maintenance.reclaim(at.location(), how))
         };
         reclaim().map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
@@ -80,21 +80,21 @@ impl Options {
     pub fn check(&self, location: impl Into<Location>, what: StoreCheck) -> Result<StoreReport> {
         let at = self.resolve(&location.into())?;
         let check = || {
-            let upkeep = self.checked_upkeep(&at)?;
-            self.with_request(&at, |how| upkeep.check(at.location(), how, &what))
+            let maintenance = self.checked_upkeep(&at)?;
+            self.with_request(&at, |how| maintenance.check(at.location(), how, &what))
         };
         check().map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
 
     /// What is done to a store as a whole, if it has the options that were set for it.
-    fn checked_upkeep<'a>(&self, at: &'a ResolvedLocation) -> Result<&'a dyn Upkeep, OpenError> {
+    fn checked_upkeep<'a>(&self, at: &'a ResolvedLocation) -> Result<&'a dyn Maintenance, OpenError> {
         self.check_native_names(&**at.connector())?;
         required_upkeep(&**at.connector())
     }
 
     pub(crate) fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {
-        let upkeep = self.checked_upkeep(at)?;
-        self.with_request(at, |how| upkeep.repair(at.location(), how))
+        let maintenance = self.checked_upkeep(at)?;
+        self.with_request(at, |how| maintenance.repair(at.location(), how))
     }
 }
 
@@ -102,9 +102,9 @@ pub(crate) fn diagnose_at(at: &ResolvedLocation) -> Result<Diagnosis, OpenError>
     required_upkeep(&**at.connector())?.diagnose(at.location())
 }
 
-fn required_upkeep(connector: &dyn Connector) -> Result<&dyn Upkeep, OpenError> {
+fn required_upkeep(connector: &dyn Connector) -> Result<&dyn Maintenance, OpenError> {
     let none = || model::Error::Unsupported("a diagnosis or repair of such a store").into();
-    connector.upkeep().ok_or_else(none)
+    connector.maintenance().ok_or_else(none)
 }
 
 /// The known state of the writer of a file.
@@ -125,7 +125,7 @@ pub(crate) fn try_recover(at: &ResolvedLocation, options: &Options) -> WriterSta
             let _ = options.repair_at(at);
             WriterState::Other
         }
-        // Opening the file returns the same error. A store without upkeep needs no repair.
+        // Opening the file returns the same error. A store without maintenance needs no repair.
         _ => WriterState::Other,
     }
 }

@@ -47,7 +47,7 @@ impl BlobUses {
     }
 
     /// Whether nothing can be said of who leads to the data of overwritten elements of this type.
-    pub(crate) fn is_untold(&self, datatype: &Datatype) -> bool {
+    pub(crate) fn cannot_reclaim(&self, datatype: &Datatype) -> bool {
         !has_blobs(datatype) || self.may_be_shared.load(Ordering::Acquire)
     }
 

@@ -348,15 +348,15 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Dirty`] if not everything has been flushed; [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
-    pub fn truncate_to_true_end(&self, durable: bool) -> Result<()> {
+    pub fn shrink_to_allocated_end(&self, durable: bool) -> Result<()> {
         self.finish(durable, true)
     }
 
     /// Announces the true end of the file. Free space before it stays: readers may still look at it.
     ///
     /// # Errors
-    /// As [`Cache::truncate_to_true_end`].
-    pub fn announce_true_end(&self, durable: bool) -> Result<()> {
+    /// As [`Cache::shrink_to_allocated_end`].
+    pub fn announce_allocated_end(&self, durable: bool) -> Result<()> {
         self.finish(durable, false)
     }
 
@@ -364,7 +364,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn cut_behind_end(&self) -> Result<()> {
+    pub fn truncate_to_allocated_end(&self) -> Result<()> {
         let _only = self.flush_lock.lock();
         self.space.truncate_storage(self.space.allocated_end(), &*self.storage)
     }

@@ -248,7 +248,7 @@ impl Cache {
 
     /// As [`Cache::mark_owner_stale`] if the header of `owner` is cached, and as [`Cache::evict_owner`] otherwise: of
     /// objects that are looked at once, nothing is kept.
-    pub fn expect_changes(&self, owner: Owner) {
+    pub fn mark_stale_or_evict(&self, owner: Owner) {
         match self.shard_of(owner.header()).get_slot(owner.header()) {
             Some(_) => self.mark_owner_stale(owner),
             None => self.evict_owner(owner),

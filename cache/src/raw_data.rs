@@ -124,7 +124,7 @@ impl Cache {
             None
         } else {
             self.dirty_raw_data.with_chunk(chunk, |state| {
-                if state.is_overwrite() {
+                if state.is_clean() {
                     begin(&mut state.is_written_through);
                     return None;
                 }
@@ -153,7 +153,7 @@ impl Cache {
     /// Writes the pieces of the write buffer, between flushes.
     fn drain_write_buffer(&self) -> Result<()> {
         let _no_redo_past_eof = self.redo_state.past_eof_lock.read();
-        let _alone = self.write_buffer.lock_out_writers();
+        let _alone = self.write_buffer.lock_out_flushes();
         let Some(pieces) = self.write_buffer.begin_write() else { return Ok(()) };
         if self.generation().is_some() && pieces.end_offset() > self.space.superblock_eof() {
             // Readers look there until a flush has announced a new end.

@@ -238,8 +238,8 @@ impl Space {
     }
 
     /// The object is deleted: space to which only its structures lead is unreachable after a flush of everything.
-    pub fn release_owner(&self, owner: Owner) {
-        self.state.lock().quarantine.clear_owner(owner);
+    pub fn unassign_owner(&self, owner: Owner) {
+        self.state.lock().quarantine.unassign_owner(owner);
     }
 
     /// Gives back the `len` bytes at `at` of a structure to which nothing in the file has ever led.
@@ -336,7 +336,7 @@ impl Space {
     }
 
     /// Now.
-    pub fn free_epoch(&self) -> FreeEpoch {
+    pub fn current_epoch(&self) -> FreeEpoch {
         FreeEpoch(self.state.lock().quarantine.snapshot_count())
     }
 

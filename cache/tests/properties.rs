@@ -424,7 +424,7 @@ impl Model {
         let is_there = |(at, bytes): &(usize, [u8; GATHERED])| self.image[*at..at + GATHERED] == *bytes;
         assert!(self.gathered.iter().all(is_there), "a flush writes what was gathered");
         assert!(self.cache.plan_flush(FlushScope::All).unwrap().steps().is_empty(), "a flush leaves nothing");
-        self.cache.truncate_to_true_end(true).unwrap();
+        self.cache.shrink_to_allocated_end(true).unwrap();
         self.disk.inner().take_log();
         let whole = self.disk.inner().inner().to_vec();
         assert_eq!(whole.len() as u64, self.cache.space().allocated_end());

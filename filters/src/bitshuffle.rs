@@ -11,7 +11,7 @@ use crate::codec::lz4;
 use crate::codec::zstd;
 use crate::params::{param, param_to_usize};
 use crate::transpose::{bit_shuffle, bit_unshuffle};
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget, scratch};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget, scratch};
 
 /// Filter 32008.
 pub(crate) struct Bitshuffle;
@@ -111,7 +111,7 @@ impl Filter for Bitshuffle {
         "bitshuffle; see https://github.com/kiyo-masui/bitshuffle"
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let mut params = BitshuffleParams::parse(params)?;
         let limit = output.len();
         let mut reader = ByteReader(input);
@@ -144,7 +144,7 @@ impl Filter for Bitshuffle {
                 bit_unshuffle(params.size, bits, block, spare);
             }
             rest.copy_from_slice(reader.bytes(rest.len())?);
-            Ok(DecodeOutput::Output(bytes))
+            Ok(DecodeOutcome::Decoded(bytes))
         })
     }
 
@@ -180,7 +180,7 @@ impl Filter for Bitshuffle {
                 }
             }
             output.extend_from_slice(rest);
-            Ok(EncodeOutcome::Output)
+            Ok(EncodeOutcome::Encoded)
         })
     }
 

@@ -2,7 +2,7 @@
 
 use bzip2::{Action, Compress, Compression, Decompress, Status};
 
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 307.
 pub(crate) struct Bzip2;
@@ -24,12 +24,12 @@ impl Filter for Bzip2 {
         "bzip2"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let limit = output.len();
         let mut state = Decompress::new(false);
         match state.decompress(input, output).map_err(FilterFault::external)? {
             Status::StreamEnd => {
-                usize::try_from(state.total_out()).map(DecodeOutput::Output).map_err(FilterFault::external)
+                usize::try_from(state.total_out()).map(DecodeOutcome::Decoded).map_err(FilterFault::external)
             }
             _ if state.total_out() < limit as u64 => Err(FilterFault::Truncated),
             _ => Err(FilterFault::TooLarge { limit }),
@@ -41,7 +41,7 @@ impl Filter for Bzip2 {
         // The bound that bzip2 documents.
         output.reserve(input.len() + input.len() / 100 + 600);
         match state.compress_vec(input, output, Action::Finish).map_err(FilterFault::external)? {
-            Status::StreamEnd => Ok(EncodeOutcome::Output),
+            Status::StreamEnd => Ok(EncodeOutcome::Encoded),
             _ => Err(FilterFault::Incompressible),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::codec::zlib;
 use crate::params::param;
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 1.
 pub(crate) struct Deflate;
@@ -24,13 +24,13 @@ impl Filter for Deflate {
         "deflate"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
-        zlib::decompress(input, output).map(DecodeOutput::Output)
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
+        zlib::decompress(input, output).map(DecodeOutcome::Decoded)
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         zlib::compress(level_param(params)?, input, output)?;
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 
     fn complete_params(&self, params: &[u32], _: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

@@ -32,7 +32,7 @@ pub trait Filter: Send + Sync {
     /// # Errors
     ///
     /// Any [`FilterFault`]; [`FilterFault::TooLarge`] if the result does not fit `output`.
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault>;
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault>;
 
     /// Applies the filter. `output` is empty; the filter appends its result.
     ///
@@ -80,20 +80,20 @@ impl FilterTarget<'_> {
 
 /// Where the result of decoding is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DecodeOutput {
+pub enum DecodeOutcome {
     /// The result is in the first bytes of the output: this many.
-    Output(usize),
+    Decoded(usize),
     /// In this part of the input, unchanged.
-    Input(Range<usize>),
+    InputRange(Range<usize>),
 }
 
 /// Where the result of encoding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EncodeOutcome {
     /// In the output.
-    Output,
+    Encoded,
     /// The result is the unchanged input, and the filter counts as applied.
-    Input,
+    Unchanged,
     /// Nowhere: the filter gains nothing on this chunk. An optional filter is then left out and its mask bit
     /// set; a mandatory one fails with [`FilterFault::Incompressible`].
     Skipped,

@@ -1,6 +1,6 @@
 //! Filter 3, fletcher32: four bytes of checksum after the data, little-endian.
 
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault};
 
 /// Filter 3.
 pub(crate) struct Fletcher32;
@@ -74,20 +74,20 @@ impl Filter for Fletcher32 {
         "fletcher32"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], _: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, _: &[u32], input: &[u8], _: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let (data, stored) = input.split_last_chunk::<4>().ok_or(FilterFault::Truncated)?;
         let stored = u32::from_le_bytes(*stored);
         let computed = checksum(data);
         if stored != computed && stored != swapped_in_halves(computed) {
             return Err(FilterFault::Checksum { stored, computed });
         }
-        Ok(DecodeOutput::Input(0..data.len()))
+        Ok(DecodeOutcome::InputRange(0..data.len()))
     }
 
     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         output.reserve(input.len() + 4);
         output.extend_from_slice(input);
         output.extend_from_slice(&checksum(input).to_le_bytes());
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use h5live_model::{AllocationLimit, FilterResult, FilterSpec, Unfilter, UnknownFilter, UnsupportedFilterData};
+use h5live_model::{AllocationLimit, FilterEngine, FilterResult, FilterSpec, UnknownFilter, UnsupportedFilterData};
 
 use crate::{Error, Pipeline, Registry};
 
@@ -27,7 +27,7 @@ impl fmt::Debug for KnownFilters {
     }
 }
 
-impl Unfilter for KnownFilters {
+impl FilterEngine for KnownFilters {
     fn unfilter(
         &self,
         filters: &[FilterSpec],

@@ -79,7 +79,7 @@ mod zfp;
 mod zstd;
 
 pub use error::{Error, FilterFault, Result};
-pub use filter::{DecodeOutput, EncodeOutcome, Filter, FilterTarget};
+pub use filter::{DecodeOutcome, EncodeOutcome, Filter, FilterTarget};
 pub use filter_text::{FilterTextError, filter_name, filter_text, parse_filter};
 pub use fletcher32::checksum as fletcher32;
 pub use h5live_model::FilterSpec;

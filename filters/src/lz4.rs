@@ -6,7 +6,7 @@
 use crate::byte_reader::ByteReader;
 use crate::codec::lz4;
 use crate::params::param_to_usize;
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault};
 
 /// Filter 32004.
 pub(crate) struct Lz4;
@@ -24,7 +24,7 @@ impl Filter for Lz4 {
         "HDF5 lz4 filter; see http://www.hdfgroup.org/services/contributions.html"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let limit = output.len();
         let mut reader = ByteReader(input);
         let bytes = usize::try_from(reader.be64()?).ok().and_then(|bytes| output.get_mut(..bytes));
@@ -42,7 +42,7 @@ impl Filter for Lz4 {
                 return Err(FilterFault::Corrupt("LZ4 block"));
             }
         }
-        Ok(DecodeOutput::Output(output.len()))
+        Ok(DecodeOutcome::Decoded(output.len()))
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
@@ -69,6 +69,6 @@ impl Filter for Lz4 {
                 size.copy_from_slice(&stored.to_be_bytes());
             }
         }
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 }

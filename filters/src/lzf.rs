@@ -1,7 +1,7 @@
 //! Filter 32000, LZF. Parameters: version of the filter, version of the codec, bytes of a chunk.
 
 use crate::codec::lzf;
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 32000.
 pub(crate) struct Lzf;
@@ -19,12 +19,12 @@ impl Filter for Lzf {
         "lzf"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
-        lzf::decompress(input, output).map(DecodeOutput::Output)
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
+        lzf::decompress(input, output).map(DecodeOutcome::Decoded)
     }
 
     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
-        Ok(if lzf::compress(input, output) { EncodeOutcome::Output } else { EncodeOutcome::Skipped })
+        Ok(if lzf::compress(input, output) { EncodeOutcome::Encoded } else { EncodeOutcome::Skipped })
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

@@ -8,7 +8,7 @@ use h5live_model::FilterSpec;
 
 use crate::registry::unavailable_error;
 use crate::scratch::{self, Scratch};
-use crate::{DecodeOutput, EncodeOutcome, Error, Filter, FilterFault, Registry, Result};
+use crate::{DecodeOutcome, EncodeOutcome, Error, Filter, FilterFault, Registry, Result};
 
 /// The most filters that a pipeline has: a chunk's mask has one bit for each.
 pub const MAX_FILTERS: usize = 32;
@@ -124,11 +124,11 @@ impl Pipeline {
                 .decode(&step.spec.params, input, output)
                 .map_err(|fault| step.step_error(fault))?
             {
-                DecodeOutput::Input(range) => at = at.part(range),
-                DecodeOutput::Output(found) if last => {
+                DecodeOutcome::InputRange(range) => at = at.part(range),
+                DecodeOutcome::Decoded(found) if last => {
                     return if found == expected { Ok(()) } else { Err(Error::WrongSize { expected, found }) };
                 }
-                DecodeOutput::Output(found) => {
+                DecodeOutcome::Decoded(found) => {
                     std::mem::swap(decoded, room);
                     at = DecodeLocation::Decoded(0..found);
                 }
@@ -192,7 +192,7 @@ impl Pipeline {
                 },
             };
             match outcome {
-                Ok(EncodeOutcome::Output) => {
+                Ok(EncodeOutcome::Encoded) => {
                     std::mem::swap(encoded, next);
                     result = EncodeLocation::Scratch;
                 }

@@ -3,7 +3,7 @@
 
 use crate::params::{param, param_to_usize};
 use crate::transpose::{shuffle, unshuffle};
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 2.
 pub(crate) struct Shuffle;
@@ -25,25 +25,25 @@ impl Filter for Shuffle {
         "shuffle"
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let size = element_size_param(params)?;
         if size == 1 {
-            return Ok(DecodeOutput::Input(0..input.len()));
+            return Ok(DecodeOutcome::InputRange(0..input.len()));
         }
         let limit = output.len();
         let output = output.get_mut(..input.len()).ok_or(FilterFault::TooLarge { limit })?;
         unshuffle(size, input, output);
-        Ok(DecodeOutput::Output(input.len()))
+        Ok(DecodeOutcome::Decoded(input.len()))
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let size = element_size_param(params)?;
         if size == 1 {
-            return Ok(EncodeOutcome::Input);
+            return Ok(EncodeOutcome::Unchanged);
         }
         output.resize(input.len(), 0);
         shuffle(size, input, output);
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 
     fn complete_params(&self, _: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::{DecodeOutput, EncodeOutcome, Error, Filter, FilterFault, FilterSpec, Pipeline, Registry};
+use crate::{DecodeOutcome, EncodeOutcome, Error, Filter, FilterFault, FilterSpec, Pipeline, Registry};
 
 fn spec(id: u16, params: &[u32]) -> FilterSpec {
     FilterSpec { id, params: params.to_vec(), ..Default::default() }
@@ -183,12 +183,12 @@ impl Filter for Offset {
         "offset"
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let output = output.get_mut(..input.len()).ok_or(FilterFault::TooLarge { limit: 0 })?;
         for (to, from) in output.iter_mut().zip(input) {
             *to = from.wrapping_add(params[0] as u8);
         }
-        Ok(DecodeOutput::Output(input.len()))
+        Ok(DecodeOutcome::Decoded(input.len()))
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
@@ -196,7 +196,7 @@ impl Filter for Offset {
             return Ok(EncodeOutcome::Skipped);
         }
         output.extend(input.iter().map(|byte| byte.wrapping_sub(params[0] as u8)));
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 }
 
@@ -227,16 +227,16 @@ impl Filter for Nested {
         "nested"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let chunk = pipeline(&[spec(2, &[4]), spec(1, &[6])]).decode(0, input, 400).map_err(FilterFault::external)?;
         output[..400].copy_from_slice(&chunk);
-        Ok(DecodeOutput::Output(400))
+        Ok(DecodeOutcome::Decoded(400))
     }
 
     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let (stored, _) = pipeline(&[spec(2, &[4]), spec(1, &[6])]).encode(input).map_err(FilterFault::external)?;
         output.extend(stored);
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 }
 

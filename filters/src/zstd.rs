@@ -1,7 +1,7 @@
 //! Filter 32015, Zstandard: frames. Parameter 0 is the level.
 
 use crate::codec::zstd;
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault};
 
 /// Filter 32015.
 pub(crate) struct Zstd;
@@ -15,14 +15,14 @@ impl Filter for Zstd {
         "Zstandard compression: http://www.zstd.net"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
-        zstd::decompress(input, output).map(DecodeOutput::Output)
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
+        zstd::decompress(input, output).map(DecodeOutcome::Decoded)
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         // The reference filter takes the level for a signed number and moves it into the range.
         let level = params.first().map_or(zstd::DEFAULT_LEVEL, |level| level.cast_signed().max(1).unsigned_abs());
         zstd::compress(level.min(zstd::MAX_LEVEL), input, output)?;
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 }

@@ -214,7 +214,8 @@ fn find_checksummed_len(bytes: &[u8]) -> Option<usize> {
 /// the order of creation.
 fn dump_continuation_chunk(bytes: &[u8], widths: Widths) -> Dump {
     let len = find_checksummed_len(bytes).unwrap_or(bytes.len()) as u64;
-    let blank = |attributes_tracked| ContinuationChunk { version: 2, attributes_tracked, len, messages: Vec::new() };
+    let blank =
+        |attribute_order_tracked| ContinuationChunk { version: 2, attribute_order_tracked, len, messages: Vec::new() };
     let tracked = decode_prefix_with(blank(false), bytes, widths).is_err()
         && decode_prefix_with(blank(true), bytes, widths).is_ok();
     let dump = dump(blank(tracked), bytes, widths);
@@ -243,14 +244,14 @@ fn decode_header<R: Record + Default>(context: &DumpContext<'_>) -> Option<R> {
 fn dump_heap_direct_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let heap: FractalHeapHeader = decode_header(context)?;
     let offset = heap_block_offset(bytes, &heap, context.widths)?;
-    let size = heap.table.direct_block_at(offset, heap.root_rows)?;
+    let size = heap.table.direct_block_size_at(offset, heap.root_rows)?;
     Some(dump(heap.direct_block_context(size), bytes, context.widths))
 }
 
 fn dump_heap_indirect_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let heap: FractalHeapHeader = decode_header(context)?;
     let offset = heap_block_offset(bytes, &heap, context.widths)?;
-    let rows = heap.table.indirect_block_at(offset, heap.root_rows)?;
+    let rows = heap.table.indirect_block_rows_at(offset, heap.root_rows)?;
     Some(dump(heap.indirect_block_context(rows, context.widths), bytes, context.widths))
 }
 

@@ -8,7 +8,7 @@ mod id;
 pub use blocks::{FractalHeapDirectBlock, FractalHeapIndirectBlock};
 pub use doubling_table::{DoublingTable, HeapSlot};
 pub use header::{FilteredRoot, FractalHeapHeader};
-pub use id::{FractalHeapId, FractalHeapIdShape, HeapObjectLocation};
+pub use id::{FractalHeapId, FractalHeapIdFormat, HeapObjectLocation};
 
 #[cfg(test)]
 mod tests;

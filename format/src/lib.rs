@@ -72,7 +72,7 @@ pub use extensible_array::{
 };
 pub use fixed_array::{FixedArrayDataBlock, FixedArrayHeader};
 pub use fractal_heap::{
-    DoublingTable, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdShape,
+    DoublingTable, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdFormat,
     FractalHeapIndirectBlock, HeapObjectLocation, HeapSlot,
 };
 pub use free_space::{FreeBlocks, FreeSection, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections, SameSizeSections};

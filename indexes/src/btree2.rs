@@ -31,7 +31,7 @@ use crate::{Error, ObjectMetadata, Result};
 
 /// How large the nodes of a tree are, and how full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Btree2Shape {
+pub struct Btree2Parameters {
     /// Bytes of a node.
     pub node_size: u32,
     /// How full a node is when it is split (percent).
@@ -40,11 +40,11 @@ pub struct Btree2Shape {
     pub merge: u8,
 }
 
-impl Btree2Shape {
+impl Btree2Parameters {
     /// Trees of links, attributes, huge objects and shared messages, as libhdf5 makes them.
-    pub const SMALL: Self = Btree2Shape { node_size: 512, split: 100, merge: 40 };
+    pub const SMALL: Self = Btree2Parameters { node_size: 512, split: 100, merge: 40 };
     /// Trees of chunks, as libhdf5 makes them.
-    pub const CHUNKS: Self = Btree2Shape { node_size: 2048, split: 100, merge: 40 };
+    pub const CHUNKS: Self = Btree2Parameters { node_size: 2048, split: 100, merge: 40 };
 }
 
 /// A tree of records `R` (format specification 4.0, III.A.2). Any number of threads may use trees of the same header
@@ -68,16 +68,16 @@ impl<R: Btree2Record> Btree2<R> {
     /// A new tree without records, with nodes of `node_size` bytes that are as full as libhdf5 has them.
     ///
     /// # Errors
-    /// As [`Btree2::create_with_shape`].
+    /// As [`Btree2::create_with_parameters`].
     pub fn create(metadata: ObjectMetadata, blank: R, node_size: u32) -> Result<Self> {
-        Self::create_with_shape(metadata, blank, Btree2Shape { node_size, ..Btree2Shape::SMALL })
+        Self::create_with_parameters(metadata, blank, Btree2Parameters { node_size, ..Btree2Parameters::SMALL })
     }
 
     /// A new tree without records.
     ///
     /// # Errors
     /// If there is no room in the file, or nodes of this shape do not hold three records.
-    pub fn create_with_shape(metadata: ObjectMetadata, blank: R, shape: Btree2Shape) -> Result<Self> {
+    pub fn create_with_parameters(metadata: ObjectMetadata, blank: R, shape: Btree2Parameters) -> Result<Self> {
         let widths = metadata.widths();
         let record =
             encode(&blank, widths).map_err(|source| h5live_cache::Error::Encode { at: Addr::UNDEFINED, source })?;

@@ -10,7 +10,7 @@ use h5live_format::{
 use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
 
-use crate::{Btree2, Btree2Shape, ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
+use crate::{Btree2, Btree2Parameters, ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
 
 /// Chunks that are looked up at a time in a walk over a whole tree, which may be changed meanwhile.
 const CHUNKS_PER_BATCH: usize = 1024;
@@ -22,7 +22,7 @@ pub struct ChunkBtree2 {
     root: Arc<dyn IndexRoot>,
     rank: usize,
     format: ElementFormat,
-    shape: Btree2Shape,
+    shape: Btree2Parameters,
     /// The creation of the header, which two writers must not do at once.
     creation: Mutex<()>,
 }
@@ -81,7 +81,7 @@ impl ChunkBtree2 {
         root: Arc<dyn IndexRoot>,
         rank: usize,
         format: ElementFormat,
-        shape: Btree2Shape,
+        shape: Btree2Parameters,
     ) -> Self {
         ChunkBtree2 { metadata, root, rank, format, shape, creation: Mutex::new(()) }
     }
@@ -104,7 +104,7 @@ impl ChunkBtree2 {
         let tree = match self.open_tree(blank.clone()) {
             Some(tree) => tree,
             None => {
-                let tree = Btree2::create_with_shape(self.metadata.clone(), blank, self.shape)?;
+                let tree = Btree2::create_with_parameters(self.metadata.clone(), blank, self.shape)?;
                 self.root.set_addr(tree.addr())?;
                 tree
             }

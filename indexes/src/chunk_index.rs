@@ -106,12 +106,12 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// If a structure of the index cannot be read. Nothing is freed then.
     fn delete_blocks(&self) -> Result<()>;
 
-    /// Whether the index counts its own blocks wrong, as a writer that died may have left it; with `mend`, it counts
+    /// Whether the index counts its own blocks wrong, as a writer that died may have left it; with `repair`, it counts
     /// them right afterwards.
     ///
     /// # Errors
     /// If a structure of the index cannot be read.
-    fn recount_blocks(&self, _mend: bool) -> Result<bool> {
+    fn check_block_counts(&self, _repair: bool) -> Result<bool> {
         Ok(false)
     }
 

@@ -314,7 +314,7 @@ impl ChunkIndex for ExtensibleArray {
         }
         let place = self.geometry.locate(index).ok_or_else(outside)?;
         let header = self.array.header_for_writing()?;
-        let (table, slot) = self.table_for_writing(&header, place)?;
+        let (table, slot) = self.block_for_writing(&header, place)?;
         let last = self.geometry.last_index_in_block(index, place);
         if header.read().max_index_set <= index {
             // While chunks come one after the other, the header is written once for each table.
@@ -340,7 +340,7 @@ impl ChunkIndex for ExtensibleArray {
             let coord = first.with_index(axis, at.saturating_add(number as u64));
             self.set_element(&coord, ChunkElement::unfiltered(*place), proxy)?;
             number += 1;
-            number += self.set_neighbors(&coord, axis, addrs.get(number..).unwrap_or_default(), proxy)?;
+            number += self.set_next_in_last_block(&coord, axis, addrs.get(number..).unwrap_or_default(), proxy)?;
         }
         Ok(())
     }
@@ -349,8 +349,8 @@ impl ChunkIndex for ExtensibleArray {
         self.delete_all_blocks()
     }
 
-    fn recount_blocks(&self, mend: bool) -> Result<bool> {
-        self.recount_all_blocks(mend)
+    fn check_block_counts(&self, repair: bool) -> Result<bool> {
+        self.check_all_block_counts(repair)
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {

@@ -16,10 +16,10 @@ use std::sync::{Arc, OnceLock};
 use h5live_cache::Handle;
 use h5live_format::messages::FilterPipelineMessage;
 use h5live_format::{
-    Addr, DoublingTable, FilteredRoot, FractalHeapHeader, FractalHeapIdShape, FreeSpaceHeader, HeapObjectLocation,
+    Addr, DoublingTable, FilteredRoot, FractalHeapHeader, FractalHeapIdFormat, FreeSpaceHeader, HeapObjectLocation,
     decode_with, encode, encode_in_place, encoded_len,
 };
-use h5live_model::{FilterSpec, Unfilter};
+use h5live_model::{FilterEngine, FilterSpec};
 
 pub use self::bulk_read::HeapBulkReader;
 pub use self::recount::HeapRecount;
@@ -34,7 +34,7 @@ type HeapHeader = Handle<FractalHeapHeader>;
 pub struct FractalHeap {
     metadata: ObjectMetadata,
     addr: Addr,
-    unfilter: Arc<dyn Unfilter>,
+    unfilter: Arc<dyn FilterEngine>,
     space: Arc<HeapFreeSpace>,
     /// The header, once it was loaded.
     header: OnceLock<HeapHeader>,
@@ -75,7 +75,12 @@ struct HugeLocation {
 impl FractalHeap {
     /// The heap with its header at `addr`. `unfilter` undoes the filters of filtered heaps. All handles of one session
     /// share `space`.
-    pub fn new(metadata: ObjectMetadata, addr: Addr, unfilter: Arc<dyn Unfilter>, space: Arc<HeapFreeSpace>) -> Self {
+    pub fn new(
+        metadata: ObjectMetadata,
+        addr: Addr,
+        unfilter: Arc<dyn FilterEngine>,
+        space: Arc<HeapFreeSpace>,
+    ) -> Self {
         FractalHeap { metadata, addr, unfilter, space, header: OnceLock::new() }
     }
 
@@ -85,7 +90,7 @@ impl FractalHeap {
     /// If there is no room.
     pub fn create(
         metadata: ObjectMetadata,
-        unfilter: Arc<dyn Unfilter>,
+        unfilter: Arc<dyn FilterEngine>,
         parameters: &HeapParameters,
         filters: Option<FilterPipelineMessage>,
         space: Arc<HeapFreeSpace>,
@@ -142,16 +147,16 @@ impl FractalHeap {
     }
 
     fn decode_id(&self, header: &FractalHeapHeader, id: &[u8]) -> Result<HeapObjectLocation> {
-        self.decode_id_with(&header.id_shape(self.metadata.widths()), id)
+        self.decode_id_with(&header.id_format(self.metadata.widths()), id)
     }
 
-    fn decode_id_with(&self, shape: &FractalHeapIdShape, id: &[u8]) -> Result<HeapObjectLocation> {
+    fn decode_id_with(&self, shape: &FractalHeapIdFormat, id: &[u8]) -> Result<HeapObjectLocation> {
         let id = id.get(..usize::from(shape.id_len)).unwrap_or(id);
         let id = decode_with(shape.id_of(HeapObjectLocation::default()), id, shape.widths);
         Ok(id.map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })?.location)
     }
 
-    fn encode_id(&self, shape: &FractalHeapIdShape, place: HeapObjectLocation) -> Result<Vec<u8>> {
+    fn encode_id(&self, shape: &FractalHeapIdFormat, place: HeapObjectLocation) -> Result<Vec<u8>> {
         let id = encode_in_place(&mut shape.id_of(place), shape.widths);
         Ok(id.map_err(|source| h5live_cache::Error::Encode { at: self.addr, source })?)
     }
@@ -214,7 +219,7 @@ impl FractalHeap {
         let mut sections = self.space.lock();
         let done = self.insert_object_in(&header, &mut sections, object, before);
         let place = self.forget_free_space_on_error(done, &mut sections)?;
-        let shape = header.read().id_shape(self.metadata.widths());
+        let shape = header.read().id_format(self.metadata.widths());
         self.encode_id(&shape, place)
     }
 
@@ -228,7 +233,7 @@ impl FractalHeap {
         self.reclaim_removed_objects(header, sections)?;
         let (max_managed, max_tiny) = {
             let header = header.read();
-            (header.max_managed_bytes.into(), header.id_shape(self.metadata.widths()).max_tiny_bytes())
+            (header.max_managed_bytes.into(), header.id_format(self.metadata.widths()).max_tiny_bytes())
         };
         let len = object.len() as u64;
         if object.is_empty() {
@@ -318,10 +323,10 @@ impl FractalHeap {
     /// The header, which no longer leads to a list of free space.
     fn header_for_writing(&self) -> Result<HeapHeader> {
         let header = self.header()?;
-        let manager = header.read().free_manager;
+        let manager = header.read().free_space_manager;
         if manager.is_defined() {
             self.delete_space_manager(manager);
-            header.update(|header| header.free_manager = Addr::UNDEFINED);
+            header.update(|header| header.free_space_manager = Addr::UNDEFINED);
         }
         Ok(header)
     }
@@ -347,8 +352,8 @@ impl FractalHeap {
     /// If a block cannot be read; what could be read is given up.
     pub fn delete_heap(&self) -> Result<()> {
         let shape = self.header()?.read().clone();
-        if shape.free_manager.is_defined() {
-            self.delete_space_manager(shape.free_manager);
+        if shape.free_space_manager.is_defined() {
+            self.delete_space_manager(shape.free_space_manager);
         }
         let managed = self.for_each_block(&shape, &mut |block| {
             if block.addr.is_defined() {

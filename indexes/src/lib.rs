@@ -23,7 +23,7 @@ mod symbol_table;
 mod tests;
 
 pub use btree1::Btree1;
-pub use btree2::{Btree2, Btree2Shape};
+pub use btree2::{Btree2, Btree2Parameters};
 pub use chunk_btree1::ChunkBtree1;
 pub use chunk_btree2::ChunkBtree2;
 pub use chunk_index::{ChunkIndex, IndexRoot};
@@ -33,6 +33,6 @@ pub use fixed_array::FixedArray;
 pub use fractal_heap::{FractalHeap, HeapBulkReader, HeapFreeSpace, HeapParameters, HeapRecount};
 pub use implicit_index::ImplicitIndex;
 pub use linear_chunk_order::LinearChunkOrder;
-pub use local_heap::StringSpace;
+pub use local_heap::LocalHeapFreeSpace;
 pub use object_metadata::{ObjectMetadata, Prerequisite};
 pub use symbol_table::{PackedSymbols, SymbolTable, SymbolTarget};

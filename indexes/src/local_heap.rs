@@ -34,7 +34,7 @@ const MAX_SLACK_FRACTION: u64 = 32;
 /// places of the segment to which the file leads. The list is written again when the session ends
 /// (`LocalStrings::write_free_list`).
 #[derive(Debug, Default)]
-pub struct StringSpace(Mutex<StringSpaceState>);
+pub struct LocalHeapFreeSpace(Mutex<StringSpaceState>);
 
 #[derive(Debug, Default)]
 struct StringSpaceState {
@@ -48,7 +48,7 @@ struct StringSpaceState {
     removed: Vec<(FreeEpoch, u64, u64)>,
 }
 
-impl StringSpace {
+impl LocalHeapFreeSpace {
     pub(crate) fn is_changed(&self) -> bool {
         self.0.lock().is_free_list_valid
     }
@@ -111,7 +111,7 @@ impl LocalStrings {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(metadata: &ObjectMetadata, size: u64, space: &StringSpace) -> Result<Self> {
+    pub fn create(metadata: &ObjectMetadata, size: u64, space: &LocalHeapFreeSpace) -> Result<Self> {
         let data = LocalHeapData { bytes: vec![0; usize::try_from(size).unwrap_or(usize::MAX)] };
         let data = metadata.create(size, data)?;
         let prefix = LocalHeap { size, free: None, data: data.addr() };
@@ -186,7 +186,7 @@ impl LocalStrings {
     /// If there is no room; the error of `taken`.
     pub fn insert_strings(
         &mut self,
-        space: &StringSpace,
+        space: &LocalHeapFreeSpace,
         strings: &[&Name],
         taken: impl FnOnce() -> Result<Vec<u64>>,
     ) -> Result<Vec<u64>> {
@@ -288,12 +288,12 @@ impl LocalStrings {
     ///
     /// # Errors
     /// If there are no such strings.
-    pub fn remove_strings(&self, space: &StringSpace, offsets: &[u64]) -> Result<()> {
+    pub fn remove_strings(&self, space: &LocalHeapFreeSpace, offsets: &[u64]) -> Result<()> {
         let strings = &mut *space.0.lock();
         self.load_free_list(strings)?;
         for offset in offsets.iter().filter(|offset| **offset >= EMPTY_STRING_BYTES) {
             let len = padded_string_bytes(&self.read_string(*offset)?);
-            strings.removed.push((self.metadata.cache().space().free_epoch(), *offset, len));
+            strings.removed.push((self.metadata.cache().space().current_epoch(), *offset, len));
         }
         Ok(())
     }
@@ -304,7 +304,7 @@ impl LocalStrings {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn write_free_list(&mut self, space: &StringSpace) -> Result<bool> {
+    pub fn write_free_list(&mut self, space: &LocalHeapFreeSpace) -> Result<bool> {
         let strings = &mut *space.0.lock();
         if !std::mem::take(&mut strings.is_free_list_valid) {
             return Ok(false);

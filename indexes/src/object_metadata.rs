@@ -71,7 +71,7 @@ impl ObjectMetadata {
     ///
     /// # Errors
     /// As [`ObjectMetadata::load`].
-    pub(crate) fn load_with_stated_len<R: Record + Entry>(
+    pub(crate) fn load_with_computed_len<R: Record + Entry>(
         &self,
         addr: Addr,
         shape: impl FnOnce() -> (R, u64),
@@ -147,7 +147,7 @@ impl ObjectMetadata {
     }
 
     /// As [`ObjectMetadata::free_structure`], of a structure to which only others of the same object lead, which stays.
-    pub fn free_substructure(&self, addr: Addr, len: u64) {
+    pub fn free_owned_structure(&self, addr: Addr, len: u64) {
         self.cache.forget_entry(addr);
         self.cache.space().free_owned(self.owner, addr, len);
     }

@@ -15,16 +15,16 @@ use h5live_model::Name;
 
 pub use self::pack::PackedSymbols;
 use crate::btree1::{Btree1, KeyBounds, KeyRange};
-use crate::local_heap::{LocalStrings, StringSpace};
+use crate::local_heap::{LocalHeapFreeSpace, LocalStrings};
 use crate::{Error, ObjectMetadata, Result};
 
 /// The target of an old-style link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SymbolTarget {
     /// To the object with its header here.
-    Object(Addr),
+    Hard(Addr),
     /// Along a path.
-    Path(Name),
+    Soft(Name),
 }
 
 /// The symbol table of one group: a version 1 B-tree with symbol table nodes below its leaves, and a local heap of
@@ -35,13 +35,13 @@ pub struct SymbolTable {
     tree: Btree1<GroupKey>,
     heap: Addr,
     k: BtreeK,
-    space: Arc<StringSpace>,
+    space: Arc<LocalHeapFreeSpace>,
 }
 
 impl SymbolTable {
     /// The table with its B-tree at `btree` and its heap at `heap`, in a file with these K values. All handles of one
     /// session share `space`.
-    pub fn new(metadata: ObjectMetadata, btree: Addr, heap: Addr, k: BtreeK, space: Arc<StringSpace>) -> Self {
+    pub fn new(metadata: ObjectMetadata, btree: Addr, heap: Addr, k: BtreeK, space: Arc<LocalHeapFreeSpace>) -> Self {
         let tree = Btree1::new(metadata.clone(), btree, k.group_internal, ());
         SymbolTable { metadata, tree, heap, k, space }
     }
@@ -61,8 +61,8 @@ impl SymbolTable {
 
     fn target_of_entry(names: &LocalStrings, entry: &SymbolTableEntry) -> Result<SymbolTarget> {
         match entry.cache {
-            SymbolCache::SoftLink { value_offset } => Ok(SymbolTarget::Path(names.read_string(value_offset.into())?)),
-            _ => Ok(SymbolTarget::Object(entry.header)),
+            SymbolCache::SoftLink { value_offset } => Ok(SymbolTarget::Soft(names.read_string(value_offset.into())?)),
+            _ => Ok(SymbolTarget::Hard(entry.header)),
         }
     }
 

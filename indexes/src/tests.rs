@@ -10,7 +10,7 @@ use h5live_model::{ChunkCoord, ChunkGrid, UNLIMITED};
 use proptest::prelude::*;
 
 use crate::{
-    Btree2Shape, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, IndexRoot, LinearChunkOrder,
+    Btree2Parameters, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, IndexRoot, LinearChunkOrder,
     ObjectMetadata, Result,
 };
 
@@ -75,7 +75,7 @@ fn fixed(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat, rows: u64) 
 }
 
 fn btree2(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ChunkBtree2 {
-    ChunkBtree2::new(ObjectMetadata::new(cache.clone(), OWNER), root, 2, format, Btree2Shape::CHUNKS)
+    ChunkBtree2::new(ObjectMetadata::new(cache.clone(), OWNER), root, 2, format, Btree2Parameters::CHUNKS)
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
     let line = || LinearChunkOrder::new(&grid, &[UNLIMITED]).unwrap();
     let array = ExtensibleArray::new(metadata(), root(Addr::UNDEFINED), line(), unfiltered, parameters).unwrap();
     too_large(&array, &[1 << 62]);
-    let shape = Btree2Shape { node_size: u32::MAX, ..Btree2Shape::CHUNKS };
+    let shape = Btree2Parameters { node_size: u32::MAX, ..Btree2Parameters::CHUNKS };
     let tree = ChunkBtree2::new(metadata(), root(Addr::UNDEFINED), 1, unfiltered, shape);
     too_large(&tree, &[7]);
 }

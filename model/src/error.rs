@@ -113,19 +113,19 @@ pub enum StoreErrorKind {
     /// Another writer has taken the place of this one.
     Fenced,
     /// Nothing is at the location.
-    NotThere,
+    NotFound,
     /// Something is at the location that was not to be replaced.
-    Occupied,
+    AlreadyExists,
     /// The bytes at the location are not in the format that the store reads.
     NotThisFormat,
     /// The system does not allow it.
-    Denied,
+    PermissionDenied,
     /// There is no room.
-    Full,
+    StorageFull,
     /// A structure contradicts the format, or another structure.
     Damaged,
     /// A structure that is being written did not become whole within the time that a reader waits.
-    Unfinished,
+    Torn,
     /// Another program has replaced, deleted or truncated the open file.
     Changed(FileChange),
     /// The service that keeps the store does not answer.
@@ -141,11 +141,11 @@ impl From<&io::Error> for StoreErrorKind {
             return known.kind.clone();
         }
         match error.kind() {
-            io::ErrorKind::NotFound => StoreErrorKind::NotThere,
-            io::ErrorKind::AlreadyExists => StoreErrorKind::Occupied,
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StoreErrorKind::Denied,
+            io::ErrorKind::NotFound => StoreErrorKind::NotFound,
+            io::ErrorKind::AlreadyExists => StoreErrorKind::AlreadyExists,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StoreErrorKind::PermissionDenied,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                StoreErrorKind::Full
+                StoreErrorKind::StorageFull
             }
             _ => StoreErrorKind::Io,
         }

@@ -46,8 +46,8 @@ pub use attribute::AttributeData;
 pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
 pub use condition::{Diagnosis, FileChange, FileCondition, Holder, Repair};
 pub use connect::{
-    Connector, ConnectorOptions, ConnectorRegistry, Identity, LinkUse, Location, LocationWatch, OpenError, OpenRequest,
-    Origin, PathProbe, ResolvedLocation, Setting, SettingError, SettingValue, Upkeep, Url, name_of_value,
+    Connector, ConnectorOptions, ConnectorRegistry, Identity, LinkUse, Location, LocationWatch, Maintenance, OpenError,
+    OpenRequest, Origin, PathProbe, ResolvedLocation, Setting, SettingError, SettingValue, Url, name_of_value,
     path_from_bytes, read_setting, value_with_name,
 };
 pub use dataspace::{Dataspace, MAX_RANK, Shape, UNLIMITED};
@@ -70,7 +70,9 @@ pub use name::Name;
 pub use object_id::ObjectId;
 pub use reclaim::{Leak, LeakLocation, Reclaim};
 pub use reference::{Referent, ReferentPart};
-pub use select::{BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRun, block_of_runs, blocks_of_run};
+pub use select::{
+    BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRun, split_run_into_blocks, strided_run_as_block,
+};
 pub use selection::{Block, DimIndices, Hyperslab, Selection};
 pub use settings::Settings;
 pub use spec::{
@@ -85,5 +87,5 @@ pub use store::{
 };
 pub use store::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
 pub use store_check::{StoreCheck, StoreFinding, StoreReport};
-pub use unfilter::{FilterResult, NoFilters, Unfilter, UnknownFilter, UnsupportedFilterData, is_unverifiable};
+pub use unfilter::{FilterEngine, FilterResult, NoFilters, UnknownFilter, UnsupportedFilterData, is_unverifiable};
 pub use watch::{Watch, WatchEvent};

@@ -139,7 +139,7 @@ pub struct DatasetSpec {
     /// The value of elements that were never written.
     pub fill: Fill,
     /// Whether chunks that reach over the extent are stored without filters.
-    pub unfiltered_edges: bool,
+    pub unfiltered_partial_chunks: bool,
 }
 
 impl DatasetSpec {

@@ -32,7 +32,7 @@ pub struct StoreFinding {
 pub struct StoreReport {
     /// The faults. At most [`StoreReport::MAX_FINDINGS`]; then the check ends.
     pub findings: Vec<StoreFinding>,
-    /// Objects and other data to which nothing leads. That is no fault: [`crate::Upkeep::reclaim`] deletes them. At most
+    /// Objects and other data to which nothing leads. That is no fault: [`crate::Maintenance::reclaim`] deletes them. At most
     /// [`StoreReport::MAX_FINDINGS`] are listed.
     pub leaks: Vec<Leak>,
     /// All of them.

@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::FilterSpec;
 
-/// The answer of an [`Unfilter`] that does not know a filter. This is no fault of the file.
+/// The answer of an [`FilterEngine`] that does not know a filter. This is no fault of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("filter {0} is not available")]
 pub struct UnknownFilter(pub u16);
 
-/// The answer of an [`Unfilter`] that knows a filter, and not this form of its data. This is no fault of the file.
+/// The answer of an [`FilterEngine`] that knows a filter, and not this form of its data. This is no fault of the file.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UnsupportedFilterData(pub Box<dyn std::error::Error + Send + Sync>);
@@ -24,7 +24,7 @@ pub fn is_unverifiable(error: &(dyn std::error::Error + Send + Sync + 'static)) 
 pub type FilterResult = std::result::Result<(Vec<u8>, u32), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Applies and undoes filters for a store that keeps filtered structures of its own.
-pub trait Unfilter: Send + Sync + fmt::Debug {
+pub trait FilterEngine: Send + Sync + fmt::Debug {
     /// The `size` bytes that went through `filters` to become `bytes`; bit `i` of `mask` set: filter `i` was skipped.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub trait Unfilter: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoFilters;
 
-impl Unfilter for NoFilters {
+impl FilterEngine for NoFilters {
     fn unfilter(
         &self,
         filters: &[FilterSpec],

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Mode, Name,
-    OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, StoreCheck, StoreReport, Upkeep,
+    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Maintenance,
+    Mode, Name, OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, StoreCheck, StoreReport,
     path_from_bytes,
 };
 use h5live_swmr::{PathWatch, linked_paths};
@@ -131,7 +131,7 @@ impl Connector for NativeConnector {
         file_identity::identity_of_path(&NativeConnector::path(at).ok()?)
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
         Some(self)
     }
 
@@ -140,7 +140,7 @@ impl Connector for NativeConnector {
     }
 }
 
-impl Upkeep for NativeConnector {
+impl Maintenance for NativeConnector {
     fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
         h5live_swmr::diagnose(&NativeConnector::path(at)?).map_err(|error| store_error(error.into()))
     }

@@ -438,8 +438,8 @@ impl ChunkStore for NativeDataset {
         Ok(self.write_batch(batch)?)
     }
 
-    fn fills_unfiltered_chunks(&self) -> bool {
-        self.session.fills_unfiltered_chunks()
+    fn prefers_unfiltered_partial_chunks(&self) -> bool {
+        self.session.prefers_unfiltered_partial_chunks()
     }
 
     fn refresh(&self) -> ModelResult<bool> {

@@ -70,12 +70,12 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn check_or_mend_order<K: Eq + Hash, V, P: Ord + Copy>(
+    pub fn check_or_repair_order_index<K: Eq + Hash, V, P: Ord + Copy>(
         &self,
         mut expected: HashMap<K, V>,
         (key, position): (impl Fn(&O) -> K, impl Fn(&O) -> P),
         add: impl Fn(&Btree2<O>, K, V) -> Result<()>,
-        mend: bool,
+        repair: bool,
     ) -> Result<bool> {
         let Some(tree) = &self.order else { return Ok(false) };
         let mut old = Vec::new();
@@ -86,7 +86,7 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
             Ok::<_, Error>(true)
         })?;
         let is_wrong = !expected.is_empty() || !old.is_empty();
-        if mend {
+        if repair {
             for at in old {
                 tree.remove(|held| Ok::<_, Error>(position(held).cmp(&at)))?;
             }
@@ -132,7 +132,7 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn add_parent(&self, header: &CachedHeader) -> Result<()> {
+    pub fn add_flush_parent(&self, header: &CachedHeader) -> Result<()> {
         let heap = self.heap.dependency_node()?;
         self.names.depend_on_with_parents(&heap, header.chunk_nodes(), EdgeKind::Dense)?;
         if let Some(order) = &self.order {

@@ -125,7 +125,7 @@ impl Error {
         match self {
             Error::Swmr(error) | Error::ExternalHdf5 { source: error, .. } => error.kind(),
             Error::Member { source, .. } | Error::External { source, .. } => source.into(),
-            Error::Torn { .. } => StoreErrorKind::Unfinished,
+            Error::Torn { .. } => StoreErrorKind::Torn,
             Error::Cache(error) | Error::Index(IndexError::Cache(error)) => store_kind_of_cache_error(error),
             Error::Index(_) | Error::Message { .. } | Error::Object { .. } => StoreErrorKind::Damaged,
             _ => StoreErrorKind::Io,
@@ -183,7 +183,7 @@ impl RetryError for Error {
 fn store_kind_of_cache_error(error: &CacheError) -> StoreErrorKind {
     match error {
         CacheError::Io { source, .. } => source.into(),
-        CacheError::Full { .. } => StoreErrorKind::Full,
+        CacheError::Full { .. } => StoreErrorKind::StorageFull,
         CacheError::PastEnd { .. }
         | CacheError::Decode { .. }
         | CacheError::WrongType { .. }

@@ -125,7 +125,7 @@ impl Store for NativeFile {
         let found = self.0.names.find_item(NameScope::Attributes(addr), name, || {
             let _lock = self.0.lock_header_to_read(addr);
             let header = self.0.load_header(addr)?;
-            let tracked = header.prefix().attributes_tracked;
+            let tracked = header.prefix().attribute_order_tracked;
             let found = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, name)?;
             found.map(|stored| self.0.attribute_value(stored, tracked)).transpose()
         })?;
@@ -155,7 +155,7 @@ impl Store for NativeFile {
             |after, each| {
                 let _lock = self.0.lock_header_to_read(addr);
                 let header = self.0.load_header(addr)?;
-                let tracked = header.prefix().attributes_tracked;
+                let tracked = header.prefix().attribute_order_tracked;
                 let attributes = AttributeStorage::load(&self.0, &header)?;
                 attributes.for_each_attribute_after((&self.0, &header), after, &mut |stored| {
                     Ok(each(self.0.attribute_value(stored, tracked)?))

@@ -219,7 +219,7 @@ impl GlobalHeap {
     /// Notes objects to which no element leads any more: what was written over the elements is in the cache. Does
     /// nothing after [`GlobalHeap::keep_objects`].
     pub fn remove_objects(&self, objects: impl IntoIterator<Item = GlobalHeapId>) {
-        self.writer.lock().removed.add(self.cache.space().free_epoch(), objects);
+        self.writer.lock().removed.add(self.cache.space().current_epoch(), objects);
     }
 
     /// From now on, objects stay: others may be reading. Those that are removed are so with the next flush.

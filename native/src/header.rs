@@ -62,7 +62,7 @@ impl HeaderChunk {
                 let done = change(&mut chunk.messages);
                 let prefix = ObjectHeaderPrefix {
                     version: chunk.version,
-                    attributes_tracked: chunk.attributes_tracked,
+                    attribute_order_tracked: chunk.attribute_order_tracked,
                     ..ObjectHeaderPrefix::default()
                 };
                 let area = chunk.len.saturating_sub(ContinuationChunk::overhead(chunk.version));
@@ -136,7 +136,7 @@ impl CachedHeader {
                 }
                 let chunk = metadata.load(continuation.addr, continuation.length, || ContinuationChunk {
                     version: prefix.version,
-                    attributes_tracked: prefix.attributes_tracked,
+                    attribute_order_tracked: prefix.attribute_order_tracked,
                     len: continuation.length,
                     messages: Vec::new(),
                 })?;

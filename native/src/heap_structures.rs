@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5live_format::Addr;
 use h5live_format::messages::{BtreeK, FilterPipelineMessage, SymbolTableMessage};
 use h5live_indexes::{FractalHeap, HeapFreeSpace, HeapParameters, ObjectMetadata, SymbolTable};
-use h5live_model::Unfilter;
+use h5live_model::FilterEngine;
 use parking_lot::Mutex;
 
 use crate::Result;
@@ -17,7 +17,7 @@ use crate::Result;
 #[derive(Debug)]
 pub(crate) struct HeapStructures {
     /// Undoes the filters of filtered heaps.
-    unfilter: Arc<dyn Unfilter>,
+    unfilter: Arc<dyn FilterEngine>,
     /// The sizes of version 1 B-tree nodes.
     btree_k: BtreeK,
     /// The heaps that were changed.
@@ -34,7 +34,7 @@ pub(crate) struct HeapStructures {
 
 impl HeapStructures {
     /// The heaps and symbol tables of a file with B-tree nodes of these sizes. None was changed yet.
-    pub fn new(unfilter: Arc<dyn Unfilter>, btree_k: BtreeK) -> Self {
+    pub fn new(unfilter: Arc<dyn FilterEngine>, btree_k: BtreeK) -> Self {
         HeapStructures {
             unfilter,
             btree_k,

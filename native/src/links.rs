@@ -32,8 +32,8 @@ pub(crate) enum LinkStorage {
 
 fn symbol_link(name: Name, target: SymbolTarget) -> Link {
     let target = match target {
-        SymbolTarget::Object(header) => LinkTarget::Hard(ObjectId(header.get().unwrap_or(u64::MAX).into())),
-        SymbolTarget::Path(path) => LinkTarget::Soft(path),
+        SymbolTarget::Hard(header) => LinkTarget::Hard(ObjectId(header.get().unwrap_or(u64::MAX).into())),
+        SymbolTarget::Soft(path) => LinkTarget::Soft(path),
     };
     Link { name, target, creation_order: None }
 }

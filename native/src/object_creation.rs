@@ -97,7 +97,7 @@ impl NativeSession {
         });
         ObjectHeaderPrefix {
             version,
-            attributes_tracked: tracked,
+            attribute_order_tracked: tracked,
             attributes_indexed: order == CreationOrder::Indexed,
             attribute_phase: (phase != AttributePhase::default() && version > 1).then_some(phase),
             times,

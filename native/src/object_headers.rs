@@ -110,7 +110,7 @@ impl ObjectHeaders {
         }
         self.retry.retry(|| {
             if self.mode == Mode::SwmrRead {
-                self.cache.expect_changes(Owner::new(addr));
+                self.cache.mark_stale_or_evict(Owner::new(addr));
             }
             let header = CachedHeader::load_header(&self.object_metadata(addr), self.mode.writes())?;
             self.heap_reader.forget_all();

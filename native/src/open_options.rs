@@ -6,7 +6,7 @@ use std::time::Duration;
 use h5live_cache::{CacheMutant, CacheOptions, Clock, ReusePolicy, Storage};
 use h5live_format::Superblock;
 use h5live_format::messages::BtreeK;
-use h5live_model::{AllocationLimit, FileSpace, LibVer, Mode, NoFilters, ObjectSpec, Unfilter};
+use h5live_model::{AllocationLimit, FileSpace, FilterEngine, LibVer, Mode, NoFilters, ObjectSpec};
 use h5live_swmr::{LockPolicy, RetryPolicy};
 
 use crate::{Error, Result};
@@ -92,7 +92,7 @@ pub struct OpenOptions {
     /// The sizes of version 1 B-tree nodes in a new file.
     pub btree_k: RequestedBtreeK,
     /// Undoes the filters of groups that keep their links in filtered heaps.
-    pub unfilter: Arc<dyn Unfilter>,
+    pub unfilter: Arc<dyn FilterEngine>,
     /// Options that only the model checker uses.
     #[doc(hidden)]
     pub mutant: MutantOptions,

@@ -17,7 +17,7 @@ use crate::session::NativeSession;
 
 /// The newest entries of an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct NewestEntries {
+pub(crate) struct HighestCreationOrders {
     /// The highest position of a link in the order of creation.
     pub link_order: Option<i64>,
     /// The highest position of an attribute.
@@ -30,7 +30,7 @@ pub(crate) struct NewestEntries {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MiscountedObject {
     pub addr: Addr,
-    newest: NewestEntries,
+    newest: HighestCreationOrders,
     /// Links to it that its header does not count; less than 0 if it counts too many.
     missing_links: i32,
 }
@@ -41,7 +41,7 @@ pub(crate) struct ObjectUses {
     /// Hard links and other uses that were found, by the header to which they lead.
     uses: HashMap<Addr, u32>,
     /// How many each object that was visited says that there are, and the newest entries of those that do not agree.
-    visited: Vec<(Addr, u32, Option<NewestEntries>)>,
+    visited: Vec<(Addr, u32, Option<HighestCreationOrders>)>,
 }
 
 impl ObjectUses {
@@ -59,16 +59,16 @@ impl ObjectUses {
         &mut self,
         session: &NativeSession,
         header: &mut CachedHeader,
-        newest: NewestEntries,
+        newest: HighestCreationOrders,
     ) -> Result<()> {
-        let disagrees = session.check_or_mend_entries(header, newest, false)?;
+        let disagrees = session.check_or_repair_entries(header, newest, false)?;
         self.visited.push((header.addr(), header.object_info()?.links, disagrees.then_some(newest)));
         Ok(())
     }
 
     /// The counts that must be corrected. Uses are compared only if all of them were found.
     pub fn into_miscounted(self, all_uses: bool) -> Vec<MiscountedObject> {
-        let wrong = |(addr, stated, newest): (Addr, u32, Option<NewestEntries>)| {
+        let wrong = |(addr, stated, newest): (Addr, u32, Option<HighestCreationOrders>)| {
             let found = self.uses.get(&addr).copied().unwrap_or(stated);
             let links = if all_uses { i32::try_from(i64::from(found) - i64::from(stated)).unwrap_or(0) } else { 0 };
             let newest = match newest {
@@ -90,7 +90,7 @@ impl NativeSession {
         let _operation = self.cache.begin_operation();
         let _lock = self.lock_header(miscounted.addr);
         let mut header = self.load_header(miscounted.addr)?;
-        self.check_or_mend_entries(&mut header, miscounted.newest, true)?;
+        self.check_or_repair_entries(&mut header, miscounted.newest, true)?;
         if miscounted.missing_links != 0 {
             header.change_link_count(miscounted.missing_links)?;
         }
@@ -107,30 +107,35 @@ impl NativeSession {
     }
 
     /// Whether heaps, indexes and header of an object do not agree about its entries; with `mend`, they do afterwards.
-    fn check_or_mend_entries(&self, header: &mut CachedHeader, newest: NewestEntries, mend: bool) -> Result<bool> {
+    fn check_or_repair_entries(
+        &self,
+        header: &mut CachedHeader,
+        newest: HighestCreationOrders,
+        repair: bool,
+    ) -> Result<bool> {
         let mut wrong = newest.has_duplicate_attributes;
-        if newest.has_duplicate_attributes && mend {
+        if newest.has_duplicate_attributes && repair {
             self.remove_duplicate_attributes(header)?;
         }
         if let Some(mut info) = header.get_message::<AttributeInfo>()? {
             if info.is_dense() {
-                wrong |= DenseAttributes::for_recount(self, header, &info, mend).check_or_mend_counts(mend)?;
+                wrong |= DenseAttributes::for_recount(self, header, &info, repair).check_or_repair(repair)?;
             }
             let next = newest.attribute_order.and_then(|newest| newest.checked_add(1));
             let is_low = raise_creation_order(&mut info.max_creation_order, next);
             wrong |= is_low;
-            if is_low && mend {
+            if is_low && repair {
                 header.set_message(&info)?;
             }
         }
         if let Some(mut info) = header.get_message::<LinkInfo>()? {
             if info.is_dense() {
-                wrong |= DenseLinks::for_recount(self, header, &info, mend).check_or_mend_counts(header, mend)?;
+                wrong |= DenseLinks::for_recount(self, header, &info, repair).check_or_repair(header, repair)?;
             }
             let next = newest.link_order.and_then(|newest| newest.checked_add(1));
             let is_low = raise_creation_order(&mut info.max_creation_order, next);
             wrong |= is_low;
-            if is_low && mend {
+            if is_low && repair {
                 header.set_message(&info)?;
             }
         }

@@ -16,7 +16,7 @@ use crate::dataset::NativeDataset;
 use crate::links::LinkStorage;
 use crate::object_kind::{committed_datatype, kind_of};
 use crate::open_options::OpenOptions;
-use crate::recount::{MiscountedObject, NewestEntries, ObjectUses};
+use crate::recount::{HighestCreationOrders, MiscountedObject, ObjectUses};
 use crate::session::{NativeSession, SessionParts};
 use crate::{Error, Mode, Result, RetryPolicy, superblock_extension};
 use h5live_swmr::LockHandle;
@@ -161,7 +161,7 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
             continue;
         }
         let mut header = session.load_header(addr)?;
-        let mut newest = NewestEntries::default();
+        let mut newest = HighestCreationOrders::default();
         let object = |id| session.header_addr_of(id);
         let attributes = AttributeStorage::load(session, &header)?;
         if matches!(attributes, AttributeStorage::Compact) && header.chunk_nodes().nth(1).is_some() {

@@ -130,7 +130,7 @@ impl NativeSession {
     }
 
     /// Whether chunks that are not full yet are best filled in place.
-    pub fn fills_unfiltered_chunks(&self) -> bool {
+    pub fn prefers_unfiltered_partial_chunks(&self) -> bool {
         self.followers.may_be_followed() && !self.followers.leaves_live()
     }
 
@@ -262,7 +262,7 @@ impl NativeSession {
             // At once with the true end: there is no generation behind that.
             self.status.set_flags(StatusFlags::CLEAR);
         }
-        if let Err(error) = self.cache.truncate_to_true_end(durable) {
+        if let Err(error) = self.cache.shrink_to_allocated_end(durable) {
             if self.cache.has_generations() {
                 self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
             }
@@ -290,9 +290,9 @@ impl NativeSession {
             self.flush(FlushScope::All)?;
             let durable = self.durable_flushes.has_barriers();
             if self.followers.leaves_live() && !self.has_generations() {
-                self.cache.announce_true_end(durable)?;
+                self.cache.announce_allocated_end(durable)?;
                 if self.followers.cuts_when_left() {
-                    self.cache.cut_behind_end()?;
+                    self.cache.truncate_to_allocated_end()?;
                 }
             } else {
                 self.followers.release_if_unread(self.cache.space(), self.hold.lock());

@@ -20,7 +20,7 @@ pub(crate) fn describe_session(session: &NativeSession) -> Session {
     session_description.location = Some(session.hold.path())
         .filter(|path| !path.as_os_str().is_empty())
         .map(|path| Location::Path(path.to_owned()));
-    session_description.forms = ElementSizes::with_offset_size(offset_size);
+    session_description.element_sizes = ElementSizes::with_offset_size(offset_size);
     session_description.settings = settings(session, offset_size);
     session_description
 }

@@ -113,9 +113,9 @@ fn of_model(error: &ModelError, text: String) -> PyErr {
 
 fn of_store(kind: Option<&StoreErrorKind>, text: String) -> PyErr {
     match kind {
-        Some(StoreErrorKind::NotThere) => PyFileNotFoundError::new_err(text),
-        Some(StoreErrorKind::Occupied) => PyFileExistsError::new_err(text),
-        Some(StoreErrorKind::Denied) => PyPermissionError::new_err(text),
+        Some(StoreErrorKind::NotFound) => PyFileNotFoundError::new_err(text),
+        Some(StoreErrorKind::AlreadyExists) => PyFileExistsError::new_err(text),
+        Some(StoreErrorKind::PermissionDenied) => PyPermissionError::new_err(text),
         Some(StoreErrorKind::InUse(_)) => PyBlockingIOError::new_err(text),
         _ => PyOSError::new_err(text),
     }

@@ -250,7 +250,7 @@ impl FileHandle {
 
     /// A type as elements of this file have it.
     fn stored_type(&self, datatype: &DatatypeHandle) -> PyResult<DatatypeHandle> {
-        let forms = self.session.file()?.session().forms;
+        let forms = self.session.file()?.session().element_sizes;
         Ok(DatatypeHandle(datatype.0.with_element_sizes(h5live::model::ElementSizes::default(), forms)))
     }
 

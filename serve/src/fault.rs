@@ -13,14 +13,14 @@ pub(crate) struct Fault {
     pub status: StatusCode,
     pub message: String,
     /// Whether it may go better in a moment.
-    pub is_passing: bool,
+    pub is_transient: bool,
     /// What h5live's own client is told.
     pub kind: Option<FaultKind>,
 }
 
 impl Fault {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Fault { status, message: message.into(), is_passing: false, kind: None }
+        Fault { status, message: message.into(), is_transient: false, kind: None }
     }
 
     /// The request itself makes no sense.
@@ -46,7 +46,7 @@ impl Fault {
 
     /// The server has no room for the request now.
     pub fn busy(message: impl Into<String>) -> Self {
-        Fault { is_passing: true, ..Fault::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+        Fault { is_transient: true, ..Fault::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
     /// The answer would be larger than one may be.
@@ -73,7 +73,7 @@ impl Fault {
         if let Some(kind) = self.kind {
             headers.insert(FAULT_HEADER, HeaderValue::from_static(kind.as_str()));
         }
-        if self.is_passing {
+        if self.is_transient {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
@@ -112,13 +112,11 @@ fn of_error(error: &Error, text: &str) -> Fault {
         _ => {}
     }
     match error.store_kind() {
-        Some(StoreErrorKind::NotThere) => Fault::new(StatusCode::NOT_FOUND, text),
-        Some(StoreErrorKind::Denied) => Fault::denied(),
-        Some(StoreErrorKind::Changed(_) | StoreErrorKind::Unfinished | StoreErrorKind::Unreachable) => {
-            Fault::busy(text)
-        }
+        Some(StoreErrorKind::NotFound) => Fault::new(StatusCode::NOT_FOUND, text),
+        Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
+        Some(StoreErrorKind::Changed(_) | StoreErrorKind::Torn | StoreErrorKind::Unreachable) => Fault::busy(text),
         _ if error.is_not_found() => Fault::new(StatusCode::NOT_FOUND, text),
-        Some(StoreErrorKind::Io | StoreErrorKind::Full) => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
+        Some(StoreErrorKind::Io | StoreErrorKind::StorageFull) => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
         // The file is damaged, or needs a filter that is not there.
         _ => Fault::argument(text),
     }
@@ -129,11 +127,11 @@ fn of_open_error(error: &OpenError, text: &str) -> Fault {
     match error {
         OpenError::LinkRefused { .. } => Fault::new(StatusCode::FORBIDDEN, text),
         OpenError::Store(error) => match error.store_kind() {
-            Some(StoreErrorKind::NotThere) => Fault::no_file(),
-            Some(StoreErrorKind::Denied) => Fault::denied(),
+            Some(StoreErrorKind::NotFound) => Fault::no_file(),
+            Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
             Some(StoreErrorKind::NotThisFormat) => Fault::argument(text).of_kind(FaultKind::NotThisFormat),
             Some(StoreErrorKind::InUse(_)) => Fault::busy(text).of_kind(FaultKind::InUse),
-            Some(StoreErrorKind::Unfinished | StoreErrorKind::Changed(_)) => Fault::busy(text),
+            Some(StoreErrorKind::Torn | StoreErrorKind::Changed(_)) => Fault::busy(text),
             _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
         },
         _ => Fault::argument(text),

@@ -39,7 +39,7 @@ impl ReadPool {
         let busy = || Fault::busy("Too many requests wait to read: ask again");
         let slow = || {
             let message = format!("Reading took longer than {} s: ask for less", self.time.as_secs());
-            Fault { is_passing: true, ..Fault::new(StatusCode::GATEWAY_TIMEOUT, message) }
+            Fault { is_transient: true, ..Fault::new(StatusCode::GATEWAY_TIMEOUT, message) }
         };
         let whole = async {
             let waiting = self.waiting.try_acquire().map_err(|_| busy())?;

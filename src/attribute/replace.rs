@@ -21,7 +21,7 @@ impl File {
         let _only = blobs.lock_attributes();
         // An old value that cannot be read leads nowhere.
         let old = self.store().attribute(object, name).ok().flatten();
-        let old = old.filter(|old| !blobs.is_untold(&old.datatype));
+        let old = old.filter(|old| !blobs.cannot_reclaim(&old.datatype));
         let old = old.map_or_else(Default::default, |old| blobs_in(&old.datatype, &old.value, self.store()));
         change(&*writer)?;
         blobs.remove(self.store(), old)

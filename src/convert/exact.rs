@@ -36,7 +36,7 @@ pub enum Conversion {
 }
 
 /// Whether no value of one layout changes in the other one.
-pub(super) fn keeps_all(from: &NumberLayout, to: &NumberLayout) -> bool {
+pub(super) fn is_lossless(from: &NumberLayout, to: &NumberLayout) -> bool {
     let magnitude_bits = |integer: &Integer| integer.precision - u16::from(integer.sign == Sign::Signed);
     match (from, to) {
         _ if from == to => true,

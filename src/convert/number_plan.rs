@@ -18,7 +18,7 @@ pub(crate) struct NumberPlan {
     kind: PlanKind,
     rounding: Rounding,
     /// Whether no value changes.
-    keeps_all: bool,
+    is_lossless: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +80,8 @@ impl NumberPlan {
             (NumberLayout::Float(_), true) => Rounding::TiesToEvenOrInfinite,
             (NumberLayout::Float(_), false) => Rounding::AwayFromZero,
         };
-        let keeps_all = exact::keeps_all(&from.layout, &to.layout);
-        NumberPlan { from, to, kind, rounding, keeps_all }
+        let is_lossless = exact::is_lossless(&from.layout, &to.layout);
+        NumberPlan { from, to, kind, rounding, is_lossless }
     }
 
     /// The way from a datatype to a number of this machine.
@@ -112,8 +112,8 @@ impl NumberPlan {
     }
 
     /// Whether no value changes.
-    pub(crate) fn keeps_all(&self) -> bool {
-        self.keeps_all
+    pub(crate) fn is_lossless(&self) -> bool {
+        self.is_lossless
     }
 
     /// Bytes of an element to convert.
@@ -133,7 +133,7 @@ impl NumberPlan {
     #[inline]
     pub(crate) fn convert(&self, from: &[u8], to: &mut [u8], conversion: Conversion) -> Result<(), ConvertError> {
         self.convert_values(from, to);
-        if self.keeps_all || conversion == Conversion::Lossy { Ok(()) } else { self.check_values_kept(from, to) }
+        if self.is_lossless || conversion == Conversion::Lossy { Ok(()) } else { self.check_values_kept(from, to) }
     }
 
     fn check_values_kept(&self, from: &[u8], to: &[u8]) -> Result<(), ConvertError> {

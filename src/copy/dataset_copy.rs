@@ -75,7 +75,7 @@ impl Copier<'_> {
         let same_grid = old.grid() == new.grid();
         let is_encoded = |data: &Dataset| data.file().session().capabilities.encoding == Encoding::Pipeline;
         let same_form = old.filters.is_empty() || is_encoded(&from) && is_encoded(&to);
-        let same_edges = old.unfiltered_edges == new.unfiltered_edges;
+        let same_edges = old.unfiltered_partial_chunks == new.unfiltered_partial_chunks;
         if same_grid && plan.is_plain() && has_same_filters(&old, &new) && same_edges && same_form {
             return self.copy_stored_chunks(&from, &to, !old.filters.is_empty());
         }

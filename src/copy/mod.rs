@@ -24,7 +24,7 @@ use h5live_model::{
 pub use self::element_copy::FileNameUse;
 use self::element_copy::{ElementCopy, FilePair};
 use self::progress::CopyProgress;
-pub use self::report::{CopyReport, LeftOut, LostReferences, NotKept, ObjectPart, UnfitFillValue, UnverifiedChunks};
+pub use self::report::{CopyReport, DroppedFillValue, LeftOut, LostReferences, NotKept, ObjectPart, UnverifiedChunks};
 use crate::error::ErrorKind;
 use crate::map::check_maps;
 use crate::path::{self, NewLinkPath, join_path};
@@ -326,7 +326,7 @@ impl<'a> Copier<'a> {
 
     /// The type in the other file.
     fn datatype_for_target(&self, datatype: &model::Datatype) -> model::Datatype {
-        datatype.with_element_sizes(self.files.from.session().forms, self.files.to.session().forms)
+        datatype.with_element_sizes(self.files.from.session().element_sizes, self.files.to.session().element_sizes)
     }
 
     /// The copy of a committed type.
@@ -398,7 +398,7 @@ impl<'a> Copier<'a> {
         let (found, expected) = (bytes.len() as u64, u64::from(spec.datatype.size()));
         if found != expected {
             spec.fill.value = FillValue::Default;
-            self.report.unfit_fill_values.push(UnfitFillValue { path: path.to_owned(), found, expected });
+            self.report.dropped_fill_values.push(DroppedFillValue { path: path.to_owned(), found, expected });
         }
     }
 

@@ -19,7 +19,7 @@ pub struct CopyReport {
     pub not_kept: Vec<NotKept>,
     /// Datasets whose fill value does not fit their elements. Other programs refuse such datasets, and the right value
     /// is not known, so the copy has no fill value.
-    pub unfit_fill_values: Vec<UnfitFillValue>,
+    pub dropped_fill_values: Vec<DroppedFillValue>,
     /// Datasets, attributes and maps with references to objects that were not copied: they are null in the copy. Either
     /// such an object is not below what was copied, or no link leads to it any more.
     pub lost_references: Vec<LostReferences>,
@@ -89,7 +89,7 @@ impl fmt::Display for ObjectPart {
 /// A fill value that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct UnfitFillValue {
+pub struct DroppedFillValue {
     /// The path of the dataset in the file that was copied.
     pub path: String,
     /// Bytes of the fill value.
@@ -119,7 +119,7 @@ impl CopyReport {
         self.unverified.is_empty()
             && self.rounded_again.is_empty()
             && self.not_kept.is_empty()
-            && self.unfit_fill_values.is_empty()
+            && self.dropped_fill_values.is_empty()
             && self.lost_references.is_empty()
             && self.left_out.is_empty()
     }

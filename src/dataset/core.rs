@@ -96,7 +96,7 @@ impl DatasetCore {
     }
 
     /// The result of work on a dataset that another thread may delete meanwhile: then there is nothing to be done.
-    pub(crate) fn unless_deleted<E>(&self, done: Result<(), E>) -> Result<(), E> {
+    pub(crate) fn ok_if_deleted<E>(&self, done: Result<(), E>) -> Result<(), E> {
         if done.is_err() && self.is_deleted() { Ok(()) } else { done }
     }
 

@@ -180,7 +180,7 @@ fn dataset(file: &File, case: &Case, dims: &[u64], unlimited: usize) -> Dataset 
             builder = builder.shuffle().deflate(1).fletcher32();
         }
         if case.bare_edges {
-            builder = builder.unfiltered_edges();
+            builder = builder.unfiltered_partial_chunks();
         }
     }
     builder.create("data").unwrap()

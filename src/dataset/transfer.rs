@@ -8,7 +8,7 @@ use crate::Value;
 use crate::convert::{Conversion, ConvertError, ElementPlan};
 use crate::error::ErrorKind;
 use crate::types::{H5Type, H5Write, Heap};
-use crate::value::{DecodePlan, EncodePlan, ValueMemory};
+use crate::value::{DecodePlan, EncodePlan, ValueBudget};
 
 /// Converts values one by one, after the conversion of all at once has failed. So the error says which value it is, and
 /// a read of variable-length data that its writer has completed meanwhile succeeds.
@@ -164,7 +164,7 @@ impl ElementSink for RawSink<'_> {
 pub(crate) struct ValueSink<'a> {
     pub(crate) values: &'a mut [Value],
     pub(crate) plan: &'a DecodePlan,
-    pub(crate) memory: &'a ValueMemory,
+    pub(crate) memory: &'a ValueBudget,
 }
 
 impl ElementSink for ValueSink<'_> {

@@ -45,7 +45,7 @@ impl FileShared {
     fn filter_growing_chunks(&self) -> Result<()> {
         let cores = self.dataset_cache.lock().open_datasets();
         cores.into_iter().filter(|core| core.has_unfiltered_chunks() && !core.is_deleted()).try_for_each(|core| {
-            core.unless_deleted(core.filter_growing_chunks(self))
+            core.ok_if_deleted(core.filter_growing_chunks(self))
                 .map_err(|failure| failure.with_path(&self.name, core.path().as_deref()))
         })
     }

@@ -98,7 +98,7 @@ macro_rules! half {
             }
 
             fn may_refuse(encoder: &HalfCodec) -> bool {
-                !encoder.0.keeps_all()
+                !encoder.0.is_lossless()
             }
 
             fn encode_in_place<'a>(encoder: &HalfCodec, values: &'a [Self]) -> Option<&'a [u8]> {

@@ -163,7 +163,7 @@ macro_rules! number {
             }
 
             fn may_refuse(encoder: &NumberCodec) -> bool {
-                !encoder.0.keeps_all()
+                !encoder.0.is_lossless()
             }
 
             fn encode_in_place<'a>(encoder: &NumberCodec, values: &'a [Self]) -> Option<&'a [u8]> {

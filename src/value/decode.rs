@@ -19,14 +19,14 @@ const ELEMENT_BYTES: u64 = 256 << 20;
 const ALLOCATION_OVERHEAD: u64 = 32;
 
 /// Memory for what lies within values: lists, members, texts and bytes. All threads of a read share it.
-pub(crate) struct ValueMemory {
+pub(crate) struct ValueBudget {
     limit: AllocationLimit,
     taken: AtomicU64,
 }
 
-impl ValueMemory {
+impl ValueBudget {
     pub(crate) fn new(limit: AllocationLimit) -> Self {
-        ValueMemory { limit, taken: AtomicU64::new(0) }
+        ValueBudget { limit, taken: AtomicU64::new(0) }
     }
 
     /// Takes `bytes` more.
@@ -172,7 +172,7 @@ impl DecodePlan {
         &self,
         element: &[u8],
         heap: Option<&dyn Store>,
-        memory: &ValueMemory,
+        memory: &ValueBudget,
         copies: usize,
     ) -> Result<Value, AllocationError> {
         let (value, bytes) = self.value_with_budget(element, heap, memory.remaining_limit().bytes());

@@ -9,7 +9,7 @@ use std::fmt;
 
 use h5live_model::Name;
 
-pub(crate) use decode::{DecodePlan, ValueMemory};
+pub(crate) use decode::{DecodePlan, ValueBudget};
 pub(crate) use encode::EncodePlan;
 
 use crate::Reference;

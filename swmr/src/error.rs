@@ -218,8 +218,8 @@ impl Error {
             Error::InUse { holders, .. } => StoreErrorKind::InUse(holders.clone()),
             Error::TooMuchResting { openers, .. } => StoreErrorKind::InUse(openers.clone()),
             Error::NotHdf5 | Error::Onion | Error::Directory | Error::Stream => StoreErrorKind::NotThisFormat,
-            Error::Exists(_) => StoreErrorKind::Occupied,
-            Error::Torn { .. } | Error::ReadTooOld { .. } | Error::ChangedDuringRead => StoreErrorKind::Unfinished,
+            Error::Exists(_) => StoreErrorKind::AlreadyExists,
+            Error::Torn { .. } | Error::ReadTooOld { .. } | Error::ChangedDuringRead => StoreErrorKind::Torn,
             Error::Superblock(_) => StoreErrorKind::Damaged,
             _ => StoreErrorKind::Io,
         }

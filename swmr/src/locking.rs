@@ -366,7 +366,7 @@ impl LockHandle {
     /// Errors of the system. Without this lock nobody can follow.
     pub fn acquire_generation_lock(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().map_or(Ok(()), |file| beacon::lock_liveness_byte(&file));
+        return self.file_to_lock().map_or(Ok(()), |file| beacon::acquire_generation(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
@@ -377,7 +377,7 @@ impl LockHandle {
     /// As the system has it.
     pub fn release_generation_lock(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().map_or(Ok(()), |file| beacon::unlock_liveness_byte(&file));
+        return self.file_to_lock().map_or(Ok(()), |file| beacon::release_generation(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
@@ -386,7 +386,7 @@ impl LockHandle {
     /// nothing to tell that from.
     pub fn is_generation_locked(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().is_none_or(|file| beacon::is_live(&file));
+        return self.file_to_lock().is_none_or(|file| beacon::is_generation_held(&file));
         #[cfg(not(target_os = "linux"))]
         true
     }
@@ -440,11 +440,11 @@ impl LockHandle {
 
     /// The processes that have the file open for writing, as far as the system lets this one see them.
     pub fn holders(&self) -> Vec<Holder> {
-        self.file().and_then(|file| holders::find_holders(&file).ok()).unwrap_or_default()
+        self.file().and_then(|file| holders::find_writers(&file).ok()).unwrap_or_default()
     }
 
     /// As [`LockHandle::holders`], when this process has opened the file for writing once just to try.
-    pub fn holders_beside_this_handle(&self) -> Vec<Holder> {
+    pub fn other_writer_processes(&self) -> Vec<Holder> {
         let own = self.file().map_or(0, |file| holders::count_own_writing_handles(&file));
         self.holders().into_iter().filter(|holder| own > 1 || !holder.is_this_process()).collect()
     }
@@ -473,7 +473,7 @@ impl Drop for LockHandle {
 
 #[cfg(target_os = "linux")]
 fn holds_liveness_lock(file: &File) -> bool {
-    beacon::is_acquired(file)
+    beacon::is_liveness_held(file)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -493,9 +493,9 @@ fn acquire_liveness_lock(file: &File, locking: LockPolicy) -> io::Result<()> {
     match locking {
         LockPolicy::Off => Ok(()),
         #[cfg(target_os = "linux")]
-        LockPolicy::BestEffort => beacon::acquire(file).or(Ok(())),
+        LockPolicy::BestEffort => beacon::acquire_liveness(file).or(Ok(())),
         #[cfg(target_os = "linux")]
-        LockPolicy::On => match beacon::acquire(file) {
+        LockPolicy::On => match beacon::acquire_liveness(file) {
             Err(e) if has_no_locks(&e) || e.raw_os_error() == Some(nix::libc::EINVAL) => Ok(()),
             lit => lit,
         },
@@ -547,7 +547,7 @@ mod beacon {
         asked.is_ok() && libc::c_int::from(found.l_type) != libc::F_UNLCK
     }
 
-    pub fn acquire(file: &File) -> io::Result<()> {
+    pub fn acquire_liveness(file: &File) -> io::Result<()> {
         set_lock(file, LIVENESS_OFFSET, libc::F_WRLCK)
     }
 
@@ -555,19 +555,19 @@ mod beacon {
         set_lock(file, LIVENESS_OFFSET, libc::F_UNLCK)
     }
 
-    pub fn is_acquired(file: &File) -> bool {
+    pub fn is_liveness_held(file: &File) -> bool {
         is_held(file, LIVENESS_OFFSET)
     }
 
-    pub fn lock_liveness_byte(file: &File) -> io::Result<()> {
+    pub fn acquire_generation(file: &File) -> io::Result<()> {
         set_lock(file, GENERATION_OFFSET, libc::F_RDLCK)
     }
 
-    pub fn unlock_liveness_byte(file: &File) -> io::Result<()> {
+    pub fn release_generation(file: &File) -> io::Result<()> {
         set_lock(file, GENERATION_OFFSET, libc::F_UNLCK)
     }
 
-    pub fn is_live(file: &File) -> bool {
+    pub fn is_generation_held(file: &File) -> bool {
         is_held(file, GENERATION_OFFSET)
     }
 

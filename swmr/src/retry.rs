@@ -350,7 +350,7 @@ impl RetryPolicy {
     ///
     /// # Errors
     /// Errors of `look`.
-    pub fn poll_until_found<E>(&self, mut look: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
+    pub fn poll_with_backoff<E>(&self, mut look: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
         let (max_attempts, mut progress) = (self.max_attempts.min(LOOKS), RetryProgress::default());
         for attempt in 1..=max_attempts {
             if look()? {

@@ -45,7 +45,7 @@ struct DirChunks {
 }
 
 fn io(error: std::io::Error) -> Error {
-    let kind = if error.kind() == std::io::ErrorKind::NotFound { StoreErrorKind::NotThere } else { StoreErrorKind::Io };
+    let kind = if error.kind() == std::io::ErrorKind::NotFound { StoreErrorKind::NotFound } else { StoreErrorKind::Io };
     Error::store(kind, error)
 }
 

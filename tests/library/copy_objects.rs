@@ -66,7 +66,7 @@ fn a_fill_value_that_does_not_fit_is_left_out_and_reported() {
     copy.contents(&from.root(), &to.root()).unwrap();
     let report = copy.finish().unwrap();
     assert!(!report.is_clean() && report.unverified.is_empty());
-    let [odd] = &report.unfit_fill_values[..] else { panic!("{report:?}") };
+    let [odd] = &report.dropped_fill_values[..] else { panic!("{report:?}") };
     assert_eq!((&*odd.path, odd.found, odd.expected), ("/odd", 3, 4));
     let dataset = to.dataset("odd").unwrap();
     assert_eq!(dataset.spec().unwrap().fill.value, FillValue::Default);

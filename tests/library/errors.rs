@@ -12,12 +12,12 @@ fn kind_of(error: &h5live::Error) -> &StoreErrorKind {
 #[test]
 fn a_file_that_is_not_there_and_one_that_is_no_hdf5_file_have_their_kinds() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(*kind_of(&File::open(folder.path().join("none.h5")).unwrap_err()), StoreErrorKind::NotThere);
+    assert_eq!(*kind_of(&File::open(folder.path().join("none.h5")).unwrap_err()), StoreErrorKind::NotFound);
     let text = folder.path().join("text.h5");
     fs::write(&text, "not this").unwrap();
     assert_eq!(*kind_of(&File::open(&text).unwrap_err()), StoreErrorKind::NotThisFormat);
     let there = File::options().create_new().open(&text).unwrap_err();
-    assert_eq!(*kind_of(&there), StoreErrorKind::Occupied);
+    assert_eq!(*kind_of(&there), StoreErrorKind::AlreadyExists);
 }
 
 #[test]

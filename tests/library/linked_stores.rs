@@ -216,8 +216,10 @@ fn what_was_written_to_a_linked_file_is_not_lost_when_it_is_closed_for_others() 
 /// A reference of `file` to the object `object` of another file that it calls `name`.
 fn reference_to(file: &File, name: &str, object: ObjectId) -> Reference {
     let to = Referent { file: Some(name.into()), object, part: ReferentPart::Whole };
-    let form =
-        ReferenceType { kind: ReferenceKind::Object2, size: file.session().forms.reference(ReferenceKind::Object2) };
+    let form = ReferenceType {
+        kind: ReferenceKind::Object2,
+        size: file.session().element_sizes.reference(ReferenceKind::Object2),
+    };
     Reference::new(ReferenceKind::Object2, &file.store().reference(&form, &to).unwrap())
 }
 

@@ -112,7 +112,7 @@ fn layouts(file: &File, folder: &Path) -> Result<()> {
     new().chunk_shape(&[4, 4]).max_shape(&[UNLIMITED, 10]).create("extensible array")?.write(&numbers)?;
     new().chunk_shape(&[4, 4]).resizable().create("tree")?.write(&numbers)?;
     new().chunk_shape(&[4, 4]).resizable().deflate(1).create("tree filtered")?.write(&numbers)?;
-    new().chunk_shape(&[4, 4]).deflate(1).unfiltered_edges().create("edges")?.write(&numbers)?;
+    new().chunk_shape(&[4, 4]).deflate(1).unfiltered_partial_chunks().create("edges")?.write(&numbers)?;
     let chunked = |name: &str, id, params: &[u32]| -> Result<()> {
         let filter = FilterSpec { id, optional: true, name: None, params: params.into() };
         new().chunk_shape(&[4, 4]).filter(filter).create(name)?.write(&numbers)

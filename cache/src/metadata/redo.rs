@@ -132,7 +132,7 @@ impl Cache {
         if self.options.mutant.lacks_redo_serials() {
             return Ok(0);
         }
-        let mut serial = self.redo_state.next_serial.lock();
+        let mut serial = self.redo_state.last_serial.lock();
         let last = match *serial {
             Some(last) => last,
             None => {

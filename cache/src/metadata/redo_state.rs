@@ -15,7 +15,7 @@ pub(crate) struct RedoState {
     /// The turn that is shown where the last one was, and where that is.
     pub(super) seqlock: Mutex<Option<(Addr, SeqlockCounter)>>,
     /// The serial number of the last record of this session.
-    pub(super) next_serial: Mutex<Option<u32>>,
+    pub(super) last_serial: Mutex<Option<u32>>,
     /// Held alone by a flush with redo records, because space that is allocated meanwhile may lie where they do. Shared
     /// by writers behind the announced end.
     pub(crate) past_eof_lock: RwLock<()>,

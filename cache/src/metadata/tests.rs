@@ -57,7 +57,7 @@ fn children_are_written_before_parents_and_raw_data_first() {
     cache.read_raw(chunk, 0, &mut read).unwrap();
     assert_eq!(&read, b"raw");
     assert!(cache.plan_flush(FlushScope::All).unwrap().steps().is_empty());
-    cache.truncate_to_true_end(true).unwrap();
+    cache.shrink_to_allocated_end(true).unwrap();
     assert_eq!(storage.to_vec().len() as u64, cache.space().allocated_end());
 }
 
@@ -284,11 +284,11 @@ fn an_entry_that_cannot_be_encoded_stays_dirty_and_is_named() {
     for _ in 0..2 {
         assert!(matches!(cache.flush(FlushScope::All), Err(Error::Encode { at: where_, .. }) if where_ == at));
     }
-    assert!(matches!(cache.truncate_to_true_end(false), Err(Error::Dirty(3))));
+    assert!(matches!(cache.shrink_to_allocated_end(false), Err(Error::Dirty(3))));
     assert!(storage.to_vec().is_empty());
     cache.forget_entry(at);
     cache.flush(FlushScope::All).unwrap();
-    cache.truncate_to_true_end(false).unwrap();
+    cache.shrink_to_allocated_end(false).unwrap();
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn an_end_may_be_announced_far_ahead() {
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     assert!(matches!(plan.steps(), [FlushStep::Entry { .. }]));
     plan.write_steps().unwrap();
-    cache.truncate_to_true_end(false).unwrap();
+    cache.shrink_to_allocated_end(false).unwrap();
     assert_eq!(storage.to_vec().len() as u64, cache.space().allocated_end());
 }
 

@@ -50,7 +50,7 @@ pub(super) struct DirtyChunk {
 }
 
 impl DirtyChunk {
-    pub(super) fn is_overwrite(&self) -> bool {
+    pub(super) fn is_clean(&self) -> bool {
         self.waiting_writes.is_none() && self.writes_in_flight.is_none() && !self.is_written_through
     }
 }
@@ -127,7 +127,7 @@ impl DirtyRawData {
             self.chunk_count.fetch_add(1, SeqCst);
         }
         let result = change(chunk);
-        if chunk.is_overwrite() {
+        if chunk.is_clean() {
             chunks.remove(&addr);
             self.chunk_count.fetch_sub(1, SeqCst);
         }
@@ -144,7 +144,7 @@ impl DirtyRawData {
     ) -> ChunkProxy {
         let (pieces, proxy) = chunk.waiting_writes.get_or_insert_with(|| (MergedWrites::default(), proxy()));
         let before = pieces.memory_bytes();
-        pieces.visibility = pieces.visibility.most_visible(beneath);
+        pieces.visibility = pieces.visibility.combine(beneath);
         pieces.insert_parts(parts);
         // Pieces that became one may take less.
         self.waiting_byte_count.fetch_add(pieces.memory_bytes().wrapping_sub(before), Relaxed);
@@ -178,7 +178,7 @@ impl DirtyRawData {
                 None => ledger.graph.lock().fail_write(proxy.id),
                 Some((newer, newer_proxy)) => {
                     before = newer.memory_bytes();
-                    merged.visibility = merged.visibility.most_visible(newer.visibility);
+                    merged.visibility = merged.visibility.combine(newer.visibility);
                     newer.into_iter().for_each(|(offset, bytes)| merged.insert_bytes(offset, bytes));
                     latest = newer_proxy;
                     ledger.graph.lock().replace_proxy_by(proxy.id, newer_proxy.id);

@@ -26,7 +26,7 @@ pub enum Visibility {
 
 impl Visibility {
     /// The visibility of two writes that wait at the same time.
-    pub(super) fn most_visible(self, other: Visibility) -> Visibility {
+    pub(super) fn combine(self, other: Visibility) -> Visibility {
         match (self, other) {
             (Visibility::Unreachable, _) | (_, Visibility::Unreachable) => Visibility::Unreachable,
             (Visibility::Visible, _) | (_, Visibility::Visible) => Visibility::Visible,

@@ -107,7 +107,7 @@ fn discarded_raw_data_is_not_written() {
     cache.discard_raw(chunk);
     cache.flush(FlushScope::All).unwrap();
     assert_eq!(writes(&storage), []);
-    cache.truncate_to_true_end(false).unwrap();
+    cache.shrink_to_allocated_end(false).unwrap();
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) struct WriteBuffer {
     /// Held by a thread that writes between flushes.
     writer_lock: Mutex<()>,
     /// Bytes that wait or are being written. While there are none, reads go straight to the storage.
-    piece_count: AtomicUsize,
+    unwritten_bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl WriteBuffer {
         let mut state = self.state.lock();
         let WriteBufferState { waiting, spare_buffers: spare, .. } = &mut *state;
         waiting.append_bytes(at, bytes, || spare.pop().unwrap_or_default());
-        self.piece_count.fetch_add(bytes.len(), SeqCst);
+        self.unwritten_bytes.fetch_add(bytes.len(), SeqCst);
         state.waiting.byte_count() >= MAX_BUFFERED_BYTES
     }
 
@@ -76,7 +76,7 @@ impl WriteBuffer {
     }
 
     /// Keeps flushes from writing over bytes that are written between flushes.
-    pub(super) fn lock_out_writers(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn lock_out_flushes(&self) -> MutexGuard<'_, ()> {
         self.writer_lock.lock()
     }
 
@@ -90,7 +90,7 @@ impl WriteBuffer {
         let mut state = self.state.lock();
         state.in_flight.retain(|other| !Arc::ptr_eq(other, &pieces));
         if written {
-            self.piece_count.fetch_sub(pieces.byte_count(), SeqCst);
+            self.unwritten_bytes.fetch_sub(pieces.byte_count(), SeqCst);
             state.recycle_buffers(
                 Arc::into_inner(pieces).into_iter().flat_map(MergedWrites::into_iter).map(|(_, memory)| memory),
             );
@@ -101,13 +101,13 @@ impl WriteBuffer {
         let mut all = Arc::unwrap_or_clone(pieces);
         newer.into_iter().for_each(|(at, bytes)| all.insert_bytes(at, bytes));
         // Space that was freed meanwhile may have new contents.
-        self.piece_count.fetch_sub(before - all.byte_count(), SeqCst);
+        self.unwritten_bytes.fetch_sub(before - all.byte_count(), SeqCst);
         state.waiting = all;
     }
 
     /// Fills `into`, which begins at `at`, with the bytes that are not on the storage yet. Returns the other ranges.
     pub(super) fn read_overlay(&self, at: u64, into: &mut [u8]) -> Option<MissingRanges> {
-        if self.piece_count.load(SeqCst) == 0 {
+        if self.unwritten_bytes.load(SeqCst) == 0 {
             return None;
         }
         let state = self.state.lock();

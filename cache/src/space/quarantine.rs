@@ -108,7 +108,7 @@ impl Quarantine {
     }
 
     /// Other objects lead to `owner` and its freed space too. So only a whole flush makes that unreachable.
-    pub fn clear_owner(&mut self, owner: Owner) {
+    pub fn unassign_owner(&mut self, owner: Owner) {
         if let Some(sections) = self.given.remove(&Some(owner)) {
             self.given.entry(None).or_default().extend(sections);
         }

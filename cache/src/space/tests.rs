@@ -136,15 +136,17 @@ proptest! {
 #[test]
 fn what_is_given_up_inside_a_structure_is_settled_by_the_next_whole_flush_that_succeeds() {
     let space = Space::new(0, Width::EIGHT, Clock::default(), false);
-    let moment = space.free_epoch();
+    let moment = space.current_epoch();
     assert!(!space.is_reclaimable(moment));
     space.begin_flush(FlushScope::All);
-    let during = space.free_epoch();
+    let during = space.current_epoch();
     space.end_flush(false);
     assert!(!space.is_reclaimable(moment));
     space.begin_flush(FlushScope::All);
     space.end_flush(true);
-    assert!(space.is_reclaimable(moment) && space.is_reclaimable(during) && !space.is_reclaimable(space.free_epoch()));
+    assert!(
+        space.is_reclaimable(moment) && space.is_reclaimable(during) && !space.is_reclaimable(space.current_epoch())
+    );
     space.set_reuse_policy(ReusePolicy::Never);
     assert!(!space.is_reclaimable(moment));
 }
@@ -239,7 +241,7 @@ fn flush(space: &Space, scope: FlushScope) {
 fn freed_space_rests_for_the_grace_after_the_flush() {
     let (space, time) = timed(ReusePolicy::AfterGrace(Duration::from_secs(5)), false);
     let at = space.alloc(64, SpaceKind::Metadata).unwrap();
-    let moment = space.free_epoch();
+    let moment = space.current_epoch();
     space.free(at, 64);
     time.store(60_000, Relaxed);
     assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at, "no flush has come");
@@ -278,7 +280,7 @@ fn the_longest_grace_never_ends() {
 fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
     let (space, time) = timed(ReusePolicy::WhenUnread, false);
     let [at, other] = std::array::from_fn(|_| space.alloc(64 << 10, SpaceKind::Raw).unwrap());
-    let moment = space.free_epoch();
+    let moment = space.current_epoch();
     space.free_raw(at, 64 << 10);
     flush(&space, FlushScope::All);
     time.store(1_000_000_000, Relaxed);
@@ -303,7 +305,7 @@ fn what_is_wanted_inside_structures_is_worth_the_question_whether_anybody_has_th
     let (space, _) = timed(ReusePolicy::WhenUnread, false);
     let asked = std::cell::Cell::new(0);
     let ask = || asked.set(asked.get() + 1);
-    let moment = space.free_epoch();
+    let moment = space.current_epoch();
     flush(&space, FlushScope::All);
     space.reclaim_if(false, || {
         ask();
@@ -353,7 +355,7 @@ fn a_flush_of_one_object_frees_what_only_that_object_led_to() {
     assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), own);
     let fresh = space.alloc(64, SpaceKind::Metadata).unwrap();
     assert!(fresh > shared);
-    space.release_owner(other);
+    space.unassign_owner(other);
     flush(&space, FlushScope::Owner(other));
     time.store(4000, Relaxed);
     assert!(space.alloc(64, SpaceKind::Metadata).unwrap() > fresh, "others led to it");

@@ -30,7 +30,7 @@ impl FileWalk<'_> {
             if !names.insert(attribute.name.clone()) {
                 self.report(NAME, header.addr, Cause::NameRepeated(attribute.name.to_string()));
             }
-            if header.prefix.attributes_tracked {
+            if header.prefix.attribute_order_tracked {
                 self.check_creation_order(header.addr, message.creation_index.into(), limit);
             }
             if let Shareable::Inline(datatype) = &attribute.datatype {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use h5live_format::{Addr, FractalHeapHeader, FractalHeapIdShape, Widths};
+use h5live_format::{Addr, FractalHeapHeader, FractalHeapIdFormat, Widths};
 
 use super::byte_ranges::ByteRanges;
 
@@ -35,7 +35,7 @@ pub(super) struct HugeObjectRef {
 pub(super) struct CheckedHeap {
     pub addr: Addr,
     pub header: FractalHeapHeader,
-    pub shape: FractalHeapIdShape,
+    pub shape: FractalHeapIdFormat,
     /// By offset.
     pub blocks: Vec<CheckedBlock>,
     pub huge: HashMap<u64, HugeObjectRef>,
@@ -55,7 +55,7 @@ impl CheckedHeap {
     pub fn new(addr: Addr, header: FractalHeapHeader, widths: Widths) -> Self {
         CheckedHeap {
             addr,
-            shape: header.id_shape(widths),
+            shape: header.id_format(widths),
             header,
             blocks: Vec::new(),
             huge: HashMap::new(),
@@ -77,7 +77,7 @@ impl CheckedHeap {
     pub fn object_space_bytes(&self, rows: u16, overhead: u64, depth: u32) -> u64 {
         let table = &self.header.table;
         let block = |row: u16| match table.child_rows(row) {
-            None => table.row_size(row).unwrap_or(0).saturating_sub(overhead),
+            None => table.row_block_size(row).unwrap_or(0).saturating_sub(overhead),
             Some(rows) if depth < 8 => self.object_space_bytes(rows, overhead, depth + 1),
             Some(_) => 0,
         };

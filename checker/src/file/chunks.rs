@@ -204,7 +204,7 @@ impl FileWalk<'_> {
         let plain = unfiltered
             || chunked.filters.is_empty()
             || filter_mask & every == every
-            || (chunked.storage.unfiltered_edges && is_inside && chunked.is_edge_chunk(coord));
+            || (chunked.storage.unfiltered_partial_chunks && is_inside && chunked.is_edge_chunk(coord));
         if size == 0 {
             self.report(name, at, Cause::Rule("a stored chunk has bytes"));
             return;

@@ -197,7 +197,7 @@ impl FileWalk<'_> {
         if matches!(chunks.index, ChunkIndexType::ExtensibleArray(_)) && unlimited != 1 {
             self.report(LAYOUT, at, Cause::Rule("a dataset with an extensible array has one unlimited dimension"));
         }
-        if !layout.allows_chunk_size() {
+        if !layout.chunk_size_fits_version() {
             let what = match chunks.index {
                 ChunkIndexType::Btree1 => "bytes of a chunk in a version 1 B-tree",
                 _ => "bytes of a chunk in a layout before version 5",

@@ -79,7 +79,7 @@ impl FileWalk<'_> {
         for (index, child) in block.direct.iter().enumerate().filter(|(_, child)| child.addr.is_defined()) {
             let Some((row, start)) = place(index, 0) else { break };
             let filtered = heap.header.filtered.is_some().then_some((child.size, child.filter_mask));
-            self.check_direct_block(heap, start, table.row_size(row).unwrap_or(0), child.addr, filtered);
+            self.check_direct_block(heap, start, table.row_block_size(row).unwrap_or(0), child.addr, filtered);
         }
         for (index, child) in block.indirect.iter().enumerate().filter(|(_, child)| child.is_defined()) {
             let Some((row, start)) = place(index, table.direct_rows()) else { break };
@@ -319,7 +319,7 @@ impl FileWalk<'_> {
             self.check_total(NAME, heap.addr, "bytes of tiny objects", header.tiny_bytes, heap.tiny.1);
             self.check_total(NAME, heap.addr, "huge objects of the index", heap.huge.len() as u64, heap.huge_seen.0);
         }
-        if header.free_manager.is_defined() {
+        if header.free_space_manager.is_defined() {
             self.check_heap_free_space(heap);
         }
     }
@@ -335,7 +335,7 @@ impl FileWalk<'_> {
 
     /// The free-space manager of a heap.
     fn check_heap_free_space(&mut self, heap: &CheckedHeap) {
-        let at = heap.header.free_manager;
+        let at = heap.header.free_space_manager;
         let Some((_, sections)) = self.check_free_sections(at, FreeSpaceClient::FractalHeap) else { return };
         const NAME: &str = "free space sections";
         let mut free = ByteRanges::default();

@@ -81,7 +81,7 @@ impl FileWalk<'_> {
             let Some(continuation) = self.decode(Continuation::default(), addr, &body) else { continue };
             let context = ContinuationChunk {
                 version: header.prefix.version,
-                attributes_tracked: header.prefix.attributes_tracked,
+                attribute_order_tracked: header.prefix.attribute_order_tracked,
                 len: continuation.length,
                 messages: Vec::new(),
             };
@@ -184,7 +184,7 @@ impl FileWalk<'_> {
             let continuation: Continuation = message.decode(self.widths).ok()?;
             let context = ContinuationChunk {
                 version: prefix.version,
-                attributes_tracked: prefix.attributes_tracked,
+                attribute_order_tracked: prefix.attribute_order_tracked,
                 len: continuation.length,
                 messages: Vec::new(),
             };

@@ -1,6 +1,6 @@
 //! What a check looks at, and what it reports.
 
-use h5live_model::Unfilter;
+use h5live_model::FilterEngine;
 
 /// How a file is checked.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub struct CheckOptions<'a> {
     pub chunk_bytes: u64,
     /// Undoes the filters of heaps and chunks; without it, what went through filters is not looked into. Of what it cannot
     /// decode, it says whether that is a fault of the file ([`h5live_model::is_unverifiable`]).
-    pub filters: Option<&'a dyn Unfilter>,
+    pub filters: Option<&'a dyn FilterEngine>,
 }
 
 impl Default for CheckOptions<'_> {

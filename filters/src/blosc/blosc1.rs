@@ -4,7 +4,7 @@
 use super::base_size;
 use super::chunk::{BlockBuffers, BloscChunk, VERSION_1};
 use super::encode::BloscEncoder;
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 32001.
 pub(crate) struct Blosc;
@@ -21,14 +21,14 @@ impl Filter for Blosc {
         "blosc"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let chunk = BloscChunk::parse(input)?;
-        BlockBuffers::with(|work| chunk.decode(output, work)).map(DecodeOutput::Output)
+        BlockBuffers::with(|work| chunk.decode(output, work)).map(DecodeOutcome::Decoded)
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         BloscEncoder::parse(params, false)?.encode(input, output)?;
-        Ok(if output.len() > input.len() { EncodeOutcome::Skipped } else { EncodeOutcome::Output })
+        Ok(if output.len() > input.len() { EncodeOutcome::Skipped } else { EncodeOutcome::Encoded })
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

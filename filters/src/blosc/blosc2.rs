@@ -5,7 +5,7 @@
 use super::base_size;
 use super::encode::BloscEncoder;
 use super::frame;
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 32026.
 pub(crate) struct Blosc2;
@@ -23,13 +23,13 @@ impl Filter for Blosc2 {
         "blosc2"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
-        frame::decode_frame(input, output).map(DecodeOutput::Output)
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
+        frame::decode_frame(input, output).map(DecodeOutcome::Decoded)
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         frame::encode_frame(&BloscEncoder::parse(params, true)?, params, input, output)?;
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

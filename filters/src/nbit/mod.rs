@@ -5,7 +5,7 @@ mod nbit_layout;
 
 use self::nbit_layout::{NbitLayout, NbitType};
 use crate::bit_io::{BitReader, BitWriter};
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 5.
 pub(crate) struct Nbit;
@@ -19,9 +19,9 @@ impl Filter for Nbit {
         "nbit"
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let Some(layout) = NbitLayout::parse(params)? else {
-            return Ok(DecodeOutput::Input(0..input.len()));
+            return Ok(DecodeOutcome::InputRange(0..input.len()));
         };
         let limit = output.len();
         let bytes =
@@ -32,12 +32,12 @@ impl Filter for Nbit {
         for element in output.chunks_exact_mut(layout.size) {
             unpack_value(&layout.node, element, &mut reader)?;
         }
-        Ok(DecodeOutput::Output(bytes))
+        Ok(DecodeOutcome::Decoded(bytes))
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let Some(layout) = NbitLayout::parse(params)? else {
-            return Ok(EncodeOutcome::Input);
+            return Ok(EncodeOutcome::Unchanged);
         };
         if layout.element_data_bytes() != Some(input.len()) {
             return Err(FilterFault::Corrupt("number of elements"));
@@ -50,7 +50,7 @@ impl Filter for Nbit {
         if !writer.finish() {
             output.push(0);
         }
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 
     fn complete_params(&self, _: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

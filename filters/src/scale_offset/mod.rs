@@ -13,7 +13,7 @@ mod params;
 use self::packing::ScaleOffsetPacking;
 use self::params::{ScaleOffsetClass, ScaleOffsetParams};
 use crate::bit_io::{BitReader, BitWriter};
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 6.
 pub(crate) struct ScaleOffset;
@@ -38,10 +38,10 @@ impl Filter for ScaleOffset {
         })
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let params = ScaleOffsetParams::parse(params)?;
         if params.is_identity() {
-            return Ok(DecodeOutput::Input(0..input.len()));
+            return Ok(DecodeOutcome::InputRange(0..input.len()));
         }
         let limit = output.len();
         let bytes = params.chunk_bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
@@ -59,7 +59,7 @@ impl Filter for ScaleOffset {
             let values = packed.get(..bytes).ok_or(FilterFault::Truncated)?;
             output.copy_from_slice(values);
             params.swap_if_big_endian(output);
-            return Ok(DecodeOutput::Output(bytes));
+            return Ok(DecodeOutcome::Decoded(bytes));
         }
         if bits > params.element_bits() {
             return Err(FilterFault::Corrupt("number of bits"));
@@ -70,13 +70,13 @@ impl Filter for ScaleOffset {
             ScaleOffsetClass::Integer { .. } => integer::restore_values(&params, &packing, &mut reader, output)?,
             ScaleOffsetClass::Float { .. } => float::restore_values(&params, &packing, &mut reader, output)?,
         }
-        Ok(DecodeOutput::Output(bytes))
+        Ok(DecodeOutcome::Decoded(bytes))
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let params = ScaleOffsetParams::parse(params)?;
         if params.is_identity() {
-            return Ok(EncodeOutcome::Input);
+            return Ok(EncodeOutcome::Unchanged);
         }
         if params.chunk_bytes() != Some(input.len()) {
             return Err(FilterFault::Corrupt("number of elements"));
@@ -92,7 +92,7 @@ impl Filter for ScaleOffset {
         if packing.bits == params.element_bits() {
             output.extend_from_slice(input);
             params.swap_if_big_endian(output.get_mut(HEADER_BYTES..).unwrap_or_default());
-            return Ok(EncodeOutcome::Output);
+            return Ok(EncodeOutcome::Encoded);
         }
         let mut writer = BitWriter::new(output);
         match params.class {
@@ -103,7 +103,7 @@ impl Filter for ScaleOffset {
         if !writer.finish() {
             output.push(0);
         }
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

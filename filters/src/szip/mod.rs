@@ -14,7 +14,7 @@ use h5live_model::{ByteOrder, Datatype};
 use self::coding::{LSB, MSB, SzipCoding};
 use crate::params::{param, param_to_usize};
 use crate::transpose::{shuffle, unshuffle};
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget, scratch};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget, scratch};
 
 /// Filter 4.
 pub(crate) struct Szip;
@@ -31,7 +31,7 @@ impl Filter for Szip {
         "szip"
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let coding = SzipCoding::parse(params)?;
         let (bytes, stream) = input.split_first_chunk::<4>().ok_or(FilterFault::Truncated)?;
         let bytes = param_to_usize(u32::from_le_bytes(*bytes));
@@ -45,7 +45,7 @@ impl Filter for Szip {
                 unshuffle(planes, &samples, output);
             }
         }
-        Ok(DecodeOutput::Output(bytes))
+        Ok(DecodeOutcome::Decoded(bytes))
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
@@ -64,7 +64,7 @@ impl Filter for Szip {
                 encode::encode(&coding, &samples, output);
             }
         }
-        Ok(if output.len() > input.len() + 4 { EncodeOutcome::Skipped } else { EncodeOutcome::Output })
+        Ok(if output.len() > input.len() + 4 { EncodeOutcome::Skipped } else { EncodeOutcome::Encoded })
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {

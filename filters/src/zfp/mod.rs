@@ -10,7 +10,7 @@ mod header;
 
 use self::block_decoder::{BlockSource, FloatBlocks, IntegerBlocks, ZfpDecoder};
 use self::header::{ZfpHeader, ZfpType};
-use crate::{DecodeOutput, EncodeOutcome, Filter, FilterFault, FilterTarget};
+use crate::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, FilterTarget};
 
 /// Filter 32013.
 pub(crate) struct Zfp;
@@ -32,7 +32,7 @@ impl Filter for Zfp {
         true
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let header = ZfpHeader::parse(params)?;
         let limit = output.len();
         let bytes = header.decoded_bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
@@ -46,7 +46,7 @@ impl Filter for Zfp {
         if header.swapped {
             output.chunks_exact_mut(header.kind.size()).for_each(<[u8]>::reverse);
         }
-        Ok(DecodeOutput::Output(bytes))
+        Ok(DecodeOutcome::Decoded(bytes))
     }
 
     fn encode(&self, _: &[u32], _: &[u8], _: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {

@@ -109,14 +109,14 @@ impl DoublingTable {
     }
 
     /// Bytes of heap space that a block of a row stands for; `None` past 64 bits.
-    pub fn row_size(&self, row: u16) -> Option<u64> {
+    pub fn row_block_size(&self, row: u16) -> Option<u64> {
         let doublings = u32::from(row.saturating_sub(1));
         self.start_block_bytes.checked_mul(1u64.checked_shl(doublings)?)
     }
 
     /// Bytes of heap space before a row, from the start of its indirect block; `None` past 64 bits.
     pub fn row_offset(&self, row: u16) -> Option<u64> {
-        if row == 0 { Some(0) } else { self.row_size(row)?.checked_mul(self.column_count.into()) }
+        if row == 0 { Some(0) } else { self.row_block_size(row)?.checked_mul(self.column_count.into()) }
     }
 
     /// Rows of an indirect block that is a child in a row; `None` if blocks of that row are direct.
@@ -124,7 +124,7 @@ impl DoublingTable {
         if row < self.direct_rows() {
             return None;
         }
-        let rows = Self::log2(self.row_size(row)?).checked_sub(self.first_row_bits())?.checked_add(1)?;
+        let rows = Self::log2(self.row_block_size(row)?).checked_sub(self.first_row_bits())?.checked_add(1)?;
         u16::try_from(rows).ok()
     }
 
@@ -137,28 +137,32 @@ impl DoublingTable {
             }
             _ => 0,
         };
-        let (size, start) = (self.row_size(row)?, self.row_offset(row)?);
+        let (size, start) = (self.row_block_size(row)?, self.row_offset(row)?);
         let in_row = offset.checked_sub(start)?;
         let column = u16::try_from(in_row.checked_div(size)?).ok()?;
         Some((row, column, in_row.checked_rem(size)?))
     }
 
     /// Bytes of the direct block that begins at an offset in heap space, in a heap whose root has `root_rows` rows.
-    pub fn direct_block_at(&self, offset: u64, root_rows: u16) -> Option<u64> {
+    pub fn direct_block_size_at(&self, offset: u64, root_rows: u16) -> Option<u64> {
         if root_rows == 0 {
             return Some(self.start_block_bytes);
         }
         let (row, _, inside) = self.row_column_and_offset(offset)?;
-        if row < self.direct_rows() { self.row_size(row) } else { self.direct_block_at(inside, self.child_rows(row)?) }
+        if row < self.direct_rows() {
+            self.row_block_size(row)
+        } else {
+            self.direct_block_size_at(inside, self.child_rows(row)?)
+        }
     }
 
     /// Rows of the indirect block that begins at an offset in heap space, in a heap whose root has `root_rows` rows.
-    pub fn indirect_block_at(&self, offset: u64, root_rows: u16) -> Option<u16> {
+    pub fn indirect_block_rows_at(&self, offset: u64, root_rows: u16) -> Option<u16> {
         if offset == 0 {
             return Some(root_rows);
         }
         let (row, _, inside) = self.row_column_and_offset(offset)?;
-        self.indirect_block_at(inside, self.child_rows(row)?)
+        self.indirect_block_rows_at(inside, self.child_rows(row)?)
     }
 
     /// Bytes for objects in all direct blocks that an indirect block of `rows` rows stands for, if the fields of each
@@ -167,7 +171,7 @@ impl DoublingTable {
         let mut before = vec![0u64];
         for row in 0..rows {
             let block = match self.child_rows(row) {
-                None => self.row_size(row).unwrap_or(0).saturating_sub(overhead),
+                None => self.row_block_size(row).unwrap_or(0).saturating_sub(overhead),
                 Some(rows) => before.get(usize::from(rows)).copied().unwrap_or(0),
             };
             let so_far = before.last().copied().unwrap_or(0);
@@ -186,9 +190,9 @@ impl DoublingTable {
     fn slot_below(&self, rows: u16, base: u64, from: u64, min_size: u64) -> Option<HeapSlot> {
         let (mut row, mut column, mut inside) = self.row_column_and_offset(from)?;
         while row < rows {
-            let size = self.row_size(row)?;
+            let size = self.row_block_size(row)?;
             let start = base.checked_add(self.offset_of(row, column)?)?;
-            let largest = |rows: u16| self.row_size(rows.min(self.direct_rows()).saturating_sub(1)).unwrap_or(0);
+            let largest = |rows: u16| self.row_block_size(rows.min(self.direct_rows()).saturating_sub(1)).unwrap_or(0);
             let large_enough = match self.child_rows(row) {
                 None if inside == 0 && size >= min_size => return Some(HeapSlot { start, size }),
                 None => size >= min_size,
@@ -221,7 +225,7 @@ impl DoublingTable {
     fn add_slots_between(&self, rows: u16, base: u64, (from, to): (u64, u64), found: &mut Vec<HeapSlot>) {
         for row in 0..rows {
             let start = self.row_offset(row).and_then(|offset| base.checked_add(offset));
-            let (Some(start), Some(size)) = (start, self.row_size(row)) else { return };
+            let (Some(start), Some(size)) = (start, self.row_block_size(row)) else { return };
             if start >= to {
                 return;
             }
@@ -242,7 +246,7 @@ impl DoublingTable {
 
     /// Where the block of a row and column begins, from the start of its indirect block; `None` past 64 bits.
     pub fn offset_of(&self, row: u16, column: u16) -> Option<u64> {
-        self.row_offset(row)?.checked_add(self.row_size(row)?.checked_mul(column.into())?)
+        self.row_offset(row)?.checked_add(self.row_block_size(row)?.checked_mul(column.into())?)
     }
 }
 

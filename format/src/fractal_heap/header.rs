@@ -1,6 +1,6 @@
 //! Fractal heap header.
 
-use super::{DoublingTable, FractalHeapDirectBlock, FractalHeapIdShape, FractalHeapIndirectBlock};
+use super::{DoublingTable, FractalHeapDirectBlock, FractalHeapIdFormat, FractalHeapIndirectBlock};
 use crate::messages::FilterPipelineMessage;
 use crate::{Addr, ChunkElement, Fault, Record, Result, Width, Widths, Wire, encoded_len};
 
@@ -33,7 +33,7 @@ pub struct FractalHeapHeader {
     /// Free bytes in direct blocks.
     pub free_bytes: u64,
     /// The free-space manager; undefined if it is not kept.
-    pub free_manager: Addr,
+    pub free_space_manager: Addr,
     /// Bytes of heap space that the blocks can hold.
     pub managed_space: u64,
     /// Bytes of heap space for which there are blocks.
@@ -70,7 +70,7 @@ impl Default for FractalHeapHeader {
             next_huge_id: 0,
             huge_index: Addr::UNDEFINED,
             free_bytes: 0,
-            free_manager: Addr::UNDEFINED,
+            free_space_manager: Addr::UNDEFINED,
             managed_space: 0,
             allocated_space: 0,
             next_block: 0,
@@ -115,9 +115,9 @@ impl FractalHeapHeader {
     }
 
     /// The shape of the heap's IDs.
-    pub fn id_shape(&self, widths: Widths) -> FractalHeapIdShape {
+    pub fn id_format(&self, widths: Widths) -> FractalHeapIdFormat {
         let from_block = Width::for_value(self.table.max_direct_block_bytes.saturating_sub(1).max(1));
-        FractalHeapIdShape {
+        FractalHeapIdFormat {
             id_len: self.id_bytes,
             offset_width: self.table.offset_width(),
             length_width: from_block.min(Width::for_value(self.max_managed_bytes.into())),
@@ -212,7 +212,7 @@ impl Record for FractalHeapHeader {
         w.length("next huge object", &mut self.next_huge_id)?;
         w.addr("huge object index", &mut self.huge_index)?;
         w.length("free space", &mut self.free_bytes)?;
-        w.addr("free-space manager", &mut self.free_manager)?;
+        w.addr("free-space manager", &mut self.free_space_manager)?;
         w.length("managed space", &mut self.managed_space)?;
         w.length("allocated space", &mut self.allocated_space)?;
         w.length("next block", &mut self.next_block)?;

@@ -4,7 +4,7 @@ use crate::{Addr, Fault, Record, Result, Width, Widths, Wire};
 
 /// The shape of the IDs of a heap. It follows from the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FractalHeapIdShape {
+pub struct FractalHeapIdFormat {
     /// Bytes of an ID.
     pub id_len: u16,
     /// The width of offsets in heap space.
@@ -20,7 +20,7 @@ pub struct FractalHeapIdShape {
 /// The longest tiny object whose length fits into the first byte of an ID.
 const MAX_SHORT_TINY_BYTES: usize = 16;
 
-impl FractalHeapIdShape {
+impl FractalHeapIdFormat {
     /// Bytes of an ID after the first.
     fn body_bytes(&self) -> usize {
         usize::from(self.id_len).saturating_sub(1)
@@ -94,7 +94,7 @@ impl Default for HeapObjectLocation {
 /// The ID of an object of a heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FractalHeapId {
-    shape: FractalHeapIdShape,
+    shape: FractalHeapIdFormat,
     /// Where the object is.
     pub location: HeapObjectLocation,
 }
@@ -113,7 +113,7 @@ impl FractalHeapId {
     }
 
     /// A tiny object. `low` holds the low bits of the ID's first byte.
-    fn wire_tiny_object(shape: FractalHeapIdShape, w: &mut impl Wire, low: u8, data: &mut Vec<u8>) -> Result<()> {
+    fn wire_tiny_object(shape: FractalHeapIdFormat, w: &mut impl Wire, low: u8, data: &mut Vec<u8>) -> Result<()> {
         let mut len = usize::from(low);
         if shape.is_extended() {
             let written = data.len().saturating_sub(1) & 0xff;

@@ -28,10 +28,10 @@ fn header_comes_back_from_bytes() {
 fn table_of_links_has_the_rows_of_libhdf5() {
     let table = DoublingTable::LINKS;
     assert_eq!((table.direct_rows(), table.max_rows()), (9, 22));
-    assert_eq!((0..4).map(|row| table.row_size(row).unwrap()).collect::<Vec<_>>(), [512, 512, 1024, 2048]);
+    assert_eq!((0..4).map(|row| table.row_block_size(row).unwrap()).collect::<Vec<_>>(), [512, 512, 1024, 2048]);
     assert_eq!((0..4).map(|row| table.row_offset(row).unwrap()).collect::<Vec<_>>(), [0, 2048, 4096, 8192]);
-    assert_eq!((table.row_size(8), table.child_rows(8)), (Some(65_536), None));
-    assert_eq!((table.row_size(9), table.child_rows(9)), (Some(131_072), Some(7)));
+    assert_eq!((table.row_block_size(8), table.child_rows(8)), (Some(65_536), None));
+    assert_eq!((table.row_block_size(9), table.child_rows(9)), (Some(131_072), Some(7)));
     assert_eq!(DoublingTable::ATTRIBUTES.offset_width().bytes(), 5);
 }
 
@@ -41,7 +41,7 @@ fn every_offset_is_in_the_block_that_begins_before_it() {
         for offset in (0..1_000_000).step_by(77).chain([u32::MAX.into()]) {
             let (row, column, inside) = table.row_column_and_offset(offset).unwrap();
             assert_eq!(table.offset_of(row, column).unwrap() + inside, offset);
-            assert!(inside < table.row_size(row).unwrap() && column < table.column_count);
+            assert!(inside < table.row_block_size(row).unwrap() && column < table.column_count);
         }
     }
 }
@@ -49,13 +49,13 @@ fn every_offset_is_in_the_block_that_begins_before_it() {
 #[test]
 fn blocks_are_known_by_their_offset() {
     let table = DoublingTable::LINKS;
-    assert_eq!(table.direct_block_at(0, 0), Some(512));
-    assert_eq!(table.direct_block_at(4096, 4), Some(1024));
+    assert_eq!(table.direct_block_size_at(0, 0), Some(512));
+    assert_eq!(table.direct_block_size_at(4096, 4), Some(1024));
     let child = table.offset_of(9, 2).unwrap();
-    assert_eq!((table.indirect_block_at(0, 12), table.indirect_block_at(child, 12)), (Some(12), Some(7)));
-    assert_eq!(table.direct_block_at(child + 2048, 12), Some(512));
+    assert_eq!((table.indirect_block_rows_at(0, 12), table.indirect_block_rows_at(child, 12)), (Some(12), Some(7)));
+    assert_eq!(table.direct_block_size_at(child + 2048, 12), Some(512));
     let deeper = child + table.offset_of(3, 1).unwrap();
-    assert_eq!((table.direct_block_at(deeper, 12), table.indirect_block_at(deeper, 12)), (Some(2048), None));
+    assert_eq!((table.direct_block_size_at(deeper, 12), table.indirect_block_rows_at(deeper, 12)), (Some(2048), None));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn ids_come_back_from_bytes() {
     ] {
         let filtered = if filtered { self::filtered().filtered } else { None };
         let header = FractalHeapHeader { id_bytes: id_len, filtered, ..Default::default() };
-        let shape = header.id_shape(WIDTHS);
+        let shape = header.id_format(WIDTHS);
         for place in places {
             let id = shape.id_of(place);
             let bytes = encode(&id, WIDTHS).unwrap();
@@ -156,7 +156,7 @@ fn ids_come_back_from_bytes() {
 
 #[test]
 fn ids_of_links_take_seven_bytes() {
-    let shape = FractalHeapHeader::default().id_shape(WIDTHS);
+    let shape = FractalHeapHeader::default().id_format(WIDTHS);
     assert_eq!((shape.offset_width, shape.length_width), (Width::FOUR, Width::TWO));
     let bytes = encode(&shape.id_of(HeapObjectLocation::Managed { offset: 22, length: 13 }), WIDTHS).unwrap();
     assert_eq!(bytes, [0, 22, 0, 0, 0, 13, 0]);

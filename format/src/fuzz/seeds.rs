@@ -83,12 +83,12 @@ fn add_file_seeds(seeds: &mut Seeds) {
     let comment = RawMessage::new(&comment, MessageFlags::default(), WIDTHS).unwrap();
     let messages = vec![comment, RawMessage::unused(8)];
     for (kind, version, tracked) in [(1, 1, false), (2, 2, false), (3, 2, true)] {
-        let prefix = ObjectHeaderPrefix { version, attributes_tracked: tracked, ..Default::default() };
+        let prefix = ObjectHeaderPrefix { version, attribute_order_tracked: tracked, ..Default::default() };
         let size = messages.iter().map(|m| (m.body.len() + prefix.message_header_len()) as u64).sum();
         let times = (version == 2).then(crate::HeaderTimes::default);
         let header = ObjectHeader { prefix: ObjectHeaderPrefix { size, times, ..prefix }, messages: messages.clone() };
         let len = size + ContinuationChunk::overhead(version);
-        let chunk = ContinuationChunk { version, attributes_tracked: tracked, len, messages: messages.clone() };
+        let chunk = ContinuationChunk { version, attribute_order_tracked: tracked, len, messages: messages.clone() };
         if version == 1 {
             seeds.add("object_header", &[0, 0], &header);
             seeds.add("object_header", &[0, kind], &chunk);
@@ -179,7 +179,7 @@ fn add_layout_seeds(seeds: &mut Seeds) {
         LayoutClass::Chunked(ChunkedStorage {
             dims: vec![10, 300],
             element_size: 4,
-            unfiltered_edges: false,
+            unfiltered_partial_chunks: false,
             index,
             addr: SEED_ADDR,
         })
@@ -333,7 +333,7 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
     ] {
         let header = FractalHeapHeader { id_bytes: id_len, ..header.clone() };
         let a = u8::try_from(id_len).unwrap();
-        seeds.add("fractal_heap", &[0, 3, a, 0], &header.id_shape(WIDTHS).id_of(place));
+        seeds.add("fractal_heap", &[0, 3, a, 0], &header.id_format(WIDTHS).id_of(place));
     }
     seeds.add("fractal_heap", &[0, 4, 0, 0], &DoublingTable::ATTRIBUTES);
 }

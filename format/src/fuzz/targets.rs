@@ -46,9 +46,9 @@ fn superblock(data: &[u8]) -> bool {
 
 fn object_header(data: &[u8]) -> bool {
     let Some(([w, kind], rest)) = head(data) else { return false };
-    let continuation = |version, attributes_tracked| ContinuationChunk {
+    let continuation = |version, attribute_order_tracked| ContinuationChunk {
         version,
-        attributes_tracked,
+        attribute_order_tracked,
         len: rest.len() as u64,
         messages: Vec::new(),
     };
@@ -188,7 +188,7 @@ fn fractal_heap(data: &[u8]) -> bool {
         }
         1 => check_round_trip(&header.direct_block_context(u64::from(a) * 4), rest, w),
         2 => check_round_trip(&header.indirect_block_context(u16::from(a % 16), w), rest, w),
-        3 => check_round_trip(&header.id_shape(w).id_of(HeapObjectLocation::default()), rest, w),
+        3 => check_round_trip(&header.id_format(w).id_of(HeapObjectLocation::default()), rest, w),
         _ => check_round_trip(&DoublingTable::default(), rest, w),
     }
 }
@@ -197,8 +197,8 @@ fn fractal_heap(data: &[u8]) -> bool {
 fn geometry(table: &DoublingTable, offset: u64) {
     if let Some((row, column, inside)) = table.row_column_and_offset(offset) {
         assert_eq!(table.offset_of(row, column).and_then(|at| at.checked_add(inside)), Some(offset));
-        table.direct_block_at(offset, table.max_rows());
-        table.indirect_block_at(offset, table.max_rows());
+        table.direct_block_size_at(offset, table.max_rows());
+        table.indirect_block_rows_at(offset, table.max_rows());
     }
 }
 

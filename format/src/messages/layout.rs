@@ -56,7 +56,7 @@ pub struct ChunkedStorage {
     /// Bytes of an element.
     pub element_size: u64,
     /// Whether chunks that reach over the extent are stored without filters (versions 4 and 5).
-    pub unfiltered_edges: bool,
+    pub unfiltered_partial_chunks: bool,
     /// The chunk index.
     pub index: ChunkIndexType,
     /// The root of the index, or the chunks themselves where there is none; undefined before there are chunks.
@@ -150,7 +150,7 @@ impl LayoutMessage {
     /// Whether other programs write chunks as large as these, where the message is of this version. Versions before 5
     /// could state larger ones, but no program takes them: nodes of version 1 B-trees, and filtered chunks, have 32
     /// bits for it.
-    pub fn allows_chunk_size(&self) -> bool {
+    pub fn chunk_size_fits_version(&self) -> bool {
         let LayoutClass::Chunked(chunks) = &self.storage else { return true };
         let has_room = self.version >= 5 && chunks.index != ChunkIndexType::Btree1;
         has_room || chunks.chunk_bytes().is_some_and(|bytes| bytes <= MAX_OLD_CHUNK_BYTES)
@@ -281,7 +281,7 @@ impl ChunkedStorage {
 
     fn flags(&self) -> u8 {
         let single = matches!(self.index, ChunkIndexType::Single { filtered: Some(_) });
-        (if self.unfiltered_edges { UNFILTERED_EDGES } else { 0 }) | (if single { SINGLE_FILTERED } else { 0 })
+        (if self.unfiltered_partial_chunks { UNFILTERED_EDGES } else { 0 }) | (if single { SINGLE_FILTERED } else { 0 })
     }
 
     fn index_type_number(index: &ChunkIndexType) -> u8 {
@@ -299,7 +299,7 @@ impl ChunkedStorage {
     fn wire_chunk_index(&mut self, w: &mut impl Wire) -> Result<()> {
         let flags = w.derived_u8("flags", self.flags())?;
         w.require("flags", flags & !0x03 == 0, flags.into(), "only the flags 1 and 2 exist")?;
-        self.unfiltered_edges = flags & UNFILTERED_EDGES != 0;
+        self.unfiltered_partial_chunks = flags & UNFILTERED_EDGES != 0;
         let rank = self.wire_rank(w)?;
         let largest = self.dims.iter().copied().fold(self.element_size, u64::max);
         let width = w.derived_u8("dimension width", u8::try_from(Width::for_value(largest).bytes()).unwrap_or(8))?;
@@ -385,7 +385,7 @@ mod tests {
         LayoutClass::Chunked(ChunkedStorage {
             dims: vec![10, 300],
             element_size: 4,
-            unfiltered_edges: index != ChunkIndexType::Btree1,
+            unfiltered_partial_chunks: index != ChunkIndexType::Btree1,
             index,
             addr: Addr::new(0x800),
         })

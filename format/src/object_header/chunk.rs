@@ -34,7 +34,7 @@ impl Record for ObjectHeader {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.record(&mut self.prefix)?;
         let prefix = self.prefix;
-        messages(w, prefix.version, prefix.attributes_tracked, prefix.size, &mut self.messages)?;
+        messages(w, prefix.version, prefix.attribute_order_tracked, prefix.size, &mut self.messages)?;
         if prefix.version > 1 { w.checksum() } else { Ok(()) }
     }
 
@@ -53,7 +53,7 @@ pub struct ContinuationChunk {
     /// The version of the object header.
     pub version: u8,
     /// Whether messages bear the order of creation of attributes.
-    pub attributes_tracked: bool,
+    pub attribute_order_tracked: bool,
     /// Bytes of the whole chunk, signature and checksum included, as the continuation message states it.
     pub len: u64,
     /// The messages, unused space included.
@@ -77,7 +77,7 @@ impl Record for ContinuationChunk {
         if self.version > 1 {
             w.magic("OCHK")?;
         }
-        messages(w, self.version, self.attributes_tracked, area, &mut self.messages)?;
+        messages(w, self.version, self.attribute_order_tracked, area, &mut self.messages)?;
         if self.version > 1 { w.checksum() } else { Ok(()) }
     }
 

@@ -41,7 +41,7 @@ pub struct ObjectHeaderPrefix {
     /// Hard links to the object (version 1; version 2 keeps other counts than 1 in a message).
     pub reference_count: u32,
     /// Whether messages bear the order of creation of attributes (version 2).
-    pub attributes_tracked: bool,
+    pub attribute_order_tracked: bool,
     /// Whether the order of creation of attributes is indexed (version 2).
     pub attributes_indexed: bool,
     /// When attributes move to a heap, if not by default (version 2).
@@ -60,7 +60,7 @@ impl Default for ObjectHeaderPrefix {
             version: 2,
             message_count: 0,
             reference_count: 1,
-            attributes_tracked: false,
+            attribute_order_tracked: false,
             attributes_indexed: false,
             attribute_phase: None,
             times: None,
@@ -78,7 +78,7 @@ impl ObjectHeaderPrefix {
 
     /// The bytes that precede each message body.
     pub fn message_header_len(&self) -> usize {
-        frame_len(self.version, self.attributes_tracked)
+        frame_len(self.version, self.attribute_order_tracked)
     }
 
     /// Bytes from the start of the prefix to the end of the first chunk, checksum included.
@@ -108,7 +108,7 @@ impl ObjectHeaderPrefix {
             _ => 3,
         };
         width
-            | (u8::from(self.attributes_tracked) << 2)
+            | (u8::from(self.attribute_order_tracked) << 2)
             | (u8::from(self.attributes_indexed) << 3)
             | (u8::from(self.attribute_phase.is_some()) << 4)
             | (u8::from(self.times.is_some()) << 5)
@@ -121,7 +121,7 @@ impl ObjectHeaderPrefix {
             2 => Width::FOUR,
             _ => Width::EIGHT,
         };
-        self.attributes_tracked = flags & 0x04 != 0;
+        self.attribute_order_tracked = flags & 0x04 != 0;
         self.attributes_indexed = flags & 0x08 != 0;
         self.attribute_phase = (flags & 0x10 != 0).then(AttributePhase::default);
         self.times = (flags & 0x20 != 0).then(HeaderTimes::default);

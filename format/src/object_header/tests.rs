@@ -7,7 +7,7 @@ fn sample(version: u8, tracked: bool) -> ObjectHeader {
     let mut header = ObjectHeader {
         prefix: ObjectHeaderPrefix {
             version,
-            attributes_tracked: tracked,
+            attribute_order_tracked: tracked,
             size_width: if version == 1 { Width::FOUR } else { Width::TWO },
             ..Default::default()
         },
@@ -83,7 +83,7 @@ fn continuations_survive_the_way_through_their_bytes() {
     for version in [1, 2] {
         let chunk = ContinuationChunk {
             version,
-            attributes_tracked: false,
+            attribute_order_tracked: false,
             len: ContinuationChunk::overhead(version) + 40 + if version == 1 { 8 } else { 4 },
             messages: vec![RawMessage::unused(40)],
         };

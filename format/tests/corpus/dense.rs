@@ -11,7 +11,7 @@ use crate::walk::Walk;
 /// The direct blocks of a fractal heap, by offset in heap space.
 #[derive(Default)]
 pub struct Heap {
-    shape: Option<FractalHeapIdShape>,
+    shape: Option<FractalHeapIdFormat>,
     blocks: BTreeMap<u64, FractalHeapDirectBlock>,
     huge: BTreeMap<u64, (Addr, u64)>,
 }
@@ -21,13 +21,13 @@ impl Walk<'_> {
     pub fn fractal_heap(&mut self, addr: Addr) -> Heap {
         let mut heap = Heap::default();
         let Some(header) = self.compare_at(FractalHeapHeader::default(), addr) else { return heap };
-        heap.shape = Some(header.id_shape(self.widths));
+        heap.shape = Some(header.id_format(self.widths));
         match header.root_rows {
             0 => self.direct_block(&header, &mut heap, header.root, header.table.start_block_bytes),
             rows => self.indirect_block(&header, &mut heap, header.root, rows),
         }
-        if header.free_manager.is_defined() {
-            self.free_space(header.free_manager);
+        if header.free_space_manager.is_defined() {
+            self.free_space(header.free_space_manager);
         }
         if header.filtered.is_some() {
             self.btree2(header.huge_index, HugeIndirectFilteredRecord::default());
@@ -55,7 +55,7 @@ impl Walk<'_> {
         let Some(block) = self.compare_at(header.indirect_block_context(rows, self.widths), addr) else { return };
         let width = usize::from(header.table.column_count);
         for (i, child) in block.direct.iter().enumerate() {
-            let size = header.table.row_size((i / width) as u16).unwrap();
+            let size = header.table.row_block_size((i / width) as u16).unwrap();
             self.direct_block(header, heap, child.addr, size);
         }
         for (i, child) in block.indirect.iter().enumerate() {

@@ -166,7 +166,7 @@ impl<'a> Walk<'a> {
                 let continuation: Continuation = message.decode(self.widths).unwrap_or_default();
                 let chunk = ContinuationChunk {
                     version: header.prefix.version,
-                    attributes_tracked: header.prefix.attributes_tracked,
+                    attribute_order_tracked: header.prefix.attribute_order_tracked,
                     len: continuation.length,
                     messages: Vec::new(),
                 };

@@ -125,13 +125,13 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     }
 
     /// Most records of a node.
-    pub fn max_records(&self, depth: u16) -> usize {
+    pub fn split_threshold(&self, depth: u16) -> usize {
         self.geometry.split_record_count(depth).into()
     }
 
     /// Fewest records of a node that is not the root.
     pub fn min_records(&self, depth: u16) -> usize {
-        usize::from(self.geometry.merge_record_count(depth)).min(self.max_records(depth) / 2).max(1)
+        usize::from(self.geometry.merge_record_count(depth)).min(self.split_threshold(depth) / 2).max(1)
     }
 
     /// Decides the address of a node, and returns the pointer to it. It replaces the node at `was`, if that is defined.
@@ -156,7 +156,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// grow comes after everything else in the tree.
     pub fn finish_child(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode, last: bool) -> Result<()> {
         let len = child.content.len();
-        if len > self.max_records(child.depth) {
+        if len > self.split_threshold(child.depth) {
             self.handle_overflow(parent, index, child, last)
         } else if len < self.min_records(child.depth) && parent.content.len() > 0 {
             self.handle_underflow(parent, index, child)
@@ -178,20 +178,20 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         if !last && parent.content.len() > 0 {
             return self.redistribute(parent, index, child);
         }
-        let (max_records, fewest) = (self.max_records(child.depth), self.min_records(child.depth));
+        let (split_threshold, fewest) = (self.split_threshold(child.depth), self.min_records(child.depth));
         let room = |index: Option<usize>| {
             let neighbour = index.and_then(|index| parent.content.children.get(index));
-            neighbour.map_or(0, |child| max_records.saturating_sub(child.record_count.into()))
+            neighbour.map_or(0, |child| split_threshold.saturating_sub(child.record_count.into()))
         };
         let before = room(index.checked_sub(1));
         let after = room(index.checked_add(1));
         // If there is too little room, sharing would soon be necessary again.
-        let worthwhile = max_records / 8 + 1;
+        let worthwhile = split_threshold / 8 + 1;
         if before.max(after) >= worthwhile {
             let first = if before >= after { index.saturating_sub(1) } else { index };
             let pair = self.merge_children(parent, index, child, first)?;
             let len = pair.content.len();
-            let left = if last { max_records.min(len - 1 - fewest) } else { (len - 1) / 2 };
+            let left = if last { split_threshold.min(len - 1 - fewest) } else { (len - 1) / 2 };
             return self.redistribute_pair(parent, first, pair, left);
         }
         let OpenNode { addr, depth, mut content } = child;
@@ -210,7 +210,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// Distributes what a node that holds too much and those beside it hold over these nodes, and one more if they are
     /// full.
     fn redistribute(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode) -> Result<()> {
-        let (max_records, depth) = (self.max_records(child.depth), child.depth);
+        let (split_threshold, depth) = (self.split_threshold(child.depth), child.depth);
         let wide = parent.content.children.len().min(MAX_SHARING_SIBLINGS);
         let first = index.saturating_sub(1).min(parent.content.children.len() - wide);
         let (mut addrs, mut child) = (SmallVec::<[Addr; MAX_SHARING_SIBLINGS]>::new(), Some(child));
@@ -228,7 +228,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             all.append(node.content);
         }
         // Nodes that are left almost full would have to share again soon.
-        let parts = if all.len() + max_records / MIN_SPARE_FRACTION <= wide * max_records { wide } else { wide + 1 };
+        let parts =
+            if all.len() + split_threshold / MIN_SPARE_FRACTION <= wide * split_threshold { wide } else { wide + 1 };
         let mut done = 0;
         for part in 0..parts {
             let left = parts - part - 1;
@@ -253,11 +254,11 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 
     /// Joins a node that has too little to a neighbour, or takes some from it.
     fn handle_underflow(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode) -> Result<()> {
-        let (max_records, fewest) = (self.max_records(child.depth), self.min_records(child.depth));
+        let (split_threshold, fewest) = (self.split_threshold(child.depth), self.min_records(child.depth));
         let first = index.saturating_sub(1);
         let pair = self.merge_children(parent, index, child, first)?;
         let len = pair.content.len();
-        if len > (max_records * 3 / 4).max(fewest * 2) {
+        if len > (split_threshold * 3 / 4).max(fewest * 2) {
             return self.redistribute_pair(parent, first, pair, (len - 1) / 2);
         }
         let right = self.child_ptr(parent, first + 1)?;
@@ -299,7 +300,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// between its children.
     pub fn finish_root(&mut self, root: OpenNode, last: bool) -> Result<()> {
         let len = root.content.len();
-        let child = if len > self.max_records(root.depth) {
+        let child = if len > self.split_threshold(root.depth) {
             let depth = root.depth + 1;
             let rule = "its nodes hold records";
             let geometry = self.geometry.with_next_level().ok_or_else(|| self.tree.unfit_error(rule))?;
@@ -346,7 +347,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         self.root.update(|root| root.set_header(header, widths));
         for addr in std::mem::take(&mut self.freed_nodes) {
             self.root.read().forget_fresh_node(addr);
-            self.tree.metadata.free_substructure(addr, self.geometry.node_size().into());
+            self.tree.metadata.free_owned_structure(addr, self.geometry.node_size().into());
         }
         Ok(())
     }

@@ -35,9 +35,9 @@ impl ExtensibleArray {
         Ok(())
     }
 
-    /// Whether the header does not state how many blocks there are, and how many elements may be set; with `mend`, it
+    /// Whether the header does not state how many blocks there are, and how many elements may be set; with `repair`, it
     /// does afterwards.
-    pub(super) fn recount_all_blocks(&self, mend: bool) -> Result<bool> {
+    pub(super) fn check_all_block_counts(&self, repair: bool) -> Result<bool> {
         let Some(header) = self.array.header()? else { return Ok(false) };
         let stated = header.read().clone();
         let mut found = ArrayBlocks::default();
@@ -61,7 +61,7 @@ impl ExtensibleArray {
             ..stated.clone()
         };
         let is_wrong = right != stated;
-        if is_wrong && mend {
+        if is_wrong && repair {
             header.update(|header| *header = right);
         }
         Ok(is_wrong)

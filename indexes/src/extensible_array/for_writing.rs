@@ -157,7 +157,7 @@ impl ExtensibleArray {
 
     /// Sets the elements of chunks that follow `coord` along a dimension, as many as are in the table that was used
     /// last. Returns their number.
-    pub(super) fn set_neighbors(
+    pub(super) fn set_next_in_last_block(
         &self,
         coord: &ChunkCoord,
         axis: usize,
@@ -180,7 +180,7 @@ impl ExtensibleArray {
     }
 
     /// The table in which to set the element at `place`.
-    pub(super) fn table_for_writing(
+    pub(super) fn block_for_writing(
         &self,
         header: &ExtensibleHeader,
         place: ElementLocation,

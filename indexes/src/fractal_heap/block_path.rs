@@ -52,7 +52,7 @@ impl FractalHeap {
             let Some(below) = table.child_rows(row) else {
                 let element = block.read().direct.get(entry).ok_or_else(lost)?;
                 ancestors.push((block, entry));
-                let slot = HeapSlot { start: before, size: table.row_size(row).ok_or_else(lost)? };
+                let slot = HeapSlot { start: before, size: table.row_block_size(row).ok_or_else(lost)? };
                 return Ok(BlockPath { ancestors, slot, element });
             };
             let child = block.read().child_addr(entry);
@@ -70,7 +70,7 @@ impl FractalHeap {
         rows: u16,
         start: u64,
     ) -> Result<IndirectBlock> {
-        let block = self.metadata.load_with_stated_len(at, || {
+        let block = self.metadata.load_with_computed_len(at, || {
             let widths = self.metadata.widths();
             let empty = header.indirect_block_context(rows, widths);
             let len = empty.size(widths) as u64;

@@ -278,7 +278,7 @@ impl FractalHeap {
             self.free_structure(block.addr(), len);
             if let Some((_, entry)) = ancestors.last() {
                 let row = entry / usize::from(shape.table.column_count);
-                let size = u16::try_from(row).ok().and_then(|row| shape.table.row_size(row)).unwrap_or(0);
+                let size = u16::try_from(row).ok().and_then(|row| shape.table.row_block_size(row)).unwrap_or(0);
                 gap = HeapSlot { start, size };
             }
         }
@@ -333,7 +333,7 @@ impl FractalHeap {
         let row = self.row_of_entry(shape, entry);
         let column = u16::try_from(entry % usize::from(shape.table.column_count.max(1))).ok()?;
         let start = start.checked_add(shape.table.offset_of(row, column)?)?;
-        Some(HeapSlot { start, size: shape.table.row_size(row)? })
+        Some(HeapSlot { start, size: shape.table.row_block_size(row)? })
     }
 
     /// Calls `each` with every block, children before parents, and with every place before the last block where there

@@ -1,6 +1,6 @@
 //! Reading many objects of a fractal heap at once.
 
-use h5live_format::{FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIdShape, HeapObjectLocation};
+use h5live_format::{FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIdFormat, HeapObjectLocation};
 
 use super::FractalHeap;
 use crate::object_metadata::MaybeCached;
@@ -14,7 +14,7 @@ const MAX_CACHED_HEAP_BYTES: u64 = 1 << 20;
 pub struct HeapBulkReader<'a> {
     heap: &'a FractalHeap,
     header: FractalHeapHeader,
-    shape: FractalHeapIdShape,
+    shape: FractalHeapIdFormat,
     /// The direct block that was looked at last.
     block: Option<MaybeCached<FractalHeapDirectBlock>>,
 }
@@ -26,7 +26,7 @@ impl FractalHeap {
     /// If the header cannot be read.
     pub fn bulk_reader(&self) -> Result<HeapBulkReader<'_>> {
         let header = self.header()?.read().clone();
-        let shape = header.id_shape(self.metadata.widths());
+        let shape = header.id_format(self.metadata.widths());
         Ok(HeapBulkReader { heap: self, header, shape, block: None })
     }
 }

@@ -89,7 +89,7 @@ impl FractalHeap {
 
     /// The widest number that an ID can hold.
     fn max_huge_number(&self, header: &FractalHeapHeader) -> u64 {
-        header.id_shape(self.metadata.widths()).huge_number_width().max()
+        header.id_format(self.metadata.widths()).huge_number_width().max()
     }
 
     pub(super) fn huge_object_tree<R: Btree2Record>(&self, header: &FractalHeapHeader, blank: R) -> Btree2<R> {
@@ -115,7 +115,7 @@ impl FractalHeap {
     ) -> Result<HeapObjectLocation> {
         let shape = header.read().clone();
         let number = shape.next_huge_id.saturating_add(1);
-        let is_direct = shape.id_shape(self.metadata.widths()).has_direct_huge_ids();
+        let is_direct = shape.id_format(self.metadata.widths()).has_direct_huge_ids();
         if !is_direct && (shape.huge_ids_wrapped || number > self.max_huge_number(&shape)) {
             return Err(Error::HeapFull { at: self.addr });
         }
@@ -221,7 +221,7 @@ impl FractalHeap {
         if !header.huge_index.is_defined() {
             return Ok(());
         }
-        match (header.id_shape(self.metadata.widths()).has_direct_huge_ids(), header.filtered.is_some()) {
+        match (header.id_format(self.metadata.widths()).has_direct_huge_ids(), header.filtered.is_some()) {
             (true, false) => {
                 self.delete_huge_object_tree(header, HugeDirectRecord::default(), |held| (held.addr, held.length))
             }

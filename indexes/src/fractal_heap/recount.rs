@@ -19,13 +19,13 @@ pub struct HeapRecount {
     /// Huge objects to which the index does not lead, and their bytes.
     lost_huge_objects: Vec<HeapObjectLocation>,
     lost_huge_bytes: u64,
-    is_right: bool,
+    is_consistent: bool,
 }
 
 impl HeapRecount {
     /// Whether the header says what the heap holds.
-    pub fn is_right(&self) -> bool {
-        self.is_right
+    pub fn is_consistent(&self) -> bool {
+        self.is_consistent
     }
 }
 
@@ -84,8 +84,8 @@ impl FractalHeap {
         let (lost, lost_bytes) = self.find_lost_huge_objects(&found, &huge)?;
         // libhdf5 gives up a tree without objects even when it only reads, and fails.
         let is_empty = found.huge_index.is_defined() && right.huge_objects == 0;
-        let is_right = right == found && lost.is_empty() && !is_empty;
-        Ok(HeapRecount { corrected_header: right, lost_huge_objects: lost, lost_huge_bytes: lost_bytes, is_right })
+        let is_consistent = right == found && lost.is_empty() && !is_empty;
+        Ok(HeapRecount { corrected_header: right, lost_huge_objects: lost, lost_huge_bytes: lost_bytes, is_consistent })
     }
 
     fn recount_heap_blocks(&self, found: &FractalHeapHeader, used: u64, right: &mut FractalHeapHeader) -> Result<()> {
@@ -125,7 +125,7 @@ impl FractalHeap {
             }
             Ok::<_, Error>(true)
         };
-        match (found.id_shape(self.metadata.widths()).has_direct_huge_ids(), found.filtered.is_some()) {
+        match (found.id_format(self.metadata.widths()).has_direct_huge_ids(), found.filtered.is_some()) {
             (true, false) => self.huge_object_tree(found, HugeDirectRecord::default()).for_each(&mut |record| {
                 let HugeDirectRecord { addr, length } = record;
                 add(HeapObjectLocation::Huge { addr, length, filter_mask: 0, size: length }, length)
@@ -152,7 +152,7 @@ impl FractalHeap {
         let header = self.header_for_writing()?;
         let HeapRecount { corrected_header: right, lost_huge_objects: lost, lost_huge_bytes: lost_bytes, .. } = recount;
         header.update(|header| {
-            *header = FractalHeapHeader { free_manager: header.free_manager, ..right.clone() };
+            *header = FractalHeapHeader { free_space_manager: header.free_space_manager, ..right.clone() };
             // Those that are lost go one by one.
             header.huge_objects = header.huge_objects.saturating_add(lost.len() as u64);
             header.huge_bytes = header.huge_bytes.saturating_add(*lost_bytes);

@@ -111,12 +111,12 @@ impl HeapSections {
 
     /// An object was removed now.
     pub fn add_removed_object(&mut self, space: &Space, offset: u64, len: u64) {
-        self.removed.push((space.free_epoch(), offset, len));
+        self.removed.push((space.current_epoch(), offset, len));
     }
 
     /// A huge object was removed now.
     pub fn add_removed_huge_object(&mut self, space: &Space, place: HeapObjectLocation) {
-        self.removed_huge.push((space.free_epoch(), place));
+        self.removed_huge.push((space.current_epoch(), place));
     }
 
     /// Removed huge objects to which nothing in the file leads any more.

@@ -19,7 +19,7 @@ fn create(cache: &Arc<Cache>, parameters: HeapParameters) -> FractalHeap {
 #[derive(Debug)]
 struct Short;
 
-impl Unfilter for Short {
+impl FilterEngine for Short {
     fn unfilter(
         &self,
         filters: &[FilterSpec],
@@ -357,12 +357,12 @@ fn a_heap_is_set_right_that_counts_objects_to_which_nothing_leads() {
             };
             heap.recount_contents(count).unwrap()
         };
-        assert!(recount(60).is_right());
+        assert!(recount(60).is_consistent());
         for held in [59, 30, 1, 0] {
             let lost = recount(held);
-            assert!(!lost.is_right(), "{held}");
+            assert!(!lost.is_consistent(), "{held}");
             heap.apply_recount(&lost).unwrap();
-            assert!(recount(held).is_right(), "{held}");
+            assert!(recount(held).is_consistent(), "{held}");
             for (id, object) in ids.iter().zip(&objects).take(held) {
                 assert_eq!(heap.read_object(id).unwrap(), *object);
             }

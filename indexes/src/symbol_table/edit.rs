@@ -10,7 +10,7 @@ use h5live_model::Name;
 
 use super::{SymbolTable, SymbolTarget, partition_point};
 use crate::btree1::{Btree1, Btree1PathStep, LeafCallbacks, NodeEntries};
-use crate::local_heap::{LocalStrings, StringSpace};
+use crate::local_heap::{LocalHeapFreeSpace, LocalStrings};
 use crate::{Error, ObjectMetadata, Prerequisite, Result};
 
 /// Bytes of a new local heap, if it is not known how many names there will be.
@@ -30,7 +30,7 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(metadata: ObjectMetadata, k: BtreeK, space: Arc<StringSpace>) -> Result<Self> {
+    pub fn create(metadata: ObjectMetadata, k: BtreeK, space: Arc<LocalHeapFreeSpace>) -> Result<Self> {
         let (tree, _) = Btree1::<GroupKey>::create(metadata.clone(), k.group_internal, ())?;
         let heap = LocalStrings::create(&metadata, NEW_HEAP_BYTES, &space)?.addr();
         Ok(SymbolTable { metadata, tree, heap, k, space })
@@ -137,17 +137,17 @@ impl SymbolTable {
         group: Option<(Addr, Addr)>,
     ) -> Result<SymbolTableEntry> {
         let strings = match target {
-            SymbolTarget::Object(_) => vec![name],
-            SymbolTarget::Path(path) => vec![name, path],
+            SymbolTarget::Hard(_) => vec![name],
+            SymbolTarget::Soft(path) => vec![name, path],
         };
         let offsets = names.insert_strings(&self.space, &strings, || self.string_offsets())?;
         let offset = |index: usize| offsets.get(index).copied().unwrap_or(0);
         let (header, cache) = match target {
-            SymbolTarget::Object(header) => {
+            SymbolTarget::Hard(header) => {
                 let cache = group.map_or(SymbolCache::None, |(btree, heap)| SymbolCache::Group { btree, heap });
                 (*header, cache)
             }
-            SymbolTarget::Path(_) => {
+            SymbolTarget::Soft(_) => {
                 let value = u32::try_from(offset(1));
                 let value_offset = value.map_err(|_| Error::HeapFull { at: self.heap })?;
                 (Addr::UNDEFINED, SymbolCache::SoftLink { value_offset })

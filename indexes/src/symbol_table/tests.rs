@@ -30,8 +30,8 @@ fn reopened(cache: Arc<Cache>, table: &SymbolTable) -> SymbolTable {
 
 fn target(number: u64) -> SymbolTarget {
     match number % 3 {
-        0 => SymbolTarget::Path(format!("/{}", "p".repeat(number as usize % 50 + 1)).into()),
-        _ => SymbolTarget::Object(Addr::new(number * 8)),
+        0 => SymbolTarget::Soft(format!("/{}", "p".repeat(number as usize % 50 + 1)).into()),
+        _ => SymbolTarget::Hard(Addr::new(number * 8)),
     }
 }
 
@@ -259,7 +259,7 @@ fn check_between(bytes: &[u8], table: &SymbolTable, old: &Links, new: &Links, to
     assert!(listed.windows(2).all(|pair| pair[0].0 < pair[1].0), "{listed:?}");
     let listed: Links = listed.into_iter().collect();
     for (name, target) in &listed {
-        if let SymbolTarget::Object(addr) = target {
+        if let SymbolTarget::Hard(addr) = target {
             table.load_node(*addr).unwrap();
         }
         assert!(old.contains_key(name) || touched.contains(name), "{name:?}");
@@ -310,7 +310,7 @@ proptest! {
                     continue;
                 }
                 let made = (number % 3 > 0).then(|| objects.create(len, object.clone()).unwrap());
-                let target = made.as_ref().map_or(target(0), |made| SymbolTarget::Object(made.addr()));
+                let target = made.as_ref().map_or(target(0), |made| SymbolTarget::Hard(made.addr()));
                 let before = made.as_ref().map(|made| (made as &dyn DependencyNode, EdgeKind::Link));
                 table.insert_link(&name, &target, None, before.as_slice()).unwrap();
                 new.insert(name, target);

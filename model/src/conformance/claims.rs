@@ -37,7 +37,7 @@ pub fn unclaimed_features(lab: &impl Lab) {
 fn attempt_feature(store: &impl Store, feature: Features, root: ObjectId, data: ObjectId) -> Option<Result<()>> {
     let writer = store.writer().unwrap();
     let refer = |kind, part| {
-        let form = ReferenceType { kind, size: store.session().forms.reference(kind) };
+        let form = ReferenceType { kind, size: store.session().element_sizes.reference(kind) };
         store.reference(&form, &Referent { file: None, object: data, part }).map(drop)
     };
     Some(match feature {

@@ -150,7 +150,7 @@ fn write_each_kind<L: DamagedLab>(lab: &L) {
     }
     if has_claimed_features(&store, Features::VARIABLE_LENGTH) {
         let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-        let text = Datatype::VarLen(VarLen { kind, size: store.session().forms.vlen, base: Box::default() });
+        let text = Datatype::VarLen(VarLen { kind, size: store.session().element_sizes.vlen, base: Box::default() });
         let texts = make(&store, "texts", rows(text, 2));
         let element = |text: &str| writer.put_blob(text.as_bytes(), text.len() as u32).unwrap();
         let elements = [element("the first text"), element("another one")].concat();

@@ -217,7 +217,7 @@ pub fn heap(lab: &impl Lab) {
     for (element, bytes) in &elements {
         assert_eq!(&blob(&store, element), bytes);
     }
-    assert_eq!(blob(&store, &vec![0; store.session().forms.vlen as usize]), []);
+    assert_eq!(blob(&store, &vec![0; store.session().element_sizes.vlen as usize]), []);
 }
 
 /// Many variable-length elements that are put at once come back as those that are put one by one, also after a commit and
@@ -227,7 +227,7 @@ pub fn many_blobs(lab: &impl Lab) {
     if !has_claimed_features(&store, Features::VARIABLE_LENGTH) {
         return;
     }
-    let size = store.session().forms.vlen as usize;
+    let size = store.session().element_sizes.vlen as usize;
     let bytes_of = |n: u32| match n {
         700 | 2100 => vec![n as u8; 200_000],
         _ => vec![n as u8; (n as usize * 31) % 90],
@@ -299,7 +299,7 @@ pub fn removed_blobs(lab: &impl Lab) {
         let LinkTarget::Hard(data) = link.target else { panic!("a hard link") };
         read_stored(&*store.dataset(data).unwrap(), &[0])
     });
-    let size = store.session().forms.vlen as usize;
+    let size = store.session().element_sizes.vlen as usize;
     for (element, (_, bytes)) in stored.iter().flat_map(|stored| stored.chunks(size)).zip(&kept) {
         assert_eq!(&blob(&store, element), bytes, "after the session, by a dataset");
     }
@@ -315,7 +315,7 @@ pub fn removed_blobs(lab: &impl Lab) {
 fn write_elements(store: &impl Store, elements: &[u8], count: u64) -> bool {
     let datatype = Datatype::VarLen(VarLen {
         kind: VarLenKind::Sequence,
-        size: store.session().forms.vlen,
+        size: store.session().element_sizes.vlen,
         base: Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)),
     });
     let spec = DatasetSpec { datatype, dataspace: Dataspace::Simple(Shape::fixed(&[count])), ..Default::default() };
@@ -341,7 +341,7 @@ pub fn references(lab: &impl Lab) {
         .unwrap()
         .create(&NewObject::linked(store.session().root, &name("a"), &ObjectSpec::group()))
         .unwrap();
-    let size = store.session().forms.object;
+    let size = store.session().element_sizes.object;
     let form = ReferenceType { kind: ReferenceKind::Object1, size };
     let to = |object| Referent { file: None, object, part: ReferentPart::Whole };
     let reference = store.reference(&form, &to(a)).unwrap();
@@ -390,7 +390,7 @@ pub fn region_references(lab: &impl Lab) {
         (ReferenceKind::Region2, 20, ReferentPart::Region(slab)),
         (ReferenceKind::Attribute, 20, ReferentPart::Attribute(attribute)),
     ];
-    let forms = store.session().forms;
+    let forms = store.session().element_sizes;
     for (kind, size, part) in cases {
         // In HDF5 files, references of HDF5 1.12 have any size that has room.
         let size = if forms == ElementSizes::default() { size } else { forms.reference(kind) };

@@ -316,7 +316,7 @@ fn make_rows(store: &impl Store, at: &str, datatype: &Datatype) -> Result<()> {
 pub fn elements_of_every_type(lab: &impl Lab) {
     let store = lab.create();
     make(&store, TARGET, unlimited_spec(&[10, 4], &[2, 2]));
-    let (forms, mut made) = (store.session().forms, Vec::new());
+    let (forms, mut made) = (store.session().element_sizes, Vec::new());
     for (i, plain) in every_type().into_iter().enumerate() {
         let (at, datatype) = (format!("d{i}"), plain.with_element_sizes(ElementSizes::default(), forms));
         match make_rows(&store, &at, &datatype) {

@@ -13,11 +13,11 @@ use crate::{
 
 fn text(store: &impl Store) -> Datatype {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    Datatype::VarLen(VarLen { kind, size: store.session().forms.vlen, base: Box::default() })
+    Datatype::VarLen(VarLen { kind, size: store.session().element_sizes.vlen, base: Box::default() })
 }
 
 fn sequence(store: &impl Store, base: Datatype) -> Datatype {
-    let size = store.session().forms.vlen;
+    let size = store.session().element_sizes.vlen;
     Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size, base: Box::new(base) })
 }
 

@@ -59,7 +59,7 @@ pub fn types_that_are_read_back(lab: &impl Lab) {
     let store = lab.create();
     let (mut made, root) = (Vec::new(), store.session().root);
     for (at, plain) in types() {
-        let datatype = plain.with_element_sizes(ElementSizes::default(), store.session().forms);
+        let datatype = plain.with_element_sizes(ElementSizes::default(), store.session().element_sizes);
         let spec = rows(datatype.clone(), 2);
         match store.writer().unwrap().create(&NewObject::linked(root, &name(at), &spec.into())) {
             Ok(id) => {
@@ -77,7 +77,7 @@ pub fn types_that_are_read_back(lab: &impl Lab) {
     assert!(!made.is_empty());
     store.close().unwrap();
     let store = lab.reopen(store);
-    let forms = store.session().forms;
+    let forms = store.session().element_sizes;
     for (at, plain, datatype) in made {
         let id = find(&store, at);
         let data = store.dataset(id).unwrap();

@@ -13,8 +13,8 @@ use std::time::Duration;
 use super::setting::ConnectorOptions;
 use super::{Location, OpenError};
 use crate::{
-    AllocationLimit, Capabilities, Diagnosis, Mode, Name, ObjectSpec, Reclaim, Repair, Store, StoreCheck, StoreReport,
-    Unfilter,
+    AllocationLimit, Capabilities, Diagnosis, FilterEngine, Mode, Name, ObjectSpec, Reclaim, Repair, Store, StoreCheck,
+    StoreReport,
 };
 
 /// Opens the stores of one kind, and knows what their locations mean.
@@ -69,7 +69,7 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
 
     /// What finds out in which state a store is, and brings it into order; `None` if such stores need nothing of the
     /// kind.
-    fn upkeep(&self) -> Option<&dyn Upkeep>;
+    fn maintenance(&self) -> Option<&dyn Maintenance>;
 
     /// Watches what is at a location, from before it is there; `None` if nothing tells of changes.
     fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>>;
@@ -105,7 +105,7 @@ pub struct OpenRequest<'a> {
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What undoes filters below the seam.
-    pub unfilter: Arc<dyn Unfilter>,
+    pub unfilter: Arc<dyn FilterEngine>,
     /// Where a store finds the connector of a store beneath it.
     pub registry: &'a ConnectorRegistry,
 }
@@ -145,7 +145,7 @@ pub enum Origin {
 pub struct Identity(pub Box<[u8]>);
 
 /// What finds out in which state a store is, and brings it into order.
-pub trait Upkeep {
+pub trait Maintenance {
     /// The state of a store, which is not changed.
     ///
     /// # Errors
@@ -161,7 +161,7 @@ pub trait Upkeep {
     /// Brings a store into order, and deletes the objects to which no path leads.
     ///
     /// # Errors
-    /// As [`Upkeep::repair`]; [`crate::Error::Unsupported`] if the store cannot do this.
+    /// As [`Maintenance::repair`]; [`crate::Error::Unsupported`] if the store cannot do this.
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
         let _ = (at, how);
         Err(crate::Error::Unsupported("deleting unreachable objects of such a store").into())

@@ -7,7 +7,7 @@ mod registry;
 mod setting;
 
 pub use connector::{
-    Connector, ConnectorRegistry, Identity, LinkUse, LocationWatch, OpenRequest, Origin, PathProbe, Upkeep,
+    Connector, ConnectorRegistry, Identity, LinkUse, LocationWatch, Maintenance, OpenRequest, Origin, PathProbe,
 };
 pub use error::OpenError;
 pub use location::{Location, Url, path_from_bytes};

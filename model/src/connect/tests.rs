@@ -73,7 +73,7 @@ impl Connector for Dir {
         None
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
         None
     }
 
@@ -211,7 +211,7 @@ fn kind(result: Result<Arc<dyn Store>, OpenError>) -> StoreErrorKind {
 fn files_in_memory_are_found_by_their_name() {
     let connector = MemoryConnector::new();
     let registry = ConnectorRegistry::new(connector.clone());
-    assert_eq!(kind(open(&registry, "mem:a", Mode::Read)), StoreErrorKind::NotThere);
+    assert_eq!(kind(open(&registry, "mem:a", Mode::Read)), StoreErrorKind::NotFound);
     let writer = open(&registry, "mem:a", Mode::CreateNew).unwrap();
     writer
         .writer()
@@ -222,10 +222,10 @@ fn files_in_memory_are_found_by_their_name() {
     let reader = open(&registry, "mem://a", Mode::Read).unwrap();
     assert!(reader.link(reader.session().root, &"group".into()).unwrap().is_some());
     assert!(reader.writer().is_err());
-    assert_eq!(kind(open(&registry, "mem:a", Mode::CreateNew)), StoreErrorKind::Occupied);
+    assert_eq!(kind(open(&registry, "mem:a", Mode::CreateNew)), StoreErrorKind::AlreadyExists);
     assert_eq!(connector.names(), [Name::from("a")]);
     assert!(connector.remove("a") && !connector.remove("a"));
-    assert_eq!(kind(open(&registry, "mem:a", Mode::Read)), StoreErrorKind::NotThere);
+    assert_eq!(kind(open(&registry, "mem:a", Mode::Read)), StoreErrorKind::NotFound);
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_file_in_memory_without_a_name_is_its_makers_alone() {
         .unwrap();
     let other = open(&registry, "mem:", Mode::CreateNew).unwrap();
     assert!(other.link(other.session().root, &"group".into()).unwrap().is_none());
-    assert_eq!(kind(open(&registry, "mem:", Mode::Read)), StoreErrorKind::NotThere);
+    assert_eq!(kind(open(&registry, "mem:", Mode::Read)), StoreErrorKind::NotFound);
     assert!(connector.names().is_empty());
 }
 

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use super::file::{MemoryAccess, MemoryFile, SCHEME};
 use super::{MemoryBehavior, MemoryState, MemoryStore};
 use crate::{
-    Capabilities, Connector, ConnectorOptions, Error, Holder, Identity, LinkUse, Location, LocationWatch, Mode, Name,
-    OpenError, OpenRequest, Origin, PathProbe, Store, StoreErrorKind, Upkeep, Url,
+    Capabilities, Connector, ConnectorOptions, Error, Holder, Identity, LinkUse, Location, LocationWatch, Maintenance,
+    Mode, Name, OpenError, OpenRequest, Origin, PathProbe, Store, StoreErrorKind, Url,
 };
 
 /// Opens files in memory: `mem:` makes one that nobody else can open, `mem:name` one that links and further sessions of
@@ -46,8 +46,8 @@ enum MemoryOpenError {
 impl From<MemoryOpenError> for OpenError {
     fn from(error: MemoryOpenError) -> Self {
         let kind = match error {
-            MemoryOpenError::NotThere => StoreErrorKind::NotThere,
-            MemoryOpenError::Exists => StoreErrorKind::Occupied,
+            MemoryOpenError::NotThere => StoreErrorKind::NotFound,
+            MemoryOpenError::Exists => StoreErrorKind::AlreadyExists,
             MemoryOpenError::Written | MemoryOpenError::Read => StoreErrorKind::InUse(vec![Holder::this_process()]),
         };
         Error::store(kind, error).into()
@@ -188,7 +188,7 @@ impl Connector for MemoryConnector {
         self.files.lock().contains_key(&name).then(|| Identity(name.into()))
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
         None
     }
 

@@ -28,7 +28,9 @@ impl MemoryFile {
     /// Fails if this change is one that is to fail.
     pub(super) fn count_change_or_fail(&self) -> Result<()> {
         match &mut *self.changes_before_failure.lock() {
-            Some(0) => Err(Error::store(StoreErrorKind::Full, std::io::Error::from(std::io::ErrorKind::StorageFull))),
+            Some(0) => {
+                Err(Error::store(StoreErrorKind::StorageFull, std::io::Error::from(std::io::ErrorKind::StorageFull)))
+            }
             Some(left) => {
                 *left -= 1;
                 Ok(())

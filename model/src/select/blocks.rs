@@ -17,7 +17,7 @@ pub(crate) fn strides_of_sides(sides: &[u64]) -> SelectDims {
 
 /// The boxes that a run of elements is made of, in order, in a chunk of these sides (`[rank]`, elements): the largest
 /// that there are.
-pub fn blocks_of_run(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Block> {
+pub fn split_run_into_blocks(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Block> {
     let strides = strides_of_sides(sides);
     let mut at = run.start;
     iter::from_fn(move || {
@@ -40,8 +40,8 @@ pub fn blocks_of_run(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Blo
 }
 
 /// The box that runs make in a chunk of these sides, if they make one.
-pub fn block_of_runs(sides: &[u64], runs: &StridedRun) -> Option<Block> {
-    let mut boxes = blocks_of_run(sides, runs.run.at..runs.run.at + runs.run.len);
+pub fn strided_run_as_block(sides: &[u64], runs: &StridedRun) -> Option<Block> {
+    let mut boxes = split_run_into_blocks(sides, runs.run.at..runs.run.at + runs.run.len);
     let mut block = boxes.next()?;
     if boxes.next().is_some() {
         return None;
@@ -80,7 +80,7 @@ mod tests {
             let all: u64 = sides.iter().product();
             let (from, to) = (cut[0] % (all + 1), cut[1] % (all + 1));
             let run = from.min(to)..from.max(to);
-            let boxes: Vec<_> = blocks_of_run(&sides, run.clone()).collect();
+            let boxes: Vec<_> = split_run_into_blocks(&sides, run.clone()).collect();
             let found: Vec<_> = boxes.iter().flat_map(|block| elements(&sides, block)).collect();
             prop_assert_eq!(found, run.collect::<Vec<_>>());
             prop_assert!(boxes.len() < 2 * sides.len());
@@ -99,7 +99,7 @@ mod tests {
             let at_stride = strides_of_sides(&sides).get(axis).copied().unwrap_or(len + gap).max(len);
             let count = count.min((all - at - len) / at_stride + 1);
             let runs = StridedRun { run: ElementRun { at, dest: 0, len }, count, at_stride, dest_stride: len };
-            if let Some(block) = block_of_runs(&sides, &runs) {
+            if let Some(block) = strided_run_as_block(&sides, &runs) {
                 let want: Vec<_> = runs.runs().flat_map(|run| run.at..run.at + run.len).collect();
                 prop_assert_eq!(elements(&sides, &block), want);
             }
@@ -112,10 +112,10 @@ mod tests {
         let selected = Selection::block(&[1, 2], &[3, 3]).bind(&[4, 6]).unwrap();
         let mut found = Vec::new();
         let cut = selected.split_by_chunks(&grid);
-        cut.for_each_strided(&ChunkCoord::origin(2), |runs| found.push(block_of_runs(grid.dims(), &runs)));
+        cut.for_each_strided(&ChunkCoord::origin(2), |runs| found.push(strided_run_as_block(grid.dims(), &runs)));
         let want = Block { start: SelectDims::from_slice(&[1, 2]), count: SelectDims::from_slice(&[3, 3]) };
         assert_eq!(found, [Some(want)]);
-        let scalar: Vec<_> = blocks_of_run(&[], 0..1).collect();
+        let scalar: Vec<_> = split_run_into_blocks(&[], 0..1).collect();
         assert_eq!(scalar, [Block { start: SelectDims::new(), count: SelectDims::new() }]);
     }
 }

@@ -21,7 +21,7 @@ mod tests;
 use std::ops::Range;
 
 pub(crate) use blocks::strides_of_sides as blocks_strides;
-pub use blocks::{block_of_runs, blocks_of_run};
+pub use blocks::{split_run_into_blocks, strided_run_as_block};
 pub use error::SelectionError;
 pub use runs::{ElementRun, StridedRun};
 pub(crate) use strides::{SelectDims, strides};

@@ -94,7 +94,7 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// Whether a chunk of a dataset with filters that is not full yet is best stored without them, with all bits of its
     /// filter mask set, and filled by parts that lie beyond the extent. So it is where others follow the file and keep the
     /// space of each earlier form of the chunk from being used again. A store that returns `false` takes no such parts.
-    fn fills_unfiltered_chunks(&self) -> bool {
+    fn prefers_unfiltered_partial_chunks(&self) -> bool {
         false
     }
 

@@ -14,7 +14,7 @@ pub struct Session {
     /// The group from which paths start.
     pub root: ObjectId,
     /// Sizes of elements that lead elsewhere.
-    pub forms: ElementSizes,
+    pub element_sizes: ElementSizes,
     /// What the session can do.
     pub capabilities: Capabilities,
     /// How the container was made: what only stores of the same kind understand.
@@ -29,7 +29,7 @@ impl Session {
             location: None,
             mode,
             root,
-            forms: ElementSizes::default(),
+            element_sizes: ElementSizes::default(),
             capabilities,
             settings: Settings::default(),
         }

@@ -42,8 +42,8 @@ impl DenseAttributes {
     }
 
     /// The attributes to which `info` leads, for a comparison with other structures or for a correction of those.
-    pub fn for_recount(session: &NativeSession, header: &CachedHeader, info: &AttributeInfo, mend: bool) -> Self {
-        if mend { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
+    pub fn for_recount(session: &NativeSession, header: &CachedHeader, info: &AttributeInfo, repair: bool) -> Self {
+        if repair { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
     }
 
     fn from_info(heap: FractalHeap, header: &CachedHeader, info: &AttributeInfo) -> Self {
@@ -69,8 +69,8 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn add_parent(&self, header: &CachedHeader) -> Result<()> {
-        self.storage.add_parent(header)
+    pub fn add_flush_parent(&self, header: &CachedHeader) -> Result<()> {
+        self.storage.add_flush_parent(header)
     }
 
     /// The number of attributes.
@@ -284,7 +284,7 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn check_or_mend_counts(&self, mend: bool) -> Result<bool> {
+    pub fn check_or_repair(&self, repair: bool) -> Result<bool> {
         let mut missing = HashMap::new();
         let recount = self.storage.heap.recount_contents(|each| {
             self.storage.names.for_each(&mut |AttributeNameRecord { heap_id, flags, order, .. }| {
@@ -297,8 +297,8 @@ impl DenseAttributes {
                 Ok::<_, Error>(true)
             })
         })?;
-        let mut wrong = !recount.is_right();
-        if mend && wrong {
+        let mut wrong = !recount.is_consistent();
+        if repair && wrong {
             self.storage.heap.apply_recount(&recount)?;
         }
         let add = |tree: &Btree2<AttributeOrderRecord>, (order, heap_id), flags| {
@@ -308,7 +308,7 @@ impl DenseAttributes {
             Ok(())
         };
         let key = |record: &AttributeOrderRecord| (record.order, record.heap_id);
-        wrong |= self.storage.check_or_mend_order(missing, (key, |record| record.order), add, mend)?;
+        wrong |= self.storage.check_or_repair_order_index(missing, (key, |record| record.order), add, repair)?;
         Ok(wrong)
     }
 

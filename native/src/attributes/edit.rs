@@ -30,7 +30,7 @@ fn attribute_info(header: &CachedHeader, held: &[(MessagePosition, StoredAttribu
     let prefix = header.prefix();
     let next = held.iter().map(|(_, held)| held.creation_order.saturating_add(1)).max().unwrap_or(0);
     Ok(AttributeInfo {
-        max_creation_order: prefix.attributes_tracked.then_some(next),
+        max_creation_order: prefix.attribute_order_tracked.then_some(next),
         order: prefix.attributes_indexed.then_some(Addr::UNDEFINED),
         ..AttributeInfo::default()
     })
@@ -101,7 +101,7 @@ impl NativeSession {
             info.max_creation_order = info.max_creation_order.map(|next| next.saturating_add(1));
         }
         if let Some(dense) = dense {
-            dense.add_parent(header)?;
+            dense.add_flush_parent(header)?;
             dense.insert_or_replace(
                 (self, header),
                 &message.name,
@@ -115,7 +115,8 @@ impl NativeSession {
         if is_new && held.len() >= phase.max_compact.into() || new.body.len() >= MESSAGE_SIZE_LIMIT {
             return self.move_attributes_to_heap(header, info, &held, (message, position), before);
         }
-        let new = RawMessage { creation_index: if header.prefix().attributes_tracked { position } else { 0 }, ..new };
+        let new =
+            RawMessage { creation_index: if header.prefix().attribute_order_tracked { position } else { 0 }, ..new };
         if let Some((spot, _)) = old {
             return header.replace_message(*spot, new);
         }
@@ -136,7 +137,7 @@ impl NativeSession {
         before: &[Prerequisite<'_>],
     ) -> Result<()> {
         let dense = DenseAttributes::create_empty(self, header, &mut info)?;
-        dense.add_parent(header)?;
+        dense.add_flush_parent(header)?;
         let tracked = info.max_creation_order.is_some();
         let mut taken = BTreeSet::new();
         let mut position_of = |mut position: u16, info: &mut AttributeInfo| {
@@ -164,7 +165,7 @@ impl NativeSession {
         let position = position_of(position, &mut info)?;
         dense.insert_or_replace((self, header), &message.name, &AttributeSource::Message(message), position, before)?;
         header.move_out_message(MessageType::ATTRIBUTE, encode_info_message(header, &info)?)?;
-        dense.add_parent(header)
+        dense.add_flush_parent(header)
     }
 
     /// Attributes of a header that are in the file's heap of shared messages, and their IDs there.
@@ -193,7 +194,7 @@ impl NativeSession {
         let mut info = header.get_message::<AttributeInfo>()?;
         let left = if let Some(info) = info.as_mut().filter(|info| info.is_dense()) {
             let dense = DenseAttributes::open_for_writing(self, header, info);
-            dense.add_parent(header)?;
+            dense.add_flush_parent(header)?;
             if !dense.remove_attribute(self, header, name)? {
                 return Err(missing());
             }
@@ -228,7 +229,7 @@ impl NativeSession {
             Ok(true)
         })?;
         attributes.sort_by_key(|stored| stored.creation_order);
-        let tracked = header.prefix().attributes_tracked;
+        let tracked = header.prefix().attribute_order_tracked;
         let messages = attributes.iter().map(|stored| {
             let raw = header.encode_message(&stored.message, MessageFlags::default())?;
             Ok(RawMessage { creation_index: if tracked { stored.creation_order } else { 0 }, ..raw })

@@ -208,7 +208,7 @@ fn create_chunked_storage(session: &NativeSession, spec: &DatasetSpec, dims: &[u
     let filtered = !spec.filters.is_empty();
     let mut addr = Addr::UNDEFINED;
     let index = match shape.unlimited().count() {
-        _ if !uses_version_4_indexes(session.profile, spec.unfiltered_edges, bytes) => IndexKind::Btree1,
+        _ if !uses_version_4_indexes(session.profile, spec.unfiltered_partial_chunks, bytes) => IndexKind::Btree1,
         0 if shape.dims() == shape.max() && shape.dims() == dims => {
             IndexKind::Single { filtered: filtered.then(Default::default) }
         }
@@ -234,15 +234,15 @@ fn create_chunked_storage(session: &NativeSession, spec: &DatasetSpec, dims: &[u
     Ok(LayoutClass::Chunked(ChunkedStorage {
         dims: dims.to_vec(),
         element_size: spec.datatype.size().into(),
-        unfiltered_edges: spec.unfiltered_edges,
+        unfiltered_partial_chunks: spec.unfiltered_partial_chunks,
         index,
         addr,
     }))
 }
 
 /// Whether a file of this profile holds chunk indexes other than version 1 B-trees.
-fn uses_version_4_indexes(profile: LibVer, unfiltered_edges: bool, chunk_bytes: u64) -> bool {
-    profile.has_chunk_indexes() || unfiltered_edges || chunk_bytes > MAX_OLD_CHUNK_BYTES
+fn uses_version_4_indexes(profile: LibVer, unfiltered_partial_chunks: bool, chunk_bytes: u64) -> bool {
+    profile.has_chunk_indexes() || unfiltered_partial_chunks || chunk_bytes > MAX_OLD_CHUNK_BYTES
 }
 
 /// Whether a fixed array has room for every chunk that the dataset can come to have.

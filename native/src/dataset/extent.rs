@@ -79,7 +79,7 @@ impl NativeDataset {
             found = true;
             false
         })?;
-        Ok(found || state.layout.check_index_block_counts(false)?)
+        Ok(found || state.layout.check_or_repair_index_block_counts(false)?)
     }
 
     /// Drops the chunks that a writer that died has left outside of the extent, and has the index count its blocks
@@ -91,7 +91,7 @@ impl NativeDataset {
         let state = self.state();
         self.free_chunks_outside(&state, state.spec.dataspace.dims())?;
         let _operation = self.session.cache.begin_operation();
-        state.layout.check_index_block_counts(true).map(drop)
+        state.layout.check_or_repair_index_block_counts(true).map(drop)
     }
 
     /// Drops the chunks that lie wholly outside of the extent `dims`, some at a time. Where the index has no way to drop

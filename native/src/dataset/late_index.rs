@@ -51,7 +51,7 @@ impl NativeDataset {
         if !before.may_lack_published_index() || *missed == dims(&before) {
             return Ok(!before.layout.lacks_index());
         }
-        self.session.retry.poll_until_found(|| {
+        self.session.retry.poll_with_backoff(|| {
             let is_last = !self.session.may_be_written()?;
             self.reload_header()?;
             Ok::<_, Error>(is_last || !self.state().may_lack_published_index())

@@ -10,7 +10,7 @@ use h5live_format::messages::{
 };
 use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_indexes::{
-    Btree2Shape, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, ImplicitIndex, IndexRoot,
+    Btree2Parameters, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, ImplicitIndex, IndexRoot,
     LinearChunkOrder,
 };
 use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError};
@@ -213,7 +213,7 @@ impl NativeLayout {
             }
             IndexKind::Implicit => Arc::new(ImplicitIndex::new(metadata, root.clone(), line()?, bytes)?),
             IndexKind::Btree2 { node_size, split, merge } => {
-                let shape = Btree2Shape { node_size, split, merge };
+                let shape = Btree2Parameters { node_size, split, merge };
                 Arc::new(ChunkBtree2::new(metadata, root.clone(), spec.dataspace.rank(), format, shape))
             }
         };
@@ -374,9 +374,9 @@ impl NativeLayout {
     }
 
     /// Whether the index counts its blocks wrong; with `mend`, it does not afterwards.
-    pub fn check_index_block_counts(&self, mend: bool) -> Result<bool> {
+    pub fn check_or_repair_index_block_counts(&self, repair: bool) -> Result<bool> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.recount_blocks(mend)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.check_block_counts(repair)?),
             _ => Ok(false),
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: 
         }
         _ => None,
     };
-    let oversized_chunks = Some(layout.version).filter(|_| !layout.allows_chunk_size());
+    let oversized_chunks = Some(layout.version).filter(|_| !layout.chunk_size_fits_version());
     Ok(DatasetState {
         read_since: since,
         spec,
@@ -77,7 +77,7 @@ fn decode_layout(session: &NativeSession, header: &CachedHeader, storage: &Layou
             (Layout::External(external_raw_files::external_pieces(header)?), false)
         }
         LayoutClass::Contiguous { .. } => (Layout::Contiguous, false),
-        LayoutClass::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
+        LayoutClass::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_partial_chunks),
         LayoutClass::Virtual { heap, index } => {
             (Layout::Virtual(load_virtual_sources(session, header, *heap, *index)?), false)
         }
@@ -87,7 +87,7 @@ fn decode_layout(session: &NativeSession, header: &CachedHeader, storage: &Layou
 fn decode_spec(
     session: &NativeSession,
     header: &CachedHeader,
-    (layout, unfiltered_edges): (Layout, bool),
+    (layout, unfiltered_partial_chunks): (Layout, bool),
 ) -> Result<DatasetSpec> {
     let dataspace = session.require_message::<DataspaceMessage>(header, "a dataset has a dataspace")?.dataspace;
     let datatype = session.require_message::<DatatypeMessage>(header, "a dataset has a datatype")?.datatype;
@@ -106,7 +106,7 @@ fn decode_spec(
     let shared = shared.flatten();
     let shared = shared.transpose().map_err(|source| Error::Message { header: header.addr(), source })?;
     let committed = committed_datatype(shared.as_ref().map(|(shared, _)| shared));
-    Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges })
+    Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_partial_chunks })
 }
 
 /// The pieces of a virtual dataset.

@@ -53,7 +53,8 @@ impl SpecCache {
     pub fn find(&self, header: &CachedHeader, layout: &(Layout, bool)) -> Option<Arc<DatasetSpec>> {
         let last = self.0.lock();
         let (known, spec) = last.as_ref()?;
-        let is_same = (&spec.layout, spec.unfiltered_edges) == (&layout.0, layout.1) && has_same_spec(header, known);
+        let is_same =
+            (&spec.layout, spec.unfiltered_partial_chunks) == (&layout.0, layout.1) && has_same_spec(header, known);
         is_same.then(|| spec.clone())
     }
 

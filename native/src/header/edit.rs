@@ -235,8 +235,12 @@ impl CachedHeader {
         messages.extend(sizes.unused_message(room));
         let version = self.prefix.version;
         let length = ContinuationChunk::overhead(version) + (used + room) as u64;
-        let chunk =
-            ContinuationChunk { version, attributes_tracked: self.prefix.attributes_tracked, len: length, messages };
+        let chunk = ContinuationChunk {
+            version,
+            attribute_order_tracked: self.prefix.attribute_order_tracked,
+            len: length,
+            messages,
+        };
         let chunk = self.metadata.create(length, chunk)?;
         let continuation =
             self.encode_message(&Continuation { addr: chunk.addr(), length }, MessageFlags::default())?;

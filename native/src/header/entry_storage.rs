@@ -6,7 +6,11 @@ use h5live_model::{CreationOrder, EntryStorage};
 /// How an object keeps its attributes.
 pub(super) fn attribute_storage(prefix: &ObjectHeaderPrefix) -> EntryStorage {
     let AttributePhase { max_compact, min_dense } = prefix.attribute_phase.unwrap_or_default();
-    EntryStorage { order: creation_order(prefix.attributes_tracked, prefix.attributes_indexed), max_compact, min_dense }
+    EntryStorage {
+        order: creation_order(prefix.attribute_order_tracked, prefix.attributes_indexed),
+        max_compact,
+        min_dense,
+    }
 }
 
 /// How the order of creation is kept.

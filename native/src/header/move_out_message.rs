@@ -81,8 +81,8 @@ impl CachedHeader {
         moving.extend(sizes.unused_message(room));
         let version = self.prefix.version;
         let len = ContinuationChunk::overhead(version) + (used + room) as u64;
-        let attributes_tracked = self.prefix.attributes_tracked;
-        let chunk = ContinuationChunk { version, attributes_tracked, len, messages: moving };
+        let attribute_order_tracked = self.prefix.attribute_order_tracked;
+        let chunk = ContinuationChunk { version, attribute_order_tracked, len, messages: moving };
         let chunk = self.metadata.create(len, chunk)?;
         let continuation = Continuation { addr: chunk.addr(), length: len };
         let continuation = self.encode_message(&continuation, Default::default())?;

@@ -43,8 +43,8 @@ impl DenseLinks {
     }
 
     /// The links to which `info` leads, for a comparison with other structures or for a correction of those.
-    pub fn for_recount(session: &NativeSession, header: &CachedHeader, info: &LinkInfo, mend: bool) -> Self {
-        if mend { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
+    pub fn for_recount(session: &NativeSession, header: &CachedHeader, info: &LinkInfo, repair: bool) -> Self {
+        if repair { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
     }
 
     fn from_info(heap: FractalHeap, header: &CachedHeader, info: &LinkInfo) -> Self {
@@ -73,8 +73,8 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn add_parent(&self, header: &CachedHeader) -> Result<()> {
-        self.storage.add_parent(header)
+    pub fn add_flush_parent(&self, header: &CachedHeader) -> Result<()> {
+        self.storage.add_flush_parent(header)
     }
 
     /// The number of links.
@@ -255,7 +255,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn check_or_mend_counts(&self, header: &CachedHeader, mend: bool) -> Result<bool> {
+    pub fn check_or_repair(&self, header: &CachedHeader, repair: bool) -> Result<bool> {
         let mut missing = HashMap::new();
         let recount = self.storage.heap.recount_contents(|each| {
             self.storage.names.for_each(&mut |LinkNameRecord { heap_id, .. }| {
@@ -266,8 +266,8 @@ impl DenseLinks {
                 Ok::<_, Error>(true)
             })
         })?;
-        let mut wrong = !recount.is_right();
-        if mend && wrong {
+        let mut wrong = !recount.is_consistent();
+        if repair && wrong {
             self.storage.heap.apply_recount(&recount)?;
         }
         let add = |tree: &Btree2<LinkOrderRecord>, heap_id: [u8; 7], ()| {
@@ -280,7 +280,7 @@ impl DenseLinks {
             Ok(())
         };
         let (key, position) = (|record: &LinkOrderRecord| record.heap_id, |record: &LinkOrderRecord| record.order);
-        wrong |= self.storage.check_or_mend_order(missing, (key, position), add, mend)?;
+        wrong |= self.storage.check_or_repair_order_index(missing, (key, position), add, repair)?;
         Ok(wrong)
     }
 

@@ -32,8 +32,8 @@ fn insert_symbol(
     before: &[Prerequisite<'_>],
 ) -> Result<()> {
     let leads_to = match value {
-        LinkValue::Hard(addr) => SymbolTarget::Object(addr),
-        LinkValue::Soft(path) => SymbolTarget::Path(path),
+        LinkValue::Hard(addr) => SymbolTarget::Hard(addr),
+        LinkValue::Soft(path) => SymbolTarget::Soft(path),
         LinkValue::External { .. } | LinkValue::UserDefined { .. } => {
             return Err(Error::Model(ModelError::Unsupported("such links in a symbol table")));
         }
@@ -82,7 +82,7 @@ impl NativeSession {
         let link = LinkMessage { name: name.clone(), character_set, creation_order, value };
         if info.is_dense() {
             let dense = DenseLinks::open_for_writing(self, header, &info);
-            dense.add_parent(header)?;
+            dense.add_flush_parent(header)?;
             if !dense.insert_link(header, &link, &before)? {
                 return Err(exists());
             }
@@ -92,13 +92,13 @@ impl NativeSession {
             let phase = header.get_message::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
             if held.len() >= phase.max_compact.into() || message.body.len() >= MESSAGE_SIZE_LIMIT {
                 let dense = DenseLinks::create_empty(self, header, &mut info)?;
-                dense.add_parent(header)?;
+                dense.add_flush_parent(header)?;
                 for (_, link) in &held {
                     dense.insert_link(header, link, &[])?;
                 }
                 dense.insert_link(header, &link, &before)?;
                 header.move_out_message(MessageType::LINK, encode_info_message(header, &info)?)?;
-                return dense.add_parent(header);
+                return dense.add_flush_parent(header);
             }
             header.add_message(message)?;
             if let Some(target) = target {
@@ -134,7 +134,7 @@ impl NativeSession {
         }
         let dense = if links.len() > LinkPhase::default().max_compact.into() {
             let dense = DenseLinks::create_empty(self, header, &mut info)?;
-            dense.add_parent(header)?;
+            dense.add_flush_parent(header)?;
             links.iter().try_for_each(|link| dense.insert_link(header, link, &[]).map(drop))?;
             Some(dense)
         } else {
@@ -147,7 +147,7 @@ impl NativeSession {
         let info = header.encode_message(&info, MessageFlags::default())?;
         header.move_out_message(MessageType::SYMBOL_TABLE, info)?;
         if let Some(dense) = dense {
-            dense.add_parent(header)?;
+            dense.add_flush_parent(header)?;
         }
         self.heaps.delete_symbol_table(header.metadata(), message)
     }
@@ -166,7 +166,7 @@ impl NativeSession {
         let mut info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {
             let dense = DenseLinks::open_for_writing(self, header, &info);
-            dense.add_parent(header)?;
+            dense.add_flush_parent(header)?;
             dense.remove_link(header, name)?.ok_or_else(missing)?;
             self.move_links_to_header(header, &mut info, &dense)?
         } else {

@@ -41,7 +41,7 @@ impl NativeSession {
         for addr in &plan.deleted_objects {
             let header = CachedHeader::load_header(&self.object_metadata(*addr), true)?;
             self.delete_storage(&header)?;
-            space.release_owner(header.metadata().owner());
+            space.unassign_owner(header.metadata().owner());
             if self.may_be_followed() {
                 let (at, len) = header.replace_with_tombstone();
                 // Readers of h5live keep the address for as long as they have the object open, and then look there.

@@ -189,7 +189,7 @@ pub(super) fn list(domain: &OpenedDomain, call: &Call, object: &Object, limits: 
         json.set_text("attributes", &below_text(domain, call, group, (&paging, &form), limits)?);
     } else {
         let times = ObjectTimes::of(domain, object)?;
-        let entries = paging.of_attributes(ordered(call, object, &times)?, |(name, _)| name)?.into_iter();
+        let entries = paging.page_attributes(ordered(call, object, &times)?, |(name, _)| name)?.into_iter();
         let entries = entries.map(|(name, attribute)| {
             let href = call.href(&format!("{own}/attributes/{name}"));
             listed(domain, &attribute, &times, &form, Some(href))
@@ -212,7 +212,7 @@ fn below_text(
     for object in objects_below(domain, group, limits)? {
         let Some(id) = domain.ids.text_of(&object) else { continue };
         let times = ObjectTimes::of(domain, &object)?;
-        let entries = paging.of_one_of_several(ordered(call, &object, &times)?, |(name, _)| name).into_iter();
+        let entries = paging.page_entries_of_object(ordered(call, &object, &times)?, |(name, _)| name).into_iter();
         let entries = entries.map(|(_, attribute)| listed(domain, &attribute, &times, form, None));
         json.set_text(&id, &list_text(entries.collect::<Result<Vec<_>, _>>()?));
         if json.len() as u64 > form.max_bytes {

@@ -200,7 +200,7 @@ pub(super) fn collection(state: &AppState, call: &Call, kind: ObjectKind) -> Res
     let domain = OpenedDomain::of(state, call)?;
     let root = domain.ids.root();
     let all = identities(state, &domain)?.into_iter().filter(|(of, id)| *of == kind && *id != root);
-    let ids = Paging::of(call)?.of_links(all.map(|(_, id)| id).collect(), |id| id)?;
+    let ids = Paging::of(call)?.page_links(all.map(|(_, id)| id).collect(), |id| id)?;
     let name = super::object_ids::collection(kind);
     let hrefs = call.hrefs(&[("self", &*format!("/{name}")), ("root", &format!("/groups/{root}")), ("home", "/")]);
     Ok(domain.answer(json!({ name: ids, "hrefs": hrefs }).to_string()))
@@ -245,7 +245,7 @@ pub(super) fn domains(state: &AppState, call: &Call) -> Result<Answer, Fault> {
         .iter()
         .filter_map(|entry| Some((entry["name"].as_str()?.to_owned(), format!("/{}", entry["path"].as_str()?), entry)));
     // Clients name the last domain that they have got by its whole path, and patterns are those of the last name.
-    let shown = paging.of_domains(named.collect(), |(_, path, _)| path, |(name, ..)| name);
+    let shown = paging.page_domains(named.collect(), |(_, path, _)| path, |(name, ..)| name);
     let listed = shown.into_iter().enumerate().map(|(n, (_, name, entry))| {
         let is_counted = call.flag("verbose") && n < MAX_COUNTED;
         listed_domain(state, call, (&name, entry), is_counted)

@@ -147,7 +147,7 @@ pub(super) fn list(domain: &OpenedDomain, call: &Call, limits: &Limits) -> Resul
     if call.flag("follow_links") {
         json.set_text("links", &below_text(domain, call, &group, &paging, limits)?);
     } else {
-        let links = paging.of_links(links_of(domain, &group, call.flag("CreateOrder"))?, |link| &link.title)?;
+        let links = paging.page_links(links_of(domain, &group, call.flag("CreateOrder"))?, |link| &link.title)?;
         let times = times_of(domain, &group)?;
         let listed = links.iter().map(|link| link.listed(Some((call, id)), &times).to_string());
         json.set_text("links", &list_text(listed));
@@ -168,7 +168,8 @@ fn below_text(
     for object in objects_below(domain, group, limits)? {
         let Object::Group(group) = &object else { continue };
         let times = times_of(domain, group)?;
-        let links = paging.of_one_of_several(links_of(domain, group, call.flag("CreateOrder"))?, |link| &link.title);
+        let links =
+            paging.page_entries_of_object(links_of(domain, group, call.flag("CreateOrder"))?, |link| &link.title);
         let listed = links.iter().map(|link| link.listed(None, &times).to_string());
         json.set_text(&domain.ids.text_of(&object).unwrap_or_default(), &list_text(listed));
         if json.len() as u64 > limits.max_answer_bytes {
@@ -206,7 +207,7 @@ pub(super) fn named(domain: &OpenedDomain, call: &Call) -> Result<String, Fault>
         let times = times_of(domain, &group)?;
         let Some(titles) = titles else {
             let links = links_of(domain, &group, call.flag("CreateOrder"))?;
-            let all = Paging::of(call)?.of_links(links, |link| &link.title)?;
+            let all = Paging::of(call)?.page_links(links, |link| &link.title)?;
             return Ok(list_text(all.iter().map(|link| link.listed(None, &times).to_string())));
         };
         let mut links = LinksByTitle::new(domain, &group);

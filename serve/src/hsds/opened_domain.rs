@@ -84,7 +84,7 @@ impl OpenedDomain {
                 Err(error) => {
                     // An identity that is none of the file leads to bytes that are no object.
                     let fault = Fault::from(error);
-                    if fault.is_passing || fault.status == StatusCode::FORBIDDEN {
+                    if fault.is_transient || fault.status == StatusCode::FORBIDDEN {
                         return Err(fault);
                     }
                 }

@@ -29,7 +29,7 @@ impl<'a> Paging<'a> {
     ///
     /// # Errors
     /// If there is none with the name of the marker.
-    pub fn of_links<T>(&self, mut all: Vec<T>, title: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
+    pub fn page_links<T>(&self, mut all: Vec<T>, title: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
         self.keep_fitting(&mut all, &title);
         self.drop_known(&mut all, &title)?;
         self.cut(&mut all);
@@ -40,7 +40,7 @@ impl<'a> Paging<'a> {
     ///
     /// # Errors
     /// If there is none with the name of the marker.
-    pub fn of_attributes<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
+    pub fn page_attributes<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
         self.drop_known(&mut all, &name)?;
         self.cut(&mut all);
         self.keep_fitting(&mut all, &name);
@@ -48,7 +48,7 @@ impl<'a> Paging<'a> {
     }
 
     /// Domains: a marker is a whole path, and patterns are those of last names. After one that is not there is nothing.
-    pub fn of_domains<T>(&self, mut all: Vec<T>, path: impl Fn(&T) -> &str, name: impl Fn(&T) -> &str) -> Vec<T> {
+    pub fn page_domains<T>(&self, mut all: Vec<T>, path: impl Fn(&T) -> &str, name: impl Fn(&T) -> &str) -> Vec<T> {
         if self.drop_known(&mut all, &path).is_err() {
             return Vec::new();
         }
@@ -58,7 +58,7 @@ impl<'a> Paging<'a> {
     }
 
     /// The same without a marker, of the entries of one of several objects.
-    pub fn of_one_of_several<T>(&self, mut all: Vec<T>, title: impl Fn(&T) -> &str) -> Vec<T> {
+    pub fn page_entries_of_object<T>(&self, mut all: Vec<T>, title: impl Fn(&T) -> &str) -> Vec<T> {
         self.keep_fitting(&mut all, &title);
         self.cut(&mut all);
         all

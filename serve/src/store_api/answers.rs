@@ -39,10 +39,10 @@ pub(super) fn store_fault(error: &ModelError) -> Fault {
         ModelError::Allocation(_) => Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text),
         ModelError::Moved => Fault::busy("The writer moves the chunk again and again: ask again"),
         _ => match error.store_kind() {
-            Some(StoreErrorKind::Denied) => Fault::denied(),
+            Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
             Some(
                 StoreErrorKind::Changed(_)
-                | StoreErrorKind::Unfinished
+                | StoreErrorKind::Torn
                 | StoreErrorKind::Unreachable
                 | StoreErrorKind::InUse(_),
             ) => Fault::busy(text),

@@ -36,7 +36,7 @@ pub(super) fn session(state: &AppState, opened: &Opened, _: &[u8]) -> Result<Ans
         incarnation: opened.incarnation,
         connector: session.connector.into(),
         root: session.root,
-        forms: session.forms,
+        forms: session.element_sizes,
         features: session.capabilities.features.without(Features::MAPS),
         encoding: session.capabilities.encoding,
         view: session.capabilities.view,
@@ -205,7 +205,7 @@ pub(super) fn reference(state: &AppState, opened: &Opened, body: &[u8]) -> Resul
 pub(super) fn blobs(state: &AppState, opened: &Opened, body: &[u8]) -> Result<Answer, Fault> {
     let request: BlobsRequest = message(body)?;
     let store = opened.store(request.incarnation)?;
-    let size = (store.session().forms.vlen as usize).max(1);
+    let size = (store.session().element_sizes.vlen as usize).max(1);
     if !request.elements.len().is_multiple_of(size) {
         return Err(Fault::argument(format!("A variable-length element has {size} bytes here")));
     }

@@ -139,12 +139,12 @@ fn what_does_not_open_is_told_without_the_token() {
     let right = |name: &str| refused(&read, &format!("{}?token=right-token", at(address, name)));
     // Without a token first: one that was right is remembered for the server.
     let (kind, text) = open("a.h5?token=wrong-token");
-    assert_eq!(kind, Some(StoreErrorKind::Denied));
+    assert_eq!(kind, Some(StoreErrorKind::PermissionDenied));
     assert!(text.contains("wants a token") && !text.contains("wrong-token"), "{text}");
     assert!(read.open(format!("{}?token=right-token", at(address, "a.h5"))).is_ok());
     for (name, kind, words) in [
-        ("none.h5", StoreErrorKind::NotThere, "no such file"),
-        ("../a.h5", StoreErrorKind::NotThere, "no such file"),
+        ("none.h5", StoreErrorKind::NotFound, "no such file"),
+        ("../a.h5", StoreErrorKind::NotFound, "no such file"),
         ("text.h5", StoreErrorKind::NotThisFormat, "text.h5: "),
     ] {
         let (found, text) = right(name);

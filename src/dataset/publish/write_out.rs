@@ -7,7 +7,7 @@ use typed_arena::Arena;
 
 use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
-use crate::dataset::store::{DatasetWriter, StoredRows, publish_growing_chunk, store_rows};
+use crate::dataset::store::{DatasetWriter, RowsToStore, publish_growing_chunk, store_rows};
 use crate::file_shared::FileShared;
 
 /// A dataset that is being written out. Nothing is appended to it while those are written out whose rows were appended
@@ -65,7 +65,7 @@ impl DatasetCore {
         if self.publish.order.has_earlier() {
             return Ok(false);
         }
-        let stored = match store_rows(self, StoredRows::AllWithExtent(Some(Publish::Visible)))? {
+        let stored = match store_rows(self, RowsToStore::AllWithExtent(Some(Publish::Visible)))? {
             None => publish_growing_chunk(self)?,
             stored => stored,
         };
@@ -96,7 +96,7 @@ impl DatasetCore {
                 }
             };
             // Another thread may delete an earlier one meanwhile.
-            if begun.is_empty() { step? } else { core.unless_deleted(step)? }
+            if begun.is_empty() { step? } else { core.ok_if_deleted(step)? }
         }
         Ok(())
     }
@@ -105,7 +105,7 @@ impl DatasetCore {
     pub(crate) fn write_out_earlier(&self, shared: &FileShared) -> Result<(), DatasetError> {
         let earlier = self.publish.order.earlier();
         for core in &earlier {
-            core.unless_deleted(core.write_out(shared))?;
+            core.ok_if_deleted(core.write_out(shared))?;
         }
         self.come_after_earlier(&earlier)
     }
@@ -113,7 +113,7 @@ impl DatasetCore {
     /// Makes the store keep the order of what was written out of the datasets `earlier`, and of this one from now on.
     fn come_after_earlier(&self, earlier: &[Arc<DatasetCore>]) -> Result<(), DatasetError> {
         for core in earlier.iter().filter(|core| !core.is_deleted()) {
-            core.unless_deleted(self.chunks.come_after(&[core.chunks.id()]))?;
+            core.ok_if_deleted(self.chunks.come_after(&[core.chunks.id()]))?;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl DatasetCore {
         if !self.has_staged() || self.is_deleted() {
             return Ok(());
         }
-        let written = self.unless_deleted(self.write_out(shared));
+        let written = self.ok_if_deleted(self.write_out(shared));
         if written.is_err() {
             self.register_staged();
         }

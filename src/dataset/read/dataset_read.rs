@@ -20,7 +20,7 @@ use crate::error::ErrorKind;
 use crate::select::kept_dims;
 #[cfg(feature = "serde")]
 use crate::serde_value::ValueDeserializer;
-use crate::value::{DecodePlan, ValueMemory};
+use crate::value::{DecodePlan, ValueBudget};
 use crate::{H5Type, Result, Select, Value};
 
 impl Dataset {
@@ -149,7 +149,7 @@ impl Dataset {
                 return Err(ErrorKind::TooLarge(bytes).into());
             }
             values.resize(selected.elements() as usize, Value::default());
-            let memory = ValueMemory::new(self.core.max_allocation);
+            let memory = ValueBudget::new(self.core.max_allocation);
             self.read_to(&view, &selected, ValueSink { values: &mut values, plan: &plan, memory: &memory })?;
             Ok(values)
         })

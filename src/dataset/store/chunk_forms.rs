@@ -2,7 +2,7 @@
 
 use h5live_model::{ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Publish};
 
-use super::growing_chunks::{ChunkForm, GrowingChunk, is_worth_unfiltered};
+use super::growing_chunks::{ChunkStoreForm, GrowingChunk, is_worth_unfiltered};
 use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
 use crate::dataset::spec_snapshot::SpecSnapshot;
@@ -26,23 +26,23 @@ impl ChunkForms<'_> {
     }
 
     /// The form in which a staged chunk is stored now.
-    pub(super) fn form_of(&self, coord: &ChunkCoord, staged: &StagedChunk) -> Result<ChunkForm, DatasetError> {
-        if !self.core.chunks.fills_unfiltered_chunks() || self.view.is_unfiltered_edge(self.grid, coord) {
-            return Ok(ChunkForm::Filtered);
+    pub(super) fn form_of(&self, coord: &ChunkCoord, staged: &StagedChunk) -> Result<ChunkStoreForm, DatasetError> {
+        if !self.core.chunks.prefers_unfiltered_partial_chunks() || self.view.is_unfiltered_edge(self.grid, coord) {
+            return Ok(ChunkStoreForm::Filtered);
         }
-        let Some(rows) = self.growing_rows(&self.view.extent, coord) else { return Ok(ChunkForm::Filtered) };
+        let Some(rows) = self.growing_rows(&self.view.extent, coord) else { return Ok(ChunkStoreForm::Filtered) };
         let chunk_rows = self.grid.dims().first().copied().unwrap_or(1);
         let row_bytes = staged.bytes.len() / usize::try_from(chunk_rows).unwrap_or(usize::MAX);
         Ok(match self.growing_chunk(coord)? {
-            None => ChunkForm::FilteredIfShort { rows, chunk_rows },
-            Some(_) if staged.is_rewritten => ChunkForm::Filtered,
+            None => ChunkStoreForm::FilteredIfShort { rows, chunk_rows },
+            Some(_) if staged.is_rewritten => ChunkStoreForm::Filtered,
             Some(GrowingChunk { rows: stored, encoded_bytes: None }) => {
-                ChunkForm::Rest(stored.min(rows) as usize * row_bytes..rows as usize * row_bytes)
+                ChunkStoreForm::UnfilteredTail(stored.min(rows) as usize * row_bytes..rows as usize * row_bytes)
             }
             Some(GrowingChunk { rows: stored, encoded_bytes: Some(encoded) }) => {
                 match is_worth_unfiltered(staged.bytes.len(), encoded, stored, rows, chunk_rows) {
-                    true => ChunkForm::Unfiltered,
-                    false => ChunkForm::Filtered,
+                    true => ChunkStoreForm::Unfiltered,
+                    false => ChunkStoreForm::Filtered,
                 }
             }
         })
@@ -67,7 +67,7 @@ impl ChunkForms<'_> {
     /// Notes in which form the store has a staged chunk now: through filters, in so many bytes, or without.
     pub(super) fn note_stored(&self, coord: &ChunkCoord, encoded_bytes: Option<usize>) {
         match self.growing_rows(&self.view.extent, coord) {
-            Some(rows) if self.core.chunks.fills_unfiltered_chunks() => {
+            Some(rows) if self.core.chunks.prefers_unfiltered_partial_chunks() => {
                 self.core.store.growing.insert(coord.clone(), GrowingChunk { rows, encoded_bytes });
             }
             _ => self.core.store.growing.forget_chunk(coord),
@@ -78,7 +78,7 @@ impl ChunkForms<'_> {
 /// Publishes rows that were appended to one growing chunk, by one batch. Returns where the rows end then; `None` if
 /// something else is staged. The caller holds the writer's lock.
 pub(crate) fn publish_growing_chunk(core: &DatasetCore) -> Result<Option<u64>, DatasetError> {
-    if core.filters.is_empty() || !core.chunks.fills_unfiltered_chunks() {
+    if core.filters.is_empty() || !core.chunks.prefers_unfiltered_partial_chunks() {
         return Ok(None);
     }
     let (coord, staged, extent) = {
@@ -94,7 +94,7 @@ pub(crate) fn publish_growing_chunk(core: &DatasetCore) -> Result<Option<u64>, D
     let view = core.spec_snapshot()?;
     let Some((grid, _)) = view.grid()? else { return Ok(None) };
     let forms = ChunkForms { core, view: &view, grid: &grid };
-    let ChunkForm::Rest(range) = forms.form_of(&coord, &staged)? else { return Ok(None) };
+    let ChunkStoreForm::UnfilteredTail(range) = forms.form_of(&coord, &staged)? else { return Ok(None) };
     let Some(bytes) = staged.bytes.get(range.clone()) else { return Ok(None) };
     let writes = [ChunkWrite::Part { coord: &coord, at: range.start as u64, bytes, unseen: false }];
     let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(Publish::Visible) };

@@ -26,7 +26,7 @@ pub(crate) struct GrowingChunks(Mutex<BTreeMap<ChunkCoord, GrowingChunk>>);
 
 /// The form in which a staged chunk of a dataset with filters is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ChunkForm {
+pub(crate) enum ChunkStoreForm {
     /// Through the filters.
     Filtered,
     /// Through the filters, unless that makes it hardly shorter. It has `rows` of `chunk_rows` rows.
@@ -34,7 +34,7 @@ pub(crate) enum ChunkForm {
     /// All of it, without filters.
     Unfiltered,
     /// These bytes, which come after those that the store has without filters.
-    Rest(Range<usize>),
+    UnfilteredTail(Range<usize>),
 }
 
 impl GrowingChunks {

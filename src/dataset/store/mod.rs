@@ -16,5 +16,5 @@ pub(super) use self::chunk_forms::publish_growing_chunk;
 pub(super) use self::encode_pipeline::{EncodeBuffers, encode_and_store};
 pub(super) use self::part_writes::PartWrites;
 pub(super) use self::store_state::StoreState;
-pub(super) use self::stored_rows::{StoredRows, make_room, store_direct, store_rows};
+pub(super) use self::stored_rows::{RowsToStore, make_room, store_direct, store_rows};
 pub(super) use self::writer::DatasetWriter;

@@ -10,7 +10,7 @@ use crate::dims::CoreDims;
 
 /// How many of the buffered rows are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StoredRows {
+pub(crate) enum RowsToStore {
     All,
     /// Those of chunks that are full.
     OfWholeChunks,
@@ -20,10 +20,10 @@ pub(crate) enum StoredRows {
 
 /// Stores buffered rows by one batch. Returns where the last buffered row ends; `None` if there are none of those. After
 /// an error all are still buffered. The caller holds the writer's lock.
-pub(crate) fn store_rows(core: &DatasetCore, which: StoredRows) -> Result<Option<u64>, DatasetError> {
+pub(crate) fn store_rows(core: &DatasetCore, which: RowsToStore) -> Result<Option<u64>, DatasetError> {
     let stage = core.stage.lock();
     let StagedData { rows: Some(buffer), extent, .. } = &*stage else { return Ok(None) };
-    let len = if which == StoredRows::OfWholeChunks { buffer.whole_chunk_bytes() } else { buffer.bytes().len() };
+    let len = if which == RowsToStore::OfWholeChunks { buffer.whole_chunk_bytes() } else { buffer.bytes().len() };
     if len == 0 {
         return Ok(None);
     }
@@ -31,7 +31,7 @@ pub(crate) fn store_rows(core: &DatasetCore, which: StoredRows) -> Result<Option
     let (bytes, chunk_bytes) = (buffer.bytes().clone(), buffer.chunk_bytes());
     let pieces = buffer.chunk_pieces(bytes.get(..len).unwrap_or_default());
     let (extent, publish) = match which {
-        StoredRows::AllWithExtent(publish) => (extent.as_deref().map(CoreDims::from_slice), publish),
+        RowsToStore::AllWithExtent(publish) => (extent.as_deref().map(CoreDims::from_slice), publish),
         _ => (None, None),
     };
     drop(stage);
@@ -53,7 +53,7 @@ pub(crate) fn store_rows(core: &DatasetCore, which: StoredRows) -> Result<Option
 #[cold]
 pub(crate) fn make_room(core: &DatasetCore, max_bytes: usize) -> Result<(), DatasetError> {
     let len = || core.stage.lock().rows.as_ref().map_or(0, |buffer| buffer.bytes().len());
-    for which in [StoredRows::OfWholeChunks, StoredRows::All] {
+    for which in [RowsToStore::OfWholeChunks, RowsToStore::All] {
         if len() > max_bytes {
             store_rows(core, which)?;
         }

@@ -15,7 +15,7 @@ impl DatasetWriter<'_> {
     /// to them.
     pub(crate) fn blobs_in(&self, bytes: &[u8]) -> HashSet<StoredBlob> {
         let datatype = &self.view.spec.datatype;
-        if self.core.blobs.is_untold(datatype) {
+        if self.core.blobs.cannot_reclaim(datatype) {
             return HashSet::new();
         }
         let mut found = blobs_in(datatype, bytes, self.store());

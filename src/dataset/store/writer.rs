@@ -5,9 +5,9 @@ use parking_lot::MutexGuard;
 
 use super::chunk_forms::ChunkForms;
 use super::encode_pipeline::{self, EncodeBuffers};
-use super::growing_chunks::{ChunkForm, GrowingChunk, is_short};
+use super::growing_chunks::{ChunkStoreForm, GrowingChunk, is_short};
 use super::part_writes::PartWrites;
-use super::stored_rows::{StoredRows, store_rows};
+use super::stored_rows::{RowsToStore, store_rows};
 use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
 use crate::dataset::read::{ChunkCache, DatasetReader};
@@ -54,7 +54,7 @@ impl<'a> DatasetWriter<'a> {
     /// Stores chunks as given, by one call, and replaces their stored and staged contents.
     pub(crate) fn write_stored(&self, chunks: &[ChunkWrite<'_>]) -> Result<(), DatasetError> {
         self.core.blobs.note_stored_elements(&self.view.spec.datatype);
-        store_rows(self.core, StoredRows::All)?;
+        store_rows(self.core, RowsToStore::All)?;
         let mut stage = self.core.stage.lock();
         chunks.iter().for_each(|chunk| drop(stage.chunks.take_chunk(chunk.coord())));
         drop(stage);
@@ -63,7 +63,7 @@ impl<'a> DatasetWriter<'a> {
 
     /// Stores everything staged, and tells the store the extent.
     pub(crate) fn write_out(&self) -> Result<(), DatasetError> {
-        if store_rows(self.core, StoredRows::AllWithExtent(None))?.is_some() {
+        if store_rows(self.core, RowsToStore::AllWithExtent(None))?.is_some() {
             return Ok(());
         }
         let grid = self.view.grid()?;
@@ -113,11 +113,11 @@ impl<'a> DatasetWriter<'a> {
         let dirty = self.store_rests(grid, dirty)?;
         let unfiltered = self.unfiltered_mask();
         let forms = ChunkForms { core: self.core, view: &self.view, grid };
-        let encode = |(coord, staged, form): &(ChunkCoord, StagedChunk, ChunkForm), memory: &mut EncodeBuffers| {
-            if *form != ChunkForm::Unfiltered {
+        let encode = |(coord, staged, form): &(ChunkCoord, StagedChunk, ChunkStoreForm), memory: &mut EncodeBuffers| {
+            if *form != ChunkStoreForm::Unfiltered {
                 let mask = self.encode_chunk(&self.view, grid, coord, &staged.bytes, &mut memory.stored)?;
                 let is_kept = match *form {
-                    ChunkForm::FilteredIfShort { rows, chunk_rows } => {
+                    ChunkStoreForm::FilteredIfShort { rows, chunk_rows } => {
                         is_short(chunk_bytes, memory.stored.len(), rows, chunk_rows)
                     }
                     _ => true,
@@ -130,7 +130,7 @@ impl<'a> DatasetWriter<'a> {
             memory.stored.extend_from_slice(&staged.bytes);
             Ok(unfiltered)
         };
-        let store = |(coord, ..): &(ChunkCoord, StagedChunk, ChunkForm), mask: u32, bytes: &[u8]| {
+        let store = |(coord, ..): &(ChunkCoord, StagedChunk, ChunkStoreForm), mask: u32, bytes: &[u8]| {
             self.store_encoded(coord, mask, bytes)?;
             let encoded_bytes = (mask != unfiltered).then_some(bytes.len());
             forms.note_stored(coord, encoded_bytes);
@@ -145,12 +145,12 @@ impl<'a> DatasetWriter<'a> {
         &self,
         grid: &ChunkGrid,
         dirty: Vec<(ChunkCoord, StagedChunk)>,
-    ) -> Result<Vec<(ChunkCoord, StagedChunk, ChunkForm)>, DatasetError> {
+    ) -> Result<Vec<(ChunkCoord, StagedChunk, ChunkStoreForm)>, DatasetError> {
         let forms = ChunkForms { core: self.core, view: &self.view, grid };
         let mut others = Vec::with_capacity(dirty.len());
         for (coord, staged) in dirty {
             match forms.form_of(&coord, &staged)? {
-                ChunkForm::Rest(range) => {
+                ChunkStoreForm::UnfilteredTail(range) => {
                     let bytes = staged.bytes.get(range.clone()).unwrap_or_default();
                     if !bytes.is_empty() {
                         self.store_part(&coord, range.start, bytes)?;
@@ -243,7 +243,7 @@ impl<'a> DatasetWriter<'a> {
 
     /// Puts the growing chunks that are stored without filters through them. Nothing else is staged.
     pub(crate) fn filter_growing_chunks(&self) -> Result<(), DatasetError> {
-        store_rows(self.core, StoredRows::All)?;
+        store_rows(self.core, RowsToStore::All)?;
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
         for coord in self.core.store.growing.unfiltered() {
             let filter = || -> Result<(), DatasetError> {

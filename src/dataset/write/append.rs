@@ -9,7 +9,7 @@ use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
 use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dataset::stage::{AppendBuffer, MAX_BUFFERED_APPEND_BYTES, StagedData};
-use crate::dataset::store::{DatasetWriter, PartWrites, StoredRows, make_room, store_direct, store_rows};
+use crate::dataset::store::{DatasetWriter, PartWrites, RowsToStore, make_room, store_direct, store_rows};
 use crate::dataset::transfer::ElementSource;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
@@ -94,7 +94,7 @@ impl RowAppend {
         if buffer_rows(writer, axis, values as usize, source)? {
             return Ok(());
         }
-        store_rows(writer.core, StoredRows::All)?;
+        store_rows(writer.core, RowsToStore::All)?;
         let before = std::mem::replace(&mut writer.view.extent, extent);
         let (mut start, mut count) = (CoreDims::from_elem(0, before.len()), before.clone());
         start[axis] = before[axis];
@@ -130,7 +130,7 @@ fn buffer_rows(
     }
     let Some(buffer) = AppendBuffer::new(&writer.view) else { return Ok(false) };
     if !writer.core.stage.lock().rows.as_ref().is_some_and(|rows| rows.is_continued_by(&buffer)) {
-        store_rows(writer.core, StoredRows::All)?;
+        store_rows(writer.core, RowsToStore::All)?;
         writer.core.stage.lock().rows = Some(buffer);
     }
     if let Some((grid, bytes)) = writer.view.grid()? {

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_model::{
-    Block, ChunkBatch, ChunkCoord, ChunkGrid, ChunkSplit, ChunkWrite, ElementRun, StridedRun, block_of_runs,
-    blocks_of_run,
+    Block, ChunkBatch, ChunkCoord, ChunkGrid, ChunkSplit, ChunkWrite, ElementRun, StridedRun, split_run_into_blocks,
+    strided_run_as_block,
 };
 use smallvec::SmallVec;
 
@@ -324,7 +324,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let (size, sides) = (self.writer.view.size, self.grid.dims());
         let bytes = (runs.run.len as usize).saturating_mul(runs.count as usize).saturating_mul(size);
         if bytes <= MAX_STAGED_PART_BYTES
-            && let Some(block) = block_of_runs(sides, &runs)
+            && let Some(block) = strided_run_as_block(sides, &runs)
         {
             if bytes >= MIN_DIRECT_BLOCK_BYTES
                 && let Some(places) = runs.dest_range()
@@ -352,7 +352,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
                     self.store_block_batch(coord, to)?;
                 }
                 let at = run.at + from;
-                to.blocks.extend(blocks_of_run(sides, at..at + len).map(|block| {
+                to.blocks.extend(split_run_into_blocks(sides, at..at + len).map(|block| {
                     let bytes = block.count.iter().product::<u64>() as usize * size;
                     (block, bytes)
                 }));

@@ -7,7 +7,7 @@ use h5live_model::{ChunkBatch, ChunkCoord, ChunkGrid, Layout, Selection};
 use crate::dataset::error::DatasetError;
 use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dataset::stage::StagedChunk;
-use crate::dataset::store::{DatasetWriter, StoredRows, store_rows};
+use crate::dataset::store::{DatasetWriter, RowsToStore, store_rows};
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::superseded_blobs::StoredBlob;
@@ -25,7 +25,7 @@ pub(super) fn resize_extent(writer: &mut DatasetWriter<'_>, dims: &[u64]) -> Res
         return Ok(writer.core.chunks.set_extent(dims)?);
     }
     let Some((grid, bytes)) = writer.view.grid()? else { return Ok(writer.core.chunks.set_extent(dims)?) };
-    store_rows(writer.core, StoredRows::All)?;
+    store_rows(writer.core, RowsToStore::All)?;
     if writer.view.extent.iter().zip(dims).all(|(old, new)| old <= new) {
         restage_edges(writer, dims)?;
         return grow_extent(writer, dims);
@@ -97,7 +97,7 @@ pub(super) fn grow_extent(writer: &DatasetWriter<'_>, dims: &[u64]) -> Result<()
 
 /// Stages the chunks that were stored without filters because they reached over the extent, and will no more.
 pub(super) fn restage_edges(writer: &DatasetWriter<'_>, dims: &[u64]) -> Result<(), DatasetError> {
-    if !writer.view.spec.unfiltered_edges || writer.core.filters.is_empty() {
+    if !writer.view.spec.unfiltered_partial_chunks || writer.core.filters.is_empty() {
         return Ok(());
     }
     let Some((grid, bytes)) = writer.view.grid()? else { return Ok(()) };
@@ -123,7 +123,7 @@ fn blobs_outside(
     coord: &ChunkCoord,
     dims: &[u64],
 ) -> Result<HashSet<StoredBlob>, DatasetError> {
-    if writer.core.blobs.is_untold(&writer.view.spec.datatype) {
+    if writer.core.blobs.cannot_reclaim(&writer.view.spec.datatype) {
         return Ok(HashSet::new());
     }
     let bytes = writer.reader().read_chunk(grid, chunk_bytes, coord)?;

@@ -7,7 +7,7 @@ use crate::dataset::core::CHUNKS_PER_BATCH;
 use crate::dataset::error::DatasetError;
 use crate::dataset::scratch::zeroed_buffer;
 use crate::dataset::stage::MAX_STAGED_PART_BYTES;
-use crate::dataset::store::{DatasetWriter, PartWrites, StoredRows, store_rows};
+use crate::dataset::store::{DatasetWriter, PartWrites, RowsToStore, store_rows};
 use crate::dataset::transfer::{ElementSource, RawSink};
 use crate::dims::CoreDims;
 
@@ -21,7 +21,7 @@ pub(crate) fn write_selection(
         return Ok(());
     }
     source.check()?;
-    store_rows(writer.core, StoredRows::All)?;
+    store_rows(writer.core, RowsToStore::All)?;
     let Some((grid, bytes)) = writer.view.grid()? else { return Ok(()) };
     check_selection(writer, selected, &grid)?;
     if writer.core.store.part_writes == PartWrites::Blocks && write_block(writer, selected, &grid, source)? {
@@ -66,7 +66,7 @@ pub(super) fn overwrite_selection(
     selected: &BoundSelection,
     source: &impl ElementSource,
 ) -> Result<(), DatasetError> {
-    if writer.core.blobs.is_untold(&writer.view.spec.datatype) {
+    if writer.core.blobs.cannot_reclaim(&writer.view.spec.datatype) {
         return write_selection(writer, selected, source);
     }
     let elements = usize::try_from(selected.elements()).unwrap_or(usize::MAX);

@@ -226,7 +226,7 @@ impl CheckedDomain<'_> {
     fn check_chunks(&mut self, document: &ObjectDocument, what: StoreCheck) -> Result<()> {
         let id = document.id();
         let Ok(spec) = self.session.dataset_spec(document) else { return Ok(()) };
-        let form = self.session.chunk_form(document, &spec);
+        let form = self.session.chunk_codec(document, &spec);
         let names = self.chunks.remove(&id).unwrap_or_default();
         let (mut coords, partitions) = (Vec::new(), document.partitions());
         let chunk_key = |coord: &ChunkCoord| self.session.domain.chunk_key(id, coord, partitions);

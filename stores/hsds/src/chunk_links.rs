@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::connector;
 use crate::engine::ObjectEngine;
-use crate::error::{HsdsError, unfit};
+use crate::error::{HsdsError, invalid_error};
 use crate::layout::{ElementCodec, ObjectDocument};
 use crate::native_chunks::{DEFLATE, ENTRY_BYTES, SHUFFLE};
 use crate::store::HsdsStore;
@@ -51,7 +51,7 @@ fn obstacle(source: &DatasetSpec, linked: &DatasetSpec, chunks: &[StoredChunk]) 
     if !matches!(filters.as_slice(), [] | [SHUFFLE] | [DEFLATE] | [SHUFFLE, DEFLATE]) {
         return Some("HSDS undoes no filters in a native file but shuffling and deflate");
     }
-    if source.filters != linked.filters || source.unfiltered_edges && !filters.is_empty() {
+    if source.filters != linked.filters || source.unfiltered_partial_chunks && !filters.is_empty() {
         return Some("its filters, or those of the chunks at its edges, are others");
     }
     if !is_grid(source) || source.grid() != linked.grid() || source.dataspace != linked.dataspace {
@@ -204,7 +204,7 @@ impl HsdsStore {
             }
         };
         let set = |document: &mut ObjectDocument| {
-            document.set_reference_layout(layout.clone(), &source.filters).map_err(unfit)
+            document.set_reference_layout(layout.clone(), &source.filters).map_err(invalid_error)
         };
         session.change(id, set)?;
         self.forget_dataset(id);

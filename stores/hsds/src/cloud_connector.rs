@@ -5,19 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Diagnosis, Durability, Identity, LinkUse, Location, LocationWatch, Mode,
-    Name, OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, StoreCheck, StoreReport, Upkeep,
+    Capabilities, Connector, ConnectorOptions, Diagnosis, Durability, Identity, LinkUse, Location, LocationWatch,
+    Maintenance, Mode, Name, OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, StoreCheck,
+    StoreReport,
 };
 use h5live_objects::ObjectClient;
 
 use crate::cloud_options::HsdsCloud;
 use crate::cloud_place::CloudPlace;
-use crate::connector::{request_to_look, request_to_open, set_options};
+use crate::connector::{read_only_request, request_to_open, set_options};
 use crate::engine::BucketEngine;
-use crate::opened_stores::{self, OpenedStores};
+use crate::maintenance::{self, UpkeepTarget};
+use crate::opened_stores::{self, LastOpenedStore};
 use crate::session::{HsdsRequest, HsdsSession, capabilities, domain_key};
 use crate::store::HsdsStore;
-use crate::upkeep::{self, UpkeepTarget};
 
 /// The name of the kind of store, and its first scheme.
 const CONNECTOR: &str = "hsds+s3";
@@ -27,7 +28,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(20);
 /// Opens object stores in buckets: `hsds+s3://bucket/home/me/run`.
 #[derive(Debug, Clone, Default)]
 pub struct HsdsCloudConnector {
-    pub(crate) opened: Option<OpenedStores>,
+    pub(crate) opened: Option<LastOpenedStore>,
 }
 
 /// The options that the query of a location gives.
@@ -90,7 +91,7 @@ fn open_bucket(
 
 impl HsdsCloudConnector {
     /// A connector that lets `opened` keep a handle on the last session.
-    pub fn keeping(opened: OpenedStores) -> Self {
+    pub fn keeping(opened: LastOpenedStore) -> Self {
         HsdsCloudConnector { opened: Some(opened) }
     }
 
@@ -111,10 +112,10 @@ impl HsdsCloudConnector {
         HsdsCloudConnector::open_domain(at, options, &HsdsRequest { is_draft, ..request })
     }
 
-    fn open_to_look(at: &Location) -> Result<HsdsSession, OpenError> {
+    fn open_read_only(at: &Location) -> Result<HsdsSession, OpenError> {
         let options = options_of(at);
         let domain = CloudPlace::of(at, &options.schema)?.domain;
-        HsdsCloudConnector::open_domain(at, &options, &request_to_look(domain))
+        HsdsCloudConnector::open_domain(at, &options, &read_only_request(domain))
     }
 
     fn open_domain(at: &Location, options: &HsdsCloud, request: &HsdsRequest) -> Result<HsdsSession, OpenError> {
@@ -177,7 +178,7 @@ impl Connector for HsdsCloudConnector {
         Some(Identity(place.text().into_bytes().into()))
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
         Some(self)
     }
 
@@ -217,21 +218,21 @@ impl LocationWatch for DomainWatch {
     }
 }
 
-impl Upkeep for HsdsCloudConnector {
+impl Maintenance for HsdsCloudConnector {
     fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
-        upkeep::diagnosis(&HsdsCloudConnector::open_to_look(at)?).map_err(OpenError::Store)
+        maintenance::diagnosis(&HsdsCloudConnector::open_read_only(at)?).map_err(OpenError::Store)
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
         let before = self.diagnose(at).ok();
-        HsdsCloudConnector::open_for_upkeep(at, &upkeep::with_mode(how, Mode::Write))?.repair(before)
+        HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Write))?.repair(before)
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
-        HsdsCloudConnector::open_for_upkeep(at, &upkeep::with_mode(how, Mode::Write))?.reclaim()
+        HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Write))?.reclaim()
     }
 
     fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
-        HsdsCloudConnector::open_for_upkeep(at, &upkeep::with_mode(how, Mode::Read))?.check(*what)
+        HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Read))?.check(*what)
     }
 }

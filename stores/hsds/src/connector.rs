@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use h5live_model::{
     AllocationLimit, Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch,
-    Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url,
+    Maintenance, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, Origin, PathProbe, Store, Url,
 };
 
 use crate::engine::FolderEngine;
-use crate::opened_stores::{self, OpenedStores};
+use crate::opened_stores::{self, LastOpenedStore};
 use crate::options::Hsds;
 use crate::place::{DomainPlace, is_at};
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key};
@@ -24,7 +24,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(160);
 /// Opens object stores in folders: `hsds:run`.
 #[derive(Debug, Clone, Default)]
 pub struct HsdsConnector {
-    pub(crate) opened: Option<OpenedStores>,
+    pub(crate) opened: Option<LastOpenedStore>,
 }
 
 /// The path of a location.
@@ -87,7 +87,7 @@ pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<
 }
 
 /// What a session is asked for that reads this domain, without filters.
-pub(crate) fn request_to_look(domain: String) -> HsdsRequest {
+pub(crate) fn read_only_request(domain: String) -> HsdsRequest {
     HsdsRequest {
         mode: Mode::Read,
         root: ObjectSpec::group(),
@@ -110,7 +110,7 @@ fn default_owner() -> String {
 
 impl HsdsConnector {
     /// A connector that lets `opened` keep a handle on the last session.
-    pub fn keeping(opened: OpenedStores) -> Self {
+    pub fn keeping(opened: LastOpenedStore) -> Self {
         HsdsConnector { opened: Some(opened) }
     }
 
@@ -136,9 +136,9 @@ impl HsdsConnector {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub(crate) fn open_to_look(at: &Location) -> Result<HsdsSession, OpenError> {
+    pub(crate) fn open_read_only(at: &Location) -> Result<HsdsSession, OpenError> {
         let place = place_of(at, &options_of(at))?;
-        HsdsConnector::open_place(at, &place.bucket, &request_to_look(place.domain))
+        HsdsConnector::open_place(at, &place.bucket, &read_only_request(place.domain))
     }
 
     fn open_place(at: &Location, bucket: &Path, request: &HsdsRequest) -> Result<HsdsSession, OpenError> {
@@ -200,7 +200,7 @@ impl Connector for HsdsConnector {
         Some(Identity(path.as_os_str().as_encoded_bytes().into()))
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
         Some(self)
     }
 

@@ -17,11 +17,11 @@ use h5live_model::{
 use parking_lot::{Mutex, RwLock};
 use rayon::prelude::*;
 
-use crate::chunk_form::ChunkForm;
+use crate::chunk_codec::ChunkCodec;
 use crate::chunks_ahead::MAX_CHUNK_BYTES;
 use crate::engine::{FetchedObject, ObjectEngine, ObjectPut, Revalidation};
-use crate::error::{damaged, unfit};
-use crate::holders::Holder;
+use crate::error::{damaged, invalid_error};
+use crate::holders::VarLenLocation;
 use crate::layout::{ObjectDocument, PackedTokens, Right, chunk_of_key, kind};
 use crate::native_chunks::NativeChunks;
 use crate::session::HsdsSession;
@@ -37,7 +37,7 @@ const MAX_NATIVE_READERS: usize = 32;
 pub struct HsdsDataset {
     session: Arc<HsdsSession>,
     id: ObjectId,
-    form: ChunkForm,
+    form: ChunkCodec,
     /// Over how many folders the chunks are spread.
     partitions: u64,
     /// Chunks that lie in a native file.
@@ -120,8 +120,8 @@ impl HsdsDataset {
         let spec = session.dataset_spec(&document)?;
         let open = |table| Ok(Arc::new(HsdsDataset::open(session, table)?) as Arc<dyn ChunkStore>);
         let native = NativeChunks::of_dataset(session, &document, &spec, &open)?;
-        let form = session.chunk_form(&document, &spec);
-        let is_small = has_one_chunk(&spec) && form.seam_bytes() <= MAX_CHUNK_BYTES;
+        let form = session.chunk_codec(&document, &spec);
+        let is_small = has_one_chunk(&spec) && form.unpacked_bytes() <= MAX_CHUNK_BYTES;
         let is_read_ahead = is_small && native.is_none() && session.described.mode == Mode::Read;
         let (seen, recent, partitions) = (RwLock::new(Arc::new(spec)), Mutex::default(), document.partitions());
         let dataset =
@@ -139,7 +139,7 @@ impl HsdsDataset {
     /// The version of a chunk of variable-length elements, which is to be known before it is read.
     fn version(&self, coord: &ChunkCoord) -> u32 {
         match self.form.codec.has_variable_parts() {
-            true => self.session.holders.version(&Holder::Chunk(self.id, coord.clone())),
+            true => self.session.holders.version(&VarLenLocation::Chunk(self.id, coord.clone())),
             false => 0,
         }
     }
@@ -150,7 +150,7 @@ impl HsdsDataset {
         let key = self.key(coord);
         let stored = self.form.decode(&key, &found.bytes)?;
         let holder = match self.form.codec.has_variable_parts() {
-            true => self.session.holders.enter_seen(Holder::Chunk(self.id, coord.clone()), seen, &stored),
+            true => self.session.holders.enter_seen(VarLenLocation::Chunk(self.id, coord.clone()), seen, &stored),
             false => Some((0, 0)),
         };
         holder.map(|holder| self.form.unpack(&key, &stored, holder)).transpose()
@@ -263,7 +263,7 @@ impl HsdsDataset {
 
     /// Fetches chunks that lie in a native file, many at a time.
     fn read_native_chunks(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
-        let fitting = (budget as u64).checked_div(self.form.seam_bytes()).unwrap_or(1);
+        let fitting = (budget as u64).checked_div(self.form.unpacked_bytes()).unwrap_or(1);
         let readers = usize::try_from(fitting).unwrap_or(usize::MAX).clamp(1, MAX_NATIVE_READERS).min(wanted.len());
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let work = || {
@@ -358,7 +358,7 @@ impl HsdsDataset {
             _ => chunks.par_iter().map(|(coord, bytes)| self.encode(coord, bytes)).collect::<Result<_>>()?,
         };
         let (mut puts, mut written) = (Vec::new(), Vec::new());
-        let holder = |coord: &ChunkCoord| Holder::Chunk(self.id, coord.clone());
+        let holder = |coord: &ChunkCoord| VarLenLocation::Chunk(self.id, coord.clone());
         for EncodedChunk { coord, bytes, tokens } in encoded {
             puts.push(ObjectPut { key: self.key(&coord), bytes });
             if let Some((stored, tokens)) = tokens {
@@ -404,7 +404,7 @@ impl HsdsDataset {
     }
 
     fn stored(&self, coord: ChunkCoord) -> StoredChunk {
-        StoredChunk { coord, offset: None, size: self.form.seam_bytes(), filter_mask: 0 }
+        StoredChunk { coord, offset: None, size: self.form.unpacked_bytes(), filter_mask: 0 }
     }
 
     /// Changes the dataset as a batch says, without its publication.
@@ -433,7 +433,7 @@ impl HsdsDataset {
             _ => BTreeSet::new(),
         };
         let extent = |document: &mut ObjectDocument| match &resized {
-            Some(resized) => document.set_extent(resized).map_err(unfit),
+            Some(resized) => document.set_extent(resized).map_err(invalid_error),
             None => Ok(()),
         };
         self.session.change(self.id, extent)?;
@@ -510,7 +510,7 @@ impl ChunkStore for HsdsDataset {
         if self.native.is_some() {
             return self.read_native_chunks(wanted, budget, each);
         }
-        let chunk_bytes = self.form.seam_bytes();
+        let chunk_bytes = self.form.unpacked_bytes();
         let limit = AllocationLimit::new(budget as u64);
         for read in wanted {
             limit.check(read.part.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start)))?;

@@ -143,15 +143,15 @@ impl From<HsdsError> for ModelError {
             HsdsError::Object { source: LayoutError::Schema1(_), .. } => StoreErrorKind::NotThisFormat,
             HsdsError::Object { .. } | HsdsError::Chunk { .. } | HsdsError::Unsound { .. } => StoreErrorKind::Damaged,
             HsdsError::Medium { source, .. } => source.into(),
-            HsdsError::NoDomain(_) | HsdsError::OtherBucket(_) => StoreErrorKind::NotThere,
+            HsdsError::NoDomain(_) | HsdsError::OtherBucket(_) => StoreErrorKind::NotFound,
             HsdsError::Folder(_)
             | HsdsError::SeveralDomains { .. }
             | HsdsError::InnerBucket { .. }
             | HsdsError::DomainPath { .. }
             | HsdsError::NoNativeFile(_) => StoreErrorKind::NotThisFormat,
             HsdsError::FolderMove(_) => StoreErrorKind::NotThisFormat,
-            HsdsError::Occupied(_) | HsdsError::FolderContent(_) => StoreErrorKind::Occupied,
-            HsdsError::Access { .. } => StoreErrorKind::Denied,
+            HsdsError::Occupied(_) | HsdsError::FolderContent(_) => StoreErrorKind::AlreadyExists,
+            HsdsError::Access { .. } => StoreErrorKind::PermissionDenied,
             HsdsError::InUse(_) | HsdsError::Leased { .. } => StoreErrorKind::InUse(Vec::new()),
             HsdsError::Fenced { .. } => StoreErrorKind::Fenced,
             HsdsError::DocumentChanged(_) => StoreErrorKind::Changed(FileChange::Replaced),
@@ -169,9 +169,9 @@ pub fn damaged(key: &str) -> impl FnOnce(LayoutError) -> ModelError {
 }
 
 /// Says that a description does not fit the schema.
-pub fn unfit(error: LayoutError) -> ModelError {
+pub fn invalid_error(error: LayoutError) -> ModelError {
     match error {
-        LayoutError::Unfit(what) => ModelError::Unsupported(what),
+        LayoutError::Unsupported(what) => ModelError::Unsupported(what),
         other => ModelError::Invalid(other.to_string()),
     }
 }

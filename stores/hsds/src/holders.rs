@@ -27,7 +27,7 @@ const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Something that holds variable-length elements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Holder {
+pub enum VarLenLocation {
     /// A chunk.
     Chunk(ObjectId, ChunkCoord),
     /// An attribute.
@@ -38,21 +38,21 @@ pub enum Holder {
 
 /// The stored elements of a holder.
 #[derive(Debug, Clone)]
-pub struct HeldElements {
+pub struct CachedElements {
     pub stored: Arc<[u8]>,
     pub nodes: Arc<NodeTable>,
 }
 
 #[derive(Debug)]
 struct HolderEntry {
-    holder: Holder,
+    holder: VarLenLocation,
     version: u32,
     hash: u64,
     /// What is being stored: its hash, and the tokens in it, with the numbers that their elements will have.
     pending: Option<(u64, HashMap<Token, u32>)>,
     /// Tokens of earlier versions, and the numbers that their elements have now.
     moved: HashMap<Token, u32>,
-    held: Option<HeldElements>,
+    held: Option<CachedElements>,
 }
 
 /// An element that was put, and is in no stored elements yet, or in those of a holder.
@@ -64,7 +64,7 @@ enum PutElement {
 
 #[derive(Debug, Default)]
 struct HolderTable {
-    numbers: HashMap<Holder, u32>,
+    numbers: HashMap<VarLenLocation, u32>,
     entries: Vec<HolderEntry>,
     put: HashMap<u64, PutElement>,
     next_put: u64,
@@ -75,7 +75,7 @@ struct HolderTable {
 
 /// Where the elements of a session's tokens are.
 #[derive(Debug, Default)]
-pub struct Holders(Mutex<HolderTable>);
+pub struct VarLenLocations(Mutex<HolderTable>);
 
 /// Where an element is.
 #[derive(Debug)]
@@ -84,10 +84,10 @@ pub enum FoundElement {
     Put(Arc<[u8]>),
     /// In the stored elements of a holder, which are known, or have to be read.
     Stored {
-        holder: Holder,
+        holder: VarLenLocation,
         /// The token, with the version and the number that are right now.
         token: Token,
-        held: Option<HeldElements>,
+        held: Option<CachedElements>,
     },
 }
 
@@ -106,7 +106,7 @@ fn place_of(token: Token) -> Token {
     Token { count: 0, ..token }
 }
 
-impl Holders {
+impl VarLenLocations {
     /// Keeps elements that are not stored yet, each with its count.
     pub fn put(&self, elements: &[(&[u8], u32)]) -> Vec<Token> {
         let mut table = self.0.lock();
@@ -131,7 +131,7 @@ impl Holders {
     }
 
     /// The version that a holder has, which is to be known before its elements are read.
-    pub fn version(&self, holder: &Holder) -> u32 {
+    pub fn version(&self, holder: &VarLenLocation) -> u32 {
         let table = self.0.lock();
         let index = table.numbers.get(holder).map(|number| *number as usize);
         index.and_then(|index| table.entries.get(index)).map_or(0, |entry| entry.version)
@@ -139,7 +139,7 @@ impl Holders {
 
     /// The number and the version of a holder whose elements were read, when it had the version `seen`. `None` if it was stored
     /// anew meanwhile: nobody knows then whether these are the older elements, and they are to be read again.
-    pub fn enter_seen(&self, holder: Holder, seen: u32, stored: &[u8]) -> Option<(u32, u32)> {
+    pub fn enter_seen(&self, holder: VarLenLocation, seen: u32, stored: &[u8]) -> Option<(u32, u32)> {
         let mut table = self.0.lock();
         let index = table.entry(holder);
         let hash = hash_of(stored);
@@ -155,7 +155,7 @@ impl Holders {
     }
 
     /// The number and the version of a holder whose elements are in a document of the session.
-    pub fn enter(&self, holder: Holder, stored: &[u8]) -> (u32, u32) {
+    pub fn enter(&self, holder: VarLenLocation, stored: &[u8]) -> (u32, u32) {
         let mut table = self.0.lock();
         let index = table.entry(holder);
         let hash = hash_of(stored);
@@ -167,7 +167,7 @@ impl Holders {
     }
 
     /// Keeps the elements that a holder had in this version, to look up tokens.
-    pub fn keep(&self, holder: &Holder, version: u32, held: HeldElements) {
+    pub fn keep(&self, holder: &VarLenLocation, version: u32, held: CachedElements) {
         let mut table = self.0.lock();
         let Some(index) = table.numbers.get(holder).map(|number| *number as usize) else { return };
         // Elements of another version have other places: a token would lead to the value of another element.
@@ -188,7 +188,7 @@ impl Holders {
     }
 
     /// Says which tokens are about to be stored in a holder, with their numbers.
-    pub fn begin_storing(&self, holder: Holder, stored: &[u8], tokens: Vec<(Token, u32)>) {
+    pub fn begin_storing(&self, holder: VarLenLocation, stored: &[u8], tokens: Vec<(Token, u32)>) {
         let mut table = self.0.lock();
         let index = table.entry(holder);
         if let Some(entry) = table.entries.get_mut(index) {
@@ -197,7 +197,7 @@ impl Holders {
     }
 
     /// Says that they were stored.
-    pub fn end_storing(&self, holder: &Holder) {
+    pub fn end_storing(&self, holder: &VarLenLocation) {
         let mut table = self.0.lock();
         if let Some(index) = table.numbers.get(holder).map(|number| *number as usize) {
             table.end_storing(index);
@@ -249,7 +249,7 @@ impl HolderEntry {
 }
 
 impl HolderTable {
-    fn entry(&mut self, holder: Holder) -> usize {
+    fn entry(&mut self, holder: VarLenLocation) -> usize {
         if let Some(number) = self.numbers.get(&holder) {
             return *number as usize;
         }

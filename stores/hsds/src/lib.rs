@@ -8,7 +8,7 @@
 
 mod acl;
 mod check;
-mod chunk_form;
+mod chunk_codec;
 mod chunk_links;
 mod chunks_ahead;
 #[cfg(feature = "clouds")]
@@ -29,6 +29,7 @@ pub mod fuzz;
 mod holders;
 pub mod layout;
 mod lost_domains;
+mod maintenance;
 mod native_chunks;
 mod object_edits;
 mod objects;
@@ -43,7 +44,6 @@ mod shards;
 mod state;
 mod store;
 mod summary;
-mod upkeep;
 mod watch;
 
 pub use acl::{read_access, write_access};
@@ -57,7 +57,7 @@ pub use connector::HsdsConnector;
 pub use domains::{DomainEntry, DomainEntryKind, DomainFolder, RemovedDomain, StoredSize, move_domain, remove_domain};
 pub use error::HsdsError;
 pub use lost_domains::{delete_lost_domains, find_lost_domains};
-pub use opened_stores::OpenedStores;
+pub use opened_stores::LastOpenedStore;
 pub use options::Hsds;
 pub use session::HsdsRequest;
 pub use store::HsdsStore;

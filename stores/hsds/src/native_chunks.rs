@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use h5live_model::{
-    ChunkCoord, ChunkGrid, ChunkStore, DatasetSpec, Error as ModelError, FilterSpec, FilterSpecs, ObjectId, Result,
-    Unfilter,
+    ChunkCoord, ChunkGrid, ChunkStore, DatasetSpec, Error as ModelError, FilterEngine, FilterSpec, FilterSpecs,
+    ObjectId, Result,
 };
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub struct NativeChunks {
     file: String,
     places: ChunkPlaces,
     filters: FilterSpecs,
-    unfilter: Arc<dyn Unfilter>,
+    unfilter: Arc<dyn FilterEngine>,
 }
 
 fn number(json: Option<&Value>) -> Option<u64> {

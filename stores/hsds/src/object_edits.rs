@@ -8,7 +8,7 @@ use h5live_model::{
 };
 
 use crate::engine::ObjectPut;
-use crate::error::{damaged, unfit};
+use crate::error::{damaged, invalid_error};
 use crate::layout::{
     AttributeRecord, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, Right, TypeUse,
 };
@@ -44,7 +44,7 @@ impl HsdsSession {
             ObjectBody::Dataset(dataset) => self.stored_fill(dataset)?,
             _ => None,
         };
-        let document = ObjectDocument::new(self.domain, id, new.spec, fill.as_deref(), now()).map_err(unfit)?;
+        let document = ObjectDocument::new(self.domain, id, new.spec, fill.as_deref(), now()).map_err(invalid_error)?;
         if let (ObjectBody::Dataset(dataset), Some(elements)) = (&new.spec.body, new.elements) {
             self.put_first_elements(&document, dataset, elements)?;
         }
@@ -105,7 +105,7 @@ impl HsdsSession {
 
     /// Writes the elements of a compact dataset, which are there when its link is.
     fn put_first_elements(&self, document: &ObjectDocument, dataset: &DatasetSpec, elements: &[u8]) -> Result<()> {
-        let form = self.chunk_form(document, dataset);
+        let form = self.chunk_codec(document, dataset);
         let (stored, _) = self.pack(&form.codec, elements)?;
         let origin = ChunkCoord::origin(dataset.dataspace.rank());
         let key = self.domain.chunk_key(document.id(), &origin, document.partitions());
@@ -128,7 +128,7 @@ impl HsdsSession {
     fn check_new_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         name.check_as_link()?;
         if name.as_str().is_none() {
-            return Err(unfit(LayoutError::Unfit("a name that is no UTF-8")));
+            return Err(invalid_error(LayoutError::Unsupported("a name that is no UTF-8")));
         }
         let key = self.domain.key(group);
         let query = EntryQuery::One(EntryClass::Links, name);
@@ -187,7 +187,7 @@ impl HsdsSession {
             _ => {}
         }
         let entry = (EntryClass::Links, name);
-        self.change_entry(group, entry, |document| document.insert_link(name, target, now()).map_err(unfit))?;
+        self.change_entry(group, entry, |document| document.insert_link(name, target, now()).map_err(invalid_error))?;
         if let LinkTarget::Hard(id) = target {
             self.edit()?.count(*id, 1);
         }
@@ -199,7 +199,9 @@ impl HsdsSession {
         let found = self.group_with(group, EntryQuery::One(EntryClass::Links, name))?.link(name);
         let link = found.map_err(damaged(&key))?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
         self.check_right(Some(&*self.group(group)?), Right::Delete)?;
-        self.change_entry(group, (EntryClass::Links, name), |document| document.remove_link(name).map_err(unfit))?;
+        self.change_entry(group, (EntryClass::Links, name), |document| {
+            document.remove_link(name).map_err(invalid_error)
+        })?;
         Ok(link.target)
     }
 
@@ -230,7 +232,7 @@ impl HsdsSession {
         }
         self.check_new_link(to.0, to.1)?;
         self.change_entry(to.0, (EntryClass::Links, to.1), |document| {
-            document.insert_link(to.1, &link.target, now()).map_err(unfit)
+            document.insert_link(to.1, &link.target, now()).map_err(invalid_error)
         })?;
         self.take_link(from.0, from.1).map(drop)
     }
@@ -295,7 +297,9 @@ impl HsdsSession {
         let used = TypeUse { datatype: new.datatype.clone(), committed: new.committed };
         let record = AttributeRecord { used, dataspace: new.dataspace.clone(), stored, order: None };
         let entry = (EntryClass::Attributes, &new.name);
-        self.change_entry(id, entry, |document| document.set_attribute(&new.name, &record, now()).map_err(unfit))?;
+        self.change_entry(id, entry, |document| {
+            document.set_attribute(&new.name, &record, now()).map_err(invalid_error)
+        })?;
         if let Some(committed) = new.committed {
             self.state.write().count(committed, 1);
         }
@@ -317,7 +321,7 @@ impl HsdsSession {
             self.count_uses()?;
         }
         self.change_entry(id, (EntryClass::Attributes, name), |document| {
-            document.remove_attribute(name).map_err(unfit)
+            document.remove_attribute(name).map_err(invalid_error)
         })?;
         self.release(old.into_iter().collect())
     }
@@ -330,7 +334,7 @@ impl HsdsSession {
         self.check_writable()?;
         self.check_right(Some(&*self.document(id)?), Right::Update)?;
         self.change(id, |document| match change {
-            InfoChange::Comment(comment) => document.set_comment(*comment).map_err(unfit),
+            InfoChange::Comment(comment) => document.set_comment(*comment).map_err(invalid_error),
             InfoChange::Times(times) => {
                 if document.times().is_some() {
                     document.set_times(times);

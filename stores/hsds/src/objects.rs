@@ -6,10 +6,10 @@ use h5live_model::{
     AttributeData, ChunkGrid, DatasetSpec, Error as ModelError, FillValue, Name, ObjectId, ObjectInfo, Result,
 };
 
-use crate::chunk_form::ChunkForm;
+use crate::chunk_codec::ChunkCodec;
 use crate::engine::ObjectEngine;
 use crate::error::damaged;
-use crate::holders::{FoundElement, HeldElements, Holder};
+use crate::holders::{CachedElements, FoundElement, VarLenLocation};
 use crate::layout::{
     AttributeRecord, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, PackedTokens, Token,
     TokenContent,
@@ -28,11 +28,11 @@ impl From<LayoutError> for PackError {
 
 impl HsdsSession {
     /// How the chunks of a dataset are stored.
-    pub fn chunk_form(&self, document: &ObjectDocument, spec: &DatasetSpec) -> ChunkForm {
+    pub fn chunk_codec(&self, document: &ObjectDocument, spec: &DatasetSpec) -> ChunkCodec {
         let codec = ElementCodec::new(&spec.datatype);
         let encoding = document.chunk_encoding(codec.stored_size());
         let elements = spec.grid().as_ref().and_then(ChunkGrid::elements).and_then(|n| usize::try_from(n).ok());
-        ChunkForm {
+        ChunkCodec {
             codec,
             encoding,
             elements: elements.unwrap_or_default(),
@@ -51,7 +51,7 @@ impl HsdsSession {
         let mut spec = record.spec;
         if let (Some(stored), FillValue::Default) = (record.stored_fill, &spec.fill.value) {
             let codec = ElementCodec::new(&spec.datatype);
-            let (holder, version) = self.holders.enter(Holder::Fill(document.id()), &stored);
+            let (holder, version) = self.holders.enter(VarLenLocation::Fill(document.id()), &stored);
             let mut element = self.max_allocation.zeroed(codec.size() as u64)?;
             codec.unpack(&stored, 1, holder, version, &mut element).map_err(damaged(&key))?;
             spec.fill.value = FillValue::Value(element);
@@ -77,7 +77,7 @@ impl HsdsSession {
         }
         let mut value = self.max_allocation.zeroed(count as u64 * codec.size() as u64)?;
         let (holder, version) = match codec.has_variable_parts() {
-            true => self.holders.enter(Holder::Attribute(document.id(), name.clone()), &record.stored),
+            true => self.holders.enter(VarLenLocation::Attribute(document.id(), name.clone()), &record.stored),
             false => (0, 0),
         };
         codec.unpack(&record.stored, count, holder, version, &mut value).map_err(damaged(&key))?;
@@ -147,48 +147,55 @@ impl HsdsSession {
         Ok(())
     }
 
-    fn holder_key(&self, holder: &Holder) -> Result<String> {
+    fn holder_key(&self, holder: &VarLenLocation) -> Result<String> {
         Ok(match holder {
-            Holder::Chunk(id, coord) => self.domain.chunk_key(*id, coord, self.document(*id)?.partitions()),
-            Holder::Attribute(id, _) | Holder::Fill(id) => self.domain.key(*id),
+            VarLenLocation::Chunk(id, coord) => self.domain.chunk_key(*id, coord, self.document(*id)?.partitions()),
+            VarLenLocation::Attribute(id, _) | VarLenLocation::Fill(id) => self.domain.key(*id),
         })
     }
 
     /// The stored elements of a holder, read again if they are not known any more.
-    fn held_elements(&self, holder: &Holder, token: Token, held: Option<HeldElements>) -> Result<HeldElements> {
+    fn held_elements(
+        &self,
+        holder: &VarLenLocation,
+        token: Token,
+        held: Option<CachedElements>,
+    ) -> Result<CachedElements> {
         if let Some(held) = held {
             return Ok(held);
         }
         let (key, seen) = (self.holder_key(holder)?, self.holders.version(holder));
         let (stored, codec, count): (Arc<[u8]>, ElementCodec, usize) = match holder {
-            Holder::Chunk(id, _) => {
+            VarLenLocation::Chunk(id, _) => {
                 let document = self.document(*id)?;
                 let spec = document.dataset().map_err(damaged(&key))?.spec;
-                let form = self.chunk_form(&document, &spec);
+                let form = self.chunk_codec(&document, &spec);
                 let found = self.engine.get(&key)?.ok_or(ModelError::Moved)?;
                 (form.decode(&key, &found.bytes)?, form.codec, form.elements)
             }
-            Holder::Attribute(id, name) => {
+            VarLenLocation::Attribute(id, name) => {
                 let document = self.document_with(*id, EntryQuery::One(EntryClass::Attributes, name))?;
                 let record = document.attribute(name).map_err(damaged(&key))?.ok_or(ModelError::Moved)?;
                 let count = record.dataspace.elements().and_then(|count| usize::try_from(count).ok());
                 (record.stored.into(), ElementCodec::new(&record.used.datatype), count.unwrap_or_default())
             }
-            Holder::Fill(id) => {
+            VarLenLocation::Fill(id) => {
                 let record = self.document(*id)?.dataset().map_err(damaged(&key))?;
                 let stored = record.stored_fill.ok_or(ModelError::Moved)?;
                 (stored.into(), ElementCodec::new(&record.spec.datatype), 1)
             }
         };
         let entered = match holder {
-            Holder::Chunk(..) => self.holders.enter_seen(holder.clone(), seen, &stored),
-            Holder::Attribute(..) | Holder::Fill(_) => Some(self.holders.enter(holder.clone(), &stored)),
+            VarLenLocation::Chunk(..) => self.holders.enter_seen(holder.clone(), seen, &stored),
+            VarLenLocation::Attribute(..) | VarLenLocation::Fill(_) => {
+                Some(self.holders.enter(holder.clone(), &stored))
+            }
         };
         if entered.is_none_or(|(_, version)| version != token.version) {
             return Err(ModelError::Moved);
         }
         let nodes = Arc::new(codec.node_table(&stored, count).map_err(damaged(&key))?);
-        let held = HeldElements { stored, nodes };
+        let held = CachedElements { stored, nodes };
         self.holders.keep(holder, token.version, held.clone());
         Ok(held)
     }

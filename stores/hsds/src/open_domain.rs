@@ -8,8 +8,8 @@ use parking_lot::RwLock;
 use crate::chunks_ahead::ChunksAhead;
 use crate::commit;
 use crate::engine::{ObjectEngine, QueuedEngine};
-use crate::error::{HsdsError, damaged, unfit};
-use crate::holders::Holders;
+use crate::error::{HsdsError, damaged, invalid_error};
+use crate::holders::VarLenLocations;
 use crate::layout::{DomainDocument, DomainId, ELEMENT_SIZES, ObjectDocument, Right, Sharding, check_domain_path};
 use crate::random::random;
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now};
@@ -42,7 +42,7 @@ impl HsdsSession {
             }
         };
         let mut described = Session::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
-        described.forms = ELEMENT_SIZES;
+        described.element_sizes = ELEMENT_SIZES;
         let session = HsdsSession {
             described,
             engine: QueuedEngine::new(engine),
@@ -52,7 +52,7 @@ impl HsdsSession {
             sharding: Sharding { above: request.shard_above },
             max_allocation: request.max_allocation,
             unfilter: request.unfilter.clone(),
-            holders: Holders::default(),
+            holders: VarLenLocations::default(),
             chunks_ahead: ChunksAhead::default(),
             state: RwLock::new(SessionState::new(document, tag)),
             is_closed: AtomicBool::new(false),
@@ -78,7 +78,8 @@ impl HsdsSession {
     }
 
     fn create(&self, request: &HsdsRequest, old: Option<ReplacedDomain>) -> Result<()> {
-        let root = ObjectDocument::new(self.domain, self.domain.root(), &request.root, None, now()).map_err(unfit)?;
+        let root =
+            ObjectDocument::new(self.domain, self.domain.root(), &request.root, None, now()).map_err(invalid_error)?;
         let mut state = self.state.write();
         state.insert_new(root);
         state.uses = Some(Default::default());

@@ -10,12 +10,12 @@ use crate::store::HsdsStore;
 /// Keeps a handle on the last session that some connectors have opened: for what only these stores can do, as
 /// [`HsdsStore::link_chunks`]. [`HsdsConnector::keeping`](crate::HsdsConnector::keeping) makes such a connector.
 #[derive(Debug, Clone, Default)]
-pub struct OpenedStores {
+pub struct LastOpenedStore {
     last: Arc<Mutex<Option<HsdsStore>>>,
     makes_drafts: bool,
 }
 
-impl OpenedStores {
+impl LastOpenedStore {
     /// The connectors make new domains that nobody sees before [`HsdsStore::publish_domain`]. A session that ends before
     /// leaves nothing, or what was there before.
     #[must_use]
@@ -39,12 +39,12 @@ impl OpenedStores {
 }
 
 /// Whether new domains are drafts.
-pub(crate) fn makes_drafts(by: Option<&OpenedStores>) -> bool {
+pub(crate) fn makes_drafts(by: Option<&LastOpenedStore>) -> bool {
     by.is_some_and(|by| by.makes_drafts)
 }
 
 /// A session that was opened, of which a handle is kept if somebody wants one.
-pub(crate) fn kept(by: Option<&OpenedStores>, store: HsdsStore) -> Arc<dyn Store> {
+pub(crate) fn kept(by: Option<&LastOpenedStore>, store: HsdsStore) -> Arc<dyn Store> {
     if let Some(by) = by {
         *by.last.lock() = Some(store.clone());
     }

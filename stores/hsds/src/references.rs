@@ -2,7 +2,7 @@
 
 use h5live_model::{Error as ModelError, ObjectKind, ReferenceKind, ReferenceType, Referent, ReferentPart, Result};
 
-use crate::error::{damaged, unfit};
+use crate::error::{damaged, invalid_error};
 use crate::layout::{ELEMENT_SIZES, Token, reference_from_bytes, reference_to_bytes};
 use crate::session::HsdsSession;
 
@@ -16,7 +16,9 @@ impl HsdsSession {
             return Ok(None);
         }
         let mut found = None;
-        self.blob(token, &mut |bytes| found = Some(reference_from_bytes(self.domain, kind, bytes).map_err(unfit)))?;
+        self.blob(token, &mut |bytes| {
+            found = Some(reference_from_bytes(self.domain, kind, bytes).map_err(invalid_error))
+        })?;
         found.transpose()
     }
 
@@ -40,7 +42,7 @@ impl HsdsSession {
             (ReferentPart::Region(selection), None) => vec![0; selection.rank().unwrap_or_default()],
             _ => Vec::new(),
         };
-        let bytes = reference_to_bytes(self.domain, form.kind, to, &dims).map_err(unfit)?;
+        let bytes = reference_to_bytes(self.domain, form.kind, to, &dims).map_err(invalid_error)?;
         let count = u32::try_from(bytes.len()).map_err(|_| ModelError::Unsupported("a reference of 4 GiB"))?;
         Ok(self.holders.put(&[(&bytes, count)]).iter().flat_map(|token| token.encode()).collect())
     }

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
-    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectId,
-    ObjectKind, ObjectSpec, Parts, Reads, Result, Session, Staging, Unfilter, Unit,
+    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, FilterEngine, Limits, Mode,
+    ObjectId, ObjectKind, ObjectSpec, Parts, Reads, Result, Session, Staging, Unit,
 };
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::chunks_ahead::ChunksAhead;
 use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged};
-use crate::holders::Holders;
+use crate::holders::VarLenLocations;
 use crate::layout::{DOMAIN_FILE, DomainId, EntryQuery, ObjectDocument, Right, Sharding, kind, object_id};
 use crate::random::random;
 use crate::state::{SessionState, Stored};
@@ -68,7 +68,7 @@ pub struct HsdsRequest {
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What compresses chunks and undoes that.
-    pub unfilter: Arc<dyn Unfilter>,
+    pub unfilter: Arc<dyn FilterEngine>,
 }
 
 /// A session on a domain.
@@ -81,8 +81,8 @@ pub struct HsdsSession {
     pub user: Option<String>,
     pub sharding: Sharding,
     pub max_allocation: AllocationLimit,
-    pub unfilter: Arc<dyn Unfilter>,
-    pub holders: Holders,
+    pub unfilter: Arc<dyn FilterEngine>,
+    pub holders: VarLenLocations,
     pub chunks_ahead: ChunksAhead,
     pub(crate) state: RwLock<SessionState>,
     pub(crate) is_closed: AtomicBool,

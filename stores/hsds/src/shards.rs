@@ -7,7 +7,7 @@ use h5live_model::{Error as ModelError, ObjectId, ObjectKind, Result};
 use parking_lot::Mutex;
 
 use crate::engine::{ObjectEngine, ObjectPut};
-use crate::error::{damaged, unfit};
+use crate::error::{damaged, invalid_error};
 use crate::layout::{EntryClass, EntryQuery, LayoutError, Members, ObjectDocument, ShardId};
 use crate::random::random;
 use crate::session::HsdsSession;
@@ -117,17 +117,17 @@ pub fn put_shards(session: &HsdsSession, state: &mut SessionState, ids: &[Object
 fn spread(session: &HsdsSession, state: &mut SessionState, id: ObjectId, class: EntryClass) -> Result<()> {
     let wanted = |state: &SessionState| {
         let document = state.stored(id).map(|stored| stored.document.clone());
-        document.filter(|document| document.is_spread_wanted(class, session.sharding))
+        document.filter(|document| document.needs_resharding(class, session.sharding))
     };
     let Some(document) = wanted(state) else { return Ok(()) };
-    let unread = document.missing_shards(EntryQuery::Every(class));
+    let unread = document.missing_shards(EntryQuery::AllOf(class));
     let ReadShards { found, missing } = session.read_shards(&document, &unread)?;
     if let Some(missing) = missing {
         return Err(damaged(&document.shard_key(missing))(LayoutError::NoShard));
     }
     drop(document);
     state.take_up_shards(id, found);
-    let old = state.change(id, |document| document.spread(class, session.sharding).map_err(unfit))?;
+    let old = state.change(id, |document| document.spread(class, session.sharding).map_err(invalid_error))?;
     state.old_shards.entry(id).or_default().extend(old);
     Ok(())
 }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::dataset::HsdsDataset;
 use crate::engine::{ObjectEngine, RequestCounts};
-use crate::error::{damaged, unfit};
+use crate::error::{damaged, invalid_error};
 use crate::layout::{ELEMENT_SIZES, EntryClass, EntryQuery, Token, kind};
 use crate::session::{HsdsRequest, HsdsSession, time};
 use crate::watch::HsdsWatch;
@@ -102,7 +102,7 @@ impl HsdsStore {
 }
 
 fn tokens<'a>(elements: &'a [&'a [u8]]) -> impl Iterator<Item = Result<Token>> + 'a {
-    elements.iter().map(|element| Token::decode(element).map_err(unfit))
+    elements.iter().map(|element| Token::decode(element).map_err(invalid_error))
 }
 
 impl Store for HsdsStore {
@@ -142,7 +142,7 @@ impl Store for HsdsStore {
     }
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
-        let document = self.session.group_with(group, EntryQuery::Every(EntryClass::Links))?;
+        let document = self.session.group_with(group, EntryQuery::AllOf(EntryClass::Links))?;
         let key = self.session.domain.key(group);
         let links = document.links().and_then(Iterator::collect::<crate::layout::Result<Vec<Link>>>);
         let mut links = links.map_err(damaged(&key))?;
@@ -169,12 +169,12 @@ impl Store for HsdsStore {
 
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
         let key = self.session.domain.key(id);
-        let query = EntryQuery::Every(EntryClass::Attributes);
+        let query = EntryQuery::AllOf(EntryClass::Attributes);
         self.session.document_with(id, query)?.attribute_names().map_err(damaged(&key))
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
-        let document = self.session.document_with(id, EntryQuery::Every(EntryClass::Attributes))?;
+        let document = self.session.document_with(id, EntryQuery::AllOf(EntryClass::Attributes))?;
         let key = self.session.domain.key(id);
         for name in document.attribute_names().map_err(damaged(&key))? {
             let attribute = self.session.attribute(&document, &name)?;
@@ -203,7 +203,7 @@ impl Store for HsdsStore {
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.session.check_open()?;
         if kind != ReferenceKind::Object1 {
-            return self.session.referent(kind, Token::decode(element).map_err(unfit)?);
+            return self.session.referent(kind, Token::decode(element).map_err(invalid_error)?);
         }
         let end = element.iter().position(|byte| *byte == 0).unwrap_or(element.len());
         let text = element.get(..end).filter(|text| !text.is_empty());

@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError, ObjectId, Result, StoreError,
-    StoreErrorKind, Unfilter,
+    AllocationLimit, ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError, FilterEngine, ObjectId, Result,
+    StoreError, StoreErrorKind,
 };
 
-use crate::contiguous_cut::ContiguousCut;
+use crate::contiguous_cut::AutoChunkLayout;
 use crate::engine::{KeySpan, Snapshot};
 use crate::error::damaged;
 use crate::layout::{EngineKey, PIECE_BYTES, RecordKey, key};
@@ -28,7 +28,7 @@ const LISTED_CHUNKS: usize = 1024;
 pub struct ChunkShape {
     grid: Option<ChunkGrid>,
     /// How the one chunk of a large contiguous dataset is cut.
-    cut: Option<ContiguousCut>,
+    cut: Option<AutoChunkLayout>,
     /// Whether chunks have passed filters.
     pub is_filtered: bool,
     /// Bytes of a decoded chunk.
@@ -63,7 +63,7 @@ impl ChunkShape {
     /// That of a dataset.
     pub fn of(spec: &DatasetSpec) -> Self {
         let bytes = spec.chunk_bytes().unwrap_or_default();
-        let cut = ContiguousCut::of(spec);
+        let cut = AutoChunkLayout::of(spec);
         ChunkShape { grid: spec.grid(), cut, is_filtered: !spec.filters.is_empty(), bytes }
     }
 
@@ -88,7 +88,7 @@ impl ChunkShape {
 
     /// Whether a chunk of a dataset with filters is stored without them, because it reaches over the extent.
     pub fn is_unfiltered_edge(&self, spec: &DatasetSpec, coord: &ChunkCoord) -> bool {
-        let grid = self.grid.as_ref().filter(|_| self.is_filtered && spec.unfiltered_edges);
+        let grid = self.grid.as_ref().filter(|_| self.is_filtered && spec.unfiltered_partial_chunks);
         grid.is_some_and(|grid| grid.is_partial(coord, spec.dataspace.dims()))
     }
 
@@ -332,7 +332,7 @@ pub fn for_each_decoded(
     state: &Snapshot<'_>,
     id: ObjectId,
     spec: &DatasetSpec,
-    (unfilter, limit): (&Arc<dyn Unfilter>, AllocationLimit),
+    (unfilter, limit): (&Arc<dyn FilterEngine>, AllocationLimit),
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let shape = ChunkShape::of(spec);

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch, Name, OpenError,
-    OpenRequest, Origin, PathProbe, Store, Upkeep, Url, path_from_bytes,
+    Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch, Maintenance,
+    Name, OpenError, OpenRequest, Origin, PathProbe, Store, Url, path_from_bytes,
 };
 use h5live_swmr::linked_paths;
 
 use crate::engine::{LmdbEngine, LmdbOptions, LongKeys};
 use crate::folder_watch::FolderWatch;
-use crate::open_session::{KvChoices, open_session_on};
+use crate::open_session::{KvSessionOptions, open_session_on};
 use crate::options::Kv;
 use crate::session::{CONNECTOR, KvSession, capabilities};
 use crate::store::KvStore;
@@ -71,7 +71,7 @@ impl KvConnector {
         how: &OpenRequest<'_>,
     ) -> Result<KvSession, OpenError> {
         let options = how.typed_options::<Kv>()?;
-        let choices = KvChoices {
+        let choices = KvSessionOptions {
             durability: options.sync.durability(),
             max_uncommitted: options.max_uncommitted,
             checksums: options.checksums,
@@ -133,7 +133,7 @@ impl Connector for KvConnector {
         Some(Identity(path.as_os_str().as_encoded_bytes().into()))
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
         Some(self)
     }
 

@@ -67,8 +67,8 @@ impl From<KvError> for ModelError {
         let kind = match error {
             KvError::Object { .. } | KvError::Contradiction { .. } | KvError::Unsound { .. } => StoreErrorKind::Damaged,
             KvError::Foreign(_) | KvError::Version { .. } => StoreErrorKind::NotThisFormat,
-            KvError::Empty => StoreErrorKind::NotThere,
-            KvError::Uncommitted { .. } => StoreErrorKind::Full,
+            KvError::Empty => StoreErrorKind::NotFound,
+            KvError::Uncommitted { .. } => StoreErrorKind::StorageFull,
             KvError::Broken => StoreErrorKind::Io,
         };
         ModelError::store(kind, error)
@@ -81,6 +81,6 @@ pub fn damaged(object: ObjectId) -> impl Fn(LayoutError) -> ModelError {
 }
 
 /// Says that a description does not fit the layout.
-pub fn unfit(error: LayoutError) -> ModelError {
+pub fn invalid_error(error: LayoutError) -> ModelError {
     ModelError::Invalid(error.to_string())
 }

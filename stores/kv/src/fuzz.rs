@@ -43,7 +43,7 @@ fn text(size: u32) -> Datatype {
 fn fill(store: &KvStore) -> Result<()> {
     let (writer, root) = (store.writer()?, store.session().root);
     let integer = Datatype::integer(4, ByteOrder::Little, Sign::Signed);
-    let text = text(store.session().forms.vlen);
+    let text = text(store.session().element_sizes.vlen);
     let numbers = DatasetSpec {
         datatype: integer.clone(),
         dataspace: Dataspace::Simple(Shape::fixed(&[8])),

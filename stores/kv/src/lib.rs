@@ -24,6 +24,8 @@ mod folder_watch;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod layout;
+#[cfg(feature = "lmdb")]
+mod maintenance;
 mod map_records;
 mod map_registry;
 mod maps;
@@ -46,8 +48,6 @@ mod stat;
 mod state;
 mod store;
 mod tracked_orders;
-#[cfg(feature = "lmdb")]
-mod upkeep;
 mod watch;
 
 pub use check::{ChunkFault, KvFault, OrderFault, check_container};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
-    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, FillValue, InfoChange, Layout,
-    LinkTarget, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result, Unfilter,
+    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, FillValue, FilterEngine, InfoChange,
+    Layout, LinkTarget, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result,
 };
 
 use crate::chunk_records;
@@ -21,9 +21,9 @@ use crate::tracked_orders::TrackedOrders;
 
 /// What the deletion of elements needs to find the blobs to which they lead.
 #[derive(Debug, Clone)]
-pub struct Cleanup {
+pub struct ReclaimContext {
     /// What undoes filters.
-    pub unfilter: Arc<dyn Unfilter>,
+    pub unfilter: Arc<dyn FilterEngine>,
     /// Most bytes of a chunk.
     pub max_allocation: AllocationLimit,
 }
@@ -184,7 +184,7 @@ fn take_link(state: &mut KvState, group: ObjectId, name: &Name) -> Result<LinkTa
 ///
 /// # Errors
 /// As [`StoreWriter::remove_link`](h5live_model::StoreWriter::remove_link).
-pub fn remove_link(state: &mut KvState, group: ObjectId, name: &Name, cleanup: &Cleanup) -> Result<()> {
+pub fn remove_link(state: &mut KvState, group: ObjectId, name: &Name, cleanup: &ReclaimContext) -> Result<()> {
     match take_link(state, group, name)? {
         LinkTarget::Hard(id) => remove_uses(state, vec![id], cleanup),
         _ => Ok(()),
@@ -209,7 +209,7 @@ pub fn rename_link(state: &mut KvState, from: (ObjectId, &Name), to: (ObjectId, 
 ///
 /// # Errors
 /// As [`StoreWriter::set_attribute`](h5live_model::StoreWriter::set_attribute).
-pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cleanup: &Cleanup) -> Result<()> {
+pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cleanup: &ReclaimContext) -> Result<()> {
     new.check()?;
     state.check_object(id)?;
     check_committed(state, new.committed, &new.datatype)?;
@@ -250,7 +250,7 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
 ///
 /// # Errors
 /// As [`StoreWriter::remove_attribute`](h5live_model::StoreWriter::remove_attribute).
-pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, cleanup: &Cleanup) -> Result<()> {
+pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, cleanup: &ReclaimContext) -> Result<()> {
     let old = attribute(&state.snapshot(), id, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
     for field in AttributeField::ALL {
         state.delete(&key::attribute(id, field, name.as_bytes()));
@@ -266,7 +266,7 @@ fn release_attribute(
     state: &mut KvState,
     old: &AttributeData,
     new: Option<&AttributeData>,
-    cleanup: &Cleanup,
+    cleanup: &ReclaimContext,
 ) -> Result<()> {
     let mut gone = blobs_of(&state.snapshot(), &old.datatype, &old.value)?;
     if let Some(new) = new {
@@ -300,7 +300,7 @@ pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &InfoC
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn discard(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<()> {
+pub fn discard(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext) -> Result<()> {
     match uses(&state.snapshot(), id)?.ok_or(ModelError::NoObject(id))? {
         0 => {
             let held = delete_object(state, id, cleanup)?;
@@ -314,7 +314,7 @@ pub fn discard(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<(
 ///
 /// # Errors
 /// [`ModelError::Store`] if something cannot be read.
-pub fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &Cleanup) -> Result<()> {
+pub fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &ReclaimContext) -> Result<()> {
     while let Some(id) = ids.pop() {
         let Some(uses) = uses(&state.snapshot(), id)? else { continue };
         match uses.saturating_sub(1) {
@@ -329,7 +329,7 @@ pub fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &Cleanu
 ///
 /// # Errors
 /// [`ModelError::Store`] if something cannot be read.
-pub fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &Cleanup) -> Result<Vec<ObjectId>> {
+pub fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext) -> Result<Vec<ObjectId>> {
     state.deleted_objects += 1;
     state.tracked_orders.remove(id);
     let (mut used, mut blobs) = (Vec::new(), Vec::new());

@@ -8,7 +8,7 @@ use crate::session::{KvRequest, KvSession};
 
 /// What the options of a connector say of a session, whatever its engine is.
 #[derive(Debug, Clone, Copy)]
-pub struct KvChoices {
+pub struct KvSessionOptions {
     /// Whether commits are durable.
     pub durability: Durability,
     /// Most bytes of changes that are not committed, before a further change is refused.
@@ -25,9 +25,9 @@ pub fn open_session_on(
     engine: Box<dyn Engine>,
     at: &Location,
     how: &OpenRequest<'_>,
-    choices: KvChoices,
+    choices: KvSessionOptions,
 ) -> Result<KvSession, OpenError> {
-    let KvChoices { durability, max_uncommitted, checksums } = choices;
+    let KvSessionOptions { durability, max_uncommitted, checksums } = choices;
     let request = KvRequest {
         mode: how.mode,
         root: how.root.clone(),

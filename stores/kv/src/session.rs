@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, Limits, Mode, ObjectSpec,
-    Parts, Publish, Reads, Result, Session, Staging, Unfilter, Unit,
+    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, FilterEngine, Limits, Mode,
+    ObjectSpec, Parts, Publish, Reads, Result, Session, Staging, Unit,
 };
 
 use crate::blob_ids::BlobIds;
@@ -13,7 +13,7 @@ use crate::error::KvError;
 use crate::layout::encode::ELEMENT_SIZES;
 use crate::layout::value::{LAYOUT_VERSION, RecordForm};
 use crate::layout::{MetadataField, key, oid};
-use crate::object_edits::{self, Cleanup};
+use crate::object_edits::{self, ReclaimContext};
 use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::primitive::{RwLock, RwLockReadGuard};
 use crate::state::KvState;
@@ -54,7 +54,7 @@ pub struct KvRequest {
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What undoes filters of elements that are deleted.
-    pub unfilter: Arc<dyn Unfilter>,
+    pub unfilter: Arc<dyn FilterEngine>,
     /// Most bytes of changes that are not committed, before a further change is refused.
     pub max_uncommitted: u64,
     /// A random number, for the identities of blobs.
@@ -89,7 +89,7 @@ pub fn readable(form: RecordForm, stored: Arc<dyn View>, how: ChecksumUse) -> Ar
 pub struct KvSession {
     pub described: Session,
     pub engine: Box<dyn Engine>,
-    pub cleanup: Cleanup,
+    pub cleanup: ReclaimContext,
     max_uncommitted: u64,
     form: RecordForm,
     state: RwLock<KvState>,
@@ -105,7 +105,7 @@ impl KvSession {
     /// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`], and those of the engine.
     pub fn open(engine: Box<dyn Engine>, request: &KvRequest) -> Result<Self> {
         let mut described = Session::new(CONNECTOR, request.mode, oid::ROOT, capabilities(request.durability));
-        described.forms = ELEMENT_SIZES;
+        described.element_sizes = ELEMENT_SIZES;
         let stored = engine.view()?;
         let is_new = matches!(request.mode, Mode::Create | Mode::CreateNew);
         // What a new container replaces is in any form, and is only listed.
@@ -118,7 +118,7 @@ impl KvSession {
         let session = KvSession {
             described,
             engine,
-            cleanup: Cleanup { unfilter: request.unfilter.clone(), max_allocation: request.max_allocation },
+            cleanup: ReclaimContext { unfilter: request.unfilter.clone(), max_allocation: request.max_allocation },
             max_uncommitted: request.max_uncommitted,
             form,
             state: RwLock::new(state),

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch, Mode, Name,
-    OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep, Url,
+    Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch, Maintenance,
+    Mode, Name, OpenError, OpenRequest, Origin, PathProbe, Store, Url,
 };
 use h5live_objects::Cloud;
 
 use crate::engine::{LongKeys, SlateEngine, SlateLocation, SlateOptions, SyncPolicy};
-use crate::open_session::{KvChoices, open_session_on};
+use crate::open_session::{KvSessionOptions, open_session_on};
 use crate::random::random;
 use crate::session::capabilities;
 use crate::slate_options::KvSlate;
@@ -131,7 +131,7 @@ impl Connector for SlateConnector {
         };
         let engine = SlateEngine::open(location, how.mode, &slate, random()?);
         let engine = engine.map_err(|error| OpenError::Store(error.into()))?;
-        let choices = KvChoices {
+        let choices = KvSessionOptions {
             durability: options.sync.durability(),
             max_uncommitted: options.max_uncommitted,
             checksums: options.checksums,
@@ -186,7 +186,7 @@ impl Connector for SlateConnector {
         }
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
         None
     }
 

@@ -6,7 +6,7 @@ use h5live_model::{Error as ModelError, ObjectId, ObjectKind, Result};
 
 use crate::blob_ids::BlobIds;
 use crate::engine::{Edits, Snapshot, View};
-use crate::error::{KvError, damaged, unfit};
+use crate::error::{KvError, damaged, invalid_error};
 use crate::layout::value::{RecordForm, decode_u64, encode_u64};
 use crate::layout::{EngineKey, MetadataField, OidAllocator, OidRange, key, oid};
 use crate::tracked_orders::KnownOrders;
@@ -150,5 +150,5 @@ pub fn read_number(
 
 /// What a description is as records, or why it is none.
 pub fn fitting<T>(encoded: crate::layout::Result<T>) -> Result<T> {
-    encoded.map_err(unfit)
+    encoded.map_err(invalid_error)
 }

@@ -11,7 +11,7 @@ use h5live_model::{
 use crate::dataset_registry::DatasetRegistry;
 use crate::element_blobs::{BLOB_HOLDER, with_blob};
 use crate::engine::{Engine, Snapshot};
-use crate::error::{damaged, unfit};
+use crate::error::{damaged, invalid_error};
 use crate::layout::value::{EncodedReference, StoredReference, VarLenBlob};
 use crate::layout::{BlobId, key, oid};
 use crate::map_registry::MapRegistry;
@@ -115,7 +115,7 @@ impl Store for KvStore {
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
         self.session.check_open()?;
         for (number, element) in elements.iter().enumerate() {
-            let stored = VarLenBlob::decode(element).map_err(unfit)?;
+            let stored = VarLenBlob::decode(element).map_err(invalid_error)?;
             match stored.has_blob() {
                 true => self.find_blob(stored, &mut |bytes| each(number, bytes))?,
                 false => each(number, &[]),
@@ -126,7 +126,7 @@ impl Store for KvStore {
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.session.check_open()?;
-        match StoredReference::decode(kind, element).map_err(unfit)? {
+        match StoredReference::decode(kind, element).map_err(invalid_error)? {
             StoredReference::Null => Ok(None),
             StoredReference::Whole(referent) => Ok(Some(referent)),
             StoredReference::InBlob { kind, external, blob } => {
@@ -253,7 +253,7 @@ impl StoreWriter for KvStore {
     }
 
     fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
-        let stored = elements.iter().map(|element| VarLenBlob::decode(element).map_err(unfit));
+        let stored = elements.iter().map(|element| VarLenBlob::decode(element).map_err(invalid_error));
         let stored = stored.collect::<Result<Vec<_>>>()?;
         self.session.change(|state| {
             stored.iter().filter(|stored| stored.has_blob()).for_each(|stored| state.delete(&key::blob(stored.blob)));
@@ -287,12 +287,12 @@ fn encoded_reference(state: &Snapshot<'_>, form: &ReferenceType, to: &Referent) 
         ReferentPart::Region(selection) => selection.rank().unwrap_or_default(),
         _ => 0,
     };
-    EncodedReference::new(form.kind, to, rank).map_err(unfit)
+    EncodedReference::new(form.kind, to, rank).map_err(invalid_error)
 }
 
 /// The element of a reference whose bytes are in `blob`.
 fn reference_element(encoded: &EncodedReference, blob: BlobId, form: &ReferenceType) -> Result<Vec<u8>> {
-    let element = encoded.element(blob).map_err(unfit)?;
+    let element = encoded.element(blob).map_err(invalid_error)?;
     match element.len() == form.size as usize {
         true => Ok(element),
         false => Err(ModelError::Invalid(format!("such references have {} bytes here", element.len()))),

@@ -119,7 +119,7 @@ impl Anchor {
 
     /// Those that say what the dataset would be without the log.
     pub fn storage_attributes(&self) -> Vec<AttributeData> {
-        let DatasetSpec { dataspace, layout, fill, filters, unfiltered_edges, .. } = &self.spec;
+        let DatasetSpec { dataspace, layout, fill, filters, unfiltered_partial_chunks, .. } = &self.spec;
         let (class, sides) = match layout {
             Layout::Compact => (0, &[][..]),
             Layout::Chunked(sides) => (2, &sides[..]),
@@ -138,7 +138,7 @@ impl Anchor {
                 FillTime::IfSet => 2,
             },
         );
-        let mut storage = vec![class, allocation, time, is_scalar | i64::from(*unfiltered_edges) << 1];
+        let mut storage = vec![class, allocation, time, is_scalar | i64::from(*unfiltered_partial_chunks) << 1];
         storage.extend(numbers(sides));
         let mut attributes = vec![integer_list(names::STORAGE, &storage)];
         if !filters.is_empty() {
@@ -159,7 +159,7 @@ impl Anchor {
     /// If its attributes contradict each other; errors of the store beneath.
     pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<Anchor>> {
         let Some(id) = read_integer(store, at, names::ID, OF_ANCHOR)? else {
-            return refuse_rest(store, at, &[names::SHAPE, names::MAX_SHAPE, names::STORAGE], names::ID);
+            return refuse_partial_anchor(store, at, &[names::SHAPE, names::MAX_SHAPE, names::STORAGE], names::ID);
         };
         let list = |name| -> Result<Vec<u64>> {
             let found = read_integers(store, at, name, OF_ANCHOR)?.ok_or_else(|| missing(name))?;
@@ -179,7 +179,12 @@ impl Anchor {
 ///
 /// # Errors
 /// If it has one; errors of the store.
-pub fn refuse_rest(store: &dyn Store, at: ObjectId, others: &[&str], id: &'static str) -> Result<Option<Anchor>> {
+pub fn refuse_partial_anchor(
+    store: &dyn Store,
+    at: ObjectId,
+    others: &[&str],
+    id: &'static str,
+) -> Result<Option<Anchor>> {
     for name in others {
         if store.attribute(at, &Name::from(*name))?.is_some() {
             return Err(missing(id));
@@ -224,7 +229,7 @@ pub fn read_storage(store: &dyn Store, at: ObjectId, shape: (&[u64], &[u64]), sp
         1 => FillTime::Never,
         _ => FillTime::IfSet,
     };
-    spec.unfiltered_edges = flags & 2 == 2;
+    spec.unfiltered_partial_chunks = flags & 2 == 2;
     let flat = read_integers(store, at, names::FILTERS, OF_ANCHOR)?.unwrap_or_default();
     let names = store.attribute(at, &Name::from(names::FILTER_NAMES))?;
     spec.filters = filters(&flat, names.map(|names| names.value)).ok_or_else(|| misfit(names::FILTERS))?;

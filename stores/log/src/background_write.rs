@@ -125,7 +125,7 @@ impl BackgroundWriter {
         }
         let from = usize::try_from(at.saturating_sub(pending.at)).ok();
         let bytes = from.and_then(|from| pending.bytes.get(from..)?.get(..waiting.len()));
-        let outside = LogError::Misfit { dataset: u64::MAX, rule: "leads outside of the log" };
+        let outside = LogError::InvalidEntry { dataset: u64::MAX, rule: "leads outside of the log" };
         waiting.copy_from_slice(bytes.ok_or(outside)?);
         Ok(())
     }

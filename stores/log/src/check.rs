@@ -6,8 +6,8 @@ use std::error::Error as StdError;
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, FilterSpec, LinkTarget, Name, ObjectId, ObjectKind, Scope, Store, StoreFinding, StoreReport,
-    Unfilter, is_unverifiable,
+    AllocationLimit, FilterEngine, FilterSpec, LinkTarget, Name, ObjectId, ObjectKind, Scope, Store, StoreFinding,
+    StoreReport, is_unverifiable,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -52,7 +52,7 @@ enum LogFault {
 /// How a log is checked.
 pub struct LogCheck<'a> {
     /// What undoes the filters of entries, if their data is to be read.
-    pub data: Option<&'a dyn Unfilter>,
+    pub data: Option<&'a dyn FilterEngine>,
     /// Whether nobody writes meanwhile. Otherwise the index table may just be made anew.
     pub is_at_rest: bool,
     /// Most bytes that are allocated at once for what the log states.

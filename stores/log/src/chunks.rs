@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error,
-    Features, Layout, ObjectId, SharedBytes, StoredChunk, UNLIMITED, blocks_of_run, check_block, read_each,
+    Features, Layout, ObjectId, SharedBytes, StoredChunk, UNLIMITED, check_block, read_each, split_run_into_blocks,
 };
 use parking_lot::Mutex;
 
@@ -463,7 +463,7 @@ impl ChunkStore for LogChunks {
         let is_cut = !at.is_multiple_of(size) || !end.is_multiple_of(size);
         let mut whole = if is_cut { gatherer.limit.zeroed((to - from) * size)? } else { Vec::new() };
         let elements = if is_cut { &mut whole[..] } else { &mut into[..(end - at) as usize] };
-        let boxes = blocks_of_run(grid.dims(), from..to).map(|block| {
+        let boxes = split_run_into_blocks(grid.dims(), from..to).map(|block| {
             let start: Dims = first.iter().zip(&block.start).map(|(first, at)| first.saturating_add(*at)).collect();
             let end = start.iter().zip(&block.count).map(|(start, count)| start.saturating_add(*count)).collect();
             (start, end)

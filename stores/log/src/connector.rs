@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use h5live_model::{
     AllocationLimit, Capabilities, Connector, ConnectorOptions, ConnectorRegistry, Diagnosis, Error, Identity, LinkUse,
-    Location, LocationWatch, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, Origin, PathProbe, Repair,
-    Store, StoreCheck, StoreReport, Upkeep, Url,
+    Location, LocationWatch, Maintenance, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, Origin, PathProbe,
+    Repair, Store, StoreCheck, StoreReport, Url,
 };
 
 use crate::check::{LogCheck, finding};
@@ -257,8 +257,8 @@ impl Connector for LogConnector {
         self.inner.identity(&Self::inner_location(at).ok()?)
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        self.inner.upkeep().map(|_| self as &dyn Upkeep)
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        self.inner.maintenance().map(|_| self as &dyn Maintenance)
     }
 
     fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
@@ -266,17 +266,17 @@ impl Connector for LogConnector {
     }
 }
 
-impl Upkeep for LogConnector {
+impl Maintenance for LogConnector {
     fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
-        let none = || OpenError::Url("the file beneath the log has no upkeep".to_owned());
-        self.inner.upkeep().ok_or_else(none)?.diagnose(&Self::inner_location(at)?)
+        let none = || OpenError::Url("the file beneath the log has no maintenance".to_owned());
+        self.inner.maintenance().ok_or_else(none)?.diagnose(&Self::inner_location(at)?)
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
-        let none = || OpenError::Url("the file beneath the log has no upkeep".to_owned());
+        let none = || OpenError::Url("the file beneath the log has no maintenance".to_owned());
         let options = self.inner.options();
         let request = OpenRequest { options: &*options, unfilter: how.unfilter.clone(), ..*how };
-        self.inner.upkeep().ok_or_else(none)?.repair(&Self::inner_location(at)?, &request)
+        self.inner.maintenance().ok_or_else(none)?.repair(&Self::inner_location(at)?, &request)
     }
 
     fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {

@@ -222,7 +222,7 @@ impl<'a, L: LogBytes> CopyQueue<'a, L> {
             None => {
                 let len = (end - part.from) as usize;
                 self.make_room(len)?;
-                self.limit = part.from.saturating_add(self.log.bytes_behind(part.from));
+                self.limit = part.from.saturating_add(self.log.contiguous_bytes_at(part.from));
                 let checks = self.checks.len()..self.checks.len();
                 self.push_span(WindowSpan { from: part.from, len, encoded: None, checks });
                 self.window_len - len
@@ -398,7 +398,7 @@ mod tests {
         }
 
         fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-            assert!(into.len() as u64 <= self.bytes_behind(at));
+            assert!(into.len() as u64 <= self.contiguous_bytes_at(at));
             self.reads.lock().push(at..at + into.len() as u64);
             into.copy_from_slice(&self.log[at as usize..][..into.len()]);
             Ok(())
@@ -421,7 +421,7 @@ mod tests {
             self.copies_left.load(Relaxed) >= 0
         }
 
-        fn bytes_behind(&self, at: u64) -> u64 {
+        fn contiguous_bytes_at(&self, at: u64) -> u64 {
             self.part_len - at % self.part_len
         }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use h5live_model::{
-    DatasetSpec, Error, FilterSpec, Result, SettingValue, StoreErrorKind, Unfilter, name_of_value, value_with_name,
+    DatasetSpec, Error, FilterEngine, FilterSpec, Result, SettingValue, StoreErrorKind, name_of_value, value_with_name,
 };
 
 use crate::boxes::BoxRange;
@@ -133,7 +133,7 @@ fn plain_entries<'a>(boxes: Vec<BoxData<'a>>, piece_bytes: u64) -> Vec<EncodedEn
 pub fn filtered<'a>(
     boxes: Vec<BoxData<'a>>,
     filter: &FilterSpec,
-    filters: &dyn Unfilter,
+    filters: &dyn FilterEngine,
 ) -> Result<Vec<EncodedEntry<'a>>> {
     let mut entries = plain_entries(boxes, FILTERED_PIECE_BYTES);
     let filter = [FilterSpec { optional: false, ..filter.clone() }];
@@ -150,7 +150,7 @@ pub fn filtered<'a>(
 }
 
 /// The data behind the filter; `None` if it is not smaller.
-fn encode(filter: &[FilterSpec], bytes: &[u8], filters: &dyn Unfilter) -> Result<Option<Vec<u8>>> {
+fn encode(filter: &[FilterSpec], bytes: &[u8], filters: &dyn FilterEngine) -> Result<Option<Vec<u8>>> {
     let failed = |source| Error::store(StoreErrorKind::Io, LogError::Encode { source });
     let (encoded, mask) = filters.filter(filter, bytes).map_err(failed)?;
     Ok(Some(encoded).filter(|encoded| mask == 0 && encoded.len() < bytes.len()))

@@ -70,7 +70,7 @@ pub enum LogError {
     Blob,
     /// An entry does not fit its dataset.
     #[error("the log is damaged: an entry of dataset {dataset} {rule}")]
-    Misfit {
+    InvalidEntry {
         /// The number of the dataset.
         dataset: u64,
         /// What is wrong.
@@ -93,7 +93,7 @@ pub enum LogError {
     },
     /// A chunk of a dataset that is beside the log cannot be decoded.
     #[error("chunk {chunk} cannot be decoded: {source}")]
-    Beside {
+    UnloggedChunk {
         /// The chunk.
         chunk: String,
         /// Why.

@@ -59,9 +59,9 @@ impl FilteredDataset {
         let mut bytes = limit.zeroed(stored.size)?;
         self.inner.read(&stored, 0, &mut bytes)?;
         let grid = spec.grid().ok_or_else(missing)?;
-        let is_bare = spec.unfiltered_edges && grid.is_partial(coord, spec.dataspace.dims());
+        let is_bare = spec.unfiltered_partial_chunks && grid.is_partial(coord, spec.dataspace.dims());
         if !is_bare {
-            let failed = |source| LogError::Beside { chunk: coord.to_string(), source };
+            let failed = |source| LogError::UnloggedChunk { chunk: coord.to_string(), source };
             bytes = self.session.unfilter.unfilter(&spec.filters, stored.filter_mask, bytes, size).map_err(failed)?;
         }
         if bytes.len() as u64 != size {

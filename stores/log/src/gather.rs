@@ -1,6 +1,6 @@
 //! Reading: elements of a box are brought together from the entries that have them.
 
-use h5live_model::{AllocationLimit, DatasetSpec, Error, FilterSpec, Unfilter};
+use h5live_model::{AllocationLimit, DatasetSpec, Error, FilterEngine, FilterSpec};
 
 use crate::boxes::BoxRange;
 use crate::copies::CopyQueue;
@@ -58,7 +58,7 @@ pub struct Gatherer<'a> {
     /// What it is like.
     pub spec: &'a DatasetSpec,
     /// What undoes the filters of entries.
-    pub unfilter: &'a dyn Unfilter,
+    pub unfilter: &'a dyn FilterEngine,
     /// Most bytes that are allocated for an entry that is decoded as a whole.
     pub limit: AllocationLimit,
 }
@@ -141,7 +141,7 @@ impl Gatherer<'_> {
 
     /// The error of an entry whose data is at a position.
     pub fn misfit(&self, at: LogPosition, rule: &'static str) -> Error {
-        in_file(at.file(), LogError::Misfit { dataset: self.dataset, rule }.into())
+        in_file(at.file(), LogError::InvalidEntry { dataset: self.dataset, rule }.into())
     }
 
     /// Has what an entry has of a box be copied.
@@ -281,8 +281,8 @@ impl LogBytes for Gatherer<'_> {
         self.state.is_mapped_whole()
     }
 
-    fn bytes_behind(&self, at: u64) -> u64 {
-        self.state.bytes_behind(LogPosition::from_number(at))
+    fn contiguous_bytes_at(&self, at: u64) -> u64 {
+        self.state.contiguous_bytes_at(LogPosition::from_number(at))
     }
 
     fn checksum_error(&self, at: u64) -> Error {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_model::{
-    AllocationLimit, Connector, ConnectorOptions, ConnectorRegistry, Error, Location, Mode, ObjectSpec, OpenError,
-    OpenRequest, Store, StoreErrorKind, Unfilter,
+    AllocationLimit, Connector, ConnectorOptions, ConnectorRegistry, Error, FilterEngine, Location, Mode, ObjectSpec,
+    OpenError, OpenRequest, Store, StoreErrorKind,
 };
 use parking_lot::Mutex;
 
@@ -54,7 +54,7 @@ struct MainOpener {
     patience: Duration,
     root: ObjectSpec,
     max_allocation: AllocationLimit,
-    unfilter: Arc<dyn Unfilter>,
+    unfilter: Arc<dyn FilterEngine>,
     registry: ConnectorRegistry,
 }
 
@@ -249,16 +249,16 @@ impl SharedFiles for JoinedFiles {
     }
 
     fn next_order(&self, own: u32, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
-        self.change_orders("take a number from", |orders| orders.give(own, last, knows_all))
+        self.change_orders("take a number from", |orders| orders.next_order(own, last, knows_all))
     }
 
     fn set_last_order(&self, own: u32, last: u64) -> Result<(), OpenError> {
-        self.change_orders("write a number to", |orders| orders.set_last(own, last))
+        self.change_orders("write a number to", |orders| orders.set_last_order(own, last))
     }
 
     fn last_orders(&self) -> Vec<Option<u64>> {
         // Without them, each file is looked at.
-        self.orders.lock().as_ref().and_then(|orders| orders.last_of_each().ok()).unwrap_or_default()
+        self.orders.lock().as_ref().and_then(|orders| orders.last_orders().ok()).unwrap_or_default()
     }
 }
 

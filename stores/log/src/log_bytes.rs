@@ -39,7 +39,7 @@ pub trait LogBytes: Sync {
     fn is_mapped_whole(&self) -> bool;
 
     /// How many bytes from `at` on can be read by one call.
-    fn bytes_behind(&self, at: u64) -> u64;
+    fn contiguous_bytes_at(&self, at: u64) -> u64;
 
     /// What is wrong with the bytes at `at`, whose checksum does not fit.
     fn checksum_error(&self, at: u64) -> h5live_model::Error;

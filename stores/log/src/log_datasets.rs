@@ -352,7 +352,7 @@ impl LogDatasets {
     /// # Errors
     /// If the log has no such bytes; errors of the store beneath.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        let outside = || LogError::Misfit { dataset: u64::MAX, rule: "leads outside of the log" };
+        let outside = || LogError::InvalidEntry { dataset: u64::MAX, rule: "leads outside of the log" };
         let (dataset, offset) = self.find(at, into.len() as u64).ok_or_else(outside)?;
         dataset.chunks.read(dataset.stored_chunk()?, offset, into)
     }
@@ -403,7 +403,7 @@ impl LogDatasets {
     }
 
     /// Bytes from a position on that a scan may look at at once: those of the same log dataset.
-    pub fn bytes_behind(&self, at: u64) -> u64 {
+    pub fn contiguous_bytes_at(&self, at: u64) -> u64 {
         let number = self.list.partition_point(|dataset| dataset.first + dataset.used <= at);
         self.list.get(number).map_or(0, |dataset| dataset.first + dataset.used - at)
     }

@@ -254,7 +254,7 @@ impl LogFile {
             let bounds = entry::decode_frame(&window[(at - first) as usize..]).map_err(damaged)?;
             self.fill_window(at, (&mut window, &mut first), bounds.head_len as u64, limit)?;
             let (head, rank) = entry::decode_head(&window[(at - first) as usize..]).map_err(damaged)?;
-            if bounds.len > self.log.bytes_behind(at) {
+            if bounds.len > self.log.contiguous_bytes_at(at) {
                 return Err(damaged(EntryError::Truncated).into());
             }
             let data = self.position(at + bounds.head_len as u64);
@@ -298,7 +298,7 @@ impl LogFile {
         if at >= *first && at + len <= *first + window.len() as u64 {
             return Ok(());
         }
-        let behind = self.log.bytes_behind(at);
+        let behind = self.log.contiguous_bytes_at(at);
         if behind < len {
             return Err(LogError::Entry { at: self.position(at), source: EntryError::Truncated }.into());
         }

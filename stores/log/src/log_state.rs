@@ -34,7 +34,7 @@ fn check_rank(number: u64, found: usize, rank: usize) -> Result<()> {
     if found == rank {
         return Ok(());
     }
-    Err(LogError::Misfit { dataset: number, rule: "has another number of dimensions" }.into())
+    Err(LogError::InvalidEntry { dataset: number, rule: "has another number of dimensions" }.into())
 }
 
 /// Points of one dataset that were written one after the other, and wait to become one entry.
@@ -442,10 +442,10 @@ impl LogState {
     }
 
     /// How many bytes from a position on can be read at once.
-    pub fn bytes_behind(&self, at: LogPosition) -> u64 {
+    pub fn contiguous_bytes_at(&self, at: LogPosition) -> u64 {
         let Some(file) = self.files.get(at.file() as usize) else { return 0 };
         match at.offset() < file.log.end() {
-            true => file.log.bytes_behind(at.offset()),
+            true => file.log.contiguous_bytes_at(at.offset()),
             // What is staged is in memory as a whole.
             false => file.indexed.saturating_sub(at.offset()),
         }
@@ -456,7 +456,7 @@ impl LogState {
     /// # Errors
     /// If the log has no such bytes; errors of the store beneath.
     pub fn read(&self, at: LogPosition, into: &mut [u8]) -> Result<()> {
-        let outside = || LogError::Misfit { dataset: u64::MAX, rule: "leads outside of the log" };
+        let outside = || LogError::InvalidEntry { dataset: u64::MAX, rule: "leads outside of the log" };
         let number = at.file() as usize;
         let file = self.files.get(number).ok_or_else(outside)?;
         let staged = at.offset().checked_sub(file.log.end()).filter(|_| number == self.own);

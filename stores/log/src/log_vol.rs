@@ -141,7 +141,7 @@ impl LogVolLog {
         anchors: &FxHashMap<u64, DatasetSpec>,
     ) -> Result<()> {
         let LogVolEntry { dataset, offset, data_len, .. } = *entry;
-        let misfit = |rule| LogError::Misfit { dataset, rule };
+        let misfit = |rule| LogError::InvalidEntry { dataset, rule };
         let before = places.partition_point(|place| place.begin <= offset).checked_sub(1);
         let place = before
             .map(|number| places[number])

@@ -5,7 +5,7 @@
 
 use h5live_model::{AllocationTime, AttributeData, DatasetSpec, Dataspace, Layout, ObjectId, Shape, Store, UNLIMITED};
 
-use crate::anchor::{Anchor, integers, read_storage, refuse_rest};
+use crate::anchor::{Anchor, integers, read_storage, refuse_partial_anchor};
 use crate::error::Result;
 use crate::log_vol_counters::{damaged, int_list, list_of, read_integers};
 
@@ -19,7 +19,9 @@ const MAX_DIMS: &str = "_mdims";
 /// # Errors
 /// If its attributes contradict each other; errors of the store beneath.
 pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<Anchor>> {
-    let Some(id) = read_integers(store, at, ID)? else { return refuse_rest(store, at, &[DIMS, MAX_DIMS], ID) };
+    let Some(id) = read_integers(store, at, ID)? else {
+        return refuse_partial_anchor(store, at, &[DIMS, MAX_DIMS], ID);
+    };
     let id = match id[..] {
         [id] if id >= 0 => id.cast_unsigned(),
         _ => return Err(damaged(ID)),

@@ -45,7 +45,7 @@ impl OrderFile {
     ///
     /// # Errors
     /// If the file cannot be read or written, or has the highest number already.
-    pub fn give(&self, own: u32, last: u64, knows_all: bool) -> io::Result<Option<u64>> {
+    pub fn next_order(&self, own: u32, last: u64, knows_all: bool) -> io::Result<Option<u64>> {
         let head = self.read(0, HEAD_BYTES)?;
         let (given, start) = head.split_first_chunk().unwrap_or((&[0; 8], &[]));
         // What was written before the machine was started may be older than the subfiles on the disk.
@@ -55,7 +55,7 @@ impl OrderFile {
         let next = last.max(u64::from_le_bytes(*given)).checked_add(1).filter(|next| *next < NOT_ENDED);
         let next = next.ok_or_else(|| io::Error::other("it has the highest one already"))?;
         self.write(0, &[&next.to_le_bytes(), boot_id().unwrap_or_default()].concat())?;
-        self.set_last(own, next)?;
+        self.set_last_order(own, next)?;
         Ok(Some(next))
     }
 
@@ -63,7 +63,7 @@ impl OrderFile {
     ///
     /// # Errors
     /// If the file cannot be read or written.
-    pub fn set_last(&self, own: u32, last: u64) -> io::Result<()> {
+    pub fn set_last_order(&self, own: u32, last: u64) -> io::Result<()> {
         if !is_this_start(&self.read(HEAD_BYTES, START_BYTES)?) {
             self.0.set_len(HEAD_BYTES)?;
             self.write(HEAD_BYTES, boot_id().unwrap_or_default())?;
@@ -76,7 +76,7 @@ impl OrderFile {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn last_of_each(&self) -> io::Result<Vec<Option<u64>>> {
+    pub fn last_orders(&self) -> io::Result<Vec<Option<u64>>> {
         let bytes = self.read(HEAD_BYTES, MAX_WRITERS_BYTES)?;
         let (start, numbers) = bytes.split_at_checked(START_BYTES as usize).unwrap_or_default();
         if !is_this_start(start) {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::{
-    AllocationLimit, DatasetSpec, Error, Mode, Name, NoFilters, ObjectId, Publish, Scope, Session, Store,
-    StoreErrorKind, StoreWriter, Unfilter,
+    AllocationLimit, DatasetSpec, Error, FilterEngine, Mode, Name, NoFilters, ObjectId, Publish, Scope, Session, Store,
+    StoreErrorKind, StoreWriter,
 };
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -41,7 +41,7 @@ pub struct LogRequest {
     /// Its options.
     pub options: Log,
     /// What undoes the filters of entries.
-    pub unfilter: Arc<dyn Unfilter>,
+    pub unfilter: Arc<dyn FilterEngine>,
     /// Most bytes that are allocated for an entry that is decoded as a whole, and for what a file states.
     pub max_allocation: AllocationLimit,
     /// The rule that is not kept; only the model checker sets it.
@@ -70,7 +70,7 @@ pub struct LogSession {
     pub described: Session,
     pub layout: LogLayout,
     pub options: Log,
-    pub unfilter: Arc<dyn Unfilter>,
+    pub unfilter: Arc<dyn FilterEngine>,
     pub max_allocation: AllocationLimit,
     mutant: LogMutant,
     state: RwLock<LogState>,
@@ -196,7 +196,7 @@ impl LogSession {
         let session = inner.session();
         let capabilities = layout.capabilities(&session.capabilities);
         let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities);
-        described.forms = session.forms;
+        described.element_sizes = session.element_sizes;
         let LogRequest { options, unfilter, max_allocation, mutant } = how;
         LogSession {
             described,

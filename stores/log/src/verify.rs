@@ -47,7 +47,7 @@ pub fn verify_all(log: &impl LogBytes, checks: &mut [ChecksummedBytes], threads:
 fn runs<'a>(log: &impl LogBytes, mut checks: &'a [ChecksummedBytes]) -> Vec<EntryRun<'a>> {
     let mut runs = Vec::new();
     while let Some(first) = checks.first() {
-        let behind = log.bytes_behind(first.at).min(MAX_READ_BYTES);
+        let behind = log.contiguous_bytes_at(first.at).min(MAX_READ_BYTES);
         let (mut len, mut count) = (first.len, 1);
         for next in &checks[1..] {
             // Entries do not overlap, unless the log is damaged.

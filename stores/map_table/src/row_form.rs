@@ -9,23 +9,23 @@ use crate::layout::RowChange;
 
 /// Where the members of a row are (bytes).
 #[derive(Debug, Clone)]
-pub struct RowForm {
+pub struct RowLayout {
     /// Bytes of a row.
     pub size: usize,
-    pub key: MemberForm,
-    pub value: MemberForm,
+    pub key: MemberLayout,
+    pub value: MemberLayout,
     change_at: usize,
 }
 
 /// A member of a row.
 #[derive(Debug, Clone)]
-pub struct MemberForm {
+pub struct MemberLayout {
     pub place: Range<usize>,
     /// If the member has a variable length: bytes of an element of its base type.
     pub base_bytes: Option<usize>,
 }
 
-impl RowForm {
+impl RowLayout {
     /// The form of the rows of a table, of which [`crate::layout::map_spec`] has a map.
     pub fn new(table: &DatasetSpec) -> Result<Self> {
         let Datatype::Compound(row) = &table.datatype else {
@@ -40,9 +40,9 @@ impl RowForm {
                 Datatype::VarLen(t) => Some(t.base.size().max(1) as usize),
                 _ => None,
             };
-            MemberForm { place: at..at + size, base_bytes }
+            MemberLayout { place: at..at + size, base_bytes }
         };
-        Ok(RowForm { size: row.size as usize, key: form(key), value: form(value), change_at: change.offset as usize })
+        Ok(RowLayout { size: row.size as usize, key: form(key), value: form(value), change_at: change.offset as usize })
     }
 
     /// What a row says of its key. `number` is the row's, for the error.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::error::MapTableError;
 use crate::layout::{self, RowChange};
-use crate::row_form::RowForm;
+use crate::row_form::RowLayout;
 use crate::rows::Rows;
 
 /// The ordered bytes of a key. Most keys need no memory of their own.
@@ -29,7 +29,7 @@ pub const BLOBS_AT_ONCE: usize = 64;
 pub struct MapTable {
     pub spec: MapSpec,
     pub order: MapKeyOrder,
-    pub form: RowForm,
+    pub form: RowLayout,
     pub rows: Rows,
     map: ObjectId,
     state: RwLock<TableState>,
@@ -59,7 +59,7 @@ impl MapTable {
         let spec = layout::map_spec(&table)?;
         let order = MapKeyOrder::new(&spec.key);
         let rows = Rows::new(chunks, store.session().capabilities.parts)?;
-        let opened = MapTable { form: RowForm::new(&table)?, spec, order, rows, map, state: RwLock::default() };
+        let opened = MapTable { form: RowLayout::new(&table)?, spec, order, rows, map, state: RwLock::default() };
         {
             let state = &mut *opened.state.write();
             state.stored = opened.rows.count()?;
@@ -232,7 +232,7 @@ impl MapTable {
         };
         let change = RowChange { is_put, is_null: edit.key() == MapKey::Null };
         self.form.set_change(row, change);
-        let mut put = |member: &crate::row_form::MemberForm, bytes: &[u8]| -> Result<()> {
+        let mut put = |member: &crate::row_form::MemberLayout, bytes: &[u8]| -> Result<()> {
             let place = &mut row[member.place.clone()];
             match member.base_bytes {
                 None => place.copy_from_slice(bytes),

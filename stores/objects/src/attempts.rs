@@ -2,7 +2,7 @@
 
 /// Who makes requests again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attempts {
-    ByClient,
-    ByLibrary,
+pub(crate) enum RetriedBy {
+    Client,
+    Library,
 }

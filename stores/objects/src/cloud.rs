@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use object_store::{ClientOptions, RetryConfig};
 
-use crate::attempts::Attempts;
+use crate::attempts::RetriedBy;
 use crate::client::{Abilities, ObjectClient};
 use crate::error::{ObjectError, Result};
 use crate::options::ObjectOptions;
@@ -14,11 +14,11 @@ use crate::transport::AnswerConnector;
 /// How long a connection may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-fn retries(options: &ObjectOptions, attempts: Attempts) -> RetryConfig {
+fn retries(options: &ObjectOptions, attempts: RetriedBy) -> RetryConfig {
     let limits = options.limits();
     let max_retries = match attempts {
-        Attempts::ByClient => 0,
-        Attempts::ByLibrary => limits.attempts.saturating_sub(1) as usize,
+        RetriedBy::Client => 0,
+        RetriedBy::Library => limits.attempts.saturating_sub(1) as usize,
     };
     RetryConfig { max_retries, retry_timeout: limits.total_time, ..RetryConfig::default() }
 }
@@ -39,14 +39,14 @@ fn refused(name: &str) -> impl Fn(object_store::Error) -> ObjectError {
 }
 
 #[cfg(feature = "aws")]
-pub fn s3(bucket: &str, name: String, options: &ObjectOptions, attempts: Attempts) -> Result<ObjectClient> {
+pub fn s3(bucket: &str, name: String, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
     use object_store::aws::AmazonS3Builder;
     let allow_http = options.allow_http || environment_says_yes("AWS_ALLOW_HTTP");
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(bucket)
         .with_retry(retries(options, attempts))
         .with_client_options(client_options(options, allow_http));
-    if attempts == Attempts::ByClient {
+    if attempts == RetriedBy::Client {
         builder = builder.with_http_connector(AnswerConnector::default());
     }
     if let Some(endpoint) = given(&options.endpoint) {
@@ -63,13 +63,13 @@ pub fn s3(bucket: &str, name: String, options: &ObjectOptions, attempts: Attempt
 }
 
 #[cfg(feature = "gcp")]
-pub fn google(bucket: &str, name: String, options: &ObjectOptions, attempts: Attempts) -> Result<ObjectClient> {
+pub fn google(bucket: &str, name: String, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
     use object_store::gcp::GoogleCloudStorageBuilder;
     let mut builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(bucket)
         .with_retry(retries(options, attempts))
         .with_client_options(client_options(options, options.allow_http));
-    if attempts == Attempts::ByClient {
+    if attempts == RetriedBy::Client {
         builder = builder.with_http_connector(AnswerConnector::default());
     }
     if let Some(endpoint) = given(&options.endpoint) {
@@ -83,13 +83,13 @@ pub fn google(bucket: &str, name: String, options: &ObjectOptions, attempts: Att
 }
 
 #[cfg(feature = "azure")]
-pub fn azure(container: &str, name: String, options: &ObjectOptions, attempts: Attempts) -> Result<ObjectClient> {
+pub fn azure(container: &str, name: String, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
     use object_store::azure::MicrosoftAzureBuilder;
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_container_name(container)
         .with_retry(retries(options, attempts))
         .with_client_options(client_options(options, options.allow_http));
-    if attempts == Attempts::ByClient {
+    if attempts == RetriedBy::Client {
         builder = builder.with_http_connector(AnswerConnector::default());
     }
     if let Some(endpoint) = given(&options.endpoint) {
@@ -103,14 +103,14 @@ pub fn azure(container: &str, name: String, options: &ObjectOptions, attempts: A
 }
 
 #[cfg(feature = "http")]
-pub fn web(url: &str, name: String, options: &ObjectOptions, attempts: Attempts) -> Result<ObjectClient> {
+pub fn web(url: &str, name: String, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
     use object_store::http::HttpBuilder;
     // The scheme says whether it is encrypted.
     let mut builder = HttpBuilder::new()
         .with_url(url)
         .with_retry(retries(options, attempts))
         .with_client_options(client_options(options, url.starts_with("http:")));
-    if attempts == Attempts::ByClient {
+    if attempts == RetriedBy::Client {
         builder = builder.with_http_connector(AnswerConnector::default());
     }
     let store = Arc::new(builder.build().map_err(refused(&name))?);

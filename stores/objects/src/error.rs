@@ -133,12 +133,12 @@ fn kind_of_chain(error: &object_store::Error) -> ObjectErrorKind {
 impl From<&ObjectError> for StoreErrorKind {
     fn from(error: &ObjectError) -> Self {
         match error.kind {
-            ObjectErrorKind::NotThere => StoreErrorKind::NotThere,
-            ObjectErrorKind::Denied => StoreErrorKind::Denied,
+            ObjectErrorKind::NotThere => StoreErrorKind::NotFound,
+            ObjectErrorKind::Denied => StoreErrorKind::PermissionDenied,
             ObjectErrorKind::Changed => StoreErrorKind::Changed(FileChange::Replaced),
-            ObjectErrorKind::Exists => StoreErrorKind::Occupied,
+            ObjectErrorKind::Exists => StoreErrorKind::AlreadyExists,
             ObjectErrorKind::Unreachable => StoreErrorKind::Unreachable,
-            ObjectErrorKind::Full => StoreErrorKind::Full,
+            ObjectErrorKind::Full => StoreErrorKind::StorageFull,
             ObjectErrorKind::Unsupported | ObjectErrorKind::Invalid | ObjectErrorKind::Io => StoreErrorKind::Io,
         }
     }

@@ -4,7 +4,7 @@
 //! requests run on two threads that all clients of the process share. So it may be called from a thread of any
 //! asynchronous runtime, too.
 //!
-//! # Attempts
+//! # RetriedBy
 //! A request that fails in a way that may pass (no connection, a reset, half a body, the statuses 408, 429 and 5xx) is
 //! made again, within the bounds of [`RequestLimits`]: so often, so long, with pauses that grow and are partly random.
 //! What remains is an [`ObjectError`] that names the object.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use object_store::ObjectStore;
 
-use crate::attempts::Attempts;
+use crate::attempts::RetriedBy;
 use crate::client::ObjectClient;
 use crate::error::{ObjectError, ObjectErrorKind, Result};
 use crate::options::ObjectOptions;
@@ -96,7 +96,7 @@ impl ObjectPlace {
     /// [`ObjectErrorKind::Invalid`]; [`ObjectErrorKind::Unsupported`] if this program has no client of such places; for
     /// folders, those of the system.
     pub fn client(&self, options: &ObjectOptions) -> Result<ObjectClient> {
-        self.build(options, Attempts::ByClient)
+        self.build(options, RetriedBy::Client)
     }
 
     /// The store of the library, for another library: it makes requests again by itself. Options are refused as by
@@ -105,10 +105,10 @@ impl ObjectPlace {
     /// # Errors
     /// As [`ObjectPlace::client`].
     pub fn library_store(&self, options: &ObjectOptions) -> Result<Arc<dyn ObjectStore>> {
-        Ok(self.build(options, Attempts::ByLibrary)?.store())
+        Ok(self.build(options, RetriedBy::Library)?.store())
     }
 
-    fn build(&self, options: &ObjectOptions, attempts: Attempts) -> Result<ObjectClient> {
+    fn build(&self, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
         let name = self.name();
         let (scheme, used) = match self {
             ObjectPlace::Bucket { cloud, .. } => (cloud.scheme(), cloud.used_options()),
@@ -137,7 +137,7 @@ fn bucket_client(
     bucket: &str,
     name: String,
     options: &ObjectOptions,
-    attempts: Attempts,
+    attempts: RetriedBy,
 ) -> Result<ObjectClient> {
     match cloud {
         #[cfg(feature = "aws")]
@@ -152,12 +152,12 @@ fn bucket_client(
 }
 
 #[cfg(feature = "http")]
-fn web_client(url: &str, name: String, options: &ObjectOptions, attempts: Attempts) -> Result<ObjectClient> {
+fn web_client(url: &str, name: String, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
     crate::cloud::web(url, name, options, attempts)
 }
 
 #[cfg(not(feature = "http"))]
-fn web_client(_: &str, name: String, _: &ObjectOptions, _: Attempts) -> Result<ObjectClient> {
+fn web_client(_: &str, name: String, _: &ObjectOptions, _: RetriedBy) -> Result<ObjectClient> {
     Err(missing(name))
 }
 

@@ -145,7 +145,7 @@ fn what_was_written_is_read_whole_in_part_and_on_conditions() {
         client.delete("a/b").unwrap();
         let error = client.get("a/b", &GetCondition::Always).unwrap_err();
         assert_eq!(error.kind, ObjectErrorKind::NotThere);
-        assert!(matches!(ModelError::from(error).store_kind(), Some(StoreErrorKind::NotThere)));
+        assert!(matches!(ModelError::from(error).store_kind(), Some(StoreErrorKind::NotFound)));
     });
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Error as ModelError, Identity, LinkUse, Location, LocationWatch, Mode,
-    Name, OpenError, OpenRequest, Origin, PathProbe, Store, Upkeep,
+    Capabilities, Connector, ConnectorOptions, Error as ModelError, Identity, LinkUse, Location, LocationWatch,
+    Maintenance, Mode, Name, OpenError, OpenRequest, Origin, PathProbe, Store,
 };
 use h5live_native::{NativeConnector, NativeFile, OpenOptions};
 use h5live_objects::{ObjectClient, ObjectPlace};
@@ -120,7 +120,7 @@ impl Connector for RemoteConnector {
         Some(Identity(text.into_bytes().into()))
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
         None
     }
 

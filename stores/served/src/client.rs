@@ -99,7 +99,7 @@ impl ServedClient {
         loop {
             let answer = pending.wait().map_err(http_error);
             match answer.and_then(|answer| read(&answer)) {
-                Err(error) if error.is_passing() && begun.elapsed() < patience => {
+                Err(error) if error.is_transient() && begun.elapsed() < patience => {
                     thread::sleep(pause);
                     pause = (pause * 2).min(MAX_PAUSE);
                     self.retries.fetch_add(1, Ordering::Relaxed);

@@ -8,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Durability, Encoding, Error as ModelError, Features, Identity, Limits,
-    LinkUse, Location, LocationWatch, Mode, Name, OpenError, OpenRequest, Origin, Parts, PathProbe, Reads, Session,
-    Staging, Store, Unit, Upkeep,
+    LinkUse, Location, LocationWatch, Maintenance, Mode, Name, OpenError, OpenRequest, Origin, Parts, PathProbe, Reads,
+    Session, Staging, Store, Unit,
 };
 use hyper::header::HeaderValue;
 use parking_lot::Mutex;
@@ -146,7 +146,7 @@ impl Connector for ServedConnector {
         };
         let session = Session {
             location: Some(at.clone()),
-            forms: opened.forms,
+            element_sizes: opened.forms,
             settings: opened.settings.clone(),
             ..Session::new(SCHEME, how.mode, opened.root, capabilities)
         };
@@ -178,7 +178,7 @@ impl Connector for ServedConnector {
         Some(Identity(format!("{}/{}", at.server_key(), name.join("/")).into_bytes().into()))
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
         None
     }
 

@@ -47,7 +47,7 @@ pub(crate) enum ServedError {
 
 impl ServedError {
     /// Whether the same request may succeed in a moment.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, ServedError::Unreachable { .. } | ServedError::Busy { .. })
     }
 }
@@ -56,8 +56,10 @@ impl From<ServedError> for ModelError {
     fn from(error: ServedError) -> Self {
         let kind = match &error {
             ServedError::Unreachable { .. } | ServedError::Busy { .. } => StoreErrorKind::Unreachable,
-            ServedError::Unauthorized | ServedError::Misdirected | ServedError::Denied { .. } => StoreErrorKind::Denied,
-            ServedError::NoFile => StoreErrorKind::NotThere,
+            ServedError::Unauthorized | ServedError::Misdirected | ServedError::Denied { .. } => {
+                StoreErrorKind::PermissionDenied
+            }
+            ServedError::NoFile => StoreErrorKind::NotFound,
             ServedError::Replaced => StoreErrorKind::Changed(FileChange::Replaced),
             ServedError::InUse { .. } => StoreErrorKind::InUse(Vec::new()),
             ServedError::NotThisFormat { .. } | ServedError::NotOurs { .. } => StoreErrorKind::NotThisFormat,
@@ -71,7 +73,7 @@ impl From<ServedError> for ModelError {
             ServedError::Model(error) => error,
             ServedError::Allocation(error) => error.into(),
             error => {
-                let retry = if error.is_passing() { Retry::Exhausted } else { Retry::Never };
+                let retry = if error.is_transient() { Retry::Exhausted } else { Retry::Never };
                 StoreError::new(kind, error).retry(retry).into()
             }
         }

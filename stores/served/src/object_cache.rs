@@ -97,12 +97,12 @@ impl ObjectCache {
     }
 
     /// Nothing that is known holds any more.
-    pub fn age_all(&mut self) {
+    pub fn invalidate_all(&mut self) {
         self.generation += 1;
     }
 
     /// Forgets objects.
-    pub fn forget(&mut self, ids: &[ObjectId]) {
+    pub fn invalidate(&mut self, ids: &[ObjectId]) {
         for id in ids {
             if let Some(known) = self.records.get_mut(id) {
                 // Asked for by itself next time.

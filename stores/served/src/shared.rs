@@ -43,13 +43,13 @@ impl ServedShared {
     }
 
     /// Nothing that is known holds any more.
-    pub fn age_all(&self) {
-        self.objects.lock().age_all();
+    pub fn invalidate_all(&self) {
+        self.objects.lock().invalidate_all();
     }
 
     /// What is known of objects does not hold any more.
-    pub fn forget(&self, ids: &[ObjectId]) {
-        self.objects.lock().forget(ids);
+    pub fn invalidate(&self, ids: &[ObjectId]) {
+        self.objects.lock().invalidate(ids);
     }
 
     pub fn client(&self) -> &ServedClient {

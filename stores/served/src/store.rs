@@ -159,7 +159,7 @@ impl Store for ServedStore {
     }
 
     fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
-        let size = (self.session.forms.vlen as usize).max(1);
+        let size = (self.session.element_sizes.vlen as usize).max(1);
         if elements.iter().any(|element| element.len() != size) {
             return Err(Error::Invalid(format!("a variable-length element has {size} bytes here")));
         }
@@ -203,12 +203,12 @@ impl Store for ServedStore {
         }
         let ids: Vec<ObjectId> = match scope {
             Scope::All => {
-                self.shared.age_all();
+                self.shared.invalidate_all();
                 let datasets = self.datasets.lock();
                 datasets.iter().filter(|(_, open)| open.strong_count() > 0).map(|(id, _)| *id).collect()
             }
             Scope::Objects(ids) => {
-                self.shared.forget(ids);
+                self.shared.invalidate(ids);
                 ids.iter().copied().filter(|id| self.open_dataset(*id).is_some()).collect()
             }
         };

@@ -8,7 +8,7 @@ use std::path::Path;
 use h5live_model::Holder;
 
 /// The processes that have the same file open for writing.
-pub fn find_holders(file: &File) -> io::Result<Vec<Holder>> {
+pub fn find_writers(file: &File) -> io::Result<Vec<Holder>> {
     find_processes(file, process_writes_file)
 }
 

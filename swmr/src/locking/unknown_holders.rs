@@ -5,7 +5,7 @@ use std::io;
 
 use h5live_model::Holder;
 
-pub fn find_holders(_file: &File) -> io::Result<Vec<Holder>> {
+pub fn find_writers(_file: &File) -> io::Result<Vec<Holder>> {
     Ok(Vec::new())
 }
 

@@ -194,7 +194,7 @@ fn what_may_never_come_is_looked_for_for_a_while() {
     let mut looks = 0;
     let mut look_until = |last: u32| {
         looks = 0;
-        policy.poll_until_found(|| {
+        policy.poll_with_backoff(|| {
             looks += 1;
             Ok::<_, TestError>(looks == last)
         })?;

@@ -18,7 +18,7 @@ impl Digests {
     /// Those of a file; `None` if it has none.
     ///
     /// # Errors
-    /// [`crate::Error::Unfit`] if the algorithm is unknown; [`crate::Error::File`].
+    /// [`crate::Error::InvalidFile`] if the algorithm is unknown; [`crate::Error::File`].
     pub fn of(file: &File) -> Result<Option<Self>> {
         let Some(algorithm) = algorithm(file)? else { return Ok(None) };
         let bytes = read_rows(&file.dataset(DIGEST)?, algorithm.digest_len())?;

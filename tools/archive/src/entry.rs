@@ -86,17 +86,17 @@ impl GlobalRecords {
 
 /// What extended headers say of the next entry.
 #[derive(Debug, Default)]
-pub struct Attributes {
+pub struct ExtendedHeaders {
     globals: Vec<u8>,
     local: Vec<u8>,
     long_path: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
 }
 
-impl Attributes {
+impl ExtendedHeaders {
     /// Nothing but the global records.
     pub fn new(globals: &GlobalRecords) -> Self {
-        Attributes { globals: globals.0.clone(), ..Attributes::default() }
+        ExtendedHeaders { globals: globals.0.clone(), ..ExtendedHeaders::default() }
     }
 
     /// Other global records.

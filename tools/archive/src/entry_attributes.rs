@@ -7,7 +7,7 @@ use h5live::archive::layout::EntryRow;
 use crate::entry::GlobalRecords;
 use crate::error::Result;
 use crate::header::{BLOCK, TarBlock, for_each_record, text, unsigned};
-use crate::reader::TarFile;
+use crate::reader::ImportedTar;
 
 /// The start of the keyword of an extended attribute.
 const XATTR: &[u8] = b"SCHILY.xattr.";
@@ -26,7 +26,7 @@ pub struct EntryAttributes {
 /// Reads the headers of all entries, in their order.
 #[derive(Debug)]
 pub struct AttributeReader<'a> {
-    tar: &'a TarFile,
+    tar: &'a ImportedTar,
     globals: GlobalRecords,
     /// What the entries of links have, which are made after the others.
     kept: HashMap<usize, EntryAttributes>,
@@ -34,7 +34,7 @@ pub struct AttributeReader<'a> {
 
 impl<'a> AttributeReader<'a> {
     /// Those of a file.
-    pub fn new(tar: &'a TarFile) -> Self {
+    pub fn new(tar: &'a ImportedTar) -> Self {
         AttributeReader { tar, globals: GlobalRecords::default(), kept: HashMap::new() }
     }
 

@@ -46,7 +46,7 @@ pub enum Error {
     },
     /// A file of HDF5 is not what a command needs.
     #[error("{file}: {problem}")]
-    Unfit {
+    InvalidFile {
         /// The file.
         file: String,
         /// What is wrong.
@@ -170,7 +170,7 @@ impl Error {
     }
 
     /// A file of HDF5 that does not fit.
-    pub fn unfit(file: &h5live::File, problem: Problem) -> Error {
-        Error::Unfit { file: file.name().to_owned(), problem }
+    pub fn invalid_file(file: &h5live::File, problem: Problem) -> Error {
+        Error::InvalidFile { file: file.name().to_owned(), problem }
     }
 }

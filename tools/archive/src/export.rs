@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use h5live::archive::layout::{ArchiveRow, EntryRow, NO_SAMPLE};
 
 use crate::error::{Error, Problem, Result};
-use crate::reader::{PIECE_BYTES, TarFile};
+use crate::reader::{ImportedTar, PIECE_BYTES};
 use crate::sparse::Segment;
 
 /// Writes an archive as it was before its import, without compression.
 ///
 /// # Errors
-/// [`Error::Unfit`] if the tables contradict each other, or no import ended; [`Error::Io`] of `out`.
-pub fn export(tar: &TarFile, archive: &ArchiveRow, out: &mut dyn Write) -> Result<()> {
+/// [`Error::InvalidFile`] if the tables contradict each other, or no import ended; [`Error::Io`] of `out`.
+pub fn export(tar: &ImportedTar, archive: &ArchiveRow, out: &mut dyn Write) -> Result<()> {
     let write = |out: &mut dyn Write, bytes: &[u8]| out.write_all(bytes).map_err(Error::io("the archive"));
     let wrong = || tar.inconsistent_tables_error("an archive has other entries than there are");
     let (first, last) = (archive.first_entry, archive.first_entry.checked_add(archive.entries).ok_or_else(wrong)?);
@@ -38,7 +38,7 @@ pub fn export(tar: &TarFile, archive: &ArchiveRow, out: &mut dyn Write) -> Resul
 
 /// Reads records in large pieces.
 struct RecordReader<'a> {
-    tar: &'a TarFile,
+    tar: &'a ImportedTar,
     buffer: Vec<u8>,
     /// Where the buffer begins.
     start: u64,
@@ -69,7 +69,12 @@ impl RecordReader<'_> {
 }
 
 /// The contents of an entry as its archive has them: without the holes of a sparse file.
-fn write_contents(tar: &TarFile, entry: u64, row: &EntryRow, write: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+fn write_contents(
+    tar: &ImportedTar,
+    entry: u64,
+    row: &EntryRow,
+    write: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
     let Some(segments) = tar.sparse_segments(entry) else {
         return tar.for_each_piece(row, &mut |_, piece| write(piece));
     };
@@ -97,20 +102,22 @@ fn write_contents(tar: &TarFile, entry: u64, row: &EntryRow, write: &mut dyn FnM
 /// The archive that is meant: the only one, or the one of a number.
 ///
 /// # Errors
-/// [`Error::Unfit`].
-pub fn choose_archive(tar: &TarFile, number: Option<u64>) -> Result<&ArchiveRow> {
+/// [`Error::InvalidFile`].
+pub fn choose_archive(tar: &ImportedTar, number: Option<u64>) -> Result<&ArchiveRow> {
     let archives = tar.archives();
     if tar.has_contents_alone() {
-        return Err(Error::unfit(tar.file(), Problem::NoTables));
+        return Err(Error::invalid_file(tar.file(), Problem::NoTables));
     }
     if archives.is_empty() {
-        return Err(Error::unfit(tar.file(), Problem::Interrupted));
+        return Err(Error::invalid_file(tar.file(), Problem::Interrupted));
     }
     match number {
-        None if archives.len() > 1 => Err(Error::unfit(tar.file(), Problem::ManyArchives(archives.len() as u64))),
+        None if archives.len() > 1 => {
+            Err(Error::invalid_file(tar.file(), Problem::ManyArchives(archives.len() as u64)))
+        }
         number => {
             let found = usize::try_from(number.unwrap_or(0)).ok().and_then(|number| archives.get(number));
-            found.ok_or_else(|| Error::unfit(tar.file(), Problem::ManyArchives(archives.len() as u64)))
+            found.ok_or_else(|| Error::invalid_file(tar.file(), Problem::ManyArchives(archives.len() as u64)))
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::error::{Error, Problem, Result, WRONG_DIGEST};
 use crate::extract_owner::ExtractOptions;
 use crate::link_target::check_target;
 use crate::paths::safe_path;
-use crate::reader::{PIECE_BYTES, TarFile};
+use crate::reader::{ImportedTar, PIECE_BYTES};
 use crate::shown_name::escaped;
 
 /// Why a time is not set.
@@ -47,7 +47,7 @@ pub struct ExtractReport {
 /// Extracts entries into a folder, which is made if it is not there.
 #[derive(Debug)]
 pub struct Extractor<'a> {
-    tar: &'a TarFile,
+    tar: &'a ImportedTar,
     /// What errors call the target.
     name: PathBuf,
     target: Dir,
@@ -66,7 +66,7 @@ impl<'a> Extractor<'a> {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn new(tar: &'a TarFile, target: &Path) -> Result<Self> {
+    pub fn new(tar: &'a ImportedTar, target: &Path) -> Result<Self> {
         std::fs::create_dir_all(target).map_err(Error::io(target))?;
         let folder = Dir::open_ambient_dir(target, ambient_authority()).map_err(Error::io(target))?;
         let (links, folders, symlinks) = Default::default();
@@ -273,7 +273,7 @@ impl<'a> Extractor<'a> {
             if let Err(error) = written {
                 drop(file);
                 self.target.remove_file(place).map_err(self.failed(place))?;
-                if matches!(error, Error::Unfit { problem: Problem::WrongContents(_), .. }) {
+                if matches!(error, Error::InvalidFile { problem: Problem::WrongContents(_), .. }) {
                     self.refuse(row, WRONG_DIGEST);
                     return Ok(());
                 }

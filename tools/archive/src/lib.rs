@@ -1,6 +1,6 @@
 //! Training sets for h5live: tar archives become HDF5 files, and archives again, with nothing lost.
 //!
-//! [`Importer`] reads an archive ([`Source`]) into one of three layouts ([`TarLayout`]). [`TarFile`] is such a file, to be
+//! [`Importer`] reads an archive ([`Source`]) into one of three layouts ([`TarLayout`]). [`ImportedTar`] is such a file, to be
 //! read; [`export`] makes the archive of it, byte for byte. Reading samples at random is in [`h5live::archive`].
 //! `docs/tar.md` describes what the files hold.
 //!
@@ -63,7 +63,7 @@ pub use import::{
 pub use layout_check::LayoutFindings;
 pub use merge::merge;
 pub use paths::safe_path;
-pub use reader::TarFile;
+pub use reader::ImportedTar;
 pub use scanner::{MAX_RECORD_BYTES, RecordSink, TarScanner};
 pub use shown_name::{escaped, unescaped};
 pub use source::{Compression, Source};

@@ -9,7 +9,7 @@ use h5live::archive::layout::ArchiveRow;
 use crate::error::{Error, Result};
 use crate::export::export;
 use crate::import::{ImportOptions, ImportProgress, ImportReport, Importer};
-use crate::reader::TarFile;
+use crate::reader::ImportedTar;
 use crate::source::Source;
 
 /// Bytes that the export writes at once.
@@ -21,7 +21,7 @@ const PIPE_BYTES: usize = 1 << 20;
 /// # Errors
 /// As [`Importer::import`] and [`export`].
 pub fn merge(
-    from: &TarFile,
+    from: &ImportedTar,
     archive: &ArchiveRow,
     to: &File,
     options: ImportOptions,
@@ -35,7 +35,9 @@ pub fn merge(
         let imported = source.and_then(|source| importer.import(source, progress));
         match exported.join() {
             // An import that fails closes the pipe.
-            Ok(Err(error)) if imported.is_ok() || matches!(error, Error::Unfit { .. } | Error::File(_)) => Err(error),
+            Ok(Err(error)) if imported.is_ok() || matches!(error, Error::InvalidFile { .. } | Error::File(_)) => {
+                Err(error)
+            }
             Ok(_) => imported,
             Err(panic) => std::panic::resume_unwind(panic),
         }

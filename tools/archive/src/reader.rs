@@ -21,7 +21,7 @@ pub const PIECE_BYTES: u64 = 4 << 20;
 
 /// An imported archive, or several in one file.
 #[derive(Debug)]
-pub struct TarFile {
+pub struct ImportedTar {
     file: File,
     archive: Archive,
     archives: Vec<ArchiveRow>,
@@ -36,15 +36,15 @@ pub struct TarFile {
     digests: OnceLock<Option<Digests>>,
 }
 
-impl TarFile {
+impl ImportedTar {
     /// Reads the tables of a file. A file of the original shredder has none: its entries are its samples.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if there are none, or they contradict each other.
+    /// [`Error::InvalidFile`] if there are none, or they contradict each other.
     pub fn open(file: &File) -> Result<Self> {
         match crate::import::layout_of(file) {
-            Err(Error::Unfit { problem: Problem::NoTables, .. }) if is_of_original_shredder(file)? => {
-                return TarFile::open_original(file);
+            Err(Error::InvalidFile { problem: Problem::NoTables, .. }) if is_of_original_shredder(file)? => {
+                return ImportedTar::open_original(file);
             }
             found => found?,
         };
@@ -57,9 +57,9 @@ impl TarFile {
         let segments: Vec<u64> = file.dataset(SPARSE)?.read()?;
         let segments = segments.as_chunks::<3>().0.to_vec();
         if !segments.is_sorted_by_key(|[entry, ..]| *entry) {
-            return Err(Error::unfit(file, Problem::Tables("the segments of sparse files are not in order")));
+            return Err(Error::invalid_file(file, Problem::Tables("the segments of sparse files are not in order")));
         }
-        Ok(TarFile {
+        Ok(ImportedTar {
             paths: read_bytes(&file.dataset(PATH)?)?,
             archives: file.dataset(ARCHIVE)?.read()?,
             header: Some(file.dataset(HEADER)?),
@@ -97,7 +97,7 @@ impl TarFile {
         }
         let (archives, segments) = Default::default();
         let file = file.clone();
-        Ok(TarFile {
+        Ok(ImportedTar {
             file,
             archive,
             archives,
@@ -117,7 +117,7 @@ impl TarFile {
 
     /// Contents are taken as they are read, and not compared with their digests.
     pub fn without_verification(self) -> Self {
-        TarFile { verifies: false, ..self }
+        ImportedTar { verifies: false, ..self }
     }
 
     /// The file.
@@ -179,13 +179,13 @@ impl TarFile {
     /// # Errors
     /// [`Error::File`].
     pub fn records(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
-        let header = self.header.as_ref().ok_or_else(|| Error::unfit(&self.file, Problem::NoTables))?;
+        let header = self.header.as_ref().ok_or_else(|| Error::invalid_file(&self.file, Problem::NoTables))?;
         Ok(header.read_slice(range)?)
     }
 
     /// Tables that contradict each other.
     pub fn inconsistent_tables_error(&self, what: &'static str) -> Error {
-        Error::unfit(&self.file, Problem::Tables(what))
+        Error::invalid_file(&self.file, Problem::Tables(what))
     }
 
     /// The digests with which contents are compared. Who only lists entries does not read them.
@@ -220,7 +220,7 @@ impl TarFile {
         }
         match hasher.map(ContentHasher::finish) {
             Some(found) if Some(&*found) != digest => {
-                Err(Error::unfit(&self.file, Problem::WrongContents(escaped(self.path(row)))))
+                Err(Error::invalid_file(&self.file, Problem::WrongContents(escaped(self.path(row)))))
             }
             _ => Ok(()),
         }

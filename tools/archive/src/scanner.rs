@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use crate::entry::{Attributes, GlobalRecords, TarEntry};
+use crate::entry::{ExtendedHeaders, GlobalRecords, TarEntry};
 use crate::error::{Error, Result, TarFault};
 use crate::header::{BLOCK, TarBlock, check_checksum, unsigned};
 use crate::sparse::{self, MapInContents};
@@ -223,7 +223,7 @@ impl<R: Read> TarScanner<R> {
             }
             Position::Header => {}
         }
-        let mut attributes = Attributes::new(&self.globals);
+        let mut attributes = ExtendedHeaders::new(&self.globals);
         let mut record_bytes = 0u64;
         loop {
             let Some(block) = self.block()? else {
@@ -303,7 +303,7 @@ impl<R: Read> TarScanner<R> {
     fn finish_entry(
         &mut self,
         block: &TarBlock,
-        attributes: Attributes,
+        attributes: ExtendedHeaders,
         records: &mut dyn RecordSink,
     ) -> Result<TarEntry> {
         let (mut entry, data_size) = attributes.entry(block).map_err(|fault| self.header_error(fault))?;

@@ -161,9 +161,9 @@ impl Tables {
     /// Opens the tables of a file to add to them: to an import that was interrupted, or another archive.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if there are none.
+    /// [`Error::InvalidFile`] if there are none.
     pub fn open_existing(file: &File) -> Result<(Self, Committed)> {
-        let algorithm = algorithm(file)?.ok_or_else(|| Error::unfit(file, Problem::NoDigests))?;
+        let algorithm = algorithm(file)?.ok_or_else(|| Error::invalid_file(file, Problem::NoDigests))?;
         let committed = Committed::of(&file.dataset(ENTRY)?)?;
         Ok((Tables::open(file, algorithm, committed)?, committed))
     }
@@ -261,14 +261,14 @@ impl Tables {
     /// Adds everything that the tables of another file have, behind what these have. Its digests are of the same kind.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if offsets are too large; [`Error::File`].
+    /// [`Error::InvalidFile`] if offsets are too large; [`Error::File`].
     pub fn append_tables(&mut self, from: &TableRows<'_>) -> Result<()> {
         let file = from.file;
         let (entries, header, path) = (self.entry.len(), self.header.len(), self.path.len());
         for_each_part(&file.dataset(HEADER)?, |bytes| self.header.push(bytes))?;
         for_each_part(&file.dataset(PATH)?, |bytes| self.path.push(bytes))?;
         let moved = |at: u64, by: u64| {
-            at.checked_add(by).ok_or_else(|| Error::unfit(file, Problem::Tables("an offset is too large")))
+            at.checked_add(by).ok_or_else(|| Error::invalid_file(file, Problem::Tables("an offset is too large")))
         };
         for row in from.rows {
             let is_sample = row.sample != NO_SAMPLE;
@@ -372,20 +372,20 @@ impl RecordSink for Tables {
 /// How the contents of a file were digested; `None` if there are no digests.
 ///
 /// # Errors
-/// [`Error::Unfit`] if the file has no tables, or the algorithm is unknown.
+/// [`Error::InvalidFile`] if the file has no tables, or the algorithm is unknown.
 pub fn algorithm(file: &File) -> Result<Option<DigestAlgorithm>> {
     let digest = match file.dataset(DIGEST) {
         Err(error) if error.is_not_found() => {
             return match file.group(TABLE_GROUP) {
                 Ok(_) => Ok(None),
-                Err(error) if error.is_not_found() => Err(Error::unfit(file, Problem::NoTables)),
+                Err(error) if error.is_not_found() => Err(Error::invalid_file(file, Problem::NoTables)),
                 Err(error) => Err(error.into()),
             };
         }
         found => found?,
     };
     let name: String = digest.attribute(ALGORITHM_ATTRIBUTE)?.read_scalar()?;
-    let algorithm = name.parse().map_err(|_| Error::unfit(file, Problem::Algorithm(name)))?;
+    let algorithm = name.parse().map_err(|_| Error::invalid_file(file, Problem::Algorithm(name)))?;
     Ok(Some(algorithm))
 }
 

@@ -5,7 +5,7 @@ use h5live::archive::layout::NO_SAMPLE;
 use crate::digest::ContentHasher;
 use crate::digests::Digests;
 use crate::error::{Error, Problem, Result, WRONG_DIGEST};
-use crate::reader::{PIECE_BYTES, TarFile};
+use crate::reader::{ImportedTar, PIECE_BYTES};
 use crate::shown_name::escaped;
 
 /// What was verified.
@@ -24,14 +24,14 @@ pub struct VerifyReport {
 /// Reads all contents, and compares their digests, if the file was imported. `each` is told how many samples were read.
 ///
 /// # Errors
-/// [`Error::Unfit`] if there are no digests; [`Error::File`] if they cannot be read.
-pub fn verify(tar: &TarFile, each: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
+/// [`Error::InvalidFile`] if there are no digests; [`Error::File`] if they cannot be read.
+pub fn verify(tar: &ImportedTar, each: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
     let mut report = VerifyReport { samples: 0, bytes: 0, has_digests: true, wrong: Vec::new() };
     if tar.has_contents_alone() {
         read_all(tar, &mut report, each);
         return Ok(report);
     }
-    let digests = Digests::of(tar.file())?.ok_or_else(|| Error::unfit(tar.file(), Problem::NoDigests))?;
+    let digests = Digests::of(tar.file())?.ok_or_else(|| Error::invalid_file(tar.file(), Problem::NoDigests))?;
     for row in tar.rows().iter().filter(|row| row.sample != NO_SAMPLE) {
         let wrong = |why: String| (escaped(tar.path(row)), why);
         let Some(stored) = digests.get(row.sample) else {
@@ -51,7 +51,7 @@ pub fn verify(tar: &TarFile, each: &mut dyn FnMut(u64)) -> Result<VerifyReport> 
 }
 
 /// Reads all contents, to which there are no digests.
-fn read_all(tar: &TarFile, report: &mut VerifyReport, each: &mut dyn FnMut(u64)) {
+fn read_all(tar: &ImportedTar, report: &mut VerifyReport, each: &mut dyn FnMut(u64)) {
     report.has_digests = false;
     for row in tar.rows() {
         if let Err(error) = tar.for_each_piece(row, &mut |_, _| Ok(())) {
@@ -63,7 +63,7 @@ fn read_all(tar: &TarFile, report: &mut VerifyReport, each: &mut dyn FnMut(u64))
     }
 }
 
-fn digest_of(tar: &TarFile, sample: u64, size: u64, mut hasher: ContentHasher) -> Result<Vec<u8>> {
+fn digest_of(tar: &ImportedTar, sample: u64, size: u64, mut hasher: ContentHasher) -> Result<Vec<u8>> {
     if tar.archive().sample_len(sample)? != size {
         return Err(tar.inconsistent_tables_error("a file has another size than its entry says"));
     }

@@ -7,7 +7,7 @@ use h5live::{File, UNLIMITED};
 use crate::digest::DigestAlgorithm;
 use crate::error::{Error, Problem, Result};
 use crate::import::{ImportOptions, SampleTable, TarLayout, layout_of};
-use crate::reader::TarFile;
+use crate::reader::ImportedTar;
 use crate::tables::{Tables, algorithm};
 
 /// What [`VirtualMerge::write`] has made.
@@ -22,7 +22,7 @@ pub struct VirtualMergeReport {
 /// Files of the layout `shredder` that become one.
 #[derive(Debug)]
 pub struct VirtualMerge {
-    from: Vec<(TarFile, Name)>,
+    from: Vec<(ImportedTar, Name)>,
     digests: DigestAlgorithm,
 }
 
@@ -31,24 +31,24 @@ impl VirtualMerge {
     /// yet.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if a file has another layout or other digests than the first one, or its import is not complete.
-    pub fn of(from: Vec<(TarFile, Name)>) -> Result<Self> {
+    /// [`Error::InvalidFile`] if a file has another layout or other digests than the first one, or its import is not complete.
+    pub fn of(from: Vec<(ImportedTar, Name)>) -> Result<Self> {
         let digests = match from.first() {
             Some((first, _)) => {
-                algorithm(first.file())?.ok_or_else(|| Error::unfit(first.file(), Problem::NoDigests))?
+                algorithm(first.file())?.ok_or_else(|| Error::invalid_file(first.file(), Problem::NoDigests))?
             }
             None => ImportOptions::default().digest,
         };
         for (tar, _) in &from {
             let (file, layout) = (tar.file(), layout_of(tar.file())?);
             if layout != TarLayout::Shredder {
-                return Err(Error::unfit(file, Problem::NoImage(layout.name())));
+                return Err(Error::invalid_file(file, Problem::NoImage(layout.name())));
             }
             if tar.is_importing()? {
-                return Err(Error::unfit(file, Problem::Interrupted));
+                return Err(Error::invalid_file(file, Problem::Interrupted));
             }
             if algorithm(file)? != Some(digests) {
-                return Err(Error::unfit(file, Problem::OtherDigests(digests.name())));
+                return Err(Error::invalid_file(file, Problem::OtherDigests(digests.name())));
             }
         }
         Ok(VirtualMerge { from, digests })
@@ -58,14 +58,14 @@ impl VirtualMerge {
     /// virtual dataset over the images of the files, which must stay there.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if the tables of a file contradict each other; [`Error::File`].
+    /// [`Error::InvalidFile`] if the tables of a file contradict each other; [`Error::File`].
     pub fn write(&self, to: &File, has_sentinel: bool) -> Result<VirtualMergeReport> {
         merge_virtual(&self.from, self.digests, to, has_sentinel)
     }
 }
 
 fn merge_virtual(
-    from: &[(TarFile, Name)],
+    from: &[(ImportedTar, Name)],
     digests: DigestAlgorithm,
     to: &File,
     has_sentinel: bool,

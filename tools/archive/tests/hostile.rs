@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use h5live::File;
 use h5live_archive::{
-    DigestAlgorithm, Error, ImportOptions, Importer, OnCollision, Source, TarFault, TarFile, TarLayout, choose_archive,
-    export,
+    DigestAlgorithm, Error, ImportOptions, ImportedTar, Importer, OnCollision, Source, TarFault, TarLayout,
+    choose_archive, export,
 };
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn import(archive: &[u8], options: ImportOptions) -> Result<File, Error> {
 }
 
 fn exported(file: &File) -> Vec<u8> {
-    let tar = TarFile::open(file).unwrap();
+    let tar = ImportedTar::open(file).unwrap();
     let mut out = Vec::new();
     export(&tar, choose_archive(&tar, None).unwrap(), &mut out).unwrap();
     out

@@ -4,7 +4,7 @@ mod common;
 
 use common::{archive, source};
 use h5live::File;
-use h5live_archive::{ImportOptions, Importer, TarFile, TarLayout};
+use h5live_archive::{ImportOptions, ImportedTar, Importer, TarLayout};
 
 const GROUP: &str = "/.h5live_tar";
 
@@ -39,7 +39,7 @@ fn an_import_that_died_behind_its_last_entry_is_not_taken_for_one_of_a_second_ar
             let (entries, headers) = (rows(&file, "entry"), rows(&file, "header"));
             put_back(&file, has_row);
             Importer::open(&file, options(layout)).unwrap().resume(source(bytes), &mut |_| {}).unwrap();
-            let tar = TarFile::open(&file).unwrap();
+            let tar = ImportedTar::open(&file).unwrap();
             assert_eq!(tar.archives().len(), count + 1, "{layout:?} {has_row}");
             assert_eq!((rows(&file, "entry"), rows(&file, "header")), (entries, headers), "{layout:?} {has_row}");
             assert!(!tar.is_importing().unwrap());

@@ -8,7 +8,7 @@ use common::{archive, source};
 use h5live::File;
 use h5live::archive::layout::{ALGORITHM_ATTRIBUTE, DIGEST};
 use h5live_archive::{
-    Compression, Error, Extractor, ImportOptions, Importer, Problem, TarFault, TarFile, choose_archive, export,
+    Compression, Error, Extractor, ImportOptions, ImportedTar, Importer, Problem, TarFault, choose_archive, export,
 };
 
 /// Imports an archive. Returns the file, and where another one begins that was left out.
@@ -20,12 +20,12 @@ fn imported(bytes: &[u8], ignores_zeros: bool) -> (File, Option<u64>) {
 }
 
 fn paths(file: &File) -> Vec<String> {
-    let tar = TarFile::open(file).unwrap();
+    let tar = ImportedTar::open(file).unwrap();
     tar.rows().iter().map(|row| String::from_utf8(tar.path(row).to_vec()).unwrap()).collect()
 }
 
 fn exported(file: &File) -> Vec<u8> {
-    let tar = TarFile::open(file).unwrap();
+    let tar = ImportedTar::open(file).unwrap();
     let mut out = Vec::new();
     export(&tar, choose_archive(&tar, None).unwrap(), &mut out).unwrap();
     out
@@ -126,10 +126,10 @@ fn contents_that_were_changed_are_not_handed_out() {
     bytes[at.unwrap()] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let file = File::open(&path).unwrap();
-    let tar = TarFile::open(&file).unwrap();
+    let tar = ImportedTar::open(&file).unwrap();
     let error = export(&tar, choose_archive(&tar, None).unwrap(), &mut std::io::sink()).unwrap_err();
     assert!(
-        matches!(&error, Error::Unfit { problem: Problem::WrongContents(path), .. } if path == "first file"),
+        matches!(&error, Error::InvalidFile { problem: Problem::WrongContents(path), .. } if path == "first file"),
         "{error}"
     );
     let report = Extractor::new(&tar, &folder.path().join("out")).unwrap().extract(&|_| true).unwrap();
@@ -144,10 +144,10 @@ fn a_file_with_digests_of_an_unknown_algorithm_is_listed_and_read_without_verifi
     let (file, _) = imported(&archive(&["one"]), false);
     file.dataset(DIGEST).unwrap().set_attribute(ALGORITHM_ATTRIBUTE, "md99").unwrap();
     assert_eq!(paths(&file), ["one"]);
-    let tar = TarFile::open(&file).unwrap();
+    let tar = ImportedTar::open(&file).unwrap();
     let of = choose_archive(&tar, None).unwrap();
     let error = export(&tar, of, &mut std::io::sink()).unwrap_err();
-    assert!(matches!(error, Error::Unfit { problem: Problem::Algorithm(_), .. }), "{error}");
-    let tar = TarFile::open(&file).unwrap().without_verification();
+    assert!(matches!(error, Error::InvalidFile { problem: Problem::Algorithm(_), .. }), "{error}");
+    let tar = ImportedTar::open(&file).unwrap().without_verification();
     export(&tar, choose_archive(&tar, None).unwrap(), &mut std::io::sink()).unwrap();
 }

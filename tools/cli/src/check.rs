@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::counted::counted;
 use crate::diagnosis_text;
 use crate::error::{Error, FileProblem, Outcome, Result};
-use crate::model::Unfilter;
+use crate::model::FilterEngine;
 use crate::open;
 use crate::output::Output;
 use damaged_part::DamagedPart;
@@ -190,7 +190,7 @@ impl CheckCommand {
     fn check(&self, path: &Path, is_followed: bool) -> Result<Report> {
         let filters = open::known_filters();
         let (leaks, map, live, data) = (self.leaks, self.map, self.live || is_followed, self.data);
-        let filters: Option<&dyn Unfilter> = Some(&filters);
+        let filters: Option<&dyn FilterEngine> = Some(&filters);
         let chunk_bytes = open::allocation_limit().bytes();
         let usual = CheckOptions::default().values;
         // All data is read anyway, and becomes larger by undoing filters. What has no end is still not read.

@@ -1,7 +1,7 @@
 //! Domains of object stores that nobody sees before they are complete.
 
 use h5live::{Location, Options};
-use h5live_hsds::{HsdsConnector, OpenedStores};
+use h5live_hsds::{HsdsConnector, LastOpenedStore};
 
 use crate::error::{Error, Result, whole_text};
 use crate::temp_output::{EndAction, at_end};
@@ -9,14 +9,14 @@ use crate::temp_output::{EndAction, at_end};
 /// A domain that is a draft. If a signal ends this process before it is published, its objects are removed.
 #[derive(Debug)]
 pub struct DraftDomain {
-    opened: OpenedStores,
+    opened: LastOpenedStore,
     _at_end: EndAction,
 }
 
 impl DraftDomain {
     /// The draft of a domain at a location.
     pub fn new(location: &Location) -> Self {
-        let opened = OpenedStores::default().with_drafts();
+        let opened = LastOpenedStore::default().with_drafts();
         let (draft, location) = (opened.clone(), location.clone());
         let at_end = at_end(move || {
             if draft.last().is_none() {
@@ -32,13 +32,13 @@ impl DraftDomain {
     }
 
     /// The sessions on it.
-    pub fn opened(&self) -> &OpenedStores {
+    pub fn opened(&self) -> &LastOpenedStore {
         &self.opened
     }
 }
 
 /// Options by which `opened` keeps the session on a domain of an object store.
-pub fn in_domain(options: Options, opened: &OpenedStores) -> Options {
+pub fn in_domain(options: Options, opened: &LastOpenedStore) -> Options {
     let connectors = Options::built_in_connectors().with(HsdsConnector::keeping(opened.clone()));
     #[cfg(feature = "hsds-clouds")]
     let connectors = connectors.with(h5live_hsds::HsdsCloudConnector::keeping(opened.clone()));
@@ -49,7 +49,7 @@ pub fn in_domain(options: Options, opened: &OpenedStores) -> Options {
 ///
 /// # Errors
 /// [`Error::Location`].
-pub fn publish_domain(opened: &OpenedStores, location: &Location) -> Result<()> {
+pub fn publish_domain(opened: &LastOpenedStore, location: &Location) -> Result<()> {
     let failed = |error: crate::model::Error| {
         let source = Box::new(error.into());
         Error::Location { location: location.to_string(), source }

@@ -111,7 +111,7 @@ fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<
 }
 
 fn is_missing(error: &Error) -> bool {
-    matches!(error, Error::File(error) if error.store_kind() == Some(&StoreErrorKind::NotThere))
+    matches!(error, Error::File(error) if error.store_kind() == Some(&StoreErrorKind::NotFound))
 }
 
 /// The map. If there is none, a new one of these types, or else of those that `found` finds in what is put.

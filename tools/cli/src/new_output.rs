@@ -1,7 +1,7 @@
 //! New files and other new stores that a command makes.
 
 #[cfg(feature = "hsds")]
-use h5live_hsds::OpenedStores;
+use h5live_hsds::LastOpenedStore;
 
 use h5live::{File, Location, OpenError, Options};
 
@@ -135,7 +135,7 @@ impl NewOutput {
 
     /// The sessions on a new domain; `None` if it is another store.
     #[cfg(feature = "hsds")]
-    pub fn opened_domains(&self) -> Option<&OpenedStores> {
+    pub fn opened_domains(&self) -> Option<&LastOpenedStore> {
         match &self.unfinished {
             Some(Unfinished::Domain(draft)) => Some(draft.opened()),
             _ => None,

@@ -149,7 +149,7 @@ pub fn capabilities(location: &Location) -> Result<Capabilities> {
 /// As [`file_path`].
 pub fn has_own_check(location: &Location) -> Result<bool> {
     let at = resolve(location)?;
-    Ok(at.file_path().is_none() && at.connector().upkeep().is_some())
+    Ok(at.file_path().is_none() && at.connector().maintenance().is_some())
 }
 
 /// The file on an object store at a location, and how it is reached; `None` if it is a location of another store.
@@ -304,8 +304,8 @@ pub fn require_file(location: &Location) -> Result<PathBuf> {
 ///
 /// # Errors
 /// [`Error::Store`] that names the file and the dataset.
-pub fn check_values(dataset: &Dataset, elements: u64) -> Result<()> {
-    check_bytes(dataset, elements.saturating_mul(size_of::<Value>() as u64))
+pub fn check_value_memory(dataset: &Dataset, elements: u64) -> Result<()> {
+    check_memory(dataset, elements.saturating_mul(size_of::<Value>() as u64))
 }
 
 /// What may be allocated at once for a length that a file states.
@@ -322,7 +322,7 @@ pub fn known_filters() -> KnownFilters {
 ///
 /// # Errors
 /// [`Error::Store`] that names the file and the dataset.
-pub fn check_bytes(dataset: &Dataset, bytes: u64) -> Result<()> {
+pub fn check_memory(dataset: &Dataset, bytes: u64) -> Result<()> {
     let checked = allocation_limit().check(bytes);
     checked.map(drop).map_err(|error| Error::Store {
         file: dataset.file().name().into(),

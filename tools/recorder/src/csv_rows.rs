@@ -39,7 +39,7 @@ pub fn read(options: CsvOptions, mut input: PacedInput, out: &mut RowOutput<'_>)
     for _ in 0..dialect.preamble_lines {
         input.by_ref().take(MAX_PREAMBLE_BYTES as u64).read_until(b'\n', &mut preamble)?;
     }
-    let listens = preamble.is_empty() || out.preamble(text_of(preamble));
+    let listens = preamble.is_empty() || out.send_preamble(text_of(preamble));
     if listens { read_rows(dialect, input, out) } else { Ok(()) }
 }
 
@@ -101,15 +101,20 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) 
             let names = names(&fields)?;
             let (columns, doubt) = (names.len(), header_doubt(&fields));
             let (names, unused_names) = names_of_row(names);
-            let listens =
-                out.columns(InputColumns { names, unused_names, header: first.text, doubt, ..InputColumns::default() });
+            let listens = out.send_columns(InputColumns {
+                names,
+                unused_names,
+                header: first.text,
+                doubt,
+                ..InputColumns::default()
+            });
             (if listens { next()? } else { None }, columns)
         }
         Err(_) if has_header => return Err(InputError::HeaderQuote),
         fields => {
             let columns = fields.as_ref().map_or(1, ByteRecord::len);
             let (names, _) = names_of_row(numbered(columns));
-            let listens = out.columns(InputColumns { names, is_numbered: true, ..InputColumns::default() });
+            let listens = out.send_columns(InputColumns { names, is_numbered: true, ..InputColumns::default() });
             (listens.then_some(CsvRecord { fields, text: first.text }), columns)
         }
     };
@@ -117,7 +122,7 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) 
         let fields = fields.map(|fields| without_trailing_separator(fields, columns));
         let cells = fields.map_or_else(|lines| Err(RowError::Quote { lines }), |fields| cells(&fields, &mut decimals));
         let cells = cells.map(|cells| if is_one_value { vec![InputCell::List(cells)] } else { cells });
-        record = if out.row(cells, || text) { next()? } else { None };
+        record = if out.send_row(cells, || text) { next()? } else { None };
     }
     Ok(())
 }

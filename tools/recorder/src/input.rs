@@ -129,22 +129,26 @@ impl<'a> RowOutput<'a> {
     }
 
     /// Hands on the names of the columns. Returns `false` if nobody listens any more.
-    pub fn columns(&self, columns: InputColumns) -> bool {
+    pub fn send_columns(&self, columns: InputColumns) -> bool {
         self.sender.send(InputEvent::Columns(InputColumns { begun: self.begun, ..columns })).is_ok()
     }
 
     /// Hands on the lines before the header. Returns `false` if nobody listens any more.
-    pub fn preamble(&self, text: String) -> bool {
+    pub fn send_preamble(&self, text: String) -> bool {
         self.sender.send(InputEvent::Preamble(text)).is_ok()
     }
 
     /// Hands on a row. Returns `false` if nobody listens any more.
-    pub fn row(&mut self, cells: Result<Vec<InputCell>, RowError>, text: impl FnOnce() -> Vec<u8>) -> bool {
-        self.row_with_new_keys(cells.map(|cells| (cells, Vec::new())), text)
+    pub fn send_row(&mut self, cells: Result<Vec<InputCell>, RowError>, text: impl FnOnce() -> Vec<u8>) -> bool {
+        self.send_row_with_new_keys(cells.map(|cells| (cells, Vec::new())), text)
     }
 
     /// Hands on a row that may have new names. Returns `false` if nobody listens any more.
-    pub fn row_with_new_keys(&mut self, cells: Result<NamedCells, RowError>, text: impl FnOnce() -> Vec<u8>) -> bool {
+    pub fn send_row_with_new_keys(
+        &mut self,
+        cells: Result<NamedCells, RowError>,
+        text: impl FnOnce() -> Vec<u8>,
+    ) -> bool {
         self.rows += 1;
         let text = if self.keeps_text { text() } else { Vec::new() };
         let (cells, new_keys) = match cells {
@@ -155,7 +159,7 @@ impl<'a> RowOutput<'a> {
     }
 
     /// Hands on a frame. Returns `false` if nobody listens any more.
-    pub fn frame(&self, bytes: Vec<u8>) -> bool {
+    pub fn send_frame(&self, bytes: Vec<u8>) -> bool {
         self.sender.send(InputEvent::Frame(bytes)).is_ok()
     }
 }

@@ -97,7 +97,7 @@ fn read_array(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -
         Err(error) if error.is_io() => Err(InputError::Read(error.into())),
         Err(error) if is_open => {
             // What comes after a fault in an array cannot be told apart.
-            out.row(Err(RowError::JsonArray(error.to_string())), Vec::new);
+            out.send_row(Err(RowError::JsonArray(error.to_string())), Vec::new);
             Ok(())
         }
         _ => Ok(()),
@@ -124,7 +124,7 @@ impl<'de> Visitor<'de> for ArrayVisitor<'_, '_> {
                 Ok(row) => self.rows.hand_on(row, || as_it_was(on_one_line(text)), self.out),
                 Err(error) => self
                     .out
-                    .row(Err(RowError::Json(json_fault(&error))), || as_it_was(format!("{text}\n").into_bytes())),
+                    .send_row(Err(RowError::Json(json_fault(&error))), || as_it_was(format!("{text}\n").into_bytes())),
             };
             if !listens {
                 *self.is_open = false;
@@ -147,7 +147,7 @@ fn read_lines(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -
     while let Some(text) = lines.next_value()? {
         let listens = match text {
             Ok((row, text)) => rows.hand_on(row, || as_it_was(text), out),
-            Err((error, text)) => out.row(Err(RowError::Json(json_fault(&error))), || as_it_was(text)),
+            Err((error, text)) => out.send_row(Err(RowError::Json(json_fault(&error))), || as_it_was(text)),
         };
         if !listens {
             break;
@@ -237,14 +237,14 @@ impl RowColumns {
                 self.names = cells.iter().map(|(name, _)| name.clone()).collect();
                 let names = self.names.clone();
                 let columns = InputColumns { names, is_numbered, has_keys: true, ..InputColumns::default() };
-                if !out.columns(columns) {
+                if !out.send_columns(columns) {
                     return Ok(None);
                 }
             }
             self.in_order(cells).map(Some)
         });
         match cells.transpose() {
-            Some(cells) => out.row_with_new_keys(cells, text),
+            Some(cells) => out.send_row_with_new_keys(cells, text),
             None => false,
         }
     }

@@ -96,13 +96,13 @@ fn read(
 
 /// Hands on lines, each as a row of one text.
 fn lines(mut input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
-    let mut listens = out.columns(InputColumns { names: vec!["line".to_owned()], ..InputColumns::default() });
+    let mut listens = out.send_columns(InputColumns { names: vec!["line".to_owned()], ..InputColumns::default() });
     let mut bytes = Vec::new();
     while listens && input.read_until(b'\n', &mut bytes)? > 0 {
         let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line));
         let cells = line.map(|line| vec![InputCell::Text(line.to_owned())]);
-        listens = out.row(cells.map_err(|source| RowError::Utf8 { column: 1, source }), || bytes.clone());
+        listens = out.send_row(cells.map_err(|source| RowError::Utf8 { column: 1, source }), || bytes.clone());
         bytes.clear();
     }
     Ok(())
@@ -114,7 +114,7 @@ fn frames(size: usize, mut input: impl BufRead, out: &RowOutput<'_>) -> Result<(
         // As much memory as there is input, whatever the size.
         let mut bytes = Vec::with_capacity(size.min(START));
         let found = input.by_ref().take(size as u64).read_to_end(&mut bytes)?;
-        if found == 0 || !out.frame(bytes) || found < size {
+        if found == 0 || !out.send_frame(bytes) || found < size {
             return Ok(());
         }
     }

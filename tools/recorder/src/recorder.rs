@@ -56,7 +56,7 @@ impl<'a> Recorder<'a> {
             let taken = match events.recv_timeout(idle) {
                 Ok(InputEvent::Failed(_)) if interrupted.load(Ordering::Acquire) => break Ok(()),
                 Ok(event) => self.session.take(event),
-                Err(RecvTimeoutError::Timeout) if deadline.is_none() => self.session.rest(),
+                Err(RecvTimeoutError::Timeout) if deadline.is_none() => self.session.on_idle(),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break Ok(()),
             };
             if taken.is_err() {

@@ -216,7 +216,7 @@ impl<'a> RecordSession<'a> {
     ///
     /// # Errors
     /// As [`RecordSession::take`].
-    pub fn rest(&mut self) -> Result<()> {
+    pub fn on_idle(&mut self) -> Result<()> {
         if self.table.is_none() && self.is_sample_time_over() {
             self.begin(true)?;
         }

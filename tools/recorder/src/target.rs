@@ -139,7 +139,7 @@ fn too_many_columns(path: &str, datatype: &Datatype) -> Option<DatasetProblem> {
 
 /// The type of a dataset, with texts as large as in an HDF5 file.
 fn plain_type(dataset: &Dataset) -> Result<Datatype> {
-    Ok(dataset.datatype()?.with_element_sizes(dataset.file().session().forms, ElementSizes::default()))
+    Ok(dataset.datatype()?.with_element_sizes(dataset.file().session().element_sizes, ElementSizes::default()))
 }
 
 /// The shape of a row (elements), if it is more than one element.
@@ -208,7 +208,7 @@ fn check(dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> 
         [_, found @ ..] => text(&spec.datatype, found),
     };
     // As elements of this store have it.
-    let datatype = &datatype.with_element_sizes(ElementSizes::default(), dataset.file().session().forms);
+    let datatype = &datatype.with_element_sizes(ElementSizes::default(), dataset.file().session().element_sizes);
     let given = text(datatype, row);
     if found == given {
         return Ok(dataset);

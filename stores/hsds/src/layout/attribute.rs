@@ -4,7 +4,7 @@ use h5live_model::{Dataspace, Datatype, ObjectId};
 use serde_json::Value;
 
 use super::dataspace::{get_shape, put_shape};
-use super::datatype::{datatype_from_json, datatype_to_json, exact_from_text, exact_to_text};
+use super::datatype::{datatype_from_base64, datatype_from_json, datatype_to_base64, datatype_to_json};
 use super::elements::{ElementCodec, PackedTokens, TokenContent};
 use super::error::{LayoutError, Result};
 use super::extras::{extra, put_extra};
@@ -36,7 +36,7 @@ pub fn put_type(members: &mut Members, domain: DomainId, used: &TypeUse) -> Resu
     }
     members.insert("type".to_owned(), shown);
     if !is_exact {
-        put_extra(members, "type", exact_to_text(&used.datatype)?.into());
+        put_extra(members, "type", datatype_to_base64(&used.datatype)?.into());
     }
     Ok(())
 }
@@ -50,7 +50,7 @@ pub fn get_type(members: &Members, domain: DomainId) -> Result<TypeUse> {
     let json = members.get("type").ok_or(LayoutError::Member { member: "type", expected: "a datatype" })?;
     let committed = json.get("id").and_then(Value::as_str).map(|id| domain.parse_own(id)).transpose()?;
     let shown = datatype_from_json(json)?;
-    let exact = extra(members, "type").and_then(Value::as_str).map(exact_from_text).transpose()?;
+    let exact = extra(members, "type").and_then(Value::as_str).map(datatype_from_base64).transpose()?;
     let is_shown = |exact: &Datatype| datatype_from_json(&datatype_to_json(exact)).is_ok_and(|again| again == shown);
     Ok(TypeUse { datatype: exact.filter(is_shown).unwrap_or(shown), committed })
 }

@@ -11,7 +11,7 @@ use super::extras::{extra, put_extra};
 use super::filters::{exact_filters_from_json, exact_filters_to_json, filters_from_json, filters_to_json};
 use super::id::DomainId;
 use super::json::{Members, set_member};
-use super::value::{elements_from_json, elements_to_json, number_of_each_member};
+use super::value::{broadcast_to_members, elements_from_json, elements_to_json};
 
 /// What is noted of a fill value that is zeros.
 const ZEROS: &str = "zeros";
@@ -43,7 +43,7 @@ pub struct DatasetRecord {
 /// Puts what a dataset is into its object. `stored_fill` is its fill value as it is stored.
 ///
 /// # Errors
-/// [`LayoutError::Unfit`] for a layout that the schema lacks, [`LayoutError::Encode`].
+/// [`LayoutError::Unsupported`] for a layout that the schema lacks, [`LayoutError::Encode`].
 pub fn put_dataset(
     members: &mut Members,
     domain: DomainId,
@@ -54,8 +54,8 @@ pub fn put_dataset(
         Layout::Chunked(dims) => json!({"class": "H5D_CHUNKED", "dims": dims}),
         Layout::Contiguous => json!({"class": "H5D_CONTIGUOUS"}),
         Layout::Compact => json!({"class": "H5D_COMPACT"}),
-        Layout::External(_) => return Err(LayoutError::Unfit("a dataset in raw files")),
-        Layout::Virtual(_) => return Err(LayoutError::Unfit("a virtual dataset")),
+        Layout::External(_) => return Err(LayoutError::Unsupported("a dataset in raw files")),
+        Layout::Virtual(_) => return Err(LayoutError::Unsupported("a virtual dataset")),
     };
     put_type(members, domain, &TypeUse { datatype: spec.datatype.clone(), committed: spec.committed })?;
     put_shape(members, &spec.dataspace);
@@ -87,7 +87,7 @@ pub fn put_dataset(
     } else if stored_fill.is_some() && stored_fill == zeros.as_deref() {
         put_extra(members, "fill", ZEROS.into());
     }
-    if spec.unfiltered_edges {
+    if spec.unfiltered_partial_chunks {
         put_extra(members, "unfiltered_edges", true.into());
     }
     Ok(())
@@ -109,7 +109,7 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
         Some(value) => {
             let encoding = creation.get("fillValue_encoding").and_then(Value::as_str);
             let shown = shown_type(&used.datatype)?;
-            Some(elements_from_json(&shown, &[], &number_of_each_member(&shown, value), encoding)?)
+            Some(elements_from_json(&shown, &[], &broadcast_to_members(&shown, value), encoding)?)
         }
     };
     let filters = match extra(members, "filters") {
@@ -134,9 +134,9 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
         time: time.map(|(time, _)| *time).unwrap_or_default(),
         value,
     };
-    let unfiltered_edges = extra(members, "unfiltered_edges").and_then(Value::as_bool).unwrap_or(false);
+    let unfiltered_partial_chunks = extra(members, "unfiltered_edges").and_then(Value::as_bool).unwrap_or(false);
     let TypeUse { datatype, committed } = used;
-    let spec = DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges };
+    let spec = DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_partial_chunks };
     Ok(DatasetRecord { spec, stored_fill, reference_layout })
 }
 
@@ -205,7 +205,7 @@ mod tests {
             layout: Layout::Contiguous,
             filters: Vec::new(),
             fill: Fill::default(),
-            unfiltered_edges: false,
+            unfiltered_partial_chunks: false,
         }
     }
 

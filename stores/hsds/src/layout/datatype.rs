@@ -1,7 +1,7 @@
 //! Datatypes as JSON ("Type"; HDF5/JSON, "datatype").
 //!
 //! The schema has fewer types than HDF5. What it lacks is shown as what comes nearest, and the exact type is kept beside
-//! it ([`exact_to_text`]): readers of the schema see that, and h5live the type.
+//! it ([`datatype_to_base64`]): readers of the schema see that, and h5live the type.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -328,16 +328,16 @@ fn enum_from_json(members: &Members, base: Datatype) -> Result<Datatype> {
 ///
 /// # Errors
 /// [`LayoutError::Encode`].
-pub fn exact_to_text(datatype: &Datatype) -> Result<String> {
+pub fn datatype_to_base64(datatype: &Datatype) -> Result<String> {
     let message = DatatypeMessage { version: 3, datatype: datatype.clone() };
     Ok(BASE64.encode(encode(&message, Widths::default())?))
 }
 
-/// The datatype that a text of [`exact_to_text`] is.
+/// The datatype that a text of [`datatype_to_base64`] is.
 ///
 /// # Errors
 /// [`LayoutError::Datatype`], [`LayoutError::Value`].
-pub fn exact_from_text(text: &str) -> Result<Datatype> {
+pub fn datatype_from_base64(text: &str) -> Result<Datatype> {
     let bytes = BASE64.decode(text).map_err(|_| LayoutError::Value("a text in base 64"))?;
     Ok(decode::<DatatypeMessage>(&bytes, Widths::default())?.datatype)
 }
@@ -387,7 +387,7 @@ mod tests {
         ];
         for datatype in types {
             assert_eq!(reread(&datatype), datatype);
-            assert_eq!(exact_from_text(&exact_to_text(&datatype).unwrap()).unwrap(), datatype);
+            assert_eq!(datatype_from_base64(&datatype_to_base64(&datatype).unwrap()).unwrap(), datatype);
         }
     }
 
@@ -402,7 +402,7 @@ mod tests {
         ];
         for datatype in types {
             assert_eq!(reread(&datatype).size(), datatype.size());
-            assert_eq!(exact_from_text(&exact_to_text(&datatype).unwrap()).unwrap(), datatype);
+            assert_eq!(datatype_from_base64(&datatype_to_base64(&datatype).unwrap()).unwrap(), datatype);
         }
     }
 

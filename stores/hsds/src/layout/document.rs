@@ -40,7 +40,7 @@ impl ObjectDocument {
     /// The document of a new object that is made now (seconds). `stored_fill` is the fill value of a dataset as it is stored.
     ///
     /// # Errors
-    /// [`LayoutError::Unfit`], [`LayoutError::Encode`].
+    /// [`LayoutError::Unsupported`], [`LayoutError::Encode`].
     pub fn new(
         domain: DomainId,
         id: ObjectId,
@@ -63,7 +63,7 @@ impl ObjectDocument {
             ObjectBody::Datatype(datatype) => {
                 put_type(&mut members, domain, &TypeUse { datatype: datatype.clone(), committed: None })?;
             }
-            ObjectBody::Map(_) => return Err(LayoutError::Unfit("a map")),
+            ObjectBody::Map(_) => return Err(LayoutError::Unsupported("a map")),
         }
         members.insert(ATTRIBUTES.to_owned(), json!({}));
         put_storage(&mut members, links, spec.attributes);
@@ -258,7 +258,7 @@ impl ObjectDocument {
     /// Sets the comment, or takes it away.
     ///
     /// # Errors
-    /// [`LayoutError::Unfit`] if it is no UTF-8.
+    /// [`LayoutError::Unsupported`] if it is no UTF-8.
     pub fn set_comment(&mut self, comment: Option<&Name>) -> Result<()> {
         let comment = comment.map(name_text).transpose()?;
         put_extra(&mut self.members, "comment", comment.map_or(Value::Null, Value::from));
@@ -295,7 +295,7 @@ impl ObjectDocument {
     /// Adds a link that is made now (seconds).
     ///
     /// # Errors
-    /// [`LayoutError::Unfit`].
+    /// [`LayoutError::Unsupported`].
     pub fn insert_link(&mut self, name: &Name, target: &LinkTarget, now: f64) -> Result<()> {
         let name = name_text(name)?.to_owned();
         link_to_json(self.domain, target, None, now)?;
@@ -362,10 +362,10 @@ impl ObjectDocument {
     /// Sets an attribute, which keeps its position in the order of creation if it was there. Now is in seconds.
     ///
     /// # Errors
-    /// [`LayoutError::Unfit`], [`LayoutError::Encode`].
+    /// [`LayoutError::Unsupported`], [`LayoutError::Encode`].
     pub fn set_attribute(&mut self, name: &Name, record: &AttributeRecord, now: f64) -> Result<()> {
         let text = name_text(name)?.to_owned();
-        let full = || LayoutError::Unfit("the order of more than 65536 attributes");
+        let full = || LayoutError::Unsupported("the order of more than 65536 attributes");
         let mut record = AttributeRecord { order: None, ..record.clone() };
         record.to_json(self.domain, now)?;
         let old = self.entry(EntryClass::Attributes, &text)?.map(|old| (stored_order(old), created(old)));

@@ -115,7 +115,7 @@ impl ObjectDocument {
         match query {
             // No name that is no UTF-8 is in a document.
             EntryQuery::One(class, name) => name.as_str().map(|name| missing(class, Some(name))).unwrap_or_default(),
-            EntryQuery::Every(class) => missing(class, None),
+            EntryQuery::AllOf(class) => missing(class, None),
             EntryQuery::All => EntryClass::BOTH.iter().flat_map(|class| missing(*class, None)).collect(),
         }
     }
@@ -152,7 +152,7 @@ impl ObjectDocument {
 
     /// Whether links or attributes should be spread over another number of shards, or over shards at all. Then all of them
     /// have to be read.
-    pub fn is_spread_wanted(&self, class: EntryClass, sharding: Sharding) -> bool {
+    pub fn needs_resharding(&self, class: EntryClass, sharding: Sharding) -> bool {
         match self.sharded(class) {
             Some(sharded) => sharded.shards_wanted(sharding).is_some(),
             None => {
@@ -169,7 +169,7 @@ impl ObjectDocument {
     pub fn spread(&mut self, class: EntryClass, sharding: Sharding) -> Result<Vec<ShardId>> {
         if let Some(sharded) = self.sharded_mut(class) {
             let wanted = sharded.shards_wanted(sharding);
-            return wanted.map_or(Ok(Vec::new()), |shards| sharded.spread_anew(shards));
+            return wanted.map_or(Ok(Vec::new()), |shards| sharded.reshard(shards));
         }
         if let Some(spread) = spread_members(class, &mut self.members, sharding) {
             *self.sharded_mut(class) = Some(spread);

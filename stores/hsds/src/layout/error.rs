@@ -58,5 +58,5 @@ pub enum LayoutError {
     Encode(#[from] h5live_format::EncodeError),
     /// The schema has no room for something.
     #[error("{0} cannot be expressed in the schema")]
-    Unfit(&'static str),
+    Unsupported(&'static str),
 }

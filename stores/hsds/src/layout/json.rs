@@ -10,10 +10,10 @@ pub type Members = Map<String, Value>;
 /// Words that Python writes for numbers that JSON does not have.
 const NO_NUMBERS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 /// What stands before such a word in a text that stands for it: a character that no text has.
-pub const NO_NUMBER_MARK: char = '\u{fdd0}';
+pub const NON_FINITE_MARK: char = '\u{fdd0}';
 
 /// The value that stands for such a word. It is written without quotes.
-pub fn no_number(number: f64) -> Value {
+pub fn non_finite_to_json(number: f64) -> Value {
     let word = if number.is_nan() {
         "NaN"
     } else if number > 0.0 {
@@ -21,7 +21,7 @@ pub fn no_number(number: f64) -> Value {
     } else {
         "-Infinity"
     };
-    Value::String(format!("{NO_NUMBER_MARK}{word}"))
+    Value::String(format!("{NON_FINITE_MARK}{word}"))
 }
 
 /// Reads a JSON object. `NaN` and `Infinity`, which Python writes, become texts with a mark.
@@ -52,7 +52,7 @@ fn quote_no_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
         }
         if let Some(word) = NO_NUMBERS.iter().find(|word| !is_in_text && rest.starts_with(word.as_bytes())) {
             quoted.push(b'"');
-            quoted.extend_from_slice(NO_NUMBER_MARK.encode_utf8(&mut [0; 4]).as_bytes());
+            quoted.extend_from_slice(NON_FINITE_MARK.encode_utf8(&mut [0; 4]).as_bytes());
             quoted.extend_from_slice(word.as_bytes());
             quoted.push(b'"');
             (rest, has_any) = (rest.get(word.len()..)?, true);
@@ -69,10 +69,10 @@ fn quote_no_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
 pub fn to_bytes(members: &Members) -> Vec<u8> {
     // A map of texts always has a JSON text.
     let text = serde_json::to_string(members).unwrap_or_default();
-    if !text.contains(NO_NUMBER_MARK) {
+    if !text.contains(NON_FINITE_MARK) {
         return text.into_bytes();
     }
-    let unquoted = |text: String, word: &&str| text.replace(&format!("\"{NO_NUMBER_MARK}{word}\""), word);
+    let unquoted = |text: String, word: &&str| text.replace(&format!("\"{NON_FINITE_MARK}{word}\""), word);
     NO_NUMBERS.iter().fold(text, unquoted).into_bytes()
 }
 
@@ -115,10 +115,10 @@ mod tests {
     #[test]
     fn words_that_python_writes_for_numbers_become_texts() {
         let found = parse_object(br#"{"a \" NaN": [NaN, -Infinity, 1.5, "NaN", Infinity], "b": {"c": NaN}}"#).unwrap();
-        let marked = |word: &str| format!("{NO_NUMBER_MARK}{word}");
+        let marked = |word: &str| format!("{NON_FINITE_MARK}{word}");
         let numbers = serde_json::json!([marked("NaN"), marked("-Infinity"), 1.5, "NaN", marked("Infinity")]);
         assert_eq!(found["a \" NaN"], numbers);
-        assert_eq!(found["b"]["c"], no_number(f64::NAN));
+        assert_eq!(found["b"]["c"], non_finite_to_json(f64::NAN));
         assert_eq!(parse_object(&to_bytes(&found)).unwrap(), found);
         assert!(String::from_utf8(to_bytes(&found)).unwrap().contains(r#"{"c":NaN}"#));
         for bytes in [&b"{"[..], b"[1]", b"", b"{\"a\": \"\\", b"NaN"] {

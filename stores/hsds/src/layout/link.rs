@@ -15,15 +15,15 @@ const EXTERNAL: &str = "H5L_TYPE_EXTERNAL";
 /// A name as text.
 ///
 /// # Errors
-/// [`LayoutError::Unfit`] if it is no UTF-8.
+/// [`LayoutError::Unsupported`] if it is no UTF-8.
 pub fn name_text(name: &Name) -> Result<&str> {
-    name.as_str().ok_or(LayoutError::Unfit("a name that is no UTF-8"))
+    name.as_str().ok_or(LayoutError::Unsupported("a name that is no UTF-8"))
 }
 
 /// The JSON of a link that is made now (seconds). `order` is its position in the order of creation, if that is kept.
 ///
 /// # Errors
-/// [`LayoutError::Unfit`].
+/// [`LayoutError::Unsupported`].
 pub fn link_to_json(domain: DomainId, target: &LinkTarget, order: Option<i64>, now: f64) -> Result<Value> {
     let mut found = match target {
         LinkTarget::Hard(id) => json!({"class": HARD, "id": domain.text(*id), "created": now}),
@@ -31,7 +31,7 @@ pub fn link_to_json(domain: DomainId, target: &LinkTarget, order: Option<i64>, n
         LinkTarget::External { file, path } => json!({
             "class": EXTERNAL, "h5path": name_text(path)?, "h5domain": name_text(file)?, "created": now,
         }),
-        LinkTarget::UserDefined { .. } => return Err(LayoutError::Unfit("a user-defined link")),
+        LinkTarget::UserDefined { .. } => return Err(LayoutError::Unsupported("a user-defined link")),
     };
     if let Some(order) = order {
         set_member(&mut found, EXTRAS, json!({"order": order}));

@@ -35,7 +35,7 @@ const BAD: LayoutError = LayoutError::Value("a reference");
 /// region.
 ///
 /// # Errors
-/// [`LayoutError::Unfit`], [`LayoutError::Encode`]; [`LayoutError::Value`] if such references do not lead to such things.
+/// [`LayoutError::Unsupported`], [`LayoutError::Encode`]; [`LayoutError::Value`] if such references do not lead to such things.
 pub fn reference_to_bytes(domain: DomainId, kind: ReferenceKind, to: &Referent, dims: &[u64]) -> Result<Vec<u8>> {
     match (kind, &to.part, &to.file) {
         (ReferenceKind::Region1, ReferentPart::Region(selection), None) => {
@@ -61,7 +61,7 @@ pub fn reference_to_bytes(domain: DomainId, kind: ReferenceKind, to: &Referent, 
 /// What a reference leads to that has these stored bytes.
 ///
 /// # Errors
-/// [`LayoutError::Value`], [`LayoutError::Id`], [`LayoutError::Datatype`], [`LayoutError::Unfit`].
+/// [`LayoutError::Value`], [`LayoutError::Id`], [`LayoutError::Datatype`], [`LayoutError::Unsupported`].
 pub fn reference_from_bytes(domain: DomainId, kind: ReferenceKind, bytes: &[u8]) -> Result<Referent> {
     if kind == ReferenceKind::Region1 {
         return region_from_bytes(domain, bytes);
@@ -171,7 +171,7 @@ pub(super) fn region_to_json(stored: &[u8]) -> Option<Value> {
 /// The stored reference to a region that a JSON is.
 ///
 /// # Errors
-/// [`LayoutError::Value`], [`LayoutError::Unfit`].
+/// [`LayoutError::Value`], [`LayoutError::Unsupported`].
 pub(super) fn region_from_json(json: &Value) -> Result<Vec<u8>> {
     if json.is_null() {
         return Ok(Vec::new());

@@ -28,7 +28,7 @@ pub enum EntryQuery<'a> {
     /// The one with this name.
     One(EntryClass, &'a Name),
     /// All of a class.
-    Every(EntryClass),
+    AllOf(EntryClass),
     /// All links and attributes.
     All,
 }
@@ -282,7 +282,7 @@ impl ShardedEntries {
     ///
     /// # Errors
     /// [`LayoutError::ShardNotRead`].
-    pub fn spread_anew(&mut self, shards: usize) -> Result<Vec<ShardId>> {
+    pub fn reshard(&mut self, shards: usize) -> Result<Vec<ShardId>> {
         let entries = self.all()?.map(|(name, value)| (name.clone(), value.clone()));
         let new = ShardedEntries::spread(self.class, entries, shards);
         Ok(std::mem::replace(self, new).named().collect())
@@ -354,7 +354,7 @@ mod tests {
     fn entries_are_found_in_their_shards_and_spread_anew() {
         let mut entries = spread(1000, 8);
         for shards in [8, 64, 1] {
-            entries.spread_anew(shards).unwrap();
+            entries.reshard(shards).unwrap();
             assert_eq!((entries.shard_count(), entries.all().unwrap().count()), (shards, 1000));
             assert_eq!(entries.get("n999").unwrap(), Some(&json!(999)));
             assert_eq!(entries.get("n1000").unwrap(), None);

@@ -19,8 +19,8 @@ const INDEX: u8 = 2;
 const MAX_RANK: usize = 32;
 
 const BAD: LayoutError = LayoutError::Value("a reference");
-const FIELDS: LayoutError = LayoutError::Unfit("a reference to fields of a compound");
-const MIXED: LayoutError = LayoutError::Unfit("a reference to a product of lists of elements");
+const FIELDS: LayoutError = LayoutError::Unsupported("a reference to fields of a compound");
+const MIXED: LayoutError = LayoutError::Unsupported("a reference to a product of lists of elements");
 
 /// What a selection selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl ShownSelection {
                 let dims = start.iter().zip(&shape).map(dim).collect();
                 Ok(ShownSelection { kind: SelectionKind::Hyperslabs, shape, dims })
             }
-            (Some("H5S_SEL_HYPERSLABS"), _) => Err(LayoutError::Unfit("a reference to several boxes")),
+            (Some("H5S_SEL_HYPERSLABS"), _) => Err(LayoutError::Unsupported("a reference to several boxes")),
             _ => Err(BAD),
         }
     }

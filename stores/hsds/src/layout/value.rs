@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::datatype::{integer_from_json, integer_to_json};
 use super::error::{LayoutError, Result};
-use super::json::{NO_NUMBER_MARK, no_number};
+use super::json::{NON_FINITE_MARK, non_finite_to_json};
 use super::references::{region_from_json, region_to_json};
 
 const BASE64_NAME: &str = "base64";
@@ -52,10 +52,10 @@ pub fn elements_from_json(datatype: &Datatype, dims: &[u64], value: &Value, enco
 }
 
 /// A fill value. The service takes one number for a compound: it is that of each of its members.
-pub fn number_of_each_member<'a>(datatype: &Datatype, value: &'a Value) -> Cow<'a, Value> {
+pub fn broadcast_to_members<'a>(datatype: &Datatype, value: &'a Value) -> Cow<'a, Value> {
     match datatype {
         Datatype::Compound(t) if value.is_number() => {
-            let member = |member: &CompoundMember| number_of_each_member(&member.datatype, value).into_owned();
+            let member = |member: &CompoundMember| broadcast_to_members(&member.datatype, value).into_owned();
             Cow::Owned(t.members.iter().map(member).collect())
         }
         _ => Cow::Borrowed(value),
@@ -138,7 +138,7 @@ fn text_to_json(bytes: &[u8]) -> Option<Value> {
 
 /// A text; `None` if it is no UTF-8, or could be taken for a number that JSON does not have.
 fn plain_text(bytes: &[u8]) -> Option<Value> {
-    std::str::from_utf8(bytes).ok().filter(|text| !text.starts_with(NO_NUMBER_MARK)).map(Value::from)
+    std::str::from_utf8(bytes).ok().filter(|text| !text.starts_with(NON_FINITE_MARK)).map(Value::from)
 }
 
 fn float_to_json(t: &Float, bytes: &[u8]) -> Option<Value> {
@@ -152,7 +152,7 @@ fn float_to_json(t: &Float, bytes: &[u8]) -> Option<Value> {
         [a, b] => half_to_f64(u16::from_le_bytes([*a, *b])),
         _ => return None,
     };
-    Some(serde_json::Number::from_f64(number).map_or_else(|| no_number(number), Value::Number))
+    Some(serde_json::Number::from_f64(number).map_or_else(|| non_finite_to_json(number), Value::Number))
 }
 
 /// The value of an IEEE number of 16 bits.
@@ -282,7 +282,7 @@ fn fill_up(bytes: &[u8], size: usize, stored: &mut Vec<u8>) -> Result<()> {
 fn float_from_json(t: &Float, value: &Value) -> Result<Vec<u8>> {
     let number = match value {
         Value::String(text) => {
-            text.trim_start_matches(NO_NUMBER_MARK).parse().map_err(|_| LayoutError::Value("a number"))?
+            text.trim_start_matches(NON_FINITE_MARK).parse().map_err(|_| LayoutError::Value("a number"))?
         }
         value => value.as_f64().ok_or(LayoutError::Value("a number"))?,
     };
@@ -332,7 +332,10 @@ mod tests {
     fn values_that_json_cannot_say_are_in_base_64() {
         let f64 = Datatype::float(8, ByteOrder::Little).unwrap();
         for (number, text) in [(f64::NAN, "NaN"), (f64::NEG_INFINITY, "-Infinity"), (f64::INFINITY, "Infinity")] {
-            assert_eq!(exchange(&f64, &[1], &number.to_le_bytes()), (json!([format!("{NO_NUMBER_MARK}{text}")]), None));
+            assert_eq!(
+                exchange(&f64, &[1], &number.to_le_bytes()),
+                (json!([format!("{NON_FINITE_MARK}{text}")]), None)
+            );
         }
         let other = f64::from_bits(f64::NAN.to_bits() | 1);
         assert_eq!(exchange(&f64, &[1], &other.to_le_bytes()).1, Some("base64"));

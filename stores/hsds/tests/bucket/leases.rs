@@ -133,11 +133,11 @@ fn a_lease_is_renewed_while_its_writer_does_nothing() {
 fn where_no_domain_is_no_lease_is_left() {
     let client = &ObjectClient::memory();
     let error = open(client, DOMAIN, Mode::Write, &long_lease()).unwrap_err();
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::NotThere));
+    assert_eq!(error.store_kind(), Some(&StoreErrorKind::NotFound));
     assert_eq!(objects(client), []);
     open(client, DOMAIN, Mode::CreateNew, &long_lease()).unwrap().close().unwrap();
     let error = open(client, DOMAIN, Mode::CreateNew, &long_lease()).unwrap_err();
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::Occupied));
+    assert_eq!(error.store_kind(), Some(&StoreErrorKind::AlreadyExists));
     open(client, DOMAIN, Mode::Write, &long_lease()).unwrap();
 }
 

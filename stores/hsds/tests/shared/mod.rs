@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_filters::{Pipeline, Registry};
 use h5live_hsds::HsdsRequest;
-use h5live_model::{AllocationLimit, FilterResult, FilterSpec, Mode, ObjectSpec, Unfilter};
+use h5live_model::{AllocationLimit, FilterEngine, FilterResult, FilterSpec, Mode, ObjectSpec};
 
 /// The filters of this project, below the seam.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ struct Filters;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-impl Unfilter for Filters {
+impl FilterEngine for Filters {
     fn unfilter(&self, filters: &[FilterSpec], mask: u32, bytes: Vec<u8>, size: u64) -> Result<Vec<u8>, Failure> {
         Ok(Pipeline::new(filters, &Registry::default())?.decode(mask, &bytes, size as usize)?)
     }

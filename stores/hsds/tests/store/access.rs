@@ -54,7 +54,7 @@ fn refused(done: Result<()>) -> Option<String> {
     match done {
         Ok(()) => None,
         Err(error @ Error::Store(_)) => {
-            assert_eq!(error.store_kind(), Some(&StoreErrorKind::Denied));
+            assert_eq!(error.store_kind(), Some(&StoreErrorKind::PermissionDenied));
             Some(error.to_string())
         }
         Err(other) => panic!("{other:?}"),

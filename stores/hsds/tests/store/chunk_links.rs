@@ -204,7 +204,7 @@ fn what_cannot_be_read_there_is_refused_with_the_reason_and_nothing_has_changed(
     let masked = StoredChunk { filter_mask: 1, ..chunk.clone() };
     let deflated = filtered(vec![filter(1, 4)]);
     assert!(try_link(&deflated, &deflated, &masked).contains("was skipped"));
-    let edges = DatasetSpec { unfiltered_edges: true, ..deflated.clone() };
+    let edges = DatasetSpec { unfiltered_partial_chunks: true, ..deflated.clone() };
     assert!(try_link(&edges, &edges, &chunk).contains("at its edges"));
     let placeless = StoredChunk { offset: None, ..chunk.clone() };
     assert!(try_link(&plain, &plain, &placeless).contains("no place of their own"));

@@ -7,8 +7,8 @@ use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
 use h5live_hsds::{Hsds, HsdsConnector, HsdsRequest, HsdsStore};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, Connector, ConnectorOptions, ConnectorRegistry, CreationOrder,
-    Dataspace, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Location, Mode, Name, NewObject, ObjectId,
-    ObjectSpec, OpenRequest, Publish, Result, Scope, Sign, Store, StoreCheck, StoreReport, Upkeep,
+    Dataspace, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Location, Maintenance, Mode, Name, NewObject,
+    ObjectId, ObjectSpec, OpenRequest, Publish, Result, Scope, Sign, Store, StoreCheck, StoreReport,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -75,7 +75,7 @@ pub fn to_folder(engine: &MemoryEngine) -> TempDir {
     folder
 }
 
-pub fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Upkeep, &Location, &OpenRequest<'_>) -> T) -> T {
+pub fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Maintenance, &Location, &OpenRequest<'_>) -> T) -> T {
     let (root, options, registry) =
         (ObjectSpec::group(), Hsds::default(), ConnectorRegistry::new(HsdsConnector::default()));
     let HsdsRequest { unfilter, .. } = request(Mode::Read, "run");
@@ -88,11 +88,13 @@ pub fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Upkeep, &Location
         registry: &registry,
     };
     let connector = HsdsConnector::default();
-    act(connector.upkeep().unwrap(), &Location::from(folder.path().join("run")), &how)
+    act(connector.maintenance().unwrap(), &Location::from(folder.path().join("run")), &how)
 }
 
 pub fn check(folder: &TempDir) -> StoreReport {
-    with_request(folder, |upkeep, at, how| upkeep.check(at, how, &StoreCheck { data: true, leaks: false }).unwrap())
+    with_request(folder, |maintenance, at, how| {
+        maintenance.check(at, how, &StoreCheck { data: true, leaks: false }).unwrap()
+    })
 }
 
 #[test]
@@ -271,8 +273,8 @@ fn the_option_of_a_location_makes_shards_and_no_option_reads_them() {
     store.close().unwrap();
     drop(store);
     assert_eq!(open(Mode::Read, "").link(root, &name(7)).unwrap(), None);
-    let report = with_request(&folder, |upkeep, _, how| {
-        upkeep.check(&Location::from(folder.path().join("run")), how, &StoreCheck::default()).unwrap()
+    let report = with_request(&folder, |maintenance, _, how| {
+        maintenance.check(&Location::from(folder.path().join("run")), how, &StoreCheck::default()).unwrap()
     });
     assert_eq!((report.findings.len(), report.leak_count), (0, 0), "{report:?}");
 }
@@ -466,6 +468,6 @@ fn a_shard_that_is_not_there_is_a_finding_and_nothing_is_deleted() {
     let report = check(&folder);
     assert_eq!(report.findings.len(), 1);
     assert!(report.findings[0].to_string().contains("names this shard"), "{}", report.findings[0]);
-    let refused = with_request(&folder, |upkeep, at, how| upkeep.reclaim(at, how).unwrap_err());
+    let refused = with_request(&folder, |maintenance, at, how| maintenance.reclaim(at, how).unwrap_err());
     assert!(refused.to_string().contains("nothing is deleted"), "{refused}");
 }

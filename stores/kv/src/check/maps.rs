@@ -4,7 +4,7 @@ use h5live_model::{MapKeyOrder, MapSpec, ObjectId, Result};
 
 use super::{CheckedContainer, KvFault};
 use crate::engine::KeySpan;
-use crate::error::unfit;
+use crate::error::invalid_error;
 use crate::layout::value::{VarLenBlob, decode_u64};
 use crate::layout::{EngineKey, LayoutError, MetadataField, RecordKey, key};
 use crate::map_records::MapValues;
@@ -23,7 +23,7 @@ impl CheckedContainer<'_> {
             });
             let is_value = || match values.are_blobs {
                 // The data of the value is looked at below.
-                true => VarLenBlob::decode(value).map(drop).map_err(unfit),
+                true => VarLenBlob::decode(value).map(drop).map_err(invalid_error),
                 false => spec.check_value(value),
             };
             let reason = match found.and_then(|is_same| is_value().map(|()| is_same)) {

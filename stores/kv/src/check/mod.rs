@@ -17,8 +17,8 @@ mod tables;
 mod values;
 
 use h5live_model::{
-    AllocationLimit, Leak, LeakLocation, ObjectBody, ObjectId, ObjectKind, Result, StoreCheck, StoreFinding,
-    StoreReport, Unfilter,
+    AllocationLimit, FilterEngine, Leak, LeakLocation, ObjectBody, ObjectId, ObjectKind, Result, StoreCheck,
+    StoreFinding, StoreReport,
 };
 
 use crate::engine::{ChecksumUse, Engine, KeySpan, LongKeys, Snapshot};
@@ -37,7 +37,7 @@ struct CheckedContainer<'a> {
     stored: Snapshot<'a>,
     form: RecordForm,
     what: StoreCheck,
-    unfilter: &'a dyn Unfilter,
+    unfilter: &'a dyn FilterEngine,
     limit: AllocationLimit,
     /// The first index that no writer has reserved.
     next_index: u64,
@@ -59,7 +59,7 @@ struct CheckedContainer<'a> {
 pub fn check_container<E: Engine>(
     engine: &LongKeys<E>,
     what: StoreCheck,
-    unfilter: &dyn Unfilter,
+    unfilter: &dyn FilterEngine,
     limit: AllocationLimit,
 ) -> Result<StoreReport> {
     let state = engine.consistent_state()?;

@@ -73,11 +73,13 @@ impl EngineError {
         match self {
             EngineError::Io { source, .. } => StoreErrorKind::from(source),
             EngineError::Library { .. } => StoreErrorKind::Io,
-            EngineError::NotThere(_) => StoreErrorKind::NotThere,
-            EngineError::Occupied(_) => StoreErrorKind::Occupied,
+            EngineError::NotThere(_) => StoreErrorKind::NotFound,
+            EngineError::Occupied(_) => StoreErrorKind::AlreadyExists,
             EngineError::InUse(_) => StoreErrorKind::InUse(Vec::new()),
-            EngineError::Full(_) => StoreErrorKind::Full,
-            EngineError::ReadOnly | EngineError::NotDurable | EngineError::NoReaderTable(_) => StoreErrorKind::Denied,
+            EngineError::Full(_) => StoreErrorKind::StorageFull,
+            EngineError::ReadOnly | EngineError::NotDurable | EngineError::NoReaderTable(_) => {
+                StoreErrorKind::PermissionDenied
+            }
             EngineError::Fenced(_) => StoreErrorKind::Fenced,
             EngineError::KeyTooLong(_) => StoreErrorKind::Io,
             #[cfg(feature = "lmdb")]

@@ -10,7 +10,7 @@ pub(super) struct Extras {
     /// The object is to have attributes of more than 64 KiB.
     pub large_attributes: bool,
     /// Chunks that reach over the extent are stored without filters.
-    pub unfiltered_edges: bool,
+    pub unfiltered_partial_chunks: bool,
     /// The shape states its maximum, though it is the size.
     pub states_max: bool,
     /// The dataset was asked for as one run of bytes, and was cut into chunks by itself.
@@ -34,8 +34,8 @@ fn invalid(rule: &'static str) -> LayoutError {
 
 impl Extras {
     /// Takes what a dataset has.
-    pub fn of_dataset(&mut self, dataset: &DatasetSpec) {
-        self.unfiltered_edges = dataset.unfiltered_edges;
+    pub fn set_from_dataset(&mut self, dataset: &DatasetSpec) {
+        self.unfiltered_partial_chunks = dataset.unfiltered_partial_chunks;
         self.states_max = match &dataset.dataspace {
             Dataspace::Simple(shape) => shape.has_max() && shape.max() == shape.dims(),
             _ => false,
@@ -64,7 +64,7 @@ impl Extras {
     pub fn encode(&self) -> Result<Vec<u8>> {
         let flags = [
             (LARGE_ATTRIBUTES, self.large_attributes),
-            (UNFILTERED_EDGES, self.unfiltered_edges),
+            (UNFILTERED_EDGES, self.unfiltered_partial_chunks),
             (STATES_MAX, self.states_max),
             (FILTER_NAMES, !self.filter_names.is_empty()),
             (WAS_CONTIGUOUS, self.was_contiguous),
@@ -108,7 +108,7 @@ impl Extras {
         }
         Ok(Extras {
             large_attributes: has(LARGE_ATTRIBUTES),
-            unfiltered_edges: has(UNFILTERED_EDGES),
+            unfiltered_partial_chunks: has(UNFILTERED_EDGES),
             states_max: has(STATES_MAX),
             was_contiguous: has(WAS_CONTIGUOUS),
             filter_names,

@@ -61,7 +61,7 @@ impl MetadataRecords {
         let properties = match &spec.body {
             ObjectBody::Group(group) => encode_properties(&group_creation(object, group))?,
             ObjectBody::Dataset(dataset) => {
-                extras.of_dataset(dataset);
+                extras.set_from_dataset(dataset);
                 records.insert_dataset(dataset)?;
                 let object = ObjectCreation { filters: dataset.filters.clone(), ..object };
                 let DatasetSpec { layout, fill, datatype, dataspace, .. } = &**dataset;
@@ -160,7 +160,7 @@ impl MetadataRecords {
             layout,
             filters,
             fill,
-            unfiltered_edges: extras.unfiltered_edges,
+            unfiltered_partial_chunks: extras.unfiltered_partial_chunks,
         })
     }
 

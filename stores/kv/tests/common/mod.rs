@@ -163,14 +163,14 @@ pub fn dataset() -> impl Strategy<Value = DatasetSpec> {
         let parts = std::sync::Arc::new(parts);
         move |(datatype, fill)| {
             let parts = parts.clone();
-            parts.prop_map(move |(committed, dataspace, layout, filters, unfiltered_edges)| DatasetSpec {
+            parts.prop_map(move |(committed, dataspace, layout, filters, unfiltered_partial_chunks)| DatasetSpec {
                 datatype: datatype.clone(),
                 committed,
                 dataspace,
                 layout,
                 filters,
                 fill: fill.clone(),
-                unfiltered_edges,
+                unfiltered_partial_chunks,
             })
         }
     })

@@ -8,9 +8,9 @@ use h5live_kv::layout::{AttributeField, BlobId, CHECKSUM_BYTES, EngineKey, Metad
 use h5live_kv::{KvStore, check_container};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec,
-    Dataspace, Datatype, Durability, EntryStorage, FilterSpec, GroupSpec, Layout, LeakLocation, LinkTarget, MapEdit,
-    MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectBody, ObjectId, ObjectKind, ObjectSpec, Publish, Scope,
-    Shape, Sign, Store, StoreCheck, StoreReport, StringPadding, Unfilter, VarLen, VarLenKind,
+    Dataspace, Datatype, Durability, EntryStorage, FilterEngine, FilterSpec, GroupSpec, Layout, LeakLocation,
+    LinkTarget, MapEdit, MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectBody, ObjectId, ObjectKind,
+    ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreCheck, StoreReport, StringPadding, VarLen, VarLenKind,
 };
 
 use self::shared::request;
@@ -22,7 +22,7 @@ pub(crate) const FILTER: u16 = 300;
 #[derive(Debug)]
 pub(crate) struct Undo;
 
-impl Unfilter for Undo {
+impl FilterEngine for Undo {
     fn unfilter(
         &self,
         _: &[FilterSpec],

@@ -124,7 +124,11 @@ fn chunks_at_the_edge_that_are_stored_without_filters_are_sound() {
     let asked = KvRequest { unfilter: Arc::new(Undo), ..request(Mode::CreateNew, Durability::Always, 5) };
     let store = KvStore::open(LongKeys::new(engine.clone()), &asked).unwrap();
     let filters = vec![FilterSpec { id: FILTER, ..FilterSpec::default() }];
-    let edges = DatasetSpec { filters, unfiltered_edges: true, ..dataset(text_type(), &[3], Layout::Chunked(vec![2])) };
+    let edges = DatasetSpec {
+        filters,
+        unfiltered_partial_chunks: true,
+        ..dataset(text_type(), &[3], Layout::Chunked(vec![2]))
+    };
     let new = spec(ObjectBody::Dataset(Box::new(edges)));
     let edges = store.create(&NewObject::linked(oid::ROOT, &"edges".into(), &new)).unwrap();
     let text = store.put_blob(b"text", 4).unwrap();

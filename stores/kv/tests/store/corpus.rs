@@ -42,7 +42,7 @@ fn attribute_in_container(attribute: AttributeData, forms: ElementSizes) -> Attr
 
 /// Compares all objects of a store with what comes back from their records. Returns their number, and that of attributes.
 fn compare(path: &Path, store: &dyn Store) -> (usize, usize) {
-    let forms = store.session().forms;
+    let forms = store.session().element_sizes;
     let (mut left, mut seen, mut attributes) = (vec![store.session().root], HashSet::new(), 0);
     while let Some(id) = left.pop() {
         if !seen.insert(id) {

@@ -207,7 +207,7 @@ fn dataset() -> ObjectSpec {
         layout: Layout::Chunked(vec![10]),
         filters: vec![filter],
         fill: Fill { value: FillValue::Value(vec![7, 0, 0, 0]), ..Fill::default() },
-        unfiltered_edges: true,
+        unfiltered_partial_chunks: true,
     };
     let attributes = EntryStorage { order: CreationOrder::Tracked, ..EntryStorage::default() };
     ObjectSpec { attributes, times: true, ..dataset.into() }

@@ -30,7 +30,7 @@ fn fill(store: &KvStore, first: u32) -> u32 {
         match store.set_attribute(root, &attribute(number)) {
             Ok(()) => {}
             Err(Error::Store(error)) => {
-                assert!(matches!(error.kind, StoreErrorKind::Full), "{error}");
+                assert!(matches!(error.kind, StoreErrorKind::StorageFull), "{error}");
                 assert!(error.to_string().contains("max_uncommitted"), "{error}");
                 return number - first;
             }

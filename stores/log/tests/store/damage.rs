@@ -296,7 +296,7 @@ fn a_group_of_a_user_is_no_log() {
 #[derive(Debug)]
 struct Minus;
 
-impl h5live_model::Unfilter for Minus {
+impl h5live_model::FilterEngine for Minus {
     fn unfilter(
         &self,
         _: &[h5live_model::FilterSpec],

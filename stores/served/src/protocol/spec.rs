@@ -113,7 +113,7 @@ fn wire_dataset(w: &mut impl Wire, dataset: &mut DatasetSpec) -> Result<()> {
     wire_layout(w, &mut dataset.layout)?;
     wire_filters(w, &mut dataset.filters)?;
     wire_fill(w, &mut dataset.fill)?;
-    wire_bool(w, "unfiltered edges", &mut dataset.unfiltered_edges)
+    wire_bool(w, "unfiltered edges", &mut dataset.unfiltered_partial_chunks)
 }
 
 /// An identity that is to be read.

@@ -44,8 +44,10 @@ fn specs() -> Vec<ObjectSpec> {
         let fill = Fill { value: FillValue::Value(vec![7; datatype.size() as usize]), ..Fill::default() };
         let filter = FilterSpec { id: 1, optional: true, name: Some("deflate".into()), params: vec![6] };
         let dataspace = Dataspace::Simple(Shape::with_max(&[3, 4], &[UNLIMITED, 4]).unwrap());
-        let (committed, filters, unfiltered_edges) = (Some(ObjectId(u128::MAX)), vec![filter], true);
-        all.push(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges }.into());
+        let (committed, filters, unfiltered_partial_chunks) = (Some(ObjectId(u128::MAX)), vec![filter], true);
+        all.push(
+            DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_partial_chunks }.into(),
+        );
     }
     all.extend(datatypes().into_iter().map(ObjectSpec::from));
     all.push(ObjectSpec::from(ObjectBody::Map(Box::default())));

@@ -60,12 +60,12 @@ fn all_links(file: &File) -> Result<Vec<FoundLink>> {
     Ok(found)
 }
 
-/// Keeps the list of all links of a file, until [`forget_links`].
+/// Keeps the list of all links of a file, until [`delete_link_list`].
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn keep_links(file: &File) -> Result<()> {
-    forget_links(file)?;
+pub fn write_link_list(file: &File) -> Result<()> {
+    delete_link_list(file)?;
     let hashes: Vec<[u8; HASH_BYTES]> = all_links(file)?.into_iter().map(|link| link.hash).collect();
     if !hashes.is_empty() {
         let shape = [hashes.len() as u64, HASH_BYTES as u64];
@@ -78,7 +78,7 @@ pub fn keep_links(file: &File) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn forget_links(file: &File) -> Result<()> {
+pub fn delete_link_list(file: &File) -> Result<()> {
     match file.root().unlink(BEFORE) {
         Err(error) if error.is_not_found() => Ok(()),
         done => Ok(done?),
@@ -94,7 +94,7 @@ pub fn remove_new_links(file: &File, archives: u64) -> Result<Findings> {
     let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(BEFORE) {
         Ok(dataset) => read_rows(&dataset, HASH_BYTES)?.as_chunks().0.iter().copied().collect(),
         Err(error) if error.is_not_found() && archives == 0 => HashSet::new(),
-        Err(error) if error.is_not_found() => return Err(Error::unfit(file, Problem::NoLinks)),
+        Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, Problem::NoLinks)),
         Err(error) => return Err(error.into()),
     };
     let new: Vec<FoundLink> = all_links(file)?.into_iter().filter(|link| !before.contains(&link.hash)).collect();

@@ -125,7 +125,7 @@ impl Importer {
     /// [`Error::File`].
     pub fn create(file: &File, options: ImportOptions) -> Result<Self> {
         if options.filter.is_some() && options.layout != TarLayout::Shredder {
-            return Err(Error::unfit(file, Problem::NotCompressed(options.layout.name())));
+            return Err(Error::invalid_file(file, Problem::NotCompressed(options.layout.name())));
         }
         let contents = match options.layout {
             TarLayout::Shredder => {
@@ -145,7 +145,7 @@ impl Importer {
     /// Opens a file of an earlier import, to add to it. Its layout and digests stay what they are.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if the file is none.
+    /// [`Error::InvalidFile`] if the file is none.
     pub fn open(file: &File, options: ImportOptions) -> Result<Self> {
         let layout = layout_of(file)?;
         let (tables, committed) = Tables::open_existing(file)?;
@@ -160,14 +160,14 @@ impl Importer {
     /// Imports an archive behind what the file has.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if an import into the file was interrupted; [`Error::Archive`], [`Error::File`]. What came before
+    /// [`Error::InvalidFile`] if an import into the file was interrupted; [`Error::Archive`], [`Error::File`]. What came before
     /// the fault is in the file then.
     pub fn import(self, source: Source, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
         if is_importing(&self.file)? && self.committed.entries > 0 {
-            return Err(Error::unfit(&self.file, Problem::Interrupted));
+            return Err(Error::invalid_file(&self.file, Problem::Interrupted));
         }
         if let LayoutWriter::Objects(_) = &self.contents {
-            links_before::keep_links(&self.file)?;
+            links_before::write_link_list(&self.file)?;
         }
         self.tables.set_state(ImportState::Entries)?;
         let scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
@@ -178,10 +178,10 @@ impl Importer {
     /// Continues an import of this archive that was interrupted.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if none was; [`TarFault::OtherArchive`] if it was another archive; as [`Importer::import`].
+    /// [`Error::InvalidFile`] if none was; [`TarFault::OtherArchive`] if it was another archive; as [`Importer::import`].
     pub fn resume(mut self, source: Source, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
         match ImportState::of(&self.file)? {
-            ImportState::Done => return Err(Error::unfit(&self.file, Problem::NothingToResume)),
+            ImportState::Done => return Err(Error::invalid_file(&self.file, Problem::NothingToResume)),
             ImportState::Entries => {}
             ImportState::Archive => self.tables.take_back_archive()?,
         }
@@ -192,7 +192,7 @@ impl Importer {
             LayoutWriter::Shredder(shredder) => shredder.truncate(&self.committed)?,
             LayoutWriter::Objects(objects) => {
                 objects.truncate(self.committed.samples)?;
-                objects.replace_others(resume::committed_paths(&self.file)?)?;
+                objects.set_committed(resume::committed_paths(&self.file)?)?;
             }
         }
         self.run(scanner, &source.name, &source.bytes_read, start, progress)
@@ -201,10 +201,10 @@ impl Importer {
     /// Takes back the import that did not end. The archives that were imported before it stay as they are.
     ///
     /// # Errors
-    /// [`Error::Unfit`] if none was interrupted; [`Error::File`].
+    /// [`Error::InvalidFile`] if none was interrupted; [`Error::File`].
     pub fn roll_back(mut self) -> Result<RollbackReport> {
         match ImportState::of(&self.file)? {
-            ImportState::Done => return Err(Error::unfit(&self.file, Problem::NothingToResume)),
+            ImportState::Done => return Err(Error::invalid_file(&self.file, Problem::NothingToResume)),
             ImportState::Entries => {}
             ImportState::Archive => self.tables.take_back_archive()?,
         }
@@ -213,7 +213,7 @@ impl Importer {
         let (kept, header_end) =
             rows.last().map_or((0, 0), |row| (row.first_entry.saturating_add(row.entries), row.header_end));
         if kept > self.committed.entries {
-            return Err(Error::unfit(&self.file, Problem::Tables("an archive has more entries than there are")));
+            return Err(Error::invalid_file(&self.file, Problem::Tables("an archive has more entries than there are")));
         }
         let committed = self.tables.keep_entries(kept)?;
         let links = match &mut self.contents {
@@ -230,7 +230,7 @@ impl Importer {
         };
         self.tables.truncate(header_end)?;
         self.tables.finish()?;
-        links_before::forget_links(&self.file)?;
+        links_before::delete_link_list(&self.file)?;
         self.file.flush()?;
         Ok(RollbackReport { entries: self.committed.entries - kept, archives, links })
     }
@@ -282,7 +282,7 @@ impl Importer {
             name: name.to_owned(),
         })?;
         self.tables.finish()?;
-        links_before::forget_links(&self.file)?;
+        links_before::delete_link_list(&self.file)?;
         self.file.flush()?;
         let (samples, content_bytes) = (self.tables.samples(), self.tables.content_bytes());
         let moved = match &self.contents {
@@ -346,14 +346,14 @@ fn path_error<R: Read>(scanner: &TarScanner<R>, error: PathError) -> Error {
 /// The layout of a file.
 ///
 /// # Errors
-/// [`Error::Unfit`] if it has no tables of an import.
+/// [`Error::InvalidFile`] if it has no tables of an import.
 pub fn layout_of(file: &File) -> Result<TarLayout> {
     let group = match file.group(TABLE_GROUP) {
-        Err(error) if error.is_not_found() => return Err(Error::unfit(file, Problem::NoTables)),
+        Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, Problem::NoTables)),
         group => group?,
     };
     let name: String = group.attribute(LAYOUT_ATTRIBUTE)?.read_scalar()?;
-    name.parse().map_err(|_| Error::unfit(file, Problem::Tables("the layout is unknown")))
+    name.parse().map_err(|_| Error::invalid_file(file, Problem::Tables("the layout is unknown")))
 }
 
 /// Whether an import into a file is under way, or was interrupted.

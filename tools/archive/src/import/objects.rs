@@ -65,7 +65,7 @@ impl ObjectWriter {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn replace_others(&mut self, mut committed: CommittedObjects) -> Result<()> {
+    pub fn set_committed(&mut self, mut committed: CommittedObjects) -> Result<()> {
         for reference in self.references.dataset().read::<Reference>()? {
             if let Some(object) = self.file.dereference(&reference)? {
                 committed.add_object(object.id());
@@ -204,7 +204,7 @@ impl ObjectWriter {
             layout: Layout::Compact,
             filters: Default::default(),
             fill: Default::default(),
-            unfiltered_edges: false,
+            unfiltered_partial_chunks: false,
         }
         .into();
         let new = NewObject::linked(group, name, &spec).with_elements(contents);

@@ -60,7 +60,7 @@ pub fn skip_committed<R: Read>(file: &File, scanner: &mut TarScanner<R>, entries
     let archives: Vec<ArchiveRow> = file.dataset(ARCHIVE)?.read()?;
     let start = archives.last().map_or((0, 0), |row| (row.first_entry.saturating_add(row.entries), row.header_end));
     if start.0 > entries {
-        return Err(Error::unfit(file, Problem::Tables("an archive has more entries than there are")));
+        return Err(Error::invalid_file(file, Problem::Tables("an archive has more entries than there are")));
     }
     let dataset = file.dataset(HEADER)?;
     let len = dataset.shape()?.first().copied().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use h5live::model;
 use h5live::{DatasetInCopy, Location, OpenError};
-use h5live_hsds::{ChunkSource, HsdsStore, OpenedStores};
+use h5live_hsds::{ChunkSource, HsdsStore, LastOpenedStore};
 
 use crate::counted::counted;
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::open;
 pub struct LinkedDomain {
     location: Location,
     file_uri: String,
-    opened: OpenedStores,
+    opened: LastOpenedStore,
 }
 
 /// The datasets of a copy, as far as their chunks are linked.
@@ -31,7 +31,7 @@ impl LinkedDomain {
     ///
     /// # Errors
     /// [`Error::Location`] if one of them is something else, or they are in two buckets.
-    pub fn new(from: &Location, to: &Location, opened: Option<&OpenedStores>) -> Result<Self> {
+    pub fn new(from: &Location, to: &Location, opened: Option<&LastOpenedStore>) -> Result<Self> {
         let file = open::file_path(from)?.map_or_else(|| from.clone(), Location::Path);
         let file_uri = open::in_object_store(to, |domain| Ok(h5live_hsds::file_uri(domain, &file)?))?;
         Ok(LinkedDomain { location: to.clone(), file_uri, opened: opened.cloned().unwrap_or_default() })
@@ -71,7 +71,7 @@ impl ChunkLinks {
     }
 
     /// Says which datasets were copied, and why.
-    pub fn complain(&self) {
+    pub fn print_summary(&self) {
         self.copied.iter().for_each(|(path, cause)| eprintln!("copied, not linked: {path}: {cause}"));
         eprintln!("linked: {} in {}", counted(self.linked, "dataset"), self.file.uri());
     }

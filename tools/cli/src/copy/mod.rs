@@ -13,8 +13,8 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use h5live::model::{FileSpace, ObjectBody, ObjectSpec};
 use h5live::{
-    Attribute, Copier, CopyReport, File, Group, LeftOut, LibVer, Location, LostReferences, ObjectPart, Options,
-    UnfitFillValue, WalkItem,
+    Attribute, Copier, CopyReport, DroppedFillValue, File, Group, LeftOut, LibVer, Location, LostReferences,
+    ObjectPart, Options, WalkItem,
 };
 use h5live_format::Superblock;
 
@@ -179,7 +179,7 @@ impl CopyCommand {
             losses(&report).iter().for_each(|loss| eprintln!("{}", with_places(loss)));
             names.iter().flat_map(CopiedNames::losses).for_each(|loss| eprintln!("{loss}"));
             #[cfg(feature = "hsds")]
-            links.iter().for_each(ChunkLinks::complain);
+            links.iter().for_each(ChunkLinks::print_summary);
         }
         let user_block = if output_is_native { 0 } else { self.user_block()?.len() };
         if user_block > 0 && !self.quiet {
@@ -259,7 +259,7 @@ pub(crate) fn losses(report: &CopyReport) -> Vec<String> {
             lines.push(format!("unverified: {}: {} more", dataset.path, counted(more, "chunk")));
         }
     }
-    for UnfitFillValue { path, found, expected, .. } in &report.unfit_fill_values {
+    for DroppedFillValue { path, found, expected, .. } in &report.dropped_fill_values {
         let (found, expected) = (counted(*found, "byte"), counted(*expected, "byte"));
         lines.push(format!("left out: {path}: a fill value of {found} for elements of {expected}"));
     }

@@ -17,7 +17,7 @@ const MAX_HEADER_BYTES: usize = 1 << 10;
 
 /// A file whose bytes are described.
 #[derive(Debug)]
-pub struct RawFile {
+pub struct DumpedFile {
     file: File,
     path: PathBuf,
     len: u64,
@@ -26,7 +26,7 @@ pub struct RawFile {
     base: u64,
 }
 
-impl RawFile {
+impl DumpedFile {
     /// Opens a file and finds its superblock.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl RawFile {
             if window.starts_with(&Superblock::SIGNATURE) {
                 let superblock = Superblock::decode(&window).map_err(|e| unfit(FileProblem::Superblock(e)))?;
                 let base = superblock.base.get().unwrap_or(at);
-                return Ok(RawFile { file, path: path.to_owned(), len, superblock, base });
+                return Ok(DumpedFile { file, path: path.to_owned(), len, superblock, base });
             }
         }
         Err(unfit(FileProblem::NoSignature))

@@ -284,7 +284,7 @@ impl JsonDescriber<'_> {
 
     /// The text of a type, as in files with the usual size of addresses.
     fn type_text(&self, datatype: &Datatype) -> Json {
-        datatype.with_element_sizes(self.file.session().forms, ElementSizes::default()).to_string().into()
+        datatype.with_element_sizes(self.file.session().element_sizes, ElementSizes::default()).to_string().into()
     }
 
     fn committed(&self, fields: &mut JsonFields, committed: Option<ObjectId>) {
@@ -353,7 +353,7 @@ fn foreign_texts(value: &Value) -> u64 {
 
 /// All values of a dataset, if they are not too many.
 fn all_values(dataset: &Dataset, spec: &DatasetSpec) -> Result<Vec<Value>> {
-    open::check_values(dataset, spec.dataspace.elements().unwrap_or(u64::MAX))?;
+    open::check_value_memory(dataset, spec.dataspace.elements().unwrap_or(u64::MAX))?;
     Ok(dataset.read_values(Selection::All)?)
 }
 
@@ -404,7 +404,7 @@ fn storage(fields: &mut JsonFields, spec: &DatasetSpec) {
     if !spec.filters.is_empty() {
         fields.insert("filters".into(), spec.filters.iter().map(filter).collect());
     }
-    if spec.unfiltered_edges {
+    if spec.unfiltered_partial_chunks {
         fields.insert("unfiltered_edges".into(), true.into());
     }
     match spec.fill.time {

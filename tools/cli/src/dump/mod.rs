@@ -21,7 +21,7 @@ use crate::times::TimeColumns;
 use crate::wait::WaitArgs;
 use crate::{map_text, open, path_target, watch};
 
-use bytes::RawFile;
+use bytes::DumpedFile;
 use lines::{ValueStyle, ValueWriter};
 use slices::{RowRange, Slices};
 
@@ -79,7 +79,7 @@ impl DumpCommand {
     }
 
     fn structure(&self, offset: u64, out: &mut Output) -> Result<Outcome> {
-        let structure = RawFile::open(&open::require_path(&self.file)?)?.structure_at(offset)?;
+        let structure = DumpedFile::open(&open::require_path(&self.file)?)?.structure_at(offset)?;
         if self.json {
             out.line(json(&structure, offset))?;
         } else {
@@ -116,7 +116,7 @@ impl DumpCommand {
                 if self.follow {
                     let file = dataset.file().clone();
                     values::follow(dataset, slices, writer, &interrupted, out)?;
-                    return Ok(watch::tell_of_death(&self.file, &file));
+                    return Ok(watch::report_dead_writer(&self.file, &file));
                 }
                 values::dataset(dataset, &slices, writer, out)?;
             }

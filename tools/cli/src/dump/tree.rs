@@ -105,7 +105,7 @@ fn map_head(group: &Group, id: ObjectId, references: &ReferencePaths<'_>) -> Res
 
 fn read(dataset: &Dataset, ranges: &[DimRange]) -> Result<Vec<value::Value>> {
     let elements = ranges.iter().fold(1, |n: u64, range| n.saturating_mul(range.count));
-    open::check_values(dataset, elements)?;
+    open::check_value_memory(dataset, elements)?;
     Ok(dataset.read_values(selection(ranges))?)
 }
 

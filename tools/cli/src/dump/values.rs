@@ -93,7 +93,7 @@ fn write(
         return write_raw_elements(dataset, ranges, size, out);
     }
     // A row is a line.
-    open::check_values(dataset, elements)?;
+    open::check_value_memory(dataset, elements)?;
     let Some((at, rows)) = kept.and_then(|at| Some((at, *ranges.get(at)?))) else {
         return writer.lines(&row, dataset.read_values(selection(ranges))?, &[], out);
     };

@@ -147,6 +147,6 @@ impl Ls {
 /// Whether an error of opening a location says nothing against a folder of domains there.
 #[cfg(feature = "hsds")]
 fn may_be_folder(error: &Error) -> bool {
-    use crate::model::StoreErrorKind::{NotThere, NotThisFormat};
-    matches!(error, Error::File(error) if matches!(error.store_kind(), None | Some(NotThere | NotThisFormat)))
+    use crate::model::StoreErrorKind::{NotFound, NotThisFormat};
+    matches!(error, Error::File(error) if matches!(error.store_kind(), None | Some(NotFound | NotThisFormat)))
 }

@@ -13,7 +13,7 @@ use crate::{open, utc};
 #[derive(Debug, Default)]
 pub struct ObjectClock {
     #[cfg(feature = "hsds")]
-    opened: h5live_hsds::OpenedStores,
+    opened: h5live_hsds::LastOpenedStore,
 }
 
 /// When an object was made, and when it was changed last.

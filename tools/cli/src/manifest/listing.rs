@@ -131,7 +131,7 @@ impl Listing {
                     Err(error) => return self.unreadable(path, &error),
                 };
                 self.paths.insert(id, path.to_vec());
-                let datatype = datatype.with_element_sizes(store.session().forms, ElementSizes::default());
+                let datatype = datatype.with_element_sizes(store.session().element_sizes, ElementSizes::default());
                 self.plain(path, "datatype", datatype.to_string());
             }
             ObjectKind::Map => {

@@ -111,7 +111,7 @@ impl<'a> Renderer<'a> {
 
     /// The text of a type: in all stores that of an HDF5 file, whatever size elements have that lead elsewhere.
     fn type_text(&self, datatype: &Datatype) -> String {
-        datatype.with_element_sizes(self.store.session().forms, ElementSizes::default()).to_string()
+        datatype.with_element_sizes(self.store.session().element_sizes, ElementSizes::default()).to_string()
     }
 
     /// The last column: a hash, or the word for why there is none.

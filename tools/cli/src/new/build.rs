@@ -306,7 +306,7 @@ impl<'a> FileBuilder<'a> {
     }
 
     fn fit(&self, datatype: Datatype) -> Datatype {
-        datatype.with_element_sizes(ElementSizes::default(), self.store.session().forms)
+        datatype.with_element_sizes(ElementSizes::default(), self.store.session().element_sizes)
     }
 
     fn unlinked(&self, path: &str, spec: &ObjectSpec) -> Result<ObjectId> {
@@ -360,7 +360,7 @@ impl<'a> FileBuilder<'a> {
         };
         builder = fields.filters()?.into_iter().fold(builder, |builder, filter| builder.filter(filter));
         if fields.flag("unfiltered_edges")? {
-            builder = builder.unfiltered_edges();
+            builder = builder.unfiltered_partial_chunks();
         }
         builder = builder.fill_time(fields.fill_time()?);
         if let Some(allocation) = fields.allocation()? {

@@ -131,7 +131,7 @@ enum NewKeysArg {
 
 /// Whether there was no room for what was written.
 fn is_full(error: &Error) -> bool {
-    matches!(error, Error::File(error) if error.store_kind() == Some(&StoreErrorKind::Full))
+    matches!(error, Error::File(error) if error.store_kind() == Some(&StoreErrorKind::StorageFull))
 }
 
 /// Says what is at fault: standard input, the file at a location, or another one.

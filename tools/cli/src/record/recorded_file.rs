@@ -55,7 +55,7 @@ impl RecordedFile {
         temp_output::sweep_beside(location)?;
         let mut is_new = false;
         let file = match crate::open::options().swmr_write().open(location) {
-            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThere) => {
+            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotFound) => {
                 let file = crate::open::options().create_new().open(location)?;
                 is_new = true;
                 if let Err(error) = file.start_swmr() {

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use h5live::Location;
 use h5live::archive::layout::{EntryRow, NO_SAMPLE};
-use h5live_archive::{TarFile, escaped, is_file_kind};
+use h5live_archive::{ImportedTar, escaped, is_file_kind};
 use serde_json::json;
 
 use super::opened::is_match;
@@ -20,7 +20,7 @@ const INCOMPLETE: &str = "not all entries are there: the import is under way, or
 const NO_DIGESTS: &str =
     "it has no digests (the original shredder makes none): contents were read, and compared with nothing";
 
-pub fn list(tar: &TarFile, glob: Option<&str>, long: bool, as_json: bool) -> Result<Outcome> {
+pub fn list(tar: &ImportedTar, glob: Option<&str>, long: bool, as_json: bool) -> Result<Outcome> {
     let mut out = Output::stdout();
     for row in tar.rows().iter().filter(|row| is_match(glob, tar.path(row))) {
         if as_json {
@@ -80,7 +80,7 @@ fn time_of(seconds: i64) -> SystemTime {
     time.unwrap_or(epoch)
 }
 
-fn as_json_line(tar: &TarFile, row: &EntryRow) -> serde_json::Value {
+fn as_json_line(tar: &ImportedTar, row: &EntryRow) -> serde_json::Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     // What JSON cannot say of a name is in its escaped form, which `cat` takes.
     let is_known = !tar.has_contents_alone();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use h5live::{File, FileNameUse, Location};
-use h5live_archive::{ImportOptions, Importer, OnCollision, TarFile, TarLayout, VirtualMerge, layout_of, merge};
+use h5live_archive::{ImportOptions, ImportedTar, Importer, OnCollision, TarLayout, VirtualMerge, layout_of, merge};
 
 use crate::copy::MovedNames;
 use crate::counted::counted;
@@ -42,7 +42,7 @@ impl MergeArgs {
         if self.is_virtual {
             return self.merge_virtual();
         }
-        let from: Vec<TarFile> = self.files.iter().map(super::opened::read).collect::<Result<_>>()?;
+        let from: Vec<ImportedTar> = self.files.iter().map(super::opened::read).collect::<Result<_>>()?;
         let Some(first) = from.first() else { return Ok(Outcome::Clean) };
         let layout = match self.layout {
             Some(layout) => layout,

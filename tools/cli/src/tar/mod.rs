@@ -10,7 +10,7 @@ mod write;
 use std::path::PathBuf;
 
 use h5live::Location;
-use h5live_archive::{ExtractOptions, TarFile};
+use h5live_archive::{ExtractOptions, ImportedTar};
 
 use crate::error::{Outcome, Result};
 use crate::temp_output::ForceArgs;
@@ -140,7 +140,7 @@ impl ExtractArgs {
 
 impl VerifyArgs {
     /// The tables of a file, to read its contents.
-    fn read(self, location: &Location) -> Result<TarFile> {
+    fn read(self, location: &Location) -> Result<ImportedTar> {
         let tar = read(location)?;
         Ok(if self.no_verify { tar.without_verification() } else { tar })
     }

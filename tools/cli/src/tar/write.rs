@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use h5live::Location;
 use h5live::archive::Archive;
-use h5live_archive::{Digests, ExtractOptions, Extractor, Problem, TarFile, choose_archive, unescaped};
+use h5live_archive::{Digests, ExtractOptions, Extractor, ImportedTar, Problem, choose_archive, unescaped};
 
 use super::opened::is_match;
 use crate::error::{Error, Outcome, Result};
@@ -14,7 +14,7 @@ use crate::open;
 use crate::output::Output;
 use crate::temp_output::ForceArgs;
 
-pub fn export(tar: &TarFile, to: Option<PathBuf>, number: Option<u64>, force: ForceArgs) -> Result<Outcome> {
+pub fn export(tar: &ImportedTar, to: Option<PathBuf>, number: Option<u64>, force: ForceArgs) -> Result<Outcome> {
     let archive = choose_archive(tar, number)?;
     let Some(path) = to.filter(|path| path.as_os_str() != "-") else {
         h5live_archive::export(tar, archive, &mut BufWriter::with_capacity(1 << 20, io::stdout().lock()))?;
@@ -44,7 +44,7 @@ pub fn cat(location: &Location, paths: &[String], samples: &[u64], verifies: boo
     let mut out = Output::stdout();
     let mut write = |sample: u64, contents: Vec<u8>, name: &str| match &digests {
         Some(digests) if !digests.is_right(sample, &contents) => {
-            Err(h5live_archive::Error::unfit(&file, Problem::WrongContents(name.to_owned())).into())
+            Err(h5live_archive::Error::invalid_file(&file, Problem::WrongContents(name.to_owned())).into())
         }
         _ => out.bytes(&contents),
     };
@@ -71,7 +71,13 @@ fn has_name(archive: &Archive, name: &[u8]) -> Result<bool> {
     Ok(archive.find(name)?.is_some() || archive.read_by_name(name).is_ok())
 }
 
-pub fn extract(tar: &TarFile, to: &Path, glob: Option<&str>, quiet: bool, options: ExtractOptions) -> Result<Outcome> {
+pub fn extract(
+    tar: &ImportedTar,
+    to: &Path,
+    glob: Option<&str>,
+    quiet: bool,
+    options: ExtractOptions,
+) -> Result<Outcome> {
     let report = Extractor::new(tar, to)?.options(options).extract(&|path| is_match(glob, path))?;
     if !quiet {
         for (path, why) in &report.refused {

@@ -92,7 +92,7 @@ impl WatchCommand {
         if self.stats {
             eprintln!("{}", stats::text(&dataset.file().stats()));
         }
-        Ok(tell_of_death(&self.file, dataset.file()))
+        Ok(report_dead_writer(&self.file, dataset.file()))
     }
 
     fn rows_as_json(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
@@ -184,7 +184,7 @@ pub fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBo
 }
 
 /// Says on standard error if the writer has died instead of closing the file, which `followed` has followed.
-pub fn tell_of_death(location: &Location, followed: &File) -> Outcome {
+pub fn report_dead_writer(location: &Location, followed: &File) -> Outcome {
     let mut found = crate::open::options().diagnose(location).map(|found| found.condition);
     // Some stores tell only those who have followed their writer.
     if matches!(followed.store().is_abandoned(), Ok(true)) {
@@ -268,7 +268,7 @@ pub fn newest(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Re
     let [_, row @ ..] = spec.dataspace.dims() else {
         return Ok((0, dataset.read_raw(Selection::All)?));
     };
-    crate::open::check_bytes(dataset, (row_bytes(spec) as u64).saturating_mul(end - first))?;
+    crate::open::check_memory(dataset, (row_bytes(spec) as u64).saturating_mul(end - first))?;
     let start: Vec<_> = std::iter::once(first).chain(row.iter().map(|_| 0)).collect();
     let count: Vec<_> = std::iter::once(end - first).chain(row.iter().copied()).collect();
     Ok((first, dataset.read_raw(Selection::block(&start, &count))?))

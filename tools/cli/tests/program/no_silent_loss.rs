@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use h5live::filters::{DecodeOutput, EncodeOutcome, Filter, FilterFault, Registry};
+use h5live::filters::{DecodeOutcome, EncodeOutcome, Filter, FilterFault, Registry};
 use h5live::model::FilterSpec;
 use h5live::{File, Selection};
 
@@ -93,15 +93,15 @@ impl Filter for Inverted {
         "inverted"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let place = output.get_mut(..input.len()).ok_or(FilterFault::TooLarge { limit: 0 })?;
         place.iter_mut().zip(input).for_each(|(to, from)| *to = !from);
-        Ok(DecodeOutput::Output(input.len()))
+        Ok(DecodeOutcome::Decoded(input.len()))
     }
 
     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         output.extend(input.iter().map(|byte| !byte));
-        Ok(EncodeOutcome::Output)
+        Ok(EncodeOutcome::Encoded)
     }
 }
 

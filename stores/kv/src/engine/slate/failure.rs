@@ -132,7 +132,7 @@ mod tests {
         assert!(matches!(failures().slate("nothing is written")(error), EngineError::Full(_)));
         let denied = object_store::Error::PermissionDenied { path: "a".to_owned(), source: "no".into() };
         let error = failures().object("nothing is read")(denied);
-        assert_eq!(error.kind(), h5live_model::StoreErrorKind::Denied);
+        assert_eq!(error.kind(), h5live_model::StoreErrorKind::PermissionDenied);
         let missing = object_store::Error::NotFound { path: "a".to_owned(), source: "no".into() };
         assert!(is_not_found(&slatedb::Error::data("io".to_owned()).with_source(Box::new(Arc::new(missing)))));
     }

@@ -144,8 +144,8 @@ fn store_kind(error: &Error) -> Option<&StoreErrorKind> {
 
 /// Whether an error comes again, however often it is tried. The lease of a session that failed is in use for a while.
 fn is_lasting(error: &Error) -> bool {
-    use StoreErrorKind::{Denied, Full, InUse, Io, Unfinished, Unreachable};
-    !matches!(store_kind(error), Some(Unreachable | Io | Full | Denied | Unfinished | InUse(_)))
+    use StoreErrorKind::{InUse, Io, PermissionDenied, StorageFull, Torn, Unreachable};
+    !matches!(store_kind(error), Some(Unreachable | Io | StorageFull | PermissionDenied | Torn | InUse(_)))
 }
 
 /// The work of the thread.

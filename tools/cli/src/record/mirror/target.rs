@@ -2,7 +2,7 @@
 
 use h5live::model::{Name, ObjectId, ObjectSpec};
 use h5live::{Copier, File, Location};
-use h5live_hsds::OpenedStores;
+use h5live_hsds::LastOpenedStore;
 
 use crate::copy::{CopiedNames, described, losses};
 use crate::draft_domain::{DraftDomain, in_domain, publish_domain};
@@ -23,7 +23,7 @@ pub struct MirrorTarget {
     replaces: bool,
     source: Option<File>,
     target: Option<File>,
-    opened: OpenedStores,
+    opened: LastOpenedStore,
     /// Removes the draft if a signal ends this process.
     draft: Option<DraftDomain>,
     /// What the root group of a draft is like.
@@ -100,7 +100,7 @@ impl MirrorTarget {
         // It has another handle on the session.
         self.draft = self.root.is_none().then(|| DraftDomain::new(&self.location));
         let opened = self.draft.as_ref().map(|draft| draft.opened().clone());
-        self.opened = opened.unwrap_or_else(|| OpenedStores::default().with_drafts());
+        self.opened = opened.unwrap_or_else(|| LastOpenedStore::default().with_drafts());
     }
 
     /// Mirrors what came to the file since the last time.

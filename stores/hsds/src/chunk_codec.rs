@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live_model::{AllocationLimit, Error as ModelError, FilterSpec, Result, Unfilter};
+use h5live_model::{AllocationLimit, Error as ModelError, FilterEngine, FilterSpec, Result};
 
 use crate::error::HsdsError;
 use crate::layout::{ChunkEncoding, ElementCodec, LayoutError, data_bytes, uncompressed_frame};
@@ -12,7 +12,7 @@ const ZLIB: u8 = 0x78;
 
 /// How the chunks of a dataset are stored.
 #[derive(Debug)]
-pub struct ChunkForm {
+pub struct ChunkCodec {
     /// How elements are stored.
     pub codec: ElementCodec,
     /// How that is compressed.
@@ -20,7 +20,7 @@ pub struct ChunkForm {
     /// Elements of a chunk; 0 if there are no chunks.
     pub elements: usize,
     /// What compresses.
-    pub unfilter: Arc<dyn Unfilter>,
+    pub unfilter: Arc<dyn FilterEngine>,
     /// Most bytes of a chunk.
     pub max_allocation: AllocationLimit,
 }
@@ -29,9 +29,9 @@ fn damaged(key: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>
     HsdsError::Chunk { key: key.to_owned(), source: source.into() }.into()
 }
 
-impl ChunkForm {
+impl ChunkCodec {
     /// Bytes of a chunk where it crosses the seam.
-    pub fn seam_bytes(&self) -> u64 {
+    pub fn unpacked_bytes(&self) -> u64 {
         (self.codec.size() as u64).saturating_mul(self.elements as u64)
     }
 
@@ -101,7 +101,7 @@ impl ChunkForm {
         if self.codec.is_verbatim() {
             return Ok(stored.to_vec());
         }
-        let mut seam = self.max_allocation.zeroed(self.seam_bytes())?;
+        let mut seam = self.max_allocation.zeroed(self.unpacked_bytes())?;
         self.codec.unpack(stored, self.elements, holder.0, holder.1, &mut seam).map_err(|error| damaged(key, error))?;
         Ok(seam)
     }

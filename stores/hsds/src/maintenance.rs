@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    Diagnosis, FileCondition, Leak, Location, Mode, OpenError, OpenRequest, Publish, Reclaim, Repair, StoreCheck,
-    StoreErrorKind, StoreReport, Upkeep,
+    Diagnosis, FileCondition, Leak, Location, Maintenance, Mode, OpenError, OpenRequest, Publish, Reclaim, Repair,
+    StoreCheck, StoreErrorKind, StoreReport,
 };
 
 use crate::check::{CheckedStore, check_domain};
@@ -57,7 +57,7 @@ impl UpkeepTarget {
             Err(error) => error,
         };
         match &error {
-            OpenError::Store(cause) if cause.store_kind() == Some(&StoreErrorKind::NotThere) => {}
+            OpenError::Store(cause) if cause.store_kind() == Some(&StoreErrorKind::NotFound) => {}
             _ => return Err(error),
         }
         let engine = bucket()?;
@@ -174,9 +174,9 @@ impl HsdsConnector {
     }
 }
 
-impl Upkeep for HsdsConnector {
+impl Maintenance for HsdsConnector {
     fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
-        diagnosis(&HsdsConnector::open_to_look(at)?).map_err(OpenError::Store)
+        diagnosis(&HsdsConnector::open_read_only(at)?).map_err(OpenError::Store)
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {

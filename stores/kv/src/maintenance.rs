@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use h5live_model::{
-    Diagnosis, FileCondition, Leak, LeakLocation, Location, Mode, OpenError, OpenRequest, Reclaim, Repair, Result,
-    StoreCheck, StoreFinding, StoreReport, Upkeep,
+    Diagnosis, FileCondition, Leak, LeakLocation, Location, Maintenance, Mode, OpenError, OpenRequest, Reclaim, Repair,
+    Result, StoreCheck, StoreFinding, StoreReport,
 };
 
 use crate::check::check_container;
@@ -13,7 +13,7 @@ use crate::connector::{KvConnector, folder};
 use crate::engine::{Engine, EngineError, LmdbEngine};
 use crate::error::KvError;
 use crate::layout::{BlobId, key};
-use crate::object_edits::{Cleanup, delete_object, remove_uses};
+use crate::object_edits::{ReclaimContext, delete_object, remove_uses};
 use crate::state::{KvState, uses};
 
 /// The state of the store in a folder.
@@ -32,7 +32,7 @@ fn diagnose(folder: &Path) -> Result<Diagnosis> {
 }
 
 /// Deletes objects and blobs to which nothing leads, and takes the uses that they have of others.
-fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &Cleanup) -> Result<()> {
+fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &ReclaimContext) -> Result<()> {
     let mut held = Vec::new();
     for leak in leaks {
         match leak.place {
@@ -47,7 +47,7 @@ fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &Cleanup) -> Resul
     remove_uses(state, held, cleanup)
 }
 
-impl Upkeep for KvConnector {
+impl Maintenance for KvConnector {
     fn diagnose(&self, at: &Location) -> std::result::Result<Diagnosis, OpenError> {
         diagnose(&folder(at)?).map_err(OpenError::Store)
     }
