@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 22] = [
     "tools/archive/src",
     "src",
     "cache/src",
@@ -27,6 +27,7 @@ const SOURCES: [&str; 21] = [
     "stores/served/src",
     "swmr/src",
     "tools/recorder/src",
+    "tools/text/src",
     "verify/lab/src",
 ];
 

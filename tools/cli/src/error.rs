@@ -8,6 +8,8 @@ use crate::dump::slices::SliceFault;
 use crate::from_json::JsonValueError;
 use crate::new::DescriptionFault;
 
+pub use h5live_text::whole_text;
+
 /// A result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -307,18 +309,4 @@ pub enum SetRefusal {
     /// It is the root group.
     #[error("the root group stays where it is")]
     Root,
-}
-
-/// An error with its causes, on one line. A cause that the error has shown already is not shown again.
-pub fn whole_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let detail = error.to_string();
-        if !text.contains(&detail) {
-            text = format!("{text}: {detail}");
-        }
-        cause = error.source();
-    }
-    text.replace(['\n', '\r'], " ")
 }

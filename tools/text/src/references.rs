@@ -6,10 +6,10 @@ use std::collections::{HashMap, VecDeque};
 use h5live::{File, Reference};
 use serde_json::Value as Json;
 
-use crate::manifest::escape;
-use crate::model::{Block, Hyperslab, LinkTarget, ObjectId, ObjectKind, Referent, ReferentPart, Selection};
 use crate::reference_json;
 use crate::value::hex;
+use h5live::model::escape;
+use h5live::model::{Block, Hyperslab, LinkTarget, ObjectId, ObjectKind, Referent, ReferentPart, Selection};
 
 /// Finds the objects to which references lead by the shortest of their paths. For the first reference, all groups of the
 /// file are listed.

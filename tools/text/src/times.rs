@@ -2,7 +2,7 @@
 
 use h5live::{Attribute, Dataset, Value};
 
-use crate::text::utc;
+use crate::utc;
 
 /// What the stored integers of a column of times are, for an attribute of the dataset.
 pub const TIME_UNITS: &str = "nanoseconds since 1970-01-01T00:00:00Z";

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use crate::text::counted::counted;
-use crate::text::number_text;
+use crate::counted::counted;
+use crate::number_text;
 use h5live::Value;
 use h5live::model::{Compound, Datatype, Name, ReferenceType, VarLenKind};
 
@@ -192,7 +192,7 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::type_parse::TypeText;
+    use crate::type_parse::TypeText;
 
     fn parsed(datatype: &str, json: &str) -> Result<Value, JsonValueError> {
         let TypeText(datatype) = datatype.parse().unwrap();

@@ -4,9 +4,9 @@
 use h5live::{File, Reference, Value};
 use serde_json::{Value as Json, json};
 
-use crate::manifest::escape;
-use crate::model::{Block, Hyperslab, ObjectId, ReferenceType, Referent, ReferentPart, Selection, Store, UNLIMITED};
 use crate::type_parse::unescape;
+use h5live::model::escape;
+use h5live::model::{Block, Hyperslab, ObjectId, ReferenceType, Referent, ReferentPart, Selection, Store, UNLIMITED};
 
 /// A reference as JSON; `None` if it leads to nothing that `path` knows.
 pub fn describe(store: &dyn Store, reference: &Reference, path: &dyn Fn(ObjectId) -> Option<String>) -> Option<Json> {

@@ -4,7 +4,7 @@ pub use h5live::Value;
 
 use h5live::Reference;
 
-use crate::model::{Datatype, Name, Store};
+use h5live::model::{Datatype, Name, Store};
 
 /// The value of an element; unreadable, if its datatype makes no sense.
 pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Value {
