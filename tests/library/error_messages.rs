@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 23] = [
     "tools/archive/src",
     "src",
     "cache/src",
@@ -26,6 +26,7 @@ const SOURCES: [&str; 22] = [
     "stores/remote/src",
     "stores/served/src",
     "swmr/src",
+    "tools/compare/src",
     "tools/recorder/src",
     "tools/text/src",
     "verify/lab/src",

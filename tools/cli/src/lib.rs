@@ -7,7 +7,6 @@ use h5live_text::{checked_json, from_json, reference_json, references, times, ty
 #[cfg(feature = "hsds")]
 mod acl;
 mod args;
-mod block;
 mod check;
 mod completions;
 mod copy;

@@ -2,14 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use h5live::{Dataset, File, Location, Object};
+use h5live::model::ObjectId;
+use h5live::{Dataset, File, Object, Value};
 
-use crate::error::Result;
-use crate::escaped_path;
-use crate::manifest::listing::{Listing, ListingEntry};
-use crate::model::ObjectId;
-use crate::open;
-use crate::value::Value;
+use crate::manifest::{Listing, ListingEntry};
 
 /// One of the two files.
 pub struct DiffSide {
@@ -20,17 +16,10 @@ pub struct DiffSide {
 }
 
 impl DiffSide {
-    /// Opens it, and lists what is below a path.
-    ///
-    /// # Errors
-    /// [`Error::File`](crate::error::Error::File).
-    pub fn open(path: &Location, start: &str) -> Result<Self> {
-        let file = open::for_reading(path)?;
-        let (object, path) = escaped_path::object(&file, start)?;
-        // Shown as it was asked for.
-        let path = if start.starts_with('/') { &path } else { path.strip_prefix(b"/").unwrap_or(&path) };
-        let listing = Listing::from_file(&file, object.id(), path, None);
-        Ok(DiffSide { file, listing })
+    /// Lists what is in a file, from an object on, which is called `path`.
+    pub fn new(file: File, start: ObjectId, path: &[u8]) -> Self {
+        let listing = Listing::from_file(&file, start, path, None);
+        DiffSide { file, listing }
     }
 
     /// What it has, by path.

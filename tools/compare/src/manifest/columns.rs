@@ -1,6 +1,6 @@
 //! The space and storage columns.
 
-use crate::model::{DatasetSpec, Dataspace, FilterSpec, Layout, UNLIMITED};
+use h5live::model::{DatasetSpec, Dataspace, FilterSpec, Layout, UNLIMITED};
 
 /// The text of a dataspace.
 pub fn space_text(space: &Dataspace) -> String {
@@ -53,7 +53,7 @@ fn join<T: ToString>(numbers: &[T]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Shape;
+    use h5live::model::Shape;
 
     #[test]
     fn spaces_show_dimensions_and_limits() {

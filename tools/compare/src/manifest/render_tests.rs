@@ -1,6 +1,6 @@
 use super::*;
-use crate::model::memory::MemoryStore;
-use crate::model::{
+use h5live::model::memory::MemoryStore;
+use h5live::model::{
     AttributeData, ByteOrder, Fill, Layout, LinkTarget, Name, NewObject, ObjectKind, ObjectSpec, ReferenceType,
     Referent, ReferentPart, Shape, Sign, StoreWriter, VarLen,
 };
@@ -19,7 +19,7 @@ fn dataset(datatype: Datatype, dims: &[u64]) -> DatasetSpec {
 fn create(store: &MemoryStore, parent: ObjectId, name: &str, spec: DatasetSpec, bytes: &[u8]) -> ObjectId {
     let id = store.create(&NewObject::linked(parent, &name.into(), &spec.into())).unwrap();
     let chunks = store.dataset(id).unwrap();
-    let origin = crate::model::ChunkCoord::origin(chunks.spec().unwrap().dataspace.rank());
+    let origin = h5live::model::ChunkCoord::origin(chunks.spec().unwrap().dataspace.rank());
     chunks.write_whole(&origin, 0, bytes).unwrap();
     id
 }
@@ -31,12 +31,12 @@ fn manifest(store: &MemoryStore) -> Vec<String> {
         assert_eq!(*selection, Selection::All);
         let chunks = store.dataset(id).unwrap();
         let rank = chunks.spec().unwrap().dataspace.rank();
-        let chunk = chunks.locate(&crate::model::ChunkCoord::origin(rank)).unwrap().unwrap();
+        let chunk = chunks.locate(&h5live::model::ChunkCoord::origin(rank)).unwrap().unwrap();
         let mut bytes = vec![0; chunk.size as usize];
         chunks.read(&chunk, 0, &mut bytes).unwrap();
         Ok(bytes)
     };
-    Renderer::new(store, &listing, LIMIT, &read).lines().collect()
+    Renderer::new(store, &listing, LIMIT, Box::new(&read)).lines().collect()
 }
 
 fn sha(bytes: &[u8]) -> String {
@@ -133,7 +133,7 @@ fn what_has_no_hash_says_why() {
     let store = MemoryStore::new();
     let listing = Listing::from_store(&store, store.session().root, b"/", None);
     let read = |_, _: &Selection| panic!("nothing is read");
-    let renderer = Renderer::new(&store, &listing, LIMIT, &read);
+    let renderer = Renderer::new(&store, &listing, LIMIT, Box::new(&read));
     let feed = |_: &CanonicalPlan, _: &mut Sha256| -> Result<(), UnreadCause> { panic!("there is nothing to feed") };
     assert_eq!(renderer.hash(&u16be(), &Dataspace::Null, feed), Ok(sha(b"")));
     let space = |dims: &[u64]| Dataspace::Simple(Shape::fixed(dims));
@@ -160,10 +160,10 @@ fn regions_are_told_by_their_elements() {
         line.rsplit('\t').next().unwrap().to_owned()
     };
     let block = line_of("block", Selection::block(&[2], &[3]));
-    let singles = crate::model::Hyperslab {
+    let singles = h5live::model::Hyperslab {
         block: [1][..].into(),
         count: [3][..].into(),
-        ..crate::model::Hyperslab::block(&[2], &[3])
+        ..h5live::model::Hyperslab::block(&[2], &[3])
     };
     assert_eq!(block, line_of("singles", Selection::Hyperslab(singles)));
     assert_ne!(block, line_of("other", Selection::block(&[3], &[3])));
@@ -171,7 +171,7 @@ fn regions_are_told_by_their_elements() {
 
 #[test]
 fn a_string_that_the_heap_does_not_have_is_unreadable() {
-    let kind = crate::model::VarLenKind::String { padding: Default::default(), character_set: Default::default() };
+    let kind = h5live::model::VarLenKind::String { padding: Default::default(), character_set: Default::default() };
     let datatype = Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() });
     let store = MemoryStore::new();
     create(
@@ -196,7 +196,7 @@ fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
     spec.fill.value = FillValue::Value(vec![3]);
     let id = store.create(&NewObject::linked(store.session().root, &"d".into(), &spec.into())).unwrap();
     let written = vec![9; CHUNK as usize];
-    store.dataset(id).unwrap().write_whole(&crate::model::ChunkCoord::new(&[100]), 0, &written).unwrap();
+    store.dataset(id).unwrap().write_whole(&h5live::model::ChunkCoord::new(&[100]), 0, &written).unwrap();
     let mut expected = vec![3; 200 << 20];
     expected[100 << 20..101 << 20].copy_from_slice(&written);
     let reads = Cell::new(0);
@@ -206,7 +206,7 @@ fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
         Ok(expected[slab.start[0] as usize..][..slab.block[0] as usize].to_vec())
     };
     let listing = Listing::from_store(&store, store.session().root, b"/", None);
-    let lines: Vec<_> = Renderer::new(&store, &listing, LIMIT, &read).lines().collect();
+    let lines: Vec<_> = Renderer::new(&store, &listing, LIMIT, Box::new(&read)).lines().collect();
     assert!(lines[1].ends_with(&format!("\t{}", sha(&expected))), "{}", lines[1]);
     assert_eq!(reads.get(), 1, "of four blocks, one has a chunk");
 }
@@ -214,13 +214,15 @@ fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
 #[test]
 fn elements_that_are_larger_than_what_may_be_allocated_are_unreadable() {
     let store = MemoryStore::new();
-    let opaque = Datatype::Opaque(crate::model::Opaque { size: 300 << 20, tag: Name::default() });
+    let opaque = Datatype::Opaque(h5live::model::Opaque { size: 300 << 20, tag: Name::default() });
     let spec = DatasetSpec { layout: Layout::Chunked(vec![1]), ..dataset(opaque, &[5]) };
     store.create(&NewObject::linked(store.session().root, &"d".into(), &spec.into())).unwrap();
     let listing = Listing::from_store(&store, store.session().root, b"/", None);
     let read = |_, _: &Selection| panic!("nobody wrote anything");
-    let renderer =
-        Renderer { allocation: AllocationLimit::new(256 << 20), ..Renderer::new(&store, &listing, LIMIT, &read) };
+    let renderer = Renderer {
+        allocation: AllocationLimit::new(256 << 20),
+        ..Renderer::new(&store, &listing, LIMIT, Box::new(&read))
+    };
     let lines: Vec<_> = renderer.lines().collect();
     assert!(lines[1].contains("\tunreadable:"), "{}", lines[1]);
 }

@@ -1,25 +1,13 @@
 //! `h5live manifest`: everything in a file as text that does not depend on how it is stored.
 
-mod canonical;
-mod columns;
-pub mod listing;
-mod render;
-
-use h5live::{Location, Object};
+use h5live::Location;
+use h5live_compare::manifest::{Listing, Renderer, UnreadCause};
 
 use crate::counted::counted;
-use crate::error::{Outcome, Result, whole_text};
-use crate::model::{ObjectId, Selection};
+use crate::error::{Outcome, Result};
 use crate::number_arg::bytes;
 use crate::output::{Output, tell};
 use crate::{open, progress};
-
-pub use crate::model::escape;
-pub use columns::{space_text, storage_text};
-pub use render::blocks;
-
-use listing::Listing;
-use render::{Renderer, UnreadCause};
 
 /// Most lines that were not read of which it is told why.
 const MAX_SHOWN_UNREAD: usize = 8;
@@ -48,17 +36,9 @@ impl Manifest {
         // Damage below the root ends nothing, but without the root there is nothing to list.
         root.links()?;
         let listing = Listing::from_file(&file, root.id(), b"/", None);
-        let path_of = |id| listing.paths.get(&id).map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
-        let read = |id: ObjectId, selection: &Selection| match root.object_by_id(id, &path_of(id)) {
-            Ok(Object::Dataset(dataset)) => {
-                dataset.read_raw(selection).map_err(|error| UnreadCause::Unreadable(whole_text(&error)))
-            }
-            Ok(_) => Err(UnreadCause::Unreadable("this is no dataset any more".to_owned())),
-            Err(error) => Err(UnreadCause::Unreadable(whole_text(&error))),
-        };
         let mut out = Output::stdout();
         let bar = progress::bar(listing.lines.len(), "object");
-        let renderer = Renderer::new(file.store(), &listing, self.max_dataset, &read);
+        let renderer = Renderer::of_file(&file, &listing, self.max_dataset).max_allocation(open::allocation_limit());
         for line in renderer.lines() {
             out.line(line)?;
             bar.inc(1);
@@ -67,7 +47,8 @@ impl Manifest {
         out.flush()?;
         let unread = renderer.take_unread();
         for (path, cause) in unread.iter().take(MAX_SHOWN_UNREAD) {
-            tell(format_args!("{}: {path}: {cause}", self.file));
+            let option = if matches!(cause, UnreadCause::Skipped { .. }) { ", as --max-dataset says" } else { "" };
+            tell(format_args!("{}: {path}: {cause}{option}", self.file));
         }
         if unread.len() > MAX_SHOWN_UNREAD {
             let more = counted(unread.len() - MAX_SHOWN_UNREAD, "line");

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use h5live::{Dataset, Datatype};
+use h5live::model::{DatasetSpec, Layout, ReferenceKind};
+use h5live::{Dataset, Datatype, Value};
 
 use super::side::DiffSide;
 use super::tolerance::Tolerance;
 use super::value_differences::ValueDifferences;
-use crate::block::Block;
-use crate::model::{DatasetSpec, Layout, ReferenceKind};
-use crate::value::Value;
+use crate::block::DatasetBlock;
 
 /// Elements are read in blocks of at most this many bytes, or one by one if they are larger...
 const BLOCK_BYTES: u64 = 8 << 20;
@@ -34,7 +33,7 @@ pub struct Comparison<'a> {
     /// The fill value of each side; `None` if it is not known.
     fill: Option<(Value, Value)>,
     /// The blocks that one of the sides has written.
-    stored: Vec<Block>,
+    stored: Vec<DatasetBlock>,
     pub found: ValueDifferences,
 }
 
@@ -49,8 +48,8 @@ impl<'a> Comparison<'a> {
         (a, b): (&DatasetSpec, &DatasetSpec),
         found: ValueDifferences,
     ) -> h5live::Result<Self> {
-        let mut stored = Block::list_written(a, |each| sides.0.0.for_each_chunk(each))?;
-        stored.extend(Block::list_written(b, |each| sides.1.0.for_each_chunk(each))?);
+        let mut stored = DatasetBlock::list_written(a, |each| sides.0.0.for_each_chunk(each))?;
+        stored.extend(DatasetBlock::list_written(b, |each| sides.1.0.for_each_chunk(each))?);
         let bytewise = a.datatype == b.datatype && !a.datatype.is_indirect() && !has_references(&a.datatype);
         Ok(Comparison {
             tolerance,
@@ -70,7 +69,7 @@ impl<'a> Comparison<'a> {
     /// # Errors
     /// If elements cannot be read.
     pub fn run(&mut self) -> h5live::Result<()> {
-        let all = Block::all(&self.dims);
+        let all = DatasetBlock::all(&self.dims);
         let chunk = match &self.sides.0.0.spec()?.layout {
             Layout::Chunked(dims) => dims.clone(),
             _ => Vec::new(),
@@ -111,7 +110,7 @@ impl<'a> Comparison<'a> {
     ///
     /// # Errors
     /// If elements cannot be read.
-    fn compare(&mut self, block: &Block, has_halves: bool) -> h5live::Result<bool> {
+    fn compare(&mut self, block: &DatasetBlock, has_halves: bool) -> h5live::Result<bool> {
         let selection = block.selection();
         let ((a, in_a), (b, in_b)) = self.sides;
         if self.bytewise && a.read_raw(&selection)? == b.read_raw(&selection)? {
@@ -131,7 +130,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Whether the fill values of both sides are known for a block that neither has written. They are compared then.
-    fn is_unwritten(&mut self, block: &Block) -> bool {
+    fn is_unwritten(&mut self, block: &DatasetBlock) -> bool {
         let Some((a, b)) = &self.fill else { return false };
         let place = (self.index(block), block.elements());
         let ((_, in_a), (_, in_b)) = self.sides;
@@ -140,7 +139,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Which element is the first of a block.
-    fn index(&self, block: &Block) -> u64 {
+    fn index(&self, block: &DatasetBlock) -> u64 {
         block.start.iter().zip(&self.dims).fold(0, |index, (start, dim)| index * dim + start)
     }
 }

@@ -2,15 +2,12 @@
 
 use std::collections::HashMap;
 
-use h5live::{File, Object};
-
-use crate::model::{
+use h5live::model::{
     AttributeData, DatasetSpec, ElementSizes, Error as ModelError, Layout, Link, LinkTarget, MapSpec, Name, ObjectId,
-    ObjectKind, ObjectSpec, Store,
+    ObjectKind, ObjectSpec, Store, escape,
 };
-
-use crate::error::whole_text;
-use crate::model::escape;
+use h5live::{File, Object};
+use h5live_text::whole_text;
 
 /// A line: the escaped path, and the entry.
 #[derive(Debug)]
@@ -34,6 +31,19 @@ pub enum ListingEntry {
     Attribute(Box<AttributeData>),
     /// What cannot be read, and why.
     Unreadable(String),
+}
+
+impl ListingEntry {
+    /// The word for what it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            ListingEntry::Plain(kind, _) => kind,
+            ListingEntry::Dataset(..) => "dataset",
+            ListingEntry::Map(..) => "map",
+            ListingEntry::Attribute(_) => "attribute",
+            ListingEntry::Unreadable(_) => "error",
+        }
+    }
 }
 
 /// The lines of a file, and under which path each object was listed first.

@@ -1,6 +1,6 @@
 //! Whether two values are the same.
 
-use crate::value::Value;
+use h5live::Value;
 
 /// How far numbers may be apart and count as the same.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -6,16 +6,16 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
 use std::time::SystemTime;
 
-use sha2::{Digest, Sha256};
-
-use crate::block::Block;
-use crate::error::whole_text;
-use crate::model::{
+use h5live::model::{
     AllocationLimit, DatasetSpec, Dataspace, Datatype, ElementSizes, FillValue, Layout, MapKeyBuf, MapScan, MapSpec,
     Name, ObjectId, ReferenceKind, Referent, ReferentPart, Selection, Store, read_blob,
 };
-use crate::open;
-use crate::value::hex;
+use h5live::{File, Object};
+use h5live_text::value::hex;
+use h5live_text::whole_text;
+use sha2::{Digest, Sha256};
+
+use crate::block::{DatasetBlock, blocks};
 
 use super::canonical::{CanonicalError, CanonicalPlan, HeapResolver};
 use super::columns::{space_text, storage_text};
@@ -33,7 +33,7 @@ const HEAP_ELEMENTS: usize = 4 << 10;
 const HEAP_BYTES: u64 = 512 << 20;
 
 /// Reads the stored elements of a dataset under a selection.
-pub type ReadValues<'a> = &'a dyn Fn(ObjectId, &Selection) -> Result<Vec<u8>, UnreadCause>;
+pub type ReadValues<'a> = Box<dyn Fn(ObjectId, &Selection) -> Result<Vec<u8>, UnreadCause> + 'a>;
 
 /// Why something was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl fmt::Display for UnreadCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             UnreadCause::Skipped { bytes, limit } => {
-                write!(f, "not read: {bytes} bytes are more than {limit}, as --max-dataset says")
+                write!(f, "not read: {bytes} bytes are more than {limit}")
             }
             UnreadCause::Unreadable(why) => f.write_str(why),
         }
@@ -100,8 +100,25 @@ pub struct Renderer<'a> {
 impl<'a> Renderer<'a> {
     /// A renderer of a listing of `store`. It reads datasets of at most `limit` bytes, with `read`.
     pub fn new(store: &'a dyn Store, listing: &'a Listing, limit: u64, read: ReadValues<'a>) -> Self {
-        let allocation = open::allocation_limit();
-        Renderer { store, listing, read, limit, allocation, left: Cell::new(0), unread: RefCell::default() }
+        let (allocation, left) = (AllocationLimit::default(), Cell::new(0));
+        Renderer { store, listing, read, limit, allocation, left, unread: RefCell::default() }
+    }
+
+    /// As [`Renderer::new`], of a listing of a file, which reads its datasets.
+    pub fn of_file(file: &'a File, listing: &'a Listing, limit: u64) -> Self {
+        let path_of = |id| listing.paths.get(&id).map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
+        let read = move |id: ObjectId, selection: &Selection| match file.root().object_by_id(id, &path_of(id)) {
+            Ok(Object::Dataset(dataset)) => dataset.read_raw(selection).map_err(|error| UnreadCause::of(&error)),
+            Ok(_) => Err(UnreadCause::Unreadable("this is no dataset any more".to_owned())),
+            Err(error) => Err(UnreadCause::of(&error)),
+        };
+        Renderer::new(file.store(), listing, limit, Box::new(read))
+    }
+
+    /// Sets what may be allocated at once for a length that the file states.
+    pub fn max_allocation(mut self, limit: AllocationLimit) -> Self {
+        self.allocation = limit;
+        self
     }
 
     /// What was not read in the lines so far, by its path, and why.
@@ -246,10 +263,10 @@ impl<'a> Renderer<'a> {
     }
 
     /// The blocks of a dataset that were written, as far as that is known.
-    fn written_blocks(&self, id: ObjectId, spec: &DatasetSpec) -> Vec<Block> {
+    fn written_blocks(&self, id: ObjectId, spec: &DatasetSpec) -> Vec<DatasetBlock> {
         let dataset = self.store.dataset(id);
-        let written = dataset.and_then(|dataset| Block::list_written(spec, |each| dataset.for_each_chunk(each)));
-        written.unwrap_or_else(|_| vec![Block::all(spec.dataspace.dims())])
+        let written = dataset.and_then(|dataset| DatasetBlock::list_written(spec, |each| dataset.for_each_chunk(each)));
+        written.unwrap_or_else(|_| vec![DatasetBlock::all(spec.dataspace.dims())])
     }
 
     fn update(
@@ -333,54 +350,6 @@ impl HeapResolver for Renderer<'_> {
         };
         let file = file.as_ref().map(Name::as_bytes).unwrap_or_default();
         Ok([file, &path, part.as_bytes()].join(&0))
-    }
-}
-
-/// Blocks that cover `dims` (`[rank]`, elements) in row-major order, each of about `block` bytes, and of whole
-/// chunks of the dimensions `chunk` where that is possible. None, if there are no elements.
-pub fn blocks(dims: &[u64], chunk: &[u64], element: u64, block: u64) -> Vec<Block> {
-    if dims.contains(&0) {
-        return Vec::new();
-    }
-    // The dimension to cut: what lies behind it is small enough to be taken whole.
-    let mut inner = element.max(1);
-    let mut cut = dims.len().saturating_sub(1);
-    while let Some(bytes) =
-        dims.get(cut).and_then(|dim| inner.checked_mul(*dim)).filter(|bytes| cut > 0 && *bytes <= block)
-    {
-        inner = bytes;
-        cut -= 1;
-    }
-    let Some((outer, [length, rest @ ..])) = dims.split_at_checked(cut) else {
-        return vec![Block::all(dims)];
-    };
-    let step = (block / inner).max(1).min(*length);
-    let step = match chunk.get(cut) {
-        Some(rows) if *rows > 0 && step > *rows && step < *length => step - step % rows,
-        _ => step,
-    };
-    if outer.is_empty() && step == *length {
-        return vec![Block::all(dims)];
-    }
-    let mut at = vec![0; outer.len()];
-    let mut blocks = Vec::new();
-    loop {
-        for first in (0..*length).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
-            let start: Vec<_> = at.iter().copied().chain([first]).chain(rest.iter().map(|_| 0)).collect();
-            let count: Vec<_> =
-                at.iter().map(|_| 1).chain([step.min(length - first)]).chain(rest.iter().copied()).collect();
-            blocks.push(Block { start, count });
-        }
-        // The next index of the outer dimensions, the last one first.
-        let Some(next) =
-            (0..outer.len()).rev().find(|d| at.get(*d).zip(outer.get(*d)).is_some_and(|(a, o)| a + 1 < *o))
-        else {
-            return blocks;
-        };
-        at.iter_mut().skip(next + 1).for_each(|a| *a = 0);
-        if let Some(a) = at.get_mut(next) {
-            *a += 1;
-        }
     }
 }
 

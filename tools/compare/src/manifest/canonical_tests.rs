@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Array, Complex, Compound, CompoundMember, ReferenceType, Sign, VarLen};
+use h5live::model::{Array, Complex, Compound, CompoundMember, ReferenceType, Sign, VarLen};
 
 /// A heap whose object 1 is `abc\0d`, and 2 two big-endian 16-bit numbers; one object at address 0x10.
 struct Sample;

@@ -1,11 +1,10 @@
 //! The pairs of maps of two files.
 
-use h5live::{MapObject, Result};
+use h5live::{MapObject, Result, Value};
 
 use super::difference::FileDifference;
 use super::side::DiffSide;
 use super::tolerance::Tolerance;
-use crate::value::Value;
 
 /// In which pairs two maps differ. A key that the other map has no value for, also because its type has no such key, is in
 /// one map only.

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::counted::counted;
-use crate::model::{ByteOrder, Datatype, ReferenceKind, VarLenKind};
+use h5live::model::{ByteOrder, Datatype, ReferenceKind, VarLenKind};
+use h5live_text::counted::counted;
 
 /// The reason why a value stream cannot be made.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,10 @@
 //! The values of two arrays that differ.
 
+use h5live::Value;
+
 use super::difference::FileDifference;
 use super::side::DiffSide;
 use super::tolerance::Tolerance;
-use crate::value::Value;
 
 /// The values that differ. Some of them are shown.
 pub struct ValueDifferences {

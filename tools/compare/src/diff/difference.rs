@@ -1,9 +1,8 @@
 //! A difference between two files.
 
-use h5live::Reference;
+use h5live::{Reference, Value};
+use h5live_text::value::{hex, json};
 use serde_json::Value as Json;
-
-use crate::value::{Value, hex, json};
 
 /// A difference between two files.
 pub enum FileDifference {
