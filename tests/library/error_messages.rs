@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 23] = [
+const SOURCES: [&str; 24] = [
     "tools/archive/src",
     "src",
     "cache/src",
@@ -27,6 +27,7 @@ const SOURCES: [&str; 23] = [
     "stores/served/src",
     "swmr/src",
     "tools/compare/src",
+    "tools/output/src",
     "tools/recorder/src",
     "tools/text/src",
     "verify/lab/src",

@@ -130,14 +130,9 @@ pub enum Error {
         /// Why.
         source: h5live::model::Error,
     },
-    /// A finished file cannot be moved to its place.
-    #[error("{} cannot take its place: {source}", path.display())]
-    Persist {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    /// A new file does not take its place.
+    #[error(transparent)]
+    NewFile(h5live_output::Error),
     /// A file is not to be replaced.
     #[error("{}: the file exists; --force replaces it", path.display())]
     Exists {
@@ -161,14 +156,6 @@ pub enum Error {
         name: String,
         /// The dataset.
         dataset: String,
-    },
-    /// A file cannot be replaced, for a process writes it.
-    #[error("{}: it is not replaced: {source}", path.display())]
-    Held {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: Box<h5live_swmr::Error>,
     },
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
@@ -280,6 +267,15 @@ pub enum Awaited {
     /// An object or attribute of the file.
     #[error("this object, which is not in the file")]
     Object,
+}
+
+impl From<h5live_output::Error> for Error {
+    fn from(error: h5live_output::Error) -> Self {
+        match error {
+            h5live_output::Error::Exists { path } => Error::Exists { path },
+            error => Error::NewFile(error),
+        }
+    }
 }
 
 impl From<DescriptionFault> for Error {

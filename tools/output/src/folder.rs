@@ -6,33 +6,34 @@ use std::path::{Path, PathBuf};
 
 use h5live_kv::StoreClaim;
 
-use super::{ForceArgs, check_parent, signals, sweep, unfinished_path};
 use crate::error::{Error, Result};
+use crate::signals;
+use crate::unfinished::{check_parent, sweep, unfinished_path};
 
 /// A store in a folder that is being written, and removed unless it takes its place.
 #[derive(Debug)]
 pub struct TempFolder {
     path: PathBuf,
     place: PathBuf,
-    force: ForceArgs,
+    replaces_file: bool,
     /// The store that will be replaced. No writer can open it meanwhile.
     replaced: Option<StoreClaim>,
 }
 
 impl TempFolder {
-    /// A new folder beside another one, which it can replace.
+    /// A new folder beside another one, which it replaces if `replaces_file` says so.
     ///
     /// # Errors
-    /// [`Error::Path`] if there is no folder for it; [`Error::Exists`]; [`Error::Location`] if a process writes the store
+    /// [`Error::Path`] if there is no folder for it; [`Error::Exists`]; [`Error::Store`] if a process writes the store
     /// that would be replaced, or what is there is no store.
-    pub fn create_for(place: &Path, force: ForceArgs) -> Result<Self> {
+    pub fn create_for(place: &Path, replaces_file: bool) -> Result<Self> {
         // A link to a folder stays.
         let place = &*place.canonicalize().unwrap_or_else(|_| place.to_owned());
         let parent = check_parent(place)?;
-        let replaced = claim(place, force)?;
+        let replaced = claim(place, replaces_file)?;
         sweep(parent);
         let path = unfinished_path(place);
-        Ok(TempFolder { path, place: place.to_owned(), force, replaced })
+        Ok(TempFolder { path, place: place.to_owned(), replaces_file, replaced })
     }
 
     /// Its present path.
@@ -50,7 +51,7 @@ impl TempFolder {
             // An empty folder is replaced, and no other one.
             match fs::rename(&self.path, &self.place) {
                 Ok(()) => return Ok(()),
-                Err(_) => self.replaced = claim(&self.place, self.force)?,
+                Err(_) => self.replaced = claim(&self.place, self.replaces_file)?,
             }
         }
         exchange(&self.path, &self.place).map_err(failed)
@@ -66,18 +67,17 @@ impl Drop for TempFolder {
 }
 
 /// Claims the store in a folder, if there is one and it may be replaced.
-fn claim(place: &Path, force: ForceArgs) -> Result<Option<StoreClaim>> {
+fn claim(place: &Path, replaces_file: bool) -> Result<Option<StoreClaim>> {
     let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    match (fs::symlink_metadata(place), force.replaces_file) {
+    match (fs::symlink_metadata(place), replaces_file) {
         (Err(_), _) => Ok(None),
         (Ok(_), _) if is_empty(place) => Ok(None),
         (Ok(_), false) => Err(Error::Exists { path: place.to_owned() }),
         (Ok(_), true) => {
             let claimed = StoreClaim::new(place).map(Some);
-            let location = || place.display().to_string();
-            claimed.map_err(|source| Error::Location {
-                location: location(),
-                source: Box::new(crate::model::Error::from(source).into()),
+            claimed.map_err(|source| Error::Store {
+                path: place.to_owned(),
+                source: Box::new(h5live::model::Error::from(source).into()),
             })
         }
     }
