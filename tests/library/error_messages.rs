@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders with the sources of what users see.
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 24] = [
     "tools/archive/src",
     "src",
     "cache/src",
@@ -26,7 +26,10 @@ const SOURCES: [&str; 21] = [
     "stores/remote/src",
     "stores/served/src",
     "swmr/src",
+    "tools/compare/src",
+    "tools/output/src",
     "tools/recorder/src",
+    "tools/text/src",
     "verify/lab/src",
 ];
 

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use h5live_output::with_places;
 
 use crate::error::{Outcome, Result, whole_text};
 use crate::output::tell;
-use crate::temp_output::with_places;
 use crate::{
     check, completions, copy, demo, diff, dump, examples, guard, list_stores, log, ls, man, manifest, map,
     missing_sources, mv, new, open, record, repair, rm, set, tar, wait, watch,

@@ -2,9 +2,9 @@
 
 use h5live::{Location, Options};
 use h5live_hsds::{HsdsConnector, LastOpenedStore};
+use h5live_output::{EndAction, at_end};
 
 use crate::error::{Error, Result, whole_text};
-use crate::temp_output::{EndAction, at_end};
 
 /// A domain that is a draft. If a signal ends this process before it is published, its objects are removed.
 #[derive(Debug)]

@@ -8,6 +8,8 @@ use crate::dump::slices::SliceFault;
 use crate::from_json::JsonValueError;
 use crate::new::DescriptionFault;
 
+pub use h5live_text::whole_text;
+
 /// A result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -128,14 +130,9 @@ pub enum Error {
         /// Why.
         source: h5live::model::Error,
     },
-    /// A finished file cannot be moved to its place.
-    #[error("{} cannot take its place: {source}", path.display())]
-    Persist {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    /// A new file does not take its place.
+    #[error(transparent)]
+    NewFile(h5live_output::Error),
     /// A file is not to be replaced.
     #[error("{}: the file exists; --force replaces it", path.display())]
     Exists {
@@ -159,14 +156,6 @@ pub enum Error {
         name: String,
         /// The dataset.
         dataset: String,
-    },
-    /// A file cannot be replaced, for a process writes it.
-    #[error("{}: it is not replaced: {source}", path.display())]
-    Held {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: Box<h5live_swmr::Error>,
     },
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
@@ -280,6 +269,15 @@ pub enum Awaited {
     Object,
 }
 
+impl From<h5live_output::Error> for Error {
+    fn from(error: h5live_output::Error) -> Self {
+        match error {
+            h5live_output::Error::Exists { path } => Error::Exists { path },
+            error => Error::NewFile(error),
+        }
+    }
+}
+
 impl From<DescriptionFault> for Error {
     fn from(fault: DescriptionFault) -> Self {
         Error::InvalidDescription { file: None, fault }
@@ -307,18 +305,4 @@ pub enum SetRefusal {
     /// It is the root group.
     #[error("the root group stays where it is")]
     Root,
-}
-
-/// An error with its causes, on one line. A cause that the error has shown already is not shown again.
-pub fn whole_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let detail = error.to_string();
-        if !text.contains(&detail) {
-            text = format!("{text}: {detail}");
-        }
-        cause = error.source();
-    }
-    text.replace(['\n', '\r'], " ")
 }

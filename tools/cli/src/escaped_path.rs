@@ -82,7 +82,7 @@ fn is_link(file: &File, path: &[u8]) -> Result<bool> {
     }
 }
 
-/// The bytes that [`crate::manifest::escape`] shows so; `None` if there is nothing to undo, or something else behind a backslash.
+/// The bytes that [`crate::model::escape`] shows so; `None` if there is nothing to undo, or something else behind a backslash.
 pub fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut parts = text.split('\\');
     let mut out = parts.next()?.as_bytes().to_vec();
@@ -112,7 +112,7 @@ fn hexadecimal(digits: &str) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::escape;
+    use crate::model::escape;
 
     #[test]
     fn what_is_escaped_comes_back() {

@@ -1,13 +1,12 @@
 //! What the `h5live` command does. The program itself, and that of `make attack`, only call it.
 
 use h5live::model;
-pub use h5live_recorder::text::counted;
-use h5live_recorder::text::{checked_json, from_json, times, type_parse, utc};
+pub use h5live_text::counted;
+use h5live_text::{checked_json, from_json, reference_json, references, times, type_parse, utc, value};
 
 #[cfg(feature = "hsds")]
 mod acl;
 mod args;
-mod block;
 mod check;
 mod completions;
 mod copy;
@@ -46,8 +45,6 @@ pub mod output;
 mod path_target;
 pub mod progress;
 mod record;
-mod reference_json;
-mod references;
 mod repair;
 mod rm;
 #[cfg(feature = "serve")]
@@ -57,7 +54,6 @@ mod tar;
 pub mod temp_output;
 #[cfg(feature = "remote")]
 mod upload;
-mod value;
 pub mod wait;
 pub mod watch;
 

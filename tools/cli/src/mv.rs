@@ -35,7 +35,7 @@ impl Mv {
         if self.domain {
             let path = crate::open::in_object_store(&self.file, |at| h5live_hsds::move_domain(at, &self.from))?;
             let mut out = crate::output::Output::stdout();
-            out.line(format_args!("moved to {}", crate::manifest::escape(path.as_bytes())))?;
+            out.line(format_args!("moved to {}", crate::model::escape(path.as_bytes())))?;
             out.flush()?;
             return Ok(Outcome::Clean);
         }

@@ -4,14 +4,15 @@
 use h5live_hsds::LastOpenedStore;
 
 use h5live::{File, Location, OpenError, Options};
+#[cfg(feature = "kv")]
+use h5live_output::TempFolder;
+use h5live_output::TempOutput;
 
 #[cfg(feature = "hsds")]
 use crate::draft_domain::{DraftDomain, in_domain, publish_domain};
 use crate::error::{Error, Result};
 use crate::open;
-#[cfg(feature = "kv")]
-use crate::temp_output::TempFolder;
-use crate::temp_output::{ForceArgs, TempOutput};
+use crate::temp_output::ForceArgs;
 #[cfg(feature = "remote")]
 use crate::upload::UploadOutput;
 
@@ -54,7 +55,7 @@ impl NewOutput {
     pub fn create_for(location: &Location, force: ForceArgs) -> Result<Self> {
         let is_native = open::new_file_path(location)?.is_some();
         let unfinished = match open::path_of_any_store(location)? {
-            Some(path) => Some(Unfinished::File(TempOutput::create_for(&path, force)?)),
+            Some(path) => Some(Unfinished::File(TempOutput::create_for(&path, force.replaces_file)?)),
             None => match folder_for(location, force)? {
                 Some(folder) => Some(folder),
                 None => match upload_for(location, force)? {
@@ -155,9 +156,9 @@ impl NewOutput {
         }
         file.close()?;
         match self.unfinished {
-            Some(Unfinished::File(file)) => file.persist(),
+            Some(Unfinished::File(file)) => Ok(file.persist()?),
             #[cfg(feature = "kv")]
-            Some(Unfinished::Folder(folder)) => folder.persist(),
+            Some(Unfinished::Folder(folder)) => Ok(folder.persist()?),
             #[cfg(feature = "remote")]
             Some(Unfinished::Upload(upload)) => upload.persist(),
             #[cfg(feature = "hsds")]
@@ -171,7 +172,8 @@ impl NewOutput {
 #[cfg(feature = "kv")]
 fn folder_for(location: &Location, force: ForceArgs) -> Result<Option<Unfinished>> {
     let folder = open::folder_of_key_value_store(location)?;
-    folder.map(|folder| TempFolder::create_for(&folder, force).map(Unfinished::Folder)).transpose()
+    let created = folder.map(|folder| TempFolder::create_for(&folder, force.replaces_file).map(Unfinished::Folder));
+    Ok(created.transpose()?)
 }
 
 #[cfg(not(feature = "kv"))]

@@ -9,7 +9,7 @@ use crate::escaped_path;
 #[cfg(feature = "hsds")]
 use crate::ls::text::bytes_text;
 #[cfg(feature = "hsds")]
-use crate::manifest::escape;
+use crate::model::escape;
 #[cfg(feature = "hsds")]
 use crate::output::Output;
 use crate::path_target::{self, PathTarget};

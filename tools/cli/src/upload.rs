@@ -4,16 +4,17 @@ use std::path::PathBuf;
 
 use h5live::{Location, OpenError};
 use h5live_objects::{ObjectClient, ObjectError, ObjectErrorKind};
+use h5live_output::ScratchFolder;
 use h5live_remote::RemoteLocation;
 
 use crate::error::{Error, Result};
 use crate::open;
-use crate::temp_output::{ForceArgs, Scratch};
+use crate::temp_output::ForceArgs;
 
 /// A native file that becomes an object when it is complete.
 #[derive(Debug)]
 pub struct UploadOutput {
-    scratch: Scratch,
+    scratch: ScratchFolder,
     location: Location,
     file: RemoteLocation,
     client: ObjectClient,
@@ -38,7 +39,7 @@ impl UploadOutput {
                 }
             }
         }
-        let scratch = Scratch::new("copy", true)?;
+        let scratch = ScratchFolder::new("copy", true)?;
         Ok(Some(UploadOutput { scratch, location: location.clone(), file, client, force }))
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::text::counted::{counted, names_text};
+use h5live_text::counted::{counted, names_text};
 
 use super::input::InputError;
 use super::row_error::RowError;

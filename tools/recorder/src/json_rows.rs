@@ -8,7 +8,7 @@ use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
-use crate::text::checked_json::CheckedJson;
+use h5live_text::checked_json::CheckedJson;
 
 use super::input::{InputColumns, InputError, NamedCells, RowOutput, VALUE, numbered};
 use super::input_cell::InputCell;

@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use h5live::{Conversion, H5Type};
 
-use crate::text::times::NO_TIME;
-use crate::text::{number_text, utc};
 use h5live::Value;
 use h5live::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign, VarLen, VarLenKind};
+use h5live_text::times::NO_TIME;
+use h5live_text::{number_text, utc};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,8 +32,6 @@
 //! A [`Recorder`] does the same step by step: it tells a [`RecordObserver`] what it decides and which rows it refuses, can
 //! be interrupted, and says what was stored also if something has failed ([`Recording`]). What becomes of rows that cannot
 //! be stored is a choice ([`OnError`]); each is named by its number and the column at fault ([`RefusedRow`]).
-//!
-//! [`text`] has what recorders need besides: texts of types, values and times.
 
 mod csv_dialect;
 mod csv_records;
@@ -59,7 +57,6 @@ mod row_sink;
 mod session;
 mod stored_type;
 mod target;
-pub mod text;
 mod text_decoder;
 mod units_row;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::text::counted::{counted, names_text};
+use h5live_text::counted::{counted, names_text};
 
 use super::error::RefusedRow;
 use super::input::HeaderDoubt;

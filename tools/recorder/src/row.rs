@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use h5live::Conversion;
 
-use crate::text::utc;
 use h5live::Value;
 use h5live::model::{Array, Compound, CompoundMember, Datatype, MAX_RANK};
+use h5live_text::utc;
 
 use super::input_cell::InputCell;
 use super::kind::{CellError, ColumnKind, UnknownKind, parse_bool};

@@ -1,6 +1,6 @@
 //! Why a row cannot be stored.
 
-use crate::text::counted::counted;
+use h5live_text::counted::counted;
 
 use super::kind::CellError;
 

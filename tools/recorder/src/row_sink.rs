@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use h5live::{Conversion, Dataset, File, Value};
 
-use crate::text::times::units_name;
+use h5live_text::times::units_name;
 
 use super::error::Result;
 use super::flush_policy::FlushPolicy;

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use h5live::File;
 
-use crate::text::times::units_name;
 use h5live::model::Datatype;
+use h5live_text::times::units_name;
 
 use super::error::{DatasetProblem, Error, Result};
 use super::input::{InputColumns, InputEvent, InputRow};

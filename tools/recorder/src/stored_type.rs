@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use h5live::{Conversion, File};
 use serde_json::Value as Json;
 
-use crate::text::from_json;
 use h5live::Value;
 use h5live::model::{CharacterSet, Datatype, Enum, StringPadding, VarLenKind};
+use h5live_text::from_json;
 
 use super::input_cell::InputCell;
 use super::kind::{CellError, ColumnKind, parse_bool};

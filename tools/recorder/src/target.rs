@@ -6,8 +6,8 @@ use h5live::{Dataset, ErrorKind, File};
 use h5live_format::messages::DatatypeMessage;
 use h5live_format::{LibVer, Widths, encoded_len};
 
-use crate::text::times::{TIME_UNITS, is_time_column, units_name};
 use h5live::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementSizes, Error as StoreError};
+use h5live_text::times::{TIME_UNITS, is_time_column, units_name};
 
 use super::error::{DatasetProblem, Error, Result};
 use super::input::VALUE;

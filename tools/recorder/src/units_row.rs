@@ -1,6 +1,6 @@
 //! A row of CSV with the units of the columns, which comes below their names.
 
-use crate::text::utc;
+use h5live_text::utc;
 
 use super::input::InputRow;
 use super::input_cell::InputCell;

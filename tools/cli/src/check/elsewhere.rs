@@ -2,10 +2,10 @@
 //! checked says anything about them, so they are read.
 
 use h5live::{Dataset, File, Location, MissingSources, Object, WalkItem};
+use h5live_compare::block::blocks;
 
 use super::damaged_part::DamagedPart;
 use crate::error::whole_text;
-use crate::manifest::blocks;
 use crate::model::Layout;
 use crate::open;
 

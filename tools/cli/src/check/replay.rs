@@ -5,11 +5,12 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use h5live_checker::schedule::{Counterexample, Story, StoryLine};
+use h5live_output::TempOutput;
 use serde_json::json;
 
 use crate::error::{Error, Outcome, Result};
 use crate::output::Output;
-use crate::temp_output::{ForceArgs, TempOutput};
+use crate::temp_output::ForceArgs;
 
 /// Tells what a reader found wrong while a file was written, as the model checker kept it
 ///
@@ -40,7 +41,7 @@ impl Replay {
         let (trace, found) = loaded.map_err(|source| Error::Counterexample { path, source })?;
         let story = Story::new(&trace, &found);
         if let Some(path) = self.svg {
-            let new = TempOutput::create_for(&path, self.force)?;
+            let new = TempOutput::create_for(&path, self.force.replaces_file)?;
             std::fs::write(new.path(), story.svg()).map_err(|source| Error::Path { path, source })?;
             new.persist()?;
             return Ok(Outcome::Clean);

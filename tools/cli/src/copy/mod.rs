@@ -17,6 +17,7 @@ use h5live::{
     ObjectPart, Options, WalkItem,
 };
 use h5live_format::Superblock;
+use h5live_output::with_places;
 
 pub use self::filter::FilterArg;
 #[cfg(feature = "hsds")]
@@ -30,7 +31,7 @@ use crate::file_space_args::FileSpaceArgs;
 use crate::new_output::NewOutput;
 use crate::number_arg::at_least;
 use crate::output::Output;
-use crate::temp_output::{ForceArgs, with_places};
+use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.

@@ -12,10 +12,10 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::whole_text;
 use crate::error::{Error, FileProblem, Result};
 use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
-use crate::manifest::escape;
 use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, ElementSizes, EntryStorage, FillTime, FillValue,
     FilterSpec, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, Selection, Shape, UNLIMITED, VirtualSource,
+    escape,
 };
 use crate::open;
 use crate::reference_json::{self, selection};

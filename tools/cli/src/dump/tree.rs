@@ -1,10 +1,10 @@
 //! `h5live dump FILE [GROUP]`: the tree below a group, with the beginning of all values.
 
 use h5live::{Dataset, Group, Object};
+use h5live_compare::manifest::{Listing, ListingEntry};
 
 use crate::error::{Outcome, Result, whole_text};
 use crate::ls::text::{EntryDescriber, EntryDetail, shape_text, shorten};
-use crate::manifest::listing::{Listing, ListingEntry};
 use crate::model::{DatasetSpec, Dataspace, ObjectId};
 use crate::output::Output;
 use crate::references::ReferencePaths;

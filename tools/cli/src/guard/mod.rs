@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use h5live::{FileCondition, diagnose, repair};
+use h5live_output::heeded;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
@@ -18,7 +19,6 @@ use signal_hook::iterator::Signals;
 
 use crate::error::whole_text;
 use crate::error::{Error, Outcome, Result};
-use crate::temp_output::heeded;
 
 use files::WrittenFiles;
 

@@ -9,9 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use h5live_output::heeded;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-
-use crate::temp_output::heeded;
 
 use super::message::WorkerMessage;
 

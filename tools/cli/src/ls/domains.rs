@@ -5,7 +5,7 @@ use h5live_hsds::{DomainEntry, DomainEntryKind, DomainFolder};
 use serde_json::json;
 
 use crate::error::{Error, Outcome, Result, whole_text};
-use crate::manifest::escape;
+use crate::model::escape;
 use crate::output::Output;
 use crate::{open, utc};
 

@@ -1,9 +1,9 @@
 //! Filters by their names.
 
 use h5live::filters::{filter_name, filter_text};
+use h5live_compare::manifest;
 use serde_json::{Value as Json, json};
 
-use crate::manifest;
 use crate::model::{DatasetSpec, FilterSpec};
 
 /// The text of a dataset's storage, with the names of filters.

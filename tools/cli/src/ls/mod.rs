@@ -10,14 +10,13 @@ mod times;
 use std::collections::HashMap;
 
 use h5live::{Location, Object};
+use h5live_compare::manifest::{Listing, ListingEntry};
 
 #[cfg(feature = "hsds")]
 use crate::error::Error;
 use crate::error::{Outcome, Result};
 use crate::escaped_path;
-use crate::manifest::escape;
-use crate::manifest::listing::{Listing, ListingEntry};
-use crate::model::ObjectId;
+use crate::model::{ObjectId, escape};
 use crate::number_arg::at_least;
 use crate::output::Output;
 use crate::{missing_sources, open};

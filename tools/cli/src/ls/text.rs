@@ -1,11 +1,10 @@
 //! The entries of a listing as text and as JSON.
 
 use h5live::{File, Object, SourceState, Value};
+use h5live_compare::manifest::{ListingEntry, ListingLine, space_text};
 use serde_json::{Value as Json, json};
 
 use crate::counted::counted;
-use crate::manifest::listing::{ListingEntry, ListingLine};
-use crate::manifest::space_text;
 use crate::model::{AttributeData, DatasetSpec, Dataspace, Layout, ObjectId};
 use crate::references::ReferencePaths;
 use crate::value;

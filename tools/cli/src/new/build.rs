@@ -12,11 +12,10 @@ use serde_json::Value as Json;
 use crate::error::{Error, Result};
 use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
 use crate::from_json;
-use crate::manifest::escape;
 use crate::map_text;
 use crate::model::{
     AttributeData, Datatype, ElementSizes, ExternalPiece, FileSpace, GroupSpec, InfoChange, LinkTarget, MapSpec, Name,
-    NewObject, ObjectBody, ObjectId, ObjectSpec, ReferenceType, Selection, Store,
+    NewObject, ObjectBody, ObjectId, ObjectSpec, ReferenceType, Selection, Store, escape,
 };
 use crate::reference_json::{self, numbers};
 use crate::type_parse::unescape;

@@ -7,7 +7,7 @@ use h5live_log::joined_files::is_shared;
 use h5live_recorder::{RecordSummary, UnusedDataset};
 
 use crate::error::Result;
-use crate::temp_output::{self, ForceArgs};
+use crate::temp_output;
 
 /// The file of a recording, open for appending.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl RecordedFile {
         // Others may have joined a log.
         let path = path.filter(|path| !is_shared(path));
         // If somebody else has opened it meanwhile, it stays.
-        let claim = |path: PathBuf| Some((temp_output::claim(&path, ForceArgs { replaces_file: true }).ok()??, path));
+        let claim = |path: PathBuf| Some((h5live_output::claim(&path, true).ok()??, path));
         Ok(path.and_then(claim).is_some_and(|(_claimed, path)| std::fs::remove_file(path).is_ok()))
     }
 }

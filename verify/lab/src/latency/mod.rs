@@ -19,8 +19,9 @@ use h5live_cli::live::role::WorkerRole;
 use h5live_cli::number_arg::positive;
 use h5live_cli::open;
 use h5live_cli::output::Output;
-use h5live_cli::temp_output::{ForceArgs, Scratch};
+use h5live_cli::temp_output::ForceArgs;
 use h5live_cli::wait::seconds;
+use h5live_output::ScratchFolder;
 
 /// The dataset: row by row the time at which its append began (ns since 1970).
 const DATASET: &str = "times";
@@ -57,7 +58,7 @@ impl Latency {
     /// # Errors
     /// As [`h5live_cli::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let scratch = if self.file.is_none() { Some(Scratch::new("latency", true)?) } else { None };
+        let scratch = if self.file.is_none() { Some(ScratchFolder::new("latency", true)?) } else { None };
         let temporary = scratch.as_ref().map(|scratch| scratch.path().join("latency.h5").into());
         let Some(location) = self.file.clone().or(temporary) else { return Ok(Outcome::Clean) };
         match self.role {

@@ -22,8 +22,9 @@ use h5live_cli::live::role::WorkerRole;
 use h5live_cli::number_arg::at_least;
 use h5live_cli::open;
 use h5live_cli::output::Output;
-use h5live_cli::temp_output::{self, ForceArgs, Scratch};
+use h5live_cli::temp_output::ForceArgs;
 use h5live_cli::wait::seconds;
+use h5live_output::ScratchFolder;
 
 use scripts::ScenarioScript;
 
@@ -132,7 +133,7 @@ impl Scenario {
             }
             .map(|()| Outcome::Clean);
         }
-        let scratch = if self.file.is_none() { Some(Scratch::new("scenario", false)?) } else { None };
+        let scratch = if self.file.is_none() { Some(ScratchFolder::new("scenario", false)?) } else { None };
         let temporary = scratch.as_ref().map(|scratch| scratch.path().join("scenario.h5").into());
         let Some(location) = self.file.clone().or(temporary) else { return Ok(Outcome::Clean) };
         let native = open::new_file_path(&location)?;
@@ -141,7 +142,7 @@ impl Scenario {
             _ => &[self.name],
         };
         if let Some(path) = &native {
-            temp_output::claim(path, self.force)?;
+            h5live_output::claim(path, self.force.replaces_file)?;
         }
         let mut clean = true;
         for name in names.iter().filter(|name| native.is_some() || self.name != ScenarioName::All || name.is_portable())

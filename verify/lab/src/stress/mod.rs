@@ -24,10 +24,11 @@ use h5live_cli::live::reader::LiveReader;
 use h5live_cli::live::role::WorkerRole;
 use h5live_cli::number_arg::{at_least, positive};
 use h5live_cli::output::Output;
-use h5live_cli::temp_output::{self, ForceArgs, Scratch};
+use h5live_cli::temp_output::ForceArgs;
 use h5live_cli::wait::seconds;
 use h5live_cli::watch::{length, newest};
 use h5live_cli::{open, progress};
+use h5live_output::ScratchFolder;
 
 use report::{StressReport, WriterCounts};
 use rule::all_series;
@@ -106,12 +107,12 @@ impl Stress {
             (Some(_), None) => {
                 // A run without cells makes its store itself.
                 if let Some(path) = self.path()? {
-                    temp_output::claim(&path, self.force)?;
+                    h5live_output::claim(&path, self.force.replaces_file)?;
                 }
                 self.go()
             }
             (None, None) => {
-                let scratch = Scratch::new("stress", false)?;
+                let scratch = ScratchFolder::new("stress", false)?;
                 self.file = Some(scratch.path().join("stress.h5").into());
                 let outcome = self.go();
                 if !matches!(outcome, Ok(Outcome::Clean)) {

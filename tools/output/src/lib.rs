@@ -1,0 +1,37 @@
+//! Files that appear when they are complete, and files that exist only while a process runs.
+//!
+//! ```
+//! use h5live_output::TempOutput;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! let place = folder.path().join("run.h5");
+//! let output = TempOutput::create_for(&place, false)?;
+//! let file = h5live::File::create(output.path())?;
+//! file.new_dataset::<i32>().shape(&[3]).create("values")?.write(&[1, 2, 3])?;
+//! file.close()?;
+//! assert!(!place.exists());
+//! output.persist()?;
+//! assert!(place.exists());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Their names say which process makes them. They are removed when they are dropped, and when a signal ends the process. The
+//! files of a killed process are removed by the next one that writes in the same folder ([`sweep_beside`]). A file that is there
+//! is replaced only if the caller says so, and never while a process writes it.
+
+mod error;
+#[cfg(feature = "kv")]
+mod folder;
+mod maker;
+mod scratch;
+mod signals;
+mod temp_output;
+mod unfinished;
+
+pub use error::{Error, Result};
+#[cfg(feature = "kv")]
+pub use folder::TempFolder;
+pub use scratch::ScratchFolder;
+pub use signals::{EndAction, at_end, heeded};
+pub use temp_output::{TempOutput, claim};
+pub use unfinished::{sweep_beside, with_places};

@@ -1,0 +1,73 @@
+//! Folders for files that exist only while a process runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::maker::Maker;
+use crate::signals;
+use crate::unfinished::{ENDING, KEPT, sweep};
+
+/// A folder for files that are there only while a command runs.
+#[derive(Debug)]
+pub struct ScratchFolder {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl ScratchFolder {
+    /// A new folder among the temporary files of this machine. A signal that ends this process at once removes it, too,
+    /// if `at_signals` says so: commands that end by themselves at a signal need not be ended before.
+    ///
+    /// # Errors
+    /// [`Error::Path`].
+    pub fn new(command: &str, at_signals: bool) -> Result<Self> {
+        let temporary = std::env::temp_dir();
+        sweep(&temporary);
+        let path = temporary.join(format!(".h5live-{command}.{}{ENDING}", Maker::this_process()));
+        fs::create_dir_all(&path).map_err(|source| Error::Path { path: path.clone(), source })?;
+        if at_signals {
+            signals::remove_at_end(&path);
+        }
+        Ok(ScratchFolder { path, is_kept: false })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lets the folder stay; returns where it is.
+    pub fn keep(mut self) -> PathBuf {
+        // Without it the next command takes the folder for left behind.
+        self.is_kept = fs::write(self.path.join(KEPT), "").is_ok();
+        self.path.clone()
+    }
+}
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // Nobody needs it any more; the next command tries again.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+        signals::is_removed(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_there_as_long_as_a_command_runs_unless_it_is_kept() {
+        let scratch = ScratchFolder::new("test", false).unwrap();
+        let path = scratch.path().to_owned();
+        fs::write(path.join("file"), "").unwrap();
+        drop(scratch);
+        assert!(!path.exists());
+        let kept = ScratchFolder::new("test", false).unwrap().keep();
+        assert!(kept.exists());
+        fs::remove_dir_all(kept).unwrap();
+    }
+}
