@@ -327,7 +327,7 @@ fn a_store_on_an_s3_server_passes_the_suite() {
     let Some(bucket) = Bucket::start() else { return };
     let lab = StoreLab::new(|name: &str, mode| session(bucket.engine(&format!("runs/{name}"), mode).unwrap(), mode));
     run_groups!(&lab; groups links link_removal attributes committed_types contiguous compact chunks filtered_chunks
-        extents shrinking heap removed_blobs references region_references renaming unlinked creation_order
+        extents shrinking heap removed_blobs references region_references renaming created_without_links creation_order
         uses_of_committed_types comments batches refused_batches parts staged_writes reads_of_many reads_of_blocks
         ordering commits threads unclaimed_features map_pairs refused_map_edits map_ranges map_key_types kept_maps
         live_maps persistence live);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use h5live_model::VarLenLocation;
+use h5live_model::Holder;
 use serde_json::{Value, json};
 
 /// The member by which the object is known, and its form.
@@ -94,8 +94,8 @@ fn name_of_this_process() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.or_else(|| std::env::var("HOSTNAME").ok()).map(|host| host.trim().to_owned());
     match host.filter(|host| !host.is_empty()) {
-        Some(host) => format!("{} on {host}", VarLenLocation::this_process()),
-        None => VarLenLocation::this_process().to_string(),
+        Some(host) => format!("{} on {host}", Holder::this_process()),
+        None => Holder::this_process().to_string(),
     }
 }
 
