@@ -88,8 +88,8 @@ mod tests {
         assert!(observer.is_alive(after(129)), "it was only slow");
         observer.take_up(ObjectTag::of_etag("2"), &lease.to_bytes(), after(100));
         assert!(!observer.is_alive(after(130)), "the same state again is no renewal");
-        let mut dead = LeaseObserver::default();
-        dead.last = Some(SeenLease { tag: ObjectTag::of_etag("2"), since: start, period: Some(Duration::ZERO) });
+        let last = SeenLease { tag: ObjectTag::of_etag("2"), since: start, period: Some(Duration::ZERO) };
+        let dead = LeaseObserver { last: Some(last), ..LeaseObserver::default() };
         assert!(dead.has_expired());
         lease.is_released = true;
         observer.take_up(ObjectTag::of_etag("3"), &lease.to_bytes(), after(131));
