@@ -89,7 +89,7 @@ mod tests {
         observer.take_up(ObjectTag::of_etag("2"), &lease.to_bytes(), after(100));
         assert!(!observer.is_alive(after(130)), "the same state again is no renewal");
         let last = SeenLease { tag: ObjectTag::of_etag("2"), since: start, period: Some(Duration::ZERO) };
-        let dead = LeaseObserver { last: Some(last), ..LeaseObserver::default() };
+        let dead = LeaseObserver { last: Some(last) };
         assert!(dead.has_expired());
         lease.is_released = true;
         observer.take_up(ObjectTag::of_etag("3"), &lease.to_bytes(), after(131));
