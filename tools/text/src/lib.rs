@@ -25,6 +25,7 @@ pub mod from_json;
 pub mod number_text;
 pub mod reference_json;
 pub mod references;
+pub mod terminal_text;
 pub mod times;
 pub mod type_parse;
 pub mod utc;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{error, new_file, run, start, text, until};
+use crate::common::{error, h5live, new_file, run, start, text, until};
 use h5live::File;
 use h5live::model::FilterSpec;
 
@@ -105,4 +105,26 @@ fn copy_refuses_filters_that_are_not_there_and_names_those_that_are() {
     assert!(text(&run(&["ls", &copy])).contains("filters=blosc2\n"));
     assert_eq!(run(&["dump", "--raw", &copy, "a/packed"]).stdout, run(&["dump", "--raw", &name, "a/packed"]).stdout);
     assert!(error(&run(&["ls", &format!("{name}.none")])).contains("none"));
+}
+
+/// `script` gives the program a terminal, and passes on what it shows.
+#[test]
+fn names_and_values_of_a_file_do_not_control_a_terminal() {
+    let (_folder, path, name) = new_file();
+    let file = File::create(&path).unwrap();
+    file.create_group("red\x1b[31m").unwrap().set_attribute("title", "\x1b]0;another\x07").unwrap();
+    file.close().unwrap();
+    let program = h5live().get_program().to_string_lossy().into_owned();
+    let shown = |command: &str| {
+        let command = format!("'{program}' {command}");
+        std::process::Command::new("script").args(["-q", "-e", "-c", &command, "/dev/null"]).output()
+    };
+    let Ok(listed) = shown(&format!("ls '{name}'")) else { return println!("skipped: there is no `script`") };
+    let listed = text(&listed);
+    assert!(!listed.contains('\x1b') && !listed.contains('\x07'), "{listed:?}");
+    assert!(listed.contains("/red\\x1B[31m") && listed.contains("another"), "{listed:?}");
+    // The path that a terminal showed is one that can be typed.
+    assert!(text(&run(&["ls", &name, "/red\\x1B[31m"])).starts_with("/red\x1b[31m"), "a pipe gets names as they are");
+    let error = shown(&format!("dump '{name}' $(printf '/no\\033[31m')")).unwrap().stdout;
+    assert!(!error.contains(&0x1b), "{}", String::from_utf8_lossy(&error));
 }
