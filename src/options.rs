@@ -358,7 +358,7 @@ impl Options {
     /// use h5live::File;
     ///
     /// let error = File::options().create().setting("speed", "high").open("mem:").unwrap_err();
-    /// assert_eq!(error.to_string(), r#"mem:: the store "mem" has no option "speed"; its options are chunk_cache"#);
+    /// assert_eq!(error.to_string(), r#"mem:: the store "mem" has no option "speed"; its options are chunk_cache, memory"#);
     /// ```
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.set(name, value);

@@ -343,8 +343,8 @@ impl Space {
     /// Under [`ReusePolicy::WhenUnread`]: the space that rests becomes free in a moment, if `is_unread` says that nobody
     /// else has the file open now. Then no reader can have a pointer there, and a process that opens the file later finds
     /// none. Nothing comes to rest meanwhile. The answer is not asked for while little rests, nor each time after "no",
-    /// unless the answer is `needed`.
-    pub fn reclaim_if(&self, needed: bool, is_unread: impl FnOnce() -> bool) {
+    /// unless space is `needed` now.
+    pub fn reclaim_if_unread(&self, needed: bool, is_unread: impl FnOnce() -> bool) {
         let state = &mut *self.state.lock();
         let min_bytes = if needed { 1 } else { MIN_RECLAIM_QUERY_BYTES };
         if !state.quarantine.has_unproven(min_bytes, state.wants_epochs) {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::schedule::{Position, Tear, Tearing, Verdict};
+use crate::schedule::{AllowedTears, Position, Tear, Verdict};
 use crate::trace::{StorageOp, Trace};
 
 pub use disk::CrashedDisk;
@@ -37,7 +37,7 @@ pub struct CrashBounds {
     /// The prefix of the trace from which on the crash may happen.
     pub start: usize,
     /// Which parts of the write in flight, or of one of those that are not durable, may be there.
-    pub tearing: Tearing,
+    pub tearing: AllowedTears,
     /// The kind of crash.
     pub loss: CrashKind,
     /// How often the recovery may crash as well.
@@ -169,7 +169,7 @@ fn process_deaths(trace: &Trace, bounds: &CrashBounds) -> CrashStates {
     CrashStates { states, complete: true }
 }
 
-fn possible_tears(operation: &StorageOp, tearing: &Tearing) -> Vec<Tear> {
+fn possible_tears(operation: &StorageOp, tearing: &AllowedTears) -> Vec<Tear> {
     match operation {
         StorageOp::Write { at, bytes } => tearing.possible_tears(*at, bytes.len() as u64, 0, u64::MAX),
         _ => Vec::new(),

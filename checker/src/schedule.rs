@@ -20,7 +20,7 @@ mod timeline;
 mod view;
 
 pub use explore::{Counterexample, ExploreBounds, ExploreReport, Verdict, explore, find_shortest, replay};
-pub use position::{OS_PAGE_BYTES, Position, Tear, Tearing};
+pub use position::{AllowedTears, OS_PAGE_BYTES, Position, Tear};
 pub use query::Query;
 pub use story::{Story, StoryLine};
 pub(crate) use timeline::visible;

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::connections::Listening;
 use crate::metrics::Metrics;
 use crate::pool::{MemoryBudget, ReadPool};
-use crate::sessions::Sessions;
+use crate::sessions::FileSessions;
 #[cfg(unix)]
 use crate::socket::SocketListener;
 use crate::state::AppState;
@@ -125,7 +125,7 @@ impl Server {
         let url = access.url(&names);
         let folders = catalog.folders().clone();
         let options = config.options.raw_files(false).filter_links(move |at| folders.contain_location(at));
-        let sessions = Arc::new(Sessions::new(options, config.limits.kept_sessions));
+        let sessions = Arc::new(FileSessions::new(options, config.limits.kept_sessions));
         let (stop, stopped) = watch::channel(false);
         let state = Arc::new(AppState {
             catalog,

@@ -22,7 +22,7 @@ const LIVE_LINGER: Duration = Duration::from_secs(60);
 
 /// Open files.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct FileSessions {
     options: Options,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
     capacity: usize,
@@ -32,13 +32,13 @@ pub(crate) struct Sessions {
 
 #[derive(Debug)]
 struct Slot {
-    session: Mutex<Option<Arc<Session>>>,
+    session: Mutex<Option<Arc<FileSession>>>,
     used: Mutex<Instant>,
 }
 
 /// An open file.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct FileSession {
     pub file: File,
     /// Whether it follows a writer.
     is_live: bool,
@@ -81,7 +81,7 @@ fn identity(_: &Metadata) -> (u64, u64) {
     (0, 0)
 }
 
-impl Session {
+impl FileSession {
     /// Whether it follows a writer.
     pub fn is_live(&self) -> bool {
         self.is_live
@@ -113,10 +113,10 @@ impl Session {
     }
 }
 
-impl Sessions {
+impl FileSessions {
     pub fn new(options: Options, capacity: usize) -> Self {
         let (opened, refreshed) = (AtomicU64::new(0), AtomicU64::new(0));
-        Sessions { options, slots: Mutex::default(), capacity: capacity.max(1), opened, refreshed }
+        FileSessions { options, slots: Mutex::default(), capacity: capacity.max(1), opened, refreshed }
     }
 
     /// How files are opened.
@@ -128,7 +128,7 @@ impl Sessions {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn open(&self, place: &Place) -> Result<Arc<Session>, Fault> {
+    pub fn open(&self, place: &Place) -> Result<Arc<FileSession>, Fault> {
         let asked = Instant::now();
         let slot = self.slot(&place.name);
         let mut kept = slot.session.lock();
@@ -154,7 +154,7 @@ impl Sessions {
         Ok(self.open_new(place)?.file)
     }
 
-    fn open_new(&self, place: &Place) -> Result<Session, Fault> {
+    fn open_new(&self, place: &Place) -> Result<FileSession, Fault> {
         let (stamp, refreshed_at) = (FileStamp::of(place), Mutex::new(Instant::now()));
         let (read, follow) = (self.options.clone().read(), self.options.clone().swmr_read());
         let file = match stamp {
@@ -170,7 +170,7 @@ impl Sessions {
         };
         // A file whose writer has died may be opened in no other way than to follow it.
         let is_live = file.session().mode == Mode::SwmrRead && matches!(file.is_live(), Ok(true));
-        Ok(Session { file, is_live, stamp, refreshed_at })
+        Ok(FileSession { file, is_live, stamp, refreshed_at })
     }
 
     fn slot(&self, name: &str) -> Arc<Slot> {

@@ -8,14 +8,14 @@ use crate::config::{Limits, LogFormat};
 use crate::fault::Fault;
 use crate::metrics::Metrics;
 use crate::pool::{MemoryBudget, ReadPool};
-use crate::sessions::Sessions;
+use crate::sessions::FileSessions;
 use crate::watches::Watches;
 
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct AppState {
     pub catalog: Catalog,
-    pub sessions: Arc<Sessions>,
+    pub sessions: Arc<FileSessions>,
     pub pool: ReadPool,
     pub memory: Arc<MemoryBudget>,
     pub watches: Watches,

@@ -80,7 +80,7 @@ fn options_of_the_query_go_before_settings_and_those_before_typed_ones() {
 fn an_option_that_a_store_does_not_have_is_refused_by_name() {
     let known = "locking, libver, user_block, readers, grace, reuse_unread, max_resting, headroom, strategy, persist, threshold, page_size, \
                  mapped, offset_size, take_over, metadata_cache, read_attempts, chunk_btree_k, group_btree_k, group_leaf_k, \
-                 chunk_cache";
+                 chunk_cache, memory";
     let error = text(File::open("native:run.h5?map_size=1GiB").unwrap_err());
     let expected = r#"native:run.h5: the store "native" has no option "map_size"; its options are "#;
     assert_eq!(error, format!("{expected}{known}"));
@@ -88,7 +88,7 @@ fn an_option_that_a_store_does_not_have_is_refused_by_name() {
     assert_eq!(error, r#"run.h5: the option "mapped" of the store "native" is yes|no, and not "maybe""#);
 
     let error = text(File::create("mem:refuses?libver=v18").unwrap_err());
-    assert_eq!(error, r#"mem:refuses: the store "mem" has no option "libver"; its options are chunk_cache"#);
+    assert_eq!(error, r#"mem:refuses: the store "mem" has no option "libver"; its options are chunk_cache, memory"#);
     type SetOption = fn(Options) -> Options;
     let of_native: [(&str, SetOption); 9] = [
         ("libver", |options| options.libver(LibVer::V18)),
@@ -105,7 +105,7 @@ fn an_option_that_a_store_does_not_have_is_refused_by_name() {
         let error = text(set(File::options().create()).open("mem:refuses").unwrap_err());
         assert_eq!(
             error,
-            format!(r#"mem:refuses: the store "mem" has no option "{name}"; its options are chunk_cache"#)
+            format!(r#"mem:refuses: the store "mem" has no option "{name}"; its options are chunk_cache, memory"#)
         );
     }
     assert!(File::open("mem:refuses").is_err(), "nothing was made");

@@ -286,9 +286,9 @@ fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
     time.store(1_000_000_000, Relaxed);
     assert_ne!(space.alloc(64 << 10, SpaceKind::Raw).unwrap(), at);
     assert!(!space.is_reclaimable(moment));
-    space.reclaim_if(true, || false);
+    space.reclaim_if_unread(true, || false);
     assert_eq!(space.resting_space().bytes, 64 << 10);
-    space.reclaim_if(true, || true);
+    space.reclaim_if_unread(true, || true);
     assert!(!space.is_reclaimable(moment), "a moment more, for those that have the file open only now and then");
     space.free_raw(other, 64 << 10);
     flush(&space, FlushScope::All);
@@ -307,18 +307,18 @@ fn what_is_wanted_inside_structures_is_worth_the_question_whether_anybody_has_th
     let ask = || asked.set(asked.get() + 1);
     let moment = space.current_epoch();
     flush(&space, FlushScope::All);
-    space.reclaim_if(false, || {
+    space.reclaim_if_unread(false, || {
         ask();
         true
     });
     assert_eq!(asked.get(), 0);
     assert!(!space.is_reclaimable(moment));
-    space.reclaim_if(false, || {
+    space.reclaim_if_unread(false, || {
         ask();
         true
     });
     assert_eq!(asked.get(), 1);
-    space.reclaim_if(false, || {
+    space.reclaim_if_unread(false, || {
         ask();
         true
     });

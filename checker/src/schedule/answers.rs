@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::position::{Position, Tear, Tearing};
+use super::position::{AllowedTears, Position, Tear};
 use super::query::Query;
 use super::timeline::Timeline;
 use crate::trace::StorageOp;
@@ -16,7 +16,7 @@ pub(super) struct QueryAnswers {
 }
 
 impl QueryAnswers {
-    pub fn new(timeline: &Timeline, tearing: &Tearing, query: Query) -> Self {
+    pub fn new(timeline: &Timeline, tearing: &AllowedTears, query: Query) -> Self {
         let mut range = QueryAnswers { points: Vec::new(), answers: Vec::new() };
         let mut known: HashMap<Box<[u8]>, u32> = HashMap::new();
         let mut note = |position: Position, answer: Vec<u8>| {

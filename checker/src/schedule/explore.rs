@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::position::{Position, Tearing};
+use super::position::{AllowedTears, Position};
 use super::timeline::Timeline;
 use super::view::{BranchPoint, Checkpoints, Observation, ReaderView, RunFault, RunLimits};
 use crate::trace::Trace;
@@ -21,7 +21,7 @@ pub struct ExploreBounds {
     /// The prefix of the trace at which readers may begin: before, there is no file yet.
     pub start: usize,
     /// Which parts of writes are seen.
-    pub tearing: Tearing,
+    pub tearing: AllowedTears,
     /// Most times that the writer comes further while a reader looks.
     pub moves: Option<u32>,
     /// Most queries in one run. More are a fault of the reader.
@@ -40,7 +40,7 @@ impl Default for ExploreBounds {
     fn default() -> Self {
         ExploreBounds {
             start: 0,
-            tearing: Tearing::NONE,
+            tearing: AllowedTears::NONE,
             moves: None,
             queries: 100_000,
             runs: None,

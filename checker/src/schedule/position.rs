@@ -51,7 +51,7 @@ impl fmt::Display for Position {
 
 /// Which parts of a write may be seen before the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tearing {
+pub struct AllowedTears {
     /// Writes go from low to high addresses, and stop at multiples of this.
     pub cut: Option<NonZeroU32>,
     /// The pages of a write appear in any order.
@@ -65,18 +65,18 @@ pub struct Tearing {
 /// Most pages of one write that a read may find in any order; of more, one at a time is missing or alone.
 const MAX_REORDERED_PAGES: u32 = 6;
 
-impl Tearing {
+impl AllowedTears {
     /// Every write is seen whole.
-    pub const NONE: Tearing = Tearing { cut: None, pages: false, observations: 0, lasting: false };
+    pub const NONE: AllowedTears = AllowedTears { cut: None, pages: false, observations: 0, lasting: false };
 
     /// Writes that stop at multiples of `unit` bytes, seen at most twice on a path.
     pub fn at(unit: u32) -> Self {
-        Tearing { cut: NonZeroU32::new(unit), pages: false, observations: 2, lasting: false }
+        AllowedTears { cut: NonZeroU32::new(unit), pages: false, observations: 2, lasting: false }
     }
 
     /// Writes whose pages appear in any order, at most twice on a path.
     pub fn by_pages() -> Self {
-        Tearing { cut: None, pages: true, observations: 2, lasting: false }
+        AllowedTears { cut: None, pages: true, observations: 2, lasting: false }
     }
 
     /// The parts of a write of `len` bytes at `at` that may make a difference between `from` and `to` (bytes from the

@@ -12,7 +12,7 @@ fn write(at: u64, bytes: &[u8]) -> StorageOp {
     StorageOp::Write { at, bytes: bytes.to_vec() }
 }
 
-fn one_thread(tearing: Tearing) -> ExploreBounds {
+fn one_thread(tearing: AllowedTears) -> ExploreBounds {
     ExploreBounds { tearing, threads: 1, ..ExploreBounds::default() }
 }
 
@@ -60,10 +60,10 @@ fn finds_a_write_that_is_seen_in_part() {
         view.read_at(&mut bytes, 0).unwrap();
         if bytes.iter().all(|byte| *byte == bytes[0]) { Ok(()) } else { Err("torn".into()) }
     };
-    assert_eq!(explore(&trace, &one_thread(Tearing::NONE), &reader).wrong, 0);
-    assert_eq!(explore(&trace, &one_thread(Tearing::at(8)), &reader).wrong, 1);
-    assert_eq!(explore(&trace, &one_thread(Tearing::at(512)), &reader).wrong, 0);
-    let found = explore(&trace, &one_thread(Tearing::at(8)), &reader).violations.remove(0);
+    assert_eq!(explore(&trace, &one_thread(AllowedTears::NONE), &reader).wrong, 0);
+    assert_eq!(explore(&trace, &one_thread(AllowedTears::at(8)), &reader).wrong, 1);
+    assert_eq!(explore(&trace, &one_thread(AllowedTears::at(512)), &reader).wrong, 0);
+    let found = explore(&trace, &one_thread(AllowedTears::at(8)), &reader).violations.remove(0);
     assert_eq!(found.seen[0].position, Position { prefix: 0, tear: Tear::Cut(8) });
 }
 
@@ -76,7 +76,7 @@ fn pages_appear_in_any_order() {
         seen.lock().insert(cells);
         Ok(())
     };
-    let explored = explore(&trace, &one_thread(Tearing { observations: 9, ..Tearing::by_pages() }), &reader);
+    let explored = explore(&trace, &one_thread(AllowedTears { observations: 9, ..AllowedTears::by_pages() }), &reader);
     assert!(explored.exhausted);
     assert_eq!(seen.lock().len(), 8);
 }
@@ -85,7 +85,7 @@ fn pages_appear_in_any_order() {
 fn a_reader_that_is_not_deterministic_is_told() {
     let trace = Trace::new(vec![0; 4], vec![write(0, &[1]), write(1, &[1])]);
     let runs = Mutex::new(0);
-    let explored = explore(&trace, &one_thread(Tearing::NONE), &|view: &std::sync::Arc<ReaderView>| {
+    let explored = explore(&trace, &one_thread(AllowedTears::NONE), &|view: &std::sync::Arc<ReaderView>| {
         *runs.lock() += 1;
         let at = *runs.lock() % 2;
         byte(view, at);
@@ -98,7 +98,7 @@ fn a_reader_that_is_not_deterministic_is_told() {
 #[test]
 fn a_reader_that_never_ends_is_told() {
     let trace = Trace::new(vec![0; 4], vec![write(0, &[1])]);
-    let bounds = ExploreBounds { queries: 50, ..one_thread(Tearing::NONE) };
+    let bounds = ExploreBounds { queries: 50, ..one_thread(AllowedTears::NONE) };
     let explored = explore(&trace, &bounds, &|view: &std::sync::Arc<ReaderView>| {
         let mut byte = [0];
         while view.read_at(&mut byte, 2).is_ok() {}
@@ -112,7 +112,7 @@ fn two_threads_explore_what_one_does() {
     let operations = (0..8).flat_map(|n| [write(n + 1, &[9]), write(0, &[n as u8 + 1])]).collect();
     let trace = Trace::new(vec![0; 16], operations);
     let reader = |view: &std::sync::Arc<ReaderView>| (0..6).try_for_each(|_| follow_pointer(view));
-    let one = explore(&trace, &one_thread(Tearing::NONE), &reader);
+    let one = explore(&trace, &one_thread(AllowedTears::NONE), &reader);
     let two = explore(&trace, &ExploreBounds { threads: 2, ..ExploreBounds::default() }, &reader);
     assert_eq!((one.schedules, one.states), (two.schedules, two.states));
     assert!(one.schedules > 1000 && one.exhausted && two.exhausted);
@@ -122,7 +122,7 @@ fn two_threads_explore_what_one_does() {
 fn rest_is_when_nothing_is_torn_or_changes() {
     let trace = Trace::new(vec![0; 4], vec![write(0, &[1])]);
     let rests = Mutex::new(Vec::new());
-    explore(&trace, &one_thread(Tearing::NONE), &|view: &std::sync::Arc<ReaderView>| {
+    explore(&trace, &one_thread(AllowedTears::NONE), &|view: &std::sync::Arc<ReaderView>| {
         byte(view, 0);
         let before = view.is_at_rest();
         view.restart_operation();
@@ -207,7 +207,7 @@ proptest! {
             found.lock().insert([first, second, length]);
             Ok(())
         };
-        let tearing = if unit == 0 { Tearing::NONE } else { Tearing { observations: 9, ..Tearing::at(unit) } };
+        let tearing = if unit == 0 { AllowedTears::NONE } else { AllowedTears { observations: 9, ..AllowedTears::at(unit) } };
         let explored = explore(&trace, &one_thread(tearing), &reader);
         prop_assert_eq!(explored.wrong, 0);
         prop_assert_eq!(&*found.lock(), &all_outcomes(&trace, &positions(&trace, unit)));

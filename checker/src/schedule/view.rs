@@ -10,7 +10,7 @@ use h5live_cache::Storage;
 use parking_lot::Mutex;
 
 use super::answers::QueryAnswers;
-use super::position::{Position, Tearing};
+use super::position::{AllowedTears, Position};
 use super::query::Query;
 use super::timeline::Timeline;
 use crate::trace::Trace;
@@ -122,7 +122,7 @@ pub struct ReaderView(Mutex<ReaderRun>);
 #[derive(Debug)]
 pub(super) struct ReaderRun {
     timeline: Arc<Timeline>,
-    tearing: Tearing,
+    tearing: AllowedTears,
     ranges: HashMap<Query, Arc<QueryAnswers>, BuildHasherDefault<DefaultHasher>>,
     limits: RunLimits,
     pub position: Position,
@@ -161,7 +161,12 @@ pub(super) enum RunFault {
 }
 
 impl ReaderView {
-    pub(super) fn new(timeline: Arc<Timeline>, tearing: Tearing, limits: RunLimits, checkpoints: Checkpoints) -> Self {
+    pub(super) fn new(
+        timeline: Arc<Timeline>,
+        tearing: AllowedTears,
+        limits: RunLimits,
+        checkpoints: Checkpoints,
+    ) -> Self {
         ReaderView(Mutex::new(ReaderRun {
             timeline,
             tearing,
@@ -239,7 +244,7 @@ impl ReaderView {
         self.0.lock().rest_beyond = prefix;
     }
 
-    /// Whether no write is half-done, unless such writes [last](Tearing::lasting), and nothing has changed since
+    /// Whether no write is half-done, unless such writes [last](AllowedTears::lasting), and nothing has changed since
     /// [`ReaderView::restart_operation`]: then every operation of the reader must succeed.
     pub fn is_at_rest(&self) -> bool {
         let run = self.0.lock();

@@ -107,7 +107,7 @@ impl FollowerPolicy {
         if self.reuse != ReusePolicy::WhenUnread || !self.may_be_followed() {
             return Ok(());
         }
-        space.reclaim_if(false, || lock.is_sole_handle());
+        space.reclaim_if_unread(false, || lock.is_sole_handle());
         if self.max_resting_bytes == u64::MAX { Ok(()) } else { self.check_resting(space, lock) }
     }
 
@@ -115,7 +115,7 @@ impl FollowerPolicy {
     fn check_resting(&self, space: &Space, lock: &LockHandle) -> Result<()> {
         let limit = self.max_resting_bytes;
         if space.resting_space().bytes > limit {
-            space.reclaim_if(true, || lock.is_sole_handle());
+            space.reclaim_if_unread(true, || lock.is_sole_handle());
         }
         match space.unproven_bytes() {
             bytes if bytes > limit => {

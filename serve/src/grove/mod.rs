@@ -21,7 +21,7 @@ use crate::answer::Answer;
 use crate::catalog::Place;
 use crate::fault::Fault;
 use crate::query::Query;
-use crate::sessions::Session;
+use crate::sessions::FileSession;
 use crate::state::AppState;
 use found::{Entity, Found};
 use links::LinkResolution;
@@ -34,7 +34,7 @@ const MAX_TEXT_BYTES: u64 = 64 << 10;
 
 /// The file of a request, open.
 struct Opened {
-    session: Arc<Session>,
+    session: Arc<FileSession>,
     place: Place,
     path: String,
     publication: Option<u64>,

@@ -14,12 +14,12 @@ use crate::answer::Answer;
 use crate::catalog::{Named, Place};
 use crate::domain_facts::DomainDocuments;
 use crate::fault::Fault;
-use crate::sessions::{FileStamp, Session};
+use crate::sessions::{FileSession, FileStamp};
 use crate::state::AppState;
 
 /// An open file.
 pub(super) struct OpenedDomain {
-    session: Arc<Session>,
+    session: Arc<FileSession>,
     pub ids: ObjectIds,
     pub name: String,
     pub created: f64,

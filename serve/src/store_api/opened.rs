@@ -11,12 +11,12 @@ use twox_hash::XxHash3_64;
 
 use super::answers::store_fault;
 use crate::fault::Fault;
-use crate::sessions::{FileStamp, Session};
+use crate::sessions::{FileSession, FileStamp};
 use crate::state::AppState;
 
 /// The file of a request.
 pub(super) struct Opened {
-    session: Arc<Session>,
+    session: Arc<FileSession>,
     /// Which file of the system it is, and under which name.
     pub incarnation: u64,
 }

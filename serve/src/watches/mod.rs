@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::catalog::Place;
 use crate::config::Limits;
 use crate::fault::Fault;
-use crate::sessions::Sessions;
+use crate::sessions::FileSessions;
 use watched::Watched;
 use watcher::Watcher;
 
@@ -25,7 +25,7 @@ type WatchKey = (String, String);
 /// All watched files.
 #[derive(Debug)]
 pub(crate) struct Watches {
-    sessions: Arc<Sessions>,
+    sessions: Arc<FileSessions>,
     max_files: usize,
     max_objects: usize,
     stop: watch::Receiver<bool>,
@@ -38,7 +38,7 @@ pub(crate) struct Watches {
 pub(crate) struct Subscription(Arc<Watched>);
 
 impl Watches {
-    pub fn new(sessions: Arc<Sessions>, limits: &Limits, stop: watch::Receiver<bool>) -> Self {
+    pub fn new(sessions: Arc<FileSessions>, limits: &Limits, stop: watch::Receiver<bool>) -> Self {
         Watches {
             sessions,
             max_files: limits.max_watched_files,

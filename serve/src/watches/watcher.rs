@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::snapshot::Snapshot;
 use super::watched::{Look, Watched};
 use crate::catalog::Place;
-use crate::sessions::{FileStamp, Session, Sessions};
+use crate::sessions::{FileSession, FileSessions, FileStamp};
 use crate::writers::WriterState;
 
 /// Two looks are at least so far apart.
@@ -29,7 +29,7 @@ const MAX_WRITER_AGE: Duration = Duration::from_secs(2);
 pub(super) struct Watcher {
     place: Place,
     path: String,
-    sessions: Arc<Sessions>,
+    sessions: Arc<FileSessions>,
     max_objects: usize,
     /// The session that is followed, and what wakes this thread when its objects change.
     followed: Option<Followed>,
@@ -43,7 +43,7 @@ pub(super) struct Watcher {
 
 #[derive(Debug)]
 struct Followed {
-    session: Arc<Session>,
+    session: Arc<FileSession>,
     watch: Box<dyn Watch>,
 }
 
@@ -60,7 +60,7 @@ enum Next {
 }
 
 impl Watcher {
-    pub fn new(place: Place, path: String, sessions: Arc<Sessions>, max_objects: usize) -> Self {
+    pub fn new(place: Place, path: String, sessions: Arc<FileSessions>, max_objects: usize) -> Self {
         let (followed, ids, stamp, was_live) = (None, Vec::new(), None, None);
         let (writer, has_virtual) = (WriterState::Closed, false);
         Watcher {

@@ -110,9 +110,10 @@ impl LogChunks {
 
     fn find(&self, state: &LogState, spec: &DatasetSpec, coord: &ChunkCoord) -> Option<StoredChunk> {
         let (start, end) = Self::chunk_box(spec, coord)?;
-        let is_written = state.dataset(self.number).is_some_and(|dataset| dataset.index.is_written(&start, &end));
+        let may_have_elements =
+            state.dataset(self.number).is_some_and(|dataset| dataset.index.may_have_elements(&start, &end));
         let size = spec.chunk_bytes()?;
-        is_written.then(|| StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 })
+        may_have_elements.then(|| StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 })
     }
 
     /// The chunks in which something was written, and maybe more; `None` if they are many, and to look at each position of
@@ -281,7 +282,7 @@ impl LogChunks {
                 continue;
             }
             let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
-            if !state.dataset(self.number).is_some_and(|dataset| dataset.index.is_written(&from, &to)) {
+            if !state.dataset(self.number).is_some_and(|dataset| dataset.index.may_have_elements(&from, &to)) {
                 boxes[at].1[0] = kept;
                 boxes[at].2 = used;
             }

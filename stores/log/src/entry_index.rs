@@ -240,8 +240,9 @@ impl EntryIndex {
         *is_covered && **found == *extent
     }
 
-    /// Whether an element of the box from `start` to before `end` was written, and is not gone since.
-    pub fn is_written(&self, start: &[u64], end: &[u64]) -> bool {
+    /// Whether elements of the box from `start` to before `end` may have been written, and not be gone since. Points that were
+    /// written count as the box around them.
+    pub fn may_have_elements(&self, start: &[u64], end: &[u64]) -> bool {
         if self.shrinks.is_empty() {
             return self.boxes.has_any(start, end);
         }
@@ -303,10 +304,10 @@ mod tests {
         push(&mut index, block(&[0], &[10]), 100);
         push(&mut index, EntryChange::Shrink(Dims::from_slice(&[4])), 0);
         push(&mut index, EntryChange::Grow(Dims::from_slice(&[20])), 0);
-        assert!(index.is_written(&[3], &[5]));
-        assert!(!index.is_written(&[4], &[10]));
+        assert!(index.may_have_elements(&[3], &[5]));
+        assert!(!index.may_have_elements(&[4], &[10]));
         push(&mut index, block(&[6], &[1]), 200);
-        assert!(index.is_written(&[4], &[10]));
+        assert!(index.may_have_elements(&[4], &[10]));
         let found = index.find(&[2], &[8]);
         let [FoundChange::Written(first), FoundChange::Shrunk(dims), FoundChange::Written(last)] = found[..] else {
             panic!("{found:?}");

@@ -6,7 +6,7 @@ use h5live::{File, UNLIMITED};
 
 use crate::digest::DigestAlgorithm;
 use crate::error::{Error, Problem, Result};
-use crate::import::{ImportOptions, SampleTable, TarLayout, layout_of};
+use crate::import::{ImportOptions, SampleIndex, TarLayout, layout_of};
 use crate::reader::ImportedTar;
 use crate::tables::{Tables, algorithm};
 
@@ -71,7 +71,7 @@ fn merge_virtual(
     has_sentinel: bool,
 ) -> Result<VirtualMergeReport> {
     let mut made = VirtualMergeReport { archives: 0, samples: 0 };
-    let mut names = SampleTable::create(to, has_sentinel)?;
+    let mut names = SampleIndex::create(to, has_sentinel)?;
     let mut tables = Tables::create(to, TarLayout::Shredder.name(), digests)?;
     let mut sources = Vec::new();
     for (file, name) in from {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use h5live_cache::EdgeKind;
 use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
-use h5live_checker::schedule::{Counterexample, ExploreBounds, Story, Tearing};
+use h5live_checker::schedule::{AllowedTears, Counterexample, ExploreBounds, Story};
 use h5live_checker::trace::{Trace, TraceError};
 use h5live_prove::kv::{self, KvMutant};
 use h5live_prove::log;
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         is_sound: true,
     };
     if wanted("readers") {
-        run.explore_readers("every schedule", |case| Some((case.record, case.passes, Tearing::NONE)));
+        run.explore_readers("every schedule", |case| Some((case.record, case.passes, AllowedTears::NONE)));
     }
     if wanted("torn") {
         run.explore_readers("every schedule, writes torn", |case| {
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
     if run.is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-type ExplorationPlan = (RecordFn, usize, Tearing);
+type ExplorationPlan = (RecordFn, usize, AllowedTears);
 
 fn yes_or_no(whether: bool) -> &'static str {
     if whether { "yes" } else { "no" }
@@ -186,7 +186,7 @@ impl ProverRun {
             let survivor = CrashRecovery::for_process_death(&workload);
             let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
             let torn = CrashBounds { start: workload.start, ..mutants::death_bounds(self.threads, self.time_limit) };
-            let whole = CrashBounds { tearing: Tearing::NONE, ..torn.clone() };
+            let whole = CrashBounds { tearing: AllowedTears::NONE, ..torn.clone() };
             let [whole, torn] = [whole, torn].map(|bounds| explore_crashes(&workload.trace, &bounds, &recover));
             println!(
                 "{:<36} {:>8} {:>8} {:>6} {:>9} {:>33} {:>6}",
@@ -221,9 +221,9 @@ impl ProverRun {
                 let bounds = CrashBounds { start: workload.start, ..bounds };
                 explore_crashes(&workload.trace, &bounds, &recover)
             };
-            let torn = |unit| Tearing { observations: 1, ..Tearing::at(unit) };
+            let torn = |unit| AllowedTears { observations: 1, ..AllowedTears::at(unit) };
             let [whole, pages, sectors] =
-                [Tearing::NONE, torn(4096), torn(512)].map(|t| run(WriterSetup::durable(), t));
+                [AllowedTears::NONE, torn(4096), torn(512)].map(|t| run(WriterSetup::durable(), t));
             println!(
                 "{:<36} {:>9} {:>7} {:>9}  {:>12} {:>14} {:>16}",
                 case.name,

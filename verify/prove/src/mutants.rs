@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use h5live_cache::EdgeKind;
 use h5live_checker::crash::{CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailure, explore_crashes};
-use h5live_checker::schedule::{Counterexample, ExploreBounds, OS_PAGE_BYTES, ReaderView, Tearing, find_shortest};
+use h5live_checker::schedule::{AllowedTears, Counterexample, ExploreBounds, OS_PAGE_BYTES, ReaderView, find_shortest};
 use h5live_checker::trace::{StorageOp, Trace};
 use h5live_format::checksum_override::without_checksums as blind_reader;
 
@@ -122,8 +122,12 @@ pub fn judge_missing_edges(kind: EdgeKind, sound: &[Workload], threads: usize, l
 fn killed_by_process_death(pairs: &[WorkloadPair], threads: usize, limit: Duration) -> Option<MutantResult> {
     for WorkloadPair { case, without } in pairs.iter().filter(|pair| pair.case.may_crash()) {
         let survivor = CrashRecovery::for_process_death(without);
-        let bounds =
-            CrashBounds { start: without.start, tearing: Tearing::NONE, recrashes: 0, ..death_bounds(threads, limit) };
+        let bounds = CrashBounds {
+            start: without.start,
+            tearing: AllowedTears::NONE,
+            recrashes: 0,
+            ..death_bounds(threads, limit)
+        };
         let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
         if let Some(bad) = explore_crashes(&without.trace, &bounds, &recover).violations.into_iter().next() {
             return Some(MutantResult::KilledByDeath { case, fault: bad.fault });
@@ -182,13 +186,13 @@ impl ProtocolMutant {
                 ProtocolMutant::NoReadDeadline => fault_without_clock(case, threads, limit),
                 ProtocolMutant::NoBarriers => {
                     let setup = WriterSetup { disable_barriers: true, ..WriterSetup::durable() };
-                    fault_after_power_failure(case, setup, Tearing::NONE, threads, limit)
+                    fault_after_power_failure(case, setup, AllowedTears::NONE, threads, limit)
                 }
                 ProtocolMutant::NoRedoAtProcessDeath => {
                     fault_after_process_death(case, without_intents, threads, limit)
                 }
                 ProtocolMutant::NoRedoAtPowerFailure => {
-                    let tearing = Tearing { observations: 1, ..Tearing::at(512) };
+                    let tearing = AllowedTears { observations: 1, ..AllowedTears::at(512) };
                     fault_after_power_failure(
                         case,
                         WriterSetup { durable: true, ..without_intents },
@@ -258,14 +262,14 @@ fn fault_without_zero_fill(case: &Case, threads: usize, limit: Duration) -> Opti
 fn fault_without_recount(case: &Case, threads: usize, limit: Duration) -> Option<String> {
     let workload = (case.record)(WriterSetup { without_recount: true, ..WriterSetup::default() });
     workload.names?;
-    let bounds = CrashBounds { tearing: Tearing::NONE, recrashes: 0, ..death_bounds(threads, limit) };
+    let bounds = CrashBounds { tearing: AllowedTears::NONE, recrashes: 0, ..death_bounds(threads, limit) };
     first_recovery_fault(&CrashRecovery::for_process_death(&workload), &workload, bounds)
 }
 
 fn fault_after_power_failure(
     case: &Case,
     setup: WriterSetup,
-    tearing: Tearing,
+    tearing: AllowedTears,
     threads: usize,
     limit: Duration,
 ) -> Option<String> {
@@ -285,7 +289,7 @@ fn first_recovery_fault(survivor: &CrashRecovery, workload: &Workload, bounds: C
 
 /// Power failures: writes that are not durable are there or not, and one write in part. The recovery may be killed,
 /// too, but that tears no pages.
-pub fn power_failure_bounds(tearing: Tearing, threads: usize, limit: Duration) -> CrashBounds {
+pub fn power_failure_bounds(tearing: AllowedTears, threads: usize, limit: Duration) -> CrashBounds {
     let again = tearing.cut.is_none_or(|unit| u64::from(unit.get()) >= OS_PAGE_BYTES).into();
     CrashBounds {
         start: 0,
@@ -299,6 +303,6 @@ pub fn power_failure_bounds(tearing: Tearing, threads: usize, limit: Duration) -
 
 /// The death of a process: the system copies a page at once, so a write within one page is whole or not there.
 pub fn death_bounds(threads: usize, limit: Duration) -> CrashBounds {
-    let tearing = Tearing { observations: 1, ..Tearing::at(OS_PAGE_BYTES as u32) };
+    let tearing = AllowedTears { observations: 1, ..AllowedTears::at(OS_PAGE_BYTES as u32) };
     CrashBounds { start: 0, tearing, loss: CrashKind::Process, recrashes: 1, time: Some(limit), threads }
 }

@@ -8,7 +8,8 @@ mod reuse_cases;
 use std::sync::Arc;
 
 use h5live_checker::schedule::{
-    Counterexample, ExploreBounds, ExploreReport, OS_PAGE_BYTES, ReaderView, Tearing, Verdict, explore, find_shortest,
+    AllowedTears, Counterexample, ExploreBounds, ExploreReport, OS_PAGE_BYTES, ReaderView, Verdict, explore,
+    find_shortest,
 };
 
 pub use self::cases::all_cases;
@@ -129,11 +130,11 @@ impl ReaderKind {
 }
 
 /// Writes cut off between two pages, by the death of the writer if need be.
-pub fn page_tears() -> Tearing {
-    Tearing { lasting: true, ..Tearing::at(OS_PAGE_BYTES as u32) }
+pub fn page_tears() -> AllowedTears {
+    AllowedTears { lasting: true, ..AllowedTears::at(OS_PAGE_BYTES as u32) }
 }
 
 /// Writes seen in part, cut at multiples of 8 bytes.
-pub fn small_tears() -> Tearing {
-    Tearing::at(8)
+pub fn small_tears() -> AllowedTears {
+    AllowedTears::at(8)
 }

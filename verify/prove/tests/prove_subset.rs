@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_cache::EdgeKind;
 use h5live_checker::crash::{CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailure, explore_crashes};
-use h5live_checker::schedule::{Counterexample, ExploreBounds, Story, Tearing};
+use h5live_checker::schedule::{AllowedTears, Counterexample, ExploreBounds, Story};
 use h5live_model::CreationOrder;
 use h5live_prove::entry_changes::{self, EntryChange, EntryChanges, change_entries};
 use h5live_prove::suite::changes::EXCHANGED;
@@ -14,7 +14,7 @@ use h5live_prove::{CrashRecovery, ReadStrategy, Series, SeriesKind, Workload, Wr
 const ROWS: ReaderKind = ReaderKind::Rows(ReadStrategy::Rows);
 const INDEX_FIRST: ReaderKind = ReaderKind::Rows(ReadStrategy::IndexFirst);
 
-fn explore(workload: &Workload, reader: ReaderKind, passes: usize, tearing: Tearing) -> u64 {
+fn explore(workload: &Workload, reader: ReaderKind, passes: usize, tearing: AllowedTears) -> u64 {
     let bounds = ExploreBounds { tearing, ..ExploreBounds::default() };
     let explored = reader.explore(workload, passes, &bounds);
     assert!(explored.exhausted);
@@ -34,7 +34,7 @@ fn readers_of_an_extensible_array_are_right_in_every_schedule() {
     let workload = workloads::append_to_extensible_array(WriterSetup::default(), 0, 6, 1);
     for reader in [ROWS, INDEX_FIRST, ReaderKind::Rows(ReadStrategy::BeyondExtent)] {
         // Where schedules meet, all but one of them end.
-        let merged = explore(&workload, reader, 2, Tearing::NONE);
+        let merged = explore(&workload, reader, 2, AllowedTears::NONE);
         let all = reader.explore(&workload, 2, &ExploreBounds { merge: false, ..ExploreBounds::default() });
         assert!(all.exhausted && all.schedules > 1000 && merged < all.schedules, "{merged} of {}", all.schedules);
         assert_eq!(all.violations, []);
@@ -45,8 +45,8 @@ fn readers_of_an_extensible_array_are_right_in_every_schedule() {
 #[test]
 fn readers_of_a_fixed_array_are_right_in_every_schedule() {
     let workload = workloads::append_to_fixed_array(WriterSetup::default(), 20, 0, 3, 2);
-    explore(&workload, ROWS, 2, Tearing::NONE);
-    explore(&workload, INDEX_FIRST, 2, Tearing::NONE);
+    explore(&workload, ROWS, 2, AllowedTears::NONE);
+    explore(&workload, INDEX_FIRST, 2, AllowedTears::NONE);
 }
 
 #[test]
@@ -58,7 +58,12 @@ fn readers_of_a_chunk_that_moves_are_right_in_every_schedule_of_torn_writes() {
 #[test]
 fn readers_of_what_is_rewritten_in_its_place_find_the_old_or_the_new() {
     for contiguous in [false, true] {
-        explore(&workloads::rewrite_chunks_in_place(WriterSetup::default(), contiguous, 3, 1), ROWS, 1, Tearing::NONE);
+        explore(
+            &workloads::rewrite_chunks_in_place(WriterSetup::default(), contiguous, 3, 1),
+            ROWS,
+            1,
+            AllowedTears::NONE,
+        );
         found(EdgeKind::RawInPlace, |setup| workloads::rewrite_chunks_in_place(setup, contiguous, 3, 1), ROWS);
     }
     // A reader once took the change after the next one for the next one.
@@ -71,9 +76,14 @@ fn readers_of_what_is_rewritten_in_its_place_find_the_old_or_the_new() {
 
 #[test]
 fn readers_of_attributes_and_links_are_right_in_every_schedule() {
-    explore(&workloads::add_attributes(WriterSetup::default(), 0, 5), ReaderKind::Attributes, 2, Tearing::NONE);
-    explore(&workloads::add_linked_datasets(WriterSetup::default(), 0, 2), ReaderKind::Links, 2, Tearing::NONE);
-    explore(&workloads::add_linked_datasets(WriterSetup::default(), 0, 2), ReaderKind::EndOfFile, 1, Tearing::NONE);
+    explore(&workloads::add_attributes(WriterSetup::default(), 0, 5), ReaderKind::Attributes, 2, AllowedTears::NONE);
+    explore(&workloads::add_linked_datasets(WriterSetup::default(), 0, 2), ReaderKind::Links, 2, AllowedTears::NONE);
+    explore(
+        &workloads::add_linked_datasets(WriterSetup::default(), 0, 2),
+        ReaderKind::EndOfFile,
+        1,
+        AllowedTears::NONE,
+    );
 }
 
 #[test]
@@ -186,8 +196,8 @@ fn attributes_that_exchange_chunks_of_a_header_are_there_after_the_death_of_the_
 fn what_was_durable_outlasts_a_power_failure() {
     let wrong = |setup: WriterSetup, record: fn(WriterSetup) -> Workload, unit: u32| {
         let workload = record(setup);
-        let tearing = Tearing { observations: 1, ..Tearing::at(unit) };
-        let tearing = if unit == 0 { Tearing::NONE } else { tearing };
+        let tearing = AllowedTears { observations: 1, ..AllowedTears::at(unit) };
+        let tearing = if unit == 0 { AllowedTears::NONE } else { tearing };
         let bounds = CrashBounds {
             start: workload.start,
             tearing,
@@ -285,14 +295,14 @@ fn readers_of_datasets_that_come_and_go_are_right_in_every_schedule() {
         &workloads::create_and_delete_datasets(WriterSetup::default(), 2, 0),
         ReaderKind::Transient,
         2,
-        Tearing::NONE,
+        AllowedTears::NONE,
     );
 }
 
 #[test]
 fn space_is_used_again_under_readers_that_look_at_the_time() {
     let workload = workloads::rewrite_filtered_chunks(WriterSetup::default(), 4, 2, 4, 2500);
-    explore(&workload, ROWS, 2, Tearing::NONE);
+    explore(&workload, ROWS, 2, AllowedTears::NONE);
     assert!(mutants::ProtocolMutant::NoReadDeadline.find_killer(2, std::time::Duration::from_secs(60)).is_some());
 }
 
@@ -302,7 +312,7 @@ fn datasets_are_published_in_their_order() {
         workloads::append_in_publish_order(WriterSetup::default(), 2),
         workloads::append_in_transactions(WriterSetup::default(), 2),
     ] {
-        explore(&workload, ReaderKind::Ordered, 2, Tearing::NONE);
+        explore(&workload, ReaderKind::Ordered, 2, AllowedTears::NONE);
     }
     found(EdgeKind::PublishAfter, |setup| workloads::append_in_publish_order(setup, 2), ReaderKind::Ordered);
 }

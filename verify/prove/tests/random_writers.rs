@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
-use h5live_checker::schedule::{ExploreBounds, Story, Tearing};
+use h5live_checker::schedule::{AllowedTears, ExploreBounds, Story};
 use h5live_prove::suite::{ReaderKind, small_tears};
 use h5live_prove::workloads::{WriterStep, run_writer_steps};
 use h5live_prove::{CrashRecovery, ReadStrategy, WriterSetup, mutants};
@@ -33,11 +33,11 @@ proptest! {
         let setup = WriterSetup { durable, ..WriterSetup::default() };
         let workload = run_writer_steps(setup, max_rows, is_two_dimensional, chunk, &taken);
         for (look, tearing) in [
-            (ReadStrategy::Rows, Tearing::NONE),
-            (ReadStrategy::IndexFirst, Tearing::NONE),
+            (ReadStrategy::Rows, AllowedTears::NONE),
+            (ReadStrategy::IndexFirst, AllowedTears::NONE),
             (ReadStrategy::BeyondExtent, small_tears()),
         ] {
-            let moves = Some(if tearing == Tearing::NONE { 3 } else { 1 });
+            let moves = Some(if tearing == AllowedTears::NONE { 3 } else { 1 });
             let bounds = ExploreBounds { tearing, moves, threads: 1, runs: Some(2000), ..ExploreBounds::default() };
             let (found, _) = ReaderKind::Rows(look).shortest(&workload, 2, &bounds);
             if let Some(found) = found {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::document::ObjectDocument;
 use super::entry_storage::{
-    CREATE_ORDER, CREATION, GivenPositions, created, is_set, is_tracked, storage_from_json, stored_order,
+    CREATE_ORDER, CREATION, GivenPositions, created, entry_storage_from_json, is_set, is_tracked, stored_order,
 };
 use super::error::Result;
 use super::extras::{extra, put_extra};
@@ -29,7 +29,7 @@ impl ObjectDocument {
     pub(super) fn storage(&self, class: EntryClass) -> EntryStorage {
         let has_entries = class == EntryClass::Attributes || self.kind() == ObjectKind::Group;
         match extra(&self.members, class.member()) {
-            Some(exact) => storage_from_json(exact),
+            Some(exact) => entry_storage_from_json(exact),
             None if has_entries
                 && is_set(self.members.get(CREATION).and_then(|creation| creation.get(CREATE_ORDER))) =>
             {

@@ -27,7 +27,7 @@ impl PartialEq for GivenPositions {
     }
 }
 
-fn storage_to_json(storage: EntryStorage) -> Value {
+fn entry_storage_to_json(storage: EntryStorage) -> Value {
     let order = match storage.order {
         CreationOrder::Untracked => "untracked",
         CreationOrder::Tracked => "tracked",
@@ -37,7 +37,7 @@ fn storage_to_json(storage: EntryStorage) -> Value {
 }
 
 /// How they are kept, as a JSON says.
-pub(super) fn storage_from_json(json: &Value) -> EntryStorage {
+pub(super) fn entry_storage_from_json(json: &Value) -> EntryStorage {
     let default = EntryStorage::default();
     let number = |member: &str, default| {
         json.get(member).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok()).unwrap_or(default)
@@ -91,7 +91,7 @@ pub(super) fn put_storage(members: &mut Members, links: Option<EntryStorage>, at
     for (class, storage) in storages.into_iter().filter_map(|(class, storage)| Some((class, storage?))) {
         // The property is one for both.
         if is_ordered || storage != EntryStorage::default() {
-            put_extra(members, class.member(), storage_to_json(storage));
+            put_extra(members, class.member(), entry_storage_to_json(storage));
         }
     }
 }

@@ -153,7 +153,7 @@ impl KeyRange {
 }
 
 fn put_object(key: &mut KeyBytes, object: ObjectId) {
-    let class = oid::class_bits(object);
+    let class = oid::daos_bits(object);
     let flags = oid::kind_bits(oid::kind(object)) << object::KIND_SHIFT | if class == 0 { 0 } else { object::CLASS };
     put_flagged_uint(key, oid::index(object), flags);
     if class != 0 {
@@ -166,7 +166,7 @@ fn read_object(reader: &mut KeyReader<'_>) -> Result<ObjectId> {
     let index = reader.uint_of(first & object::INDEX_BYTES)?;
     let class = if first & object::CLASS == 0 { 0 } else { u64::from_be_bytes(reader.array()?) };
     let id = oid::from_parts(first >> object::KIND_SHIFT, index, class);
-    if oid::class_bits(id) != class || (first & object::CLASS != 0) != (class != 0) {
+    if oid::daos_bits(id) != class || (first & object::CLASS != 0) != (class != 0) {
         return Err(reader.fault("the class of an object is not zero, and has no bits of the kind"));
     }
     Ok(id)

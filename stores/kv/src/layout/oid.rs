@@ -60,7 +60,7 @@ pub(super) const fn kind_bits(kind: ObjectKind) -> u8 {
 }
 
 /// The high 64 bits without those of the kind: what DAOS has in them.
-pub(super) const fn class_bits(id: ObjectId) -> u64 {
+pub(super) const fn daos_bits(id: ObjectId) -> u64 {
     (id.0 >> 64) as u64 & !(0b11 << 30)
 }
 
@@ -82,7 +82,7 @@ mod tests {
             assert_eq!(id.0, (bits as u128) << 94 | 7);
             assert_eq!((kind(id), index(id)), (expected, 7));
             assert_eq!(from_token(token(id)), id);
-            assert_eq!(from_parts(kind_bits(expected), 7, class_bits(id)), id);
+            assert_eq!(from_parts(kind_bits(expected), 7, daos_bits(id)), id);
         }
     }
 

@@ -21,7 +21,7 @@ pub use self::object_paths::{link_target_path, names as object_names, path_obsta
 use self::objects::ObjectWriter;
 pub use self::objects::hex;
 pub use self::options::{ImageFilter, ImportOptions, MAX_COMPACT_BYTES, OnCollision, TarLayout, UnknownName};
-pub use self::shredder::SampleTable;
+pub use self::shredder::SampleIndex;
 use self::shredder::Shredder;
 pub use self::trial::choose_filter;
 use crate::contents::EntryContents;

@@ -24,19 +24,19 @@ const NAME_LEVEL: u32 = 6;
 #[derive(Debug)]
 pub struct Shredder {
     image: ByteImage,
-    samples: SampleTable,
+    samples: SampleIndex,
 }
 
 /// Where the samples lie in the image, and their names.
 #[derive(Debug)]
-pub struct SampleTable {
+pub struct SampleIndex {
     image_offset: Column<u64>,
     name: Column<u8>,
     name_offset: Column<u64>,
     has_sentinel: bool,
 }
 
-impl SampleTable {
+impl SampleIndex {
     /// Makes the datasets in a new file.
     ///
     /// # Errors
@@ -52,13 +52,13 @@ impl SampleTable {
                 dataset.append(&[0u64])?;
             }
         }
-        SampleTable::open(file)
+        SampleIndex::open(file)
     }
 
     fn open(file: &File) -> Result<Self> {
         let image_offset = file.dataset(IMAGE_OFFSET)?;
         let has_sentinel = image_offset.attribute_names()?.iter().any(|name| *name == SENTINEL_ATTRIBUTE);
-        Ok(SampleTable {
+        Ok(SampleIndex {
             image_offset: Column::new(image_offset)?,
             name: Column::new(file.dataset(NAME)?)?,
             name_offset: Column::new(file.dataset(NAME_OFFSET)?)?,
@@ -111,7 +111,7 @@ impl Shredder {
             Some(filter) => image.chunk_shape(&[FILTERED_CHUNK]).filter(filter.spec()).create(IMAGE)?,
             None => image.chunk_shape(&[BYTE_CHUNK]).create(IMAGE)?,
         };
-        SampleTable::create(file, has_sentinel)?;
+        SampleIndex::create(file, has_sentinel)?;
         Shredder::open(file)
     }
 
@@ -120,7 +120,7 @@ impl Shredder {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn open(file: &File) -> Result<Self> {
-        Ok(Shredder { image: ByteImage::new(file.dataset(IMAGE)?)?, samples: SampleTable::open(file)? })
+        Ok(Shredder { image: ByteImage::new(file.dataset(IMAGE)?)?, samples: SampleIndex::open(file)? })
     }
 
     /// Drops everything behind the samples that are committed.

@@ -97,7 +97,7 @@ fn a_file_is_copied_to_memory_which_verifies_it() {
     assert_eq!(text(&run_in(folder, &["copy", "a.h5", "mem:"])), "");
     assert_eq!(text(&run_in(folder, &["copy", "--filter", "none", "native:a.h5", "mem:scratch"])), "");
     let said = error(&run_in(folder, &["copy", "a.h5", "mem:", "--profile", "v18"]));
-    assert_eq!(said, r#"h5live: mem:: the store "mem" has no option "libver"; its options are chunk_cache"#);
+    assert_eq!(said, r#"h5live: mem:: the store "mem" has no option "libver"; its options are chunk_cache, memory"#);
     let file = File::options().write().open(folder.join("a.h5")).unwrap();
     let data = file.dataset("data").unwrap();
     data.write_chunk(&h5live::model::ChunkCoord::new(&[1]), 0, b"no compressed data").unwrap();

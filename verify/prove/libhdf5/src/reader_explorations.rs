@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use h5live_cache::EdgeKind;
-use h5live_checker::schedule::{ExploreBounds, ExploreReport, Story, Tearing, explore};
+use h5live_checker::schedule::{AllowedTears, ExploreBounds, ExploreReport, Story, explore};
 use h5live_prove::suite::{Case, ReaderKind, all_cases, small_tears};
 use h5live_prove::{Workload, WriterSetup};
 
@@ -108,13 +108,13 @@ impl ExplorationJob {
         ["--job".into(), library, self.case.to_string(), self.shown.name().into(), limit, story.into()]
     }
 
-    fn plan(&self) -> Option<(&'static Case, ReaderKind, Workload, usize, Tearing)> {
+    fn plan(&self) -> Option<(&'static Case, ReaderKind, Workload, usize, AllowedTears)> {
         let case = all_cases().nth(self.case)?;
         let shown = |reader: &ReaderKind| {
             !matches!(reader, ReaderKind::EndOfFile | ReaderKind::Strings | ReaderKind::Transient)
         };
         let reader = case.readers.iter().copied().find(shown)?;
-        let whole = (case.record, case.passes, Tearing::NONE);
+        let whole = (case.record, case.passes, AllowedTears::NONE);
         let ((record, passes, tearing), setup) = match self.shown {
             WriteGranularity::Whole | WriteGranularity::Many => (whole, WriterSetup::default()),
             WriteGranularity::Torn => {

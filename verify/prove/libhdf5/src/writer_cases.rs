@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use h5live_checker::schedule::{ExploreBounds, ReaderView, Story, Tearing, Verdict, explore};
+use h5live_checker::schedule::{AllowedTears, ExploreBounds, ReaderView, Story, Verdict, explore};
 use h5live_checker::trace::{MarkValues, Trace, TraceError};
 use h5live_prove::suite::{ReaderKind, small_tears};
 use h5live_prove::{FAILED_AT_REST, ReadStrategy, Series, SeriesKind, WAITED_IN_VAIN, Workload};
@@ -361,7 +361,7 @@ pub fn explore_all_cases(limit: Duration, story: bool, name: &str) -> bool {
     let mut sound = true;
     for case in CASES.iter().filter(|case| case.name.contains(name)) {
         for (arguments, tearing, passes) in
-            [(case.arguments, Tearing::NONE, case.passes), (case.torn, small_tears(), case.passes.min(2))]
+            [(case.arguments, AllowedTears::NONE, case.passes), (case.torn, small_tears(), case.passes.min(2))]
         {
             match lab.record(arguments, (case.series)()) {
                 Ok(workload) => {
@@ -406,7 +406,7 @@ fn explore_reader(
         "{:<36} {:<18} {:<5} {:>6} {passes:>6} {:>10} {:>10} {:>6} {:>6} {:>9} {:>8.0}",
         case.name,
         reader.name(),
-        if bounds.tearing == Tearing::NONE { "whole" } else { "torn" },
+        if bounds.tearing == AllowedTears::NONE { "whole" } else { "torn" },
         workload.trace.len() - workload.start,
         explored.schedules,
         explored.states,

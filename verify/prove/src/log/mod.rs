@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_checker::crash::{CrashBounds, CrashReport, CrashedDisk, ExpectedPrefix, explore_crashes};
-use h5live_checker::schedule::{ExploreBounds, ExploreReport, ReaderView, Tearing, explore};
+use h5live_checker::schedule::{AllowedTears, ExploreBounds, ExploreReport, ReaderView, explore};
 use h5live_log::LogMutant;
 
 use crate::mutants::{death_bounds, power_failure_bounds};
@@ -102,7 +102,7 @@ struct Effort {
 fn schedules(
     workload: &LogWorkload,
     (looks, sight): (Looks, Sight),
-    tearing: Tearing,
+    tearing: AllowedTears,
     effort: Effort,
 ) -> ExploreReport {
     let Effort { threads, time, runs, moves } = effort;
@@ -231,12 +231,12 @@ impl LogPart {
         let effort = Effort { moves: self.moves(), ..effort };
         // The states after a crash are few: time is no bound.
         let (threads, limit) = (effort.threads, effort.time.unwrap_or(CRASH_TIME));
-        let torn = Tearing { observations: 1, ..Tearing::at(512) };
+        let torn = AllowedTears { observations: 1, ..AllowedTears::at(512) };
         let mut look_at_little = |looks: Looks| {
             let sights = Sight::small(workload);
             let effort = Effort { time: effort.time.map(|time| time / sights.len() as u32), ..effort };
             for sight in sights {
-                report.add_schedules(schedules(workload, (looks, *sight), Tearing::NONE, effort));
+                report.add_schedules(schedules(workload, (looks, *sight), AllowedTears::NONE, effort));
             }
         };
         match self {
@@ -245,7 +245,12 @@ impl LogPart {
             LogPart::OneWriter | LogPart::TwoWriters => {
                 // More writes multiply what there is to see.
                 let times = if workload.writes() < MANY_WRITES { PASSES } else { 1 };
-                report.add_schedules(schedules(workload, (Looks::Each { times }, Sight::ALL), Tearing::NONE, effort));
+                report.add_schedules(schedules(
+                    workload,
+                    (Looks::Each { times }, Sight::ALL),
+                    AllowedTears::NONE,
+                    effort,
+                ));
             }
             LogPart::OneWriterTorn => {
                 let tears = crate::suite::small_tears();

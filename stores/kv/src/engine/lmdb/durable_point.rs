@@ -153,7 +153,7 @@ impl DurablePoint {
         let Some(slot) = Slot::read(&file)? else { return Ok(()) };
         let kept = slot.meta.chunks_exact((slot.meta.len() / 2).max(1)).map(MetaPage::decode);
         for (page, (kept, found)) in kept.zip(pair).enumerate() {
-            if kept.is_ok_and(|kept| kept.has_state_of(found) && kept.commit != found.commit) {
+            if kept.is_ok_and(|kept| kept.equals_except_commit(found) && kept.commit != found.commit) {
                 let rule = "it has the state of one commit and the number of another one";
                 return Err(PageFault { page: page as u64, rule }.into());
             }

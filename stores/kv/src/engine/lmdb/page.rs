@@ -143,7 +143,7 @@ impl MetaPage {
     }
 
     /// Whether both lead to the same state. The numbers of their commits do not count: each commit makes another state.
-    pub fn has_state_of(&self, other: &Self) -> bool {
+    pub fn equals_except_commit(&self, other: &Self) -> bool {
         MetaPage { commit: other.commit, ..*self } == *other
     }
 
