@@ -125,6 +125,9 @@ impl JoinedFiles {
     /// Changes the file of orders, while it is locked.
     fn change_orders<T>(&self, action: &str, change: impl FnOnce(&OrderFile) -> io::Result<T>) -> Result<T, OpenError> {
         let mut orders = self.orders.lock();
+        if orders.as_ref().is_some_and(OrderFile::is_deleted) {
+            *orders = None;
+        }
         let orders = match &mut *orders {
             Some(orders) => orders,
             none => none.insert(OrderFile(self.opener.open_lock_file(ORDER)?)),

@@ -77,12 +77,23 @@ impl OrderFile {
     /// # Errors
     /// If the file cannot be read.
     pub fn last_orders(&self) -> io::Result<Vec<Option<u64>>> {
+        if self.is_deleted() {
+            return Ok(Vec::new());
+        }
         let bytes = self.read(HEAD_BYTES, MAX_WRITERS_BYTES)?;
         let (start, numbers) = bytes.split_at_checked(START_BYTES as usize).unwrap_or_default();
         if !is_this_start(start) {
             return Ok(Vec::new());
         }
         Ok(numbers.as_chunks().0.iter().map(|number| u64::from_le_bytes(*number).checked_sub(1)).collect())
+    }
+
+    /// Whether the file was deleted while it was open: other writers have another one by now.
+    pub fn is_deleted(&self) -> bool {
+        #[cfg(unix)]
+        return self.0.metadata().is_ok_and(|found| std::os::unix::fs::MetadataExt::nlink(&found) == 0);
+        #[cfg(not(unix))]
+        false
     }
 
     fn read(&self, at: u64, len: u64) -> io::Result<Vec<u8>> {
@@ -102,4 +113,30 @@ impl OrderFile {
 /// Whether what a file says of the start of the machine, with zeros behind, is this one.
 fn is_this_start(start: &[u8]) -> bool {
     boot_id().is_some_and(|id| start.strip_prefix(id).is_some_and(|rest| rest.iter().all(|byte| *byte == 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_known_of_writers_ends_when_the_file_is_deleted_or_of_another_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("order");
+        let open = || File::options().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
+        let orders = OrderFile(open());
+        orders.set_last_order(2, 0).unwrap();
+        assert_eq!(orders.last_orders().unwrap(), [None, None, Some(0)]);
+        assert_eq!(orders.next_order(1, 4, false).unwrap(), None, "nobody knows which was given last");
+        assert_eq!(orders.next_order(1, 4, true).unwrap(), Some(5));
+        assert_eq!(orders.last_orders().unwrap(), [None, Some(5), Some(0)]);
+        orders.write(HEAD_BYTES, b"another start").unwrap();
+        assert_eq!(orders.last_orders().unwrap(), []);
+        orders.set_last_order(1, 6).unwrap();
+        assert_eq!(orders.last_orders().unwrap(), [None, Some(6)], "nothing of another start is left");
+        fs::remove_file(&path).unwrap();
+        OrderFile(open()).set_last_order(1, 9).unwrap();
+        assert_eq!(orders.last_orders().unwrap(), [], "the writers of the new file are unknown");
+    }
 }

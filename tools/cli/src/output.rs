@@ -9,10 +9,15 @@ use crate::error::{Error, Outcome, Result, whole_text};
 
 /// Says something on standard error. Nobody may be there to hear it: a terminal that was closed.
 pub fn tell(text: impl Display) {
+    tell_line(format_args!("h5live: {text}"));
+}
+
+/// As [`tell`], a line that does not begin with the name of the program. A terminal gets control characters as `\xHH`.
+pub fn tell_line(text: impl Display) {
     let mut to = io::stderr();
     let text = text.to_string();
     let text = if to.is_terminal() { terminal_text(&text) } else { text.into() };
-    let _ = writeln!(to, "h5live: {text}");
+    let _ = writeln!(to, "{text}");
 }
 
 /// Standard output. Bytes that are not flushed when it is dropped are lost.

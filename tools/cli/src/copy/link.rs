@@ -72,7 +72,9 @@ impl ChunkLinks {
 
     /// Says which datasets were copied, and why.
     pub fn print_summary(&self) {
-        self.copied.iter().for_each(|(path, cause)| eprintln!("copied, not linked: {path}: {cause}"));
+        self.copied
+            .iter()
+            .for_each(|(path, cause)| crate::output::tell_line(format_args!("copied, not linked: {path}: {cause}")));
         eprintln!("linked: {} in {}", counted(self.linked, "dataset"), self.file.uri());
     }
 }

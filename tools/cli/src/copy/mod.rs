@@ -30,7 +30,7 @@ use crate::escaped_path;
 use crate::file_space_args::FileSpaceArgs;
 use crate::new_output::NewOutput;
 use crate::number_arg::at_least;
-use crate::output::Output;
+use crate::output::{Output, tell_line};
 use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
@@ -177,8 +177,8 @@ impl CopyCommand {
         bar.finish_and_clear();
         if !self.quiet {
             self.sizes()?;
-            losses(&report).iter().for_each(|loss| eprintln!("{}", with_places(loss)));
-            names.iter().flat_map(CopiedNames::losses).for_each(|loss| eprintln!("{loss}"));
+            losses(&report).iter().for_each(|loss| tell_line(with_places(loss)));
+            names.iter().flat_map(CopiedNames::losses).for_each(tell_line);
             #[cfg(feature = "hsds")]
             links.iter().for_each(ChunkLinks::print_summary);
         }

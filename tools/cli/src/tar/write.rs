@@ -11,7 +11,7 @@ use h5live_archive::{Digests, ExtractOptions, Extractor, ImportedTar, Problem, c
 use super::opened::is_match;
 use crate::error::{Error, Outcome, Result};
 use crate::open;
-use crate::output::Output;
+use crate::output::{Output, tell};
 use crate::temp_output::ForceArgs;
 
 pub fn export(tar: &ImportedTar, to: Option<PathBuf>, number: Option<u64>, force: ForceArgs) -> Result<Outcome> {
@@ -81,10 +81,10 @@ pub fn extract(
     let report = Extractor::new(tar, to)?.options(options).extract(&|path| is_match(glob, path))?;
     if !quiet {
         for (path, why) in &report.refused {
-            eprintln!("h5live: \"{path}\" is not extracted: {why}");
+            tell(format_args!("\"{path}\" is not extracted: {why}"));
         }
         for (path, what) in &report.unset {
-            eprintln!("h5live: \"{path}\" is extracted without {what}");
+            tell(format_args!("\"{path}\" is extracted without {what}"));
         }
     }
     Ok(if report.refused.is_empty() && report.unset.is_empty() { Outcome::Clean } else { Outcome::Findings })
