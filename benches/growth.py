@@ -39,7 +39,7 @@ def run(command, name, count, folder, minutes):
         return None, (error.strip().splitlines() or [f"exit code {child.returncode}"])[-1][:120]
     phases = [json.loads(line) for line in out.splitlines()]
     return {"count": count, "seconds": sum(phase["seconds"] for phase in phases), "phases": phases,
-            "memory": max(phase["resident"] for phase in phases)}, None
+            "memory": max(phase["most"] for phase in phases)}, None
 
 
 def grow(command, name, smallest, largest, folder, minutes):

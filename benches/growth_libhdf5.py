@@ -20,12 +20,17 @@ def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 
 
+def most_resident():
+    """The most memory that this process had in use up to now (bytes)."""
+    return next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+
+
 def phase(name, operations, work):
     before, begun = resident(), time.perf_counter()
     done = work()
     seconds, after = time.perf_counter() - begun, resident()
     print(json.dumps({"phase": name, "operations": operations, "seconds": seconds, "grown": max(after - before, 0),
-                      "resident": after}), flush=True)
+                      "resident": after, "most": most_resident()}), flush=True)
     return done
 
 

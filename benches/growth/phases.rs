@@ -32,10 +32,10 @@ impl Phases {
         let begin = Instant::now();
         let done = work()?;
         let seconds = begin.elapsed().as_secs_f64();
-        let after = resident_bytes()?;
+        let (after, most) = (resident_bytes()?, most_resident_bytes()?);
         println!(
             "{{\"phase\": \"{name}\", \"operations\": {operations}, \"seconds\": {seconds:.6}, \"grown\": {}, \
-             \"resident\": {after}}}",
+             \"resident\": {after}, \"most\": {most}}}",
             after.saturating_sub(before)
         );
         Ok(done)
@@ -47,4 +47,12 @@ fn resident_bytes() -> Outcome<u64> {
     let pages = std::fs::read_to_string("/proc/self/statm")?;
     let pages: u64 = pages.split_whitespace().nth(1).ok_or("no second field in statm")?.parse()?;
     Ok(pages * 4096)
+}
+
+/// The most memory that this process had in use up to now (bytes).
+fn most_resident_bytes() -> Outcome<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM in status")?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kib << 10)
 }
