@@ -4,7 +4,8 @@
 
 GROWTH is the program `benches/growth`. Each count runs in a process of its own, ours and libhdf5 (h5py) by turns. An axis
 ends at its largest count, at what takes longer than M minutes (10) by what the count before took, or more memory than
-there is. Exponents are those of the last two decades: 1 is a cost that grows as the work does.
+there is. Exponents are those of the last two decades: 1 is a cost that grows as the work does. With `--out`, what the page
+says of other axes stays.
 """
 
 import argparse
@@ -12,9 +13,12 @@ import json
 import math
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
+
+import h5py
 
 LARGEST = {"datasets": 1_000_000, "open": 1_000_000, "links": 10_000_000, "chunks": 100_000_000, "chunks-spread": 10_000_000,
            "chunks-fixed": 100_000_000, "chunks-old": 10_000_000, "keys": 100_000_000, "entries": 10_000_000, "followers": 64,
@@ -115,6 +119,20 @@ some microseconds for each of its operations.
 """
 
 
+def page(path, axes, rows, machine):
+    """Writes the page: these rows, and for all other axes those that it has (`rows` by axis)."""
+    known = {}
+    if os.path.exists(path):
+        with open(path) as page:
+            for line in page:
+                name = re.match(r"\| [^|]*\(`([^`]+)`\) \|", line)
+                if name:
+                    known.setdefault(name[1], []).append(line.rstrip())
+    lines = [line for name, _, _ in axes for line in rows.get(name) or known.get(name, [])]
+    with open(path, "w") as page:
+        page.write(HEAD.format(machine=machine, h5py=h5py.__version__) + "\n".join(lines) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("growth")
@@ -128,7 +146,7 @@ def main():
     axes = [line.split("\t") for line in listed.splitlines()]
     others = subprocess.run(LIBHDF5, check=True, capture_output=True, text=True).stdout.split()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    rows, steep = [], []
+    rows, steep = {}, []
     for name, unit, smallest in axes:
         if given.names and name not in given.names:
             continue
@@ -142,18 +160,16 @@ def main():
             runs, ended = grow(command, name, int(smallest), most, given.folder, given.minutes)
             if runs:
                 sides[side] = runs
-                rows.append(row(name, unit, side, runs, ended))
-                print(rows[-1], flush=True)
+                rows.setdefault(name, []).append(row(name, unit, side, runs, ended))
+                print(rows[name][-1], flush=True)
             found = [exponent(runs, lambda run: run[of]) for of in ("seconds", "memory")]
             if side == "h5live" and max((one for one in found if one is not None), default=0) > HIGHEST:
                 steep.append(name)
-        if given.out:
+        if given.out and sides:
             curve(os.path.join(given.out, "benchmarks"), name, unit, sides)
     if given.out:
-        import h5py
-        machine = f"{os.cpu_count()} cores, {os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') >> 30} GiB, Linux {platform.release()}"
-        with open(os.path.join(given.out, "growth.md"), "w") as out:
-            out.write(HEAD.format(machine=machine, h5py=h5py.__version__) + "\n".join(rows) + "\n")
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 30
+        page(os.path.join(given.out, "growth.md"), axes, rows, f"{os.cpu_count()} cores, {memory} GiB, Linux {platform.release()}")
     if steep:
         print(f"exponents above {HIGHEST}: {', '.join(steep)}")
 
