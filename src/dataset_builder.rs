@@ -220,7 +220,7 @@ impl DatasetBuilder {
     pub fn fill<T: H5Write>(self, value: T) -> Self {
         let encode = || {
             let mut bytes = crate::convert::blank_elements(1, self.datatype.size() as usize)?;
-            value.encode_element(&T::Element::encoder(&self.datatype)?, &mut bytes, self.group.file().heap())?;
+            value.encode_element(&T::Element::encoder(&self.datatype)?, &mut bytes, self.group.file().context())?;
             Ok(bytes)
         };
         let encoded = encode();
@@ -229,9 +229,9 @@ impl DatasetBuilder {
 
     /// Sets the value of elements that were never written, for any type.
     pub fn fill_value(self, value: &Value) -> Self {
-        let heap = self.group.file().heap();
+        let context = self.group.file().context();
         let encoded =
-            EncodePlan::new(&self.datatype).and_then(|plan| plan.encode_all(std::slice::from_ref(value), heap));
+            EncodePlan::new(&self.datatype).and_then(|plan| plan.encode_all(std::slice::from_ref(value), context));
         self.fill_bytes(encoded)
     }
 
@@ -440,8 +440,8 @@ impl File {
 /// The encoded elements of a dataset, if they can be stored in its object header at once.
 fn compact_elements<T: H5Write>(file: &File, spec: &ObjectSpec, values: &[T]) -> Result<Option<Vec<u8>>, ErrorKind> {
     let ObjectBody::Dataset(spec) = &spec.body else { return Ok(None) };
-    let is_all = !values.is_empty() && spec.dataspace.elements() == Some(values.len() as u64);
-    // Heap data is written when there is an object that leads to it.
+    let is_all = !values.is_empty() && spec.dataspace.element_count() == Some(values.len() as u64);
+    // ConversionContext data is written when there is an object that leads to it.
     if spec.layout != Layout::Compact || !is_all || spec.datatype.is_indirect() {
         return Ok(None);
     }
@@ -452,6 +452,6 @@ fn compact_elements<T: H5Write>(file: &File, spec: &ObjectSpec, values: &[T]) ->
         return Ok(None);
     }
     let mut elements = vec![0; bytes];
-    T::encode_elements(&encoder, values, &mut elements, size, file.heap())?;
+    T::encode_elements(&encoder, values, &mut elements, size, file.context())?;
     Ok(Some(elements))
 }

@@ -12,7 +12,7 @@ use crate::change_gate::WriterGuard;
 use crate::dataset::DatasetCore;
 use crate::error::ErrorKind;
 use crate::file_shared::{FileHandle, FileShared};
-use crate::types::Heap;
+use crate::types::ConversionContext;
 use crate::{Error, Result};
 
 /// An open file. Clones share one session; the last one that is dropped closes it.
@@ -58,18 +58,18 @@ impl File {
         self.shared().changes.begin(self.store())
     }
 
-    /// The stored form of a reference ([`Store::reference`](h5live_model::Store::reference)): many can be made without
+    /// The stored form of a reference ([`Store::encode_reference`](h5live_model::Store::encode_reference)): many can be made without
     /// writing.
     pub(crate) fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> h5live_model::Result<Vec<u8>> {
         let _change = match self.writer() {
             Err(h5live_model::Error::ReadOnly) => None,
             writer => Some(writer?),
         };
-        self.store().reference(form, to)
+        self.store().encode_reference(form, to)
     }
 
-    pub(crate) fn heap(&self) -> Heap<'_> {
-        Heap::new(self.store()).with_conversion(self.shared().options.conversion)
+    pub(crate) fn context(&self) -> ConversionContext<'_> {
+        ConversionContext::new(self.store()).with_conversion(self.shared().options.conversion)
     }
 
     /// A type as elements of this file have it.

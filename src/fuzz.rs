@@ -90,7 +90,7 @@ fn read_dataset(file: &File, id: ObjectId) -> crate::Result<()> {
             chunks < MAX_PARTS
         })
     });
-    let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
+    let bytes = spec.dataspace.element_count().and_then(|n| n.checked_mul(spec.datatype.size().into()));
     let selection = match bytes {
         Some(bytes) if bytes <= MAX_VALUE_BYTES => Selection::All,
         _ if u64::from(spec.datatype.size()) > MAX_VALUE_BYTES => return Ok(()),

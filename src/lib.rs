@@ -159,7 +159,7 @@ pub use file_waiter::{AwaitedChange, FileWaiter};
 pub use group::Group;
 pub use group_builder::GroupBuilder;
 pub use group_follow::GroupFollower;
-pub use link_rules::{Links, MAX_LINKS};
+pub use link_rules::{LinkPolicy, MAX_LINKS};
 pub use map::{Map, MapBuilder, MapFollower, MapItem, MapIter, MapObject, MapPairs};
 pub use missing_sources::{MissingSource, MissingSources};
 pub use named_type::NamedType;
@@ -191,7 +191,7 @@ pub use referent::ReferenceTarget;
 pub use select::{DimSelection, ResolvedSelection, Select, SelectDim, SelectIndex};
 #[cfg(feature = "serde")]
 pub use serde_value::DeserializeError;
-pub use types::{FixedStr, H5Type, H5Write, Heap};
+pub use types::{ConversionContext, FixedStr, H5Type, H5Write};
 pub use value::Value;
 pub use walk::{Walk, WalkItem};
 

@@ -9,7 +9,7 @@ use h5live_model::{LinkUse, Location, Name, OpenError, ResolvedLocation, StoreEr
 
 use crate::error::ErrorKind;
 use crate::file_shared::{FileHandle, FileShared, LinkedFiles, key_of};
-use crate::link_rules::Links;
+use crate::link_rules::LinkPolicy;
 use crate::{File, Mode};
 
 /// How long who writes into a source waits for other threads that read it at this moment.
@@ -130,7 +130,7 @@ pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result
         return Ok(None);
     }
     let options = &from.shared().options;
-    if options.links == Links::Never {
+    if options.links == LinkPolicy::Never {
         let rule = "links to other files are not followed";
         return Err(OpenError::LinkRefused { to: name.to_string(), rule }.into());
     }
@@ -155,14 +155,14 @@ pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result
     }
     let Some(url) = url else { return Ok(None) };
     let Some(of_scheme) = options.connectors.connector_of(&url)? else { return Ok(None) };
-    if options.links != Links::Any && of_scheme.name() != connector.name() {
+    if options.links != LinkPolicy::Any && of_scheme.name() != connector.name() {
         return Err(refused_link_error(&url.into()).into());
     }
     open_candidate(from, ResolvedLocation::new(of_scheme.clone(), url.into()), open_for)
 }
 
 fn refused_link_error(to: &Location) -> OpenError {
-    let rule = "links of this file may not lead there: Links::Any allows it";
+    let rule = "links of this file may not lead there: LinkPolicy::Any allows it";
     OpenError::LinkRefused { to: to.to_string(), rule }
 }
 
@@ -172,7 +172,7 @@ fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Resul
     let key = key_of(&at);
     let find = |files: &LinkedFiles| key.as_ref().and_then(|key| files.find(key));
     let shared = from.shared();
-    if let (Links::SameOrigin, Some(base)) = (shared.options.links, &shared.location)
+    if let (LinkPolicy::SameOrigin, Some(base)) = (shared.options.links, &shared.location)
         && base.origin() != at.origin()
     {
         return Err(refused_link_error(at.location()).into());

@@ -16,7 +16,7 @@ use h5live_model::{
 
 use self::common::{CHUNK_CACHE_BYTES, CommonOptions};
 use crate::convert::Conversion;
-use crate::link_rules::{LinkFilter, Links, MAX_LINKED_FILES};
+use crate::link_rules::{LinkFilter, LinkPolicy, MAX_LINKED_FILES};
 use crate::machine_memory::default_max_allocation;
 use crate::memory_budget::{large_share, metadata_share};
 use crate::missing_sources::{MissingSource, MissingSourceHook, MissingSources};
@@ -50,7 +50,7 @@ pub struct Options {
     pub(crate) recover: bool,
     pub(crate) wait_timeout: Option<Duration>,
     pub(crate) conversion: Conversion,
-    pub(crate) links: Links,
+    pub(crate) links: LinkPolicy,
     pub(crate) link_filter: Option<LinkFilter>,
     pub(crate) raw_files: bool,
     pub(crate) missing_sources: MissingSources,
@@ -82,7 +82,7 @@ impl Default for Options {
             recover: false,
             wait_timeout: None,
             conversion: Conversion::default(),
-            links: Links::default(),
+            links: LinkPolicy::default(),
             link_filter: None,
             raw_files: true,
             missing_sources: MissingSources::default(),
@@ -378,8 +378,8 @@ impl Options {
     }
 
     /// Sets the allowed targets of external links, sources of virtual datasets and references to other files (default:
-    /// [`Links::SameOrigin`]).
-    pub fn links(mut self, links: Links) -> Self {
+    /// [`LinkPolicy::SameOrigin`]).
+    pub fn links(mut self, links: LinkPolicy) -> Self {
         self.links = links;
         self
     }

@@ -6,7 +6,7 @@ use h5live_model::{self as model, Datatype, ElementSizes, ReferenceKind};
 use smallvec::SmallVec;
 
 use crate::convert::{ConvertError, class};
-use crate::types::{H5Type, Heap};
+use crate::types::{ConversionContext, H5Type};
 
 /// A reference to an object, a region of a dataset, or an attribute, as the file has it (format specification 4.0,
 /// IV.A.2.d "Reference"). It means something in its file only:
@@ -78,7 +78,12 @@ impl H5Type for Reference {
         }
     }
 
-    fn decode(decoder: &ReferenceKind, element: &[u8], into: &mut Self, _heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn decode(
+        decoder: &ReferenceKind,
+        element: &[u8],
+        into: &mut Self,
+        _heap: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         *into = Reference::new(*decoder, element);
         Ok(())
     }
@@ -87,7 +92,12 @@ impl H5Type for Reference {
         Self::decoder(file)
     }
 
-    fn encode(&self, encoder: &ReferenceKind, element: &mut [u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn encode(
+        &self,
+        encoder: &ReferenceKind,
+        element: &mut [u8],
+        _heap: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         if self.is_null() {
             element.fill(0);
             return Ok(());

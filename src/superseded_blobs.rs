@@ -103,7 +103,7 @@ fn collect(datatype: &Datatype, elements: &[u8], store: &dyn Store, found: &mut 
                 let mut inner = Vec::new();
                 if is_new && has_blobs(&sequence.base) {
                     // What cannot be read leads nowhere.
-                    let _ = store.blobs(&[element], &mut |_, bytes| inner = bytes.to_vec());
+                    let _ = store.read_blobs(&[element], &mut |_, bytes| inner = bytes.to_vec());
                 }
                 collect(&sequence.base, &inner, store, found);
             }

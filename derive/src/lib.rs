@@ -114,9 +114,9 @@ fn compound_decoding(members: &[Member], types: &[&Type], names: &[String], memo
             decoder: &Self::Decoder,
             element: &[u8],
             into: &mut Self,
-            heap: ::h5live::Heap<'_>,
+            context: ::h5live::ConversionContext<'_>,
         ) -> ::std::result::Result<(), ::h5live::ConvertError> {
-            #(decoder.#at.decode(element, &mut into.#members, heap)?;)*
+            #(decoder.#at.decode(element, &mut into.#members, context)?;)*
             ::std::result::Result::Ok(())
         }
 
@@ -125,7 +125,7 @@ fn compound_decoding(members: &[Member], types: &[&Type], names: &[String], memo
             elements: &[u8],
             size: usize,
             into: &mut [Self],
-            heap: ::h5live::Heap<'_>,
+            context: ::h5live::ConversionContext<'_>,
         ) -> ::std::result::Result<(), ::h5live::ConvertError> {
             let size = ::std::cmp::Ord::max(size, 1);
             let blocks = elements.chunks(size.saturating_mul(::h5live::derived::BLOCK_ELEMENTS));
@@ -134,7 +134,7 @@ fn compound_decoding(members: &[Member], types: &[&Type], names: &[String], memo
                     elements,
                     size,
                     ::std::iter::Iterator::map(into.iter_mut(), |value| &mut value.#members),
-                    heap,
+                    context,
                 )?;)*
             }
             ::std::result::Result::Ok(())
@@ -161,9 +161,9 @@ fn compound_encoding(members: &[Member], types: &[&Type], names: &[String], memo
             &self,
             encoder: &Self::Encoder,
             element: &mut [u8],
-            heap: ::h5live::Heap<'_>,
+            context: ::h5live::ConversionContext<'_>,
         ) -> ::std::result::Result<(), ::h5live::ConvertError> {
-            #(encoder.1.#at.encode(&self.#members, element, heap)?;)*
+            #(encoder.1.#at.encode(&self.#members, element, context)?;)*
             ::std::result::Result::Ok(())
         }
 
@@ -260,10 +260,10 @@ fn enumeration_codec(
             decoder: &Self::Decoder,
             element: &[u8],
             into: &mut Self,
-            heap: ::h5live::Heap<'_>,
+            context: ::h5live::ConversionContext<'_>,
         ) -> ::std::result::Result<(), ::h5live::ConvertError> {
             const ALL: &[#ident] = &[#(#ident::#variants),*];
-            let variant = decoder.variant(element, heap)?;
+            let variant = decoder.variant(element, context)?;
             *into = ::std::clone::Clone::clone(&ALL[variant]);
             ::std::result::Result::Ok(())
         }
@@ -278,12 +278,12 @@ fn enumeration_codec(
             &self,
             encoder: &Self::Encoder,
             element: &mut [u8],
-            heap: ::h5live::Heap<'_>,
+            context: ::h5live::ConversionContext<'_>,
         ) -> ::std::result::Result<(), ::h5live::ConvertError> {
             let (variant, name) = match self {
                 #(#ident::#variants => (#at, #names),)*
             };
-            encoder.encode_variant(variant, name, element, heap)
+            encoder.encode_variant(variant, name, element, context)
         }
     }
 }

@@ -18,7 +18,7 @@ impl Record for DriverInfoBlock {
         w.version(0..=0, &mut 0)?;
         w.reserved(3)?;
         let len = w.derived("size", Width::FOUR, self.data.len() as u64)?;
-        w.fixed("driver", &mut self.driver)?;
+        w.byte_array("driver", &mut self.driver)?;
         let len = w.bounded("data", len, 1)?;
         w.bytes("data", len, &mut self.data)
     }

@@ -258,7 +258,7 @@ impl GlobalHeapCollection {
     fn decode_objects(&mut self, w: &mut impl Wire, len: usize) -> Result<()> {
         let header = usize::try_from(Self::object_header_bytes(w.widths())).unwrap_or(usize::MAX);
         let begin = w.position();
-        self.image = w.ahead(len).to_vec();
+        self.image = w.peek(len).to_vec();
         self.objects.clear();
         self.free = 0;
         loop {
@@ -286,7 +286,7 @@ impl GlobalHeapCollection {
             }
             let ObjectHead { index, references, .. } = head;
             self.objects.push(ObjectPlace { index, references, start, len: bytes });
-            w.pass("object data", bytes)?;
+            w.skip("object data", bytes)?;
             match padded.saturating_sub(bytes) {
                 0 => {}
                 padding => w.reserved(padding)?,

@@ -166,7 +166,7 @@ impl Record for SharedMessageRecord {
         match &mut self.place {
             SharedMessageLocation::Heap { references, heap_id } => {
                 w.u32("references", references)?;
-                w.fixed("heap ID", heap_id)?;
+                w.byte_array("heap ID", heap_id)?;
             }
             SharedMessageLocation::Header { kind, index, header } => {
                 w.reserved(1)?;

@@ -218,7 +218,7 @@ impl Record for Superblock {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let mut signature = Self::SIGNATURE;
-        w.fixed("signature", &mut signature)?;
+        w.byte_array("signature", &mut signature)?;
         if signature != Self::SIGNATURE {
             let fault = Fault::Signature { expected: "\\x89HDF\\r\\n\\x1a\\n", found: signature.to_vec() };
             return Err(w.fault("signature", fault));

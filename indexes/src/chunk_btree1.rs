@@ -167,7 +167,7 @@ impl ChunkIndex for ChunkBtree1 {
             return Err(outside());
         }
         // Unfiltered chunks state a size here, though it is always the same.
-        let whole = self.grid.elements().and_then(|elements| elements.checked_mul(self.element_size));
+        let whole = self.grid.element_count().and_then(|elements| elements.checked_mul(self.element_size));
         let size = if element.size == 0 { whole.unwrap_or(u64::MAX) } else { element.size };
         let size = u32::try_from(size).map_err(|_| Error::ChunkTooLarge { size })?;
         let start = self.grid.start_of(coord);

@@ -29,7 +29,7 @@ impl AttributeData {
             return Err(Error::Invalid(format!("{:?} is no name for an attribute", self.name)));
         }
         self.dataspace.check()?;
-        let bytes = self.dataspace.elements().and_then(|n| n.checked_mul(self.datatype.size().into()));
+        let bytes = self.dataspace.element_count().and_then(|n| n.checked_mul(self.datatype.size().into()));
         if bytes == Some(self.value.len() as u64) {
             return Ok(());
         }

@@ -75,7 +75,7 @@ impl ChunkGrid {
     }
 
     /// The number of elements of a chunk, or `None` if it does not fit 64 bits.
-    pub fn elements(&self) -> Option<u64> {
+    pub fn element_count(&self) -> Option<u64> {
         self.dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d))
     }
 

@@ -79,7 +79,7 @@ impl Shape {
     }
 
     /// The number of elements, or `None` if it does not fit 64 bits.
-    pub fn elements(&self) -> Option<u64> {
+    pub fn element_count(&self) -> Option<u64> {
         self.dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d))
     }
 }
@@ -119,11 +119,11 @@ impl Dataspace {
     }
 
     /// The number of elements, or `None` if it does not fit 64 bits.
-    pub fn elements(&self) -> Option<u64> {
+    pub fn element_count(&self) -> Option<u64> {
         match self {
             Dataspace::Null => Some(0),
             Dataspace::Scalar => Some(1),
-            Dataspace::Simple(shape) => shape.elements(),
+            Dataspace::Simple(shape) => shape.element_count(),
         }
     }
 }

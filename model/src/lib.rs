@@ -81,9 +81,10 @@ pub use spec::{
 };
 pub use stats::Stats;
 pub use store::{
-    Capabilities, ChunkBatch, ChunkBytes, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, Durability, Encoding, Features,
-    InfoChange, Limits, Liveness, MapEdit, MapPrefetch, MapScan, MapStore, NewObject, OrderedBounds, Parts, Publish,
-    Reads, Scope, Session, Staging, Store, StoreWriter, Unit, check_block, read_blob, read_block_by_runs, read_each,
+    AtomicScope, Capabilities, ChunkBatch, ChunkBytes, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, Durability,
+    Encoding, Features, InfoChange, Limits, Liveness, MapEdit, MapPrefetch, MapScan, MapStore, NewObject,
+    OrderedBounds, PartialWrites, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, check_block, read_blob,
+    read_block_by_runs, read_each,
 };
 pub use store::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
 pub use store_check::{StoreCheck, StoreFinding, StoreReport};

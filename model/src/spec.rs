@@ -167,7 +167,7 @@ impl DatasetSpec {
 
     /// Bytes of all elements; `None` if they are more than 2^64.
     fn element_bytes(&self) -> Option<u64> {
-        self.dataspace.elements()?.checked_mul(self.datatype.size().into())
+        self.dataspace.element_count()?.checked_mul(self.datatype.size().into())
     }
 
     /// Refuses a description that contradicts itself. Every store calls it before it makes a dataset.
@@ -198,7 +198,7 @@ impl DatasetSpec {
         }
         if let Layout::External(files) = &self.layout {
             let room = files.iter().try_fold(0u64, |n, file| n.checked_add(file.size)).unwrap_or(u64::MAX);
-            let bytes = self.dataspace.elements().and_then(|n| n.checked_mul(self.datatype.size().into()));
+            let bytes = self.dataspace.element_count().and_then(|n| n.checked_mul(self.datatype.size().into()));
             if bytes.is_none_or(|bytes| bytes > room) {
                 return invalid("the external files have no room for all elements");
             }

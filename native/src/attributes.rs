@@ -164,7 +164,7 @@ impl NativeSession {
         let dataspace = self.resolve_shareable(message.dataspace)?.dataspace;
         let mut value = message.data;
         // In a header of version 1, bytes after the value are padding.
-        let bytes = dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
+        let bytes = dataspace.element_count().and_then(|n| n.checked_mul(datatype.size().into()));
         if let Some(bytes) = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes < value.len()) {
             value.truncate(bytes);
         }

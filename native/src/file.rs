@@ -195,7 +195,7 @@ impl Store for NativeFile {
         Ok(Arc::new(NativeDataset::open(&self.0, self.0.header_addr_of(id)?)?))
     }
 
-    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> ModelResult<()> {
+    fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> ModelResult<()> {
         let widths = self.0.cache.widths();
         let place = |element: &&[u8]| {
             let element: VarLenElement = decode(element, widths)?;
@@ -210,7 +210,7 @@ impl Store for NativeFile {
         Ok(self.0.referent(kind, element)?)
     }
 
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> ModelResult<Vec<u8>> {
+    fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> ModelResult<Vec<u8>> {
         let is_address = to.part == ReferentPart::Whole && to.file.is_none();
         if is_address {
             self.0.check_open()?

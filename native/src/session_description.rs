@@ -2,8 +2,8 @@
 
 use h5live_cache::{BatchedReads, MAX_ATOMIC_READ_BYTES};
 use h5live_model::{
-    Capabilities, Durability, ElementSizes, Encoding, Features, Limits, Location, ObjectId, Parts, Reads, Session,
-    Settings, Staging, Unit,
+    AtomicScope, Capabilities, Durability, ElementSizes, Encoding, Features, Limits, Location, ObjectId, PartialWrites,
+    Reads, Session, Settings, Staging,
 };
 
 use crate::LibVer;
@@ -26,9 +26,9 @@ pub(crate) fn describe_session(session: &NativeSession) -> Session {
 }
 
 fn capabilities(session: &NativeSession) -> Capabilities {
-    let reads = session.is_follower().then_some((MAX_ATOMIC_READ_BYTES as u64, Unit::Object));
+    let reads = session.is_follower().then_some((MAX_ATOMIC_READ_BYTES as u64, AtomicScope::Object));
     // A reader of a file at rest sees all of it.
-    let (atomic, view) = reads.unwrap_or((0, Unit::Store));
+    let (atomic, view) = reads.unwrap_or((0, AtomicScope::Store));
     let batched = session.batched_reads().map(|BatchedReads { in_flight, gap }| Reads::Batched { in_flight, gap });
     let limits = if session.profile < LibVer::V200 { Limits::NONE.with_chunk(u32::MAX.into()) } else { Limits::NONE };
     Capabilities {
@@ -43,12 +43,12 @@ fn capabilities(session: &NativeSession) -> Capabilities {
 /// The most that a session can do.
 pub(crate) const MAX_CAPABILITIES: Capabilities = Capabilities {
     features: Features::all().without(Features::MAPS),
-    parts: Parts::Bytes { multiple_of: 1 },
+    partial_writes: PartialWrites::Bytes { multiple_of: 1 },
     staging: Staging::Caller,
     encoding: Encoding::Pipeline,
     reads: Reads::Direct { atomic: 0 },
-    commit: Unit::Object,
-    view: Unit::Store,
+    commit: AtomicScope::Object,
+    view: AtomicScope::Store,
     durability: Durability::OnRequest,
     live: true,
     limits: Limits::NONE,

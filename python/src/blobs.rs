@@ -34,7 +34,7 @@ impl Blobs {
         bytes.clear();
         ranges.clear();
         ranges.resize(elements.len(), (0, 0));
-        file.store().blobs(elements, &mut |at, found| {
+        file.store().read_blobs(elements, &mut |at, found| {
             let begin = bytes.len();
             bytes.extend_from_slice(found);
             ranges[at] = (begin, bytes.len());

@@ -36,8 +36,8 @@ pub(crate) fn selection_blocks(py: Python<'_>, dataset: &Dataset, selection: &Se
     let shape = run(py, || dataset.shape())?.map_err(raise)?;
     let refused = |error: h5live::model::SelectionError| PyValueError::new_err(error.to_string());
     let bound: BoundSelection = selection.clone().into_bound(&shape).map_err(refused)?;
-    let dims = box_dims(selection, bound.elements()).unwrap_or_else(|| bound.dims().to_vec());
-    (shape, dims, bound.elements()).into_py_any(py)
+    let dims = box_dims(selection, bound.element_count()).unwrap_or_else(|| bound.dims().to_vec());
+    (shape, dims, bound.element_count()).into_py_any(py)
 }
 
 /// The dimensions of blocks that are the product of what they have along each dimension.

@@ -88,7 +88,7 @@ impl FileSession {
     }
 
     /// Takes up what was published before `asked`. `false` if the file has to be opened again.
-    fn take_up(&self, place: &Place, asked: Instant, refreshes: &AtomicU64) -> bool {
+    fn refresh_since(&self, place: &Place, asked: Instant, refreshes: &AtomicU64) -> bool {
         let now = FileStamp::of(place);
         if !self.is_live() {
             return now.is_some() && now == self.stamp;
@@ -134,7 +134,7 @@ impl FileSessions {
         let mut kept = slot.session.lock();
         *slot.used.lock() = Instant::now();
         if let Some(session) = &*kept
-            && session.take_up(place, asked, &self.refreshed)
+            && session.refresh_since(place, asked, &self.refreshed)
         {
             return Ok(session.clone());
         }

@@ -88,7 +88,7 @@ impl AttributeBuilder {
         self.write_encoded(values.len(), T::Element::datatype, |datatype, file| {
             let size = datatype.size() as usize;
             let mut bytes = blank_elements(values.len(), size)?;
-            T::encode_elements(&T::Element::encoder(datatype)?, values, &mut bytes, size, file.heap())?;
+            T::encode_elements(&T::Element::encoder(datatype)?, values, &mut bytes, size, file.context())?;
             Ok(bytes)
         })
     }
@@ -106,7 +106,8 @@ impl AttributeBuilder {
     /// # Errors
     /// As [`AttributeBuilder::write`].
     pub fn write_values(self, values: &[Value]) -> Result<()> {
-        let encode = |datatype: &Datatype, file: &File| Ok(EncodePlan::new(datatype)?.encode_all(values, file.heap())?);
+        let encode =
+            |datatype: &Datatype, file: &File| Ok(EncodePlan::new(datatype)?.encode_all(values, file.context())?);
         self.write_encoded(values.len(), Datatype::default, encode)
     }
 
@@ -135,7 +136,7 @@ impl AttributeBuilder {
             |stored, file| {
                 let plan = ElementPlan::new(datatype, stored)?;
                 let mut converted = blank_elements(bytes.len() / size, plan.output_size())?;
-                plan.convert_elements(bytes, &mut converted, file.heap().with_conversion(conversion))?;
+                plan.convert_elements(bytes, &mut converted, file.context().with_conversion(conversion))?;
                 file.shared().blobs.note_stored_elements(stored);
                 Ok(converted)
             },
@@ -151,7 +152,7 @@ impl AttributeBuilder {
         let AttributeBuilder { file, id, object, name, datatype, committed, dataspace } = self;
         let set = || -> Result<(), ErrorKind> {
             file.writer()?;
-            let (expected, found) = (dataspace.elements().unwrap_or(u64::MAX), found as u64);
+            let (expected, found) = (dataspace.element_count().unwrap_or(u64::MAX), found as u64);
             if expected != found {
                 return Err(ErrorKind::Length { expected, found });
             }

@@ -114,7 +114,7 @@ impl Attribute {
 
     /// The number of its elements.
     pub fn size(&self) -> u64 {
-        self.value.dataspace.elements().unwrap_or(u64::MAX)
+        self.value.dataspace.element_count().unwrap_or(u64::MAX)
     }
 
     /// Its elements, as the file has them.
@@ -146,7 +146,7 @@ impl Attribute {
                 return Err(ConvertError::Truncated { expected: size, found: elements.len() % size }.into());
             }
             let mut values = vec![T::placeholder(); elements.len() / size];
-            T::decode_slice(&decoder, elements, size, &mut values, self.file.heap())?;
+            T::decode_slice(&decoder, elements, size, &mut values, self.file.context())?;
             Ok(values)
         })
     }
@@ -156,8 +156,8 @@ impl Attribute {
     /// # Errors
     /// [`ErrorKind::Convert`] if its type makes no sense.
     pub fn values(&self) -> Result<Vec<Value>> {
-        let heap = Some(self.file.store());
-        self.with_elements(|elements| Ok(Value::decode_all(&self.value.datatype, elements, heap)?))
+        let context = Some(self.file.store());
+        self.with_elements(|elements| Ok(Value::decode_all(&self.value.datatype, elements, context)?))
     }
 
     /// Its elements as bytes of another datatype, converted as [`Dataset::read_as`](crate::Dataset::read_as) does it.
@@ -168,7 +168,7 @@ impl Attribute {
         self.with_elements(|elements| {
             let plan = ElementPlan::new(&self.value.datatype, datatype)?;
             let mut converted = blank_elements(elements.len() / plan.input_size(), plan.output_size())?;
-            plan.convert_elements(elements, &mut converted, self.file.heap())?;
+            plan.convert_elements(elements, &mut converted, self.file.context())?;
             Ok(converted)
         })
     }

@@ -3,7 +3,7 @@
 use h5live_model::{ByteOrder, Compound, CompoundMember as FileMember, Datatype, Enum, EnumMember, Sign};
 
 use super::{ConvertError, NumberPlan, class};
-use crate::types::{H5Type, Heap, MemberColumn, part, part_mut};
+use crate::types::{ConversionContext, H5Type, MemberColumn, part, part_mut};
 
 /// Elements that are taken apart at a time: they stay in the nearest cache until the last member is done.
 pub const BLOCK_ELEMENTS: usize = 256;
@@ -78,9 +78,9 @@ impl<C> MemberCodec<C> {
         &self,
         element: &[u8],
         into: &mut T,
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
-        T::decode(&self.code, part(element, self.at, self.size)?, into, heap)
+        T::decode(&self.code, part(element, self.at, self.size)?, into, context)
     }
 
     /// Replaces the same field of several values by the member of elements of `size` bytes, one after another.
@@ -93,9 +93,9 @@ impl<C> MemberCodec<C> {
         elements: &[u8],
         size: usize,
         into: impl Iterator<Item = &'a mut T>,
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
-        T::decode_column(&self.code, MemberColumn::new(elements, size, self.at, self.size)?, into, heap)
+        T::decode_column(&self.code, MemberColumn::new(elements, size, self.at, self.size)?, into, context)
     }
 
     /// Overwrites a member by the value of its field.
@@ -107,9 +107,9 @@ impl<C> MemberCodec<C> {
         &self,
         value: &T,
         element: &mut [u8],
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
-        value.encode(&self.code, part_mut(element, self.at, self.size)?, heap)
+        value.encode(&self.code, part_mut(element, self.at, self.size)?, context)
     }
 }
 
@@ -180,12 +180,12 @@ impl<C> EnumCodec<C> {
     ///
     /// # Errors
     /// [`ConvertError::NoVariant`].
-    pub fn variant(&self, element: &[u8], heap: Heap<'_>) -> Result<usize, ConvertError>
+    pub fn variant(&self, element: &[u8], context: ConversionContext<'_>) -> Result<usize, ConvertError>
     where
         i64: H5Type<Decoder = C>,
     {
         let mut value = 0;
-        i64::decode(&self.code, element, &mut value, heap)?;
+        i64::decode(&self.code, element, &mut value, context)?;
         let variant = self.values.iter().position(|of| *of == Some(value));
         variant.ok_or_else(|| ConvertError::NoVariant { value: value.to_string(), memory: self.memory })
     }
@@ -210,12 +210,12 @@ impl<C> EnumCodec<C> {
         variant: usize,
         name: &str,
         element: &mut [u8],
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError>
     where
         i64: H5Type<Encoder = C>,
     {
         let value = self.values.get(variant).copied().flatten();
-        value.ok_or_else(|| ConvertError::NoEnumName(name.into()))?.encode(&self.code, element, heap)
+        value.ok_or_else(|| ConvertError::NoEnumName(name.into()))?.encode(&self.code, element, context)
     }
 }

@@ -5,7 +5,7 @@ use h5live_model::{Bitfield, Compound, Datatype, Enum, Name, StringPadding, VarL
 use super::key_table::KeyTable;
 use super::number_layout::NumberLayout;
 use super::{Conversion, ConvertError, InexactValue, NumberPlan, class};
-use crate::types::{Heap, cut_text, pad, part, trim};
+use crate::types::{ConversionContext, cut_text, pad, part, trim};
 
 /// The value of an element whose enum value the enum in memory does not have. libhdf5 does the same.
 const NO_VARIANT: u8 = 0xff;
@@ -150,23 +150,28 @@ impl ElementPlan {
     ///
     /// # Errors
     /// [`ConvertError::Heap`] if text in the heap cannot be read, [`ConvertError::Inexact`],
-    /// [`ConvertError::StringTooLong`] or [`ConvertError::NoVariant`] if a value would change, unless `heap` allows it.
-    pub(crate) fn convert_elements(&self, from: &[u8], to: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    /// [`ConvertError::StringTooLong`] or [`ConvertError::NoVariant`] if a value would change, unless `context` allows it.
+    pub(crate) fn convert_elements(
+        &self,
+        from: &[u8],
+        to: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         match &self.step {
             ConversionStep::Copy => {
                 let n = from.len().min(to.len());
                 to[..n].copy_from_slice(&from[..n]);
                 return Ok(());
             }
-            ConversionStep::Number(plan) => return plan.convert(from, to, heap.conversion()),
+            ConversionStep::Number(plan) => return plan.convert(from, to, context.conversion()),
             _ => {}
         }
-        let is_exact = heap.conversion() == Conversion::Exact;
+        let is_exact = context.conversion() == Conversion::Exact;
         let elements = from.chunks_exact(self.from).zip(to.chunks_exact_mut(self.to));
         for (from, to) in elements {
             match &self.step {
                 ConversionStep::Copy => to.copy_from_slice(from),
-                ConversionStep::Number(plan) => plan.convert(from, to, heap.conversion())?,
+                ConversionStep::Number(plan) => plan.convert(from, to, context.conversion())?,
                 ConversionStep::Bits(here, there) => {
                     there.copy_bits(here, from, to);
                     let is_same = here.load(from) == there.load(to);
@@ -181,21 +186,21 @@ impl ElementPlan {
                     pad_text(trim(from, StringPadding::NullTerminated), to, *into, is_exact)?;
                 }
                 ConversionStep::Text(None, into) => {
-                    pad_text(trim(&heap.read(from)?, StringPadding::NullTerminated), to, *into, is_exact)?;
+                    pad_text(trim(&context.read(from)?, StringPadding::NullTerminated), to, *into, is_exact)?;
                 }
                 ConversionStep::Members(members) => {
-                    if !heap.keeps_members() {
+                    if !context.keeps_members() {
                         to.fill(0);
                     }
-                    convert_members(members, from, to, heap)?;
+                    convert_members(members, from, to, context)?;
                 }
                 ConversionStep::Parts(members) => {
                     to.fill(0);
-                    convert_members(members, from, to, heap)?;
+                    convert_members(members, from, to, context)?;
                 }
-                ConversionStep::Array(plan) => plan.convert_elements(from, to, heap)?,
+                ConversionStep::Array(plan) => plan.convert_elements(from, to, context)?,
                 ConversionStep::RealPart(plan, imaginary) => {
-                    plan.convert_elements(part(from, 0, plan.from)?, to, heap)?;
+                    plan.convert_elements(part(from, 0, plan.from)?, to, context)?;
                     let (real, lost) = (imaginary.text(from), part(from, plan.from, plan.from)?);
                     let value = || format!("{real} and {}i", imaginary.text(lost));
                     let is_real = imaginary.load(lost).is_zero();
@@ -220,11 +225,11 @@ fn convert_members(
     members: &[MemberConversion],
     from: &[u8],
     to: &mut [u8],
-    heap: Heap<'_>,
+    context: ConversionContext<'_>,
 ) -> Result<(), ConvertError> {
     members.iter().try_for_each(|MemberConversion { from: at, to: into, plan }| {
         let from = part(from, *at, plan.from)?;
-        plan.convert_elements(from, crate::types::part_mut(to, *into, plan.to)?, heap)
+        plan.convert_elements(from, crate::types::part_mut(to, *into, plan.to)?, context)
     })
 }
 

@@ -6,7 +6,12 @@ use super::*;
 fn converted(from: &Datatype, to: &Datatype, bytes: &[u8]) -> Vec<u8> {
     let plan = ElementPlan::new(from, to).unwrap();
     let mut out = vec![0x55; bytes.len() / plan.input_size() * plan.output_size()];
-    plan.convert_elements(bytes, &mut out, Heap::new(&MemoryStore::new()).with_conversion(Conversion::Lossy)).unwrap();
+    plan.convert_elements(
+        bytes,
+        &mut out,
+        ConversionContext::new(&MemoryStore::new()).with_conversion(Conversion::Lossy),
+    )
+    .unwrap();
     out
 }
 

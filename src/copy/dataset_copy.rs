@@ -59,7 +59,7 @@ impl Copier<'_> {
         }
         let (old, new) = (from.spec()?, to.spec()?);
         let elsewhere = matches!(old.layout, Layout::Virtual(_) | Layout::External(_));
-        if old.dataspace.elements() == Some(0) {
+        if old.dataspace.element_count() == Some(0) {
             return Ok(());
         }
         if let (Some(elements_by), false) = (&mut self.elements_by, elsewhere) {

@@ -7,7 +7,7 @@ use h5live_model::{Datatype, Name, ObjectId, ReferenceType, Referent};
 
 use crate::File;
 use crate::error::ErrorKind;
-use crate::types::{Heap, part, part_mut};
+use crate::types::{ConversionContext, part, part_mut};
 
 /// What a file uses another file for that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl ElementCopy {
             match &self.step {
                 ElementCopyStep::Bytes => {}
                 ElementCopyStep::Heap(base) => {
-                    let bytes = Heap::new(way.from.store()).read(element).unwrap_or_default();
+                    let bytes = ConversionContext::new(way.from.store()).read(element).unwrap_or_default();
                     base.for_each_referent(&bytes, way, each);
                 }
                 ElementCopyStep::Reference { from, .. } => {
@@ -139,11 +139,11 @@ impl ElementCopy {
             match &self.step {
                 ElementCopyStep::Bytes => {}
                 ElementCopyStep::Heap(base) => {
-                    let bytes = Heap::new(way.from.store()).read(element)?;
+                    let bytes = ConversionContext::new(way.from.store()).read(element)?;
                     // An element that was never written stays so.
                     if !bytes.is_empty() {
                         let count = bytes.len() / base.from;
-                        Heap::new(way.to.store()).write(&base.run(&bytes, way)?, count, into)?;
+                        ConversionContext::new(way.to.store()).write(&base.run(&bytes, way)?, count, into)?;
                     }
                 }
                 ElementCopyStep::Reference { from, to } => {

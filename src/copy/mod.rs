@@ -441,7 +441,9 @@ impl<'a> Copier<'a> {
     fn change_storage(&self, spec: &mut DatasetSpec, resized: bool) -> Result<(), ErrorKind> {
         let rank = spec.dataspace.rank();
         let elsewhere = matches!(spec.layout, Layout::Virtual(_) | Layout::External(_));
-        if rank == 0 || elsewhere || spec.dataspace.elements() == Some(0) && !matches!(spec.layout, Layout::Chunked(_))
+        if rank == 0
+            || elsewhere
+            || spec.dataspace.element_count() == Some(0) && !matches!(spec.layout, Layout::Chunked(_))
         {
             return Ok(());
         }

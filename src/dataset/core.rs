@@ -77,7 +77,7 @@ impl DatasetCore {
             max_allocation: options.max_allocation,
             blobs,
             stage: StageState::new(is_staged_by_store, options.append_buffer_bytes, staged),
-            store: StoreState::new(PartWrites::new(&filters, capabilities.parts)),
+            store: StoreState::new(PartWrites::new(&filters, capabilities.partial_writes)),
             publish: PublishState::new(spec.dataspace.dims().first().copied().unwrap_or(0)),
             read: ReadState::new(capabilities.reads),
             sources: matches!(spec.layout, Layout::Virtual(_)).then(Box::default),

@@ -11,7 +11,7 @@ use super::error::DatasetError;
 use super::spec_snapshot::SpecSnapshot;
 use crate::convert::Conversion;
 use crate::select::{ResolvedSelection, kept_dims};
-use crate::types::Heap;
+use crate::types::ConversionContext;
 use crate::{File, Result, Select, attribute};
 
 /// An array of elements in a file. Clones of a handle, and other handles on the same dataset, share the staged
@@ -76,8 +76,8 @@ impl Dataset {
         Dataset { conversion, ..self.clone() }
     }
 
-    pub(super) fn heap(&self) -> Heap<'_> {
-        self.file.heap().with_conversion(self.conversion)
+    pub(super) fn context(&self) -> ConversionContext<'_> {
+        self.file.context().with_conversion(self.conversion)
     }
 
     /// Reads what the writer of a live file has published since the last refresh. Returns whether the extent has
@@ -173,7 +173,7 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::spec`].
     pub fn size(&self) -> Result<u64> {
-        Ok(self.spec()?.dataspace.elements().unwrap_or(u64::MAX))
+        Ok(self.spec()?.dataspace.element_count().unwrap_or(u64::MAX))
     }
 
     /// The shape of what a selection reads (elements): a dimension for each range, none for a single index, and one for

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_model::memory::{MemoryBehavior, MemoryStore};
-use h5live_model::{Block, Encoding, Hyperslab, Parts, Reads, Selection, Staging, UNLIMITED};
+use h5live_model::{Block, Encoding, Hyperslab, PartialWrites, Reads, Selection, Staging, UNLIMITED};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -187,13 +187,14 @@ fn dataset(file: &File, case: &Case, dims: &[u64], unlimited: usize) -> Dataset 
 }
 
 fn behavior() -> impl Strategy<Value = MemoryBehavior> {
-    let pieces = [1, 8, 24].map(|multiple_of| Parts::Bytes { multiple_of });
-    let parts = select([pieces.as_slice(), &[Parts::Blocks, Parts::Whole]].concat());
+    let pieces = [1, 8, 24].map(|multiple_of| PartialWrites::Bytes { multiple_of });
+    let parts = select([pieces.as_slice(), &[PartialWrites::Blocks, PartialWrites::Whole]].concat());
     let batched = |gap| Reads::Batched { in_flight: 3, gap };
     let reads = select(vec![Reads::Direct { atomic: 1 << 20 }, Reads::Blocks, batched(0), batched(16)]);
     let staging = select(vec![Staging::Caller, Staging::Store]);
-    (parts, select(vec![Encoding::Pipeline, Encoding::Store]), staging, reads)
-        .prop_map(|(parts, encoding, staging, reads)| MemoryBehavior { parts, staging, encoding, reads })
+    (parts, select(vec![Encoding::Pipeline, Encoding::Store]), staging, reads).prop_map(
+        |(parts, encoding, staging, reads)| MemoryBehavior { partial_writes: parts, staging, encoding, reads },
+    )
 }
 
 fn run(case: &Case, mut lab: Lab) {

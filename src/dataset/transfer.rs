@@ -7,7 +7,7 @@ use h5live_model::BoundSelection;
 use crate::Value;
 use crate::convert::{Conversion, ConvertError, ElementPlan};
 use crate::error::ErrorKind;
-use crate::types::{H5Type, H5Write, Heap};
+use crate::types::{ConversionContext, H5Type, H5Write};
 use crate::value::{DecodePlan, EncodePlan, ValueBudget};
 
 /// Converts values one by one, after the conversion of all at once has failed. So the error says which value it is, and
@@ -33,11 +33,21 @@ pub(crate) trait ElementSink: Send + Sized {
     /// Whether elements stay in the file's form, with places in the heap of the file.
     const KEEPS_HEAP_IDS: bool;
 
-    /// Converts elements, whose variable-length data is in `heap`, into a range of places.
-    fn put_elements(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
+    /// Converts elements, whose variable-length data is in `context`, into a range of places.
+    fn put_elements(
+        &mut self,
+        places: Range<usize>,
+        elements: &[u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError>;
 
     /// Converts one element into every place of a range.
-    fn fill_with(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
+    fn fill_with(
+        &mut self,
+        places: Range<usize>,
+        element: &[u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError>;
 
     /// The memory of a range of places, if elements are stored there without conversion.
     fn direct_bytes_mut(&mut self, places: Range<usize>) -> Option<&mut [u8]>;
@@ -91,23 +101,33 @@ pub(crate) struct TypedSink<'a, T: H5Type> {
 impl<T: H5Type> ElementSink for TypedSink<'_, T> {
     const KEEPS_HEAP_IDS: bool = false;
 
-    fn put_elements(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        let (heap, first) = (heap.with_conversion(self.conversion), self.first + places.start);
+    fn put_elements(
+        &mut self,
+        places: Range<usize>,
+        elements: &[u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        let (context, first) = (context.with_conversion(self.conversion), self.first + places.start);
         let values = &mut self.values[places];
         if let [value] = values {
             let index = first as u64;
-            return T::decode(self.decoder, elements, value, heap)
+            return T::decode(self.decoder, elements, value, context)
                 .map_err(|source| ConvertError::Element { index, source: Box::new(source) });
         }
-        T::decode_slice(self.decoder, elements, self.size, values, heap).or_else(|_| {
+        T::decode_slice(self.decoder, elements, self.size, values, context).or_else(|_| {
             let mut pairs = values.iter_mut().zip(elements.chunks_exact(self.size.max(1)));
-            convert_one_by_one(first, || pairs.next().map(|(value, one)| T::decode(self.decoder, one, value, heap)))
+            convert_one_by_one(first, || pairs.next().map(|(value, one)| T::decode(self.decoder, one, value, context)))
         })
     }
 
-    fn fill_with(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn fill_with(
+        &mut self,
+        places: Range<usize>,
+        element: &[u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         let mut value = T::placeholder();
-        T::decode(self.decoder, element, &mut value, heap.with_conversion(self.conversion))?;
+        T::decode(self.decoder, element, &mut value, context.with_conversion(self.conversion))?;
         self.values[places].fill(value);
         Ok(())
     }
@@ -139,12 +159,22 @@ impl RawSink<'_> {
 impl ElementSink for RawSink<'_> {
     const KEEPS_HEAP_IDS: bool = true;
 
-    fn put_elements(&mut self, places: Range<usize>, elements: &[u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn put_elements(
+        &mut self,
+        places: Range<usize>,
+        elements: &[u8],
+        _heap: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         self.range_mut(places).copy_from_slice(elements);
         Ok(())
     }
 
-    fn fill_with(&mut self, places: Range<usize>, element: &[u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn fill_with(
+        &mut self,
+        places: Range<usize>,
+        element: &[u8],
+        _heap: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         let size = self.size;
         self.range_mut(places).chunks_exact_mut(size).for_each(|place| place.copy_from_slice(element));
         Ok(())
@@ -170,18 +200,28 @@ pub(crate) struct ValueSink<'a> {
 impl ElementSink for ValueSink<'_> {
     const KEEPS_HEAP_IDS: bool = false;
 
-    fn put_elements(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn put_elements(
+        &mut self,
+        places: Range<usize>,
+        elements: &[u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         let elements = elements.chunks_exact(self.plan.size());
         let values = self.values[places].iter_mut();
         for (value, element) in values.zip(elements) {
-            *value = self.plan.value_within(element, Some(heap.store()), self.memory, 1)?;
+            *value = self.plan.value_within(element, Some(context.store()), self.memory, 1)?;
         }
         Ok(())
     }
 
-    fn fill_with(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn fill_with(
+        &mut self,
+        places: Range<usize>,
+        element: &[u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         let copies = places.len();
-        self.values[places].fill(self.plan.value_within(element, Some(heap.store()), self.memory, copies)?);
+        self.values[places].fill(self.plan.value_within(element, Some(context.store()), self.memory, copies)?);
         Ok(())
     }
 
@@ -213,16 +253,26 @@ impl ConvertedSink<'_> {
 impl ElementSink for ConvertedSink<'_> {
     const KEEPS_HEAP_IDS: bool = true;
 
-    fn put_elements(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn put_elements(
+        &mut self,
+        places: Range<usize>,
+        elements: &[u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         let plan = self.plan;
-        let heap = heap.with_conversion(self.conversion);
-        plan.convert_elements(elements, self.range_mut(places), heap)
+        let context = context.with_conversion(self.conversion);
+        plan.convert_elements(elements, self.range_mut(places), context)
     }
 
-    fn fill_with(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn fill_with(
+        &mut self,
+        places: Range<usize>,
+        element: &[u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         let plan = self.plan;
         let mut converted = vec![0; plan.output_size()];
-        plan.convert_elements(element, &mut converted, heap.with_conversion(self.conversion))?;
+        plan.convert_elements(element, &mut converted, context.with_conversion(self.conversion))?;
         self.range_mut(places).chunks_exact_mut(converted.len()).for_each(|place| place.copy_from_slice(&converted));
         Ok(())
     }
@@ -243,16 +293,16 @@ pub(crate) struct TypedSource<'a, T: H5Write> {
     pub(crate) values: &'a [T],
     pub(crate) encoder: &'a <T::Element as H5Type>::Encoder,
     pub(crate) size: usize,
-    pub(crate) heap: Heap<'a>,
+    pub(crate) context: ConversionContext<'a>,
 }
 
 impl<T: H5Write> ElementSource for TypedSource<'_, T> {
     fn get_elements(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
         let (first, values) = (places.start, &self.values[places]);
-        T::encode_elements(self.encoder, values, elements, self.size, self.heap).or_else(|_| {
+        T::encode_elements(self.encoder, values, elements, self.size, self.context).or_else(|_| {
             let mut pairs = values.iter().zip(elements.chunks_exact_mut(self.size.max(1)));
             convert_one_by_one(first, || {
-                pairs.next().map(|(value, one)| value.encode_element(self.encoder, one, self.heap))
+                pairs.next().map(|(value, one)| value.encode_element(self.encoder, one, self.context))
             })
         })
     }
@@ -265,7 +315,7 @@ impl<T: H5Write> ElementSource for TypedSource<'_, T> {
         if !T::Element::may_refuse(self.encoder) {
             return Ok(());
         }
-        let source = TypedSource { heap: self.heap.for_check(), ..*self };
+        let source = TypedSource { context: self.context.for_check(), ..*self };
         check_all(self.values.len(), self.size, |places, elements| source.get_elements(places, elements))
     }
 }
@@ -274,15 +324,15 @@ impl<T: H5Write> ElementSource for TypedSource<'_, T> {
 pub(crate) struct ValueSource<'a> {
     pub(crate) values: &'a [Value],
     pub(crate) plan: &'a EncodePlan,
-    pub(crate) heap: Heap<'a>,
+    pub(crate) context: ConversionContext<'a>,
 }
 
 impl ElementSource for ValueSource<'_> {
     fn get_elements(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
         let (first, values) = (places.start, &self.values[places]);
-        self.plan.encode_slice(values, elements, self.heap).or_else(|_| {
+        self.plan.encode_slice(values, elements, self.context).or_else(|_| {
             let mut pairs = values.iter().zip(elements.chunks_exact_mut(self.plan.size().max(1)));
-            convert_one_by_one(first, || pairs.next().map(|(value, one)| self.plan.encode(value, one, self.heap)))
+            convert_one_by_one(first, || pairs.next().map(|(value, one)| self.plan.encode(value, one, self.context)))
         })
     }
 
@@ -291,7 +341,7 @@ impl ElementSource for ValueSource<'_> {
     }
 
     fn check(&self) -> Result<(), ConvertError> {
-        let source = ValueSource { heap: self.heap.for_check(), ..*self };
+        let source = ValueSource { context: self.context.for_check(), ..*self };
         check_all(self.values.len(), self.plan.size(), |places, elements| source.get_elements(places, elements))
     }
 }
@@ -327,7 +377,7 @@ pub(super) fn raw_element_count(bytes: &[u8], size: usize) -> Result<usize, Erro
 
 /// Checks that there are as many values as elements are selected.
 pub(super) fn check_length(selected: &BoundSelection, found: usize) -> Result<(), ErrorKind> {
-    let (expected, found) = (selected.elements(), found as u64);
+    let (expected, found) = (selected.element_count(), found as u64);
     if expected == found { Ok(()) } else { Err(ErrorKind::Length { expected, found }) }
 }
 
@@ -363,7 +413,12 @@ mod tests {
             Ok(Failures(AtomicU32::new(0)))
         }
 
-        fn decode(failures: &Failures, element: &[u8], into: &mut Self, _heap: Heap<'_>) -> Result<(), ConvertError> {
+        fn decode(
+            failures: &Failures,
+            element: &[u8],
+            into: &mut Self,
+            _heap: ConversionContext<'_>,
+        ) -> Result<(), ConvertError> {
             let fails = element[0] == 9
                 && failures.0.try_update(Ordering::Relaxed, Ordering::Relaxed, |times| times.checked_sub(1)).is_ok();
             if fails {
@@ -377,7 +432,7 @@ mod tests {
             Ok(())
         }
 
-        fn encode(&self, (): &(), element: &mut [u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
+        fn encode(&self, (): &(), element: &mut [u8], _heap: ConversionContext<'_>) -> Result<(), ConvertError> {
             element[0] = self.0;
             Ok(())
         }
@@ -389,7 +444,7 @@ mod tests {
         let mut values = vec![Late::placeholder(); 3];
         let conversion = Conversion::Exact;
         let mut sink = TypedSink { values: &mut values, decoder: &decoder, size: 1, conversion, first: 10 };
-        sink.put_elements(0..3, &[3, 9, 5], Heap::new(&store)).map(|()| values)
+        sink.put_elements(0..3, &[3, 9, 5], ConversionContext::new(&store)).map(|()| values)
     }
 
     #[test]

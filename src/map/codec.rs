@@ -4,7 +4,7 @@ use h5live_model::{Datatype, MapKey, MapKeyBuf, StringPadding, VarLenKind};
 use parking_lot::Mutex;
 
 use crate::convert::{ConvertError, blank_elements};
-use crate::types::{H5Type, Heap, PlainElement, trim};
+use crate::types::{ConversionContext, H5Type, PlainElement, trim};
 use crate::value::{DecodePlan, EncodePlan};
 use crate::{File, Value};
 
@@ -18,19 +18,19 @@ pub(super) fn encode_with(
     file: &File,
     datatype: &Datatype,
     old: Option<Vec<u8>>,
-    encode: impl FnOnce(&mut [u8], Heap<'_>) -> Result<(), ConvertError>,
+    encode: impl FnOnce(&mut [u8], ConversionContext<'_>) -> Result<(), ConvertError>,
 ) -> Result<Vec<u8>, ConvertError> {
     let mut element = blank_elements(1, datatype.size() as usize)?;
     if let Datatype::VarLen(_) = datatype {
         let written = Mutex::new(Vec::new());
-        let heap = file.heap().with_plain(PlainElement::to_write(&element, &written));
-        encode(&mut element, heap)?;
+        let context = file.context().with_plain(PlainElement::to_write(&element, &written));
+        encode(&mut element, context)?;
         return Ok(written.into_inner());
     }
     if let Some(old) = old.filter(|old| old.len() == element.len()) {
         element = old;
     }
-    encode(&mut element, file.heap())?;
+    encode(&mut element, file.context())?;
     Ok(element)
 }
 
@@ -42,14 +42,14 @@ fn decode_with(
     file: &File,
     datatype: &Datatype,
     bytes: &[u8],
-    decode: impl FnOnce(&[u8], Heap<'_>) -> Result<(), ConvertError>,
+    decode: impl FnOnce(&[u8], ConversionContext<'_>) -> Result<(), ConvertError>,
 ) -> Result<(), ConvertError> {
     match datatype {
         Datatype::VarLen(_) => {
             let element = blank_elements(1, datatype.size() as usize)?;
-            decode(&element, file.heap().with_plain(PlainElement::with_bytes(&element, bytes)))
+            decode(&element, file.context().with_plain(PlainElement::with_bytes(&element, bytes)))
         }
-        _ => decode(bytes, file.heap()),
+        _ => decode(bytes, file.context()),
     }
 }
 
@@ -99,13 +99,13 @@ impl<T: H5Type> Codec<T> {
         old: Option<Vec<u8>>,
     ) -> Result<Vec<u8>, ConvertError> {
         let encoder = self.encoder.as_ref().map_err(Clone::clone)?;
-        encode_with(file, &self.datatype, old, |element, heap| value.encode_item(encoder, element, heap))
+        encode_with(file, &self.datatype, old, |element, context| value.encode_item(encoder, element, context))
     }
 
     pub(super) fn decode(&self, file: &File, bytes: &[u8]) -> Result<T, ConvertError> {
         let decoder = self.decoder.as_ref().map_err(Clone::clone)?;
         let mut value = T::placeholder();
-        decode_with(file, &self.datatype, bytes, |element, heap| T::decode(decoder, element, &mut value, heap))?;
+        decode_with(file, &self.datatype, bytes, |element, context| T::decode(decoder, element, &mut value, context))?;
         Ok(value)
     }
 
@@ -151,7 +151,7 @@ pub(super) fn decode_key_value(file: &File, datatype: &Datatype, key: MapKey<'_>
 /// [`ConvertError::Value`] if the datatype has no such value.
 pub(super) fn encode_value(file: &File, datatype: &Datatype, value: &Value) -> Result<Vec<u8>, ConvertError> {
     let plan = EncodePlan::new(datatype)?;
-    encode_with(file, datatype, None, |element, heap| plan.encode(value, element, heap))
+    encode_with(file, datatype, None, |element, context| plan.encode(value, element, context))
 }
 
 /// As [`encode_value`], of a key.

@@ -1,22 +1,37 @@
 //! What may be given to a map as a key or a value.
 
 use crate::convert::ConvertError;
-use crate::types::{H5Type, H5Write, Heap, StringCodec};
+use crate::types::{ConversionContext, H5Type, H5Write, StringCodec};
 
 /// A key or a value that is given to a map of such keys or values: every [`H5Write`], and `str`.
 pub trait MapItem<T: H5Type> {
     #[doc(hidden)]
-    fn encode_item(&self, encoder: &T::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError>;
+    fn encode_item(
+        &self,
+        encoder: &T::Encoder,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError>;
 }
 
 impl<T: H5Type, W: H5Write<Element = T>> MapItem<T> for W {
-    fn encode_item(&self, encoder: &T::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        self.encode_element(encoder, element, heap)
+    fn encode_item(
+        &self,
+        encoder: &T::Encoder,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        self.encode_element(encoder, element, context)
     }
 }
 
 impl MapItem<String> for str {
-    fn encode_item(&self, encoder: &StringCodec, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        self.encode_element(encoder, element, heap)
+    fn encode_item(
+        &self,
+        encoder: &StringCodec,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        self.encode_element(encoder, element, context)
     }
 }

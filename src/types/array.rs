@@ -2,7 +2,7 @@
 
 use h5live_model::{Array, Datatype};
 
-use super::{H5Type, Heap};
+use super::{ConversionContext, H5Type};
 use crate::convert::{ConvertError, class};
 
 /// How an array is converted: its elements, one by one, or as one run.
@@ -51,8 +51,13 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
         Ok(ArrayCodec { element: T::decoder(&file)?, size: file.size() as usize })
     }
 
-    fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
-        T::decode_slice(&decoder.element, element, decoder.size, into, heap)
+    fn decode(
+        decoder: &Self::Decoder,
+        element: &[u8],
+        into: &mut Self,
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        T::decode_slice(&decoder.element, element, decoder.size, into, context)
     }
 
     fn decode_slice(
@@ -60,9 +65,9 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
         elements: &[u8],
         _size: usize,
         into: &mut [Self],
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
-        T::decode_slice(&decoder.element, elements, decoder.size, into.as_flattened_mut(), heap)
+        T::decode_slice(&decoder.element, elements, decoder.size, into.as_flattened_mut(), context)
     }
 
     fn decode_in_place<'a>(decoder: &Self::Decoder, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
@@ -74,8 +79,13 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
         Ok(ArrayCodec { element: T::encoder(&file)?, size: file.size() as usize })
     }
 
-    fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        T::encode_slice(&encoder.element, self, element, encoder.size, heap)
+    fn encode(
+        &self,
+        encoder: &Self::Encoder,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        T::encode_slice(&encoder.element, self, element, encoder.size, context)
     }
 
     fn encode_slice(
@@ -83,9 +93,9 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
         values: &[Self],
         elements: &mut [u8],
         _size: usize,
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
-        T::encode_slice(&encoder.element, values.as_flattened(), elements, encoder.size, heap)
+        T::encode_slice(&encoder.element, values.as_flattened(), elements, encoder.size, context)
     }
 
     fn encode_in_place<'a>(encoder: &Self::Encoder, values: &'a [Self]) -> Option<&'a [u8]> {

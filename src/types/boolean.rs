@@ -2,7 +2,7 @@
 
 use h5live_model::{ByteOrder, Datatype, Enum, EnumMember, Sign};
 
-use super::{H5Type, Heap};
+use super::{ConversionContext, H5Type};
 use crate::convert::{Conversion, ConvertError};
 
 impl H5Type for bool {
@@ -25,9 +25,14 @@ impl H5Type for bool {
         u64::decoder(file).map_err(named)
     }
 
-    fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn decode(
+        decoder: &Self::Decoder,
+        element: &[u8],
+        into: &mut Self,
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         let mut value = 0;
-        u64::decode(decoder, element, &mut value, heap.with_conversion(Conversion::Lossy))?;
+        u64::decode(decoder, element, &mut value, context.with_conversion(Conversion::Lossy))?;
         // A negative value saturates to zero as a u64; the bytes tell.
         *into = value != 0 || element.iter().any(|byte| *byte != 0);
         Ok(())
@@ -37,8 +42,13 @@ impl H5Type for bool {
         u8::encoder(file).map_err(named)
     }
 
-    fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        u8::from(*self).encode(encoder, element, heap)
+    fn encode(
+        &self,
+        encoder: &Self::Encoder,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        u8::from(*self).encode(encoder, element, context)
     }
 
     fn may_refuse(_encoder: &Self::Encoder) -> bool {

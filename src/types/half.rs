@@ -3,7 +3,7 @@
 use h5live_model::{ByteOrder, Datatype, Float};
 use half::{bf16, f16};
 
-use super::{H5Type, Heap};
+use super::{ConversionContext, H5Type};
 use crate::convert::{ConvertError, NumberPlan, class};
 
 /// How a float of 16 bits is converted.
@@ -51,9 +51,9 @@ macro_rules! half {
                 decoder: &HalfCodec,
                 element: &[u8],
                 into: &mut Self,
-                heap: Heap<'_>,
+                context: ConversionContext<'_>,
             ) -> Result<(), ConvertError> {
-                Self::decode_slice(decoder, element, 0, std::slice::from_mut(into), heap)
+                Self::decode_slice(decoder, element, 0, std::slice::from_mut(into), context)
             }
 
             fn decode_slice(
@@ -61,13 +61,13 @@ macro_rules! half {
                 elements: &[u8],
                 _size: usize,
                 into: &mut [Self],
-                heap: Heap<'_>,
+                context: ConversionContext<'_>,
             ) -> Result<(), ConvertError> {
                 let expected = into.len().saturating_mul(decoder.0.input_size());
                 if elements.len() != expected {
                     return Err(ConvertError::Truncated { expected, found: elements.len() });
                 }
-                decoder.0.convert(elements, bytemuck::cast_slice_mut(into), heap.conversion())
+                decoder.0.convert(elements, bytemuck::cast_slice_mut(into), context.conversion())
             }
 
             fn decode_in_place<'a>(decoder: &HalfCodec, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
@@ -79,8 +79,8 @@ macro_rules! half {
                 plan.ok_or(ConvertError::Class { file: class(file), memory: stringify!($t) })?.map(HalfCodec)
             }
 
-            fn encode(&self, encoder: &HalfCodec, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-                Self::encode_slice(encoder, std::slice::from_ref(self), element, 0, heap)
+            fn encode(&self, encoder: &HalfCodec, element: &mut [u8], context: ConversionContext<'_>) -> Result<(), ConvertError> {
+                Self::encode_slice(encoder, std::slice::from_ref(self), element, 0, context)
             }
 
             fn encode_slice(
@@ -88,13 +88,13 @@ macro_rules! half {
                 values: &[Self],
                 elements: &mut [u8],
                 _size: usize,
-                heap: Heap<'_>,
+                context: ConversionContext<'_>,
             ) -> Result<(), ConvertError> {
                 let expected = values.len().saturating_mul(encoder.0.output_size());
                 if elements.len() != expected {
                     return Err(ConvertError::Truncated { expected, found: elements.len() });
                 }
-                encoder.0.convert(bytemuck::cast_slice(values), elements, heap.conversion())
+                encoder.0.convert(bytemuck::cast_slice(values), elements, context.conversion())
             }
 
             fn may_refuse(encoder: &HalfCodec) -> bool {

@@ -62,7 +62,12 @@ pub trait H5Type: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ConvertError`] if the element has no value of this type.
-    fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError>;
+    fn decode(
+        decoder: &Self::Decoder,
+        element: &[u8],
+        into: &mut Self,
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError>;
 
     /// Replaces `into` by the values of elements of `size` bytes, one after another.
     ///
@@ -73,10 +78,10 @@ pub trait H5Type: Clone + Send + Sync + 'static {
         elements: &[u8],
         size: usize,
         into: &mut [Self],
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
         let elements = elements.chunks_exact(size.max(1));
-        elements.zip(into).try_for_each(|(element, into)| Self::decode(decoder, element, into, heap))
+        elements.zip(into).try_for_each(|(element, into)| Self::decode(decoder, element, into, context))
     }
 
     /// Replaces each of `into` by the value of a member of compounds.
@@ -88,9 +93,9 @@ pub trait H5Type: Clone + Send + Sync + 'static {
         decoder: &Self::Decoder,
         column: MemberColumn<'_>,
         mut into: impl Iterator<Item = &'a mut Self>,
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
-        column.parts().zip(&mut into).try_for_each(|(element, into)| Self::decode(decoder, element, into, heap))
+        column.parts().zip(&mut into).try_for_each(|(element, into)| Self::decode(decoder, element, into, context))
     }
 
     /// The bytes of values whose memory has exactly the form of the file.
@@ -109,7 +114,12 @@ pub trait H5Type: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ConvertError`] if the element cannot hold the value.
-    fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError>;
+    fn encode(
+        &self,
+        encoder: &Self::Encoder,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError>;
 
     /// Overwrites elements of `size` bytes, one after another.
     ///
@@ -120,10 +130,10 @@ pub trait H5Type: Clone + Send + Sync + 'static {
         values: &[Self],
         elements: &mut [u8],
         size: usize,
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
         let elements = elements.chunks_exact_mut(size.max(1));
-        values.iter().zip(elements).try_for_each(|(value, element)| value.encode(encoder, element, heap))
+        values.iter().zip(elements).try_for_each(|(value, element)| value.encode(encoder, element, context))
     }
 
     /// The bytes of values whose memory has exactly the form of the file.
@@ -155,7 +165,7 @@ pub trait H5Type: Clone + Send + Sync + 'static {
 
 /// What a conversion uses beside the elements: the place of variable-length data, and whether values may change.
 #[derive(Debug, Clone, Copy)]
-pub struct Heap<'a> {
+pub struct ConversionContext<'a> {
     store: &'a dyn Store,
     conversion: Conversion,
     plain: Option<PlainElement<'a>>,
@@ -194,24 +204,24 @@ impl<'a> PlainElement<'a> {
     }
 }
 
-impl<'a> Heap<'a> {
+impl<'a> ConversionContext<'a> {
     pub(crate) fn new(store: &'a dyn Store) -> Self {
-        Heap { store, conversion: Conversion::Exact, plain: None, is_check: false, keeps_members: false }
+        ConversionContext { store, conversion: Conversion::Exact, plain: None, is_check: false, keeps_members: false }
     }
 
     /// The same heap, for another conversion.
     pub(crate) fn with_conversion(self, conversion: Conversion) -> Self {
-        Heap { conversion, ..self }
+        ConversionContext { conversion, ..self }
     }
 
     /// The same heap, for values that are converted only to see whether they can be: nothing is stored.
     pub(crate) fn for_check(self) -> Self {
-        Heap { is_check: true, ..self }
+        ConversionContext { is_check: true, ..self }
     }
 
     /// The same heap, for a conversion after which members of compounds to which nothing is converted are as before.
     pub(crate) fn keep_members(self) -> Self {
-        Heap { keeps_members: true, ..self }
+        ConversionContext { keeps_members: true, ..self }
     }
 
     pub(crate) fn keeps_members(&self) -> bool {
@@ -220,7 +230,7 @@ impl<'a> Heap<'a> {
 
     /// The same heap, with an element that is not in it.
     pub(crate) fn with_plain(self, plain: PlainElement<'a>) -> Self {
-        Heap { plain: Some(plain), ..self }
+        ConversionContext { plain: Some(plain), ..self }
     }
 
     /// The bytes of an element that is not in the heap.
@@ -254,7 +264,7 @@ impl<'a> Heap<'a> {
             return Ok(look(bytes));
         }
         let (mut look, mut found) = (Some(look), None);
-        let read = self.store.blobs(&[element], &mut |_, bytes| found = look.take().map(|look| look(bytes)));
+        let read = self.store.read_blobs(&[element], &mut |_, bytes| found = look.take().map(|look| look(bytes)));
         let missing = || ModelError::Invalid("the store has no bytes for the element".into());
         read.and_then(|()| found.ok_or_else(missing)).map_err(|error| ConvertError::Heap(Arc::new(error)))
     }

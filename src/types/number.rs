@@ -2,7 +2,7 @@
 
 use h5live_model::{ByteOrder, Datatype};
 
-use super::{H5Type, Heap, MemberColumn};
+use super::{ConversionContext, H5Type, MemberColumn};
 use crate::convert::{Conversion, ConvertError, Number, NumberPlan};
 
 /// How a number is converted.
@@ -81,13 +81,13 @@ macro_rules! number {
                 decoder: &NumberCodec,
                 element: &[u8],
                 into: &mut Self,
-                heap: Heap<'_>,
+                context: ConversionContext<'_>,
             ) -> Result<(), ConvertError> {
                 if decoder.0.is_copy() {
                     let bytes = element.try_into().map_err(|_| short(size_of::<$t>(), element.len()))?;
                     *into = $t::from_ne_bytes(bytes);
                 } else if element.len() == decoder.0.input_size() {
-                    decoder.0.convert(element, bytemuck::bytes_of_mut(into), heap.conversion())?;
+                    decoder.0.convert(element, bytemuck::bytes_of_mut(into), context.conversion())?;
                 } else {
                     return Err(short(decoder.0.input_size(), element.len()));
                 }
@@ -99,23 +99,23 @@ macro_rules! number {
                 elements: &[u8],
                 _size: usize,
                 into: &mut [Self],
-                heap: Heap<'_>,
+                context: ConversionContext<'_>,
             ) -> Result<(), ConvertError> {
                 let expected = into.len().saturating_mul(decoder.0.input_size());
                 if elements.len() != expected {
                     return Err(short(expected, elements.len()));
                 }
-                decoder.0.convert(elements, bytemuck::cast_slice_mut(into), heap.conversion())
+                decoder.0.convert(elements, bytemuck::cast_slice_mut(into), context.conversion())
             }
 
             fn decode_column<'a>(
                 decoder: &NumberCodec,
                 column: MemberColumn<'_>,
                 mut into: impl Iterator<Item = &'a mut Self>,
-                heap: Heap<'_>,
+                context: ConversionContext<'_>,
             ) -> Result<(), ConvertError> {
                 if !decoder.0.is_copy() {
-                    return convert_column(&decoder.0, column, into, heap.conversion());
+                    return convert_column(&decoder.0, column, into, context.conversion());
                 }
                 let elements = column.arrays().ok_or_else(|| short(size_of::<$t>(), column.size()))?;
                 elements.zip(&mut into).for_each(|(element, into)| *into = $t::from_ne_bytes(*element));
@@ -135,7 +135,7 @@ macro_rules! number {
                 &self,
                 encoder: &NumberCodec,
                 element: &mut [u8],
-                heap: Heap<'_>,
+                context: ConversionContext<'_>,
             ) -> Result<(), ConvertError> {
                 if element.len() != encoder.0.output_size() {
                     return Err(short(encoder.0.output_size(), element.len()));
@@ -143,7 +143,7 @@ macro_rules! number {
                 if encoder.0.is_copy() {
                     element.copy_from_slice(&self.to_ne_bytes());
                 } else {
-                    encoder.0.convert(bytemuck::bytes_of(self), element, heap.conversion())?;
+                    encoder.0.convert(bytemuck::bytes_of(self), element, context.conversion())?;
                 }
                 Ok(())
             }
@@ -153,13 +153,13 @@ macro_rules! number {
                 values: &[Self],
                 elements: &mut [u8],
                 _size: usize,
-                heap: Heap<'_>,
+                context: ConversionContext<'_>,
             ) -> Result<(), ConvertError> {
                 let expected = values.len().saturating_mul(encoder.0.output_size());
                 if elements.len() != expected {
                     return Err(short(expected, elements.len()));
                 }
-                encoder.0.convert(bytemuck::cast_slice(values), elements, heap.conversion())
+                encoder.0.convert(bytemuck::cast_slice(values), elements, context.conversion())
             }
 
             fn may_refuse(encoder: &NumberCodec) -> bool {

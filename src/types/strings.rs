@@ -4,7 +4,7 @@ use std::fmt;
 
 use h5live_model::{CharacterSet, Datatype, FixedString, StringPadding, VarLen, VarLenKind};
 
-use super::{H5Type, Heap};
+use super::{ConversionContext, H5Type};
 use crate::convert::{Conversion, ConvertError, class};
 
 /// Where the text of an element is.
@@ -13,13 +13,13 @@ pub enum StringCodec {
     /// In the element, padded.
     Fixed(StringPadding),
     /// In the heap.
-    Heap,
+    ConversionContext,
 }
 
 fn code(file: &Datatype, memory: &'static str) -> Result<StringCodec, ConvertError> {
     match file {
         Datatype::String(FixedString { padding, .. }) => Ok(StringCodec::Fixed(*padding)),
-        Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => Ok(StringCodec::Heap),
+        Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => Ok(StringCodec::ConversionContext),
         _ => Err(ConvertError::Class { file: class(file), memory }),
     }
 }
@@ -82,25 +82,32 @@ pub(crate) fn cut_text(text: &[u8], space: usize) -> &[u8] {
 fn decode(
     code: &StringCodec,
     element: &[u8],
-    heap: Heap<'_>,
+    context: ConversionContext<'_>,
     text: impl FnOnce(&[u8]) -> Result<(), ConvertError>,
 ) -> Result<(), ConvertError> {
     match code {
         StringCodec::Fixed(padding) => text(trim(element, *padding)),
-        StringCodec::Heap => heap.with(element, |bytes| text(trim(bytes, StringPadding::NullTerminated)))?,
+        StringCodec::ConversionContext => {
+            context.with(element, |bytes| text(trim(bytes, StringPadding::NullTerminated)))?
+        }
     }
 }
 
-pub(super) fn encode(code: &StringCodec, text: &[u8], element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+pub(super) fn encode(
+    code: &StringCodec,
+    text: &[u8],
+    element: &mut [u8],
+    context: ConversionContext<'_>,
+) -> Result<(), ConvertError> {
     match code {
         StringCodec::Fixed(padding) => {
-            let text = kept_text(text, Some(*padding), heap.conversion())?;
+            let text = kept_text(text, Some(*padding), context.conversion())?;
             let space = element.len().saturating_sub(usize::from(*padding == StringPadding::NullTerminated));
-            pad(if heap.conversion() == Conversion::Lossy { cut_text(text, space) } else { text }, element, *padding)
+            pad(if context.conversion() == Conversion::Lossy { cut_text(text, space) } else { text }, element, *padding)
         }
-        StringCodec::Heap => {
-            let text = kept_text(text, None, heap.conversion())?;
-            heap.write(text, text.len(), element)
+        StringCodec::ConversionContext => {
+            let text = kept_text(text, None, context.conversion())?;
+            context.write(text, text.len(), element)
         }
     }
 }
@@ -122,9 +129,14 @@ impl H5Type for String {
         code(file, "a String")
     }
 
-    fn decode(decoder: &StringCodec, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn decode(
+        decoder: &StringCodec,
+        element: &[u8],
+        into: &mut Self,
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         into.clear();
-        decode(decoder, element, heap, |text| {
+        decode(decoder, element, context, |text| {
             into.push_str(std::str::from_utf8(text)?);
             Ok(())
         })
@@ -134,8 +146,13 @@ impl H5Type for String {
         code(file, "a String")
     }
 
-    fn encode(&self, encoder: &StringCodec, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        encode(encoder, self.as_bytes(), element, heap)
+    fn encode(
+        &self,
+        encoder: &StringCodec,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        encode(encoder, self.as_bytes(), element, context)
     }
 }
 
@@ -197,9 +214,14 @@ impl<const N: usize> H5Type for FixedStr<N> {
     }
 
     /// Text that does not fit is an error, or is cut off as libhdf5 does it ([`Conversion::Lossy`]).
-    fn decode(decoder: &StringCodec, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
-        decode(decoder, element, heap, |text| {
-            if text.len() > N && heap.conversion() == Conversion::Exact {
+    fn decode(
+        decoder: &StringCodec,
+        element: &[u8],
+        into: &mut Self,
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        decode(decoder, element, context, |text| {
+            if text.len() > N && context.conversion() == Conversion::Exact {
                 return Err(ConvertError::StringTooLong { length: text.len(), space: N });
             }
             let n = text.len().min(N);
@@ -213,7 +235,12 @@ impl<const N: usize> H5Type for FixedStr<N> {
         code(file, "a FixedStr")
     }
 
-    fn encode(&self, encoder: &StringCodec, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        encode(encoder, self.as_bytes(), element, heap)
+    fn encode(
+        &self,
+        encoder: &StringCodec,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        encode(encoder, self.as_bytes(), element, context)
     }
 }

@@ -2,7 +2,7 @@
 
 use h5live_model::{Datatype, VarLen, VarLenKind};
 
-use super::{H5Type, Heap};
+use super::{ConversionContext, H5Type};
 use crate::convert::{ConvertError, blank_elements, class};
 
 /// How a sequence is converted, element by element.
@@ -37,14 +37,19 @@ impl<T: H5Type> H5Type for Vec<T> {
         Ok(SequenceCodec { element: T::decoder(base)?, size: base.size().max(1) as usize })
     }
 
-    fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
-        let bytes = heap.read(element)?;
+    fn decode(
+        decoder: &Self::Decoder,
+        element: &[u8],
+        into: &mut Self,
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        let bytes = context.read(element)?;
         if !bytes.len().is_multiple_of(decoder.size) {
             return Err(ConvertError::Truncated { expected: decoder.size, found: bytes.len() % decoder.size });
         }
         into.clear();
         into.resize(bytes.len() / decoder.size, T::placeholder());
-        T::decode_slice(&decoder.element, &bytes, decoder.size, into, heap)
+        T::decode_slice(&decoder.element, &bytes, decoder.size, into, context)
     }
 
     fn encoder(file: &Datatype) -> Result<Self::Encoder, ConvertError> {
@@ -52,9 +57,14 @@ impl<T: H5Type> H5Type for Vec<T> {
         Ok(SequenceCodec { element: T::encoder(base)?, size: base.size().max(1) as usize })
     }
 
-    fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn encode(
+        &self,
+        encoder: &Self::Encoder,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         let mut bytes = blank_elements(self.len(), encoder.size)?;
-        T::encode_slice(&encoder.element, self, &mut bytes, encoder.size, heap)?;
-        heap.write(&bytes, self.len(), element)
+        T::encode_slice(&encoder.element, self, &mut bytes, encoder.size, context)?;
+        context.write(&bytes, self.len(), element)
     }
 }

@@ -3,7 +3,7 @@
 use h5live_model::Datatype;
 
 use super::strings::StringCodec;
-use super::{H5Type, Heap, strings};
+use super::{ConversionContext, H5Type, strings};
 use crate::convert::ConvertError;
 
 /// The way from values of a type to elements of a datatype.
@@ -30,7 +30,7 @@ pub trait H5Write: Clone + Sync {
         &self,
         encoder: &ElementEncoder<Self>,
         element: &mut [u8],
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError>;
 
     #[doc(hidden)]
@@ -39,10 +39,10 @@ pub trait H5Write: Clone + Sync {
         values: &[Self],
         elements: &mut [u8],
         size: usize,
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
         let elements = elements.chunks_exact_mut(size.max(1));
-        values.iter().zip(elements).try_for_each(|(value, element)| value.encode_element(encoder, element, heap))
+        values.iter().zip(elements).try_for_each(|(value, element)| value.encode_element(encoder, element, context))
     }
 
     #[doc(hidden)]
@@ -62,8 +62,13 @@ impl<T: H5Type> H5Write for T {
     type Element = T;
 
     #[inline]
-    fn encode_element(&self, encoder: &T::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        self.encode(encoder, element, heap)
+    fn encode_element(
+        &self,
+        encoder: &T::Encoder,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        self.encode(encoder, element, context)
     }
 
     fn encode_elements(
@@ -71,9 +76,9 @@ impl<T: H5Type> H5Write for T {
         values: &[T],
         elements: &mut [u8],
         size: usize,
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
-        T::encode_slice(encoder, values, elements, size, heap)
+        T::encode_slice(encoder, values, elements, size, context)
     }
 
     fn elements_in_place<'a>(encoder: &T::Encoder, values: &'a [T]) -> Option<&'a [u8]> {
@@ -88,8 +93,13 @@ impl<T: H5Type> H5Write for T {
 impl H5Write for &str {
     type Element = String;
 
-    fn encode_element(&self, encoder: &StringCodec, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        strings::encode(encoder, self.as_bytes(), element, heap)
+    fn encode_element(
+        &self,
+        encoder: &StringCodec,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
+        strings::encode(encoder, self.as_bytes(), element, context)
     }
 }
 

@@ -8,7 +8,7 @@ use super::Value;
 use crate::convert::{
     Conversion, ConvertError, InexactValue, IntegerPlan, KeyTable, NativeNumber, NumberPlan, blank_elements, class,
 };
-use crate::types::{Heap, cut_text, kept_text, pad, part_mut};
+use crate::types::{ConversionContext, cut_text, kept_text, pad, part_mut};
 
 /// The way from values to the elements of a datatype.
 pub(crate) struct EncodePlan {
@@ -52,14 +52,14 @@ fn enum_name(value: &Value) -> Option<&[u8]> {
 fn encode_members<'v>(
     members: &[MemberEncoder],
     element: &mut [u8],
-    heap: Heap<'_>,
+    context: ConversionContext<'_>,
     value_of: impl Fn(usize, &MemberEncoder) -> Result<&'v Value, ConvertError>,
 ) -> Result<(), ConvertError> {
     element.fill(0);
     for (at, member) in members.iter().enumerate() {
         let value = value_of(at, member)?;
         let place = part_mut(element, member.at, member.plan.size)?;
-        member.plan.encode(value, place, heap).map_err(|error| member_error(&member.name, error))?;
+        member.plan.encode(value, place, context).map_err(|error| member_error(&member.name, error))?;
     }
     Ok(())
 }
@@ -115,7 +115,12 @@ impl EncodePlan {
     ///
     /// # Errors
     /// [`ConvertError::Value`] if elements of this type have no such value, [`ConvertError::Heap`].
-    pub(crate) fn encode(&self, value: &Value, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    pub(crate) fn encode(
+        &self,
+        value: &Value,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         let element = part_mut(element, 0, self.size)?;
         match (&self.step, value) {
             (EncodeStep::Complex(plan), value) => {
@@ -125,20 +130,20 @@ impl EncodePlan {
                     Value::Integer(_) | Value::Float32(_) | Value::Float64(_) => (value, &Value::Integer(0)),
                     _ => return Err(self.unfit_value_error(value)),
                 };
-                plan.encode(real, element, heap)?;
-                plan.encode(imaginary, part_mut(element, plan.size, plan.size)?, heap)
+                plan.encode(real, element, context)?;
+                plan.encode(imaginary, part_mut(element, plan.size, plan.size)?, context)
             }
             (EncodeStep::Array(plan), Value::List(values)) if values.len().saturating_mul(plan.size) == self.size => {
-                plan.encode_slice(values, element, heap)
+                plan.encode_slice(values, element, context)
             }
             (EncodeStep::Sequence(plan), Value::List(values)) => {
                 let mut bytes = blank_elements(values.len(), plan.size)?;
-                plan.encode_slice(values, &mut bytes, heap)?;
-                heap.write(&bytes, values.len(), element)
+                plan.encode_slice(values, &mut bytes, context)?;
+                context.write(&bytes, values.len(), element)
             }
             (EncodeStep::Compound(members), Value::Compound(values)) if values.len() == members.len() => {
                 let by_name = OnceCell::new();
-                encode_members(members, element, heap, |at, member| match &values[at] {
+                encode_members(members, element, context, |at, member| match &values[at] {
                     // Most values come in the order of the type.
                     (name, value) if *name == member.name => Ok(value),
                     _ => {
@@ -149,9 +154,9 @@ impl EncodePlan {
                 })
             }
             (EncodeStep::Compound(members), Value::List(values)) if values.len() == members.len() => {
-                encode_members(members, element, heap, |at, _| Ok(&values[at]))
+                encode_members(members, element, context, |at, _| Ok(&values[at]))
             }
-            _ => self.encode_scalar(value, element, heap),
+            _ => self.encode_scalar(value, element, context),
         }
     }
 
@@ -160,31 +165,36 @@ impl EncodePlan {
     }
 
     /// As [`EncodePlan::encode`], of elements that have no others in them.
-    fn encode_scalar(&self, value: &Value, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn encode_scalar(
+        &self,
+        value: &Value,
+        element: &mut [u8],
+        context: ConversionContext<'_>,
+    ) -> Result<(), ConvertError> {
         let refused = || self.unfit_value_error(value);
         match (&self.step, value) {
-            (EncodeStep::Integer(plan), value) => encode_integer(plan, value, element, heap).ok_or_else(refused)?,
+            (EncodeStep::Integer(plan), value) => encode_integer(plan, value, element, context).ok_or_else(refused)?,
             (EncodeStep::Float(_, plan, _), Value::Float32(value)) => {
-                plan.convert(&value.to_ne_bytes(), element, heap.conversion())
+                plan.convert(&value.to_ne_bytes(), element, context.conversion())
             }
             (EncodeStep::Float(_, _, plan), Value::Float64(value)) => {
-                plan.convert(&value.to_ne_bytes(), element, heap.conversion())
+                plan.convert(&value.to_ne_bytes(), element, context.conversion())
             }
-            (EncodeStep::Float(plan, ..), Value::Integer(value)) => store_integer(plan, *value, element, heap),
+            (EncodeStep::Float(plan, ..), Value::Integer(value)) => store_integer(plan, *value, element, context),
             (EncodeStep::Text(padding), value) => {
-                let text = kept_text(value.bytes().ok_or_else(refused)?, Some(*padding), heap.conversion())?;
+                let text = kept_text(value.bytes().ok_or_else(refused)?, Some(*padding), context.conversion())?;
                 if text.len() == self.size {
                     // Such strings are found in files, though nothing ends them.
                     element.copy_from_slice(text);
                     return Ok(());
                 }
                 let space = self.size.saturating_sub(usize::from(*padding == StringPadding::NullTerminated));
-                let is_lossy = heap.conversion() == Conversion::Lossy;
+                let is_lossy = context.conversion() == Conversion::Lossy;
                 pad(if is_lossy { cut_text(text, space) } else { text }, element, *padding)
             }
             (EncodeStep::HeapText, value) => {
-                let text = kept_text(value.bytes().ok_or_else(refused)?, None, heap.conversion())?;
-                heap.write(text, text.len(), element)
+                let text = kept_text(value.bytes().ok_or_else(refused)?, None, context.conversion())?;
+                context.write(text, text.len(), element)
             }
             (EncodeStep::Bytes, Value::Bytes(bytes)) if bytes.len() == self.size => {
                 element.copy_from_slice(bytes);
@@ -218,9 +228,9 @@ impl EncodePlan {
     ///
     /// # Errors
     /// As [`EncodePlan::encode`].
-    pub(crate) fn encode_all(&self, values: &[Value], heap: Heap<'_>) -> Result<Vec<u8>, ConvertError> {
+    pub(crate) fn encode_all(&self, values: &[Value], context: ConversionContext<'_>) -> Result<Vec<u8>, ConvertError> {
         let mut bytes = blank_elements(values.len(), self.size)?;
-        self.encode_slice(values, &mut bytes, heap)?;
+        self.encode_slice(values, &mut bytes, context)?;
         Ok(bytes)
     }
 
@@ -232,15 +242,20 @@ impl EncodePlan {
         &self,
         values: &[Value],
         elements: &mut [u8],
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
         let elements = elements.chunks_exact_mut(self.size.max(1));
-        values.iter().zip(elements).try_for_each(|(value, element)| self.encode(value, element, heap))
+        values.iter().zip(elements).try_for_each(|(value, element)| self.encode(value, element, context))
     }
 }
 
-fn store_integer(plan: &IntegerPlan, value: i128, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-    if plan.store(value, element) || heap.conversion() == Conversion::Lossy {
+fn store_integer(
+    plan: &IntegerPlan,
+    value: i128,
+    element: &mut [u8],
+    context: ConversionContext<'_>,
+) -> Result<(), ConvertError> {
+    if plan.store(value, element) || context.conversion() == Conversion::Lossy {
         return Ok(());
     }
     Err(InexactValue { value: value.to_string(), class: plan.name(), becomes: plan.text(element) }.into())
@@ -251,10 +266,10 @@ fn encode_integer(
     plan: &IntegerPlan,
     value: &Value,
     element: &mut [u8],
-    heap: Heap<'_>,
+    context: ConversionContext<'_>,
 ) -> Option<Result<(), ConvertError>> {
     if let Some(integer) = value.exact_integer() {
-        return Some(store_integer(plan, integer, element, heap));
+        return Some(store_integer(plan, integer, element, context));
     }
     let float = match value {
         Value::Float32(float) => f64::from(*float),
@@ -262,7 +277,7 @@ fn encode_integer(
         _ => return None,
     };
     plan.store_float(float, element);
-    if heap.conversion() == Conversion::Lossy {
+    if context.conversion() == Conversion::Lossy {
         return Some(Ok(()));
     }
     let (value, becomes) = (format!("{float:?}"), plan.text(element));
@@ -274,7 +289,7 @@ fn member_error(name: &Name, error: ConvertError) -> ConvertError {
 }
 
 impl Value {
-    /// The bytes of elements of a datatype, one after another; variable-length data goes to `heap`.
+    /// The bytes of elements of a datatype, one after another; variable-length data goes to `context`.
     ///
     /// # Errors
     /// [`ConvertError::Value`] if elements of this type have no such values, [`ConvertError::Heap`] if the heap
@@ -282,9 +297,9 @@ impl Value {
     pub fn encode_all(
         values: &[Value],
         datatype: &Datatype,
-        heap: &dyn h5live_model::Store,
+        context: &dyn h5live_model::Store,
     ) -> Result<Vec<u8>, ConvertError> {
-        EncodePlan::new(datatype)?.encode_all(values, Heap::new(heap))
+        EncodePlan::new(datatype)?.encode_all(values, ConversionContext::new(context))
     }
 
     /// The value as an integer, if it is one. A float may be an integer, too.

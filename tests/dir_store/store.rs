@@ -15,12 +15,12 @@ use h5live_format::{LibVer, Record, Widths, decode, encode};
 
 pub const CAPABILITIES: Capabilities = Capabilities {
     features: Features::SHRINK,
-    parts: Parts::Bytes { multiple_of: 1 },
+    partial_writes: PartialWrites::Bytes { multiple_of: 1 },
     staging: Staging::Caller,
     encoding: Encoding::Pipeline,
     reads: Reads::Direct { atomic: 0 },
-    commit: Unit::Chunk,
-    view: Unit::Chunk,
+    commit: AtomicScope::Chunk,
+    view: AtomicScope::Chunk,
     durability: Durability::Never,
     live: false,
     limits: Limits::NONE,
@@ -263,7 +263,7 @@ impl Store for DirStore {
         Ok(Arc::new(DirChunks { id, directory, is_closed, is_dirty }))
     }
 
-    fn blobs(&self, _: &[&[u8]], _: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+    fn read_blobs(&self, _: &[&[u8]], _: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
         Err(Error::Unsupported("variable-length data in a directory"))
     }
 
@@ -271,7 +271,7 @@ impl Store for DirStore {
         Err(Error::Unsupported("references in a directory"))
     }
 
-    fn reference(&self, _: &ReferenceType, _: &Referent) -> Result<Vec<u8>> {
+    fn encode_reference(&self, _: &ReferenceType, _: &Referent) -> Result<Vec<u8>> {
         Err(Error::Unsupported("references in a directory"))
     }
 
@@ -421,7 +421,7 @@ impl DirChunks {
             ChunkWrite::Whole { coord, filter_mask, bytes } if is_whole(bytes) => {
                 self.write_chunk(coord, filter_mask, bytes)
             }
-            ChunkWrite::Row { first, size, bytes } if size as u64 == whole => {
+            ChunkWrite::Consecutive { first, size, bytes } if size as u64 == whole => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 let mut chunks = (at..).zip(bytes.chunks(size));
                 chunks.try_for_each(|(at, bytes)| self.write_chunk(&first.with_index(0, at), 0, bytes))

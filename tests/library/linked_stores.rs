@@ -4,7 +4,7 @@ use std::path::Path;
 
 use h5live::model::memory::MemoryConnector;
 use h5live::model::{ObjectId, ReferenceKind, ReferenceType, Referent, ReferentPart, VirtualSource};
-use h5live::{Error, File, Links, Object, Options, Reference, ReferenceTarget, Selection, SourceState};
+use h5live::{Error, File, LinkPolicy, Object, Options, Reference, ReferenceTarget, Selection, SourceState};
 
 fn text(error: Error) -> String {
     error.to_string()
@@ -68,8 +68,9 @@ fn a_link_to_another_kind_of_store_is_followed_only_if_that_is_allowed() {
     let options = options();
     make(&options, &native, &[1, 2]);
     make(&options, "mem:a", &[3, 4]);
-    let refused =
-        |to: &str| format!("a link leads to {to}, and links of this file may not lead there: Links::Any allows it");
+    let refused = |to: &str| {
+        format!("a link leads to {to}, and links of this file may not lead there: LinkPolicy::Any allows it")
+    };
     for (location, target, values) in [(&*linking, "mem:a", [3, 4]), ("mem:b", &*format!("native:{native}"), [1, 2])] {
         make_link(&options, location, target);
         let file = options.open(location).unwrap();
@@ -77,7 +78,7 @@ fn a_link_to_another_kind_of_store_is_followed_only_if_that_is_allowed() {
         // No fill values: they would hide it.
         assert_eq!(text(of_sources(&file).unwrap_err()), format!("{location}: /virtual: {}", refused(target)));
         assert_eq!(file.dataset("virtual").unwrap().source_states().unwrap(), [SourceState::Unreadable]);
-        let allowed = options.clone().links(Links::Any).open(location).unwrap();
+        let allowed = options.clone().links(LinkPolicy::Any).open(location).unwrap();
         assert_eq!((linked(&allowed).unwrap(), of_sources(&allowed).unwrap()), (values.to_vec(), values.to_vec()));
     }
     // The same store by its scheme is no other kind.
@@ -90,7 +91,7 @@ fn links_may_be_left_alone() {
     let options = options();
     make(&options, "mem:a", &[1, 2]);
     make_link(&options, "mem:b", "a");
-    let file = options.clone().links(Links::Never).open("mem:b").unwrap();
+    let file = options.clone().links(LinkPolicy::Never).open("mem:b").unwrap();
     let expected = "mem:b: /link: a link leads to a, and links to other files are not followed";
     assert_eq!(text(linked(&file).unwrap_err()), expected);
     assert!(of_sources(&file).is_err());
@@ -101,7 +102,7 @@ fn a_link_to_an_unknown_scheme_is_an_error_that_names_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let linking = folder.path().join("a.h5").display().to_string();
     make_link(&options(), &linking, "ftp://bucket/b.h5");
-    for links in [Links::SameOrigin, Links::Any] {
+    for links in [LinkPolicy::SameOrigin, LinkPolicy::Any] {
         let file = options().links(links).open(&*linking).unwrap();
         let schemes = Options::built_in_connectors().schemes().join(", ");
         let unknown =
@@ -220,7 +221,7 @@ fn reference_to(file: &File, name: &str, object: ObjectId) -> Reference {
         kind: ReferenceKind::Object2,
         size: file.session().element_sizes.reference(ReferenceKind::Object2),
     };
-    Reference::new(ReferenceKind::Object2, &file.store().reference(&form, &to).unwrap())
+    Reference::new(ReferenceKind::Object2, &file.store().encode_reference(&form, &to).unwrap())
 }
 
 #[test]
@@ -247,8 +248,8 @@ fn references_to_other_files_lead_where_links_may() {
 
     let foreign = reference_to(&file, "mem:runs/a", of_memory);
     let refused = text(values(&file, &foreign).unwrap_err());
-    assert!(refused.ends_with("links of this file may not lead there: Links::Any allows it"), "{refused}");
+    assert!(refused.ends_with("links of this file may not lead there: LinkPolicy::Any allows it"), "{refused}");
     file.close().unwrap();
-    let allowed = options.clone().links(Links::Any).open(&*other).unwrap();
+    let allowed = options.clone().links(LinkPolicy::Any).open(&*other).unwrap();
     assert_eq!(values(&allowed, &foreign).unwrap(), [1, 2]);
 }

@@ -76,7 +76,7 @@ impl FileWalk<'_> {
             }
         };
         let (Some(datatype), Some(dataspace)) = (datatype, dataspace) else { return };
-        let size = dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
+        let size = dataspace.element_count().and_then(|n| n.checked_mul(datatype.size().into()));
         match size.and_then(|size| attribute.data.get(..usize::try_from(size).ok()?)) {
             Some(data) => self.check_values(&datatype, data, at),
             None => {

@@ -43,7 +43,7 @@ impl FileWalk<'_> {
             return;
         };
         self.check_fill_values(header, &datatype);
-        let size = space.dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
+        let size = space.dataspace.element_count().and_then(|n| n.checked_mul(datatype.size().into()));
         match &layout.storage {
             LayoutClass::Compact { data, .. } => match size {
                 Some(size) if size == data.len() as u64 => self.check_values(&datatype, data, at),

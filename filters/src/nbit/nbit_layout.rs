@@ -104,7 +104,7 @@ impl NbitLayout {
 
     /// The parameters for a dataset.
     pub fn params_for(target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        let elements = target.elements().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
+        let elements = target.element_count().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
         let mut builder = NbitParamsBuilder { params: vec![0, 0, elements], packs: false };
         if !matches!(builder.class_of(target.datatype), NbitClass::Other) {
             builder.add_type(target.datatype)?;

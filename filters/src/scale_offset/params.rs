@@ -91,7 +91,7 @@ impl ScaleOffsetParams {
             ByteOrder::Big => true,
             ByteOrder::Vax => return Err(not_applicable),
         };
-        let elements = target.elements().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
+        let elements = target.element_count().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
         let fill = match target.fill {
             FillValue::Undefined => None,
             FillValue::Default => Some(0),

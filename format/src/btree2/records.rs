@@ -133,7 +133,7 @@ impl Record for LinkNameRecord {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.u32("hash", &mut self.hash)?;
-        w.fixed("heap ID", &mut self.heap_id)
+        w.byte_array("heap ID", &mut self.heap_id)
     }
 }
 
@@ -169,7 +169,7 @@ impl Record for LinkOrderRecord {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.i64("creation order", &mut self.order)?;
-        w.fixed("heap ID", &mut self.heap_id)
+        w.byte_array("heap ID", &mut self.heap_id)
     }
 }
 
@@ -194,7 +194,7 @@ impl Record for AttributeNameRecord {
     const NAME: &'static str = "attribute name record";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        w.fixed("heap ID", &mut self.heap_id)?;
+        w.byte_array("heap ID", &mut self.heap_id)?;
         w.u8("message flags", &mut self.flags)?;
         w.u32("creation order", &mut self.order)?;
         w.u32("hash", &mut self.hash)
@@ -220,7 +220,7 @@ impl Record for AttributeOrderRecord {
     const NAME: &'static str = "attribute creation order record";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        w.fixed("heap ID", &mut self.heap_id)?;
+        w.byte_array("heap ID", &mut self.heap_id)?;
         w.u8("message flags", &mut self.flags)?;
         w.u32("creation order", &mut self.order)
     }

@@ -67,7 +67,7 @@ impl AttributeMessage {
     /// Bytes of the data, if type and shape are both here.
     fn data_len(&self) -> Option<u64> {
         let element = self.datatype.inline()?.datatype.size();
-        let elements = self.dataspace.inline()?.dataspace.elements();
+        let elements = self.dataspace.inline()?.dataspace.element_count();
         Some(elements.and_then(|n| n.checked_mul(element.into())).unwrap_or(u64::MAX))
     }
 

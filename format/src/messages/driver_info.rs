@@ -17,7 +17,7 @@ impl Record for DriverInfo {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(0..=0, &mut 0)?;
-        w.fixed("driver", &mut self.driver)?;
+        w.byte_array("driver", &mut self.driver)?;
         let len = super::count_u16(w, "length", self.data.len())?;
         let len = w.derived_u16("length", len)?;
         w.bytes("data", len.into(), &mut self.data)

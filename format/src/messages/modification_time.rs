@@ -71,7 +71,7 @@ impl Record for OldModificationTime {
     const NAME: &'static str = "old modification time";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        w.fixed("digits", &mut self.digits)?;
+        w.byte_array("digits", &mut self.digits)?;
         let odd = self.digits.iter().find(|digit| !digit.is_ascii_digit());
         w.require("digits", odd.is_none(), odd.copied().unwrap_or(0).into(), "fourteen decimal digits")?;
         w.reserved(2)

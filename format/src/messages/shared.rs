@@ -67,7 +67,7 @@ impl Record for SharedMessage {
             SharedMessageTarget::Heap(_) if self.version < 3 => {
                 Err(w.fault("version", Fault::Version { allowed: 3..=3, found: self.version }))
             }
-            SharedMessageTarget::Heap(id) => w.fixed("heap ID", id),
+            SharedMessageTarget::Heap(id) => w.byte_array("heap ID", id),
         }
     }
 }

@@ -58,13 +58,13 @@ impl MessageBody {
         if w.is_decoding() {
             let mut short = [0; MAX_INLINE_BODY_BYTES];
             if let Some(bytes) = short.get_mut(..len) {
-                w.fixed(FIELD, bytes)?;
+                w.byte_array(FIELD, bytes)?;
                 *self = MessageBody::from(&*bytes);
                 return Ok(());
             }
             let mut some = [0; MAX_ZERO_BODY_BYTES];
             if let Some(bytes) = some.get_mut(..len) {
-                w.fixed(FIELD, bytes)?;
+                w.byte_array(FIELD, bytes)?;
                 *self = MessageBody::from(&*bytes);
                 return Ok(());
             }
@@ -75,8 +75,10 @@ impl MessageBody {
         }
         match &mut self.0 {
             BodyBytes::Zeros { len } => w.reserved(usize::from(*len)),
-            BodyBytes::Short { len, bytes } => w.fixed(FIELD, bytes.get_mut(..usize::from(*len)).unwrap_or_default()),
-            BodyBytes::Long(bytes) => w.fixed(FIELD, bytes),
+            BodyBytes::Short { len, bytes } => {
+                w.byte_array(FIELD, bytes.get_mut(..usize::from(*len)).unwrap_or_default())
+            }
+            BodyBytes::Long(bytes) => w.byte_array(FIELD, bytes),
         }
     }
 }

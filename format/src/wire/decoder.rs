@@ -67,7 +67,7 @@ impl Wire for Decoder<'_> {
     }
 
     #[inline]
-    fn fixed(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()> {
+    fn byte_array(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()> {
         bytes.copy_from_slice(self.take(field, bytes.len())?);
         Ok(())
     }
@@ -160,11 +160,11 @@ impl Wire for Decoder<'_> {
     }
 
     #[inline]
-    fn pass(&mut self, field: &'static str, len: usize) -> Result<()> {
+    fn skip(&mut self, field: &'static str, len: usize) -> Result<()> {
         self.take(field, len).map(drop)
     }
 
-    fn ahead(&self, len: usize) -> &[u8] {
+    fn peek(&self, len: usize) -> &[u8] {
         self.bytes.get(self.at..).and_then(|rest| rest.get(..len)).unwrap_or_default()
     }
 

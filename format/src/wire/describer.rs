@@ -83,9 +83,9 @@ impl Wire for Describer<'_> {
         self.inner.fault(field, fault)
     }
 
-    fn fixed(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()> {
+    fn byte_array(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()> {
         let start = self.position();
-        self.inner.fixed(field, bytes)?;
+        self.inner.byte_array(field, bytes)?;
         self.push_field(field, start, hex(bytes));
         Ok(())
     }
@@ -154,16 +154,16 @@ impl Wire for Describer<'_> {
         Ok(())
     }
 
-    fn pass(&mut self, field: &'static str, len: usize) -> Result<()> {
+    fn skip(&mut self, field: &'static str, len: usize) -> Result<()> {
         let start = self.position();
-        let value = hex(self.inner.ahead(len));
-        self.inner.pass(field, len)?;
+        let value = hex(self.inner.peek(len));
+        self.inner.skip(field, len)?;
         self.push_field(field, start, value);
         Ok(())
     }
 
-    fn ahead(&self, len: usize) -> &[u8] {
-        self.inner.ahead(len)
+    fn peek(&self, len: usize) -> &[u8] {
+        self.inner.peek(len)
     }
 
     fn enter(&mut self, record: &'static str) -> &'static str {

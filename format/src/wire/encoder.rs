@@ -117,7 +117,7 @@ impl Wire for Encoder {
     }
 
     #[inline]
-    fn fixed(&mut self, _field: &'static str, bytes: &mut [u8]) -> Result<()> {
+    fn byte_array(&mut self, _field: &'static str, bytes: &mut [u8]) -> Result<()> {
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
@@ -185,11 +185,11 @@ impl Wire for Encoder {
         Ok(())
     }
 
-    fn pass(&mut self, _field: &'static str, len: usize) -> Result<()> {
+    fn skip(&mut self, _field: &'static str, len: usize) -> Result<()> {
         self.reserved(len)
     }
 
-    fn ahead(&self, _len: usize) -> &[u8] {
+    fn peek(&self, _len: usize) -> &[u8] {
         &[]
     }
 

@@ -64,7 +64,7 @@ pub trait Wire {
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError;
 
     /// Exactly `bytes.len()` bytes.
-    fn fixed(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()>;
+    fn byte_array(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()>;
 
     /// `len` bytes.
     fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()>;
@@ -89,10 +89,10 @@ pub trait Wire {
     fn reserved(&mut self, len: usize) -> Result<()>;
 
     /// The next `len` bytes, or none if there are not as many; none on encoding.
-    fn ahead(&self, len: usize) -> &[u8];
+    fn peek(&self, len: usize) -> &[u8];
 
-    /// Passes over `len` bytes, which [`Wire::ahead`] has given. Not for encoding.
-    fn pass(&mut self, field: &'static str, len: usize) -> Result<()>;
+    /// Passes over `len` bytes, which [`Wire::peek`] has given. Not for encoding.
+    fn skip(&mut self, field: &'static str, len: usize) -> Result<()>;
 
     /// Opens a nested structure. Errors have its name until [`Wire::leave`].
     fn enter(&mut self, record: &'static str) -> &'static str;

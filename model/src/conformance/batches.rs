@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 use super::lab::{Lab, make, read_stored, u16le, unlimited_spec};
 use crate::{
-    ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Durability, Error, Fill, FillValue, LinkTarget, Parts,
-    Publish, Scope, Staging, Store,
+    ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Durability, Error, Fill, FillValue, LinkTarget,
+    PartialWrites, Publish, Scope, Staging, Store,
 };
 
 /// A batch does what its parts do one after the other; a row of chunks is its chunks.
@@ -17,7 +17,7 @@ pub fn batches(lab: &impl Lab) {
     let (first, last) = (ChunkCoord::new(&[0, 0]), ChunkCoord::new(&[3, 0]));
     let row: Vec<u8> = (0..24).collect();
     let writes = [
-        ChunkWrite::Row { first: &first, size: 8, bytes: &row },
+        ChunkWrite::Consecutive { first: &first, size: 8, bytes: &row },
         ChunkWrite::Whole { coord: &last, filter_mask: 0, bytes: &[9; 8] },
         ChunkWrite::Whole { coord: &first, filter_mask: 0, bytes: &[7; 8] },
     ];
@@ -59,8 +59,8 @@ pub fn parts(lab: &impl Lab) {
     let coord = ChunkCoord::new(&[2]);
     let filled = |bytes: usize| [5, 6].into_iter().cycle().take(bytes).collect::<Vec<u8>>();
     let (chunk, mut want) = (2 << 16, filled(2 << 16));
-    match store.session().capabilities.parts {
-        Parts::Bytes { multiple_of } => {
+    match store.session().capabilities.partial_writes {
+        PartialWrites::Bytes { multiple_of } => {
             let unit = multiple_of.max(2) as usize;
             for at in [unit, 0, 3 * unit] {
                 data.write_part(&coord, at as u64, &vec![at as u8 | 1; unit]).unwrap();
@@ -73,7 +73,7 @@ pub fn parts(lab: &impl Lab) {
             }
             assert_eq!(read_stored(&*data, &[2]), want, "what was refused changed nothing");
         }
-        Parts::Blocks => {
+        PartialWrites::Blocks => {
             for (first, elements) in [(7, 3), (0, 1), (9, 2), ((1 << 16) - 2, 2)] {
                 data.write_block(&coord, &[first], &[elements], &vec![first as u8 | 1; 2 * elements as usize]).unwrap();
                 want[2 * first as usize..2 * (first + elements) as usize].fill(first as u8 | 1);
@@ -88,7 +88,7 @@ pub fn parts(lab: &impl Lab) {
             assert_eq!(read_stored(&*data, &[2]), want, "what was refused changed nothing");
             blocks_of_a_table(&store);
         }
-        Parts::Whole => {
+        PartialWrites::Whole => {
             let refused = data.write_part(&coord, 0, &[1, 2]);
             assert!(matches!(refused, Err(Error::Unsupported(_))), "{refused:?}");
             assert_eq!(data.locate(&coord).unwrap(), None);
@@ -97,11 +97,11 @@ pub fn parts(lab: &impl Lab) {
         }
     }
     let (part, block) = (data.write_part(&coord, 0, &[0; 2]), data.write_block(&coord, &[0], &[1], &[0; 2]));
-    let claimed = store.session().capabilities.parts;
-    if claimed != Parts::Blocks {
+    let claimed = store.session().capabilities.partial_writes;
+    if claimed != PartialWrites::Blocks {
         assert!(matches!(block, Err(Error::Unsupported(_))), "{block:?}");
     }
-    if !matches!(claimed, Parts::Bytes { .. }) {
+    if !matches!(claimed, PartialWrites::Bytes { .. }) {
         assert!(matches!(part, Err(Error::Unsupported(_))), "{part:?}");
     }
 }

@@ -38,7 +38,7 @@ fn attempt_feature(store: &impl Store, feature: Features, root: ObjectId, data: 
     let writer = store.writer().unwrap();
     let refer = |kind, part| {
         let form = ReferenceType { kind, size: store.session().element_sizes.reference(kind) };
-        store.reference(&form, &Referent { file: None, object: data, part }).map(drop)
+        store.encode_reference(&form, &Referent { file: None, object: data, part }).map(drop)
     };
     Some(match feature {
         Features::HARD_LINKS => writer.add_link(root, &name("again"), &LinkTarget::Hard(data)),

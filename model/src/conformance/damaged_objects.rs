@@ -131,7 +131,7 @@ impl StoreContent {
             return Ok(());
         }
         let elements: Vec<&[u8]> = bytes.chunks_exact((datatype.size() as usize).max(1)).collect();
-        store.blobs(&elements, &mut |_, bytes| self.values.push(bytes.to_vec()))
+        store.read_blobs(&elements, &mut |_, bytes| self.values.push(bytes.to_vec()))
     }
 }
 

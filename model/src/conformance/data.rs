@@ -6,13 +6,13 @@ use super::claims::has_claimed_features;
 use super::lab::{Lab, blob, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
     ByteOrder, ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Datatype, ElementSizes, Encoding, Error, Features, Fill,
-    FillValue, FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Parts, Publish, ReferenceKind,
-    ReferenceType, Referent, ReferentPart, Scope, Selection, Shape, Sign, Store, VarLen, VarLenKind,
+    FillValue, FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, PartialWrites, Publish,
+    ReferenceKind, ReferenceType, Referent, ReferentPart, Scope, Selection, Shape, Sign, Store, VarLen, VarLenKind,
 };
 
 /// Whether any part of a chunk can be written by itself. What other stores take is tried in `parts`.
 fn writes_any_part(store: &impl Store) -> bool {
-    store.session().capabilities.parts == Parts::Bytes { multiple_of: 1 }
+    store.session().capabilities.partial_writes == PartialWrites::Bytes { multiple_of: 1 }
 }
 
 /// A dataset that is not chunked is one chunk at the origin, and a part of it can be written.
@@ -157,9 +157,11 @@ pub fn filtered_chunks(lab: &impl Lab) {
         assert_eq!(read_stored(&*data, &[i.into()]), want);
     }
     let refused = data.write_part(&ChunkCoord::new(&[0]), 0, &[1]);
-    match store.session().capabilities.parts {
-        Parts::Bytes { .. } => assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}"),
-        Parts::Blocks | Parts::Whole => assert!(matches!(refused, Err(Error::Unsupported(_))), "{refused:?}"),
+    match store.session().capabilities.partial_writes {
+        PartialWrites::Bytes { .. } => assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}"),
+        PartialWrites::Blocks | PartialWrites::Whole => {
+            assert!(matches!(refused, Err(Error::Unsupported(_))), "{refused:?}")
+        }
     }
     assert_eq!(data.spec().unwrap().filters[0].id, 1);
 }
@@ -244,7 +246,7 @@ pub fn many_blobs(lab: &impl Lab) {
     let expect = |store: &dyn Store, elements: &[u8]| {
         let elements: Vec<&[u8]> = elements.chunks(size).collect();
         let mut found = vec![None; elements.len()];
-        store.blobs(&elements, &mut |at, bytes| assert_eq!(found[at].replace(bytes.to_vec()), None)).unwrap();
+        store.read_blobs(&elements, &mut |at, bytes| assert_eq!(found[at].replace(bytes.to_vec()), None)).unwrap();
         for (at, found) in found.iter().enumerate() {
             assert!(found.as_ref() == Some(&texts[at + 1]), "element {at}");
         }
@@ -344,19 +346,19 @@ pub fn references(lab: &impl Lab) {
     let size = store.session().element_sizes.object;
     let form = ReferenceType { kind: ReferenceKind::Object1, size };
     let to = |object| Referent { file: None, object, part: ReferentPart::Whole };
-    let reference = store.reference(&form, &to(a)).unwrap();
+    let reference = store.encode_reference(&form, &to(a)).unwrap();
     assert_eq!(reference.len(), size as usize);
     assert_eq!(store.referent(ReferenceKind::Object1, &reference).unwrap(), Some(to(a)));
     assert_eq!(store.referent(ReferenceKind::Object1, &reference).unwrap(), Some(to(a)));
     assert_eq!(store.referent(ReferenceKind::Object1, &vec![0; size as usize]).unwrap(), None);
     let is_live = store.writer().unwrap().start_swmr().is_ok();
     if let Some(reader) = if is_live { lab.reader(&store) } else { None } {
-        assert_eq!(reader.reference(&form, &to(a)).unwrap(), reference, "a reader makes the same one");
-        assert!(reader.reference(&form, &to(ObjectId(u128::MAX))).is_err());
+        assert_eq!(reader.encode_reference(&form, &to(a)).unwrap(), reference, "a reader makes the same one");
+        assert!(reader.encode_reference(&form, &to(ObjectId(u128::MAX))).is_err());
     }
-    assert!(store.reference(&form, &to(ObjectId(u128::MAX))).is_err());
+    assert!(store.encode_reference(&form, &to(ObjectId(u128::MAX))).is_err());
     let region = Referent { part: ReferentPart::Region(Selection::All), ..to(a) };
-    assert!(matches!(store.reference(&form, &region), Err(Error::Invalid(_))));
+    assert!(matches!(store.encode_reference(&form, &region), Err(Error::Invalid(_))));
 }
 
 /// The blocks of a region of a dataset of 10 by 4 elements, and the name of an attribute.
@@ -395,7 +397,7 @@ pub fn region_references(lab: &impl Lab) {
         // In HDF5 files, references of HDF5 1.12 have any size that has room.
         let size = if forms == ElementSizes::default() { size } else { forms.reference(kind) };
         let to = Referent { file: None, object: data, part };
-        let element = store.reference(&ReferenceType { kind, size }, &to).unwrap();
+        let element = store.encode_reference(&ReferenceType { kind, size }, &to).unwrap();
         assert_eq!(element.len(), size as usize);
         let found = store.referent(kind, &element).unwrap().expect("the reference is not null");
         assert_eq!((&found.file, found.object), (&to.file, to.object), "{kind:?}");

@@ -242,7 +242,7 @@ fn stored(store: &impl Store, target: ObjectId, datatype: &Datatype, content: &C
         }
         (Datatype::Reference(t), _) => {
             let to = Referent { file: None, object: target, part: referent_part(t.kind) };
-            out = store.reference(t, &to)?;
+            out = store.encode_reference(t, &to)?;
         }
         other => panic!("{other:?}"),
     }

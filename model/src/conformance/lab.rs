@@ -64,7 +64,7 @@ pub(super) fn make(store: &impl Store, at: &str, spec: DatasetSpec) -> Arc<dyn C
 /// The bytes of a variable-length element.
 pub(super) fn blob(store: &impl Store, element: &[u8]) -> Vec<u8> {
     let mut blobs = Vec::new();
-    store.blobs(&[element], &mut |number, bytes| blobs.push((number, bytes.to_vec()))).unwrap();
+    store.read_blobs(&[element], &mut |number, bytes| blobs.push((number, bytes.to_vec()))).unwrap();
     assert_eq!(blobs.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0], "each element comes once");
     blobs.remove(0).1
 }

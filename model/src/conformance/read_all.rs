@@ -65,7 +65,7 @@ fn read_object(store: &dyn Store, id: ObjectId) {
 fn read_blobs(store: &dyn Store, bytes: &[u8]) {
     let size = (store.session().element_sizes.vlen as usize).max(1);
     let elements: Vec<&[u8]> = bytes.chunks_exact(size).take(MAX_ELEMENTS).collect();
-    let _ = store.blobs(&elements, &mut |_, _| {});
+    let _ = store.read_blobs(&elements, &mut |_, _| {});
 }
 
 fn read_pairs(store: &dyn Store, id: ObjectId) {

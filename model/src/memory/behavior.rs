@@ -1,6 +1,6 @@
 //! The ways in which a file in memory can behave.
 
-use crate::{Encoding, Parts, Reads, Staging};
+use crate::{Encoding, PartialWrites, Reads, Staging};
 
 /// Bytes that a reader need not read more than at once, though each read is atomic.
 const ATOMIC_READ_BYTES: u64 = 8 << 20;
@@ -10,7 +10,7 @@ const ATOMIC_READ_BYTES: u64 = 8 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryBehavior {
     /// The parts of an unfiltered chunk that can be written by themselves.
-    pub parts: Parts,
+    pub partial_writes: PartialWrites,
     /// Who gathers small writes until the commit. If it is the store, readers see no write before its commit.
     pub staging: Staging,
     /// Whether chunks cross the seam as filters left them.
@@ -22,7 +22,7 @@ pub struct MemoryBehavior {
 impl Default for MemoryBehavior {
     fn default() -> Self {
         MemoryBehavior {
-            parts: Parts::Bytes { multiple_of: 1 },
+            partial_writes: PartialWrites::Bytes { multiple_of: 1 },
             staging: Staging::Caller,
             encoding: Encoding::Pipeline,
             reads: Reads::Direct { atomic: ATOMIC_READ_BYTES },

@@ -176,7 +176,7 @@ impl ChunkStore for MemoryChunks {
     }
 
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
-        if !batch.changes() && !self.writable {
+        if !batch.has_changes() && !self.writable {
             return self.read_state().map(drop);
         }
         let mut state = self.write_state()?;

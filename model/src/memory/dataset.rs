@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use super::behavior::MemoryBehavior;
 use crate::{
-    AllocationLimit, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Encoding, Error, Layout, ObjectId, Parts, Result,
-    Staging,
+    AllocationLimit, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Encoding, Error, Layout, ObjectId, PartialWrites,
+    Result, Staging,
 };
 
 pub(super) type MemoryDims = SmallVec<[u64; 4]>;
@@ -85,7 +85,7 @@ impl MemoryDataset {
             ChunkWrite::Whole { coord, filter_mask, bytes } => {
                 self.put_chunk(coord, (filter_mask, bytes.into()), staging)
             }
-            ChunkWrite::Row { first, size, bytes } => {
+            ChunkWrite::Consecutive { first, size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
                     let coord = first.with_index(0, at);
@@ -112,17 +112,17 @@ impl MemoryDataset {
         let whole = self.spec.checked_chunk_bytes(write.coord())?;
         // Chunks that the store encodes come to it as if there were no filters.
         let is_decoded = self.spec.filters.is_empty() || behavior.encoding == Encoding::Store;
-        let is_valid = match (*write, behavior.parts) {
+        let is_valid = match (*write, behavior.partial_writes) {
             (ChunkWrite::Whole { bytes, filter_mask, .. }, _) => {
                 !is_decoded || bytes.len() as u64 == whole && (filter_mask == 0 || self.spec.filters.is_empty())
             }
-            (ChunkWrite::Row { size, .. }, _) => !is_decoded || size as u64 == whole,
-            (ChunkWrite::Part { at, bytes, .. }, Parts::Bytes { multiple_of }) => {
+            (ChunkWrite::Consecutive { size, .. }, _) => !is_decoded || size as u64 == whole,
+            (ChunkWrite::Part { at, bytes, .. }, PartialWrites::Bytes { multiple_of }) => {
                 let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= whole && is_decoded);
                 let is_cut = |end: u64| end.is_multiple_of(multiple_of) || end == whole;
                 end.is_some_and(|end| at.is_multiple_of(multiple_of) && is_cut(end))
             }
-            (ChunkWrite::Block { start, count, bytes, .. }, Parts::Blocks) => {
+            (ChunkWrite::Block { start, count, bytes, .. }, PartialWrites::Blocks) => {
                 is_decoded && self.is_block(start, count, bytes.len() as u64)
             }
             (ChunkWrite::Part { .. } | ChunkWrite::Block { .. }, _) => {

@@ -26,21 +26,21 @@ use self::file::{MemoryAccess, MemoryFile, MemoryWatch, SCHEME};
 use self::map::MemoryPairs;
 use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
-    AllocationLimit, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Error, Features, Limits, Link,
-    Liveness, Location, MapStore, Mode, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish,
-    ReferenceKind, ReferenceType, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Unit, Watch,
+    AllocationLimit, AtomicScope, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Error, Features,
+    Limits, Link, Liveness, Location, MapStore, Mode, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec,
+    Publish, ReferenceKind, ReferenceType, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
 };
 
 /// The capabilities of a session on a file in memory.
 fn capabilities(behavior: MemoryBehavior, mode: Mode) -> Capabilities {
     Capabilities {
         features: Features::all().without(Features::TIMES),
-        parts: behavior.parts,
+        partial_writes: behavior.partial_writes,
         staging: behavior.staging,
         encoding: behavior.encoding,
         reads: behavior.reads_of(mode.writes()),
-        commit: Unit::Object,
-        view: Unit::Object,
+        commit: AtomicScope::Object,
+        view: AtomicScope::Object,
         durability: Durability::Never,
         live: true,
         limits: Limits::NONE,
@@ -211,7 +211,7 @@ impl Store for MemoryStore {
         Ok(chunks.clone())
     }
 
-    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+    fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
         let read = |element: &[u8]| self.lock_to_read()?.blob(element);
         for (number, element) in elements.iter().enumerate() {
             // Not under the lock.
@@ -259,11 +259,11 @@ impl Store for MemoryStore {
         self.lock_to_read()?.referent(kind, element)
     }
 
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+    fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         // Others are kept in a table of the store.
         let is_number = form.kind == ReferenceKind::Object1;
         let mut state = if is_number { self.lock_to_read()? } else { self.lock_to_write()? };
-        state.reference(form, to)
+        state.encode_reference(form, to)
     }
 
     fn close(&self) -> Result<()> {
@@ -288,7 +288,7 @@ impl Store for MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Encoding, LinkTarget, NewObject, Parts, Reads, Staging, conformance};
+    use crate::{Encoding, LinkTarget, NewObject, PartialWrites, Reads, Staging, conformance};
 
     struct Memory;
 
@@ -355,9 +355,9 @@ mod tests {
     }
 
     behaving! {
-        of_whole_chunks: parts = Parts::Whole;
-        of_pieces: parts = Parts::Bytes { multiple_of: 64 };
-        of_blocks: parts = Parts::Blocks;
+        of_whole_chunks: partial_writes = PartialWrites::Whole;
+        of_pieces: partial_writes = PartialWrites::Bytes { multiple_of: 64 };
+        of_blocks: partial_writes = PartialWrites::Blocks;
         that_stages: staging = Staging::Store;
         that_encodes: encoding = Encoding::Store;
         read_by_blocks: reads = Reads::Blocks;

@@ -324,7 +324,7 @@ impl MemoryState {
         bytes.cloned().ok_or_else(|| Error::Invalid("the heap has nothing in this place".into()))
     }
 
-    pub(super) fn reference(&mut self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+    pub(super) fn encode_reference(&mut self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         let fits = match form.kind {
             ReferenceKind::Object1 => to.part == ReferentPart::Whole && to.file.is_none() && form.size == 8,
             ReferenceKind::Region1 => matches!(to.part, ReferentPart::Region(_)) && to.file.is_none() && form.size >= 8,

@@ -111,7 +111,7 @@ impl BoundSelection {
                 if let Some(block) = regular.single_block() {
                     return Ok(Selection::Hyperslab(block));
                 }
-                let elements = regular.elements()?;
+                let elements = regular.element_count()?;
                 let part = BoundSelection { extent: self.extent.clone(), elements, kind: BoundKind::Regular(regular) };
                 part.to_selection()
             }
@@ -157,7 +157,11 @@ impl BoundSelection {
             let mut merge = TreeMerge { rule, rank: self.extent.len(), pieces: 0, known: HashMap::new() };
             SpanTree { root: merge.merge_nodes(0, Some(&here.root), Some(&there.root))?, scalar: false }
         };
-        Ok(BoundSelection { extent: self.extent.clone(), elements: spans.elements(), kind: BoundKind::Spans(spans) })
+        Ok(BoundSelection {
+            extent: self.extent.clone(),
+            elements: spans.element_count(),
+            kind: BoundKind::Spans(spans),
+        })
     }
 
     fn spans(&self) -> Result<SpanTree, SelectionError> {

@@ -72,7 +72,7 @@ proptest! {
 #[test]
 fn a_scalar_is_there_or_not() {
     let (all, none) = (Selection::All, Selection::None);
-    let count = |selection: Selection| selection.bind(&[]).unwrap().elements();
+    let count = |selection: Selection| selection.bind(&[]).unwrap().element_count();
     assert_eq!(count(all.or(&none, &[]).unwrap()), 1);
     assert_eq!(count(all.and(&none, &[]).unwrap()), 0);
     assert_eq!(count(none.not(&[]).unwrap()), 1);
@@ -84,6 +84,6 @@ fn many_points_are_combined_quickly() {
     let points =
         |step: u64| Selection::Points((0..100_000).map(|i| [i * step % 300_007].into_iter().collect()).collect());
     let both = points(3).and(&points(5), &[300_007]).unwrap();
-    let elements = both.bind(&[300_007]).unwrap().elements();
+    let elements = both.bind(&[300_007]).unwrap().element_count();
     assert!(elements > 0 && elements < 100_000);
 }

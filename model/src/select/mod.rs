@@ -77,8 +77,8 @@ impl Selection {
             }
         };
         let elements = match &kind {
-            BoundKind::Regular(regular) => regular.elements()?,
-            BoundKind::Spans(spans) => spans.elements(),
+            BoundKind::Regular(regular) => regular.element_count()?,
+            BoundKind::Spans(spans) => spans.element_count(),
             BoundKind::Points(points) => points.len() as u64,
         };
         Ok(BoundSelection { extent: SelectDims::from_slice(extent), elements, kind })
@@ -150,7 +150,7 @@ fn check_point(point: &[u64], extent: &[u64]) -> Result<(), SelectionError> {
 impl BoundSelection {
     #[inline]
     fn of_regular(regular: RegularSelection, extent: &[u64]) -> Result<Self, SelectionError> {
-        let elements = regular.elements()?;
+        let elements = regular.element_count()?;
         Ok(BoundSelection { extent: SelectDims::from_slice(extent), elements, kind: BoundKind::Regular(regular) })
     }
 
@@ -164,7 +164,7 @@ impl BoundSelection {
     }
 
     /// The number of elements.
-    pub fn elements(&self) -> u64 {
+    pub fn element_count(&self) -> u64 {
         self.elements
     }
 
@@ -220,7 +220,7 @@ impl BoundSelection {
     pub fn restrict(&self, other: &BoundSelection, lo: &[u64], hi: &[u64]) -> Option<(BoundSelection, BoundSelection)> {
         let (BoundKind::Regular(ours), BoundKind::Regular(theirs)) = (&self.kind, &other.kind) else { return None };
         let (ours, theirs) = ours.restrict(theirs, lo, hi)?;
-        let (our_elements, their_elements) = (ours.elements().ok()?, theirs.elements().ok()?);
+        let (our_elements, their_elements) = (ours.element_count().ok()?, theirs.element_count().ok()?);
         let ours =
             BoundSelection { extent: self.extent.clone(), elements: our_elements, kind: BoundKind::Regular(ours) };
         let theirs =

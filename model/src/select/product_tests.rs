@@ -48,7 +48,7 @@ proptest! {
         let shape: Vec<u64> = dims.iter().map(|(indices, _)| indices.len() as u64).collect();
         let dims: Vec<_> = dims.into_iter().map(|(_, dim)| dim).collect();
         let selected = DimIndices::bind_product(&dims, &extent).unwrap();
-        prop_assert_eq!(selected.elements(), want.len() as u64);
+        prop_assert_eq!(selected.element_count(), want.len() as u64);
         prop_assert_eq!(selected.dims().to_vec(), shape);
         let grid = ChunkGrid::new(&chunk).unwrap();
         let cut = selected.split_by_chunks(&grid);

@@ -69,7 +69,7 @@ impl RegularSelection {
         self.patterns.iter().map(|pattern| pattern.len).collect()
     }
 
-    pub(super) fn elements(&self) -> Result<u64, SelectionError> {
+    pub(super) fn element_count(&self) -> Result<u64, SelectionError> {
         if self.patterns.iter().any(|pattern| pattern.len == 0) {
             return Ok(0);
         }

@@ -152,7 +152,7 @@ impl SpanTree {
         Ok(SpanTree { root: builder.build_node(0, members)?, scalar: false })
     }
 
-    pub(super) fn elements(&self) -> u64 {
+    pub(super) fn element_count(&self) -> u64 {
         self.root.elements
     }
 

@@ -47,7 +47,7 @@ fn linear(at: &[u64], dims: &[u64]) -> u64 {
 fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
     let want = naive(selection, extent);
     let selected = selection.bind(extent).unwrap();
-    assert_eq!(selected.elements(), want.len() as u64);
+    assert_eq!(selected.element_count(), want.len() as u64);
     assert_eq!(selected.dims().iter().product::<u64>(), want.len() as u64);
 
     let mut got = Vec::new();
@@ -247,7 +247,7 @@ fn unlimited_counts_reach_to_the_end() {
     assert_eq!(got, [1, 2, 3, 5, 6, 7, 9, 10]);
     let slab =
         Hyperslab { start: smallvec![2], stride: smallvec![1], count: smallvec![1], block: smallvec![UNLIMITED] };
-    assert_eq!(Selection::Hyperslab(slab).bind(&[11]).unwrap().elements(), 9);
+    assert_eq!(Selection::Hyperslab(slab).bind(&[11]).unwrap().element_count(), 9);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub struct ChunkBatch<'a> {
 
 impl ChunkBatch<'_> {
     /// Whether it changes anything, and is not only a publication.
-    pub fn changes(&self) -> bool {
+    pub fn has_changes(&self) -> bool {
         !self.writes.is_empty() || self.extent.is_some() || !self.after.is_empty()
     }
 }
@@ -38,7 +38,7 @@ pub enum ChunkWrite<'a> {
         bytes: &'a [u8],
     },
     /// Whole chunks of a dataset without filters that follow each other along the first dimension.
-    Row {
+    Consecutive {
         /// The first of them.
         first: &'a ChunkCoord,
         /// Bytes of each.
@@ -60,7 +60,7 @@ pub enum ChunkWrite<'a> {
         unseen: bool,
     },
     /// A box of elements in a chunk of a dataset without filters, for stores that take
-    /// [`Parts::Blocks`](crate::Parts::Blocks). A chunk that is not there yet is filled with fill values first.
+    /// [`PartialWrites::Blocks`](crate::PartialWrites::Blocks). A chunk that is not there yet is filled with fill values first.
     Block {
         /// The chunk.
         coord: &'a ChunkCoord,
@@ -78,7 +78,7 @@ impl ChunkWrite<'_> {
     pub fn coord(&self) -> &ChunkCoord {
         match self {
             ChunkWrite::Whole { coord, .. }
-            | ChunkWrite::Row { first: coord, .. }
+            | ChunkWrite::Consecutive { first: coord, .. }
             | ChunkWrite::Part { coord, .. }
             | ChunkWrite::Block { coord, .. } => coord,
         }

@@ -8,7 +8,7 @@ pub struct Capabilities {
     /// What of the data model it has.
     pub features: Features,
     /// The parts of an unfiltered chunk that can be written by themselves.
-    pub parts: Parts,
+    pub partial_writes: PartialWrites,
     /// Who gathers small writes until the commit.
     pub staging: Staging,
     /// Whether chunks cross the seam as filters left them.
@@ -16,9 +16,9 @@ pub struct Capabilities {
     /// How chunks are best read.
     pub reads: Reads,
     /// What one commit shows at once.
-    pub commit: Unit,
+    pub commit: AtomicScope,
     /// What a reader's view shows as of one moment.
-    pub view: Unit,
+    pub view: AtomicScope,
     /// Whether commits outlast a power failure.
     pub durability: Durability,
     /// Whether others can read while a session writes.
@@ -29,7 +29,7 @@ pub struct Capabilities {
 
 /// Which parts of an unfiltered chunk a store overwrites in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Parts {
+pub enum PartialWrites {
     /// Runs of bytes that begin and end at multiples of so many bytes, or at the end of the chunk.
     Bytes {
         /// The multiple (bytes).
@@ -94,7 +94,7 @@ impl Reads {
 
 /// How much of a store belongs together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Unit {
+pub enum AtomicScope {
     /// Each chunk by itself.
     Chunk,
     /// All of one object.

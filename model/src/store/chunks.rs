@@ -77,7 +77,7 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::ReadOnly`]. [`crate::Error::Invalid`] for a chunk outside of the maximum, for bytes that do not
     /// fit the chunk, for a part of a chunk with filters, and for an extent that the dataset cannot have.
-    /// [`crate::Error::Unsupported`] for a part in a form that the store does not take ([`Parts`](crate::Parts)).
+    /// [`crate::Error::Unsupported`] for a part in a form that the store does not take ([`Parts`](crate::PartialWrites)).
     /// [`crate::Error::Store`] if there is no room. Some of the writes may have been done then; nothing was published,
     /// and the same batch may be given again.
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()>;
@@ -120,7 +120,7 @@ impl dyn ChunkStore + '_ {
     /// # Errors
     /// As [`ChunkStore::write`].
     pub fn write_row(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
-        self.write(&ChunkBatch { writes: &[ChunkWrite::Row { first, size, bytes }], ..ChunkBatch::default() })
+        self.write(&ChunkBatch { writes: &[ChunkWrite::Consecutive { first, size, bytes }], ..ChunkBatch::default() })
     }
 
     /// Overwrites part of a chunk, from `at` on (bytes).

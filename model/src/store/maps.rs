@@ -11,7 +11,7 @@ use crate::{MapKey, MapKeyOrder, ObjectId, Result};
 /// is stored. A value of variable length is its base elements as they are stored, and none if it is null. What lies
 /// *inside* of a value and leads elsewhere (a reference, a member of variable length) is in its stored form, as
 /// [`StoreWriter::put_blob`](crate::StoreWriter::put_blob) and
-/// [`Store::reference`](crate::Store::reference) return it. When such a value is replaced or removed, or its
+/// [`Store::encode_reference`](crate::Store::encode_reference) return it. When such a value is replaced or removed, or its
 /// map deleted, the store gives up what only it leads to.
 ///
 /// Two keys are the same if [`MapKeyOrder`](crate::MapKeyOrder) makes the same bytes of them. A store may return another

@@ -20,7 +20,9 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use batch::{ChunkBatch, ChunkWrite, Publish};
-pub use capabilities::{Capabilities, Durability, Encoding, Features, Limits, Parts, Reads, Staging, Unit};
+pub use capabilities::{
+    AtomicScope, Capabilities, Durability, Encoding, Features, Limits, PartialWrites, Reads, Staging,
+};
 pub use chunks::ChunkStore;
 pub use maps::{MapEdit, MapPrefetch, MapScan, MapStore, OrderedBounds};
 pub use read_block::{check_block, read_block_by_runs};
@@ -47,13 +49,13 @@ pub enum Liveness {
     Unknown,
 }
 
-/// The bytes of one stored variable-length element: [`Store::blobs`].
+/// The bytes of one stored variable-length element: [`Store::read_blobs`].
 ///
 /// # Errors
-/// As [`Store::blobs`].
+/// As [`Store::read_blobs`].
 pub fn read_blob(store: &dyn Store, element: &[u8]) -> Result<Vec<u8>> {
     let mut found = Vec::new();
-    store.blobs(&[element], &mut |_, bytes| found = bytes.to_vec())?;
+    store.read_blobs(&[element], &mut |_, bytes| found = bytes.to_vec())?;
     Ok(found)
 }
 
@@ -125,7 +127,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`crate::Error::Store`] if the bytes of an element cannot be read; `each` may have got those of others.
-    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()>;
+    fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()>;
 
     /// What a stored reference `element` refers to; `None` if it is null. Whether that is still there is not looked at.
     ///
@@ -140,7 +142,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::NoObject`] if the object is not there; [`crate::Error::Invalid`] if such elements do not refer
     /// to such things, or do not have that size; [`crate::Error::ReadOnly`]; [`crate::Error::Unsupported`].
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>>;
+    fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>>;
 
     /// Takes up what a writer has published since. Nothing else moves what a reader sees of a dataset.
     ///

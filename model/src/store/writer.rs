@@ -100,7 +100,7 @@ pub trait StoreWriter: Send + Sync {
     fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()>;
 
     /// Keeps the `count` base elements of a variable-length element, `bytes` in all, and returns the stored form of the
-    /// element, which [`Store::blobs`](crate::Store::blobs) takes.
+    /// element, which [`Store::read_blobs`](crate::Store::read_blobs) takes.
     ///
     /// # Errors
     /// [`crate::Error::Unsupported`], [`crate::Error::Store`] if there is no room.

@@ -14,7 +14,7 @@ impl NativeDataset {
     }
 
     pub(super) fn write_batch(&self, batch: &ChunkBatch<'_>) -> Result<()> {
-        if batch.changes() {
+        if batch.has_changes() {
             self.check_writable()?;
         }
         let alone = self.shared.writer_lock.lock();
@@ -50,7 +50,7 @@ impl NativeDataset {
                     ChunkWrite::Whole { coord, bytes, .. } if self.is_whole_chunk(bytes) => {
                         self.try_append_in_place(coord, 0, bytes, dims)
                     }
-                    ChunkWrite::Whole { .. } | ChunkWrite::Row { .. } | ChunkWrite::Block { .. } => Ok(false),
+                    ChunkWrite::Whole { .. } | ChunkWrite::Consecutive { .. } | ChunkWrite::Block { .. } => Ok(false),
                 }
             }
             _ => Ok(false),
@@ -60,7 +60,7 @@ impl NativeDataset {
     fn write_elements(&self, write: &ChunkWrite<'_>) -> Result<()> {
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } => self.write_chunk(coord, filter_mask, bytes),
-            ChunkWrite::Row { first, size, bytes } => self.write_chunks(first, size, bytes),
+            ChunkWrite::Consecutive { first, size, bytes } => self.write_chunks(first, size, bytes),
             ChunkWrite::Part { coord, at, bytes, unseen: false } => self.write_chunk_part(coord, at, bytes),
             ChunkWrite::Part { coord, at, bytes, unseen: true } => self.write_unseen_part(coord, at, bytes),
             ChunkWrite::Block { .. } => Err(Error::Model(ModelError::Unsupported("writing a block of a chunk"))),

@@ -93,7 +93,7 @@ impl NativeDataset {
         Ok(())
     }
 
-    /// As [`ChunkWrite::Row`](h5live_model::ChunkWrite::Row).
+    /// As [`ChunkWrite::Consecutive`](h5live_model::ChunkWrite::Consecutive).
     pub(super) fn write_chunks(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let state = self.state();

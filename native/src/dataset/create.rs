@@ -134,7 +134,7 @@ pub(crate) fn not_compact_error() -> Error {
 }
 
 fn create_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<&[u8]>) -> Result<LayoutClass> {
-    let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
+    let bytes = spec.dataspace.element_count().and_then(|n| n.checked_mul(spec.datatype.size().into()));
     let bytes = bytes.ok_or_else(|| Error::invalid("a dataset has less than 2^64 bytes"))?;
     let fixed = spec.dataspace.dims() == spec.dataspace.max();
     match &spec.layout {

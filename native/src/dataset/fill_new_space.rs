@@ -108,7 +108,7 @@ impl NativeSession {
 /// Bytes that a dataset takes if all of it is there from the start.
 fn early_allocation_bytes(spec: &DatasetSpec) -> Option<u64> {
     match &spec.layout {
-        Layout::Contiguous => spec.dataspace.elements()?.checked_mul(spec.datatype.size().into()),
+        Layout::Contiguous => spec.dataspace.element_count()?.checked_mul(spec.datatype.size().into()),
         Layout::Chunked(_) => {
             let counts = spec.grid()?.counts(spec.dataspace.max());
             counts.iter().try_fold(spec.chunk_bytes()?, |n, count| n.checked_mul(*count))

@@ -30,7 +30,7 @@ impl DatasetState {
     fn may_lack_published_index(&self) -> bool {
         let is_split =
             |header: &CachedHeader| header.may_be_written_before(MessageType::DATASPACE, MessageType::LAYOUT);
-        let has_elements = self.spec.dataspace.elements() != Some(0);
+        let has_elements = self.spec.dataspace.element_count() != Some(0);
         self.layout.lacks_index() && has_elements && self.layout.header().is_some_and(is_split)
     }
 }

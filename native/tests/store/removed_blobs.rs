@@ -76,7 +76,7 @@ fn many_that_are_put_at_once_fill_few_collections() {
     assert!((10..=12).contains(&collections.len()), "{}", collections.len());
     file.commit(Scope::All, Publish::Visible).unwrap();
     let elements: Vec<&[u8]> = elements.chunks(16).collect();
-    file.blobs(&elements, &mut |at, bytes| assert_eq!(bytes, texts[at])).unwrap();
+    file.read_blobs(&elements, &mut |at, bytes| assert_eq!(bytes, texts[at])).unwrap();
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn many_are_read_in_any_order() {
     let check = |elements: &[Vec<u8>]| {
         let elements: Vec<&[u8]> = elements.iter().map(Vec::as_slice).collect();
         let mut found = vec![None; elements.len()];
-        file.blobs(&elements, &mut |at, bytes| assert_eq!(found[at].replace(bytes.to_vec()), None)).unwrap();
+        file.read_blobs(&elements, &mut |at, bytes| assert_eq!(found[at].replace(bytes.to_vec()), None)).unwrap();
         found.into_iter().map(Option::unwrap).collect::<Vec<_>>()
     };
     assert_eq!(check(&elements), texts);
@@ -102,6 +102,6 @@ fn many_are_read_in_any_order() {
     missing[12..16].copy_from_slice(&60_000_u32.to_le_bytes());
     let mut given = 0;
     let wanted = [&mixed[1][..], &mixed[1], &missing, &mixed[2]];
-    assert!(file.blobs(&wanted, &mut |_, _| given += 1).is_err());
+    assert!(file.read_blobs(&wanted, &mut |_, _| given += 1).is_err());
     assert_eq!(given, 2);
 }

@@ -85,7 +85,7 @@ impl DataRequest {
         Ok(match (self.format, number) {
             (Format::Json, number) => self.json(dataset, &spec.datatype, number, &selected, memory)?,
             (Format::Bin, Some(number)) => {
-                let bytes = selected.elements().saturating_mul(number.element_bytes(self.is_safe));
+                let bytes = selected.element_count().saturating_mul(number.element_bytes(self.is_safe));
                 let memory = memory.reserve(bytes)?;
                 let bytes = number.read(dataset, &selected, self.is_safe)?;
                 Answer { memory: Some(memory), ..Answer::new(BYTES, bytes) }
@@ -94,7 +94,7 @@ impl DataRequest {
                 return Err(Fault::argument("Unsupported encoding bin for elements of variable length").into());
             }
             (Format::Bin, None) => {
-                let memory = memory.reserve(selected.elements().saturating_mul(spec.datatype.size().into()))?;
+                let memory = memory.reserve(selected.element_count().saturating_mul(spec.datatype.size().into()))?;
                 Answer { memory: Some(memory), ..Answer::new(BYTES, dataset.read_raw(&selected)?) }
             }
             (Format::Npy | Format::Csv | Format::Tiff, Some(number)) => {
@@ -134,7 +134,7 @@ impl DataRequest {
         memory: &Arc<MemoryBudget>,
     ) -> Result<Answer, ReadFault> {
         let mut text = JsonText::new(memory.max_answer());
-        let elements = selected.elements();
+        let elements = selected.element_count();
         let reservation = match number {
             Some(number) => {
                 let numbers = number.dims.iter().fold(elements, |all, dim| all.saturating_mul(*dim));
@@ -173,7 +173,7 @@ impl DataRequest {
             let name = self.format.name();
             return Err(Fault::argument(format!("Unsupported encoding {name} for empty and scalar datasets")).into());
         }
-        let bytes = selected.elements().saturating_mul(number.element_bytes(self.is_safe));
+        let bytes = selected.element_count().saturating_mul(number.element_bytes(self.is_safe));
         let factor = if self.format == Format::Csv { 8 } else { 2 };
         let reservation = memory.reserve(bytes.saturating_mul(factor))?;
         // A scalar of numpy has the order of the machine.

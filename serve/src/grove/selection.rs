@@ -25,7 +25,7 @@ impl Select for Selected {
 
 impl Selected {
     /// Elements that are selected.
-    pub fn elements(&self) -> u64 {
+    pub fn element_count(&self) -> u64 {
         self.shape.iter().fold(1, |all, dim| all.saturating_mul(*dim))
     }
 
@@ -123,7 +123,7 @@ mod tests {
         for wrong in ["10", "-11", "1,2,3", "a", "", "1:2:3:4", "::0", "::-1", "1.5", "99999999999999999999"] {
             assert_eq!(shape(wrong, &[10, 20]), None, "{wrong}");
         }
-        assert_eq!(Selected::of(None, &[]).unwrap().elements(), 1);
+        assert_eq!(Selected::of(None, &[]).unwrap().element_count(), 1);
         assert_eq!(shape(":", &[0]), Some(vec![0]));
         assert_eq!(shape("0", &[0]), None);
     }

@@ -25,7 +25,7 @@ pub(super) fn stats_json(
         return Ok(Sums::default().json());
     }
     let selected = Selected::of(selection, spec.dataspace.dims())?;
-    let _memory = memory.reserve(selected.elements().saturating_mul(number.element_bytes(true)))?;
+    let _memory = memory.reserve(selected.element_count().saturating_mul(number.element_bytes(true)))?;
     let bytes = number.read(dataset, &selected, true).map_err(ReadFault::into_fault)?;
     let mut sums = Sums::default();
     number.numbers(&bytes).for_each(|value| sums.add(value));

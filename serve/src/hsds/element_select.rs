@@ -51,7 +51,7 @@ impl ElementSelection {
         ElementSelection { kind: SelectionKind::Dims(parts), shape: extent.to_vec() }
     }
 
-    pub fn elements(&self) -> u64 {
+    pub fn element_count(&self) -> u64 {
         self.shape.iter().fold(1, |all, dim| all.saturating_mul(*dim))
     }
 
@@ -297,7 +297,7 @@ mod tests {
     fn each_element_of_a_selection_has_its_place() {
         let places = |text: &str| {
             let selection = ElementSelection::of_text(text, &[70, 50]).unwrap();
-            (0..selection.elements()).map(|number| selection.coordinates(number)).collect::<Vec<_>>()
+            (0..selection.element_count()).map(|number| selection.coordinates(number)).collect::<Vec<_>>()
         };
         assert_eq!(places("[2:7:3,[4,1]]"), [[2, 4], [2, 1], [5, 4], [5, 1]]);
         assert_eq!(places("[[0,69],[2,3]]"), [[0, 2], [69, 3]]);

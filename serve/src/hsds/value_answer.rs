@@ -192,7 +192,7 @@ impl<'a> ValueRequest<'a> {
         let limit = self.call.number("Limit")?.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
         let (raw, memory) = self.read(state, 2)?;
         let whole = self.packer(state.memory.max_answer()).pack(&self.dataset.spec()?.datatype, raw.clone())?;
-        let numbers = query.matching(&whole.bytes, self.selection.elements(), limit)?;
+        let numbers = query.matching(&whole.bytes, self.selection.element_count(), limit)?;
         Ok(MatchingElements { numbers, raw, memory })
     }
 
@@ -223,8 +223,8 @@ impl<'a> ValueRequest<'a> {
             false => size.saturating_mul(8).max(ELEMENT_TEXT_BYTES),
         };
         let per_element = per_element.saturating_add(copies.saturating_mul(size));
-        let memory = state.memory.reserve(self.selection.elements().saturating_mul(per_element))?;
-        let raw = match self.selection.elements() {
+        let memory = state.memory.reserve(self.selection.element_count().saturating_mul(per_element))?;
+        let raw = match self.selection.element_count() {
             0 => Vec::new(),
             _ => self.dataset.read_raw(&self.selection).map_err(of_read_error)?,
         };

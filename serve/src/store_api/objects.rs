@@ -197,7 +197,7 @@ pub(super) fn reference(state: &AppState, opened: &Opened, body: &[u8]) -> Resul
     let store = opened.store(request.incarnation)?;
     let form = ReferenceType { kind: request.kind, size: request.size };
     let to = Referent { file: None, object: request.object, part: ReferentPart::Whole };
-    let element = store.reference(&form, &to).map_err(|error| store_fault(&error))?;
+    let element = store.encode_reference(&form, &to).map_err(|error| store_fault(&error))?;
     answer(state, &mut ReferenceAnswer { element })
 }
 
@@ -232,7 +232,7 @@ pub(super) fn blobs(state: &AppState, opened: &Opened, body: &[u8]) -> Result<An
 fn read_blobs(store: &dyn Store, elements: &[u8], size: usize, limit: usize) -> Result<Option<Vec<Vec<u8>>>, Fault> {
     let elements: Vec<&[u8]> = elements.chunks(size).collect();
     let (mut found, mut bytes) = (vec![Vec::new(); elements.len()], 0usize);
-    let read = store.blobs(&elements, &mut |number, blob| {
+    let read = store.read_blobs(&elements, &mut |number, blob| {
         bytes = bytes.saturating_add(blob.len());
         if let Some(place) = found.get_mut(number).filter(|_| bytes <= limit) {
             *place = blob.to_vec();

@@ -86,9 +86,9 @@ impl Watched {
     }
 
     /// Takes up what a look has found, and wakes clients if anything is new.
-    pub fn take_up(&self, look: Look) {
+    pub fn apply_look(&self, look: Look) {
         let mut known = self.known.lock();
-        if known.take_up(look) {
+        if known.apply_look(look) {
             let change = known.change;
             drop(known);
             self.changes.send_replace(change);
@@ -109,7 +109,7 @@ impl Watched {
 
 impl KnownState {
     /// Returns whether anything is new.
-    fn take_up(&mut self, look: Look) -> bool {
+    fn apply_look(&mut self, look: Look) -> bool {
         let next = self.change + 1;
         let mut is_new = self.change == 0 || look.is_written;
         if look.writer != self.writer {
@@ -119,7 +119,7 @@ impl KnownState {
             Ok(snapshot) => {
                 is_new |= self.fault.take().is_some() || self.publication != snapshot.publication;
                 (self.publication, self.is_cut) = (snapshot.publication, snapshot.is_cut);
-                is_new |= self.take_up_objects(snapshot.objects, next);
+                is_new |= self.apply_objects(snapshot.objects, next);
             }
             Err(fault) => {
                 is_new |= self.fault.as_ref() != Some(&fault);
@@ -132,7 +132,7 @@ impl KnownState {
         is_new
     }
 
-    fn take_up_objects(&mut self, found: BTreeMap<String, ObjectState>, next: u64) -> bool {
+    fn apply_objects(&mut self, found: BTreeMap<String, ObjectState>, next: u64) -> bool {
         let mut is_new = false;
         let gone: Vec<_> = self.objects.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
         for path in gone {
@@ -214,14 +214,14 @@ mod tests {
     fn a_client_is_told_what_has_changed_since_its_last_event() {
         let watched = Watched::default();
         assert!(watched.message_since(None).is_none());
-        watched.take_up(look(&[("/a", 1), ("/b", 1)]));
+        watched.apply_look(look(&[("/a", 1), ("/b", 1)]));
         let (first, whole) = message(&watched, None).unwrap();
         assert_eq!((whole["is_whole"].as_bool(), whole["objects"].as_array().unwrap().len()), (Some(true), 2));
         assert!(message(&watched, Some(&first)).is_none());
-        watched.take_up(look(&[("/a", 1), ("/b", 1)]));
+        watched.apply_look(look(&[("/a", 1), ("/b", 1)]));
         assert!(message(&watched, Some(&first)).is_none(), "nothing was new");
-        watched.take_up(look(&[("/a", 2), ("/b", 1)]));
-        watched.take_up(look(&[("/a", 3), ("/c", 1)]));
+        watched.apply_look(look(&[("/a", 2), ("/b", 1)]));
+        watched.apply_look(look(&[("/a", 3), ("/c", 1)]));
         let (second, change) = message(&watched, Some(&first)).unwrap();
         assert_eq!(change["objects"][0]["path"], "/a");
         assert_eq!((&change["objects"][0]["shape"], &change["objects"][0]["is_new"]), (&json!([3]), &json!(false)));
@@ -237,26 +237,26 @@ mod tests {
     #[test]
     fn more_removed_objects_than_are_remembered_make_a_whole_message() {
         let watched = Watched::default();
-        watched.take_up(look(&[("/a", 1)]));
+        watched.apply_look(look(&[("/a", 1)]));
         let (first, _) = message(&watched, None).unwrap();
         let many: Vec<_> = (0..MAX_REMOVED + 1).map(|n| format!("/{n}")).collect();
         let many: Vec<_> = many.iter().map(|path| (&**path, 1)).collect();
-        watched.take_up(look(&many));
-        watched.take_up(look(&[]));
+        watched.apply_look(look(&many));
+        watched.apply_look(look(&[]));
         assert_eq!(message(&watched, Some(&first)).unwrap().1["is_whole"], true);
     }
 
     #[test]
     fn faults_and_their_end_are_told() {
         let watched = Watched::default();
-        watched.take_up(look(&[("/a", 1)]));
+        watched.apply_look(look(&[("/a", 1)]));
         let (first, _) = message(&watched, None).unwrap();
         let failed = || Look { snapshot: Err("gone".into()), writer: WriterState::Gone, is_written: false };
-        watched.take_up(failed());
-        watched.take_up(failed());
+        watched.apply_look(failed());
+        watched.apply_look(failed());
         let (second, told) = message(&watched, Some(&first)).unwrap();
         assert_eq!((&told["fault"], &told["writer"]["state"]), (&json!("gone"), &json!("gone")));
-        watched.take_up(look(&[("/a", 1)]));
+        watched.apply_look(look(&[("/a", 1)]));
         let (_, told) = message(&watched, Some(&second)).unwrap();
         assert_eq!((&told["fault"], &told["writer_changed"]), (&Json::Null, &json!(true)));
     }

@@ -109,7 +109,7 @@ impl Watcher {
             Ok(session) => session,
             Err(fault) => {
                 self.followed = None;
-                watched.take_up(Look { snapshot: Err(fault.message), writer: self.writer.clone(), is_written });
+                watched.apply_look(Look { snapshot: Err(fault.message), writer: self.writer.clone(), is_written });
                 return Next::Retry;
             }
         };
@@ -131,7 +131,7 @@ impl Watcher {
             self.followed = None;
         }
         let snapshot = snapshot.map_err(|error| format!("{error:#}"));
-        watched.take_up(Look { snapshot, writer: self.writer.clone(), is_written });
+        watched.apply_look(Look { snapshot, writer: self.writer.clone(), is_written });
         next
     }
 

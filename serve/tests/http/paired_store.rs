@@ -138,17 +138,17 @@ impl Store for Paired {
         Ok(Arc::new(PairedChunks { pair: self.clone(), written, read }))
     }
 
-    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
-        self.read().blobs(elements, each)
+    fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+        self.read().read_blobs(elements, each)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.read().referent(kind, element)
     }
 
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+    fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         let store = if to.part == ReferentPart::Whole { self.read() } else { self.written() };
-        store.reference(form, to)
+        store.encode_reference(form, to)
     }
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {

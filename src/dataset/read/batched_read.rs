@@ -15,7 +15,7 @@ use crate::dataset::error::DatasetError;
 use crate::dataset::scratch::{resize_scratch, with_scratch};
 use crate::dataset::transfer::ElementSink;
 use crate::error::ErrorKind;
-use crate::types::Heap;
+use crate::types::ConversionContext;
 
 /// The longest part of an unfiltered chunk that is asked for by itself (bytes).
 const MAX_PART_BYTES: usize = 4 << 20;
@@ -165,7 +165,7 @@ impl ChunkReader<'_> {
             if let Some(staged) = staged {
                 staged.overlay_onto(start, scratch);
             }
-            Ok(runs.put_elements(scratch, 0, &mut *sink.lock(), Heap::new(store))?)
+            Ok(runs.put_elements(scratch, 0, &mut *sink.lock(), ConversionContext::new(store))?)
         })
     }
 

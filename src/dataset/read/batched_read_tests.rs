@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use h5live_model::memory::{MemoryBehavior, MemoryStore};
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Error as ModelError, ObjectId,
-    Parts, Reads, Result as ModelResult, Selection, SharedBytes, Staging, Store, StoredChunk,
+    PartialWrites, Reads, Result as ModelResult, Selection, SharedBytes, Staging, Store, StoredChunk,
 };
 use parking_lot::Mutex;
 
@@ -131,7 +131,7 @@ fn watch(store: &MemoryStore, data: &Dataset) -> (Arc<RecordingChunkStore>, Data
 fn check(store: &MemoryStore, core: &DatasetCore, cache: &ChunkCache, selection: impl Select) {
     let view = core.spec_snapshot().unwrap();
     let selected = selection.resolve(&view.extent).unwrap().into_bound(&view.extent).unwrap();
-    let mut bytes = vec![0xEE; selected.elements() as usize];
+    let mut bytes = vec![0xEE; selected.element_count() as usize];
     let reader = DatasetReader { core, view: &view, store, cache };
     reader.read(&selected, RawSink { bytes: &mut bytes, size: 1 }).unwrap();
     let mut want = Vec::new();
@@ -192,7 +192,7 @@ fn those_that_moved_are_asked_for_again() {
 
 #[test]
 fn a_box_is_written_as_it_is() {
-    let behavior = MemoryBehavior { parts: Parts::Blocks, ..MemoryBehavior::default() };
+    let behavior = MemoryBehavior { partial_writes: PartialWrites::Blocks, ..MemoryBehavior::default() };
     let (store, _file, data) = table(behavior, false);
     let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
@@ -258,7 +258,7 @@ fn whole_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
 
 #[test]
 fn staged_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
-    let (store, _file, data) = table(MemoryBehavior { parts: Parts::Whole, ..batched() }, false);
+    let (store, _file, data) = table(MemoryBehavior { partial_writes: PartialWrites::Whole, ..batched() }, false);
     let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
     let column = Selection::block(&[0, 3], &[9, 1]).bind(&[12, 10]).unwrap();
@@ -276,8 +276,14 @@ fn staged_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
 
 #[test]
 fn rows_go_down_at_once_to_a_store_that_gathers_them() {
-    for parts in [Parts::Bytes { multiple_of: 1 }, Parts::Bytes { multiple_of: 16 }, Parts::Blocks, Parts::Whole] {
-        let store = MemoryStore::with_behavior(MemoryBehavior { parts, staging: Staging::Store, ..batched() });
+    for parts in [
+        PartialWrites::Bytes { multiple_of: 1 },
+        PartialWrites::Bytes { multiple_of: 16 },
+        PartialWrites::Blocks,
+        PartialWrites::Whole,
+    ] {
+        let store =
+            MemoryStore::with_behavior(MemoryBehavior { partial_writes: parts, staging: Staging::Store, ..batched() });
         let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
         let data = file.new_dataset::<u16>().unlimited_rows(&[2]).chunk_shape(&[4, 2]).create("data").unwrap();
         file.flush().unwrap();

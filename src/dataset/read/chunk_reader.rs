@@ -16,7 +16,7 @@ use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dataset::stage::StagedBytes;
 use crate::dataset::transfer::ElementSink;
 use crate::error::ErrorKind;
-use crate::types::Heap;
+use crate::types::ConversionContext;
 
 /// Times that a chunk of a live file is read again when it does not decode.
 pub(super) const MAX_DECODE_RETRIES: u32 = 8;
@@ -385,17 +385,17 @@ impl ChunkReader<'_> {
         scratch: &mut Vec<u8>,
     ) -> Result<(), DatasetError> {
         let size = self.reader.view.size;
-        let heap = Heap::new(self.reader.store);
+        let context = ConversionContext::new(self.reader.store);
         let mut result = Ok(());
         match content {
             ChunkContent::Fill => {
                 let fill = self.reader.view.spec.fill_element();
                 self.for_each_strided(part, &mut result, |runs| {
-                    runs.runs().try_for_each(|run| Ok(sink.fill_with(self.dest_range(run, base), &fill, heap)?))
+                    runs.runs().try_for_each(|run| Ok(sink.fill_with(self.dest_range(run, base), &fill, context)?))
                 });
             }
             ChunkContent::Decoded(bytes) => self.for_each_strided(part, &mut result, |runs| {
-                Ok(run_group::put_runs(&runs, &bytes[runs.run.at as usize * size..], size, base, sink, heap)?)
+                Ok(run_group::put_runs(&runs, &bytes[runs.run.at as usize * size..], size, base, sink, context)?)
             }),
             ChunkContent::Unfiltered(Some(stored), None)
                 if self.reader.core.read.reads == Reads::Blocks && part.single.is_none() =>

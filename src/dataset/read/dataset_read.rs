@@ -58,7 +58,7 @@ impl Dataset {
             let resolved = selection.resolve(&view.extent)?;
             let dropped = resolved.dropped();
             let selected = self.bind_selection(&view, resolved)?;
-            let elements = selected.elements();
+            let elements = selected.element_count();
             let values = usize::try_from(elements).ok().and_then(T::buffer);
             let mut values = values.ok_or(ErrorKind::TooLarge(elements.saturating_mul(size_of::<T>() as u64)))?;
             self.read_typed(&view, &selected, &mut values)?;
@@ -112,7 +112,7 @@ impl Dataset {
         self.with_error_path(|| {
             let view = self.resolved_snapshot()?;
             let selected = self.select(&view, &selection)?;
-            let bytes = selected.elements().saturating_mul(view.size as u64);
+            let bytes = selected.element_count().saturating_mul(view.size as u64);
             let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
             self.read_to(&view, &selected, RawSink { bytes: &mut bytes, size: view.size })?;
             Ok(bytes)
@@ -142,13 +142,13 @@ impl Dataset {
             let view = self.resolved_snapshot()?;
             let selected = self.select(&view, &selection)?;
             let plan = DecodePlan::new(&view.spec.datatype)?;
-            let bytes = selected.elements().saturating_mul(size_of::<Value>() as u64);
+            let bytes = selected.element_count().saturating_mul(size_of::<Value>() as u64);
             let mut values = Vec::new();
-            let reserved = usize::try_from(selected.elements()).map(|elements| values.try_reserve_exact(elements));
+            let reserved = usize::try_from(selected.element_count()).map(|elements| values.try_reserve_exact(elements));
             if !matches!(reserved, Ok(Ok(()))) {
                 return Err(ErrorKind::TooLarge(bytes).into());
             }
-            values.resize(selected.elements() as usize, Value::default());
+            values.resize(selected.element_count() as usize, Value::default());
             let memory = ValueBudget::new(self.core.max_allocation);
             self.read_to(&view, &selected, ValueSink { values: &mut values, plan: &plan, memory: &memory })?;
             Ok(values)
@@ -214,7 +214,7 @@ impl Dataset {
             let view = self.resolved_snapshot()?;
             let selected = self.select(&view, &selection)?;
             let plan = ElementPlan::new(&view.spec.datatype, datatype)?;
-            let bytes = selected.elements().saturating_mul(plan.output_size() as u64);
+            let bytes = selected.element_count().saturating_mul(plan.output_size() as u64);
             let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
             let sink = ConvertedSink { bytes: &mut bytes, plan: &plan, conversion: self.conversion };
             self.read_to(&view, &selected, sink)?;
@@ -304,7 +304,7 @@ impl Dataset {
                 return Err(ErrorKind::NotViewable("it has no elements").into());
             };
             let first = ChunkCoord::new(&vec![0; view.extent.len()]);
-            if grid.is_partial(&first, &view.extent) || grid.elements() != Some(view.extent.iter().product()) {
+            if grid.is_partial(&first, &view.extent) || grid.element_count() != Some(view.extent.iter().product()) {
                 return Err(ErrorKind::NotViewable("it is cut into chunks").into());
             }
             if !self.core.filters.is_empty() {

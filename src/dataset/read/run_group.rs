@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::convert::ConvertError;
 use crate::dataset::transfer::ElementSink;
-use crate::types::Heap;
+use crate::types::ConversionContext;
 
 /// Runs of an unfiltered chunk that are closer together than this are read as one (bytes).
 pub(super) const MAX_READ_GAP_BYTES: usize = 4 << 10;
@@ -80,11 +80,11 @@ impl RunGroup {
         bytes: &[u8],
         base: usize,
         sink: &mut S,
-        heap: Heap<'_>,
+        context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
         self.runs.iter().try_for_each(|runs| {
             let from = runs.run.at as usize * self.size - self.bytes.start;
-            put_runs(runs, &bytes[from..], self.size, base, sink, heap)
+            put_runs(runs, &bytes[from..], self.size, base, sink, context)
         })
     }
 }
@@ -123,12 +123,12 @@ pub(super) fn put_runs<S: ElementSink>(
     size: usize,
     base: usize,
     sink: &mut S,
-    heap: Heap<'_>,
+    context: ConversionContext<'_>,
 ) -> Result<(), ConvertError> {
     let place = runs.run.dest as usize - base;
     let (len, count) = (runs.run.len as usize, runs.count as usize);
     if count == 1 {
-        return sink.put_elements(place..place + len, &bytes[..len * size], heap);
+        return sink.put_elements(place..place + len, &bytes[..len * size], context);
     }
     let (from_stride, place_stride) = (runs.at_stride as usize * size, runs.dest_stride as usize);
     let places = place..place + (count - 1) * place_stride + len;
@@ -140,7 +140,7 @@ pub(super) fn put_runs<S: ElementSink>(
     if max_group < 2 || place_stride != len {
         return (0..count).try_for_each(|n| {
             let (from, place) = (n * from_stride, place + n * place_stride);
-            sink.put_elements(place..place + len, &bytes[from..from + len * size], heap)
+            sink.put_elements(place..place + len, &bytes[from..from + len * size], context)
         });
     }
     let mut gathered = [0; MAX_GATHER_BYTES];
@@ -148,7 +148,7 @@ pub(super) fn put_runs<S: ElementSink>(
         let count = max_group.min(count - n);
         let gathered = &mut gathered[..count * len * size];
         copy_strided(&bytes[n * from_stride..], from_stride, gathered, len * size, len * size, count);
-        sink.put_elements(place + n * len..place + (n + count) * len, gathered, heap)
+        sink.put_elements(place + n * len..place + (n + count) * len, gathered, context)
     })
 }
 

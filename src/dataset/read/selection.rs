@@ -30,7 +30,7 @@ impl DatasetReader<'_> {
     /// As [`DatasetReader::read`]. Unfiltered bytes up to `gap` apart are read as one.
     #[cold]
     fn read_batched<S: ElementSink>(&self, selected: &BoundSelection, sink: S, gap: usize) -> Result<(), DatasetError> {
-        if selected.elements() == 0 {
+        if selected.element_count() == 0 {
             return Ok(());
         }
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
@@ -52,7 +52,7 @@ impl DatasetReader<'_> {
         selected: &BoundSelection,
         mut sink: S,
     ) -> Result<(), DatasetError> {
-        if selected.elements() == 0 {
+        if selected.element_count() == 0 {
             return Ok(());
         }
         let Some((grid, chunk_bytes)) = self.view.grid()? else { return Ok(()) };
@@ -73,7 +73,7 @@ impl DatasetReader<'_> {
         // Each thread has one chunk of these at a time. They are more if memory for as many as there are threads is no
         // matter.
         let list = if batch < 2 * rayon::current_num_threads() { batch } else { CHUNKS_PER_BATCH };
-        let is_parallel = |n: usize| chunk.is_parallel(n, selected.elements());
+        let is_parallel = |n: usize| chunk.is_parallel(n, selected.element_count());
         // Places before `base` are done with, and no longer in the sink.
         let mut base = 0;
         let mut listed: Vec<ChunkCoord> = Vec::new();

@@ -8,7 +8,7 @@ use crate::dataset::error::DatasetError;
 use crate::dataset::scratch::resize_scratch;
 use crate::dataset::stage::StagedBytes;
 use crate::dataset::transfer::ElementSink;
-use crate::types::Heap;
+use crate::types::ConversionContext;
 
 /// The most bytes of a box of elements that is read by one call.
 const MAX_BLOCK_BYTES: usize = 4 << 20;
@@ -32,7 +32,7 @@ impl ChunkReader<'_> {
             let bytes = group.bytes();
             let scratch = resize_scratch(scratch, bytes.len());
             self.read_span(stored, staged, bytes.start, scratch)?;
-            group.put_elements(scratch, base, sink, Heap::new(self.reader.store))?;
+            group.put_elements(scratch, base, sink, ConversionContext::new(self.reader.store))?;
             group.clear();
         }
         Ok(())
@@ -66,7 +66,7 @@ impl ChunkReader<'_> {
             let scratch = resize_scratch(scratch, bytes);
             self.reader.core.chunks.read_block(stored, &block.start, &block.count, scratch)?;
             let packed = StridedRun { at_stride: part.run.len, ..part };
-            run_group::put_runs(&packed, scratch, size, base, sink, Heap::new(self.reader.store))?;
+            run_group::put_runs(&packed, scratch, size, base, sink, ConversionContext::new(self.reader.store))?;
         }
         Ok(())
     }
@@ -92,7 +92,11 @@ impl ChunkReader<'_> {
             let n = ((at_once - at % at_once) / size).clamp(1, len - from);
             let scratch = resize_scratch(scratch, n * size);
             self.read_span(stored, staged, at, scratch)?;
-            sink.put_elements(places.start + from..places.start + from + n, scratch, Heap::new(self.reader.store))?;
+            sink.put_elements(
+                places.start + from..places.start + from + n,
+                scratch,
+                ConversionContext::new(self.reader.store),
+            )?;
             from += n;
         }
         Ok(())

@@ -29,8 +29,9 @@ impl Dataset {
     ) -> Result<(), DatasetError> {
         let Some((lo, hi)) = selected.bounds() else { return Ok(()) };
         let _layer = VirtualDepthGuard::enter()?;
-        let elements = usize::try_from(selected.elements()).map_err(|_| ErrorKind::TooLarge(selected.elements()))?;
-        sink.fill_with(0..elements, &view.spec.fill_element(), self.file.heap())?;
+        let elements =
+            usize::try_from(selected.element_count()).map_err(|_| ErrorKind::TooLarge(selected.element_count()))?;
+        sink.fill_with(0..elements, &view.spec.fill_element(), self.file.context())?;
         let bounds = (lo.as_slice(), hi.as_slice());
         let places = self.places_of_sources(view, bounds);
         for_each_piece((sources, &places), bounds, |piece| {
@@ -50,12 +51,12 @@ impl Dataset {
             for_each_part((piece, &target), (&source, &source_view), bounds, view.size, |part| {
                 let _reading = source.core.blobs.begin_read(&source_view.spec.datatype);
                 let elements = self.read_converted(part, (&plan, view.size))?;
-                let heap = source.file.heap();
+                let context = source.file.context();
                 let mut result = Ok(());
                 selected.for_each_shared(part.elements, |place, at, len| {
                     if result.is_ok() {
                         let bytes = at as usize * view.size..(at + len) as usize * view.size;
-                        result = sink.put_elements(place as usize..(place + len) as usize, &elements[bytes], heap);
+                        result = sink.put_elements(place as usize..(place + len) as usize, &elements[bytes], context);
                     }
                 });
                 Ok(result?)
@@ -75,7 +76,7 @@ impl Dataset {
         (plan, size): (&ElementPlan, usize),
     ) -> Result<Vec<u8>, DatasetError> {
         let SourcePart { source, source_view, source_elements, .. } = part;
-        let bytes = source_elements.elements().saturating_mul(source_view.size as u64);
+        let bytes = source_elements.element_count().saturating_mul(source_view.size as u64);
         let mut elements = self.core.max_allocation.zeroed(bytes)?;
         let raw = RawSink { bytes: &mut elements, size: source_view.size };
         source.read_to(source_view, source_elements, raw).map_err(|failure| source.to_other_file_error(failure))?;
@@ -84,7 +85,7 @@ impl Dataset {
         }
         let n = elements.len() / plan.input_size();
         let mut converted = self.core.max_allocation.zeroed((n as u64).saturating_mul(size as u64))?;
-        plan.convert_elements(&elements, &mut converted, source.file.heap().with_conversion(self.conversion))?;
+        plan.convert_elements(&elements, &mut converted, source.file.context().with_conversion(self.conversion))?;
         Ok(converted)
     }
 
@@ -203,7 +204,7 @@ impl Dataset {
         if !plan.is_copy() {
             let n = written.len() / view.size;
             let mut converted = self.core.max_allocation.zeroed((n as u64).saturating_mul(source_view.size as u64))?;
-            plan.convert_elements(&written, &mut converted, source.file.heap().with_conversion(self.conversion))?;
+            plan.convert_elements(&written, &mut converted, source.file.context().with_conversion(self.conversion))?;
             written = converted;
         }
         if !source.file.is_same_file(&self.file) {
@@ -223,7 +224,7 @@ impl Dataset {
         overwrite: &ElementRuns<'_>,
     ) -> Result<(), DatasetError> {
         let size = view.size;
-        let bytes = self.core.max_allocation.zeroed(selected.elements().saturating_mul(size as u64));
+        let bytes = self.core.max_allocation.zeroed(selected.element_count().saturating_mul(size as u64));
         let mut bytes = bytes?;
         let is_whole = overwrite.bytes.len() == bytes.len();
         if self.is_virtual() {

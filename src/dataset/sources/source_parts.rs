@@ -80,9 +80,10 @@ pub(super) fn has_shared_elements(
 ) -> bool {
     let within = target.restrict(target, lo, hi).map(|(within, _)| within);
     let target = within.as_ref().unwrap_or(target);
-    let is_block = lo.iter().zip(hi).try_fold(1u64, |n, (lo, hi)| n.checked_mul(hi - lo)) == Some(selected.elements());
-    if target.elements() == 0 || is_block && within.is_some() || target.elements() > MAX_COMPARED_ELEMENTS {
-        return target.elements() > 0;
+    let is_block =
+        lo.iter().zip(hi).try_fold(1u64, |n, (lo, hi)| n.checked_mul(hi - lo)) == Some(selected.element_count());
+    if target.element_count() == 0 || is_block && within.is_some() || target.element_count() > MAX_COMPARED_ELEMENTS {
+        return target.element_count() > 0;
     }
     let mut is_shared = false;
     selected.for_each_shared(target, |_, _, _| is_shared = true);
@@ -106,10 +107,10 @@ pub(super) fn for_each_part(
         let is_whole = restricted.is_none();
         let (elements, source_elements) = match restricted {
             Some(pair) => pair,
-            None if target.elements() == stands_for.elements() => (target.clone(), stands_for.clone()),
+            None if target.element_count() == stands_for.element_count() => (target.clone(), stands_for.clone()),
             None => return Err(source.to_other_file_error(ErrorKind::InvalidSpec(UNEQUAL_MAPPING).into()).into()),
         };
-        let bytes = elements.elements().saturating_mul(source_view.size.max(element_bytes) as u64);
+        let bytes = elements.element_count().saturating_mul(source_view.size.max(element_bytes) as u64);
         let split = (0..lo.len()).find(|dim| hi[*dim] - lo[*dim] > 1 && elements.dims().get(*dim) > Some(&1));
         if let (Some(dim), true) = (split, bytes > MAX_SOURCE_BATCH_BYTES) {
             let middle = lo[dim] + (hi[dim] - lo[dim]) / 2;
@@ -118,7 +119,7 @@ pub(super) fn for_each_part(
             boxes.extend([(above, hi), (lo, below)]);
             continue;
         }
-        if elements.elements() > 0 {
+        if elements.element_count() > 0 {
             each(&SourcePart { source, source_view, source_elements: &source_elements, elements: &elements })?;
         }
         if is_whole {

@@ -185,7 +185,7 @@ impl RowPiece<'_> {
         match bytes.len() / chunk_bytes {
             0 => ChunkWrite::Part { coord, at: *at as u64, bytes, unseen: false },
             1 => ChunkWrite::Whole { coord, filter_mask: 0, bytes },
-            _ => ChunkWrite::Row { first: coord, size: chunk_bytes, bytes },
+            _ => ChunkWrite::Consecutive { first: coord, size: chunk_bytes, bytes },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How a part of a chunk is handed to the store.
 
 use h5live_filters::Pipeline;
-use h5live_model::Parts;
+use h5live_model::PartialWrites;
 
 /// How a part of a chunk is handed to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,13 +18,15 @@ pub(crate) enum PartWrites {
 }
 
 impl PartWrites {
-    pub(crate) fn new(filters: &Pipeline, parts: Parts) -> Self {
-        match parts {
+    pub(crate) fn new(filters: &Pipeline, partial_writes: PartialWrites) -> Self {
+        match partial_writes {
             _ if !filters.is_empty() => PartWrites::Never,
-            Parts::Bytes { multiple_of: 0 | 1 } => PartWrites::Runs,
-            Parts::Bytes { multiple_of } => usize::try_from(multiple_of).map_or(PartWrites::Never, PartWrites::Pieces),
-            Parts::Blocks => PartWrites::Blocks,
-            Parts::Whole => PartWrites::Never,
+            PartialWrites::Bytes { multiple_of: 0 | 1 } => PartWrites::Runs,
+            PartialWrites::Bytes { multiple_of } => {
+                usize::try_from(multiple_of).map_or(PartWrites::Never, PartWrites::Pieces)
+            }
+            PartialWrites::Blocks => PartWrites::Blocks,
+            PartialWrites::Whole => PartWrites::Never,
         }
     }
 }

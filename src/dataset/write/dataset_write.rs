@@ -83,7 +83,7 @@ impl Dataset {
                     if T::Element::is_partial(&encoder) {
                         self.read_to(&view, selected, RawSink { bytes, size: view.size })?;
                     }
-                    Ok(T::encode_elements(&encoder, values, bytes, view.size, self.heap())?)
+                    Ok(T::encode_elements(&encoder, values, bytes, view.size, self.context())?)
                 });
             }
             let writer = self.writer()?;
@@ -91,14 +91,14 @@ impl Dataset {
             let selected = self.select(view, &selection)?;
             check_length(&selected, values.len())?;
             let encoder = T::Element::encoder(&view.spec.datatype)?;
-            let input = TypedSource { values, encoder: &encoder, size: view.size, heap: self.heap() };
+            let input = TypedSource { values, encoder: &encoder, size: view.size, context: self.context() };
             if !T::Element::is_partial(&encoder) {
                 return overwrite_selection(&writer, &selected, &input);
             }
             let mut bytes = zeroed_buffer(values.len().saturating_mul(view.size))?;
             self.reader(view).read(&selected, RawSink { bytes: &mut bytes, size: view.size })?;
             let mut old = writer.blobs_in(&bytes);
-            T::encode_elements(&encoder, values, &mut bytes, view.size, self.heap())?;
+            T::encode_elements(&encoder, values, &mut bytes, view.size, self.context())?;
             write_selection(&writer, &selected, &RawSource { bytes: &bytes, size: view.size })?;
             writer.blobs_in(&bytes).iter().for_each(|kept| drop(old.take(kept)));
             writer.give_up(old)
@@ -125,14 +125,15 @@ impl Dataset {
             if let Some(view) = self.virtual_view()? {
                 return self.write_virtual(&view, &selection, values.len(), |_, bytes| {
                     let plan = EncodePlan::new(&view.spec.datatype)?;
-                    Ok(ValueSource { values, plan: &plan, heap: self.heap() }.get_elements(0..values.len(), bytes)?)
+                    Ok(ValueSource { values, plan: &plan, context: self.context() }
+                        .get_elements(0..values.len(), bytes)?)
                 });
             }
             let writer = self.writer()?;
             let selected = self.select(&writer.view, &selection)?;
             check_length(&selected, values.len())?;
             let plan = EncodePlan::new(&writer.view.spec.datatype)?;
-            overwrite_selection(&writer, &selected, &ValueSource { values, plan: &plan, heap: self.heap() })
+            overwrite_selection(&writer, &selected, &ValueSource { values, plan: &plan, context: self.context() })
         })
     }
 
@@ -187,7 +188,7 @@ impl Dataset {
                 check_length(&selected, elements)?;
                 self.read_to(&view, &selected, RawSink { bytes: &mut converted, size: view.size })?;
             }
-            plan.convert_elements(bytes, &mut converted, self.heap().keep_members())?;
+            plan.convert_elements(bytes, &mut converted, self.context().keep_members())?;
             Ok(converted)
         })?;
         self.write_raw(selection, &converted)
@@ -253,11 +254,11 @@ impl Dataset {
             let encoder = T::Element::encoder(&writer.view.spec.datatype)?;
             let size = writer.view.size;
             if !T::Element::is_partial(&encoder) {
-                let input = TypedSource { values, encoder: &encoder, size, heap: self.heap() };
+                let input = TypedSource { values, encoder: &encoder, size, context: self.context() };
                 return rows.append(&mut writer, &input);
             }
             let mut bytes = filled_buffer(&writer.view, values.len())?;
-            T::encode_elements(&encoder, values, &mut bytes, size, self.heap())?;
+            T::encode_elements(&encoder, values, &mut bytes, size, self.context())?;
             rows.append(&mut writer, &RawSource { bytes: &bytes, size })
         })?;
         self.count_rows(values.len() as u64)
@@ -273,7 +274,7 @@ impl Dataset {
             let mut writer = self.writer()?;
             let rows = RowAppend::plan(&writer.view, values.len())?;
             let plan = EncodePlan::new(&writer.view.spec.datatype)?;
-            rows.append(&mut writer, &ValueSource { values, plan: &plan, heap: self.heap() })
+            rows.append(&mut writer, &ValueSource { values, plan: &plan, context: self.context() })
         })?;
         self.count_rows(values.len() as u64)
     }
@@ -303,7 +304,7 @@ impl Dataset {
             let plan = ElementPlan::new(datatype, &view.spec.datatype)?;
             let elements = raw_element_count(bytes, plan.input_size())?;
             let mut converted = filled_buffer(&view, elements)?;
-            plan.convert_elements(bytes, &mut converted, self.heap().keep_members())?;
+            plan.convert_elements(bytes, &mut converted, self.context().keep_members())?;
             Ok(converted)
         })?;
         self.append_raw(&converted)
@@ -338,7 +339,7 @@ impl Dataset {
             let encoder = T::Element::encoder(&view.spec.datatype)?;
             self.core.check_allocation(view.size)?;
             let mut bytes = filled_buffer(&view, values.len())?;
-            T::encode_elements(&encoder, values, &mut bytes, view.size, self.heap())?;
+            T::encode_elements(&encoder, values, &mut bytes, view.size, self.context())?;
             Ok(bytes)
         })
     }

@@ -17,7 +17,7 @@ pub(crate) fn write_selection(
     selected: &BoundSelection,
     source: &impl ElementSource,
 ) -> Result<(), DatasetError> {
-    if selected.elements() == 0 {
+    if selected.element_count() == 0 {
         return Ok(());
     }
     source.check()?;
@@ -69,7 +69,7 @@ pub(super) fn overwrite_selection(
     if writer.core.blobs.cannot_reclaim(&writer.view.spec.datatype) {
         return write_selection(writer, selected, source);
     }
-    let elements = usize::try_from(selected.elements()).unwrap_or(usize::MAX);
+    let elements = usize::try_from(selected.element_count()).unwrap_or(usize::MAX);
     let mut bytes = zeroed_buffer(elements.saturating_mul(writer.view.size))?;
     writer.reader().read(selected, RawSink { bytes: &mut bytes, size: writer.view.size })?;
     let old = writer.blobs_in(&bytes);
@@ -106,7 +106,7 @@ fn write_block(
     grid: &ChunkGrid,
     source: &impl ElementSource,
 ) -> Result<bool, DatasetError> {
-    let elements = usize::try_from(selected.elements()).unwrap_or(usize::MAX);
+    let elements = usize::try_from(selected.element_count()).unwrap_or(usize::MAX);
     if elements.saturating_mul(writer.view.size) > MAX_STAGED_PART_BYTES {
         return Ok(false);
     }

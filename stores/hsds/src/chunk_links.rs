@@ -102,7 +102,7 @@ fn table_chunk_dims(counts: &[u64]) -> Vec<u64> {
 
 /// The chunks of a table with an element for each chunk of the grid.
 fn table_chunks(grid: &ChunkGrid, chunks: &[StoredChunk]) -> BTreeMap<ChunkCoord, Vec<u8>> {
-    let elements = grid.elements().and_then(|elements| usize::try_from(elements).ok()).unwrap_or_default();
+    let elements = grid.element_count().and_then(|elements| usize::try_from(elements).ok()).unwrap_or_default();
     let mut found: BTreeMap<ChunkCoord, Vec<u8>> = BTreeMap::new();
     for chunk in chunks {
         let coord = grid.chunk_of(chunk.coord.scaled());

@@ -94,7 +94,7 @@ pub fn commit_domain(session: &HsdsSession, state: &mut SessionState) -> Result<
     settle_domain_attempt(session, state)?;
     for _ in 0..MAX_DOMAIN_ROUNDS {
         match put_domain(session, state) {
-            Err(error) if is_document_changed(&error) && take_up_domain(session, state)? => {}
+            Err(error) if is_document_changed(&error) && reload_domain(session, state)? => {}
             put => return put,
         }
     }
@@ -135,7 +135,7 @@ fn settle_domain_attempt(session: &HsdsSession, state: &mut SessionState) -> Res
 }
 
 /// Takes up the object of the domain, and says whether it is still this domain.
-fn take_up_domain(session: &HsdsSession, state: &mut SessionState) -> Result<bool> {
+fn reload_domain(session: &HsdsSession, state: &mut SessionState) -> Result<bool> {
     let key = domain_key(&session.domain_path);
     let Some(found) = session.engine.get(&key)? else { return Ok(false) };
     let document = DomainDocument::parse(&found.bytes).map_err(damaged(&key))?;

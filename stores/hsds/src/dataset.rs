@@ -287,7 +287,7 @@ impl HsdsDataset {
     ///
     /// # Errors
     /// [`ModelError::NoObject`] if the dataset is gone.
-    pub fn take_up(&self) -> Result<bool> {
+    pub fn advance_to_committed(&self) -> Result<bool> {
         self.recent.lock().clear();
         self.session.revalidate(self.id)?;
         let spec = self.session.dataset_spec(&*self.session.document(self.id)?)?;
@@ -305,7 +305,7 @@ impl HsdsDataset {
         let whole = spec.checked_chunk_bytes(write.coord())?;
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, filter_mask, .. } => bytes.len() as u64 == whole && filter_mask == 0,
-            ChunkWrite::Row { first, size, bytes } => {
+            ChunkWrite::Consecutive { first, size, bytes } => {
                 let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
                 let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
                 if let Some(last) = last {
@@ -327,7 +327,7 @@ impl HsdsDataset {
         let mut chunks: Vec<(ChunkCoord, &[u8])> = Vec::new();
         for write in writes {
             match *write {
-                ChunkWrite::Row { first, size, bytes } => {
+                ChunkWrite::Consecutive { first, size, bytes } => {
                     let at = first.scaled().first().copied().unwrap_or_default();
                     let row = (at..).zip(bytes.chunks(size.max(1)));
                     chunks.extend(row.map(|(at, bytes)| (first.with_index(0, at), bytes)));
@@ -543,10 +543,10 @@ impl ChunkStore for HsdsDataset {
     }
 
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
-        if !batch.changes() && !self.session.described.mode.writes() {
+        if !batch.has_changes() && !self.session.described.mode.writes() {
             return self.session.check_open();
         }
-        if batch.changes() {
+        if batch.has_changes() {
             self.change(batch)?;
         }
         batch.publish.map_or(Ok(()), |publish| self.session.commit_objects(&[self.id], publish))
@@ -557,7 +557,7 @@ impl ChunkStore for HsdsDataset {
             self.session.document(self.id)?;
             return Ok(false);
         }
-        self.take_up()
+        self.advance_to_committed()
     }
 }
 

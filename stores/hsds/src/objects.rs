@@ -31,7 +31,7 @@ impl HsdsSession {
     pub fn chunk_codec(&self, document: &ObjectDocument, spec: &DatasetSpec) -> ChunkCodec {
         let codec = ElementCodec::new(&spec.datatype);
         let encoding = document.chunk_encoding(codec.stored_size());
-        let elements = spec.grid().as_ref().and_then(ChunkGrid::elements).and_then(|n| usize::try_from(n).ok());
+        let elements = spec.grid().as_ref().and_then(ChunkGrid::element_count).and_then(|n| usize::try_from(n).ok());
         ChunkCodec {
             codec,
             encoding,
@@ -68,7 +68,7 @@ impl HsdsSession {
         let Some(record) = document.attribute(name).map_err(damaged(&key))? else { return Ok(None) };
         let codec = ElementCodec::new(&record.used.datatype);
         let wrong = LayoutError::Value("of the shape that is stated");
-        let Some(count) = record.dataspace.elements().and_then(|count| usize::try_from(count).ok()) else {
+        let Some(count) = record.dataspace.element_count().and_then(|count| usize::try_from(count).ok()) else {
             return Err(damaged(&key)(wrong));
         };
         // A variable-length element takes 4 bytes at least.
@@ -176,7 +176,7 @@ impl HsdsSession {
             VarLenLocation::Attribute(id, name) => {
                 let document = self.document_with(*id, EntryQuery::One(EntryClass::Attributes, name))?;
                 let record = document.attribute(name).map_err(damaged(&key))?.ok_or(ModelError::Moved)?;
-                let count = record.dataspace.elements().and_then(|count| usize::try_from(count).ok());
+                let count = record.dataspace.element_count().and_then(|count| usize::try_from(count).ok());
                 (record.stored.into(), ElementCodec::new(&record.used.datatype), count.unwrap_or_default())
             }
             VarLenLocation::Fill(id) => {

@@ -26,7 +26,7 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::Invalid`], [`ModelError::Unsupported`].
-    pub fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+    pub fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         if form.size != ELEMENT_SIZES.reference(form.kind) {
             return Err(ModelError::Invalid("such elements have another size".to_owned()));
         }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
-    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, FilterEngine, Limits, Mode,
-    ObjectId, ObjectKind, ObjectSpec, Parts, Reads, Result, Session, Staging, Unit,
+    AllocationLimit, AtomicScope, Capabilities, Durability, Encoding, Error as ModelError, Features, FilterEngine,
+    Limits, Mode, ObjectId, ObjectKind, ObjectSpec, PartialWrites, Reads, Result, Session, Staging,
 };
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -35,12 +35,12 @@ pub const fn capabilities(durability: Durability) -> Capabilities {
     let missing = Features::USER_LINKS.with(Features::VIRTUAL).with(Features::EXTERNAL_FILES).with(Features::MAPS);
     Capabilities {
         features: Features::all().without(missing),
-        parts: Parts::Whole,
+        partial_writes: PartialWrites::Whole,
         staging: Staging::Caller,
         encoding: Encoding::Store,
         reads: Reads::Batched { in_flight: IN_FLIGHT, gap: 0 },
-        commit: Unit::Chunk,
-        view: Unit::Chunk,
+        commit: AtomicScope::Chunk,
+        view: AtomicScope::Chunk,
         durability,
         live: true,
         limits: Limits::NONE.with_chunk(MAX_CHUNK_BYTES),

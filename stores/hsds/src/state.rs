@@ -162,10 +162,10 @@ impl SessionState {
     }
 
     /// Takes up shards that were read, as far as the document that the session has names them.
-    pub fn take_up_shards(&mut self, id: ObjectId, shards: Vec<(ShardId, Arc<Members>)>) {
+    pub fn add_read_shards(&mut self, id: ObjectId, shards: Vec<(ShardId, Arc<Members>)>) {
         let Some(stored) = self.documents.get_mut(&id).filter(|_| !shards.is_empty()) else { return };
         let document = Arc::make_mut(&mut stored.document);
-        shards.into_iter().for_each(|(shard, entries)| document.take_up_shard(shard, entries));
+        shards.into_iter().for_each(|(shard, entries)| document.add_read_shard(shard, entries));
     }
 
     /// Adds a new object.

@@ -189,7 +189,7 @@ impl Store for HsdsStore {
         Ok(self.open_dataset(id)?)
     }
 
-    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+    fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
         self.session.check_open()?;
         for (number, token) in tokens(elements).enumerate() {
             match token? {
@@ -214,10 +214,10 @@ impl Store for HsdsStore {
         Ok(Some(Referent { file: None, object, part: ReferentPart::Whole }))
     }
 
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+    fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         if form.kind != ReferenceKind::Object1 {
             self.session.check_writable()?;
-            return self.session.reference(form, to);
+            return self.session.encode_reference(form, to);
         }
         self.session.check_open()?;
         if to.file.is_some() || to.part != ReferentPart::Whole || form.size != ELEMENT_SIZES.object {
@@ -236,14 +236,14 @@ impl Store for HsdsStore {
         match scope {
             Scope::All => {
                 self.session.state.write().forget_unchanged();
-                self.open_datasets().iter().try_for_each(|dataset| match dataset.take_up() {
+                self.open_datasets().iter().try_for_each(|dataset| match dataset.advance_to_committed() {
                     // It stays as it was seen.
                     Err(ModelError::NoObject(_)) => Ok(()),
                     taken => taken.map(drop),
                 })
             }
             Scope::Objects(ids) => ids.iter().try_for_each(|id| match kind(*id) {
-                Some(ObjectKind::Dataset) => self.open_dataset(*id)?.take_up().map(drop),
+                Some(ObjectKind::Dataset) => self.open_dataset(*id)?.advance_to_committed().map(drop),
                 _ => self.session.revalidate(*id).map(drop),
             }),
         }

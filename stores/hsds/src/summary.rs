@@ -161,7 +161,7 @@ impl DatasetCounts {
         }
         let Ok(ObjectBody::Dataset(spec)) = document.spec().map(|spec| spec.body) else { return true };
         let element_bytes = ElementCodec::new(&spec.datatype).stored_size();
-        let elements = spec.dataspace.elements().unwrap_or(u64::MAX);
+        let elements = spec.dataspace.element_count().unwrap_or(u64::MAX);
         // Elements of variable length are as long as they are stored, as in the service.
         self.logical_bytes = element_bytes.map_or(self.stored_bytes, |bytes| elements.saturating_mul(bytes as u64));
         let Some(layout) = document.reference_layout() else { return true };

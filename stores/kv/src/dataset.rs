@@ -93,7 +93,7 @@ impl KvDataset {
     ///
     /// # Errors
     /// [`ModelError::NoObject`] if the dataset is gone.
-    pub fn take_up(&self, view: &Arc<dyn View>) -> Result<bool> {
+    pub fn advance_to(&self, view: &Arc<dyn View>) -> Result<bool> {
         let mut seen = self.seen.write();
         if seen.view.as_ref().is_none_or(|seen| seen.version() >= view.version()) {
             return Ok(false);
@@ -121,7 +121,7 @@ impl KvDataset {
         let is_filtered = !spec.filters.is_empty();
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, .. } => is_filtered || bytes.len() as u64 == whole,
-            ChunkWrite::Row { first, size, bytes } => {
+            ChunkWrite::Consecutive { first, size, bytes } => {
                 let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
                 let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
                 if let Some(last) = last {
@@ -148,7 +148,7 @@ impl KvDataset {
                 chunk_records::put_filtered(state, self.id, spec, coord, filter_mask, bytes);
             }
             ChunkWrite::Whole { coord, bytes, .. } => chunk_records::put_whole(state, self.id, spec, coord, bytes),
-            ChunkWrite::Row { first, size, bytes } => {
+            ChunkWrite::Consecutive { first, size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
                     chunk_records::put_whole(state, self.id, spec, &first.with_index(0, at), chunk);
@@ -235,10 +235,10 @@ impl ChunkStore for KvDataset {
     }
 
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
-        if !batch.changes() && !self.session.described.mode.writes() {
+        if !batch.has_changes() && !self.session.described.mode.writes() {
             return self.session.check_open();
         }
-        if batch.changes() {
+        if batch.has_changes() {
             self.session.change(|state| {
                 state.check_object(self.id)?;
                 batch.after.iter().try_for_each(|earlier| state.check_object(*earlier))?;
@@ -256,6 +256,6 @@ impl ChunkStore for KvDataset {
             return self.session.read(|state| check_object(state, self.id)).map(|()| false);
         }
         let view = self.session.refresh_view()?;
-        self.take_up(&view)
+        self.advance_to(&view)
     }
 }

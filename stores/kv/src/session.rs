@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, Capabilities, Durability, Encoding, Error as ModelError, Features, FilterEngine, Limits, Mode,
-    ObjectSpec, Parts, Publish, Reads, Result, Session, Staging, Unit,
+    AllocationLimit, AtomicScope, Capabilities, Durability, Encoding, Error as ModelError, Features, FilterEngine,
+    Limits, Mode, ObjectSpec, PartialWrites, Publish, Reads, Result, Session, Staging,
 };
 
 use crate::blob_ids::BlobIds;
@@ -30,12 +30,12 @@ const FLUSH_SHARE: u64 = 8;
 pub const fn capabilities(durability: Durability) -> Capabilities {
     Capabilities {
         features: Features::all().without(Features::EXTERNAL_FILES),
-        parts: Parts::Bytes { multiple_of: 1 },
+        partial_writes: PartialWrites::Bytes { multiple_of: 1 },
         staging: Staging::Caller,
         encoding: Encoding::Pipeline,
         reads: Reads::Direct { atomic: 0 },
-        commit: Unit::Store,
-        view: Unit::Store,
+        commit: AtomicScope::Store,
+        view: AtomicScope::Store,
         durability,
         live: true,
         limits: Limits::NONE.with_chunk(MAX_CHUNK_BYTES),

@@ -112,7 +112,7 @@ impl Store for KvStore {
         Ok(self.datasets.open(&self.session, id)?)
     }
 
-    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+    fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
         self.session.check_open()?;
         for (number, element) in elements.iter().enumerate() {
             let stored = VarLenBlob::decode(element).map_err(invalid_error)?;
@@ -137,7 +137,7 @@ impl Store for KvStore {
         }
     }
 
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+    fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         let encoded = self.session.read(|state| encoded_reference(state, form, to))?;
         let Some(bytes) = encoded.blob() else { return reference_element(&encoded, BlobId::NULL, form) };
         self.session.change(|state| {
@@ -154,7 +154,7 @@ impl Store for KvStore {
         }
         let view = self.session.refresh_view()?;
         match scope {
-            Scope::All => self.datasets.all().iter().try_for_each(|dataset| match dataset.take_up(&view) {
+            Scope::All => self.datasets.all().iter().try_for_each(|dataset| match dataset.advance_to(&view) {
                 // It stays as it was seen.
                 Err(ModelError::NoObject(_)) => Ok(()),
                 taken => taken.map(drop),
@@ -162,7 +162,7 @@ impl Store for KvStore {
             Scope::Objects(objects) => objects.iter().try_for_each(|id| {
                 check_object(&Snapshot::of(&view), *id)?;
                 match oid::kind(*id) {
-                    ObjectKind::Dataset => self.datasets.open(&self.session, *id)?.take_up(&view).map(drop),
+                    ObjectKind::Dataset => self.datasets.open(&self.session, *id)?.advance_to(&view).map(drop),
                     _ => Ok(()),
                 }
             }),

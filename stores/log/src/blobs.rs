@@ -134,18 +134,18 @@ impl LogSession {
         Ok(elements)
     }
 
-    /// Reads the bytes of variable-length elements, as [`Store::blobs`], and compares them with their checksums.
+    /// Reads the bytes of variable-length elements, as [`Store::read_blobs`], and compares them with their checksums.
     ///
     /// # Errors
-    /// As [`Store::blobs`]; if the bytes of one are not those that were stored.
-    pub fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+    /// As [`Store::read_blobs`]; if the bytes of one are not those that were stored.
+    pub fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
         let stores: Vec<Arc<dyn Store>> = self.stores();
         let mut compared = Ok(());
         for (file, store) in (0u32..).zip(&stores) {
             let numbers: Vec<usize> = (0..elements.len()).filter(|number| file_of(elements[*number]) == file).collect();
             let bare: Vec<Vec<u8>> = numbers.iter().map(|number| bare(elements[*number])).collect();
             let bare: Vec<&[u8]> = bare.iter().map(Vec::as_slice).collect();
-            store.blobs(&bare, &mut |number, bytes| {
+            store.read_blobs(&bare, &mut |number, bytes| {
                 let number = numbers[number];
                 match compare(elements[number], bytes) {
                     Ok(()) => each(number, bytes),
@@ -158,7 +158,7 @@ impl LogSession {
         // Those of files that are not there are damaged, as the main file says.
         let others: Vec<&[u8]> =
             elements.iter().copied().filter(|element| file_of(element) as usize >= stores.len()).collect();
-        if others.is_empty() { Ok(()) } else { self.inner.blobs(&others, &mut |_, _| {}) }
+        if others.is_empty() { Ok(()) } else { self.inner.read_blobs(&others, &mut |_, _| {}) }
     }
 
     /// Makes the variable-length elements in a value those of the main file alone, which other programs read by itself:

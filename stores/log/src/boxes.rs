@@ -30,7 +30,7 @@ impl BoxRange<'_> {
     }
 
     /// The number of elements; `None` if it does not fit 64 bits.
-    pub fn elements(&self) -> Option<u64> {
+    pub fn element_count(&self) -> Option<u64> {
         (0..self.start.len()).try_fold(1u64, |n, dim| n.checked_mul(self.side(dim)))
     }
 

@@ -147,7 +147,7 @@ impl LogCheck<'_> {
             let Some(dataset) = state.dataset(number) else { continue };
             let size = u64::from(found.anchor.spec.datatype.size());
             dataset.index.for_each_place(|start, end, place| {
-                let elements = BoxRange { start, end }.elements().unwrap_or(u64::MAX);
+                let elements = BoxRange { start, end }.element_count().unwrap_or(u64::MAX);
                 let checked = self.check_data(&read, place, (Some(elements.saturating_mul(size)), false), &mut report);
                 // Its datasets have no variable-length elements.
                 report.findings.extend(checked.err().map(|cause| finding_of(Some(found), "entry", cause)));

@@ -184,7 +184,7 @@ impl LogChunks {
                 boxes.push(chunk(coord, bytes)?);
                 Ok(())
             }
-            ChunkWrite::Row { first, size, bytes } => {
+            ChunkWrite::Consecutive { first, size, bytes } => {
                 let mut coord = first.clone();
                 for bytes in bytes.chunks(size.max(1)) {
                     boxes.push(chunk(&coord, bytes)?);
@@ -240,7 +240,7 @@ impl LogChunks {
     ///
     /// # Errors
     /// If the dataset is gone, or the index table is damaged; errors of the store beneath.
-    pub fn take_up(&self) -> Result<bool> {
+    pub fn advance_to_session(&self) -> Result<bool> {
         if self.session.writes() && !self.session.has_joined() {
             return Ok(false);
         }
@@ -512,7 +512,7 @@ impl ChunkStore for LogChunks {
 
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
         self.session.check_open()?;
-        if batch.changes() {
+        if batch.has_changes() {
             self.stage_batch(batch)?;
         }
         match batch.publish {
@@ -525,6 +525,6 @@ impl ChunkStore for LogChunks {
         self.session.check_open()?;
         self.session.place_appended()?;
         self.session.catch_up()?;
-        self.take_up()
+        self.advance_to_session()
     }
 }

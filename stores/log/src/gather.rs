@@ -41,7 +41,7 @@ pub fn gather_boxes(
     let mut rest = into;
     for (start, end) in boxes {
         let wanted = BoxRange { start: &start, end: &end };
-        let bytes = wanted.elements().unwrap_or(0) * gatherer.size();
+        let bytes = wanted.element_count().unwrap_or(0) * gatherer.size();
         let (into, behind) = std::mem::take(&mut rest).split_at_mut(bytes as usize);
         rest = behind;
         gatherer.gather(index, &wanted, into)?;
@@ -121,7 +121,7 @@ impl Gatherer<'_> {
 
     /// Whether an entry without a filter has the bytes of its elements, and the log has room for them.
     fn has_bytes_of_box(&self, entry: &FoundEntry<'_>) -> bool {
-        let bytes = entry.block().elements().and_then(|elements| elements.checked_mul(self.size()));
+        let bytes = entry.block().element_count().and_then(|elements| elements.checked_mul(self.size()));
         bytes == Some(entry.place.len) && entry.place.at.has_room_for(entry.place.len)
     }
 
@@ -148,7 +148,7 @@ impl Gatherer<'_> {
     fn copy_block(&self, entry: &FoundEntry<'_>, wanted: &BoxRange<'_>, queue: &mut CopyQueue<'_, Self>) -> Result<()> {
         let (size, place, has) = (self.size(), entry.place, entry.block());
         let Some(shared) = has.shared(wanted) else { return Ok(()) };
-        let bytes = has.elements().and_then(|elements| elements.checked_mul(size));
+        let bytes = has.element_count().and_then(|elements| elements.checked_mul(size));
         let runs_from = |begin: u64| {
             shared.rows().map(move |(run, count, (from_stride, to_stride))| RunCopy {
                 from: begin + run.first * size,

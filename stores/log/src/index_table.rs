@@ -119,8 +119,9 @@ impl SavedTable {
         };
         let (covers, last_order) = (covers.cast_unsigned(), last_order.cast_unsigned());
         let (chunks, list) = (store.dataset(table)?, store.dataset(list)?);
-        let len =
-            |chunks: &dyn ChunkStore| Ok::<_, h5live_model::Error>(chunks.spec()?.dataspace.elements().unwrap_or(0));
+        let len = |chunks: &dyn ChunkStore| {
+            Ok::<_, h5live_model::Error>(chunks.spec()?.dataspace.element_count().unwrap_or(0))
+        };
         let end = len(&*chunks)?;
         let list = read_bytes(&*list, 0..len(&*list)?.saturating_mul(8), limit)?;
         let bad_field = |field| LogError::Table { source: EntryError::Field(field) };
@@ -290,7 +291,7 @@ fn write_bytes(store: &dyn Store, group: ObjectId, name: &str, size: u32, bytes:
 /// Bytes of a dataset of one dimension.
 fn read_bytes(chunks: &dyn ChunkStore, range: Range<u64>, limit: AllocationLimit) -> Result<Vec<u8>> {
     let spec = chunks.spec()?;
-    let has = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into())).unwrap_or(0);
+    let has = spec.dataspace.element_count().and_then(|n| n.checked_mul(spec.datatype.size().into())).unwrap_or(0);
     let damaged = || LogError::Table { source: EntryError::Truncated };
     let chunk_bytes = spec.chunk_bytes().filter(|bytes| *bytes > 0).ok_or_else(damaged)?;
     if range.end > has || spec.dataspace.rank() != 1 || !spec.filters.is_empty() {

@@ -32,7 +32,7 @@ pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std:
     let own = LogFile::open(number, store, own_group, !how.options.rebuild_index, how.max_allocation)?;
     let mut subfiles = Subfiles { own: Some(own), ..Subfiles::followed(Some(&*files)) };
     subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
-    state.take_up_all()?;
+    state.apply_all_waiting()?;
     if subfiles.own.is_some() {
         return Err(Error::from(LogError::Missing(format!("subfile {number} in the count of subfiles"))).into());
     }

@@ -3,8 +3,8 @@
 //! What differs between the two is here, but for the bytes of entries (`entry_format.rs`).
 
 use h5live_model::{
-    AttributeData, Capabilities, DatasetSpec, Dataspace, Datatype, Durability, Encoding, Error, Features, Layout,
-    Limits, Name, ObjectId, Parts, Reads, ReferenceKind, ReferentPart, SettingValue, Staging, Store, Unit,
+    AtomicScope, AttributeData, Capabilities, DatasetSpec, Dataspace, Datatype, Durability, Encoding, Error, Features,
+    Layout, Limits, Name, ObjectId, PartialWrites, Reads, ReferenceKind, ReferentPart, SettingValue, Staging, Store,
     name_of_value, value_with_name,
 };
 
@@ -48,12 +48,12 @@ impl LogLayout {
         };
         Capabilities {
             features: inner.features.without(lacks),
-            parts: Parts::Blocks,
+            partial_writes: PartialWrites::Blocks,
             staging: Staging::Store,
             encoding: Encoding::Store,
             reads: Reads::Blocks,
-            commit: Unit::Object,
-            view: Unit::Object,
+            commit: AtomicScope::Object,
+            view: AtomicScope::Object,
             durability: Durability::OnRequest,
             live: inner.live && self == LogLayout::H5live,
             limits: Limits::NONE,

@@ -98,7 +98,7 @@ impl LogDataset {
         if spec.layout != Layout::Contiguous || spec.datatype.size() != 1 {
             return Err(LogError::Rearranged(name.to_string()).into());
         }
-        let size = spec.dataspace.elements().unwrap_or(0);
+        let size = spec.dataspace.element_count().unwrap_or(0);
         let first = read_integer(store, id, names::FIRST, OF_LOG)?;
         let first = first.ok_or_else(|| LogError::Missing(format!("attribute {:?} of {OF_LOG}", names::FIRST)))?;
         Ok(LogDataset {
@@ -182,7 +182,7 @@ impl LogDatasets {
     pub fn add_whole(&mut self, store: &dyn Store, id: ObjectId) -> Result<(u64, u64, u64)> {
         let chunks = store.dataset(id)?;
         let (spec, first) = (chunks.spec()?, self.end());
-        let size = spec.dataspace.elements().filter(|_| spec.datatype.size() == 1).unwrap_or(0);
+        let size = spec.dataspace.element_count().filter(|_| spec.datatype.size() == 1).unwrap_or(0);
         let (stored, mapped) = (OnceLock::new(), MappedEntries::default());
         let dataset = LogDataset { id, chunks, first, used: size, published: size, size, stored, mapped };
         let begin = dataset.stored_chunk()?.offset.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;

@@ -87,7 +87,7 @@ impl LogState {
         let mut state = LogState::unread(main, mutant);
         state.knows_others = true;
         state.read_batches(0, limit)?;
-        state.take_up_all()?;
+        state.apply_all_waiting()?;
         Ok(state)
     }
 

@@ -162,7 +162,7 @@ impl LogSession {
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
         let mut subfiles = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table, own: None };
         subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
-        state.take_up_all()?;
+        state.apply_all_waiting()?;
         if mode.writes() {
             mark(&*inner)?;
         }

@@ -166,20 +166,20 @@ impl Store for LogStore {
         Ok(opened)
     }
 
-    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+    fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
         self.session.check_open()?;
-        self.session.blobs(elements, each)
+        self.session.read_blobs(elements, each)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.inner()?.referent(kind, element)
     }
 
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+    fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         self.session.layout.check_referent(&to.part)?;
         match self.session.writes() {
-            true => self.session.change_main(|on| on.main.reference(form, to)),
-            false => self.inner()?.reference(form, to),
+            true => self.session.change_main(|on| on.main.encode_reference(form, to)),
+            false => self.inner()?.encode_reference(form, to),
         }
     }
 
@@ -193,7 +193,7 @@ impl Store for LogStore {
         };
         let open: Vec<_> = self.datasets.lock().values().filter_map(Weak::upgrade).collect();
         for dataset in open.iter().filter(|dataset| is_meant(dataset.id())) {
-            match dataset.take_up() {
+            match dataset.advance_to_session() {
                 // It was deleted since.
                 Err(h5live_model::Error::NoObject(_)) if scope == Scope::All => {}
                 refreshed => drop(refreshed?),

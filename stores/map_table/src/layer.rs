@@ -214,16 +214,16 @@ impl Store for MapTables {
         self.inner.dataset(id)
     }
 
-    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
-        self.inner.blobs(elements, each)
+    fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+        self.inner.read_blobs(elements, each)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.inner.referent(kind, element)
     }
 
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        self.inner.reference(form, to)
+    fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+        self.inner.encode_reference(form, to)
     }
 
     fn refresh(&self, scope: Scope<'_>) -> Result<()> {
@@ -234,7 +234,7 @@ impl Store for MapTables {
             self.tables.write().retain(|_, table| table.is_current(&*self.inner));
             tables = self.open_tables(scope);
         }
-        tables.iter().try_for_each(|table| table.take_up(&*self.inner))
+        tables.iter().try_for_each(|table| table.read_new_rows(&*self.inner))
     }
 
     fn liveness(&self) -> Result<Liveness> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Error, ObjectId, Parts, Publish,
-    Result,
+    AllocationLimit, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Error, ObjectId, PartialWrites,
+    Publish, Result,
 };
 
 use crate::error::MapTableError;
@@ -17,7 +17,7 @@ const MAX_LOOKUPS: usize = 16;
 pub struct Rows {
     chunks: Arc<dyn ChunkStore>,
     row_bytes: u64,
-    parts: Parts,
+    partial_writes: PartialWrites,
 }
 
 /// A run of rows within one chunk.
@@ -34,12 +34,12 @@ impl Rows {
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the dataset has filters.
-    pub fn new(chunks: Arc<dyn ChunkStore>, parts: Parts) -> Result<Self> {
+    pub fn new(chunks: Arc<dyn ChunkStore>, partial_writes: PartialWrites) -> Result<Self> {
         let spec = chunks.spec()?;
         if !spec.filters.is_empty() {
             return Err(Error::Unsupported("a map whose table has filters (another program has packed it)"));
         }
-        Ok(Rows { chunks, row_bytes: spec.datatype.size().max(1).into(), parts })
+        Ok(Rows { chunks, row_bytes: spec.datatype.size().max(1).into(), partial_writes })
     }
 
     /// The dataset.
@@ -139,12 +139,12 @@ impl Rows {
         let writes: Vec<_> = runs
             .iter()
             .zip(&starts)
-            .map(|((run, bytes, whole), (start, count))| match (whole, self.parts) {
+            .map(|((run, bytes, whole), (start, count))| match (whole, self.partial_writes) {
                 (Some(bytes), _) => ChunkWrite::Whole { coord: &run.coord, filter_mask: 0, bytes },
                 (None, _) if run.rows == run.chunk_rows => {
                     ChunkWrite::Whole { coord: &run.coord, filter_mask: 0, bytes }
                 }
-                (None, Parts::Blocks) => ChunkWrite::Block { coord: &run.coord, start, count, bytes },
+                (None, PartialWrites::Blocks) => ChunkWrite::Block { coord: &run.coord, start, count, bytes },
                 (None, _) => {
                     ChunkWrite::Part { coord: &run.coord, at: run.start * self.row_bytes, bytes, unseen: false }
                 }
@@ -155,7 +155,8 @@ impl Rows {
 
     /// The whole chunk with new rows in it, if the store does not take a part of it.
     fn whole_chunk(&self, run: &RowRun, rows: &[u8]) -> Result<Option<Vec<u8>>> {
-        let takes_parts = matches!(self.parts, Parts::Bytes { multiple_of: 1 } | Parts::Blocks);
+        let takes_parts =
+            matches!(self.partial_writes, PartialWrites::Bytes { multiple_of: 1 } | PartialWrites::Blocks);
         if takes_parts || run.rows == run.chunk_rows {
             return Ok(None);
         }

@@ -53,7 +53,7 @@ impl MapTable {
             let mut goes_on = true;
             // The store may find them in another order than this one.
             let mut values = vec![Vec::new(); elements.len()];
-            store.blobs(&elements, &mut |number, bytes| values[number] = bytes.to_vec())?;
+            store.read_blobs(&elements, &mut |number, bytes| values[number] = bytes.to_vec())?;
             for (number, value) in numbers.iter().zip(&values) {
                 goes_on = goes_on && each(*number, value);
             }

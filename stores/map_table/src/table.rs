@@ -58,7 +58,7 @@ impl MapTable {
         let table = chunks.spec()?;
         let spec = layout::map_spec(&table)?;
         let order = MapKeyOrder::new(&spec.key);
-        let rows = Rows::new(chunks, store.session().capabilities.parts)?;
+        let rows = Rows::new(chunks, store.session().capabilities.partial_writes)?;
         let opened = MapTable { form: RowLayout::new(&table)?, spec, order, rows, map, state: RwLock::default() };
         {
             let state = &mut *opened.state.write();
@@ -146,7 +146,7 @@ impl MapTable {
             let elements: Vec<_> = part.iter().map(|(_, row)| &row[self.form.key.place.clone()]).collect();
             // They may come in another order, but later rows count.
             let mut keys = vec![Vec::new(); elements.len()];
-            store.blobs(&elements, &mut |number, bytes| keys[number] = bytes.to_vec())?;
+            store.read_blobs(&elements, &mut |number, bytes| keys[number] = bytes.to_vec())?;
             part.iter().zip(&keys).try_for_each(|((number, row), key)| take(*number, row, key))?;
         }
         Ok(())
@@ -156,7 +156,7 @@ impl MapTable {
     ///
     /// # Errors
     /// As [`MapTable::open`].
-    pub fn take_up(&self, store: &dyn Store) -> Result<()> {
+    pub fn read_new_rows(&self, store: &dyn Store) -> Result<()> {
         let (known, end) = (self.state.read().stored, self.rows.count()?);
         if end <= known {
             return Ok(());

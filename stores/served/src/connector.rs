@@ -7,9 +7,9 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Durability, Encoding, Error as ModelError, Features, Identity, Limits,
-    LinkUse, Location, LocationWatch, Maintenance, Mode, Name, OpenError, OpenRequest, Origin, Parts, PathProbe, Reads,
-    Session, Staging, Store, Unit,
+    AtomicScope, Capabilities, Connector, ConnectorOptions, Durability, Encoding, Error as ModelError, Features,
+    Identity, Limits, LinkUse, Location, LocationWatch, Maintenance, Mode, Name, OpenError, OpenRequest, Origin,
+    PartialWrites, PathProbe, Reads, Session, Staging, Store,
 };
 use hyper::header::HeaderValue;
 use parking_lot::Mutex;
@@ -101,12 +101,12 @@ impl Connector for ServedConnector {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             features: Features::all().without(Features::MAPS),
-            parts: Parts::Whole,
+            partial_writes: PartialWrites::Whole,
             staging: Staging::Caller,
             encoding: Encoding::Pipeline,
             reads: Reads::Batched { in_flight: MAX_IN_FLIGHT, gap: READ_GAP_BYTES },
-            commit: Unit::Object,
-            view: Unit::Object,
+            commit: AtomicScope::Object,
+            view: AtomicScope::Object,
             durability: Durability::Never,
             live: true,
             limits: Limits::NONE,

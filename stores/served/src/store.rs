@@ -158,7 +158,7 @@ impl Store for ServedStore {
         Ok(new)
     }
 
-    fn blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+    fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
         let size = (self.session.element_sizes.vlen as usize).max(1);
         if elements.iter().any(|element| element.len() != size) {
             return Err(Error::Invalid(format!("a variable-length element has {size} bytes here")));
@@ -187,7 +187,7 @@ impl Store for ServedStore {
         Ok(answer.referent)
     }
 
-    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+    fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         if to.file.is_some() || to.part != ReferentPart::Whole {
             return self.writer().and(Err(Error::ReadOnly));
         }

@@ -6,7 +6,9 @@ use h5live::Options;
 use serde_json::{Value as Json, json};
 
 use crate::error::{Outcome, Result};
-use crate::model::{Capabilities, Connector, Durability, Encoding, Parts, Reads, Setting, Staging, Unit};
+use crate::model::{
+    AtomicScope, Capabilities, Connector, Durability, Encoding, PartialWrites, Reads, Setting, Staging,
+};
 use crate::output::Output;
 
 /// Lists the stores: their schemes, options and capabilities
@@ -59,17 +61,17 @@ impl ListStores {
 
 /// What a store can do, by name.
 fn capabilities(of: &Capabilities) -> Vec<(&'static str, String)> {
-    let unit = |unit: Unit| match unit {
-        Unit::Chunk => "a chunk",
-        Unit::Object => "an object",
-        Unit::Store => "everything",
+    let unit = |unit: AtomicScope| match unit {
+        AtomicScope::Chunk => "a chunk",
+        AtomicScope::Object => "an object",
+        AtomicScope::Store => "everything",
     };
     let features: Vec<_> = of.features.names().collect();
-    let parts = match of.parts {
-        Parts::Bytes { multiple_of: 1 } => "bytes".to_owned(),
-        Parts::Bytes { multiple_of } => format!("runs of {multiple_of} bytes"),
-        Parts::Blocks => "blocks".to_owned(),
-        Parts::Whole => "whole chunks".to_owned(),
+    let parts = match of.partial_writes {
+        PartialWrites::Bytes { multiple_of: 1 } => "bytes".to_owned(),
+        PartialWrites::Bytes { multiple_of } => format!("runs of {multiple_of} bytes"),
+        PartialWrites::Blocks => "blocks".to_owned(),
+        PartialWrites::Whole => "whole chunks".to_owned(),
     };
     let reads = match of.reads {
         Reads::Direct { .. } => "one by one".to_owned(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use h5live::filters::KnownFilters;
-use h5live::{Dataset, File, Links, Location, MissingSources, Mode, Options};
+use h5live::{Dataset, File, LinkPolicy, Location, MissingSources, Mode, Options};
 use h5live_native::NativeConnector;
 
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub struct OpenArgs {
     /// Where links in files may lead: never (to no other file), same-origin (the default: to files of the same kind,
     /// and of the same server), any
     #[arg(long, global = true, value_name = "WHERE", value_parser = links)]
-    links: Option<Links>,
+    links: Option<LinkPolicy>,
     /// What elements of a virtual dataset are whose source is not there: fill (the default: fill values; they are told of,
     /// and the exit code is 1), error. A source that is there and cannot be read is always an error
     #[arg(long, global = true, value_name = "WHAT", value_parser = missing_sources::parse)]
@@ -47,11 +47,11 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn links(text: &str) -> Result<Links, String> {
+fn links(text: &str) -> Result<LinkPolicy, String> {
     match text {
-        "never" => Ok(Links::Never),
-        "same-origin" => Ok(Links::SameOrigin),
-        "any" => Ok(Links::Any),
+        "never" => Ok(LinkPolicy::Never),
+        "same-origin" => Ok(LinkPolicy::SameOrigin),
+        "any" => Ok(LinkPolicy::Any),
         _ => Err("allowed are never, same-origin and any".to_owned()),
     }
 }

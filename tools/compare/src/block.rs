@@ -47,7 +47,7 @@ impl DatasetBlock {
     }
 
     /// The number of elements.
-    pub fn elements(&self) -> u64 {
+    pub fn element_count(&self) -> u64 {
         self.count.iter().product()
     }
 

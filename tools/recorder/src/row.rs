@@ -67,7 +67,7 @@ impl RecordColumn {
         RecordColumn { name: name.to_owned(), kind, dims: dims.to_vec(), stored: None }
     }
 
-    fn elements(&self) -> u64 {
+    fn element_count(&self) -> u64 {
         self.dims.iter().fold(1, |n: u64, dim| n.saturating_mul(u64::from(*dim)))
     }
 
@@ -76,7 +76,7 @@ impl RecordColumn {
         if let Some(stored) = &self.stored {
             return stored.datatype().size().into();
         }
-        self.elements().saturating_mul(u64::from(self.kind.size()))
+        self.element_count().saturating_mul(u64::from(self.kind.size()))
     }
 
     fn datatype(&self) -> Datatype {

@@ -37,7 +37,7 @@ pub fn resolve(file: &File, form: &ReferenceType, json: &Json, object: ObjectId)
     };
     let referent = Referent { file: None, object, part };
     let _change = file.writer().ok()?;
-    let bytes = file.store().reference(form, &referent).ok()?;
+    let bytes = file.store().encode_reference(form, &referent).ok()?;
     Some(Value::Reference(Reference::new(form.kind, &bytes)))
 }
 

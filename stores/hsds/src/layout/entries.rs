@@ -135,9 +135,9 @@ impl ObjectDocument {
     }
 
     /// Takes up a shard that was read, if the document names it.
-    pub fn take_up_shard(&mut self, shard: ShardId, entries: Arc<Members>) {
+    pub fn add_read_shard(&mut self, shard: ShardId, entries: Arc<Members>) {
         if let Some(sharded) = self.sharded_mut(shard.class) {
-            sharded.take_up(shard, entries);
+            sharded.add_read_shard(shard, entries);
         }
     }
 

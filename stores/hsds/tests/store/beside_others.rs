@@ -153,7 +153,7 @@ fn tokens_of_a_reader_outlast_those_who_store_the_elements_again() {
     let writer = store.writer().unwrap();
     let blob = |element: &[u8]| {
         let mut found = Vec::new();
-        store.blobs(&[element], &mut |_, bytes| found = bytes.to_vec()).unwrap();
+        store.read_blobs(&[element], &mut |_, bytes| found = bytes.to_vec()).unwrap();
         found
     };
     let first = writer.put_blob(b"first", 5).unwrap();

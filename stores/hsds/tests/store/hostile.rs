@@ -82,7 +82,7 @@ fn read_all(engine: &MemoryEngine) -> bool {
             })
             .is_ok();
         for value in values.iter().filter(|found| found.datatype.has_variable_length()) {
-            is_sound &= store.blobs(&[&value.value], &mut |_, _| {}).is_ok();
+            is_sound &= store.read_blobs(&[&value.value], &mut |_, _| {}).is_ok();
         }
         let Ok(data) = store.dataset(id) else {
             is_sound = false;
@@ -94,7 +94,7 @@ fn read_all(engine: &MemoryEngine) -> bool {
                 let read = data.read(&chunk, 0, &mut bytes);
                 let is_text = data.spec().is_ok_and(|spec| spec.datatype.has_variable_length());
                 let elements: Vec<&[u8]> = if is_text { bytes.chunks(16).collect() } else { Vec::new() };
-                read.is_ok() && store.blobs(&elements, &mut |_, _| {}).is_ok()
+                read.is_ok() && store.read_blobs(&elements, &mut |_, _| {}).is_ok()
             }
             _ => false,
         };

@@ -66,7 +66,7 @@ impl AttributeRecords {
     pub fn attribute(&self, name: Name) -> Result<AttributeData> {
         let datatype = decode_datatype(self.require(AttributeField::Datatype)?)?;
         let dataspace = decode_dataspace(self.require(AttributeField::Dataspace)?)?;
-        let bytes = dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
+        let bytes = dataspace.element_count().and_then(|n| n.checked_mul(datatype.size().into()));
         let invalid = |rule| LayoutError::Value { record: AttributeField::Value.name(), rule };
         let value = match (self.get(AttributeField::Value), bytes) {
             (Some(value), Some(bytes)) if value.len() as u64 == bytes => value.to_vec(),

@@ -86,7 +86,7 @@ fn read_everything(store: &KvStore, container: &Container) -> Result<(), String>
     }
     store.maps().unwrap().get(container.map, &[MapKey::Bytes(&[1])], &mut |_, _| ()).map_err(text)?;
     let blobs = [(3, 0), (5, 1), (7, 2)].map(|(length, at)| VarLenBlob { length, blob: container.blobs[at] }.encode());
-    store.blobs(&blobs.each_ref().map(|element| &element[..]), &mut |_, _| ()).map_err(text)
+    store.read_blobs(&blobs.each_ref().map(|element| &element[..]), &mut |_, _| ()).map_err(text)
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn in_container(spec: ObjectSpec, forms: ElementSizes) -> ObjectSpec {
 fn attribute_in_container(attribute: AttributeData, forms: ElementSizes) -> AttributeData {
     let datatype = attribute.datatype.with_element_sizes(forms, ELEMENT_SIZES);
     let mut value = attribute.value;
-    let bytes = attribute.dataspace.elements().unwrap() * u64::from(datatype.size());
+    let bytes = attribute.dataspace.element_count().unwrap() * u64::from(datatype.size());
     value.resize(bytes as usize, 7);
     AttributeData { datatype, value, ..attribute }
 }

@@ -117,7 +117,7 @@ proptest! {
         creation_order in any::<Option<u16>>(), at in any::<Index>(), with in any::<u8>(),
     ) {
         let dataspace = if dims.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(Shape::fixed(&dims)) };
-        let bytes = dataspace.elements().unwrap() * u64::from(datatype.size());
+        let bytes = dataspace.element_count().unwrap() * u64::from(datatype.size());
         let value = (0..bytes).map(|byte| byte as u8).collect();
         let committed = committed.map(ObjectId);
         let attribute = AttributeData { name: name.clone(), datatype, committed, dataspace, value, creation_order };
@@ -137,7 +137,7 @@ proptest! {
         prop_assert_eq!(decode_datatype(&encode_datatype(&datatype).unwrap()).unwrap(), datatype);
         let found = decode_dataspace(&encode_dataspace(&space).unwrap()).unwrap();
         prop_assert_eq!((found.dims(), found.max()), (space.dims(), space.max()));
-        prop_assert_eq!(found.elements(), space.elements());
+        prop_assert_eq!(found.element_count(), space.element_count());
     }
 
     #[test]

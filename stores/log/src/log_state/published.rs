@@ -100,7 +100,7 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::open`].
-    pub fn take_up(&mut self, last: u64) -> Result<()> {
+    pub fn apply_ordered(&mut self, last: u64) -> Result<()> {
         let mut ready: VecDeque<_> = self.waiting.extract_if(.., |batch| batch.order <= last).collect();
         let mut taken = Ok(());
         while let Some(batch) = ready.front_mut() {
@@ -123,7 +123,7 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::open`].
-    pub fn take_up_all(&mut self) -> Result<()> {
-        self.take_up(u64::MAX)
+    pub fn apply_all_waiting(&mut self) -> Result<()> {
+        self.apply_ordered(u64::MAX)
     }
 }

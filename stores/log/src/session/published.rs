@@ -23,7 +23,7 @@ impl LogSession {
         let Some(last) = state.last_waiting() else { return Ok(false) };
         // Batches before these may have been published in files that were read earlier.
         let last = if state.files().len() > 1 { self.read_up_to(&mut state, last)? } else { last };
-        state.take_up(last)?;
+        state.apply_ordered(last)?;
         Ok(true)
     }
 

@@ -91,7 +91,7 @@ pub(super) fn wire_name(w: &mut impl Wire, field: &'static str, name: &mut Name)
 /// The identity of an object.
 pub(super) fn wire_id(w: &mut impl Wire, field: &'static str, id: &mut ObjectId) -> Result<()> {
     let mut bytes = id.0.to_le_bytes();
-    w.fixed(field, &mut bytes)?;
+    w.byte_array(field, &mut bytes)?;
     *id = ObjectId(u128::from_le_bytes(bytes));
     Ok(())
 }

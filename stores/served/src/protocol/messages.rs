@@ -2,8 +2,8 @@
 
 use h5live_format::{Record, Result, Wire};
 use h5live_model::{
-    AttributeData, ElementSizes, Encoding, Features, Link, Liveness, Name, ObjectId, ReferenceKind, Referent,
-    ReferentPart, Selection, Settings, Unit,
+    AtomicScope, AttributeData, ElementSizes, Encoding, Features, Link, Liveness, Name, ObjectId, ReferenceKind,
+    Referent, ReferentPart, Selection, Settings,
 };
 
 use super::codec::{wire_blob, wire_bool, wire_choice, wire_id, wire_list, wire_name, wire_option};
@@ -28,7 +28,7 @@ pub struct SessionAnswer {
     /// Whether chunks come as filters left them.
     pub encoding: Encoding,
     /// What of a view belongs together.
-    pub view: Unit,
+    pub view: AtomicScope,
     /// How the container was made.
     pub settings: Settings,
     /// Whether somebody may write it.
@@ -46,7 +46,7 @@ impl Default for SessionAnswer {
             forms: ElementSizes::default(),
             features: Features::NONE,
             encoding: Encoding::Pipeline,
-            view: Unit::Object,
+            view: AtomicScope::Object,
             settings: Settings::default(),
             liveness: Liveness::AtRest,
             is_abandoned: false,
@@ -89,7 +89,7 @@ impl Record for SessionAnswer {
         sizes.into_iter().try_for_each(|size| w.u32("size of an element", size))?;
         wire_features(w, &mut self.features)?;
         wire_choice(w, "encoding", &[Encoding::Pipeline, Encoding::Store], &mut self.encoding)?;
-        wire_choice(w, "view", &[Unit::Chunk, Unit::Object, Unit::Store], &mut self.view)?;
+        wire_choice(w, "view", &[AtomicScope::Chunk, AtomicScope::Object, AtomicScope::Store], &mut self.view)?;
         wire_settings(w, &mut self.settings)?;
         let states = [Liveness::AtRest, Liveness::Live, Liveness::Unknown];
         wire_choice(w, "liveness", &states, &mut self.liveness)?;

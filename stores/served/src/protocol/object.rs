@@ -135,7 +135,7 @@ fn wire_attribute<W: Wire>(w: &mut W, attribute: &mut AttributeData) -> Result<(
     wire_dataspace(w, &mut attribute.dataspace)?;
     wire_option(w, "has an order", &mut attribute.creation_order, || 0, |w, order| w.u16("creation order", order))?;
     wire_blob(w, "value", &mut attribute.value)?;
-    let elements = attribute.dataspace.elements();
+    let elements = attribute.dataspace.element_count();
     let bytes = elements.and_then(|elements| elements.checked_mul(attribute.datatype.size().into()));
     let found = attribute.value.len() as u64;
     // Names may come alone.

@@ -49,7 +49,7 @@ fn read_elements(dataset: &Dataset) -> Result<(), String> {
         return Ok(());
     }
     let element = u64::from(spec.datatype.size());
-    let bytes = spec.dataspace.elements().and_then(|elements| elements.checked_mul(element)).unwrap_or(u64::MAX);
+    let bytes = spec.dataspace.element_count().and_then(|elements| elements.checked_mul(element)).unwrap_or(u64::MAX);
     if bytes > MAX_DATASET_BYTES {
         return Err(format!("its elements lie in other files, and are more than {MAX_DATASET_BYTES} bytes"));
     }

@@ -351,7 +351,7 @@ fn stored_bytes(group: &Group) -> u64 {
     let bytes = |visit| match visit {
         Ok(WalkItem::Object(h5live::Object::Dataset(dataset))) => {
             let spec = group.file().store().dataset(dataset.id()).and_then(|chunks| chunks.spec()).ok()?;
-            spec.dataspace.elements()?.checked_mul(spec.datatype.size().into())
+            spec.dataspace.element_count()?.checked_mul(spec.datatype.size().into())
         }
         _ => None,
     };

@@ -353,7 +353,7 @@ fn foreign_texts(value: &Value) -> u64 {
 
 /// All values of a dataset, if they are not too many.
 fn all_values(dataset: &Dataset, spec: &DatasetSpec) -> Result<Vec<Value>> {
-    open::check_value_memory(dataset, spec.dataspace.elements().unwrap_or(u64::MAX))?;
+    open::check_value_memory(dataset, spec.dataspace.element_count().unwrap_or(u64::MAX))?;
     Ok(dataset.read_values(Selection::All)?)
 }
 

@@ -196,7 +196,7 @@ impl<'a> EntryDescriber<'a> {
 
 /// Bytes of all elements.
 fn size_bytes(spec: &DatasetSpec) -> u64 {
-    spec.dataspace.elements().unwrap_or(0).saturating_mul(u64::from(spec.datatype.size()))
+    spec.dataspace.element_count().unwrap_or(0).saturating_mul(u64::from(spec.datatype.size()))
 }
 
 /// The shape, and the maximum where it is another.

@@ -87,7 +87,7 @@ impl<'a> Comparison<'a> {
             if here.is_empty() && (self.has_equal_fill || self.is_unwritten(&block)) {
                 continue;
             }
-            let elements = block.elements();
+            let elements = block.element_count();
             let has_fill = self.has_equal_fill || self.fill.is_some();
             let is_sparse = has_fill && written < elements / 2 && elements > FEW_ELEMENTS;
             let is_large = is_sparse || elements.saturating_mul(self.size) > BLOCK_BYTES;
@@ -116,7 +116,7 @@ impl<'a> Comparison<'a> {
         if self.bytewise && a.read_raw(&selection)? == b.read_raw(&selection)? {
             return Ok(true);
         }
-        if has_halves && block.elements() > BLOCK_VALUES {
+        if has_halves && block.element_count() > BLOCK_VALUES {
             return Ok(false);
         }
         let read = || Ok((a.read_values(&selection)?, b.read_values(&selection)?));
@@ -132,7 +132,7 @@ impl<'a> Comparison<'a> {
     /// Whether the fill values of both sides are known for a block that neither has written. They are compared then.
     fn is_unwritten(&mut self, block: &DatasetBlock) -> bool {
         let Some((a, b)) = &self.fill else { return false };
-        let place = (self.index(block), block.elements());
+        let place = (self.index(block), block.element_count());
         let ((_, in_a), (_, in_b)) = self.sides;
         self.found.add_same(self.tolerance, (a, in_a), (b, in_b), &self.dims, place);
         true

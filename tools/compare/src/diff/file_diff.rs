@@ -132,7 +132,7 @@ impl<'a> FileDiff<'a> {
                 space_text(&other.dataspace),
             )]);
         }
-        if spec.dataspace.elements().is_none_or(|n| n == 0) {
+        if spec.dataspace.element_count().is_none_or(|n| n == 0) {
             return Ok(Vec::new());
         }
         let found = ValueDifferences::new(self.options.limit);

@@ -208,7 +208,7 @@ impl<'a> Renderer<'a> {
                     true => (self.read)(id, &block.selection())?,
                     // Nothing is looked up chunk by chunk where no chunk is.
                     false => {
-                        let bytes = block.elements().saturating_mul(element);
+                        let bytes = block.element_count().saturating_mul(element);
                         let checked = self.allocation.check(bytes);
                         spec.fill_bytes(checked.map_err(|error| UnreadCause::of(&error))?)
                     }
@@ -293,7 +293,7 @@ impl<'a> Renderer<'a> {
         feed: impl FnOnce(&CanonicalPlan, &mut Sha256) -> Result<(), UnreadCause>,
     ) -> Result<String, UnreadCause> {
         let mut sha = Sha256::new();
-        let elements = space.elements();
+        let elements = space.element_count();
         if elements != Some(0) {
             let bytes = elements.and_then(|n| n.checked_mul(u64::from(datatype.size()))).unwrap_or(u64::MAX);
             if bytes > self.limit {
@@ -308,7 +308,7 @@ impl<'a> Renderer<'a> {
     fn region_text(&self, dataset: ObjectId, region: &Selection) -> String {
         let spec = self.store.dataset(dataset).and_then(|chunks| chunks.spec());
         let bound = spec.ok().and_then(|spec| region.bind(spec.dataspace.dims()).ok());
-        let Some(bound) = bound.filter(|bound| bound.elements() <= MAX_REGION_ELEMENTS) else {
+        let Some(bound) = bound.filter(|bound| bound.element_count() <= MAX_REGION_ELEMENTS) else {
             return format!("{region:?}");
         };
         let mut runs: Vec<(u64, u64)> = Vec::new();

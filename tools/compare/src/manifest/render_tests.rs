@@ -121,7 +121,7 @@ fn references_show_the_path_under_which_their_object_was_listed() {
         store.create(&NewObject::linked(store.session().root, &"target".into(), &ObjectSpec::group())).unwrap();
     let form = ReferenceType { kind: ReferenceKind::Object1, size: 8 };
     let to = Referent { file: None, object: target, part: ReferentPart::Whole };
-    let stored = store.reference(&form, &to).unwrap();
+    let stored = store.encode_reference(&form, &to).unwrap();
     let datatype = Datatype::Reference(form);
     create(&store, store.session().root, "r", dataset(datatype, &[1]), &stored);
     let line = &manifest(&store)[1];
@@ -154,7 +154,7 @@ fn regions_are_told_by_their_elements() {
     let form = ReferenceType { kind: ReferenceKind::Region1, size: 12 };
     let line_of = |name: &str, region: Selection| {
         let to = Referent { file: None, object: target, part: ReferentPart::Region(region) };
-        let stored = store.reference(&form, &to).unwrap();
+        let stored = store.encode_reference(&form, &to).unwrap();
         create(&store, store.session().root, name, dataset(Datatype::Reference(form.clone()), &[1]), &stored);
         let line = manifest(&store).into_iter().find(|line| line.starts_with(&format!("/{name}\t"))).unwrap();
         line.rsplit('\t').next().unwrap().to_owned()

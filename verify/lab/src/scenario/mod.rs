@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use h5live::Location;
 
 use crate::stress::matrix::{self, cell};
-use h5live::model::Unit;
+use h5live::model::AtomicScope;
 use h5live_cli::counted::counted;
 use h5live_cli::error::whole_text;
 use h5live_cli::error::{Error, Outcome, Result};
@@ -249,7 +249,7 @@ fn write(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
 fn read(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
     let stop = stop_flag();
     // Of a store that is seen as of one moment, and of one whose objects are kept as they were read until they are refreshed.
-    let refreshes_all = open::capabilities(location)?.view != Unit::Object;
+    let refreshes_all = open::capabilities(location)?.view != AtomicScope::Object;
     let mut out = Output::stdout();
     let (mut known, mut work, mut violations, mut ended) = (0, WorkCounts::default(), 0, false);
     while !ended && violations < MAX_VIOLATIONS {

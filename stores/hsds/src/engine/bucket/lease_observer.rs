@@ -37,7 +37,7 @@ impl LeaseObserver {
         match client.get(key, &condition) {
             Ok(Fetched::NotModified) => Ok(self.is_alive(Instant::now())),
             Ok(Fetched::Object(found)) => {
-                self.take_up(found.meta.tag, &found.bytes, Instant::now());
+                self.observe(found.meta.tag, &found.bytes, Instant::now());
                 Ok(self.is_alive(Instant::now()))
             }
             Err(error) if error.kind == ObjectErrorKind::NotThere => {
@@ -53,7 +53,7 @@ impl LeaseObserver {
         self.last.as_ref().is_some_and(|last| last.period.is_some()) && !self.is_alive(Instant::now())
     }
 
-    fn take_up(&mut self, tag: ObjectTag, bytes: &[u8], now: Instant) {
+    fn observe(&mut self, tag: ObjectTag, bytes: &[u8], now: Instant) {
         // A store without tags gives the same bytes again.
         if self.last.as_ref().is_some_and(|last| last.tag == tag && !tag.is_empty()) {
             return;
@@ -80,21 +80,21 @@ mod tests {
         let after = |seconds| start + Duration::from_secs(seconds);
         assert!(!observer.is_alive(start), "nobody was ever there");
         assert!(!observer.has_expired());
-        observer.take_up(ObjectTag::of_etag("1"), &lease.to_bytes(), after(0));
+        observer.observe(ObjectTag::of_etag("1"), &lease.to_bytes(), after(0));
         assert!(observer.is_alive(after(59)) && !observer.is_alive(after(60)));
         assert!(!observer.has_expired());
         lease.renewals += 1;
-        observer.take_up(ObjectTag::of_etag("2"), &lease.to_bytes(), after(70));
+        observer.observe(ObjectTag::of_etag("2"), &lease.to_bytes(), after(70));
         assert!(observer.is_alive(after(129)), "it was only slow");
-        observer.take_up(ObjectTag::of_etag("2"), &lease.to_bytes(), after(100));
+        observer.observe(ObjectTag::of_etag("2"), &lease.to_bytes(), after(100));
         assert!(!observer.is_alive(after(130)), "the same state again is no renewal");
         let last = SeenLease { tag: ObjectTag::of_etag("2"), since: start, period: Some(Duration::ZERO) };
         let dead = LeaseObserver { last: Some(last) };
         assert!(dead.has_expired());
         lease.is_released = true;
-        observer.take_up(ObjectTag::of_etag("3"), &lease.to_bytes(), after(131));
+        observer.observe(ObjectTag::of_etag("3"), &lease.to_bytes(), after(131));
         assert!(!observer.is_alive(after(131)) && !observer.has_expired(), "it was closed");
-        observer.take_up(ObjectTag::of_etag("4"), b"anything", after(132));
+        observer.observe(ObjectTag::of_etag("4"), b"anything", after(132));
         assert!(!observer.is_alive(after(132)));
     }
 }

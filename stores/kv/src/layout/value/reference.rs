@@ -201,7 +201,7 @@ impl Record for RegionBlob {
     const NAME: &'static str = "region reference";
 
     fn wire(&mut self, w: &mut impl Wire) -> WireResult<()> {
-        w.fixed("token", &mut self.token)?;
+        w.byte_array("token", &mut self.token)?;
         w.record(&mut self.selection)
     }
 }

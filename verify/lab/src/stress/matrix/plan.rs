@@ -32,7 +32,7 @@ impl Region {
     }
 
     /// The number of elements.
-    pub fn elements(&self) -> u64 {
+    pub fn element_count(&self) -> u64 {
         self.count.iter().product()
     }
 
@@ -63,7 +63,7 @@ impl Region {
     /// Calls `each` with the coordinates of every element, in row-major order.
     pub fn for_each(&self, mut each: impl FnMut(&[u64])) {
         let mut at = self.start.clone();
-        for number in 0..self.elements() {
+        for number in 0..self.element_count() {
             let mut rest = number;
             for (dim, (start, count)) in self.start.iter().zip(&self.count).enumerate().rev() {
                 if let Some(at) = at.get_mut(dim) {
@@ -376,7 +376,7 @@ impl FileModel {
     pub fn empty(plan: &CellPlan) -> FileModel {
         FileModel {
             extents: vec![vec![0; plan.dims.len()]; plan.names.len()],
-            versions: plan.regions.iter().map(|region| vec![0; region.elements() as usize]).collect(),
+            versions: plan.regions.iter().map(|region| vec![0; region.element_count() as usize]).collect(),
         }
     }
 

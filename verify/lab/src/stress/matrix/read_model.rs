@@ -54,7 +54,7 @@ pub fn read_model<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<FileMode
         }
         let own = plan.regions.iter().enumerate().filter(|(region, _)| plan.dataset_of_region(*region) == number);
         for (_, whole) in own {
-            let mut versions = vec![0; whole.elements() as usize];
+            let mut versions = vec![0; whole.element_count() as usize];
             if let Some(region) = whole.clip(&extent) {
                 let found = read(&region)?;
                 if matches!(plan.cell.work, ChangeKind::Shrink | ChangeKind::Links) && found.contains(&0) {
@@ -83,7 +83,7 @@ pub fn fault(plan: &CellPlan, found: &FileModel, flushed_model: &FileModel, atte
     }
     for (number, region) in plan.regions.iter().enumerate() {
         let of = |model: &FileModel, slot: usize| model.versions.get(number).and_then(|v| v.get(slot)).copied();
-        for slot in 0..region.elements() as usize {
+        for slot in 0..region.element_count() as usize {
             let version = of(found, slot);
             if version != of(flushed_model, slot) && version != of(attempted, slot) {
                 let [version, flushed_model, attempted] =

@@ -122,7 +122,7 @@ impl<'a> MatrixReader<'a> {
         for region in added(&known, &extent) {
             for block in blocks(&region) {
                 self.check_growth::<T>(number, dataset, &block, StressInvariant::WholeAppends)?;
-                self.done.rows += block.elements();
+                self.done.rows += block.element_count();
             }
         }
         let mut back = Region::new(&vec![0; known.len()], &known);
@@ -132,9 +132,9 @@ impl<'a> MatrixReader<'a> {
         {
             *start = random % *count;
             *count = (*count - *start).min(4);
-            if back.elements() > 0 {
+            if back.element_count() > 0 {
                 self.check_growth::<T>(number, dataset, &back, StressInvariant::NoWayBack)?;
-                self.done.rereads += back.elements();
+                self.done.rereads += back.element_count();
             }
         }
         self.known.extents.get_mut(number).into_iter().for_each(|known| known.clone_from(&extent));
@@ -207,7 +207,7 @@ impl<'a> MatrixReader<'a> {
                 };
                 wrong.get_or_insert(problem);
             });
-            self.done.rows += region.elements();
+            self.done.rows += region.element_count();
             if let Some((broken, detail)) = wrong {
                 self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(MatrixReadError::Output)?;
             }
@@ -282,7 +282,7 @@ impl<'a> MatrixReader<'a> {
 /// A block in pieces that are read at a time.
 fn blocks(region: &Region) -> Vec<Region> {
     let rows = region.count.first().copied().unwrap_or(0);
-    let step = (BLOCK_ELEMENTS / (region.elements() / rows.max(1)).max(1)).max(1);
+    let step = (BLOCK_ELEMENTS / (region.element_count() / rows.max(1)).max(1)).max(1);
     let first = region.start.first().copied().unwrap_or(0);
     let piece = |from: u64| {
         let mut piece = region.clone();

@@ -122,7 +122,7 @@ fn apply_change<T: RuleValue>(file: &File, plan: &CellPlan, datasets: &[Dataset]
     match change {
         CellChange::Append(number, region) => {
             dataset(number).map_or(Ok(()), |dataset| dataset.append(&values::<T>(plan, *number, region, 1)))?;
-            Ok(region.elements())
+            Ok(region.element_count())
         }
         CellChange::Extent(number, dims) => {
             dataset(number).map_or(Ok(()), |dataset| dataset.resize(dims))?;
@@ -132,7 +132,7 @@ fn apply_change<T: RuleValue>(file: &File, plan: &CellPlan, datasets: &[Dataset]
             let values = values::<T>(plan, *number, region, *version);
             let selection = Selection::block(&region.start, &region.count);
             dataset(number).map_or(Ok(()), |dataset| dataset.write_slice(selection, &values))?;
-            Ok(region.elements())
+            Ok(region.element_count())
         }
         CellChange::Create(number, version) => create_linked::<T>(file, plan, *number, *version),
         CellChange::Unlink(number) => {
@@ -168,11 +168,11 @@ fn create_linked<T: RuleValue>(file: &File, plan: &CellPlan, number: usize, vers
         Ok(_) => file.root().unlink(link_path(name)).map_err(Error::from).and(Err(error)),
         Err(_) => Err(error),
     };
-    write().or_else(undo).map(|()| whole.elements())
+    write().or_else(undo).map(|()| whole.element_count())
 }
 
 fn values<T: RuleValue>(plan: &CellPlan, dataset: usize, region: &Region, version: u32) -> Vec<T> {
-    let mut values = Vec::with_capacity(region.elements() as usize);
+    let mut values = Vec::with_capacity(region.element_count() as usize);
     region.for_each(|at| values.push(T::value(plan.element_id(dataset, at), version)));
     values
 }
