@@ -150,7 +150,7 @@ pub fn put_whole(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coord: &
         let bytes = &bytes[run.of_run.clone()];
         let len = stored_len(spec, run.begin(), bytes);
         match len > 0 || run.piece == 0 {
-            true => state.put(&run.key(id), &bytes[..len]),
+            true => state.put_copy(&run.key(id), &[&bytes[..len]]),
             false => state.delete(&run.key(id)),
         }
     }
@@ -166,10 +166,7 @@ pub fn put_filtered(
     bytes: &[u8],
 ) {
     let key = ChunkShape::of(spec).filtered_key(id, coord);
-    let mut value = Vec::with_capacity(FILTER_MASK_BYTES + bytes.len());
-    value.extend(mask.to_le_bytes());
-    value.extend(bytes);
-    state.put(&key, value);
+    state.put_copy(&key, &[&mask.to_le_bytes(), bytes]);
 }
 
 /// Overwrites a part of a chunk without filters, from `at` on (bytes).
@@ -202,8 +199,12 @@ pub fn put_part(
         };
         if !state.edits.update(key.as_bytes(), overwrite) {
             let is_whole = within.len() as u64 == PIECE_BYTES;
-            let known = if is_whole { None } else { state.snapshot().get(key.as_bytes())? };
-            let mut stored = known.unwrap_or_default();
+            if is_whole {
+                state.put_copy(&key, &[&bytes[run.of_run.clone()]]);
+                continue;
+            }
+            let mut stored = state.edits.value_buffer(within.end);
+            state.snapshot().with_value(key.as_bytes(), &mut |known| stored.extend_from_slice(known))?;
             overwrite(&mut stored);
             state.put(&key, stored);
         }

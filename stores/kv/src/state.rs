@@ -60,6 +60,13 @@ impl KvState {
         self.edits.put(key.as_bytes(), value.into());
     }
 
+    /// Gives a key a value that consists of these pieces.
+    pub fn put_copy(&mut self, key: &EngineKey, pieces: &[&[u8]]) {
+        let mut value = self.edits.value_buffer(pieces.iter().map(|piece| piece.len()).sum());
+        pieces.iter().for_each(|piece| value.extend_from_slice(piece));
+        self.edits.put(key.as_bytes(), value);
+    }
+
     /// Deletes a key.
     pub fn delete(&mut self, key: &EngineKey) {
         self.edits.delete(key.as_bytes());

@@ -244,7 +244,7 @@ impl StoreWriter for KvStore {
                 let mut blob = BlobId::NULL;
                 if *count > 0 {
                     blob = state.blob_ids.next_id();
-                    state.put(&key::blob(blob), *bytes);
+                    state.put_copy(&key::blob(blob), &[bytes]);
                 }
                 elements.extend(VarLenBlob { length: *count, blob }.encode());
             }

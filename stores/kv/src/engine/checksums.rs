@@ -55,6 +55,10 @@ impl View for ChecksummedView {
         failure.map_or(Ok(is_there), Err)
     }
 
+    fn has(&self, key: &[u8]) -> Result<bool> {
+        self.inner.has(key)
+    }
+
     fn scan(&self, range: &KeySpan, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let mut failure = None;
         self.inner.scan(range, &mut |key, stored| match self.value(key, stored) {

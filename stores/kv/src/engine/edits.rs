@@ -10,12 +10,21 @@ use crate::layout::{CHECKSUM_BYTES, checksum};
 /// Bytes that an edit takes beside its key and its value, about.
 const EDIT_OVERHEAD_BYTES: usize = 64;
 
+/// Buffers of values of at least so many bytes are kept for the values of the next commit: to get and to give back memory
+/// costs as much as to fill it.
+const MIN_SPARE_BUFFER_BYTES: usize = 4 << 10;
+
+/// Most memory of buffers that are kept (bytes).
+const MAX_SPARE_BYTES: usize = 4 << 20;
+
 /// Keys that are put or deleted, in order. The later edit of a key counts.
 #[derive(Debug, Clone, Default)]
 pub struct Edits {
     by_key: BTreeMap<Box<[u8]>, Option<Vec<u8>>>,
     bytes: usize,
     longest_key: usize,
+    /// Empty buffers of values that were committed.
+    spare_buffers: Vec<Vec<u8>>,
 }
 
 impl Edits {
@@ -108,9 +117,25 @@ impl Edits {
         self.by_key.values_mut().flatten().for_each(|value| value.truncate(value.len() - CHECKSUM_BYTES));
     }
 
-    /// Forgets all edits.
+    /// An empty buffer with room for a value of `len` bytes and its checksum.
+    pub fn value_buffer(&mut self, len: usize) -> Vec<u8> {
+        let needed = len + CHECKSUM_BYTES;
+        let fits = |spare: &mut Vec<u8>| (needed..=needed.saturating_mul(2)).contains(&spare.capacity());
+        self.spare_buffers.pop_if(fits).unwrap_or_else(|| Vec::with_capacity(needed))
+    }
+
+    /// Forgets all edits. Some memory of their values is kept for the next ones.
     pub fn clear(&mut self) {
-        *self = Edits::default();
+        let mut spare_buffers = std::mem::take(&mut self.spare_buffers);
+        let mut left = spare_buffers.iter().fold(MAX_SPARE_BYTES, |left, spare| left.saturating_sub(spare.capacity()));
+        for mut value in std::mem::take(&mut self.by_key).into_values().flatten() {
+            if (MIN_SPARE_BUFFER_BYTES..=left).contains(&value.capacity()) {
+                value.clear();
+                left -= value.capacity();
+                spare_buffers.push(value);
+            }
+        }
+        *self = Edits { spare_buffers, ..Edits::default() };
     }
 }
 
@@ -133,5 +158,31 @@ mod tests {
         assert_eq!(all, [(&b"a"[..], Some(&[2, 2, 2, 2, 2, 3][..])), (b"b", None)]);
         assert_eq!(edits.range(&KeySpan::prefix(b"b")).count(), 1);
         assert_eq!(edits.range(&KeySpan { start: vec![9], end: Some(vec![1]) }).count(), 0);
+    }
+
+    #[test]
+    fn memory_of_committed_values_is_used_again_and_bounded() {
+        let mut edits = Edits::new();
+        let put = |edits: &mut Edits, key: u64, len: usize| {
+            let mut value = edits.value_buffer(len);
+            let found = (value.as_ptr(), value.len(), value.capacity() >= len + CHECKSUM_BYTES);
+            value.resize(len, 7);
+            edits.put(&key.to_le_bytes(), value);
+            assert_eq!((found.1, found.2), (0, true), "an empty buffer with room");
+            found.0
+        };
+        let first = put(&mut edits, 0, 64 << 10);
+        edits.add_checksums();
+        edits.clear();
+        assert!(edits.is_empty());
+        assert_eq!(put(&mut edits, 1, 60 << 10), first, "the same memory");
+        assert_ne!(put(&mut edits, 2, 10), first);
+        edits.clear();
+        for key in 0..1000 {
+            put(&mut edits, key, 64 << 10);
+        }
+        edits.clear();
+        let spare = edits.spare_buffers.iter().map(Vec::capacity).sum::<usize>();
+        assert!((MAX_SPARE_BYTES / 2..=MAX_SPARE_BYTES).contains(&spare), "{spare}");
     }
 }

@@ -94,6 +94,14 @@ pub trait View: Send + Sync + fmt::Debug {
     /// [`EngineError::Io`] and others, if it cannot be read.
     fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
+    /// Whether a key has a value, which is not looked at.
+    ///
+    /// # Errors
+    /// As [`View::get`].
+    fn has(&self, key: &[u8]) -> Result<bool> {
+        self.get(key, &mut |_| {})
+    }
+
     /// Calls `each` with the keys of a range and their values, in order, until it returns `false`. `each` must not call
     /// the view.
     ///

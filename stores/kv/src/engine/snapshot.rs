@@ -56,7 +56,10 @@ impl<'a> Snapshot<'a> {
     /// # Errors
     /// As [`View::get`].
     pub fn has(&self, key: &[u8]) -> Result<bool> {
-        self.with_value(key, &mut |_| {})
+        match self.edits.and_then(|edits| edits.get(key)) {
+            Some(edit) => Ok(edit.is_some()),
+            None => self.view.has(key),
+        }
     }
 
     /// Whether a key of a range has a value.
