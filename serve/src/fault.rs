@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use h5live::{Error, ErrorKind, OpenError, StoreErrorKind};
-use h5live_served::protocol::{FAULT_HEADER, FaultKind};
+use h5live_served::protocol::{FAULT_HEADER, ServedErrorKind};
 use serde_json::json;
 
 /// What went wrong with a request: the status, and a sentence. h5grove's words are kept where a client looks for them.
@@ -15,7 +15,7 @@ pub(crate) struct Fault {
     /// Whether it may go better in a moment.
     pub is_transient: bool,
     /// What h5live's own client is told.
-    pub kind: Option<FaultKind>,
+    pub kind: Option<ServedErrorKind>,
 }
 
 impl Fault {
@@ -30,13 +30,13 @@ impl Fault {
 
     /// The same, of this kind.
     #[must_use]
-    pub fn of_kind(self, kind: FaultKind) -> Self {
+    pub fn of_kind(self, kind: ServedErrorKind) -> Self {
         Fault { kind: Some(kind), ..self }
     }
 
     /// There is no such file, or none that is served.
     pub fn no_file() -> Self {
-        Fault::new(StatusCode::NOT_FOUND, "File not found!").of_kind(FaultKind::NoFile)
+        Fault::new(StatusCode::NOT_FOUND, "File not found!").of_kind(ServedErrorKind::NoFile)
     }
 
     /// The system does not let this server read it.
@@ -92,14 +92,14 @@ fn of_error(error: &Error, text: &str) -> Fault {
         return Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text);
     }
     if error.is_in_use() {
-        return Fault::busy(text).of_kind(FaultKind::InUse);
+        return Fault::busy(text).of_kind(ServedErrorKind::InUse);
     }
     match error.kind() {
         // A path that goes on behind what is no group.
         ErrorKind::Store(h5live::model::Error::WrongKind { .. }) => return Fault::new(StatusCode::NOT_FOUND, text),
         ErrorKind::Selection(_) => return Fault::argument(text),
         ErrorKind::RawFilesRefused => {
-            return Fault::new(StatusCode::FORBIDDEN, text).of_kind(FaultKind::RawFiles);
+            return Fault::new(StatusCode::FORBIDDEN, text).of_kind(ServedErrorKind::RawFiles);
         }
         ErrorKind::Open(open) => return of_open_error(open, text),
         // It is the fault of what this file leads to, not of the name that the client gave.
@@ -129,8 +129,8 @@ fn of_open_error(error: &OpenError, text: &str) -> Fault {
         OpenError::Store(error) => match error.store_kind() {
             Some(StoreErrorKind::NotFound) => Fault::no_file(),
             Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
-            Some(StoreErrorKind::NotThisFormat) => Fault::argument(text).of_kind(FaultKind::NotThisFormat),
-            Some(StoreErrorKind::InUse(_)) => Fault::busy(text).of_kind(FaultKind::InUse),
+            Some(StoreErrorKind::NotThisFormat) => Fault::argument(text).of_kind(ServedErrorKind::NotThisFormat),
+            Some(StoreErrorKind::InUse(_)) => Fault::busy(text).of_kind(ServedErrorKind::InUse),
             Some(StoreErrorKind::Torn | StoreErrorKind::Changed(_)) => Fault::busy(text),
             _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
         },

@@ -487,7 +487,7 @@ pub(crate) fn refuse_if_written(path: &Path, lock: &LockHandle) -> Result<()> {
 fn mark_as_written(file: &File, lock: &LockHandle) -> Result<()> {
     lock.acquire_liveness_lock(file).map_err(|source| match source.kind() {
         io::ErrorKind::WouldBlock => {
-            Error::InUse { reason: OpenConflict::SwmrWriter, holders: lock.other_writer_processes() }
+            Error::InUse { reason: OpenConflict::SwmrWriter, holders: lock.writers_beside_this_handle() }
         }
         _ => Error::Io { action: "mark the file as written by this process", source },
     })

@@ -444,7 +444,7 @@ impl LockHandle {
     }
 
     /// As [`LockHandle::holders`], when this process has opened the file for writing once just to try.
-    pub fn other_writer_processes(&self) -> Vec<Holder> {
+    pub fn writers_beside_this_handle(&self) -> Vec<Holder> {
         let own = self.file().map_or(0, |file| holders::count_own_writing_handles(&file));
         self.holders().into_iter().filter(|holder| own > 1 || !holder.is_this_process()).collect()
     }

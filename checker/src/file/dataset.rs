@@ -156,7 +156,7 @@ impl FileWalk<'_> {
         while done < len && !self.report.is_full() {
             let take = step.min(len - done);
             let Some(place) = addr.checked_add(done).filter(|_| self.may_read_values(take)) else { return };
-            let Some(bytes) = self.read("contiguous data", place, take) else { return };
+            let Some(bytes) = self.read_limited("contiguous data", place, take) else { return };
             self.check_values(datatype, &bytes, at);
             done += take;
         }

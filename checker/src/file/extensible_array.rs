@@ -251,7 +251,7 @@ impl FileWalk<'_> {
         array.counted[2] += 1;
         array.counted[3] += size;
         array.counted[4] += elements;
-        let Some(bytes) = self.read(DATA, at, head) else { return };
+        let Some(bytes) = self.read_limited(DATA, at, head) else { return };
         let context = ExtensibleArrayDataBlock {
             header: Addr::UNDEFINED,
             offset_width: array.offset,
@@ -270,7 +270,7 @@ impl FileWalk<'_> {
         self.check_array_elements(array, DATA, at, first, &block.elements);
         for number in (0..pages).filter(|page| written(*page)) {
             let Some(place) = at.checked_add(head.saturating_add(number.saturating_mul(page))) else { return };
-            let Some(bytes) = self.read(PAGE, place, page) else { return };
+            let Some(bytes) = self.read_limited(PAGE, place, page) else { return };
             let Some(elements) = array.element_table(array.elements_per_page()) else { return };
             if let Some(decoded) = self.decode(ArrayPage { elements }, place, &bytes) {
                 let first = first.saturating_add(number.saturating_mul(array.elements_per_page()));

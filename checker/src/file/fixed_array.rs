@@ -48,7 +48,7 @@ impl FileWalk<'_> {
         let (bitmap, elements) = if pages == 0 { (0, header.elements) } else { (held, 0) };
         let bitmap = Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0));
         let context = FixedArrayDataBlock { header: Addr::UNDEFINED, pages: bitmap, elements: table(elements) };
-        let Some(bytes) = self.read(BLOCK, at, head) else { return };
+        let Some(bytes) = self.read_limited(BLOCK, at, head) else { return };
         let Some(block) = self.decode(context, at, &bytes) else { return };
         if block.header != array {
             self.report(BLOCK, at, Cause::Rule("a data block states the address of its header"));
@@ -75,7 +75,8 @@ impl FileWalk<'_> {
         format: ElementFormat,
     ) {
         let element = format.size(self.widths.offset) as u64;
-        let Some(bytes) = self.read(ArrayPage::NAME, at, count.saturating_mul(element).saturating_add(4)) else {
+        let Some(bytes) = self.read_limited(ArrayPage::NAME, at, count.saturating_mul(element).saturating_add(4))
+        else {
             return;
         };
         let elements = ElementTable::undefined(usize::try_from(count).unwrap_or(0), format, self.widths.offset);

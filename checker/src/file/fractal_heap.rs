@@ -125,7 +125,7 @@ impl FileWalk<'_> {
 
     /// The bytes of a block, before its filters.
     fn read_direct_block(&mut self, heap: &CheckedHeap, block: &CheckedBlock) -> Option<Vec<u8>> {
-        let bytes = self.read(FractalHeapDirectBlock::NAME, block.addr, block.stored)?;
+        let bytes = self.read_limited(FractalHeapDirectBlock::NAME, block.addr, block.stored)?;
         self.unfilter_heap_bytes(heap, FractalHeapDirectBlock::NAME, block.addr, bytes, block.filtered)
     }
 
@@ -246,7 +246,7 @@ impl FileWalk<'_> {
 
     fn read_huge_object(&mut self, heap: &CheckedHeap, huge: HugeObjectRef) -> Option<Vec<u8>> {
         self.check_range("huge object", huge.addr, huge.length)?;
-        let bytes = self.read("huge object", huge.addr, huge.length)?;
+        let bytes = self.read_limited("huge object", huge.addr, huge.length)?;
         self.unfilter_heap_bytes(heap, "huge object", huge.addr, bytes, huge.filtered)
     }
 
@@ -259,7 +259,7 @@ impl FileWalk<'_> {
         }
         let (from, to) = (usize::try_from(inside).ok()?, usize::try_from(end).ok()?);
         if block.filtered.is_none() {
-            return self.read(FractalHeapDirectBlock::NAME, block.addr.checked_add(inside)?, length);
+            return self.read_limited(FractalHeapDirectBlock::NAME, block.addr.checked_add(inside)?, length);
         }
         if heap.unfiltered.as_ref().is_none_or(|(at, _)| *at != block.offset) {
             heap.unfiltered = self.read_direct_block(heap, &block).map(|bytes| (block.offset, bytes));

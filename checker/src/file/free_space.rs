@@ -33,7 +33,7 @@ impl FileWalk<'_> {
         }
         let at = header.section_list_addr;
         self.claim(FreeSpaceSections::NAME, at, header.section_list_allocated_bytes)?;
-        let bytes = self.read(
+        let bytes = self.read_limited(
             FreeSpaceSections::NAME,
             at,
             header.section_list_used_bytes.min(header.section_list_allocated_bytes),

@@ -59,7 +59,7 @@ impl FileWalk<'_> {
         if self.collections.last.as_ref().is_none_or(|(last, _)| *last != at) {
             let prefix = self.source.read(at, GlobalHeapCollection::PREFIX_BYTES as u64).ok()?;
             let size = GlobalHeapCollection::stated_size(&prefix, self.widths).ok()?;
-            let bytes = self.read(NAME, place.collection, size)?;
+            let bytes = self.read_limited(NAME, place.collection, size)?;
             let heap = self.decode(GlobalHeapCollection::default(), place.collection, &bytes)?;
             self.collections.last = Some((at, heap));
         }

@@ -124,7 +124,7 @@ impl FileWalk<'_> {
         if leads.is_none() && !is_verified {
             return;
         }
-        let Some(mut bytes) = self.read_any("chunk", addr, size) else { return };
+        let Some(mut bytes) = self.read_unlimited("chunk", addr, size) else { return };
         if let Some(filters) = self.options.filters.filter(|_| !every) {
             bytes = match filters.unfilter(&chunked.filters, mask, bytes, chunked.bytes) {
                 Ok(undone) => undone,

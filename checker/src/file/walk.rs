@@ -238,11 +238,11 @@ impl<'a> FileWalk<'a> {
     /// The bytes from an address on, at most `len`; reports if there are none.
     pub fn peek(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
         let start = self.check_range(structure, addr, 1)?;
-        self.read(structure, addr, len.min(self.end.saturating_sub(start)))
+        self.read_limited(structure, addr, len.min(self.end.saturating_sub(start)))
     }
 
     /// Bytes at an address; reports if they cannot be read.
-    pub fn read(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
+    pub fn read_limited(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
         if len > MAX_STRUCTURE_BYTES {
             self.report(
                 structure,
@@ -251,11 +251,11 @@ impl<'a> FileWalk<'a> {
             );
             return None;
         }
-        self.read_any(structure, addr, len)
+        self.read_unlimited(structure, addr, len)
     }
 
-    /// As [`FileWalk::read`], of as many bytes as the caller allows.
-    pub fn read_any(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
+    /// As [`FileWalk::read_limited`], of as many bytes as the caller allows. Nothing is reported of an undefined address.
+    pub fn read_unlimited(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
         match self.source.read(addr.get()?, len) {
             Ok(bytes) => Some(bytes),
             Err(error) => {
@@ -279,7 +279,7 @@ impl<'a> FileWalk<'a> {
     /// Takes the bytes of a structure, and decodes it.
     pub fn load<R: Record>(&mut self, context: R, addr: Addr, len: u64) -> Option<R> {
         self.claim(R::NAME, addr, len)?;
-        let bytes = self.read(R::NAME, addr, len)?;
+        let bytes = self.read_limited(R::NAME, addr, len)?;
         self.decode(context, addr, &bytes)
     }
 }

@@ -69,10 +69,15 @@ impl Timeline {
         &self.trace
     }
 
-    /// The time, and whether it goes on at all.
-    pub fn time(&self, position: Position) -> (Duration, bool) {
+    /// Whether the trace says when its operations were done.
+    pub fn has_times(&self) -> bool {
+        self.has_times
+    }
+
+    /// The time at a position; 0 without times.
+    pub fn time_at(&self, position: Position) -> Duration {
         let time = if self.has_times { self.times.last_value_at(position.prefix as usize) } else { None };
-        (Duration::from_millis(time.unwrap_or(0)), self.has_times)
+        Duration::from_millis(time.unwrap_or(0))
     }
 
     pub fn operation(&self, prefix: u32) -> Option<&StorageOp> {

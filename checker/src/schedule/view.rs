@@ -214,7 +214,7 @@ impl ReaderView {
     /// The time by the marks `time N` of the writer (milliseconds). The reader itself takes no time.
     pub fn time(&self) -> Duration {
         let run = self.0.lock();
-        run.timeline.time(run.position).0
+        run.timeline.time_at(run.position)
     }
 
     /// The number of operations that are complete.
@@ -335,7 +335,7 @@ impl ReaderRun {
             return !self.merged;
         }
         // Readers remember when they saw what, which is no part of their history.
-        if self.timeline.time(position).1 {
+        if self.timeline.has_times() {
             return true;
         }
         let checkpoint = Checkpoint { position, moves, tears, history, state, within };

@@ -118,12 +118,12 @@ impl FractalHeapIndirectBlock {
     }
 
     /// The number of entries. The first ones are for direct blocks.
-    pub fn len(&self) -> usize {
+    pub fn entry_count(&self) -> usize {
         self.direct.len().saturating_add(self.indirect.len())
     }
 
     /// Whether no entry leads to a block.
-    pub fn is_empty(&self) -> bool {
+    pub fn has_no_children(&self) -> bool {
         self.last_child_index().is_none()
     }
 
@@ -161,7 +161,7 @@ impl FractalHeapIndirectBlock {
     /// The last entry that leads to a block.
     pub fn last_child_index(&self) -> Option<usize> {
         let defined = |entry: &usize| self.child_addr(*entry).is_some_and(|addr| addr.is_defined());
-        (0..self.len()).rev().find(defined)
+        (0..self.entry_count()).rev().find(defined)
     }
 
     /// Bytes of the block.

@@ -213,7 +213,7 @@ impl FractalHeap {
             old_rows => {
                 let old = self.load_indirect_block(shape, shape.root, old_rows, 0)?;
                 let old = old.read();
-                (0..old.len()).filter_map(|entry| old.child_element(entry)).collect()
+                (0..old.entry_count()).filter_map(|entry| old.child_element(entry)).collect()
             }
         };
         for child in children.iter().filter(|child| child.addr.is_defined()) {
@@ -267,7 +267,7 @@ impl FractalHeap {
         let mut emptied = ancestors.is_empty();
         while let Some((block, entry)) = ancestors.pop() {
             block.update(|block| block.set_child(entry, Addr::UNDEFINED));
-            emptied = block.read().is_empty();
+            emptied = block.read().has_no_children();
             if !emptied {
                 break;
             }
@@ -358,7 +358,7 @@ impl FractalHeap {
         each: &mut dyn FnMut(HeapBlock),
     ) -> Result<()> {
         let block = self.load_indirect_block(shape, at, rows, start)?.read().clone();
-        for entry in 0..block.len() {
+        for entry in 0..block.entry_count() {
             let (Some(slot), Some(addr)) = (self.slot_of_entry(shape, start, entry), block.child_addr(entry)) else {
                 break;
             };

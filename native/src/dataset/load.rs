@@ -59,7 +59,7 @@ pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Res
     let layout = decode_layout(session, header, &message.storage)?;
     // A header that is being written may change before all of it is decoded.
     if session.mode.writes() {
-        return Ok((decode_spec(session, header, layout)?.into(), message));
+        return Ok((session.datasets.spec_cache.share(decode_spec(session, header, layout)?), message));
     }
     if let Some(spec) = session.datasets.spec_cache.find(header, &layout) {
         return Ok((spec, message));

@@ -58,6 +58,15 @@ impl SpecCache {
         is_same.then(|| spec.clone())
     }
 
+    /// A description that was decoded: many datasets that are described alike share one in memory.
+    pub fn share(&self, spec: DatasetSpec) -> Arc<DatasetSpec> {
+        let mut last = self.0.lock();
+        match last.as_ref() {
+            Some((_, known)) if **known == spec => known.clone(),
+            _ => last.insert((Vec::new(), Arc::new(spec))).1.clone(),
+        }
+    }
+
     /// Keeps the description that was decoded from a header.
     pub fn set(&self, header: &CachedHeader, spec: &Arc<DatasetSpec>) {
         let mut describing = Vec::new();

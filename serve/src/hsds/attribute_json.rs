@@ -239,13 +239,13 @@ fn find(object: &Object, name: &str) -> Result<Attribute, Fault> {
 pub(super) fn one(domain: &OpenedDomain, call: &Call, object: &Object, max_bytes: u64) -> Result<String, Fault> {
     let has_values = call.query.get("IncludeData").is_none() || call.flag("IncludeData");
     let form = AttributeForm::of(call, has_values, max_bytes)?;
-    let attribute = find(object, call.name())?;
+    let attribute = find(object, call.entry_name())?;
     let (own, times) = (address(domain, object), ObjectTimes::of(domain, object)?);
     let mut json = JsonMembers::default();
-    json.set("name", call.name());
+    json.set("name", call.entry_name());
     describe(domain, &attribute, &times, &form, &mut json)?;
-    json.set("lastModified", times.of_attribute(call.name(), attribute.creation_order()));
-    let href = format!("{own}/attributes/{}", call.name());
+    json.set("lastModified", times.of_attribute(call.entry_name(), attribute.creation_order()));
+    let href = format!("{own}/attributes/{}", call.entry_name());
     json.set("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
     Ok(json.finish())
 }
@@ -264,7 +264,7 @@ pub(super) fn value(
     object: &Object,
     max_bytes: u64,
 ) -> Result<AttributeValue, Fault> {
-    let attribute = find(object, call.name())?;
+    let attribute = find(object, call.entry_name())?;
     if matches!(attribute.dataspace(), Dataspace::Null) {
         return Err(bad_request("Null space attributes can not be read"));
     }
@@ -276,7 +276,7 @@ pub(super) fn value(
     let mut whole = JsonMembers::default();
     set_value(domain, &attribute, &form, &mut whole)?;
     let own = address(domain, object);
-    let href = format!("{own}/attributes/{}", call.name());
+    let href = format!("{own}/attributes/{}", call.entry_name());
     whole.set("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
     Ok(AttributeValue::Json(whole.finish()))
 }

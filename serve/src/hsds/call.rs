@@ -81,7 +81,8 @@ impl Call {
         self.id.as_deref().ok_or_else(|| bad_request("Missing id"))
     }
 
-    pub fn name(&self) -> &str {
+    /// The name of the link or the attribute in the address; empty if there is none.
+    pub fn entry_name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 

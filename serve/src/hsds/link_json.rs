@@ -181,7 +181,7 @@ fn below_text(
 
 /// `GET /groups/ID/links/TITLE`.
 pub(super) fn one(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
-    let (id, title) = (call.id()?, call.name());
+    let (id, title) = (call.id()?, call.entry_name());
     let group = domain.group(id)?;
     let link = LinksByTitle::new(domain, &group).find(title)?;
     let times = times_of(domain, &group)?;

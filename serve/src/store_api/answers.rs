@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use h5live::model::{Error as ModelError, StoreErrorKind};
 use h5live_format::Record;
-use h5live_served::protocol::{self, CONTENT_TYPE, FaultKind};
+use h5live_served::protocol::{self, CONTENT_TYPE, ServedErrorKind};
 
 use crate::answer::Answer;
 use crate::fault::Fault;
@@ -20,7 +20,7 @@ pub(super) fn answer<R: Record>(state: &AppState, message: &mut R) -> Result<Ans
     let bytes = protocol::encode_message(message);
     let bytes = bytes.map_err(|error| {
         Fault::new(StatusCode::NOT_IMPLEMENTED, format!("The answer does not fit the protocol: {error}"))
-            .of_kind(FaultKind::Unsupported)
+            .of_kind(ServedErrorKind::Unsupported)
     })?;
     let memory = state.memory.reserve(bytes.len() as u64)?;
     Ok(Answer { memory: Some(memory), ..Answer::new(CONTENT_TYPE, bytes) })
@@ -31,11 +31,13 @@ pub(super) fn store_fault(error: &ModelError) -> Fault {
     let text = error.to_string();
     match error {
         ModelError::NoObject(_) | ModelError::NotFound(_) => {
-            Fault::new(StatusCode::NOT_FOUND, text).of_kind(FaultKind::NoObject)
+            Fault::new(StatusCode::NOT_FOUND, text).of_kind(ServedErrorKind::NoObject)
         }
-        ModelError::WrongKind { .. } => Fault::argument(text).of_kind(FaultKind::WrongKind),
+        ModelError::WrongKind { .. } => Fault::argument(text).of_kind(ServedErrorKind::WrongKind),
         ModelError::Invalid(_) => Fault::argument(text),
-        ModelError::Unsupported(_) => Fault::new(StatusCode::NOT_IMPLEMENTED, text).of_kind(FaultKind::Unsupported),
+        ModelError::Unsupported(_) => {
+            Fault::new(StatusCode::NOT_IMPLEMENTED, text).of_kind(ServedErrorKind::Unsupported)
+        }
         ModelError::Allocation(_) => Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text),
         ModelError::Moved => Fault::busy("The writer moves the chunk again and again: ask again"),
         _ => match error.store_kind() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use h5live::File;
 use h5live::model::{ChunkStore, Layout, ObjectId, Store};
-use h5live_served::protocol::FaultKind;
+use h5live_served::protocol::ServedErrorKind;
 use twox_hash::XxHash3_64;
 
 use super::answers::store_fault;
@@ -53,7 +53,7 @@ impl Opened {
     pub fn store(&self, incarnation: u64) -> Result<&dyn Store, Fault> {
         if incarnation != self.incarnation {
             let fault = Fault::new(StatusCode::GONE, "Another file has taken the place of the one that was opened");
-            return Err(fault.of_kind(FaultKind::Replaced));
+            return Err(fault.of_kind(ServedErrorKind::Replaced));
         }
         Ok(self.file().store())
     }
@@ -67,7 +67,7 @@ impl Opened {
         let spec = chunks.spec().map_err(|error| store_fault(&error))?;
         if matches!(spec.layout, Layout::External(_)) {
             let fault = Fault::new(StatusCode::FORBIDDEN, "The elements lie in raw files, which are not served");
-            return Err(fault.of_kind(FaultKind::RawFiles));
+            return Err(fault.of_kind(ServedErrorKind::RawFiles));
         }
         Ok(chunks)
     }

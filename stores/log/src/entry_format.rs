@@ -73,9 +73,9 @@ impl EntryFormat {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn stage_end(&mut self, file: &mut LogFile, publish: Publish) -> Result<()> {
+    pub fn publish_entries(&mut self, file: &mut LogFile, publish: Publish) -> Result<()> {
         match self {
-            EntryFormat::H5live => file.log.stage_end(file.store.writer()?),
+            EntryFormat::H5live => file.log.publish_entries(file.store.writer()?),
             EntryFormat::LogVol(writer) => writer.publish(file, publish),
         }
     }

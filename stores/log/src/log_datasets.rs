@@ -309,7 +309,7 @@ impl LogDatasets {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn stage_end(&mut self, writer: &dyn StoreWriter) -> Result<()> {
+    pub fn publish_entries(&mut self, writer: &dyn StoreWriter) -> Result<()> {
         let is_waiting = |dataset: &&LogDataset| dataset.published < dataset.used;
         let waiting: Vec<_> = self.list.iter().rev().skip(1).take_while(is_waiting).map(|dataset| dataset.id).collect();
         let Some(last) = self.list.last() else { return Ok(()) };

@@ -398,8 +398,8 @@ impl LogState {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn stage_end(&mut self, publish: Publish) -> Result<()> {
-        self.format.stage_end(&mut self.files[self.own], publish)
+    pub fn publish_entries(&mut self, publish: Publish) -> Result<()> {
+        self.format.publish_entries(&mut self.files[self.own], publish)
     }
 
     /// Has a main file say how many datasets were made.

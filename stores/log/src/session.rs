@@ -503,7 +503,7 @@ impl LogSession {
             state.publish_early(own.writer()?)?;
         }
         state.write_staged(|state| self.log_dataset_room(state))?;
-        state.stage_end(publish)
+        state.publish_entries(publish)
     }
 
     /// Commits, brings the attributes of anchors up to date, and ends the session. It has ended in any case, also after an

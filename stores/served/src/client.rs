@@ -10,7 +10,7 @@ use h5live_format::Record;
 use crate::error::{Result, ServedError};
 use crate::http::{HttpAnswer, HttpClient, HttpError, HttpRequest, PendingAnswer};
 use crate::location::percent_encode;
-use crate::protocol::{self, BASE_PATH, FaultKind};
+use crate::protocol::{self, BASE_PATH, ServedErrorKind};
 
 /// The first pause before a request is made again, and the longest one.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
@@ -124,13 +124,13 @@ fn read<A: Record + Default>(answer: &HttpAnswer) -> Result<A> {
         return protocol::decode_message(&answer.body).map_err(|cause| ServedError::Message { cause });
     }
     let message = message_of(&answer.body);
-    let kind = answer.fault.as_deref().and_then(FaultKind::from_word);
+    let kind = answer.fault.as_deref().and_then(ServedErrorKind::from_header_word);
     Err(match (answer.status, kind, message) {
-        (_, Some(FaultKind::NoFile), _) => ServedError::NoFile,
-        (_, Some(FaultKind::Replaced), _) => ServedError::Replaced,
-        (_, Some(FaultKind::InUse), Some(message)) => ServedError::InUse { message },
-        (_, Some(FaultKind::NotThisFormat), Some(message)) => ServedError::NotThisFormat { message },
-        (_, Some(FaultKind::Unsupported), _) => {
+        (_, Some(ServedErrorKind::NoFile), _) => ServedError::NoFile,
+        (_, Some(ServedErrorKind::Replaced), _) => ServedError::Replaced,
+        (_, Some(ServedErrorKind::InUse), Some(message)) => ServedError::InUse { message },
+        (_, Some(ServedErrorKind::NotThisFormat), Some(message)) => ServedError::NotThisFormat { message },
+        (_, Some(ServedErrorKind::Unsupported), _) => {
             ServedError::Model(h5live_model::Error::Unsupported("what the server was asked for"))
         }
         (401, ..) => ServedError::Unauthorized,

@@ -2,7 +2,7 @@
 
 /// The kind of an error, in the header [`FAULT_HEADER`](super::FAULT_HEADER).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultKind {
+pub enum ServedErrorKind {
     /// Nothing that is served has the name.
     NoFile,
     /// The file that was opened is not at its place any more.
@@ -21,17 +21,17 @@ pub enum FaultKind {
     RawFiles,
 }
 
-impl FaultKind {
+impl ServedErrorKind {
     /// All kinds, with their words.
-    const NAMED: [(FaultKind, &'static str); 8] = [
-        (FaultKind::NoFile, "no-file"),
-        (FaultKind::Replaced, "replaced"),
-        (FaultKind::NoObject, "no-object"),
-        (FaultKind::WrongKind, "wrong-kind"),
-        (FaultKind::InUse, "in-use"),
-        (FaultKind::Unsupported, "unsupported"),
-        (FaultKind::NotThisFormat, "not-this-format"),
-        (FaultKind::RawFiles, "raw-files"),
+    const NAMED: [(ServedErrorKind, &'static str); 8] = [
+        (ServedErrorKind::NoFile, "no-file"),
+        (ServedErrorKind::Replaced, "replaced"),
+        (ServedErrorKind::NoObject, "no-object"),
+        (ServedErrorKind::WrongKind, "wrong-kind"),
+        (ServedErrorKind::InUse, "in-use"),
+        (ServedErrorKind::Unsupported, "unsupported"),
+        (ServedErrorKind::NotThisFormat, "not-this-format"),
+        (ServedErrorKind::RawFiles, "raw-files"),
     ];
 
     /// The word in the header.
@@ -40,7 +40,7 @@ impl FaultKind {
     }
 
     /// The kind of a word; `None` if it is none.
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub fn from_header_word(word: &str) -> Option<Self> {
         Self::NAMED.iter().find(|(_, known)| *known == word).map(|(kind, _)| *kind)
     }
 }

@@ -1,7 +1,7 @@
 //! The messages between the client and the server, version 1. Each is described once, for both sides.
 //!
 //! A request is a POST with a message as its body; its answer is a message, too. An error has a status, a sentence in JSON
-//! as every other error of the server, and the header [`FAULT_HEADER`] with its kind ([`FaultKind`]).
+//! as every other error of the server, and the header [`FAULT_HEADER`] with its kind ([`ServedErrorKind`]).
 //!
 //! Numbers are little-endian. Types, shapes, filters, fill values and selections have the form that they have in HDF5 files,
 //! so they are checked as those are: neither side trusts the other.
@@ -17,7 +17,7 @@ mod tests;
 
 pub use chunks::{ChunkAnswer, ChunkWanted, ChunksAnswer, ChunksRequest, IndexAnswer, IndexRequest};
 use codec::wire_message_head;
-pub use fault::FaultKind;
+pub use fault::ServedErrorKind;
 use h5live_format::{DecodeError, EncodeError, Record, Widths, decode, encode_in_place};
 pub use messages::{
     AttributesAnswer, AttributesRequest, BlobsAnswer, BlobsRequest, LinksAnswer, LinksRequest, ObjectsAnswer,

@@ -217,7 +217,7 @@ impl DimRange {
 }
 
 /// The selection of all that is taken, in ascending order.
-pub fn selection(ranges: &[DimRange]) -> Selection {
+pub fn ascending_selection(ranges: &[DimRange]) -> Selection {
     if ranges.is_empty() {
         return Selection::All;
     }
@@ -231,7 +231,7 @@ pub fn selection(ranges: &[DimRange]) -> Selection {
 }
 
 /// Puts elements (each `size` items) that were read in ascending order into the order of the slices.
-pub fn reorder<T>(items: &mut [T], ranges: &[DimRange], size: usize) {
+pub fn restore_order<T>(items: &mut [T], ranges: &[DimRange], size: usize) {
     let mut inner = size.max(1);
     for range in ranges.iter().rev() {
         let whole = inner.saturating_mul(usize::try_from(range.count).unwrap_or(usize::MAX)).max(1);
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!((0..3).map(|place| part.index(place)).collect::<Vec<_>>(), [7, 5, 3]);
         let ranges = "::-1,:,::-1".parse::<Slices>().unwrap().bind(&[2, 2, 2]).unwrap();
         let mut items = [0, 1, 2, 3, 4, 5, 6, 7];
-        reorder(&mut items, &ranges, 1);
+        restore_order(&mut items, &ranges, 1);
         assert_eq!(items, [5, 4, 7, 6, 1, 0, 3, 2]);
     }
 

@@ -12,7 +12,7 @@ use crate::times::TimeColumns;
 use crate::{open, value};
 
 use super::lines::nested;
-use super::slices::{DimRange, selection};
+use super::slices::{DimRange, ascending_selection};
 
 /// About so many elements of a dataset are shown.
 const MAX_ELEMENTS: u64 = 10;
@@ -106,7 +106,7 @@ fn map_head(group: &Group, id: ObjectId, references: &ReferencePaths<'_>) -> Res
 fn read(dataset: &Dataset, ranges: &[DimRange]) -> Result<Vec<value::Value>> {
     let elements = ranges.iter().fold(1, |n: u64, range| n.saturating_mul(range.count));
     open::check_value_memory(dataset, elements)?;
-    Ok(dataset.read_values(selection(ranges))?)
+    Ok(dataset.read_values(ascending_selection(ranges))?)
 }
 
 /// The first elements along each dimension: more of the last ones, because these follow each other.

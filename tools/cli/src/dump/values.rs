@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::{open, progress, watch};
 
 use super::lines::{ValueStyle, ValueWriter};
-use super::slices::{DimRange, Slices, reorder, selection};
+use super::slices::{DimRange, Slices, ascending_selection, restore_order};
 
 /// Values are read in blocks of about this many bytes.
 const BLOCK_BYTES: u64 = 4 << 20;
@@ -95,7 +95,7 @@ fn write(
     // A row is a line.
     open::check_value_memory(dataset, elements)?;
     let Some((at, rows)) = kept.and_then(|at| Some((at, *ranges.get(at)?))) else {
-        return writer.lines(&row, dataset.read_values(selection(ranges))?, &[], out);
+        return writer.lines(&row, dataset.read_values(ascending_selection(ranges))?, &[], out);
     };
     if elements == 0 {
         return Ok(());
@@ -107,7 +107,7 @@ fn write(
         let part = rows.part(first, step.min(rows.count - first));
         let mut ranges = ranges.to_vec();
         ranges.iter_mut().skip(at).take(1).for_each(|range| *range = part);
-        let mut values = match dataset.read_values(selection(&ranges)) {
+        let mut values = match dataset.read_values(ascending_selection(&ranges)) {
             // The rows hold more variable-length data than fits.
             Err(error) if error.is_over_max_allocation() && part.count > 1 => {
                 step = part.count / 2;
@@ -115,7 +115,7 @@ fn write(
             }
             values => values?,
         };
-        reorder(&mut values, &ranges, 1);
+        restore_order(&mut values, &ranges, 1);
         let labels: Vec<u64> = (0..part.count).map(|place| part.index(place)).collect();
         writer.lines(&row, values, &labels, out)?;
         first += part.count;
@@ -133,8 +133,8 @@ fn write_raw_elements(dataset: &Dataset, ranges: &[DimRange], size: u64, out: &m
     }
     let cut = ranges.iter().position(|range| range.count > 1).filter(|_| bytes > BLOCK_BYTES);
     let Some((cut, whole)) = cut.and_then(|cut| Some((cut, *ranges.get(cut)?))) else {
-        let mut elements = dataset.read_raw(selection(ranges))?;
-        reorder(&mut elements, ranges, usize::try_from(size).unwrap_or(usize::MAX));
+        let mut elements = dataset.read_raw(ascending_selection(ranges))?;
+        restore_order(&mut elements, ranges, usize::try_from(size).unwrap_or(usize::MAX));
         return out.bytes(&elements);
     };
     let step = (BLOCK_BYTES / (bytes / whole.count).max(1)).clamp(1, whole.count - 1);

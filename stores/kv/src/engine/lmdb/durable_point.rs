@@ -220,7 +220,7 @@ impl DurablePoint {
         }
         let kept = environment.read()?;
         let mut point = DurablePoint { file, data, number, meta_bytes, boot: boot_id(), kept };
-        point.advance(environment)?;
+        point.make_durable(environment)?;
         if is_new {
             sync_folder(folder).map_err(EngineError::io(context))?;
         }
@@ -231,7 +231,7 @@ impl DurablePoint {
     ///
     /// # Errors
     /// [`EngineError`] if something cannot be written. The state before is kept then.
-    pub fn advance(&mut self, environment: &Arc<Environment>) -> Result<()> {
+    pub fn make_durable(&mut self, environment: &Arc<Environment>) -> Result<()> {
         let pending = self.prepare(environment)?;
         environment.synchronise()?;
         self.replace(pending)

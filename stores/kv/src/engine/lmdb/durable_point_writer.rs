@@ -57,7 +57,7 @@ impl DurablePointWriter {
     ///
     /// # Errors
     /// [`EngineError`] if something cannot be written, now or earlier.
-    pub fn advance(&mut self, environment: &Arc<Environment>) -> Result<()> {
+    pub fn make_durable(&mut self, environment: &Arc<Environment>) -> Result<()> {
         self.check()?;
         let pending = self.point.lock().prepare(environment)?;
         let bytes = environment.used_bytes();
@@ -74,7 +74,7 @@ impl DurablePointWriter {
     ///
     /// # Errors
     /// [`EngineError`] if the state cannot be read.
-    pub fn advance_if_grown(&mut self, environment: &Arc<Environment>) -> Result<()> {
+    pub fn make_durable_if_grown(&mut self, environment: &Arc<Environment>) -> Result<()> {
         let bytes = environment.used_bytes();
         // The file of a small store does not become much larger than what is in it.
         let growth = (self.bytes_before / 2).max(*self.growth.start()).min(*self.growth.end());

@@ -317,9 +317,9 @@ impl Engine for LmdbEngine {
         }
         if publish == Publish::Durable || self.sync == SyncPolicy::Always {
             let durable = writer.durable.as_mut().ok_or(EngineError::NotDurable)?;
-            return durable.advance(&self.environment);
+            return durable.make_durable(&self.environment);
         }
-        writer.durable.as_mut().map_or(Ok(()), |durable| durable.advance_if_grown(&self.environment))
+        writer.durable.as_mut().map_or(Ok(()), |durable| durable.make_durable_if_grown(&self.environment))
     }
 
     fn max_key_bytes(&self) -> usize {
@@ -337,7 +337,7 @@ impl Engine for LmdbEngine {
     fn close(&self) -> Result<()> {
         let Some(mut writer) = self.writer.lock().take() else { return Ok(()) };
         match &mut writer.durable {
-            Some(durable) => durable.advance(&self.environment),
+            Some(durable) => durable.make_durable(&self.environment),
             None => Ok(()),
         }
     }
