@@ -90,6 +90,7 @@ def row(name, unit, side, runs, ended):
 def curve(path, name, unit, sides):
     import matplotlib
     matplotlib.use("svg")
+    matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot
     figure, (times, memories) = pyplot.subplots(1, 2, figsize=(8, 3))
     for side, runs in sides.items():
@@ -100,6 +101,7 @@ def curve(path, name, unit, sides):
     memories.set_ylabel("MiB")
     for plot in (times, memories):
         plot.set_xlabel(unit)
+        plot.minorticks_off()
         plot.grid(alpha=0.3)
         plot.legend()
     figure.tight_layout()
@@ -111,8 +113,13 @@ HEAD = """# Growth
 
 One thing grows at a time, by ten, and everything else stays as it is: `make growth` wrote this on {machine}. Each run is a
 process of its own; files lie in memory (tmpfs). *Exponent*: of the last two decades, 1 where the cost grows as the work
-does. *Bytes for each*: what the process grew by in the phase in which it grew most. libhdf5 is h5py {h5py}; Python takes
-some microseconds for each of its operations.
+does. *Bytes for each*: what the process grew by in the phase in which it grew most. *Memory*: the most that it had. libhdf5 is
+h5py {h5py}; Python takes some microseconds for each of its operations.
+
+The steps of each operation, counted in instructions, do not grow (`make steps`, a check in CI). Time grows more than that
+where the work leaves a cache: that of the processor, or the 64 MiB of metadata that a file keeps (`metadata_cache`). Most axes
+go through their things in an order that jumps. `chunks-fixed`, `chunks-spread` and `chunks-old` write 1,000 chunks that lie far apart
+between two flushes: when the index has more than 1,000 pages, each chunk costs a page of it, and before that, less.
 
 | what there are many of | side | largest | time | exponent | memory | exponent | bytes for each | slowest part | ended by |
 |---|---|---|---|---|---|---|---|---|---|
@@ -131,6 +138,11 @@ def page(path, axes, rows, machine):
     lines = [line for name, _, _ in axes for line in rows.get(name) or known.get(name, [])]
     with open(path, "w") as page:
         page.write(HEAD.format(machine=machine, h5py=h5py.__version__) + "\n".join(lines) + "\n")
+        page.write("\n## Curves\n")
+        for name, unit, _ in axes:
+            picture = f"benchmarks/growth-{name}.svg"
+            if os.path.exists(os.path.join(os.path.dirname(path), picture)):
+                page.write(f"\n![{unit}]({picture})\n")
 
 
 def main():
@@ -165,7 +177,7 @@ def main():
             found = [exponent(runs, lambda run: run[of]) for of in ("seconds", "memory")]
             if side == "h5live" and max((one for one in found if one is not None), default=0) > HIGHEST:
                 steep.append(name)
-        if given.out and sides:
+        if given.out and len(sides.get("h5live", [])) > 2:
             curve(os.path.join(given.out, "benchmarks"), name, unit, sides)
     if given.out:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 30

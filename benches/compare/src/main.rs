@@ -10,6 +10,7 @@ mod found;
 mod lmdb;
 mod machine;
 mod measure;
+mod other_machines;
 mod others;
 mod peer;
 mod plot;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::found::Found;
 use crate::row::{Row, Verdict};
 use crate::work::Unit;
-use crate::{Result, Side, machine, others, plot};
+use crate::{Result, Side, machine, other_machines, others, plot};
 
 pub fn rate(unit: Unit, value: f64) -> String {
     let scaled = |value: f64| match value {
@@ -135,9 +135,14 @@ fn plots(text: &mut String, curves: &[Vec<Row>], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes `BENCHMARKS.md` and the plots into `folder`.
+/// The page of this machine.
+const PAGE: &str = "BENCHMARKS.md";
+
+/// Writes `BENCHMARKS.md` and the plots into `folder`. What it says of another processor stays on a page of its own.
 pub fn write(found: &Found, folder: &Path) -> Result<()> {
     let Found { rounds, rows, curves, failed, .. } = found;
+    std::fs::create_dir_all(folder.join(PLOTS))?;
+    let others = other_machines::keep(folder, PAGE, PLOTS)?;
     let mut text = String::from("# Benchmarks\n\n");
     let _ = writeln!(
         text,
@@ -158,14 +163,14 @@ pub fn write(found: &Found, folder: &Path) -> Result<()> {
          that `Options` states (32 MiB of decoded chunks or 64 MiB until the next flush, and 64 MiB while threads decode or\n\
          encode).\n\n",
     );
+    text.push_str(&others);
     main_table(&mut text, rows);
     missed(&mut text, rows);
     for (work, why) in failed {
         let _ = writeln!(text, "\nNot measured: {} (`{}`): {why}", work.title, work.name);
     }
     crates_table(&mut text, rows);
-    std::fs::create_dir_all(folder.join(PLOTS))?;
     plots(&mut text, curves, folder)?;
-    std::fs::write(folder.join("BENCHMARKS.md"), text)?;
+    std::fs::write(folder.join(PAGE), text)?;
     Ok(())
 }
