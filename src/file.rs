@@ -133,7 +133,7 @@ impl File {
         let live = self.store().liveness().map_err(|error| self.error(None, error))? != Liveness::AtRest;
         let FileShared { options, location, is_recovered, found_live, .. } = &**self.shared();
         if live {
-            found_live.record();
+            found_live.mark_now();
         } else if options.recover
             && options.mode == crate::Mode::SwmrRead
             && let Some(location) = location

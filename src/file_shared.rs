@@ -13,7 +13,7 @@ use crate::change_gate::WriterGate;
 use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
 use crate::dataset_cache::DatasetCache;
 use crate::error::UnpublishedRows;
-use crate::liveness_check::FoundLive;
+use crate::liveness_check::LastFoundLive;
 use crate::publish::{HandleGate, Publisher};
 use crate::superseded_blobs::BlobUses;
 
@@ -41,7 +41,7 @@ pub(crate) struct FileShared {
     /// Whether the file was brought into order when its writer was found to be dead, or need not be.
     pub(crate) is_recovered: AtomicBool,
     /// When it was last found that a writer may be at work.
-    pub(crate) found_live: FoundLive,
+    pub(crate) found_live: LastFoundLive,
     pub(crate) dataset_cache: Mutex<DatasetCache>,
     pub(crate) staged: StagedDatasets,
     /// Who uses the variable-length data of the file.

@@ -10,7 +10,7 @@ use h5live_model::{
 use crate::engine::ObjectPut;
 use crate::error::{damaged, invalid_error};
 use crate::layout::{
-    AttributeRecord, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, Right, TypeUse,
+    AttributeContent, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, Right, TypeUse,
 };
 use crate::session::{HsdsSession, now};
 
@@ -187,7 +187,7 @@ impl HsdsSession {
             _ => {}
         }
         let entry = (EntryClass::Links, name);
-        self.change_entry(group, entry, |document| document.insert_link(name, target, now()).map_err(invalid_error))?;
+        self.change_entry(group, entry, |document| document.put_link(name, target, now()).map_err(invalid_error))?;
         if let LinkTarget::Hard(id) = target {
             self.edit()?.count(*id, 1);
         }
@@ -232,7 +232,7 @@ impl HsdsSession {
         }
         self.check_new_link(to.0, to.1)?;
         self.change_entry(to.0, (EntryClass::Links, to.1), |document| {
-            document.insert_link(to.1, &link.target, now()).map_err(invalid_error)
+            document.put_link(to.1, &link.target, now()).map_err(invalid_error)
         })?;
         self.take_link(from.0, from.1).map(drop)
     }
@@ -295,7 +295,7 @@ impl HsdsSession {
         let codec = ElementCodec::new(&new.datatype);
         let (stored, _) = self.pack(&codec, &new.value)?;
         let used = TypeUse { datatype: new.datatype.clone(), committed: new.committed };
-        let record = AttributeRecord { used, dataspace: new.dataspace.clone(), stored, order: None };
+        let record = AttributeContent { used, dataspace: new.dataspace.clone(), stored, order: None };
         let entry = (EntryClass::Attributes, &new.name);
         self.change_entry(id, entry, |document| {
             document.set_attribute(&new.name, &record, now()).map_err(invalid_error)

@@ -11,7 +11,7 @@ use crate::engine::ObjectEngine;
 use crate::error::damaged;
 use crate::holders::{CachedElements, FoundElement, VarLenLocation};
 use crate::layout::{
-    AttributeRecord, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, PackedTokens, Token,
+    AttributeContent, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, PackedTokens, Token,
     TokenContent,
 };
 use crate::session::HsdsSession;
@@ -81,7 +81,7 @@ impl HsdsSession {
             false => (0, 0),
         };
         codec.unpack(&record.stored, count, holder, version, &mut value).map_err(damaged(&key))?;
-        let AttributeRecord { used, dataspace, order, .. } = record;
+        let AttributeContent { used, dataspace, order, .. } = record;
         let (datatype, committed) = (used.datatype, used.committed);
         Ok(Some(AttributeData { name: name.clone(), datatype, committed, dataspace, value, creation_order: order }))
     }

@@ -25,7 +25,7 @@ const LISTED_CHUNKS: usize = 1024;
 
 /// How chunks of a dataset lie in it.
 #[derive(Debug, Clone)]
-pub struct ChunkShape {
+pub struct ChunkPlacement {
     grid: Option<ChunkGrid>,
     /// How the one chunk of a large contiguous dataset is cut.
     cut: Option<AutoChunkLayout>,
@@ -59,12 +59,12 @@ pub struct FoundChunk {
     pub filter_mask: u32,
 }
 
-impl ChunkShape {
+impl ChunkPlacement {
     /// That of a dataset.
     pub fn of(spec: &DatasetSpec) -> Self {
         let bytes = spec.chunk_bytes().unwrap_or_default();
         let cut = AutoChunkLayout::of(spec);
-        ChunkShape { grid: spec.grid(), cut, is_filtered: !spec.filters.is_empty(), bytes }
+        ChunkPlacement { grid: spec.grid(), cut, is_filtered: !spec.filters.is_empty(), bytes }
     }
 
     fn start(&self, coord: &ChunkCoord) -> Vec<u64> {
@@ -146,7 +146,7 @@ fn stored_len(spec: &DatasetSpec, at: u64, bytes: &[u8]) -> usize {
 
 /// Stores a whole chunk without filters.
 pub fn put_whole(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coord: &ChunkCoord, bytes: &[u8]) {
-    for run in ChunkShape::of(spec).piece_runs(coord, 0, bytes.len()) {
+    for run in ChunkPlacement::of(spec).piece_runs(coord, 0, bytes.len()) {
         let bytes = &bytes[run.of_run.clone()];
         let len = stored_len(spec, run.begin(), bytes);
         match len > 0 || run.piece == 0 {
@@ -165,7 +165,7 @@ pub fn put_filtered(
     mask: u32,
     bytes: &[u8],
 ) {
-    let key = ChunkShape::of(spec).filtered_key(id, coord);
+    let key = ChunkPlacement::of(spec).filtered_key(id, coord);
     state.put_copy(&key, &[&mask.to_le_bytes(), bytes]);
 }
 
@@ -180,7 +180,7 @@ pub fn put_part(
     (coord, at): (&ChunkCoord, u64),
     bytes: &[u8],
 ) -> Result<()> {
-    let shape = ChunkShape::of(spec);
+    let shape = ChunkPlacement::of(spec);
     for run in shape.piece_runs(coord, at, bytes.len()) {
         let (key, within) = (run.key(id), run.within.clone());
         let first = key::chunk_piece(id, &run.start, 0);
@@ -216,7 +216,12 @@ pub fn put_part(
 ///
 /// # Errors
 /// [`ModelError::Store`] if the store cannot be read.
-pub fn find(state: &Snapshot<'_>, id: ObjectId, shape: &ChunkShape, coord: &ChunkCoord) -> Result<Option<FoundChunk>> {
+pub fn find(
+    state: &Snapshot<'_>,
+    id: ObjectId,
+    shape: &ChunkPlacement,
+    coord: &ChunkCoord,
+) -> Result<Option<FoundChunk>> {
     let found = |size, filter_mask| FoundChunk { coord: coord.clone(), size, filter_mask };
     if shape.cut.is_some() {
         return Ok(state.has_any(&KeySpan::from(&key::chunks(id)))?.then(|| found(shape.bytes, 0)));
@@ -251,7 +256,7 @@ pub fn read(
     (coord, at): (&ChunkCoord, u64),
     into: &mut [u8],
 ) -> Result<()> {
-    let shape = ChunkShape::of(spec);
+    let shape = ChunkPlacement::of(spec);
     if shape.is_filtered {
         let mut copy = |value: &[u8]| {
             let from = usize::try_from(at).ok().and_then(|at| value.get(FILTER_MASK_BYTES.checked_add(at)?..));
@@ -289,7 +294,7 @@ fn copy_or_zeros(from: &[u8], into: &mut [u8]) {
 pub fn for_each(
     state: &Snapshot<'_>,
     id: ObjectId,
-    shape: &ChunkShape,
+    shape: &ChunkPlacement,
     each: &mut dyn FnMut(FoundChunk) -> bool,
 ) -> Result<()> {
     if shape.cut.is_some() {
@@ -336,7 +341,7 @@ pub fn for_each_decoded(
     (unfilter, limit): (&Arc<dyn FilterEngine>, AllocationLimit),
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    let shape = ChunkShape::of(spec);
+    let shape = ChunkPlacement::of(spec);
     let (mut chunks, mut failure) = (Vec::new(), None);
     for_each(state, id, &shape, &mut |chunk| {
         chunks.push(chunk);
@@ -406,7 +411,7 @@ mod tests {
     #[test]
     fn a_run_is_cut_where_pieces_end() {
         let piece = PIECE_BYTES as usize;
-        let shape = ChunkShape::of(&bytes_of(&[9 * PIECE_BYTES], Layout::Chunked(vec![3 * PIECE_BYTES])));
+        let shape = ChunkPlacement::of(&bytes_of(&[9 * PIECE_BYTES], Layout::Chunked(vec![3 * PIECE_BYTES])));
         let coord = ChunkCoord::new(&[2]);
         let run = |piece, within, of_run| PieceRun { start: vec![6 * PIECE_BYTES], piece, within, of_run };
         assert_eq!(shape.piece_runs(&coord, 5, 0), []);
@@ -419,7 +424,7 @@ mod tests {
     fn a_large_contiguous_dataset_lies_in_chunks_of_rows() {
         // Chunks of [1, 1 MiB]: the last one of each row is shorter.
         let spec = bytes_of(&[2, (5 << 20) / 2], Layout::Contiguous);
-        let shape = ChunkShape::of(&spec);
+        let shape = ChunkPlacement::of(&spec);
         let row = 5u64 << 19;
         let side = crate::layout::automatic_chunks(&spec).unwrap()[1];
         assert!(side < row && !row.is_multiple_of(side), "{side}");

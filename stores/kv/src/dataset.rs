@@ -8,7 +8,7 @@ use h5live_model::{
     Layout, ObjectBody, ObjectId, ObjectKind, Result, SharedBytes, StoredChunk, read_block_by_runs, read_each,
 };
 
-use crate::chunk_records::{self, ChunkShape, FoundChunk};
+use crate::chunk_records::{self, ChunkPlacement, FoundChunk};
 use crate::engine::{Snapshot, View};
 use crate::error::damaged;
 use crate::layout::encode::encode_dataspace;
@@ -198,14 +198,14 @@ impl ChunkStore for KvDataset {
 
     fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         self.read_state(|state, spec| {
-            let found = chunk_records::find(state, self.id, &ChunkShape::of(spec), coord)?;
+            let found = chunk_records::find(state, self.id, &ChunkPlacement::of(spec), coord)?;
             Ok(found.map(|chunk| self.stored(chunk)))
         })
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         self.read_state(|state, spec| {
-            chunk_records::for_each(state, self.id, &ChunkShape::of(spec), &mut |chunk| each(self.stored(chunk)))
+            chunk_records::for_each(state, self.id, &ChunkPlacement::of(spec), &mut |chunk| each(self.stored(chunk)))
         })
     }
 
@@ -229,7 +229,7 @@ impl ChunkStore for KvDataset {
     fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
         self.session.check_open()?;
         let seen = self.seen.read();
-        let key = ChunkShape::of(&seen.spec).single_piece(self.id, &chunk.coord);
+        let key = ChunkPlacement::of(&seen.spec).single_piece(self.id, &chunk.coord);
         let (Some(view), Some(key)) = (&seen.view, key) else { return Ok(None) };
         Ok(view.share(key.as_bytes(), len)?)
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::entry_index::DataPlace;
 use crate::error::Result;
-use crate::log_bytes::{ChecksummedBytes, LogBytes};
+use crate::log_bytes::{ChecksummedBytes, LogSource};
 use crate::mapped_copies::{MappedCopy, copy_mapped};
 use crate::parallel::for_each_in_parallel;
 use crate::run_copy::{RunCopy, copy_runs};
@@ -74,7 +74,7 @@ impl WindowSpan {
     }
 
     /// Fills its part of the window. `checks` are those of all spans.
-    fn load(&self, log: &impl LogBytes, checks: &[ChecksummedBytes], into: &mut [u8]) -> Result<()> {
+    fn load(&self, log: &impl LogSource, checks: &[ChecksummedBytes], into: &mut [u8]) -> Result<()> {
         if let Some(data) = &self.encoded {
             return log.decode(data, into);
         }
@@ -90,7 +90,7 @@ impl WindowSpan {
 }
 
 impl DirectCopy {
-    fn load(&self, log: &impl LogBytes, into: &mut [u8]) -> Result<()> {
+    fn load(&self, log: &impl LogSource, into: &mut [u8]) -> Result<()> {
         log.read(self.run.from, into)?;
         match self.check {
             Some(crc) if crc32c::crc32c(into) != crc => Err(log.checksum_error(self.run.from)),
@@ -99,7 +99,7 @@ impl DirectCopy {
     }
 }
 
-impl<'a, L: LogBytes> CopyQueue<'a, L> {
+impl<'a, L: LogSource> CopyQueue<'a, L> {
     /// Copies from a log into a buffer, on at most so many threads.
     pub fn new(log: &'a L, into: &'a mut [u8], threads: usize) -> Self {
         CopyQueue {
@@ -391,7 +391,7 @@ mod tests {
         copies_left: AtomicI64,
     }
 
-    impl LogBytes for Bytes {
+    impl LogSource for Bytes {
         fn decode(&self, _: &DataPlace, into: &mut [u8]) -> Result<()> {
             into.fill(7);
             Ok(())

@@ -8,7 +8,7 @@ use crate::coverage::is_covered;
 use crate::entry::{Dims, EntryChange, decode_head, points_head_bytes};
 use crate::entry_index::{DataKind, DataPlace, EntryIndex, FoundChange, FoundEntry};
 use crate::error::{LogError, Result, in_file};
-use crate::log_bytes::{ChecksummedBytes, LogBytes};
+use crate::log_bytes::{ChecksummedBytes, LogSource};
 use crate::log_state::LogState;
 use crate::parallel::available_threads;
 use crate::position::LogPosition;
@@ -255,7 +255,7 @@ impl Gatherer<'_> {
     }
 }
 
-impl LogBytes for Gatherer<'_> {
+impl LogSource for Gatherer<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.state.read(LogPosition::from_number(at), into)
     }

@@ -15,7 +15,7 @@ pub struct ChecksummedBytes {
 }
 
 /// Where bytes of the log come from.
-pub trait LogBytes: Sync {
+pub trait LogSource: Sync {
     /// Reads bytes of the log from `at` on.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ pub trait LogBytes: Sync {
     /// Reads the data of an entry, and undoes its filter.
     ///
     /// # Errors
-    /// As [`LogBytes::read`]; if the data is damaged, or has another length.
+    /// As [`LogSource::read`]; if the data is damaged, or has another length.
     fn decode(&self, data: &DataPlace, into: &mut [u8]) -> Result<()>;
 
     /// Whether so many bytes from `at` on can be copied from memory, and it is worth while.

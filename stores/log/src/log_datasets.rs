@@ -52,7 +52,7 @@ struct MappedEntries {
 
 /// The log datasets, in the order of the log.
 #[derive(Debug)]
-pub struct LogDatasets {
+pub struct LogSegments {
     group: ObjectId,
     list: Vec<LogDataset>,
 }
@@ -150,7 +150,7 @@ impl LogDataset {
     }
 }
 
-impl LogDatasets {
+impl LogSegments {
     /// The log datasets of a file whose group of the log is `group`.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl LogDatasets {
         // Links are there before they are counted.
         let count = read_integer(store, group, names::LOG_DATASET_COUNT, names::OF_GROUP)?;
         let count = count.ok_or_else(|| LogError::Missing("number of log datasets".to_owned()))?.cast_unsigned();
-        let mut datasets = LogDatasets { group, list: Vec::new() };
+        let mut datasets = LogSegments { group, list: Vec::new() };
         datasets.catch_up(store)?;
         for number in datasets.list.len() as u64 + 1..=count {
             // One without entries was made by a writer that died, or is about to publish some.
@@ -172,7 +172,7 @@ impl LogDatasets {
 
     /// None yet, in a file that has another layout.
     pub fn without_datasets() -> Self {
-        LogDatasets { group: ObjectId(0), list: Vec::new() }
+        LogSegments { group: ObjectId(0), list: Vec::new() }
     }
 
     /// Adds a dataset of bytes, all of which are used. Returns where it begins and ends in its file, and its position.
@@ -217,7 +217,7 @@ impl LogDatasets {
     /// batch are seen at once, in how many log datasets they may be.
     ///
     /// # Errors
-    /// As [`LogDatasets::open`].
+    /// As [`LogSegments::open`].
     pub fn catch_up(&mut self, store: &dyn Store) -> Result<bool> {
         let before = self.end();
         for next in self.newly_published(store)? {
@@ -266,11 +266,11 @@ impl LogDatasets {
         Ok(())
     }
 
-    /// As [`LogDatasets::append`], of so many bytes that somebody else writes: to the log dataset that is returned, from the
+    /// As [`LogSegments::append`], of so many bytes that somebody else writes: to the log dataset that is returned, from the
     /// offset in it that is returned.
     ///
     /// # Errors
-    /// As [`LogDatasets::append`].
+    /// As [`LogSegments::append`].
     pub fn append_later(&mut self, store: &dyn Store, len: u64, room: u64) -> Result<(Arc<dyn ChunkStore>, u64)> {
         let last = self.with_room(store, len, room)?;
         let offset = last.used;
@@ -365,13 +365,13 @@ impl LogDatasets {
         (len <= dataset.used - offset).then_some((dataset, offset))
     }
 
-    /// Whether so many bytes from a position on can be copied from memory ([`LogDatasets::copy_mapped`]).
+    /// Whether so many bytes from a position on can be copied from memory ([`LogSegments::copy_mapped`]).
     pub fn is_mapped(&self, at: u64, len: u64) -> bool {
         self.find(at, len).is_some_and(|(dataset, _)| dataset.mapped_bytes().is_some())
     }
 
     /// Copies bytes of the log from memory; `false` if they are not there. That all of them are the file's,
-    /// [`LogDatasets::is_mapped_whole`] says afterwards.
+    /// [`LogSegments::is_mapped_whole`] says afterwards.
     pub fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
         let Some((dataset, offset)) = self.find(at, into.len() as u64) else { return false };
         let bytes = dataset.mapped.bytes.get().and_then(Option::as_ref);

@@ -8,7 +8,7 @@ use crate::anchor::{integer, read_integer};
 use crate::entry::{self, EntryChange, EntryError, EntryHead, FRAME_BYTES};
 use crate::error::{LogError, Result, in_file};
 use crate::index_table::{NOT_ENDED, SavedTable, TableRow};
-use crate::log_datasets::{LogDatasets, hard_target};
+use crate::log_datasets::{LogSegments, hard_target};
 use crate::names;
 use crate::position::LogPosition;
 use crate::row_shift::shift_entry;
@@ -26,7 +26,7 @@ pub struct LogFile {
     /// The group of the log.
     pub group: ObjectId,
     /// The log datasets.
-    pub log: LogDatasets,
+    pub log: LogSegments,
     /// The index table of the file. Entries behind it are read from the log.
     saved: Option<SavedTable>,
     /// Up to where entries are known (bytes).
@@ -138,7 +138,7 @@ impl LogFile {
             crate::LAYOUT => {}
             other => return Err(LogError::Layout(other).into()),
         }
-        let log = LogDatasets::open(&*store, group)?;
+        let log = LogSegments::open(&*store, group)?;
         let saved = table.map_or(Ok(None), |limit| SavedTable::open(&*store, group, limit))?;
         let (covers, last_order) = saved.as_ref().map_or((0, 0), |saved| (saved.covers, saved.last_order));
         if covers > log.end() {
@@ -158,7 +158,7 @@ impl LogFile {
     }
 
     /// A file whose log is indexed already. `group` is that of the log.
-    pub fn indexed(store: Arc<dyn Store>, group: ObjectId, log: LogDatasets) -> Self {
+    pub fn indexed(store: Arc<dyn Store>, group: ObjectId, log: LogSegments) -> Self {
         let indexed = log.end();
         LogFile {
             number: 0,

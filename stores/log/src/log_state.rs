@@ -15,7 +15,7 @@ use crate::entry_format::{EntryFormat, StagedBytes};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::{self, NOT_ENDED, NewTable, TableRow};
-use crate::log_datasets::LogDatasets;
+use crate::log_datasets::LogSegments;
 use crate::log_file::{LogBatch, LogFile};
 use crate::logged_dataset::LoggedDataset;
 use crate::mutant::LogMutant;
@@ -474,7 +474,7 @@ impl LogState {
     }
 
     /// The log datasets of the file of a position.
-    fn log_of(&self, at: LogPosition) -> Option<&LogDatasets> {
+    fn log_of(&self, at: LogPosition) -> Option<&LogSegments> {
         self.files.get(at.file() as usize).map(|file| &file.log)
     }
 

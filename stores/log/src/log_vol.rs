@@ -9,7 +9,7 @@ use crate::entry::{Dims, EntryChange, EntryHead};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::TableRow;
-use crate::log_datasets::{LogDatasets, hard_target};
+use crate::log_datasets::{LogSegments, hard_target};
 use crate::log_file::existing_log_group;
 use crate::log_vol_anchor;
 use crate::log_vol_counters::LogVolCounters;
@@ -23,7 +23,7 @@ const DEFLATE: i32 = 1;
 #[derive(Debug)]
 pub struct LogVolLog {
     /// Where the data is.
-    pub data: LogDatasets,
+    pub data: LogSegments,
     /// The index of each dataset, by its number.
     pub datasets: FxHashMap<u64, EntryIndex>,
     /// How many datasets were made so far: no anchor has this number, or a larger one.
@@ -87,7 +87,7 @@ impl LogVolLog {
         let anchors = anchors(main)?;
         let counted = LogVolCounters::read(main)?.map_or(0, |counters| counters.datasets.unsigned_abs().into());
         let mut log = LogVolLog {
-            data: LogDatasets::without_datasets(),
+            data: LogSegments::without_datasets(),
             datasets: FxHashMap::default(),
             // A writer that died may have made anchors that are not counted.
             dataset_count: anchors.keys().map(|number| number.saturating_add(1)).fold(counted, u64::max),

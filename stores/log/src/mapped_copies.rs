@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::error::Result;
-use crate::log_bytes::{ChecksummedBytes, LogBytes};
+use crate::log_bytes::{ChecksummedBytes, LogSource};
 use crate::parallel::for_each_in_parallel;
 use crate::run_copy::{RunCopy, copy_runs};
 
@@ -87,7 +87,7 @@ fn bands<'a>(copies: &[MappedCopy], into: &'a mut [u8], threads: usize) -> Vec<B
 ///
 /// # Errors
 /// If a checksum does not fit.
-pub fn copy_mapped(log: &impl LogBytes, copies: &[MappedCopy], into: &mut [u8], threads: usize) -> Result<bool> {
+pub fn copy_mapped(log: &impl LogSource, copies: &[MappedCopy], into: &mut [u8], threads: usize) -> Result<bool> {
     let is_there = AtomicBool::new(true);
     for_each_in_parallel(bands(copies, into, threads), threads, |Band { range, into, copies: numbers }| {
         let mut bytes = LoadedBytes { log, buffer: vec![0; BUFFER_BYTES], loaded: 0..0 };
@@ -107,7 +107,7 @@ pub fn copy_mapped(log: &impl LogBytes, copies: &[MappedCopy], into: &mut [u8], 
     Ok(is_there.into_inner())
 }
 
-impl<L: LogBytes> LoadedBytes<'_, L> {
+impl<L: LogSource> LoadedBytes<'_, L> {
     /// Bytes of the log; `None` if they are not in memory. They fit into the buffer.
     fn load(&mut self, wanted: Range<u64>) -> Option<&[u8]> {
         if wanted.start < self.loaded.start || wanted.end > self.loaded.end {

@@ -152,7 +152,7 @@ impl ByteImage {
     ///
     /// # Errors
     /// As [`Dataset::append`]: those of earlier bytes.
-    pub fn space(&mut self, limit: u64) -> Result<&mut [u8]> {
+    pub fn next_bytes_mut(&mut self, limit: u64) -> Result<&mut [u8]> {
         if self.filled == self.buffer.len() {
             self.hand_over()?;
         }
@@ -180,7 +180,7 @@ impl ByteImage {
                 continue;
             }
             let rest = self.chunk - ((self.written + self.filled as u64) % self.chunk as u64) as usize;
-            let space = self.space(count.min(rest as u64))?;
+            let space = self.next_bytes_mut(count.min(rest as u64))?;
             space.fill(0);
             let len = space.len();
             self.advance(len);
@@ -289,7 +289,7 @@ mod tests {
 
     fn push(image: &mut ByteImage, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            let space = image.space(bytes.len() as u64)?;
+            let space = image.next_bytes_mut(bytes.len() as u64)?;
             let (now, later) = bytes.split_at(space.len());
             space.copy_from_slice(now);
             image.advance(now.len());

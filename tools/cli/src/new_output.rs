@@ -90,7 +90,7 @@ impl NewOutput {
 
     /// Whether all changes are in memory until they are flushed. Nobody else sees the store before it takes its place, so
     /// that it may be flushed at any time.
-    pub fn keeps_changes_in_memory(&self) -> bool {
+    pub fn buffers_until_flush(&self) -> bool {
         match &self.unfinished {
             #[cfg(feature = "kv")]
             Some(Unfinished::Folder(_)) => true,

@@ -7,9 +7,9 @@ use h5live::{Dataset, File, H5Type, Location, Object};
 use serde_json::Value as Json;
 
 use crate::checked_json::CheckedJson;
+use crate::conversion_args::ConversionArgs;
 use crate::error::{Error, Outcome, Result, SetRefusal};
 use crate::from_json;
-use crate::lossy_args::LossyArgs;
 use crate::model::{Dataspace, Datatype, ReferenceType, Selection, Shape};
 use crate::path_target::{self, PathTarget};
 use crate::temp_output;
@@ -38,7 +38,7 @@ pub struct Set {
     #[arg(long = "type", value_name = "TYPE")]
     datatype: Option<TypeText>,
     #[command(flatten)]
-    lossy: LossyArgs,
+    lossy: ConversionArgs,
 }
 
 impl Set {

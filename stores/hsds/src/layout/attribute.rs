@@ -57,7 +57,7 @@ pub fn get_type(members: &Members, domain: DomainId) -> Result<TypeUse> {
 
 /// An attribute: all of it but its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttributeRecord {
+pub struct AttributeContent {
     /// The type.
     pub used: TypeUse,
     /// The shape.
@@ -73,7 +73,7 @@ pub fn shown_type(datatype: &Datatype) -> Result<Datatype> {
     datatype_from_json(&datatype_to_json(datatype))
 }
 
-impl AttributeRecord {
+impl AttributeContent {
     /// The JSON of an attribute that is made now (seconds).
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl AttributeRecord {
             }
         };
         let order = extra(members, "order").and_then(Value::as_u64).and_then(|order| u16::try_from(order).ok());
-        Ok(AttributeRecord { used, dataspace, stored, order })
+        Ok(AttributeContent { used, dataspace, stored, order })
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     fn stored(json: Value) -> Result<Vec<u8>> {
-        AttributeRecord::from_json(DomainId(7), &json).map(|record| record.stored)
+        AttributeContent::from_json(DomainId(7), &json).map(|record| record.stored)
     }
 
     #[test]

@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn add(document: &mut ObjectDocument, name: &str, now: f64) {
-        document.insert_link(&Name::from(name), &LinkTarget::Soft("/x".into()), now).unwrap();
+        document.put_link(&Name::from(name), &LinkTarget::Soft("/x".into()), now).unwrap();
     }
 
     /// The order in which the service lists the links.

@@ -9,7 +9,7 @@ use h5live_model::{
 use serde_json::{Value, json};
 
 use super::access::Access;
-use super::attribute::{AttributeRecord, TypeUse, get_type, put_type};
+use super::attribute::{AttributeContent, TypeUse, get_type, put_type};
 use super::creation::{DatasetRecord, get_dataset, put_dataset};
 use super::entry_storage::{GivenPositions, created, put_storage, stored_order};
 use super::error::{LayoutError, Result};
@@ -296,7 +296,7 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError::Unsupported`].
-    pub fn insert_link(&mut self, name: &Name, target: &LinkTarget, now: f64) -> Result<()> {
+    pub fn put_link(&mut self, name: &Name, target: &LinkTarget, now: f64) -> Result<()> {
         let name = name_text(name)?.to_owned();
         link_to_json(self.domain, target, None, now)?;
         let (order, time) = self.take_position(EntryClass::Links, now)?;
@@ -330,10 +330,10 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError`].
-    pub fn attribute(&self, name: &Name) -> Result<Option<AttributeRecord>> {
+    pub fn attribute(&self, name: &Name) -> Result<Option<AttributeContent>> {
         let Some(name) = name.as_str() else { return Ok(None) };
         let attribute = self.entry(EntryClass::Attributes, name)?;
-        let mut record = attribute.map(|json| AttributeRecord::from_json(self.domain, json)).transpose()?;
+        let mut record = attribute.map(|json| AttributeContent::from_json(self.domain, json)).transpose()?;
         if let Some(record) = record.as_mut().filter(|record| record.order.is_none())
             && self.keeps_order(EntryClass::Attributes)
         {
@@ -363,10 +363,10 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError::Unsupported`], [`LayoutError::Encode`].
-    pub fn set_attribute(&mut self, name: &Name, record: &AttributeRecord, now: f64) -> Result<()> {
+    pub fn set_attribute(&mut self, name: &Name, record: &AttributeContent, now: f64) -> Result<()> {
         let text = name_text(name)?.to_owned();
         let full = || LayoutError::Unsupported("the order of more than 65536 attributes");
-        let mut record = AttributeRecord { order: None, ..record.clone() };
+        let mut record = AttributeContent { order: None, ..record.clone() };
         record.to_json(self.domain, now)?;
         let old = self.entry(EntryClass::Attributes, &text)?.map(|old| (stored_order(old), created(old)));
         let (position, time) = match old {

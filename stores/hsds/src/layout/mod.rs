@@ -28,7 +28,7 @@ mod shown_selection;
 mod value;
 
 pub use access::{Access, DEFAULT_USER, Right};
-pub use attribute::{AttributeRecord, TypeUse};
+pub use attribute::{AttributeContent, TypeUse};
 pub use datatype::ELEMENT_SIZES;
 pub use document::ObjectDocument;
 pub use domain::DomainDocument;

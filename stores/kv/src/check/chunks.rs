@@ -3,7 +3,7 @@
 use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Layout, ObjectId, Result, is_unverifiable};
 
 use super::{CheckedContainer, ChunkFault, KvFault};
-use crate::chunk_records::{self, ChunkShape, FILTER_MASK_BYTES};
+use crate::chunk_records::{self, ChunkPlacement, FILTER_MASK_BYTES};
 use crate::engine::KeySpan;
 use crate::layout::{EngineKey, PIECE_BYTES, RecordKey, automatic_chunks, key};
 
@@ -71,7 +71,7 @@ impl CheckedContainer<'_> {
     /// Looks at the records of a dataset's chunks, and at their elements if these lead to blobs, or filters are to be
     /// undone.
     pub(super) fn check_chunks(&mut self, id: ObjectId, spec: &DatasetSpec) -> Result<()> {
-        let (state, expected, shape) = (self.state, ExpectedChunks::of(spec), ChunkShape::of(spec));
+        let (state, expected, shape) = (self.state, ExpectedChunks::of(spec), ChunkPlacement::of(spec));
         let is_indirect = spec.datatype.is_indirect();
         let mut begun: Option<Vec<u64>> = None;
         // The chunk, and its first byte that was not looked at.
@@ -114,7 +114,7 @@ impl CheckedContainer<'_> {
 
     /// Undoes the filters of a chunk, and looks at its elements.
     fn check_filtered(&mut self, id: ObjectId, spec: &DatasetSpec, start: &[u64]) -> Result<Option<ChunkFault>> {
-        let (shape, coord) = (ChunkShape::of(spec), ChunkShape::of(spec).coord(start));
+        let (shape, coord) = (ChunkPlacement::of(spec), ChunkPlacement::of(spec).coord(start));
         self.limit.check(shape.bytes)?;
         let value = self.state.get(key::filtered_chunk(id, start).as_bytes())?.unwrap_or_default();
         let Some((mask, bytes)) = value.split_first_chunk() else { return Ok(Some(ChunkFault::NoMask)) };
@@ -152,7 +152,7 @@ impl CheckedContainer<'_> {
         (coord, begin): (ChunkCoord, u64),
         seen: &mut Option<(ChunkCoord, u64)>,
     ) -> Result<()> {
-        let (bytes, size) = (ChunkShape::of(spec).bytes, u64::from(spec.datatype.size()).max(1));
+        let (bytes, size) = (ChunkPlacement::of(spec).bytes, u64::from(spec.datatype.size()).max(1));
         let window = (WINDOW_BYTES / size).max(1) * size;
         let known = seen.as_ref().filter(|(chunk, _)| *chunk == coord).map_or(0, |(_, end)| *end);
         let end = bytes.min(begin.saturating_add(PIECE_BYTES));

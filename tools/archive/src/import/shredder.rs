@@ -150,7 +150,7 @@ impl Shredder {
         loop {
             match contents.peek() {
                 Piece::Data(bytes) => {
-                    let space = self.image.space(bytes)?;
+                    let space = self.image.next_bytes_mut(bytes)?;
                     let len = space.len();
                     contents.read(space)?;
                     self.image.advance(len);

@@ -157,7 +157,7 @@ impl CopyCommand {
         };
         let names = (!self.keep_names).then(|| CopiedNames::between(&self.from, &self.to)).transpose()?;
         let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| bar.inc(bytes));
-        if output.keeps_changes_in_memory() {
+        if output.buffers_until_flush() {
             copy = copy.flush_every(MAX_UNFLUSHED_BYTES);
         }
         copy = self.with_changes(copy, names.as_ref())?;

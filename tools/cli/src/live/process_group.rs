@@ -209,7 +209,7 @@ impl ProcessGroup {
     /// An I/O error if there is none.
     pub fn kill_writer(&mut self) -> io::Result<()> {
         if let Some(mut writer) = self.writer.take() {
-            writer.kill()?;
+            writer.kill_and_wait()?;
         }
         self.drain_output(Participant::Writer);
         Ok(())
@@ -294,7 +294,7 @@ impl ProcessGroup {
             }
             ExitResult::Timeout => {
                 self.violation_of(who, "does not end");
-                process.kill()
+                process.kill_and_wait()
             }
         }
     }

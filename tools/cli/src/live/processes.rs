@@ -117,7 +117,7 @@ impl Process {
     ///
     /// # Errors
     /// An I/O error if there is no such process.
-    pub fn kill(&mut self) -> io::Result<()> {
+    pub fn kill_and_wait(&mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait().map(drop)
     }

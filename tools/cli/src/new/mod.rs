@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use h5live::{LibVer, Location};
 
 use crate::checked_json::CheckedJson;
+use crate::conversion_args::ConversionArgs;
 use crate::error::{Error, Outcome, Result};
 use crate::file_space_args::{DEFAULT_OFFSET_BYTES, FileSpaceArgs};
-use crate::lossy_args::LossyArgs;
 use crate::model::FileSpace;
 use crate::new_output::NewOutput;
 use crate::temp_output::ForceArgs;
@@ -32,7 +32,7 @@ pub struct New {
     #[command(flatten)]
     space: FileSpaceArgs,
     #[command(flatten)]
-    lossy: LossyArgs,
+    lossy: ConversionArgs,
     #[command(flatten)]
     force: ForceArgs,
 }

@@ -12,11 +12,11 @@ use h5live_recorder::{
     RecordLayout, RecordOptions, RecordSummary, Recorder, Recording, RefusedRow,
 };
 
+use crate::conversion_args::ConversionArgs;
 use crate::counted::counted;
 use crate::error::{Error, Outcome, Result, whole_text};
 use crate::escaped_path;
 use crate::live::processes::interrupt_flag;
-use crate::lossy_args::LossyArgs;
 use crate::number_arg::{at_least, integer, within};
 use crate::output::tell;
 
@@ -77,7 +77,7 @@ pub struct RecordCommand {
     #[arg(long, value_name = "stop|skip|reject-to FILE", default_value = "stop", value_parser = on_error)]
     on_error: OnError,
     #[command(flatten)]
-    lossy: LossyArgs,
+    lossy: ConversionArgs,
     /// Types of columns as NAME=TYPE,... or NAME:TYPE,...: i8 to i64, u8 to u64, f16, f32, f64 (with `be` for big-endian),
     /// bool, bool3 (false, true, or none for an empty cell), str (text of any length; also arrays of JSON, as they are), str1 to str65535, time (ISO 8601, stored as
     /// nanoseconds since 1970), and `[N]` or `[NxM]` behind it for arrays;

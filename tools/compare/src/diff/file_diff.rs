@@ -116,7 +116,7 @@ impl<'a> FileDiff<'a> {
         };
         let mut found = ValueDifferences::new(self.options.limit);
         found.add(self.options.tolerance, (&first, in_a), (&second, in_b), a.dataspace.dims(), 0);
-        found.differences()
+        found.take_differences()
     }
 
     fn compare_datasets(
@@ -139,7 +139,7 @@ impl<'a> FileDiff<'a> {
         let sides = ((a, in_a), (b, in_b));
         let mut comparison = Comparison::new(self.options.tolerance, sides, (&spec, &other), found)?;
         comparison.run()?;
-        Ok(comparison.found.differences())
+        Ok(comparison.found.take_differences())
     }
 }
 

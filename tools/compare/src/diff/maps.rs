@@ -32,7 +32,7 @@ pub fn compare(
             found.add(key, None, Some(value));
         }
     }
-    Ok(found.differences())
+    Ok(found.into_differences())
 }
 
 /// The value for a key of the other map.
@@ -58,7 +58,7 @@ impl PairDifferences {
         }
     }
 
-    fn differences(mut self) -> Vec<FileDifference> {
+    fn into_differences(mut self) -> Vec<FileDifference> {
         if self.count > self.shown.len() as u64 {
             self.shown.push(FileDifference::Pairs(self.count));
         }

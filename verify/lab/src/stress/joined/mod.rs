@@ -255,7 +255,7 @@ impl<'a> Troupe<'a> {
     }
 
     fn kill_one(&mut self, writer: u64) -> Result<()> {
-        self.writers[writer as usize].kill().map_err(Error::Process)?;
+        self.writers[writer as usize].kill_and_wait().map_err(Error::Process)?;
         self.done.kills += 1;
         self.collect(Duration::ZERO);
         self.look_from_the_start("after a kill");
@@ -264,7 +264,7 @@ impl<'a> Troupe<'a> {
 
     fn kill_all(&mut self) -> Result<()> {
         for number in 0..self.writers.len() {
-            self.writers[number].kill().map_err(Error::Process)?;
+            self.writers[number].kill_and_wait().map_err(Error::Process)?;
             self.done.kills += 1;
         }
         self.collect(Duration::ZERO);

@@ -4,14 +4,14 @@ use h5live::Conversion;
 
 /// Whether values may change.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub struct LossyArgs {
+pub struct ConversionArgs {
     /// Take the nearest value that a type has instead of an error: out of range, the smallest or the largest one;
     /// fractions are cut, and so are texts
     #[arg(long = "lossy")]
     is_lossy: bool,
 }
 
-impl LossyArgs {
+impl ConversionArgs {
     /// The rule for values that a type does not have.
     pub fn conversion(self) -> Conversion {
         if self.is_lossy { Conversion::Lossy } else { Conversion::Exact }
