@@ -116,8 +116,8 @@ process of its own; files lie in memory (tmpfs). *Exponent*: of the last two dec
 does. *Bytes for each*: what the process grew by in the phase in which it grew most. *Memory*: the most that it had. libhdf5 is
 h5py {h5py}; Python takes some microseconds for each of its operations.
 
-The steps of each operation, counted in instructions, do not grow (`make steps`, a check in CI). Time grows more than that
-where the work leaves a cache: that of the processor, or the 64 MiB of metadata that a file keeps (`metadata_cache`). Most axes
+The steps of each operation, counted in instructions, do not grow, but for `joined-idle` (`make steps`, a check in CI). Time grows
+more than that where the work leaves a cache: that of the processor, or the 64 MiB of metadata that a file keeps (`metadata_cache`). Most axes
 go through their things in an order that jumps. `chunks-fixed`, `chunks-spread` and `chunks-old` write 1,000 chunks that lie far apart
 between two flushes: when the index has more than 1,000 pages, each chunk costs a page of it, and before that, less.
 
@@ -130,19 +130,19 @@ def page(path, axes, rows, machine):
     """Writes the page: these rows, and for all other axes those that it has (`rows` by axis)."""
     known = {}
     if os.path.exists(path):
-        with open(path) as page:
-            for line in page:
+        with open(path) as former:
+            for line in former:
                 name = re.match(r"\| [^|]*\(`([^`]+)`\) \|", line)
                 if name:
                     known.setdefault(name[1], []).append(line.rstrip())
     lines = [line for name, _, _ in axes for line in rows.get(name) or known.get(name, [])]
-    with open(path, "w") as page:
-        page.write(HEAD.format(machine=machine, h5py=h5py.__version__) + "\n".join(lines) + "\n")
-        page.write("\n## Curves\n")
+    with open(path, "w") as out:
+        out.write(HEAD.format(machine=machine, h5py=h5py.__version__) + "\n".join(lines) + "\n")
+        out.write("\n## Curves\n")
         for name, unit, _ in axes:
             picture = f"benchmarks/growth-{name}.svg"
             if os.path.exists(os.path.join(os.path.dirname(path), picture)):
-                page.write(f"\n![{unit}]({picture})\n")
+                out.write(f"\n![{unit}]({picture})\n")
 
 
 def main():

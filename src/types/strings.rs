@@ -13,13 +13,13 @@ pub enum StringCodec {
     /// In the element, padded.
     Fixed(StringPadding),
     /// In the heap.
-    ConversionContext,
+    Heap,
 }
 
 fn code(file: &Datatype, memory: &'static str) -> Result<StringCodec, ConvertError> {
     match file {
         Datatype::String(FixedString { padding, .. }) => Ok(StringCodec::Fixed(*padding)),
-        Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => Ok(StringCodec::ConversionContext),
+        Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => Ok(StringCodec::Heap),
         _ => Err(ConvertError::Class { file: class(file), memory }),
     }
 }
@@ -87,9 +87,7 @@ fn decode(
 ) -> Result<(), ConvertError> {
     match code {
         StringCodec::Fixed(padding) => text(trim(element, *padding)),
-        StringCodec::ConversionContext => {
-            context.with(element, |bytes| text(trim(bytes, StringPadding::NullTerminated)))?
-        }
+        StringCodec::Heap => context.with(element, |bytes| text(trim(bytes, StringPadding::NullTerminated)))?,
     }
 }
 
@@ -105,7 +103,7 @@ pub(super) fn encode(
             let space = element.len().saturating_sub(usize::from(*padding == StringPadding::NullTerminated));
             pad(if context.conversion() == Conversion::Lossy { cut_text(text, space) } else { text }, element, *padding)
         }
-        StringCodec::ConversionContext => {
+        StringCodec::Heap => {
             let text = kept_text(text, None, context.conversion())?;
             context.write(text, text.len(), element)
         }

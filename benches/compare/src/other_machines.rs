@@ -27,11 +27,16 @@ pub fn keep(folder: &Path, main: &str, plots: &str) -> Result<String> {
         let texts = page.lines().filter(|line| !line.starts_with("![") && !line.starts_with("Other processors:"));
         fs::write(kept.join(page_name(processor)), texts.collect::<Vec<_>>().join("\n") + "\n")?;
     }
+    // This machine's earlier page is replaced by the one that is about to be written.
+    let own = kept.join(page_name(&now));
+    if own.exists() {
+        fs::remove_file(own)?;
+    }
     let mut links = Vec::new();
     for entry in fs::read_dir(&kept)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !name.ends_with(".md") || name == page_name(&now) {
+        if !name.ends_with(".md") {
             continue;
         }
         if let Some(processor) = processor_of(&fs::read_to_string(&path)?) {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::header::CachedHeader;
 
-/// The last description that was read, and the messages from which it was decoded.
+/// The last description that was read, and the messages from which it was decoded; none in a session that writes.
 #[derive(Debug, Default)]
 pub(crate) struct SpecCache(Mutex<Option<(Vec<RawMessage>, Arc<DatasetSpec>)>>);
 

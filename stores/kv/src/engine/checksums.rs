@@ -111,6 +111,7 @@ mod tests {
             assert!(matches!(found, Err(EngineError::Checksum(_))), "{key:?}: {found:?}");
             assert!(verified.scan(&KeySpan::prefix(key), &mut |_, _| panic!("no value is handed on")).is_err());
             assert!(verified.share(key, 1).is_err());
+            assert!(verified.has(key).unwrap(), "whether it is there is not a question of its value");
         }
         let passed_by = ChecksummedView::new(engine.view().unwrap(), ChecksumUse::PassBy);
         let mut lens = Vec::new();

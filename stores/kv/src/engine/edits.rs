@@ -124,10 +124,9 @@ impl Edits {
         self.spare_buffers.pop_if(fits).unwrap_or_else(|| Vec::with_capacity(needed))
     }
 
-    /// Forgets all edits. Some memory of their values is kept for the next ones.
+    /// Forgets all edits. Some memory of their values is kept for the next ones, in place of what these did not need.
     pub fn clear(&mut self) {
-        let mut spare_buffers = std::mem::take(&mut self.spare_buffers);
-        let mut left = spare_buffers.iter().fold(MAX_SPARE_BYTES, |left, spare| left.saturating_sub(spare.capacity()));
+        let (mut spare_buffers, mut left) = (Vec::new(), MAX_SPARE_BYTES);
         for mut value in std::mem::take(&mut self.by_key).into_values().flatten() {
             if (MIN_SPARE_BUFFER_BYTES..=left).contains(&value.capacity()) {
                 value.clear();
@@ -178,6 +177,9 @@ mod tests {
         assert_eq!(put(&mut edits, 1, 60 << 10), first, "the same memory");
         assert_ne!(put(&mut edits, 2, 10), first);
         edits.clear();
+        put(&mut edits, 3, 8 << 10);
+        edits.clear();
+        assert!(edits.spare_buffers.iter().all(|spare| spare.capacity() < 64 << 10), "sizes that are not used go");
         for key in 0..1000 {
             put(&mut edits, key, 64 << 10);
         }
