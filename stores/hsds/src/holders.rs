@@ -5,7 +5,7 @@
 //! were. It says so before it stores them, so that whoever reads them before it has come back from storing them finds the same
 //! version.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use h5live_model::{ChunkCoord, Error as ModelError, Name, ObjectId, Result};
 use parking_lot::Mutex;
 
 use crate::layout::{NodeTable, Token};
+use crate::token_runs::TokenRuns;
 
 /// The holder of elements that are not stored yet.
 const UNSTORED: u32 = u32::MAX;
@@ -48,29 +49,39 @@ struct HolderEntry {
     holder: VarLenLocation,
     version: u32,
     hash: u64,
-    /// What is being stored: its hash, and the tokens in it, with the numbers that their elements will have.
-    pending: Option<(u64, HashMap<Token, u32>)>,
+    /// What is being stored: its hash, and the tokens in it, in their order, with the numbers that their elements will have.
+    pending: Option<(u64, Vec<(Token, u32)>)>,
     /// Tokens of earlier versions, and the numbers that their elements have now.
-    moved: HashMap<Token, u32>,
+    moved: TokenRuns,
     held: Option<CachedElements>,
 }
 
-/// An element that was put, and is in no stored elements yet, or in those of a holder.
 #[derive(Debug)]
-enum PutElement {
-    Bytes(Arc<[u8]>),
-    In(u32),
-}
-
-#[derive(Debug, Default)]
 struct HolderTable {
     numbers: HashMap<VarLenLocation, u32>,
     entries: Vec<HolderEntry>,
-    put: HashMap<u64, PutElement>,
+    /// Elements that were put, and are in no stored elements yet.
+    put: HashMap<u64, Arc<[u8]>>,
+    /// The entries in whose stored elements those are that were.
+    put_in: TokenRuns,
     next_put: u64,
     /// Entries that keep their elements, the oldest first, and the bytes of all.
     kept: VecDeque<usize>,
     kept_bytes: usize,
+}
+
+impl Default for HolderTable {
+    fn default() -> Self {
+        HolderTable {
+            numbers: HashMap::new(),
+            entries: Vec::new(),
+            put: HashMap::new(),
+            put_in: TokenRuns::of_same_numbers(),
+            next_put: 0,
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+        }
+    }
 }
 
 /// Where the elements of a session's tokens are.
@@ -101,11 +112,6 @@ fn put_key(token: Token) -> u64 {
     u64::from(token.version) << 32 | u64::from(token.number)
 }
 
-/// A token without its count: what is remembered.
-fn place_of(token: Token) -> Token {
-    Token { count: 0, ..token }
-}
-
 impl VarLenLocations {
     /// Keeps elements that are not stored yet, each with its count.
     pub fn put(&self, elements: &[(&[u8], u32)]) -> Vec<Token> {
@@ -116,7 +122,7 @@ impl VarLenLocations {
             }
             let key = table.next_put;
             table.next_put += 1;
-            table.put.insert(key, PutElement::Bytes((*bytes).into()));
+            table.put.insert(key, (*bytes).into());
             Token { count: *count, holder: UNSTORED, version: (key >> 32) as u32, number: key as u32 }
         };
         elements.iter().map(put).collect()
@@ -126,7 +132,9 @@ impl VarLenLocations {
     pub fn remove(&self, tokens: impl Iterator<Item = Token>) {
         let mut table = self.0.lock();
         for token in tokens.filter(|token| token.holder == UNSTORED) {
-            table.put.remove(&put_key(token));
+            if table.put.remove(&put_key(token)).is_none() {
+                table.put_in.remove(token);
+            }
         }
     }
 
@@ -147,7 +155,7 @@ impl VarLenLocations {
         match &entry.pending {
             _ if entry.hash == hash => {}
             Some((pending, _)) if *pending == hash => table.end_storing(index),
-            _ if entry.version == seen => table.renew(index, hash, HashMap::new()),
+            _ if entry.version == seen => table.renew(index, hash, TokenRuns::of_next_numbers()),
             _ => return None,
         }
         let version = table.entries.get(index)?.version;
@@ -160,7 +168,7 @@ impl VarLenLocations {
         let index = table.entry(holder);
         let hash = hash_of(stored);
         if table.entries.get(index).is_some_and(|entry| entry.hash != hash) {
-            table.renew(index, hash, HashMap::new());
+            table.renew(index, hash, TokenRuns::of_next_numbers());
         }
         let version = table.entries.get(index).map_or(0, |entry| entry.version);
         (index as u32 + 1, version)
@@ -187,12 +195,14 @@ impl VarLenLocations {
         }
     }
 
-    /// Says which tokens are about to be stored in a holder, with their numbers.
-    pub fn begin_storing(&self, holder: VarLenLocation, stored: &[u8], tokens: Vec<(Token, u32)>) {
+    /// Says which tokens are about to be stored in a holder, with their numbers. Of a token that is there twice, the last
+    /// number counts.
+    pub fn begin_storing(&self, holder: VarLenLocation, stored: &[u8], mut tokens: Vec<(Token, u32)>) {
+        tokens.sort_by_key(|(token, _)| (token.holder, token.version, token.number));
         let mut table = self.0.lock();
         let index = table.entry(holder);
         if let Some(entry) = table.entries.get_mut(index) {
-            entry.pending = Some((hash_of(stored), tokens.into_iter().collect()));
+            entry.pending = Some((hash_of(stored), tokens));
         }
     }
 
@@ -212,16 +222,15 @@ impl VarLenLocations {
         let table = self.0.lock();
         let index = match token.holder {
             UNSTORED => match table.put.get(&put_key(token)) {
-                Some(PutElement::Bytes(bytes)) => return Ok(FoundElement::Put(bytes.clone())),
-                Some(PutElement::In(index)) => *index,
-                None => return Err(ModelError::Moved),
+                Some(bytes) => return Ok(FoundElement::Put(bytes.clone())),
+                None => table.put_in.get(token).ok_or(ModelError::Moved)?,
             },
             holder => holder - 1,
         };
         let entry = table.entries.get(index as usize).ok_or(ModelError::Moved)?;
         let number = match token.holder != UNSTORED && token.version == entry.version {
             true => token.number,
-            false => *entry.moved.get(&place_of(token)).ok_or(ModelError::Moved)?,
+            false => entry.moved.get(token).ok_or(ModelError::Moved)?,
         };
         let token = Token { count: token.count, holder: index + 1, version: entry.version, number };
         Ok(FoundElement::Stored { holder: entry.holder.clone(), token, held: entry.held.clone() })
@@ -231,18 +240,23 @@ impl VarLenLocations {
 impl HolderEntry {
     /// The tokens whose elements are among those that are being stored, with the numbers that they will have. Whoever has read the
     /// holder meanwhile has other tokens of the same elements than whoever stores them.
-    fn tokens_that_stay(&self, index: usize, stored: &HashMap<Token, u32>) -> HashMap<Token, u32> {
+    fn tokens_that_stay(&self, index: usize, stored: &[(Token, u32)]) -> TokenRuns {
         let own = |number| Token { count: 0, holder: index as u32 + 1, version: self.version, number };
         let number = |token: Token| match token.holder == index as u32 + 1 && token.version == self.version {
             true => Some(token.number),
-            false => self.moved.get(&place_of(token)).copied(),
+            false => self.moved.get(token),
         };
-        let new_of_old: HashMap<u32, u32> =
+        let new_of_old: BTreeMap<u32, u32> =
             stored.iter().filter_map(|(token, new)| Some((number(*token)?, *new))).collect();
-        let mut stay: HashMap<Token, u32> = new_of_old.iter().map(|(old, new)| (own(*old), *new)).collect();
+        let mut stay = TokenRuns::of_next_numbers();
+        new_of_old.iter().for_each(|(old, new)| stay.insert(own(*old), *new));
         // Those of versions before, unless that would take longer than the elements themselves.
         if self.moved.len() <= MAX_EARLIER_TOKENS.max(EARLIER_TOKENS_PER_ELEMENT * stored.len()) {
-            stay.extend(self.moved.iter().filter_map(|(token, old)| Some((*token, *new_of_old.get(old)?))));
+            for (token, old) in self.moved.iter() {
+                if let Some(new) = new_of_old.get(&old) {
+                    stay.insert(token, *new);
+                }
+            }
         }
         stay
     }
@@ -255,7 +269,7 @@ impl HolderTable {
         }
         let index = self.entries.len();
         self.numbers.insert(holder.clone(), index as u32);
-        let moved = HashMap::new();
+        let moved = TokenRuns::of_next_numbers();
         self.entries.push(HolderEntry { holder, version: 0, hash: 0, pending: None, moved, held: None });
         index
     }
@@ -269,25 +283,25 @@ impl HolderTable {
             let stay = entry.tokens_that_stay(index, &tokens);
             self.renew(index, hash, stay);
         }
-        for token in tokens.keys().filter(|token| token.holder == UNSTORED) {
-            self.put.insert(put_key(*token), PutElement::In(index as u32));
+        for (token, _) in tokens.iter().filter(|(token, _)| token.holder == UNSTORED) {
+            self.put.remove(&put_key(*token));
+            self.put_in.insert(*token, index as u32);
         }
         if let Some(entry) = self.entries.get_mut(index) {
-            entry.moved.extend(tokens.into_iter().map(|(token, number)| (place_of(token), number)));
+            tokens.into_iter().for_each(|(token, number)| entry.moved.insert(token, number));
         }
     }
 
     /// Gives a holder its next version, to which some tokens of earlier ones lead.
-    fn renew(&mut self, index: usize, hash: u64, moved: HashMap<Token, u32>) {
+    fn renew(&mut self, index: usize, hash: u64, moved: TokenRuns) {
         self.forget_elements(index);
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.version = entry.version.wrapping_add(1);
         entry.hash = hash;
         let earlier = std::mem::replace(&mut entry.moved, moved);
-        let is_gone = |token: &&Token| token.holder == UNSTORED && !entry.moved.contains_key(*token);
-        for key in earlier.keys().filter(is_gone).map(|token| put_key(*token)) {
-            if matches!(self.put.get(&key), Some(PutElement::In(holder)) if *holder as usize == index) {
-                self.put.remove(&key);
+        for (token, _) in earlier.iter().filter(|(token, _)| token.holder == UNSTORED) {
+            if entry.moved.get(token).is_none() && self.put_in.get(token) == Some(index as u32) {
+                self.put_in.remove(token);
             }
         }
     }
@@ -297,5 +311,36 @@ impl HolderTable {
             self.kept_bytes = self.kept_bytes.saturating_sub(held.stored.len());
         }
         self.kept.retain(|kept| *kept != index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recorder stores texts for days: what is remembered grows with the chunks, and not with the texts.
+    #[test]
+    fn many_texts_of_a_chunk_take_the_memory_of_few() {
+        let locations = VarLenLocations::default();
+        for chunk in 0..3u64 {
+            let holder = VarLenLocation::Chunk(ObjectId(1), ChunkCoord::new(&[chunk]));
+            let mut tokens = Vec::new();
+            // A chunk is stored again whenever some texts have come.
+            for flush in 0..4u8 {
+                tokens.extend(locations.put(&[(b"text".as_slice(), 4); 1_000]));
+                let numbered = tokens.iter().enumerate().map(|(number, token)| (*token, number as u32 + 1));
+                locations.begin_storing(holder.clone(), &[chunk as u8, flush], numbered.collect());
+                locations.end_storing(&holder);
+            }
+            for (at, token) in tokens.iter().enumerate() {
+                let found = locations.find(*token).unwrap();
+                assert!(matches!(found, FoundElement::Stored { token, .. } if token.number == at as u32 + 1));
+            }
+        }
+        let table = locations.0.lock();
+        assert!(table.put.is_empty());
+        assert_eq!((table.put_in.len(), table.put_in.run_count()), (12_000, 3));
+        let runs: Vec<usize> = table.entries.iter().map(|entry| entry.moved.run_count()).collect();
+        assert!(runs.iter().all(|runs| *runs <= 5), "{runs:?}");
     }
 }

@@ -44,6 +44,7 @@ mod shards;
 mod state;
 mod store;
 mod summary;
+mod token_runs;
 mod watch;
 
 pub use acl::{read_access, write_access};
