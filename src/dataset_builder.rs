@@ -442,7 +442,7 @@ fn compact_elements<T: H5Write>(file: &File, spec: &ObjectSpec, values: &[T]) ->
     let ObjectBody::Dataset(spec) = &spec.body else { return Ok(None) };
     let is_all = !values.is_empty() && spec.dataspace.element_count() == Some(values.len() as u64);
     // ConversionContext data is written when there is an object that leads to it.
-    if spec.layout != Layout::Compact || !is_all || spec.datatype.is_indirect() {
+    if spec.layout != Layout::Compact || !is_all || spec.datatype.has_heap_references() {
         return Ok(None);
     }
     let size = spec.datatype.size() as usize;

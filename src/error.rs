@@ -97,7 +97,7 @@ pub enum ErrorKind {
         elements: u64,
     },
     /// A source of a virtual dataset is not there, and must be: its elements are to be written, or
-    /// [`MissingSources::Error`](crate::MissingSources::Error) was asked for.
+    /// [`MissingSourcePolicy::Error`](crate::MissingSourcePolicy::Error) was asked for.
     #[error("the source {dataset:?} in {file:?} is not there")]
     NoSource {
         /// The file, as the virtual dataset names it.

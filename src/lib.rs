@@ -140,8 +140,8 @@ pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
     ByteOrder, ConnectorRegistry, DatasetView, DatasetViewPart, Datatype, Diagnosis, FileChange, FileCondition, Holder,
-    Invariant, Leak, LeakLocation, LibVer, Location, MapPrefetch, Mode, OpenError, Reclaim, Repair, Selection, Stats,
-    StoreCheck, StoreErrorKind, StoreFinding, StoreReport, UNLIMITED, UnknownLibVer,
+    Invariant, Leak, LeakLocation, LibVer, Location, MapPrefetch, Mode, OpenError, ReclaimReport, Repair, Selection,
+    Stats, StoreCheckOptions, StoreCheckReport, StoreErrorKind, StoreFinding, UNLIMITED, UnknownLibVer,
 };
 
 pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
@@ -161,7 +161,7 @@ pub use group_builder::GroupBuilder;
 pub use group_follow::GroupFollower;
 pub use link_rules::{LinkPolicy, MAX_LINKS};
 pub use map::{Map, MapBuilder, MapFollower, MapItem, MapIter, MapObject, MapPairs};
-pub use missing_sources::{MissingSource, MissingSources};
+pub use missing_sources::{MissingSource, MissingSourcePolicy};
 pub use named_type::NamedType;
 pub use object::Object;
 #[cfg(feature = "hsds")]
@@ -184,7 +184,7 @@ pub use open::SyncPolicy;
 pub use open::{EntryFilter, Log, LogLayout};
 pub use open::{Locking, Native, Readers, file_capabilities};
 pub use options::Options;
-pub use publish::{PublishInterval, Transaction};
+pub use publish::{AppendTransaction, PublishInterval};
 pub use recovery::{check, diagnose, reclaim, repair};
 pub use reference::Reference;
 pub use referent::ReferenceTarget;

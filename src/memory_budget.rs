@@ -33,7 +33,7 @@ pub(crate) struct MemoryBudget {
 
 impl MemoryBudget {
     /// The budget of so many bytes of this process; `None` if that is no limit.
-    pub fn of_process(bytes: u64) -> Option<Arc<Self>> {
+    pub fn shared_with_limit(bytes: u64) -> Option<Arc<Self>> {
         if bytes == u64::MAX {
             return None;
         }
@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn files_with_the_same_number_share_and_the_last_one_takes_it_along() {
-        let first = MemoryBudget::of_process(1 << 40 | 1).unwrap();
-        let second = MemoryBudget::of_process(1 << 40 | 1).unwrap();
+        let first = MemoryBudget::shared_with_limit(1 << 40 | 1).unwrap();
+        let second = MemoryBudget::shared_with_limit(1 << 40 | 1).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
-        assert!(!Arc::ptr_eq(&first, &MemoryBudget::of_process(1 << 40 | 2).unwrap()));
+        assert!(!Arc::ptr_eq(&first, &MemoryBudget::shared_with_limit(1 << 40 | 2).unwrap()));
         first.replace_staged(0, 10);
         first.replace_staged(10, 3);
         assert_eq!(second.staged_bytes(), 3);
         drop((first, second));
-        assert_eq!(MemoryBudget::of_process(1 << 40 | 1).unwrap().staged_bytes(), 0);
+        assert_eq!(MemoryBudget::shared_with_limit(1 << 40 | 1).unwrap().staged_bytes(), 0);
     }
 }

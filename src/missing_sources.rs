@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
-pub enum MissingSources {
+pub enum MissingSourcePolicy {
     /// Its elements are fill values, as in libhdf5. [`Options::on_missing_source`](crate::Options::on_missing_source) hears
     /// of it.
     #[default]

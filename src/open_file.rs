@@ -93,7 +93,7 @@ impl File {
     ) -> File {
         let store = open::with_maps(store);
         let options = options.mode(store.session().mode).within_memory();
-        let budget = MemoryBudget::of_process(options.memory);
+        let budget = MemoryBudget::shared_with_limit(options.memory);
         let cache = match &budget {
             Some(budget) => budget.chunk_cache(options.chunk_cache_bytes),
             None => ChunkCache::new(options.chunk_cache_bytes),

@@ -19,7 +19,7 @@ use crate::convert::Conversion;
 use crate::link_rules::{LinkFilter, LinkPolicy, MAX_LINKED_FILES};
 use crate::machine_memory::default_max_allocation;
 use crate::memory_budget::{large_share, metadata_share};
-use crate::missing_sources::{MissingSource, MissingSourceHook, MissingSources};
+use crate::missing_sources::{MissingSource, MissingSourceHook, MissingSourcePolicy};
 use crate::publish::PublishInterval;
 use crate::{Result, open};
 
@@ -53,7 +53,7 @@ pub struct Options {
     pub(crate) links: LinkPolicy,
     pub(crate) link_filter: Option<LinkFilter>,
     pub(crate) raw_files: bool,
-    pub(crate) missing_sources: MissingSources,
+    pub(crate) missing_sources: MissingSourcePolicy,
     pub(crate) on_missing_source: Option<MissingSourceHook>,
     pub(crate) max_linked_files: usize,
     pub(crate) connectors: Arc<ConnectorRegistry>,
@@ -85,7 +85,7 @@ impl Default for Options {
             links: LinkPolicy::default(),
             link_filter: None,
             raw_files: true,
-            missing_sources: MissingSources::default(),
+            missing_sources: MissingSourcePolicy::default(),
             on_missing_source: None,
             max_linked_files: MAX_LINKED_FILES,
             connectors: open::built_in(),
@@ -412,8 +412,8 @@ impl Options {
         self
     }
 
-    /// Sets what reading a virtual dataset does where a source is not there (default: [`MissingSources::Fill`]).
-    pub fn missing_sources(mut self, missing: MissingSources) -> Self {
+    /// Sets what reading a virtual dataset does where a source is not there (default: [`MissingSourcePolicy::Fill`]).
+    pub fn missing_sources(mut self, missing: MissingSourcePolicy) -> Self {
         self.missing_sources = missing;
         self
     }

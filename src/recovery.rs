@@ -2,7 +2,7 @@
 
 use h5live_model::{self as model, Connector, Location, Maintenance, OpenError, ResolvedLocation};
 
-use crate::{Diagnosis, FileCondition, Options, Reclaim, Repair, Result, StoreCheck, StoreReport};
+use crate::{Diagnosis, FileCondition, Options, ReclaimReport, Repair, Result, StoreCheckOptions, StoreCheckReport};
 
 /// Finds out what state the file at a location is in (closed, being written, or left by a writer that died), without
 /// changing it.
@@ -36,7 +36,7 @@ pub fn repair(location: impl Into<Location>) -> Result<Repair> {
 /// # Errors
 /// [`ErrorKind::Open`](crate::ErrorKind::Open) if a process has the file open, if a structure cannot be read, or if the
 /// file has shared messages. Nothing has changed then.
-pub fn reclaim(location: impl Into<Location>) -> Result<Reclaim> {
+pub fn reclaim(location: impl Into<Location>) -> Result<ReclaimReport> {
     Options::default().reclaim(location)
 }
 
@@ -46,7 +46,7 @@ pub fn reclaim(location: impl Into<Location>) -> Result<Reclaim> {
 ///
 /// # Errors
 /// [`ErrorKind::Open`](crate::ErrorKind::Open) if it cannot be read, or is a store of another kind.
-pub fn check(location: impl Into<Location>, what: StoreCheck) -> Result<StoreReport> {
+pub fn check(location: impl Into<Location>, what: StoreCheckOptions) -> Result<StoreCheckReport> {
     Options::default().check(location, what)
 }
 
@@ -64,7 +64,7 @@ impl Options {
     ///
     /// # Errors
     /// As [`reclaim`](crate::reclaim()).
-    pub fn reclaim(&self, location: impl Into<Location>) -> Result<Reclaim> {
+    pub fn reclaim(&self, location: impl Into<Location>) -> Result<ReclaimReport> {
         let at = self.resolve(&location.into())?;
         let reclaim = || {
             let maintenance = self.checked_upkeep(&at)?;
@@ -77,7 +77,7 @@ impl Options {
     ///
     /// # Errors
     /// As [`check`](crate::check()).
-    pub fn check(&self, location: impl Into<Location>, what: StoreCheck) -> Result<StoreReport> {
+    pub fn check(&self, location: impl Into<Location>, what: StoreCheckOptions) -> Result<StoreCheckReport> {
         let at = self.resolve(&location.into())?;
         let check = || {
             let maintenance = self.checked_upkeep(&at)?;

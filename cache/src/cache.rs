@@ -14,8 +14,8 @@ use h5live_model::AllocationLimit;
 use crate::{
     cache_counters::{CacheCounters, CacheStats, add_to_counter},
     clock::Clock,
+    dependency_kind::DependencyKind,
     dependency_node::DependencyNode,
-    edge_kind::EdgeKind,
     error::{Error, Result, StorageAction},
     metadata::{EntryShard, GenerationPublisher, RedoState, SharedGraph},
     mutant::CacheMutant,
@@ -208,7 +208,7 @@ impl Cache {
     /// Whether a mutant lacks flush dependencies of `kind`.
     #[doc(hidden)]
     #[inline]
-    pub fn lacks_edge(&self, kind: EdgeKind) -> bool {
+    pub fn lacks_edge(&self, kind: DependencyKind) -> bool {
         self.options.mutant.lacks_edge(kind)
     }
 

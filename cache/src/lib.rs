@@ -15,8 +15,8 @@
 mod cache;
 mod cache_counters;
 mod clock;
+mod dependency_kind;
 mod dependency_node;
-mod edge_kind;
 mod entry;
 mod entry_header;
 mod entry_id;
@@ -36,8 +36,8 @@ mod test_superblock;
 pub use cache::{Cache, CacheOptions, OperationGuard, SuperblockEncoder};
 pub use cache_counters::CacheStats;
 pub use clock::Clock;
+pub use dependency_kind::{DependencyKind, DependencyKinds};
 pub use dependency_node::{ChunkProxy, DependencyNode};
-pub use edge_kind::{EdgeKind, EdgeKinds};
 pub use entry::{Entry, EntryReadGuard, Handle};
 pub use entry_id::{EntryId, Owner};
 pub use error::{DependencyCycle, Error, Result, StorageAction};
@@ -49,6 +49,6 @@ pub use os::{FileLeaseKind, try_lease};
 pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, Visibility};
 pub use space::{FreeEpoch, FreeList, RawReadGuard, RestingSpace, ReusePolicy, Space, SpaceKind};
 pub use storage::{
-    BaseOffsetStorage, BatchedReads, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure,
+    BaseOffsetStorage, BatchReadHints, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure,
 };
-pub use storage::{MemberStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay_operations};
+pub use storage::{MultiFileStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay_operations};

@@ -43,8 +43,8 @@ pub use self::{
 use crate::{
     cache::Cache,
     cache_counters::add_to_counter,
+    dependency_kind::DependencyKind,
     dependency_node::DependencyNode,
-    edge_kind::EdgeKind,
     entry::{Entry, Handle},
     entry_header::AnySlot,
     entry_id::{EntryId, Owner},
@@ -287,7 +287,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`DependencyCycle`] if the child already waits for the parent, or is the parent.
-    pub fn add_dependency<P, C>(&self, parent: &P, child: &C, kind: EdgeKind) -> Result<(), DependencyCycle>
+    pub fn add_dependency<P, C>(&self, parent: &P, child: &C, kind: DependencyKind) -> Result<(), DependencyCycle>
     where
         P: DependencyNode + ?Sized,
         C: DependencyNode + ?Sized,
@@ -301,7 +301,7 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::add_dependency`].
-    pub fn add_dependency_once<P, C>(&self, parent: &P, child: &C, kind: EdgeKind) -> Result<(), DependencyCycle>
+    pub fn add_dependency_once<P, C>(&self, parent: &P, child: &C, kind: DependencyKind) -> Result<(), DependencyCycle>
     where
         P: DependencyNode + ?Sized,
         C: DependencyNode + ?Sized,
@@ -318,7 +318,7 @@ impl Cache {
         &self,
         parent: &P,
         child: &C,
-        kind: EdgeKind,
+        kind: DependencyKind,
     ) -> Result<(), DependencyCycle>
     where
         P: DependencyNode + ?Sized,
@@ -327,7 +327,13 @@ impl Cache {
         self.add_edge(parent, child, kind, EdgeLifetime::Stored)
     }
 
-    fn add_edge<P, C>(&self, parent: &P, child: &C, kind: EdgeKind, until: EdgeLifetime) -> Result<(), DependencyCycle>
+    fn add_edge<P, C>(
+        &self,
+        parent: &P,
+        child: &C,
+        kind: DependencyKind,
+        until: EdgeLifetime,
+    ) -> Result<(), DependencyCycle>
     where
         P: DependencyNode + ?Sized,
         C: DependencyNode + ?Sized,

@@ -4,14 +4,14 @@
 //! Only the feature `mutants` compiles mutants in. Without it, [`CacheMutant`] is empty, and all that is asked of it is
 //! known when the crate is compiled.
 
-use crate::edge_kind::{EdgeKind, EdgeKinds};
+use crate::dependency_kind::{DependencyKind, DependencyKinds};
 
 /// The protections that a mutant of the cache lacks; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheMutant {
     /// The kinds of flush dependencies that are violated on purpose.
     #[cfg(feature = "mutants")]
-    pub disabled_edges: EdgeKinds,
+    pub disabled_edges: DependencyKinds,
     /// Whether changes in place have no redo record.
     #[cfg(feature = "mutants")]
     pub disable_redo: bool,
@@ -22,27 +22,27 @@ pub struct CacheMutant {
 
 impl CacheMutant {
     #[inline(always)]
-    fn edges(self) -> EdgeKinds {
+    fn edges(self) -> DependencyKinds {
         #[cfg(feature = "mutants")]
         {
             self.disabled_edges
         }
         #[cfg(not(feature = "mutants"))]
         {
-            EdgeKinds::NONE
+            DependencyKinds::NONE
         }
     }
 
     /// Whether flush dependencies of `kind` are violated.
     #[inline(always)]
-    pub(crate) fn lacks_edge(self, kind: EdgeKind) -> bool {
+    pub(crate) fn lacks_edge(self, kind: DependencyKind) -> bool {
         self.edges().contains(kind)
     }
 
     /// Whether flush dependencies of any kind are violated.
     #[inline(always)]
     pub(crate) fn lacks_edges(self) -> bool {
-        self.edges() != EdgeKinds::NONE
+        self.edges() != DependencyKinds::NONE
     }
 
     /// Whether changes in place have no redo record.

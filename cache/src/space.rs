@@ -234,7 +234,7 @@ impl Space {
 
     /// Bytes of raw data that waited to be written have gone.
     pub(crate) fn note_raw_discard(&self) {
-        self.raw_reads.note_discard();
+        self.raw_reads.note_unwritten_discard();
     }
 
     /// The object is deleted: space to which only its structures lead is unreachable after a flush of everything.

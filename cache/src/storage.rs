@@ -3,12 +3,12 @@
 mod faulty_storage;
 mod file;
 pub(crate) mod file_len;
-mod member_storage;
 mod memory;
 #[cfg(target_os = "linux")]
 mod mmap_read;
 #[cfg(target_os = "linux")]
 mod mmap_write;
+mod multi_file_storage;
 mod recording_storage;
 mod redo_overlay;
 mod static_overlay;
@@ -19,8 +19,8 @@ use h5live_model::SharedBytes;
 
 pub use faulty_storage::{FaultyStorage, WriteFailure};
 pub use file::FileStorage;
-pub use member_storage::MemberStorage;
 pub use memory::MemoryStorage;
+pub use multi_file_storage::MultiFileStorage;
 pub use recording_storage::{RecordingStorage, StorageOp, replay_operations};
 pub use redo_overlay::RedoOverlay;
 pub use static_overlay::StaticOverlay;
@@ -48,7 +48,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// How many ranges are best read at a time by [`Storage::read_ranges`], for a medium where each read waits long for
     /// its first byte; `None` if reads one by one cost no more.
-    fn batched_reads(&self) -> Option<BatchedReads> {
+    fn batched_reads(&self) -> Option<BatchReadHints> {
         None
     }
 
@@ -164,7 +164,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
 /// How a medium best reads many ranges ([`Storage::read_ranges`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchedReads {
+pub struct BatchReadHints {
     /// Reads that are best under way at a time.
     pub in_flight: usize,
     /// Bytes between two ranges that are better read than left out.
@@ -208,7 +208,7 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).read_zero_padded(into, at)
     }
 
-    fn batched_reads(&self) -> Option<BatchedReads> {
+    fn batched_reads(&self) -> Option<BatchReadHints> {
         (**self).batched_reads()
     }
 
@@ -302,7 +302,7 @@ impl<S: Storage> Storage for BaseOffsetStorage<S> {
         self.storage.read_zero_padded(into, self.absolute(at)?)
     }
 
-    fn batched_reads(&self) -> Option<BatchedReads> {
+    fn batched_reads(&self) -> Option<BatchReadHints> {
         self.storage.batched_reads()
     }
 

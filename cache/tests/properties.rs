@@ -12,8 +12,8 @@ use std::{
 };
 
 use h5live_cache::{
-    Cache, CacheOptions, ChunkProxy, DependencyNode, EdgeKind, EdgeKinds, Entry, FaultyStorage, FlushScope, Handle,
-    MemoryStorage, Owner, RecordingStorage, ReusePolicy, SpaceKind, StorageOp, SuperblockEncoder, WriteFailure,
+    Cache, CacheOptions, ChunkProxy, DependencyKind, DependencyKinds, DependencyNode, Entry, FaultyStorage, FlushScope,
+    Handle, MemoryStorage, Owner, RecordingStorage, ReusePolicy, SpaceKind, StorageOp, SuperblockEncoder, WriteFailure,
     replay_operations,
 };
 use h5live_format::{Addr, EncodeError, Widths};
@@ -135,7 +135,7 @@ struct Model {
 }
 
 impl Model {
-    fn new(disabled: EdgeKinds) -> Self {
+    fn new(disabled: DependencyKinds) -> Self {
         let disk = FaultyStorage::new(RecordingStorage::new(MemoryStorage::from(vec![0; 48])));
         let mut settings = CacheOptions::default();
         settings.dirty_budget_bytes = 4000;
@@ -201,7 +201,7 @@ impl Model {
                 Some(parent) => Box::new(self.load(*parent)),
                 None => Box::new(self.proxies[up]),
             };
-            self.cache.add_dependency(&*parent, child, EdgeKind::BTree2Node).unwrap();
+            self.cache.add_dependency(&*parent, child, DependencyKind::BTree2Node).unwrap();
             self.declare_above(*up, &*parent);
         }
     }
@@ -265,7 +265,7 @@ impl Model {
                 let handle = self.update(child);
                 let above = self.update(parent);
                 let cyclic = self.is_below(up, down);
-                let joined = self.cache.add_dependency(&above, &handle, EdgeKind::BTree2Node);
+                let joined = self.cache.add_dependency(&above, &handle, DependencyKind::BTree2Node);
                 // The cache forgets edges of clean entries that were evicted: it may miss a circle, never invent one.
                 assert!(cyclic || joined.is_ok(), "an edge was refused without reason");
                 if joined.is_ok() && cyclic {
@@ -290,7 +290,7 @@ impl Model {
                     return;
                 }
                 let handle = self.update(parent);
-                self.cache.add_dependency(&handle, &proxy, EdgeKind::BTree2Chunk).unwrap();
+                self.cache.add_dependency(&handle, &proxy, DependencyKind::BTree2Chunk).unwrap();
                 self.edges.insert((key, up));
             }
             Act::RawNew => {
@@ -314,9 +314,9 @@ impl Model {
                 }
                 let handle = self.update(child);
                 let Some((_, proxy)) = self.raw(chunk, 0, 8, false) else { return };
-                self.cache.add_dependency(&proxy, &handle, EdgeKind::ChunkHeap).unwrap();
+                self.cache.add_dependency(&proxy, &handle, DependencyKind::ChunkHeap).unwrap();
                 let above = self.update(parent);
-                self.cache.add_dependency(&above, &proxy, EdgeKind::BTree2Chunk).unwrap();
+                self.cache.add_dependency(&above, &proxy, DependencyKind::BTree2Chunk).unwrap();
                 self.edges.extend([(down, key), (key, up)]);
             }
             Act::Remove(n) | Act::Free(n) => {
@@ -438,7 +438,7 @@ impl Model {
 }
 
 fn run(acts: &[Act]) {
-    let mut model = Model::new(EdgeKinds::NONE);
+    let mut model = Model::new(DependencyKinds::NONE);
     for act in acts {
         model.act(act);
     }
@@ -465,14 +465,14 @@ proptest! {
 #[test]
 fn a_broken_edge_is_noticed() {
     for (kind, acts) in [
-        (EdgeKind::BTree2Node, vec![Act::Depend { parent: 0, child: 1 }]),
-        (EdgeKind::BTree2Chunk, vec![Act::Raw { chunk: 0, offset: 0, len: 8, parent: 0 }]),
-        (EdgeKind::ChunkHeap, vec![Act::RawDependsOn { chunk: 0, child: 1, parent: 0 }]),
-        (EdgeKind::EndOfFile, vec![]),
-        (EdgeKind::FileLength, vec![]),
+        (DependencyKind::BTree2Node, vec![Act::Depend { parent: 0, child: 1 }]),
+        (DependencyKind::BTree2Chunk, vec![Act::Raw { chunk: 0, offset: 0, len: 8, parent: 0 }]),
+        (DependencyKind::ChunkHeap, vec![Act::RawDependsOn { chunk: 0, child: 1, parent: 0 }]),
+        (DependencyKind::EndOfFile, vec![]),
+        (DependencyKind::FileLength, vec![]),
     ] {
         let violated = std::panic::catch_unwind(|| {
-            let mut model = Model::new(EdgeKinds::only(kind));
+            let mut model = Model::new(DependencyKinds::only(kind));
             let before = [Act::Insert { owner: 0 }, Act::Insert { owner: 0 }];
             before.iter().chain(&acts).for_each(|act| model.act(act));
             model.end();
@@ -513,8 +513,8 @@ fn threads_that_write_and_flush_keep_the_order() {
                             cache.write_raw(of, chunk, 0, Block(version).encode_image(Widths::default()).unwrap());
                         child.update(|block| block.0 = version);
                         parent.update(|block| block.0 = version);
-                        cache.add_dependency(&parent, &child, EdgeKind::BTree2Node).unwrap();
-                        cache.add_dependency(&child, &proxy, EdgeKind::BTree2Chunk).unwrap();
+                        cache.add_dependency(&parent, &child, DependencyKind::BTree2Node).unwrap();
+                        cache.add_dependency(&child, &proxy, DependencyKind::BTree2Chunk).unwrap();
                     }
                     cache.flush(FlushScope::Owner(of)).unwrap();
                 }

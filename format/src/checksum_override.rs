@@ -12,7 +12,7 @@ pub(crate) fn ignores_checksums() -> bool {
 }
 
 /// Does `work`, in which this thread takes every checksum for right.
-pub fn without_checksums<R>(work: impl FnOnce() -> R) -> R {
+pub fn ignoring_checksums<R>(work: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {

@@ -170,7 +170,7 @@ impl ElementFormat {
 
 /// The place of a chunk, as an array element states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct ChunkElement {
+pub struct ChunkIndexEntry {
     /// The first byte; undefined if the chunk is not stored.
     pub addr: Addr,
     /// Stored bytes, after the filters; 0 in unfiltered elements, which do not state it.
@@ -179,10 +179,10 @@ pub struct ChunkElement {
     pub filter_mask: u32,
 }
 
-impl ChunkElement {
+impl ChunkIndexEntry {
     /// That a chunk is stored without filters.
     pub fn unfiltered(addr: Addr) -> Self {
-        ChunkElement { addr, size: 0, filter_mask: 0 }
+        ChunkIndexEntry { addr, size: 0, filter_mask: 0 }
     }
 }
 
@@ -220,22 +220,22 @@ impl ElementTable {
     }
 
     /// The element at `index`; `None` past the end.
-    pub fn get(&self, index: usize) -> Option<ChunkElement> {
+    pub fn get(&self, index: usize) -> Option<ChunkIndexEntry> {
         let element = self.bytes.chunks_exact(self.format.size(self.offset)).nth(index)?;
         let (addr, rest) = element.split_at_checked(self.offset.bytes())?;
         let addr = read_addr(addr);
         match self.format {
-            ElementFormat::Unfiltered => Some(ChunkElement { addr, size: 0, filter_mask: 0 }),
+            ElementFormat::Unfiltered => Some(ChunkIndexEntry { addr, size: 0, filter_mask: 0 }),
             ElementFormat::Filtered(width) => {
                 let (size, mask) = rest.split_at_checked(width.bytes())?;
                 let filter_mask = u32::try_from(read_uint(mask)).unwrap_or(u32::MAX);
-                Some(ChunkElement { addr, size: read_uint(size), filter_mask })
+                Some(ChunkIndexEntry { addr, size: read_uint(size), filter_mask })
             }
         }
     }
 
     /// Replaces the element at `index`, and says whether there is one that can hold the stored size.
-    pub fn set(&mut self, index: usize, element: ChunkElement) -> bool {
+    pub fn set(&mut self, index: usize, element: ChunkIndexEntry) -> bool {
         let size = self.format.size(self.offset);
         let Some(slot) = self.bytes.chunks_exact_mut(size).nth(index) else { return false };
         let Some((addr, rest)) = slot.split_at_mut_checked(self.offset.bytes()) else { return false };
@@ -252,7 +252,7 @@ impl ElementTable {
     }
 
     /// All elements, in order.
-    pub fn iter(&self) -> impl Iterator<Item = ChunkElement> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = ChunkIndexEntry> + '_ {
         (0..self.len()).map_while(|index| self.get(index))
     }
 }
@@ -323,7 +323,7 @@ mod tests {
             let mut table = ElementTable::undefined(3, format, Width::EIGHT);
             assert!(table.iter().all(|e| !e.addr.is_defined()));
             let size = if format == ElementFormat::Unfiltered { 0 } else { 4000 };
-            let element = ChunkElement { addr: Addr::new(0x1234), size, filter_mask: size as u32 };
+            let element = ChunkIndexEntry { addr: Addr::new(0x1234), size, filter_mask: size as u32 };
             assert!(table.set(1, element));
             assert!(!table.set(3, element));
             assert_eq!(table.get(1), Some(element));

@@ -64,7 +64,7 @@ pub use btree2::{
 pub use cache_image::{CacheImage, CacheImageEntry};
 pub use checksum::lookup3;
 pub use driver_info_block::DriverInfoBlock;
-pub use element_table::{AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable};
+pub use element_table::{AddrTable, Bitmap, ChunkIndexEntry, ElementFormat, ElementTable};
 pub use error::{DecodeError, EncodeError, Fault};
 pub use extensible_array::{
     ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters,
@@ -81,7 +81,7 @@ pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
 pub use libver::{LibVer, StructureVersions};
 pub use local_heap::{LocalHeap, LocalHeapData, LocalHeapFreeBlock};
 pub use object_header::{
-    AttributePhase, ContinuationChunk, HeaderTimes, MessageBody, MessageFlags, ObjectHeader, ObjectHeaderPrefix,
+    AttributePhaseChange, ContinuationChunk, HeaderTimes, MessageBody, MessageFlags, ObjectHeader, ObjectHeaderPrefix,
     RawMessage,
 };
 pub use patchable_image::PatchableImage;
@@ -101,5 +101,5 @@ pub use symbol_table_node::SymbolTableNode;
 pub use virtual_layout::{VirtualLayout, VirtualMapping};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,
-    describe, encode, encode_in_place, encode_transient, encoded_len,
+    describe, encode, encode_mut, encode_transient, encoded_len,
 };

@@ -38,7 +38,7 @@ pub use external_files::{ExternalFile, ExternalFiles};
 pub use file_space_info::{FileSpaceInfo, SpaceStrategy};
 pub use fill_value::{FillValueMessage, FillValueOldMessage};
 pub use filter_pipeline::FilterPipelineMessage;
-pub use group_info::{GroupInfo, LinkEstimate, LinkPhase};
+pub use group_info::{GroupInfo, LinkEstimate, LinkPhaseChange};
 use h5live_model::CharacterSet;
 pub use layout::{ChunkIndexType, ChunkedStorage, FilteredChunk, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES};
 pub use link::{LinkMessage, LinkValue};

@@ -8,7 +8,7 @@ mod raw_message;
 
 pub use body::MessageBody;
 pub use chunk::{ContinuationChunk, ObjectHeader};
-pub use prefix::{AttributePhase, HeaderTimes, ObjectHeaderPrefix};
+pub use prefix::{AttributePhaseChange, HeaderTimes, ObjectHeaderPrefix};
 pub use raw_message::{MessageFlags, RawMessage};
 
 #[cfg(test)]

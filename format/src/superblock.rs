@@ -37,7 +37,7 @@ impl StatusFlags {
     }
 
     /// Whether the writer lets readers follow, of whatever kind.
-    pub const fn lets_follow(self) -> bool {
+    pub const fn allows_followers(self) -> bool {
         self.contains(StatusFlags::SWMR) || self.contains(StatusFlags::LIVE_FOR_H5LIVE)
     }
 

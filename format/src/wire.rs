@@ -55,14 +55,14 @@ pub fn decode_prefix_with<R: Record>(mut record: R, bytes: &[u8], widths: Widths
 /// # Errors
 /// [`EncodeError`] if a value does not fit its field.
 pub fn encode<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
-    encode_in_place(&mut record.clone(), widths)
+    encode_mut(&mut record.clone(), widths)
 }
 
 /// As [`encode`], without a copy of the structure. The structure is unchanged afterwards.
 ///
 /// # Errors
 /// As [`encode`].
-pub fn encode_in_place<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
+pub fn encode_mut<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
     encode_with(record, Encoder::new(R::NAME, widths).with_capacity(SMALL_RECORD_BYTES))
 }
 

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use h5live_cache::{DependencyNode as Dependent, EdgeKind, Handle};
+use h5live_cache::{DependencyKind, DependencyNode as Dependent, Handle};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Record, Btree2Records, decode, encode};
 
 use self::header::CachedBtree2Header;
@@ -133,7 +133,7 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// If the header cannot be read, or the dependency would close a circle.
-    pub fn depend_on(&self, child: &impl Dependent, kind: EdgeKind) -> Result<()> {
+    pub fn depend_on(&self, child: &impl Dependent, kind: DependencyKind) -> Result<()> {
         self.metadata.add_dependency(&self.header()?, child, kind)
     }
 
@@ -141,7 +141,7 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// As [`Btree2::depend_on`].
-    pub fn add_parent(&self, parent: &(impl Dependent + ?Sized), kind: EdgeKind) -> Result<()> {
+    pub fn add_parent(&self, parent: &(impl Dependent + ?Sized), kind: DependencyKind) -> Result<()> {
         self.metadata.add_dependency(parent, &self.header()?, kind)
     }
 
@@ -153,7 +153,7 @@ impl<R: Btree2Record> Btree2<R> {
         &self,
         child: &impl Dependent,
         parents: impl Iterator<Item = &'a dyn Dependent>,
-        kind: EdgeKind,
+        kind: DependencyKind,
     ) -> Result<()> {
         let root = self.header()?;
         self.metadata.add_dependency(&root, child, kind)?;

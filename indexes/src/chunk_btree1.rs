@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{ChunkProxy, DependencyNode, EdgeKind, Handle};
-use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank};
+use h5live_cache::{ChunkProxy, DependencyKind, DependencyNode, Handle};
+use h5live_format::{Addr, Btree1Node, ChunkIndexEntry, ChunkKey, ChunkRank};
 use h5live_model::{ChunkCoord, ChunkGrid};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
@@ -61,8 +61,8 @@ impl ChunkBtree1 {
         Ok(coord)
     }
 
-    fn element_of_entry((key, addr): (ChunkKey, Addr)) -> ChunkElement {
-        ChunkElement { addr, size: key.size.into(), filter_mask: key.filter_mask }
+    fn element_of_entry((key, addr): (ChunkKey, Addr)) -> ChunkIndexEntry {
+        ChunkIndexEntry { addr, size: key.size.into(), filter_mask: key.filter_mask }
     }
 
     /// The key behind the last chunk of a tree; `None` if the chunk is too far out for it.
@@ -142,7 +142,7 @@ fn child_count_up_to(node: &Btree1Node<ChunkKey>, start: &[u64]) -> usize {
 impl LeafCallbacks<ChunkKey> for ChunkBtree1 {
     fn add_child_dependency(&self, node: &Handle<Btree1Node<ChunkKey>>, chunk: Addr) -> Result<()> {
         let proxies = self.metadata.cache().chunk_proxies(chunk);
-        proxies.iter().try_for_each(|proxy| self.metadata.add_dependency(node, proxy, EdgeKind::BTree1Chunk))
+        proxies.iter().try_for_each(|proxy| self.metadata.add_dependency(node, proxy, DependencyKind::BTree1Chunk))
     }
 
     fn leaf_changed(&self, node: &dyn DependencyNode) -> Result<()> {
@@ -151,7 +151,7 @@ impl LeafCallbacks<ChunkKey> for ChunkBtree1 {
 }
 
 impl ChunkIndex for ChunkBtree1 {
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let _shared = self.lock.read_recursive();
         let start = self.grid.start_of(coord);
         // The last child whose first chunk does not come after the one that is sought.
@@ -160,7 +160,7 @@ impl ChunkIndex for ChunkBtree1 {
         Ok(found.map(Self::element_of_entry).filter(|element| element.addr.is_defined()))
     }
 
-    fn set_element(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+    fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
         debug_assert!(proxy.is_none_or(|proxy| proxy.chunk() == element.addr));
         let outside = || Error::ChunkOutOfBounds(coord.clone());
         if coord.rank() != self.grid.dims().len() {
@@ -198,7 +198,7 @@ impl ChunkIndex for ChunkBtree1 {
         false
     }
 
-    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let start = self.grid.start_of(coord);
         let _alone = self.lock.write();
         if !self.root.addr().is_defined() {
@@ -221,14 +221,14 @@ impl ChunkIndex for ChunkBtree1 {
         Ok(())
     }
 
-    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         self.for_each_chunk_after(None, each).map(drop)
     }
 
     fn for_each_chunk_after(
         &self,
         after: Option<&ChunkCoord>,
-        each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+        each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool,
     ) -> Result<bool> {
         let mut give = |key: ChunkKey, addr: Addr| -> Result<bool> {
             let coord = self.coord_of_key(&key)?;

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use h5live_cache::{ChunkProxy, EdgeKind};
+use h5live_cache::{ChunkProxy, DependencyKind};
 use h5live_format::{
-    Btree2Record, ChunkElement, ChunkRecord, ElementFormat, FilteredChunkRecord, Width, compare_chunk,
+    Btree2Record, ChunkIndexEntry, ChunkRecord, ElementFormat, FilteredChunkRecord, Width, compare_chunk,
 };
 use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
@@ -30,7 +30,7 @@ pub struct ChunkBtree2 {
 /// A record that says where a chunk is.
 trait StoredChunkRecord: Btree2Record {
     fn coord(&self) -> &ChunkCoord;
-    fn element(&self) -> ChunkElement;
+    fn element(&self) -> ChunkIndexEntry;
 }
 
 impl StoredChunkRecord for ChunkRecord {
@@ -38,8 +38,8 @@ impl StoredChunkRecord for ChunkRecord {
         &self.coord
     }
 
-    fn element(&self) -> ChunkElement {
-        ChunkElement { addr: self.addr, ..ChunkElement::default() }
+    fn element(&self) -> ChunkIndexEntry {
+        ChunkIndexEntry { addr: self.addr, ..ChunkIndexEntry::default() }
     }
 }
 
@@ -48,8 +48,8 @@ impl StoredChunkRecord for FilteredChunkRecord {
         &self.coord
     }
 
-    fn element(&self) -> ChunkElement {
-        ChunkElement { addr: self.addr, size: self.size, filter_mask: self.filter_mask }
+    fn element(&self) -> ChunkIndexEntry {
+        ChunkIndexEntry { addr: self.addr, size: self.size, filter_mask: self.filter_mask }
     }
 }
 
@@ -62,7 +62,7 @@ fn compare_to<R: StoredChunkRecord>(sought: &ChunkCoord) -> impl Fn(&R) -> Resul
 fn next_batch<R: StoredChunkRecord>(
     tree: &Btree2<R>,
     last: Option<&ChunkCoord>,
-) -> Result<Vec<(ChunkCoord, ChunkElement)>> {
+) -> Result<Vec<(ChunkCoord, ChunkIndexEntry)>> {
     let mut batch = Vec::new();
     let mut before = |record: &R| Ok(last.is_some_and(|last| record.coord().scaled() <= last.scaled()));
     let mut each = |record: R| {
@@ -113,7 +113,7 @@ impl ChunkBtree2 {
         Ok(tree)
     }
 
-    fn find_element<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn find_element<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         match self.open_tree(blank) {
             Some(tree) => Ok(tree
                 .find_prefiltered(|record| compare_chunk(record, coord), compare_to(coord))?
@@ -127,17 +127,17 @@ impl ChunkBtree2 {
         blank: R,
         record: &R,
         proxy: Option<&ChunkProxy>,
-    ) -> Result<Option<ChunkElement>> {
+    ) -> Result<Option<ChunkIndexEntry>> {
         let tree = self.tree_for_writing(blank)?;
         if let Some(proxy) = proxy {
-            tree.depend_on(proxy, EdgeKind::BTree2Chunk)?;
+            tree.depend_on(proxy, DependencyKind::BTree2Chunk)?;
         }
         let old =
             tree.insert_or_overwrite(record, |other| compare_chunk(other, record.coord()), compare_to(record.coord()))?;
         Ok(old.map(|record| record.element()).filter(|element| element.addr.is_defined()))
     }
 
-    fn remove_record<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn remove_record<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         if self.open_tree(blank.clone()).is_none() {
             return Ok(None);
         }
@@ -148,7 +148,7 @@ impl ChunkBtree2 {
     fn for_each_record<R: StoredChunkRecord>(
         &self,
         blank: R,
-        each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+        each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool,
     ) -> Result<()> {
         let Some(tree) = self.open_tree(blank) else { return Ok(()) };
         if self.metadata.cache().is_read_only() {
@@ -180,7 +180,7 @@ impl ChunkBtree2 {
 }
 
 impl ChunkIndex for ChunkBtree2 {
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let found = match self.format {
             ElementFormat::Unfiltered => self.find_element(self.blank_record(), coord)?,
             ElementFormat::Filtered(width) => self.find_element(self.blank_filtered_record(width), coord)?,
@@ -188,20 +188,20 @@ impl ChunkIndex for ChunkBtree2 {
         Ok(found.filter(|element| element.addr.is_defined()))
     }
 
-    fn set_element(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+    fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
         self.replace_element(coord, element, proxy).map(|_| ())
     }
 
     fn replace_element(
         &self,
         coord: &ChunkCoord,
-        element: ChunkElement,
+        element: ChunkIndexEntry,
         proxy: Option<&ChunkProxy>,
-    ) -> Result<Option<ChunkElement>> {
+    ) -> Result<Option<ChunkIndexEntry>> {
         if coord.rank() != self.rank {
             return Err(Error::ChunkOutOfBounds(coord.clone()));
         }
-        let ChunkElement { addr, size, filter_mask } = element;
+        let ChunkIndexEntry { addr, size, filter_mask } = element;
         let coord = coord.clone();
         match self.format {
             ElementFormat::Unfiltered => {
@@ -215,7 +215,7 @@ impl ChunkIndex for ChunkBtree2 {
         }
     }
 
-    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         match self.format {
             ElementFormat::Unfiltered => self.remove_record(self.blank_record(), coord),
             ElementFormat::Filtered(width) => self.remove_record(self.blank_filtered_record(width), coord),
@@ -229,7 +229,7 @@ impl ChunkIndex for ChunkBtree2 {
         }
     }
 
-    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         match self.format {
             ElementFormat::Unfiltered => self.for_each_record(self.blank_record(), each),
             ElementFormat::Filtered(width) => self.for_each_record(self.blank_filtered_record(width), each),

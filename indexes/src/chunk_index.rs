@@ -3,7 +3,7 @@
 use std::fmt;
 
 use h5live_cache::{ChunkProxy, DependencyNode, EntryId};
-use h5live_format::{Addr, ChunkElement};
+use h5live_format::{Addr, ChunkIndexEntry};
 use h5live_model::ChunkCoord;
 
 use crate::Result;
@@ -14,7 +14,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read.
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>>;
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>>;
 
     /// Whether the index can ever hold a chunk. One that numbers its chunks counts only so far.
     fn has_room_for(&self, _coord: &ChunkCoord) -> bool {
@@ -25,9 +25,9 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`ChunkIndex::get_element`].
-    fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+    fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
-        for at in at..at.saturating_add(number) {
+        for at in at..at.saturating_add(count) {
             if self.get_element(&first.with_index(axis, at))?.is_some() {
                 return Ok(true);
             }
@@ -39,7 +39,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read, or there is no room for a new one. The index is then unchanged.
-    fn set_element(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()>;
+    fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()>;
 
     /// As [`ChunkIndex::set_element`], and returns where the chunk was stored before.
     ///
@@ -48,9 +48,9 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     fn replace_element(
         &self,
         coord: &ChunkCoord,
-        element: ChunkElement,
+        element: ChunkIndexEntry,
         proxy: Option<&ChunkProxy>,
-    ) -> Result<Option<ChunkElement>> {
+    ) -> Result<Option<ChunkIndexEntry>> {
         let old = self.get_element(coord)?;
         self.set_element(coord, element, proxy)?;
         Ok(old)
@@ -77,7 +77,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
         let mut chunks = (at..).zip(addrs);
         chunks.try_for_each(|(at, place)| {
-            self.set_element(&first.with_index(axis, at), ChunkElement::unfiltered(*place), proxy)
+            self.set_element(&first.with_index(axis, at), ChunkIndexEntry::unfiltered(*place), proxy)
         })
     }
 
@@ -86,10 +86,10 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`ChunkIndex::set_element`].
-    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let old = self.get_element(coord)?;
         if old.is_some() {
-            self.set_element(coord, ChunkElement::default(), None)?;
+            self.set_element(coord, ChunkIndexEntry::default(), None)?;
         }
         Ok(old)
     }
@@ -120,7 +120,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read.
-    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()>;
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()>;
 
     /// As [`for_each_chunk`](Self::for_each_chunk), of the chunks that come after one in the order of the index. Returns
     /// `false`, and calls `each` never, if the index cannot be read from there on.
@@ -130,7 +130,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     fn for_each_chunk_after(
         &self,
         _after: Option<&ChunkCoord>,
-        _each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+        _each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool,
     ) -> Result<bool> {
         Ok(false)
     }
@@ -140,7 +140,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As `for_each_chunk`.
-    fn for_each_chunk_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn for_each_chunk_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         self.for_each_chunk(each)
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_cache::{Entry, Handle};
-use h5live_format::{Addr, ArrayPage, ChunkElement, ElementFormat, ElementTable, Record, Widths};
+use h5live_format::{Addr, ArrayPage, ChunkIndexEntry, ElementFormat, ElementTable, Record, Widths};
 use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
 
@@ -97,7 +97,7 @@ impl<H: ArrayHeader> ElementArray<H> {
     }
 
     /// Whether the stored size of a chunk fits its element.
-    pub fn check_stored_size(&self, element: &ChunkElement) -> Result<()> {
+    pub fn check_stored_size(&self, element: &ChunkIndexEntry) -> Result<()> {
         match self.format {
             ElementFormat::Filtered(width) if element.size > width.max() => {
                 Err(Error::ChunkTooLarge { size: element.size })
@@ -172,7 +172,7 @@ impl<H: ArrayHeader> ElementArray<H> {
         &self,
         part: Range<u64>,
         find: impl Fn(u64) -> Result<Option<ElementLookup>>,
-        each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+        each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool,
     ) -> Result<()> {
         let Range { start: mut index, end } = part;
         while index < end {

@@ -2,7 +2,7 @@
 
 use h5live_cache::{DependencyNode, Handle};
 use h5live_format::{
-    Addr, ArrayPage, ChunkElement, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayIndexBlock,
+    Addr, ArrayPage, ChunkIndexEntry, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayIndexBlock,
     FixedArrayDataBlock,
 };
 
@@ -16,7 +16,7 @@ pub(crate) enum ElementBlock {
 }
 
 impl ElementBlock {
-    pub fn get(&self, slot: usize) -> Option<ChunkElement> {
+    pub fn get(&self, slot: usize) -> Option<ChunkIndexEntry> {
         match self {
             ElementBlock::FixedDataBlock(block) => block.read().elements.get(slot),
             ElementBlock::IndexBlock(block) => block.read().elements.get(slot),
@@ -25,7 +25,7 @@ impl ElementBlock {
         }
     }
 
-    pub fn set(&self, slot: usize, element: ChunkElement) -> bool {
+    pub fn set(&self, slot: usize, element: ChunkIndexEntry) -> bool {
         match self {
             ElementBlock::FixedDataBlock(block) => block.update(|block| block.elements.set(slot, element)),
             ElementBlock::IndexBlock(block) => block.update(|block| block.elements.set(slot, element)),
@@ -38,7 +38,10 @@ impl ElementBlock {
     pub fn set_all(&self, slot: usize, addrs: &[Addr]) -> usize {
         let set = |elements: &mut ElementTable| {
             let mut chunks = (slot..).zip(addrs);
-            chunks.by_ref().take_while(|(slot, place)| elements.set(*slot, ChunkElement::unfiltered(**place))).count()
+            chunks
+                .by_ref()
+                .take_while(|(slot, place)| elements.set(*slot, ChunkIndexEntry::unfiltered(**place)))
+                .count()
         };
         match self {
             ElementBlock::FixedDataBlock(block) => block.update(|block| set(&mut block.elements)),

@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use h5live_cache::{ChunkProxy, Handle};
 use h5live_format::{
-    Addr, AddrTable, ArrayPage, Bitmap, ChunkElement, ElementFormat, ExtensibleArrayDataBlock, ExtensibleArrayHeader,
-    ExtensibleArrayIndexBlock, ExtensibleArrayParameters, ExtensibleArraySuperBlock, Record, Width,
+    Addr, AddrTable, ArrayPage, Bitmap, ChunkIndexEntry, ElementFormat, ExtensibleArrayDataBlock,
+    ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters, ExtensibleArraySuperBlock, Record,
+    Width,
 };
 use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
@@ -237,7 +238,7 @@ impl ExtensibleArray {
         if addr.is_defined() { self.load_index_block(addr).map(Some) } else { Ok(None) }
     }
 
-    fn element(&self, index_block: &IndexBlock, index: u64) -> Result<Option<ChunkElement>> {
+    fn element(&self, index_block: &IndexBlock, index: u64) -> Result<Option<ChunkIndexEntry>> {
         let element = match self.find_slot(index_block, index)? {
             Some(ElementLookup::Block(table, slot)) => table.get(slot),
             _ => None,
@@ -250,7 +251,7 @@ impl ExtensibleArray {
         &self,
         index_block: &IndexBlock,
         part: Range<u64>,
-        each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+        each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool,
     ) -> Result<()> {
         self.array.for_each_chunk_in(part, |index| self.find_slot(index_block, index), each)
     }
@@ -261,7 +262,7 @@ impl ChunkIndex for ExtensibleArray {
         self.array.line.index_of(coord).is_some_and(|index| self.geometry.locate(index).is_some())
     }
 
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let Some(index) = self.array.line.index_of(coord) else { return Ok(None) };
         if let Some(recent) = &*self.last_block.lock()
             && let Some(slot) = recent.slot(index)
@@ -274,9 +275,9 @@ impl ChunkIndex for ExtensibleArray {
         }
     }
 
-    fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+    fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
-        let (mut any, last) = (false, first.with_index(axis, at.saturating_add(number.saturating_sub(1))));
+        let (mut any, last) = (false, first.with_index(axis, at.saturating_add(count.saturating_sub(1))));
         if let (Some(begin), Some(last), Some((index_block, end))) =
             (self.array.line.index_of(first), self.array.line.index_of(&last), self.index_block_and_end()?)
         {
@@ -291,19 +292,19 @@ impl ChunkIndex for ExtensibleArray {
     }
 
     /// Also removes elements that are not counted.
-    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let (Some(index), Some(index_block)) = (self.array.line.index_of(coord), self.index_block_of_any_count()?)
         else {
             return Ok(None);
         };
         let old = self.element(&index_block, index)?;
         if old.is_some() {
-            self.set_element(coord, ChunkElement::default(), None)?;
+            self.set_element(coord, ChunkIndexEntry::default(), None)?;
         }
         Ok(old)
     }
 
-    fn set_element(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+    fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
         let outside = || Error::ChunkOutOfBounds(coord.clone());
         let index = self.array.line.index_of(coord).ok_or_else(outside)?;
         self.array.check_stored_size(&element)?;
@@ -338,7 +339,7 @@ impl ChunkIndex for ExtensibleArray {
         let mut number = 0;
         while let Some(place) = addrs.get(number) {
             let coord = first.with_index(axis, at.saturating_add(number as u64));
-            self.set_element(&coord, ChunkElement::unfiltered(*place), proxy)?;
+            self.set_element(&coord, ChunkIndexEntry::unfiltered(*place), proxy)?;
             number += 1;
             number += self.set_next_in_last_block(&coord, axis, addrs.get(number..).unwrap_or_default(), proxy)?;
         }
@@ -353,14 +354,14 @@ impl ChunkIndex for ExtensibleArray {
         self.check_all_block_counts(repair)
     }
 
-    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         match self.index_block_and_end()? {
             Some((index_block, end)) => self.for_each_chunk_in(&index_block, 0..end, each),
             None => Ok(()),
         }
     }
 
-    fn for_each_chunk_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn for_each_chunk_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         self.index_block_of_any_count()?
             .map_or(Ok(()), |index_block| self.for_each_chunk_in(&index_block, 0..u64::MAX, each))
     }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_cache::{ChunkProxy, EdgeKind, Handle};
+use h5live_cache::{ChunkProxy, DependencyKind, Handle};
 use h5live_format::{
-    Addr, ArrayPage, Bitmap, ChunkElement, ElementFormat, FixedArrayDataBlock, FixedArrayHeader, Record, Widths,
+    Addr, ArrayPage, Bitmap, ChunkIndexEntry, ElementFormat, FixedArrayDataBlock, FixedArrayHeader, Record, Widths,
 };
 use h5live_model::ChunkCoord;
 use parking_lot::RwLock;
@@ -200,7 +200,7 @@ impl FixedArray {
             header.update(|header| header.data_block = block.addr());
             block
         };
-        self.array.metadata.add_dependency(header, &block, EdgeKind::FixedArrayDataBlock)?;
+        self.array.metadata.add_dependency(header, &block, DependencyKind::FixedArrayDataBlock)?;
         self.array.root.depend_on(&block)?;
         Ok(block)
     }
@@ -215,16 +215,16 @@ impl FixedArray {
             data_block.update(|block| block.pages.set(number as usize));
             page
         };
-        self.array.metadata.add_dependency(data_block, &page, EdgeKind::FixedArrayPage)?;
+        self.array.metadata.add_dependency(data_block, &page, DependencyKind::FixedArrayPage)?;
         self.array.root.depend_on(&page)?;
         Ok(page)
     }
 }
 
 impl ChunkIndex for FixedArray {
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let Some(index) = self.array.line.index_of(coord) else { return Ok(None) };
-        let is_there = |element: &ChunkElement| element.addr.is_defined();
+        let is_there = |element: &ChunkIndexEntry| element.addr.is_defined();
         if let Some(recent) = &*self.last_block.read()
             && let Some(slot) = recent.slot(index, self.array.root.addr())
         {
@@ -243,7 +243,7 @@ impl ChunkIndex for FixedArray {
         Ok(element)
     }
 
-    fn set_element(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+    fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
         let index = self.array.line.index_of(coord).ok_or_else(|| Error::ChunkOutOfBounds(coord.clone()))?;
         self.array.check_stored_size(&element)?;
         let header = self.array.header_for_writing()?;
@@ -256,7 +256,7 @@ impl ChunkIndex for FixedArray {
             }
         };
         if let Some(proxy) = proxy {
-            self.array.metadata.add_dependency(table.node(), proxy, EdgeKind::FixedArrayChunk)?;
+            self.array.metadata.add_dependency(table.node(), proxy, DependencyKind::FixedArrayChunk)?;
         }
         table.set(slot as usize, element);
         Ok(())
@@ -278,7 +278,7 @@ impl ChunkIndex for FixedArray {
         Ok(())
     }
 
-    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         let Some((_, block)) = self.header_and_data_block()? else { return Ok(()) };
         self.array.for_each_chunk_in(0..self.element_count(), |index| self.find_slot(&block, index).map(Some), each)
     }

@@ -17,7 +17,7 @@ use h5live_cache::Handle;
 use h5live_format::messages::FilterPipelineMessage;
 use h5live_format::{
     Addr, DoublingTable, FilteredRoot, FractalHeapHeader, FractalHeapIdFormat, FreeSpaceHeader, HeapObjectLocation,
-    decode_with, encode, encode_in_place, encoded_len,
+    decode_with, encode, encode_mut, encoded_len,
 };
 use h5live_model::{FilterEngine, FilterSpec};
 
@@ -157,7 +157,7 @@ impl FractalHeap {
     }
 
     fn encode_id(&self, shape: &FractalHeapIdFormat, place: HeapObjectLocation) -> Result<Vec<u8>> {
-        let id = encode_in_place(&mut shape.id_of(place), shape.widths);
+        let id = encode_mut(&mut shape.id_of(place), shape.widths);
         Ok(id.map_err(|source| h5live_cache::Error::Encode { at: self.addr, source })?)
     }
 

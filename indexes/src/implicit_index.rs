@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_cache::ChunkProxy;
-use h5live_format::ChunkElement;
+use h5live_format::ChunkIndexEntry;
 use h5live_model::ChunkCoord;
 
 use crate::{ChunkIndex, Error, IndexRoot, LinearChunkOrder, ObjectMetadata, Result};
@@ -39,22 +39,22 @@ impl ImplicitIndex {
         Ok(ImplicitIndex { metadata, root, line, chunk_count: chunks, chunk_bytes })
     }
 
-    fn element(&self, index: u64) -> Option<ChunkElement> {
+    fn element(&self, index: u64) -> Option<ChunkIndexEntry> {
         let addr = self.root.addr().checked_add(index.checked_mul(self.chunk_bytes)?)?;
-        Some(ChunkElement { addr, ..ChunkElement::default() })
+        Some(ChunkIndexEntry { addr, ..ChunkIndexEntry::default() })
     }
 }
 
 impl ChunkIndex for ImplicitIndex {
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         Ok(self.line.index_of(coord).and_then(|index| self.element(index)))
     }
 
-    fn set_element(&self, _: &ChunkCoord, _: ChunkElement, _: Option<&ChunkProxy>) -> Result<()> {
+    fn set_element(&self, _: &ChunkCoord, _: ChunkIndexEntry, _: Option<&ChunkProxy>) -> Result<()> {
         Err(Error::Unsupported("moving a chunk of an implicit index"))
     }
 
-    fn remove_element(&self, _: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn remove_element(&self, _: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         Ok(None)
     }
 
@@ -66,7 +66,7 @@ impl ChunkIndex for ImplicitIndex {
         Ok(())
     }
 
-    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         // All chunks are there from the start, so more than the file has room for are none.
         let cache = self.metadata.cache();
         let failed = |source| {

@@ -35,4 +35,4 @@ pub use implicit_index::ImplicitIndex;
 pub use linear_chunk_order::LinearChunkOrder;
 pub use local_heap::LocalHeapFreeSpace;
 pub use object_metadata::{ObjectMetadata, Prerequisite};
-pub use symbol_table::{PackedSymbols, SymbolTable, SymbolTarget};
+pub use symbol_table::{SymbolTable, SymbolTableRelocation, SymbolTarget};

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use h5live_cache::{DependencyNode, EdgeKind, FreeEpoch, FreeList, Handle, Space, SpaceKind};
+use h5live_cache::{DependencyKind, DependencyNode, FreeEpoch, FreeList, Handle, Space, SpaceKind};
 use h5live_format::{Addr, LocalHeap, LocalHeapData, LocalHeapFreeBlock};
 use h5live_model::Name;
 use parking_lot::Mutex;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::{Error, ObjectMetadata, Result};
 
 /// The strings of one local heap (format specification 4.0, III.D).
-pub(crate) struct LocalStrings {
+pub(crate) struct LocalHeapStrings {
     metadata: ObjectMetadata,
     prefix: Handle<LocalHeap>,
     /// None if the data segment is empty.
@@ -32,7 +32,7 @@ const MAX_SLACK_FRACTION: u64 = 32;
 /// From the first change on, the file says that nothing in the heap is free. The list of free space begins in the
 /// prefix and continues in the segment, so it cannot be changed at once with the strings. So new strings go to free
 /// places of the segment to which the file leads. The list is written again when the session ends
-/// (`LocalStrings::write_free_list`).
+/// (`LocalHeapStrings::write_free_list`).
 #[derive(Debug, Default)]
 pub struct LocalHeapFreeSpace(Mutex<StringSpaceState>);
 
@@ -91,7 +91,7 @@ impl StringSpaceState {
     }
 }
 
-impl LocalStrings {
+impl LocalHeapStrings {
     /// The heap with its prefix at `addr`.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl LocalStrings {
             (prefix.data, prefix.size)
         };
         let data = if size == 0 { None } else { Some(metadata.load(at, size, LocalHeapData::default)?) };
-        Ok(LocalStrings { metadata: metadata.clone(), prefix, data })
+        Ok(LocalHeapStrings { metadata: metadata.clone(), prefix, data })
     }
 
     /// A new heap with the empty string at offset 0, and a data segment of `size` bytes. `space` gets its free space.
@@ -119,7 +119,7 @@ impl LocalStrings {
         let mut strings = space.0.lock();
         strings.free_list.free_range(EMPTY_STRING_BYTES, size.saturating_sub(EMPTY_STRING_BYTES));
         (strings.is_free_list_valid, strings.is_everything_else_taken) = (true, true);
-        Ok(LocalStrings { metadata: metadata.clone(), prefix, data: Some(data) })
+        Ok(LocalHeapStrings { metadata: metadata.clone(), prefix, data: Some(data) })
     }
 
     /// Where the prefix is.
@@ -151,7 +151,7 @@ impl LocalStrings {
         parent: &(impl DependencyNode + ?Sized),
         child: &(impl DependencyNode + ?Sized),
     ) -> Result<()> {
-        let done = self.metadata.cache().add_dependency_once(parent, child, EdgeKind::SymbolTable);
+        let done = self.metadata.cache().add_dependency_once(parent, child, DependencyKind::SymbolTable);
         Ok(done.map_err(h5live_cache::Error::from)?)
     }
 
@@ -224,10 +224,10 @@ impl LocalStrings {
         known.free_list.free_range(EMPTY_STRING_BYTES, self.prefix.read().size.saturating_sub(EMPTY_STRING_BYTES));
         // Keys of other programs may lead to strings that are no more.
         for (offset, string) in taken.iter().filter_map(|offset| Some((*offset, self.read_string(*offset).ok()?))) {
-            known.free_list.take_exact(offset, padded_string_bytes(&string));
+            known.free_list.remove_if_free(offset, padded_string_bytes(&string));
         }
         for (_, offset, len) in &known.removed {
-            known.free_list.take_exact(*offset, *len);
+            known.free_list.remove_if_free(*offset, *len);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use h5live_cache::{Cache, DependencyNode, EdgeKind, Entry, Handle, Owner, SpaceKind};
+use h5live_cache::{Cache, DependencyKind, DependencyNode, Entry, Handle, Owner, SpaceKind};
 use h5live_format::{Addr, Record, Width, Widths, decode_with};
 
 use crate::Result;
@@ -160,7 +160,7 @@ impl ObjectMetadata {
         &self,
         parent: &(impl DependencyNode + ?Sized),
         child: &(impl DependencyNode + ?Sized),
-        kind: EdgeKind,
+        kind: DependencyKind,
     ) -> Result<()> {
         Ok(self.cache.add_dependency(parent, child, kind).map_err(h5live_cache::Error::from)?)
     }
@@ -171,7 +171,7 @@ impl ObjectMetadata {
         for (child, kind) in before {
             let _circle = match kind {
                 // The object is new, and there from then on.
-                EdgeKind::Link => self.cache.add_dependency_until_stored(parent, *child, *kind),
+                DependencyKind::Link => self.cache.add_dependency_until_stored(parent, *child, *kind),
                 _ => self.cache.add_dependency_once(parent, *child, *kind),
             };
         }
@@ -179,5 +179,5 @@ impl ObjectMetadata {
 }
 
 /// A structure that must be written before the one that leads to it, and the kind of dependency. The child of a
-/// [link](EdgeKind::Link) is new.
-pub type Prerequisite<'a> = (&'a dyn DependencyNode, EdgeKind);
+/// [link](DependencyKind::Link) is new.
+pub type Prerequisite<'a> = (&'a dyn DependencyNode, DependencyKind);

@@ -13,9 +13,9 @@ use h5live_format::messages::BtreeK;
 use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, SymbolTableNode};
 use h5live_model::Name;
 
-pub use self::pack::PackedSymbols;
+pub use self::pack::SymbolTableRelocation;
 use crate::btree1::{Btree1, KeyBounds, KeyRange};
-use crate::local_heap::{LocalHeapFreeSpace, LocalStrings};
+use crate::local_heap::{LocalHeapFreeSpace, LocalHeapStrings};
 use crate::{Error, ObjectMetadata, Result};
 
 /// The target of an old-style link.
@@ -46,8 +46,8 @@ impl SymbolTable {
         SymbolTable { metadata, tree, heap, k, space }
     }
 
-    fn name_heap(&self) -> Result<LocalStrings> {
-        LocalStrings::load(&self.metadata, self.heap)
+    fn name_heap(&self) -> Result<LocalHeapStrings> {
+        LocalHeapStrings::load(&self.metadata, self.heap)
     }
 
     fn load_node(&self, addr: Addr) -> Result<Handle<SymbolTableNode>> {
@@ -59,7 +59,7 @@ impl SymbolTable {
         Ok(self.load_node(addr)?.read().entries.clone())
     }
 
-    fn target_of_entry(names: &LocalStrings, entry: &SymbolTableEntry) -> Result<SymbolTarget> {
+    fn target_of_entry(names: &LocalHeapStrings, entry: &SymbolTableEntry) -> Result<SymbolTarget> {
         match entry.cache {
             SymbolCache::SoftLink { value_offset } => Ok(SymbolTarget::Soft(names.read_string(value_offset.into())?)),
             _ => Ok(SymbolTarget::Hard(entry.header)),
@@ -129,7 +129,7 @@ impl SymbolTable {
 
 /// The names after one, or all, in their order.
 struct NameOrder<'a> {
-    names: &'a LocalStrings,
+    names: &'a LocalHeapStrings,
     after: Option<&'a Name>,
 }
 

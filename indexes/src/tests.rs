@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5live_cache::{
     Cache, CacheOptions, DependencyNode, EntryId, FlushScope, MemoryStorage, Owner, RecordingStorage, SuperblockEncoder,
 };
-use h5live_format::{Addr, ChunkElement, ElementFormat, EncodeError, ExtensibleArrayParameters, Width};
+use h5live_format::{Addr, ChunkIndexEntry, ElementFormat, EncodeError, ExtensibleArrayParameters, Width};
 use h5live_model::{ChunkCoord, ChunkGrid, UNLIMITED};
 use proptest::prelude::*;
 
@@ -81,7 +81,7 @@ fn btree2(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ChunkBt
 #[test]
 fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
     let too_large = |index: &dyn ChunkIndex, coord: &[u64]| {
-        let element = ChunkElement::unfiltered(Addr::new(4096));
+        let element = ChunkIndexEntry::unfiltered(Addr::new(4096));
         let error = index.set_element(&ChunkCoord::new(coord), element, None).unwrap_err();
         let is_allocation = matches!(error, crate::Error::Cache(h5live_cache::Error::Allocation { .. }));
         assert!(is_allocation, "{error}");
@@ -110,10 +110,10 @@ fn btree1(cache: &Arc<Cache>, root: Arc<Root>, k: u16) -> ChunkBtree1 {
     ChunkBtree1::new(ObjectMetadata::new(cache.clone(), OWNER), root, grid, 4, k)
 }
 
-fn element(seed: u64, format: ElementFormat) -> ChunkElement {
+fn element(seed: u64, format: ElementFormat) -> ChunkIndexEntry {
     let (size, filter_mask) =
         if format == ElementFormat::Unfiltered { (0, 0) } else { (seed % 999 + 1, seed as u32 % 4) };
-    ChunkElement { addr: Addr::new(seed * 8 + 8), size, filter_mask }
+    ChunkIndexEntry { addr: Addr::new(seed * 8 + 8), size, filter_mask }
 }
 
 type Make<'a> = &'a dyn Fn(&Arc<Cache>, Arc<Root>) -> Box<dyn ChunkIndex>;
@@ -273,7 +273,7 @@ fn what_lies_outside_is_refused() {
     let value = element(1, FILTERED);
     assert!(array.set_element(&ChunkCoord::new(&[3, 0]), value, None).is_err());
     assert!(array.set_element(&ChunkCoord::new(&[0]), value, None).is_err());
-    let large = ChunkElement { size: 1 << 24, ..value };
+    let large = ChunkIndexEntry { size: 1 << 24, ..value };
     assert!(array.set_element(&ChunkCoord::new(&[0, 0]), large, None).is_err());
     assert_eq!(array.get_element(&ChunkCoord::new(&[9, 0])).unwrap(), None);
 }

@@ -399,11 +399,11 @@ impl Datatype {
     }
 
     /// Whether elements hold places in a heap: variable-length data or references, at any depth.
-    pub fn is_indirect(&self) -> bool {
+    pub fn has_heap_references(&self) -> bool {
         match self {
             Datatype::VarLen(_) | Datatype::Reference(_) => true,
-            Datatype::Compound(t) => t.members.iter().any(|m| m.datatype.is_indirect()),
-            Datatype::Array(t) => t.base.is_indirect(),
+            Datatype::Compound(t) => t.members.iter().any(|m| m.datatype.has_heap_references()),
+            Datatype::Array(t) => t.base.has_heap_references(),
             _ => false,
         }
     }

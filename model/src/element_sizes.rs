@@ -51,7 +51,7 @@ impl Datatype {
         };
         let base = |base: &Datatype| Box::new(base.with_element_sizes(from, to));
         match self {
-            _ if from == to || !self.is_indirect() => self.clone(),
+            _ if from == to || !self.has_heap_references() => self.clone(),
             Datatype::VarLen(t) => {
                 let size = resized(t.size, from.vlen, to.vlen);
                 Datatype::VarLen(VarLen { size, base: base(&t.base), ..t.clone() })

@@ -68,7 +68,7 @@ pub use map::{MapKey, MapKeyBuf, MapKeyOrder, MapSpec};
 pub use mode::Mode;
 pub use name::Name;
 pub use object_id::ObjectId;
-pub use reclaim::{Leak, LeakLocation, Reclaim};
+pub use reclaim::{Leak, LeakLocation, ReclaimReport};
 pub use reference::{Referent, ReferentPart};
 pub use select::{
     BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRun, split_run_into_blocks, strided_run_as_block,
@@ -87,6 +87,8 @@ pub use store::{
     read_block_by_runs, read_each,
 };
 pub use store::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
-pub use store_check::{StoreCheck, StoreFinding, StoreReport};
-pub use unfilter::{FilterEngine, FilterResult, NoFilters, UnknownFilter, UnsupportedFilterData, is_unverifiable};
+pub use store_check::{StoreCheckOptions, StoreCheckReport, StoreFinding};
+pub use unfilter::{
+    FilterEngine, FilterResult, NoFilters, UnknownFilter, UnsupportedFilterData, is_decoder_limitation,
+};
 pub use watch::{Watch, WatchEvent};

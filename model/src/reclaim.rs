@@ -36,7 +36,7 @@ pub enum LeakLocation {
 
 /// What was deleted, because no path led to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reclaim {
+pub struct ReclaimReport {
     /// The objects and other data, first those that existed, by their place.
     pub objects: Vec<Leak>,
     /// Bytes of the store before.

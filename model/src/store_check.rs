@@ -7,7 +7,7 @@ use crate::{Leak, ObjectId};
 
 /// What the check of a store looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct StoreCheck {
+pub struct StoreCheckOptions {
     /// Undo the filters of all chunks.
     pub data: bool,
     /// In an object store, look beyond the domain for objects of domains that are not there. That lists the bucket.
@@ -29,11 +29,11 @@ pub struct StoreFinding {
 
 /// The result of the check of a store.
 #[derive(Debug, Default)]
-pub struct StoreReport {
-    /// The faults. At most [`StoreReport::MAX_FINDINGS`]; then the check ends.
+pub struct StoreCheckReport {
+    /// The faults. At most [`StoreCheckReport::MAX_FINDINGS`]; then the check ends.
     pub findings: Vec<StoreFinding>,
     /// Objects and other data to which nothing leads. That is no fault: [`crate::Maintenance::reclaim`] deletes them. At most
-    /// [`StoreReport::MAX_FINDINGS`] are listed.
+    /// [`StoreCheckReport::MAX_FINDINGS`] are listed.
     pub leaks: Vec<Leak>,
     /// All of them.
     pub leak_count: u64,
@@ -51,7 +51,7 @@ pub struct StoreReport {
     pub raw_bytes: u64,
 }
 
-impl StoreReport {
+impl StoreCheckReport {
     /// Most findings that are kept, and most leaks.
     pub const MAX_FINDINGS: usize = 10_000;
 

@@ -10,8 +10,8 @@ use h5live_format::{
 };
 use h5live_model::{self as model, FileSpace};
 use h5live_swmr::{
-    Error as SwmrError, GenerationReader, LocatedSuperblock, LockHandle, OtherHandles, RedoReader, RetryPolicy,
-    SuperblockStatus, UncleanClose, check_file_len, find_redo_record, is_left_by_dead_writer, locate_superblock,
+    Error as SwmrError, GenerationReader, LocatedSuperblock, LockHandle, OtherHandles, PendingSuperblock, RedoReader,
+    RetryPolicy, UncleanClose, check_file_len, find_redo_record, is_left_by_dead_writer, locate_superblock,
     read_generation, replay_redo_record,
 };
 
@@ -71,7 +71,7 @@ impl OpenOptions {
         let mut retry = if live { live_retry() } else { RetryPolicy::no_retries() };
         let (at, superblock) = retry.retry(|| locate_superblock(&storage))?;
         let flags = superblock.status;
-        let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.lets_follow());
+        let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.allows_followers());
         let old = superblock.version < 3;
         // Another SWMR writer may take a file over at any time from one that died.
         if is_left_by_dead_writer(&superblock, &lock, self.access())? && !path.as_os_str().is_empty() {
@@ -116,7 +116,7 @@ impl OpenOptions {
             }
             false => retry,
         };
-        let status = Arc::new(SuperblockStatus::new(superblock.clone()));
+        let status = Arc::new(PendingSuperblock::new(superblock.clone()));
         let mode = if live { Mode::SwmrRead } else { self.mode };
         let parts = SessionParts { cache, status, superblock, lock, retry, heap_reader };
         NativeSession::new(parts, &OpenOptions { mode, ..self.clone() }, &path)
@@ -154,7 +154,7 @@ impl OpenOptions {
             _ if superblock.version >= 3 => StatusFlags::WRITE,
             _ => StatusFlags::CLEAR,
         };
-        let status = Arc::new(SuperblockStatus::new(superblock.clone()));
+        let status = Arc::new(PendingSuperblock::new(superblock.clone()));
         let settings = self.cache_options(&superblock);
         let cache = Arc::new(Cache::new_writable(storage, settings, tail.file_end(), status.clone()));
         cache.space().set_reuse_policy(match self.mode {

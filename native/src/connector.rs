@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Maintenance,
-    Mode, Name, OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, StoreCheck, StoreReport,
-    path_from_bytes,
+    Mode, Name, OpenError, OpenRequest, Origin, PathProbe, ReclaimReport, Repair, Store, StoreCheckOptions,
+    StoreCheckReport, path_from_bytes,
 };
 use h5live_swmr::{PathWatch, linked_paths};
 
@@ -150,11 +150,16 @@ impl Maintenance for NativeConnector {
         crate::repair(&NativeConnector::path(at)?, &options).map_err(store_error)
     }
 
-    fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
+    fn check(
+        &self,
+        at: &Location,
+        how: &OpenRequest<'_>,
+        what: &StoreCheckOptions,
+    ) -> Result<StoreCheckReport, OpenError> {
         file_check::check(&NativeConnector::path(at)?, how, *what).map_err(store_error)
     }
 
-    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
+    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         crate::reclaim(&NativeConnector::path(at)?, &open_options(how)?).map_err(store_error)
     }
 }

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use h5live_cache::{MAX_ATOMIC_READ_BYTES, Owner};
 use h5live_format::messages::{LayoutClass, LayoutMessage};
-use h5live_format::{Addr, ChunkElement, ElementFormat};
+use h5live_format::{Addr, ChunkIndexEntry, ElementFormat};
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError, ObjectId,
     ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, read_block_by_runs, read_each,
@@ -219,7 +219,7 @@ impl NativeDataset {
                 && !state.skips_all_filters(chunk.filter_mask)
         };
         let read = if is_filtered { cache.read_raw(addr, at, into) } else { cache.read_raw_padded(addr, at, into) };
-        if reading.has_discards() {
+        if reading.has_unwritten_discards() {
             check()?;
         }
         Ok(read?)
@@ -234,7 +234,7 @@ impl NativeDataset {
         }
     }
 
-    fn stored_chunk(&self, state: &DatasetState, coord: &ChunkCoord, element: ChunkElement) -> StoredChunk {
+    fn stored_chunk(&self, state: &DatasetState, coord: &ChunkCoord, element: ChunkIndexEntry) -> StoredChunk {
         let size = match state.layout.element_format() {
             Some(ElementFormat::Filtered(_)) => element.size,
             _ => state.spec.chunk_bytes().unwrap_or(0),
@@ -393,7 +393,7 @@ impl ChunkStore for NativeDataset {
                     _ => self.read_located_chunk(state, chunk, at, part),
                 })?;
             }
-            if self.state().spec.datatype.is_indirect() {
+            if self.state().spec.datatype.has_heap_references() {
                 self.session.global_heap.forget_read_collections();
             }
             return Ok(());

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use h5live_cache::EdgeKind;
+use h5live_cache::DependencyKind;
 use h5live_format::{Addr, Btree2Record, lookup3};
 use h5live_indexes::{Btree2, FractalHeap, ObjectMetadata};
 use h5live_model::Name;
@@ -120,9 +120,9 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     /// If a structure cannot be read.
     pub fn depend_on_heap(&self) -> Result<()> {
         let heap = self.heap.dependency_node()?;
-        self.names.depend_on(&heap, EdgeKind::Dense)?;
+        self.names.depend_on(&heap, DependencyKind::Dense)?;
         if let Some(order) = &self.order {
-            order.depend_on(&heap, EdgeKind::Dense)?;
+            order.depend_on(&heap, DependencyKind::Dense)?;
         }
         Ok(())
     }
@@ -134,9 +134,9 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     /// If a structure cannot be read.
     pub fn add_flush_parent(&self, header: &CachedHeader) -> Result<()> {
         let heap = self.heap.dependency_node()?;
-        self.names.depend_on_with_parents(&heap, header.chunk_nodes(), EdgeKind::Dense)?;
+        self.names.depend_on_with_parents(&heap, header.chunk_nodes(), DependencyKind::Dense)?;
         if let Some(order) = &self.order {
-            order.depend_on_with_parents(&heap, header.chunk_nodes(), EdgeKind::Dense)?;
+            order.depend_on_with_parents(&heap, header.chunk_nodes(), DependencyKind::Dense)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use h5live_cache::{EdgeKind, FlushScope, Handle, Owner, SpaceKind};
+use h5live_cache::{DependencyKind, FlushScope, Handle, Owner, SpaceKind};
 use h5live_format::messages::{FileSpaceInfo, MessageType, SpaceStrategy};
 use h5live_format::{Addr, FreeSection, FreeSpaceHeader, FreeSpaceSections, SameSizeSections};
 use h5live_indexes::ObjectMetadata;
@@ -136,7 +136,7 @@ impl NativeSession {
         info.end_before_managers = Addr::new(space.allocated_end());
         header.set_message(&info)?;
         for manager in &made {
-            header.add_message_dependency(MessageType::FILE_SPACE_INFO, manager, EdgeKind::FreeSpaceSections)?;
+            header.add_message_dependency(MessageType::FILE_SPACE_INFO, manager, DependencyKind::FreeSpaceSections)?;
         }
         drop(operation);
         Ok(self.cache.flush(FlushScope::All)?)
@@ -178,7 +178,7 @@ impl NativeSession {
         let listed = with(&header, at, listed.groups);
         let listed = self.cache.insert_entry(header.section_list_addr, Owner::FILE, listed);
         let header = self.cache.insert_entry(at, Owner::FILE, header);
-        let done = self.cache.add_dependency(&header, &listed, EdgeKind::FreeSpaceSections);
+        let done = self.cache.add_dependency(&header, &listed, DependencyKind::FreeSpaceSections);
         done.map_err(h5live_cache::Error::from)?;
         Ok(header)
     }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use h5live_cache::{Cache, DependencyNode, EdgeKind, EntryId, Handle, Owner, SpaceKind};
+use h5live_cache::{Cache, DependencyKind, DependencyNode, EntryId, Handle, Owner, SpaceKind};
 use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, Widths, decode};
-use h5live_swmr::{ReaderMemory, RetryPolicy};
+use h5live_swmr::{ReaderCache, RetryPolicy};
 use parking_lot::Mutex;
 
-use self::removed_objects::RemovedObjects;
+use self::removed_objects::GlobalHeapRemovals;
 use crate::header::CachedHeader;
 use crate::{Error, Mode, Result};
 
@@ -47,7 +47,7 @@ struct GlobalHeapWriter {
     /// Grows with each flush.
     flush_number: u64,
     /// Objects to which no element leads any more.
-    removed: RemovedObjects,
+    removed: GlobalHeapRemovals,
     /// Those that have room, because objects were removed.
     collections_with_room: Vec<Handle<GlobalHeapCollection>>,
 }
@@ -224,7 +224,7 @@ impl GlobalHeap {
 
     /// From now on, objects stay: others may be reading. Those that are removed are so with the next flush.
     pub fn keep_objects(&self) {
-        self.writer.lock().removed = RemovedObjects::Kept;
+        self.writer.lock().removed = GlobalHeapRemovals::Kept;
     }
 
     /// How many objects wait to be removed.
@@ -296,7 +296,7 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn add_parent(&self, parent: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
+    pub fn add_parent(&self, parent: &dyn DependencyNode, kind: DependencyKind) -> Result<()> {
         self.writer.lock().add_parent(&self.cache, parent, kind)
     }
 
@@ -307,7 +307,7 @@ impl GlobalHeap {
     /// If the dependency would close a circle.
     pub fn add_header_dependencies(&self, header: &CachedHeader) -> Result<()> {
         let writer = self.writer.lock();
-        header.chunk_nodes().try_for_each(|node| writer.add_parent(&self.cache, node, EdgeKind::MetadataHeap))
+        header.chunk_nodes().try_for_each(|node| writer.add_parent(&self.cache, node, DependencyKind::MetadataHeap))
     }
 
     /// A flush of the whole file begins, or of a part of it. Returns what [`end_flush`](Self::end_flush) takes.
@@ -327,7 +327,7 @@ impl GlobalHeapWriter {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    fn add_parent(&self, cache: &Cache, parent: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
+    fn add_parent(&self, cache: &Cache, parent: &dyn DependencyNode, kind: DependencyKind) -> Result<()> {
         for (_, collection) in self.changed_collections.values().filter(|(_, changed)| cache.is_unwritten(changed)) {
             cache.add_dependency_once(parent, collection, kind).map_err(h5live_cache::Error::from)?;
         }
@@ -408,7 +408,7 @@ struct CachedCollections {
     collections: Vec<(Addr, Arc<GlobalHeapCollection>)>,
 }
 
-impl ReaderMemory for GlobalHeapReader {
+impl ReaderCache for GlobalHeapReader {
     fn forget_all(&self) {
         let mut kept = self.0.lock();
         kept.valid_epoch += 1;

@@ -8,7 +8,7 @@ mod move_out_message;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
-use h5live_cache::{DependencyNode, EdgeKind, Handle};
+use h5live_cache::{DependencyKind, DependencyNode, Handle};
 use h5live_format::messages::{
     Comment, Continuation, Message, MessageType, ModificationTime, OldModificationTime, ReferenceCount,
 };
@@ -222,7 +222,12 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn add_message_dependency(&self, kind: MessageType, child: &dyn DependencyNode, edge: EdgeKind) -> Result<()> {
+    pub fn add_message_dependency(
+        &self,
+        kind: MessageType,
+        child: &dyn DependencyNode,
+        edge: DependencyKind,
+    ) -> Result<()> {
         if let Some(node) = self.chunk_node_of(kind) {
             self.metadata.cache().add_dependency(node, child, edge).map_err(h5live_cache::Error::from)?;
         }
@@ -251,7 +256,7 @@ impl CachedHeader {
 
     /// Makes every chunk of this header wait for every chunk of `other`. If that would close a circle, as between
     /// groups that link to each other, `other` had a link before and is in the file already.
-    pub fn add_dependency_on(&self, other: &CachedHeader, edge: EdgeKind) {
+    pub fn add_dependency_on(&self, other: &CachedHeader, edge: DependencyKind) {
         for parent in &self.chunks {
             for child in &other.chunks {
                 let _circle =

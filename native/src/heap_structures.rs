@@ -131,14 +131,14 @@ impl HeapStructures {
     ///
     /// # Errors
     /// If its heap cannot be read.
-    pub fn count_removed_names(&self, table: &SymbolTable) -> Result<()> {
+    pub fn note_removed_names(&self, table: &SymbolTable) -> Result<()> {
         self.removed_name_bytes.fetch_max(table.heap_bytes()?, Ordering::Relaxed);
         Ok(())
     }
 
     /// Bytes of the largest heap in which the next flush makes names free, which the flush may have to write; 0 for
     /// none.
-    pub fn pending_name_bytes(&self) -> u64 {
+    pub fn max_freed_name_heap(&self) -> u64 {
         self.removed_name_bytes.load(Ordering::Relaxed)
     }
 

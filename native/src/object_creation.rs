@@ -2,13 +2,14 @@
 
 use std::time::SystemTime;
 
-use h5live_cache::EdgeKind;
+use h5live_cache::DependencyKind;
 use h5live_format::messages::{
-    DatatypeMessage, GroupInfo, LinkInfo, LinkPhase, Message, ModificationTime, Shareable, SharedMessage,
+    DatatypeMessage, GroupInfo, LinkInfo, LinkPhaseChange, Message, ModificationTime, Shareable, SharedMessage,
     SharedMessageTarget, SymbolTableMessage,
 };
 use h5live_format::{
-    Addr, AttributePhase, HeaderTimes, MessageFlags, ObjectHeaderPrefix, RawMessage, StructureVersions, encode_in_place,
+    Addr, AttributePhaseChange, HeaderTimes, MessageFlags, ObjectHeaderPrefix, RawMessage, StructureVersions,
+    encode_mut,
 };
 use h5live_model::{
     CreationOrder, Datatype, EntryStorage, Error as ModelError, GroupSpec, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
@@ -81,7 +82,7 @@ impl NativeSession {
 
     pub(crate) fn new_header_prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {
         let EntryStorage { order, max_compact, min_dense } = spec.attributes;
-        let phase = AttributePhase { max_compact, min_dense };
+        let phase = AttributePhaseChange { max_compact, min_dense };
         let tracked = order >= CreationOrder::Tracked;
         // libhdf5 takes such a type for damage in a header without a checksum.
         let unusual = match &spec.body {
@@ -99,7 +100,7 @@ impl NativeSession {
             version,
             attribute_order_tracked: tracked,
             attributes_indexed: order == CreationOrder::Indexed,
-            attribute_phase: (phase != AttributePhase::default() && version > 1).then_some(phase),
+            attribute_phase: (phase != AttributePhaseChange::default() && version > 1).then_some(phase),
             times,
             ..ObjectHeaderPrefix::default()
         }
@@ -110,13 +111,13 @@ impl NativeSession {
         if !self.profile.has_link_messages() && order == CreationOrder::Untracked {
             return self.create_symbol_table_group(spec);
         }
-        let phase = LinkPhase { max_compact, min_dense };
+        let phase = LinkPhaseChange { max_compact, min_dense };
         let info = LinkInfo {
             max_creation_order: (order >= CreationOrder::Tracked).then_some(0),
             order: (order == CreationOrder::Indexed).then_some(Addr::UNDEFINED),
             ..LinkInfo::default()
         };
-        let choices = GroupInfo { phase: (phase != LinkPhase::default()).then_some(phase), estimate: None };
+        let choices = GroupInfo { phase: (phase != LinkPhaseChange::default()).then_some(phase), estimate: None };
         let messages = vec![
             self.encode_message(info, MessageFlags::default())?,
             self.encode_message(choices, MessageFlags::CONSTANT)?,
@@ -169,7 +170,7 @@ impl NativeSession {
     ) -> Result<RawMessage> {
         let mut message = self.datatype_message(datatype, committed)?;
         let flags = if committed.is_some() { SHARED_FLAG } else { MessageFlags::CONSTANT };
-        let body = encode_in_place(&mut message, self.cache.widths())?.into();
+        let body = encode_mut(&mut message, self.cache.widths())?.into();
         Ok(RawMessage { kind: DatatypeMessage::TYPE, flags, creation_index: 0, body })
     }
 
@@ -186,7 +187,7 @@ impl NativeSession {
         if !is_first {
             header.change_link_count(1)?;
         }
-        user.add_dependency_on(&header, EdgeKind::Link);
+        user.add_dependency_on(&header, DependencyKind::Link);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What an object header says of its object: its kind, how a group keeps its links, and which datatype is committed.
 
-use h5live_format::messages::{GroupInfo, LinkInfo, LinkPhase, MessageType, SharedMessage, SharedMessageTarget};
+use h5live_format::messages::{GroupInfo, LinkInfo, LinkPhaseChange, MessageType, SharedMessage, SharedMessageTarget};
 use h5live_model::{EntryStorage, ObjectId, ObjectKind};
 
 use crate::Result;
@@ -42,7 +42,7 @@ pub(crate) fn committed_datatype(shared: Option<&SharedMessage>) -> Option<Objec
 pub(crate) fn link_storage(header: &CachedHeader) -> Result<EntryStorage> {
     let Some(info) = header.get_message::<LinkInfo>()? else { return Ok(EntryStorage::default()) };
     let choices = header.get_message::<GroupInfo>()?.unwrap_or_default();
-    let LinkPhase { max_compact, min_dense } = choices.phase.unwrap_or_default();
+    let LinkPhaseChange { max_compact, min_dense } = choices.phase.unwrap_or_default();
     Ok(EntryStorage {
         order: creation_order(info.max_creation_order.is_some(), info.order.is_some()),
         max_compact,

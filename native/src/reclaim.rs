@@ -7,7 +7,7 @@ use h5live_cache::{FlushScope, FreeList};
 use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_format::Addr;
 use h5live_format::messages::SpaceStrategy;
-use h5live_model::{Leak, LeakLocation, Reclaim};
+use h5live_model::{Leak, LeakLocation, ReclaimReport};
 
 use crate::object_deletion::add_object_to_plan;
 use crate::session::NativeSession;
@@ -28,7 +28,7 @@ const NO_SIGNATURE: [u8; 4] = [0; 4];
 /// # Errors
 /// As [`repair`]; if a structure to which a path leads cannot be read; [`h5live_model::Error::Unsupported`] for a file
 /// with shared messages. Nothing has changed then.
-pub fn reclaim(path: &Path, options: &OpenOptions) -> Result<Reclaim> {
+pub fn reclaim(path: &Path, options: &OpenOptions) -> Result<ReclaimReport> {
     let before = repair(path, options)?.after;
     let options = OpenOptions { mode: Mode::Write, ..options.clone() };
     let session = Arc::new(options.open(path)?);
@@ -46,7 +46,7 @@ pub fn reclaim(path: &Path, options: &OpenOptions) -> Result<Reclaim> {
     let headers = found.leftover_headers.iter();
     let headers = headers.map(|(addr, bytes)| Leak { place: place(*addr), kind: None, bytes: *bytes });
     let after = h5live_swmr::diagnose(path)?;
-    Ok(Reclaim { objects: objects.chain(headers).collect(), before: before.length, after: after.length })
+    Ok(ReclaimReport { objects: objects.chain(headers).collect(), before: before.length, after: after.length })
 }
 
 /// Gives back the bytes that nothing uses, though nobody knows them to be free. A file of pages keeps them, for a part of a
@@ -57,7 +57,7 @@ fn free_unused(path: &Path, options: &OpenOptions) -> Result<()> {
         let (space, base) = (session.cache.space(), session.superblock.base.get().unwrap_or(0));
         let mut unused = find_unused(path, options, base)?;
         for (at, len, _) in space.free_sections() {
-            unused.take_exact(at, len);
+            unused.remove_if_free(at, len);
         }
         unused.sections().for_each(|(at, len)| space.free(Addr::new(at), len));
     }

@@ -20,7 +20,7 @@ use crate::recount::{HighestCreationOrders, MiscountedObject, ObjectUses};
 use crate::session::{NativeSession, SessionParts};
 use crate::{Error, Mode, Result, RetryPolicy, superblock_extension};
 use h5live_swmr::LockHandle;
-use h5live_swmr::SuperblockStatus;
+use h5live_swmr::PendingSuperblock;
 
 /// Bytes of the file that are searched at a time for collections of the global heap.
 const SCAN_BLOCK_BYTES: usize = 1 << 20;
@@ -112,7 +112,7 @@ pub(crate) fn open_scan_session(
     limit: u64,
 ) -> Result<Arc<NativeSession>> {
     let storage: Arc<dyn Storage> = Arc::new(UnmodifiedStorage(storage.clone()));
-    let status = Arc::new(SuperblockStatus::new(superblock.clone()));
+    let status = Arc::new(PendingSuperblock::new(superblock.clone()));
     let cache = Arc::new(Cache::new_writable(storage, options.cache_options(superblock), limit, status.clone()));
     let options = OpenOptions { mode: Mode::Write, ..options.clone() };
     let (lock, retry, heap_reader) = (Arc::new(LockHandle::detached()), RetryPolicy::no_retries(), Arc::default());

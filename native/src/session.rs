@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_cache::{BatchedReads, Cache, FlushScope};
+use h5live_cache::{BatchReadHints, Cache, FlushScope};
 use h5live_format::{Addr, LibVer, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, Liveness, ObjectId};
-use h5live_swmr::{Error as SwmrError, LockHandle, NotLiveReason, OpenedFile, RetryPolicy, SuperblockStatus};
+use h5live_swmr::{Error as SwmrError, LockHandle, NotLiveReason, OpenedFile, PendingSuperblock, RetryPolicy};
 use parking_lot::{Mutex, MutexGuard};
 
 mod deleted_objects;
@@ -42,7 +42,7 @@ use crate::{Error, Mode, Result};
 #[derive(Debug)]
 pub(crate) struct SessionParts {
     pub cache: Arc<Cache>,
-    pub status: Arc<SuperblockStatus>,
+    pub status: Arc<PendingSuperblock>,
     pub superblock: Superblock,
     pub lock: Arc<LockHandle>,
     pub retry: RetryPolicy,
@@ -55,7 +55,7 @@ pub(crate) struct SessionParts {
 pub(crate) struct NativeSession {
     pub cache: Arc<Cache>,
     pub superblock: Superblock,
-    pub status: Arc<SuperblockStatus>,
+    pub status: Arc<PendingSuperblock>,
     pub extension: SuperblockExtension,
     pub mode: Mode,
     /// Which versions of structures are written.
@@ -91,7 +91,7 @@ impl NativeSession {
         let retry = retry.for_file(opened.clone());
         let extension = retry.retry(|| SuperblockExtension::load(&cache, &superblock))?;
         let hold = FileHold::new(path, lock.clone(), opened, mode, options.clock.clone());
-        if mode == Mode::SwmrRead && superblock.version >= 3 && lock.keeps_writers_out() {
+        if mode == Mode::SwmrRead && superblock.version >= 3 && lock.holds_lock() {
             hold.let_swmr_writers_through();
         }
         Ok(NativeSession {
@@ -141,7 +141,7 @@ impl NativeSession {
     }
 
     /// How raw data is best read, if many reads at a time are better than one by one.
-    pub fn batched_reads(&self) -> Option<BatchedReads> {
+    pub fn batched_reads(&self) -> Option<BatchReadHints> {
         if self.is_at_rest() { self.cache.storage().batched_reads() } else { None }
     }
 

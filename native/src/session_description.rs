@@ -1,6 +1,6 @@
 //! The properties and capabilities of a session on an HDF5 file, in the terms of the contract.
 
-use h5live_cache::{BatchedReads, MAX_ATOMIC_READ_BYTES};
+use h5live_cache::{BatchReadHints, MAX_ATOMIC_READ_BYTES};
 use h5live_model::{
     AtomicScope, Capabilities, Durability, ElementSizes, Encoding, Features, Limits, Location, ObjectId, PartialWrites,
     Reads, Session, Settings, Staging,
@@ -29,7 +29,7 @@ fn capabilities(session: &NativeSession) -> Capabilities {
     let reads = session.is_follower().then_some((MAX_ATOMIC_READ_BYTES as u64, AtomicScope::Object));
     // A reader of a file at rest sees all of it.
     let (atomic, view) = reads.unwrap_or((0, AtomicScope::Store));
-    let batched = session.batched_reads().map(|BatchedReads { in_flight, gap }| Reads::Batched { in_flight, gap });
+    let batched = session.batched_reads().map(|BatchReadHints { in_flight, gap }| Reads::Batched { in_flight, gap });
     let limits = if session.profile < LibVer::V200 { Limits::NONE.with_chunk(u32::MAX.into()) } else { Limits::NONE };
     Capabilities {
         reads: batched.unwrap_or(Reads::Direct { atomic }),

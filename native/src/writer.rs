@@ -1,6 +1,6 @@
 //! What changes an HDF5 file: objects, links, attributes; and commits.
 
-use h5live_cache::{DependencyNode, EdgeKind, FlushScope, Owner};
+use h5live_cache::{DependencyKind, DependencyNode, FlushScope, Owner};
 use h5live_format::messages::{AttributeMessage, Comment, DataspaceMessage, LinkValue, MessageType, Shareable};
 use h5live_format::{GlobalHeapId, VarLenElement, decode};
 use h5live_model::{
@@ -182,7 +182,7 @@ impl StoreWriter for NativeFile {
         let mut header = self.group(from.0)?;
         self.0.remove_link(&mut header, from.1)?;
         if from.0 != to.0 {
-            header.add_dependency_on(&self.group(to.0)?, EdgeKind::Link);
+            header.add_dependency_on(&self.group(to.0)?, DependencyKind::Link);
         }
         Ok(())
     }
@@ -205,17 +205,20 @@ impl StoreWriter for NativeFile {
         let old = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, &attribute.name)?;
         let old_type = old.and_then(|old| committed_datatype(old.message.datatype.shared()));
         let committed = attribute.committed.map(|id| self.0.load_header(self.0.header_addr_of(id)?)).transpose()?;
-        let heaps =
-            if attribute.datatype.is_indirect() { self.0.global_heap.changed_collections() } else { Vec::new() };
-        let heaps = heaps.iter().map(|heap| (heap as &dyn DependencyNode, EdgeKind::MetadataHeap));
+        let heaps = if attribute.datatype.has_heap_references() {
+            self.0.global_heap.changed_collections()
+        } else {
+            Vec::new()
+        };
+        let heaps = heaps.iter().map(|heap| (heap as &dyn DependencyNode, DependencyKind::MetadataHeap));
         let types = committed
             .iter()
             .filter(|header| header.is_new())
             .flat_map(CachedHeader::chunk_nodes)
-            .map(|node| (node, EdgeKind::Link));
+            .map(|node| (node, DependencyKind::Link));
         let before: Vec<_> = heaps.chain(types).collect();
         self.0.put_attribute(&mut header, &message, &before)?;
-        if attribute.datatype.is_indirect() {
+        if attribute.datatype.has_heap_references() {
             self.0.global_heap.add_header_dependencies(&header)?;
         }
         drop(lock);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live::model::{CreationOrder, EntryStorage, FileSpace, GroupSpec, ObjectSpec, SpaceStrategy};
-use h5live::{File, FileWaiter, Group, LibVer, Locking, MissingSources, Mode, Options, Reference, ReferenceTarget};
+use h5live::{
+    File, FileWaiter, Group, LibVer, Locking, MissingSourcePolicy, Mode, Options, Reference, ReferenceTarget,
+};
 use pyo3::IntoPyObjectExt;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
@@ -71,7 +73,7 @@ fn options_from(mode: Mode, given: &Bound<'_, PyDict>) -> PyResult<Options> {
     }
     match get::<String>(given, "missing_sources")?.as_deref() {
         None | Some("fill") => {}
-        Some("error") => options = options.missing_sources(MissingSources::Error),
+        Some("error") => options = options.missing_sources(MissingSourcePolicy::Error),
         Some(_) => return Err(PyValueError::new_err("missing_sources is 'fill' or 'error'")),
     }
     if get(given, "track_order")? == Some(true) {

@@ -1,6 +1,6 @@
 //! What is done with files that nobody has open: diagnosis and repair.
 
-use h5live::{Diagnosis, FileCondition, Holder, StoreCheck, StoreFinding};
+use h5live::{Diagnosis, FileCondition, Holder, StoreCheckOptions, StoreFinding};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -40,7 +40,7 @@ pub(crate) fn diagnose(py: Python<'_>, location: &str) -> PyResult<Condition> {
 /// the number of objects that were looked at.
 #[pyfunction]
 pub(crate) fn check(py: Python<'_>, location: &str, data: bool) -> PyResult<(Vec<Fault>, u64)> {
-    let what = StoreCheck { data, ..StoreCheck::default() };
+    let what = StoreCheckOptions { data, ..StoreCheckOptions::default() };
     let report = run(py, || h5live::check(location, what))?.map_err(raise)?;
     let fault = |found: StoreFinding| (found.path, found.kind, found.cause.to_string());
     Ok((report.findings.into_iter().map(fault).collect(), report.objects))

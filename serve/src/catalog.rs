@@ -271,7 +271,7 @@ mod tests {
         assert!(catalog.store("one/a.h5").is_ok() && catalog.store("one-2/b.h5").is_ok());
         assert!(catalog.store("c.h5").is_ok() && catalog.store("c.h5/x").is_err());
         assert!(matches!(catalog.find("").unwrap(), Named::Roots));
-        assert!(!catalog.folders().contain(&folder.path().join("d.h5")));
+        assert!(!catalog.folders().contains(&folder.path().join("d.h5")));
         assert!(Catalog::new(&[at("none")]).is_err());
     }
 }

@@ -17,17 +17,17 @@ impl ServedFolders {
     }
 
     /// Whether what a path leads to is within one of the folders. What is not there counts as it would be if it were made.
-    pub fn contain(&self, path: &Path) -> bool {
+    pub fn contains(&self, path: &Path) -> bool {
         real_path(path).is_ok_and(|real| self.0.iter().any(|folder| real.starts_with(folder)))
     }
 
     /// Whether a file to which another one leads is within one of the folders.
     pub fn contain_location(&self, location: &Location) -> bool {
         match location {
-            Location::Path(path) => self.contain(path),
+            Location::Path(path) => self.contains(path),
             // Stores in folders have a path; servers and buckets have none, and are not beside the files.
             Location::Url(url) => {
-                !url.has_authority() && matches!(url.local_path(), Ok(Some(path)) if self.contain(&path))
+                !url.has_authority() && matches!(url.local_path(), Ok(Some(path)) if self.contains(&path))
             }
         }
     }
@@ -83,22 +83,22 @@ mod tests {
         std::fs::write(secret.join("a.h5"), "").unwrap();
         let folders = ServedFolders::new(vec![served.clone()]);
         for inside in ["x.h5", "sub/x.h5", "sub", "sub/../x.h5", "new/deep/x.h5"] {
-            assert!(folders.contain(&served.join(inside)), "{inside}");
+            assert!(folders.contains(&served.join(inside)), "{inside}");
         }
         for outside in ["../secret/a.h5", "..", "sub/../../secret/none.h5", "new/../../x", "/etc/passwd"] {
-            assert!(!folders.contain(&served.join(outside)), "{outside}");
+            assert!(!folders.contains(&served.join(outside)), "{outside}");
         }
-        assert!(!folders.contain(&root.join("served2")));
+        assert!(!folders.contains(&root.join("served2")));
         #[cfg(unix)]
         {
             let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, served.join(name)).unwrap();
             link("../secret", "out");
             link("../secret/none.h5", "dangling");
             link("sub", "in");
-            assert!(!folders.contain(&served.join("out/a.h5")));
-            assert!(!folders.contain(&served.join("out/new.h5")));
-            assert!(!folders.contain(&served.join("dangling")));
-            assert!(folders.contain(&served.join("in/x.h5")));
+            assert!(!folders.contains(&served.join("out/a.h5")));
+            assert!(!folders.contains(&served.join("out/new.h5")));
+            assert!(!folders.contains(&served.join("dangling")));
+            assert!(folders.contains(&served.join("in/x.h5")));
         }
         assert!(!folders.contain_location(&"https://host/x.h5".into()));
         assert!(!folders.contain_location(&"kv:/etc".into()));

@@ -51,7 +51,7 @@ pub use self::name_index::{NameIndex, name_key};
 use self::names::Names;
 pub use self::order::Permutation;
 pub use self::prefetch::Prefetch;
-pub use self::sample_numbers::SampleNumbers;
+pub use self::sample_numbers::SampleNumberIter;
 pub use self::samples::Samples;
 use crate::{DatasetViewPart, File, Result};
 

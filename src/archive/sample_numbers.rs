@@ -4,17 +4,17 @@ use super::order::EpochOrder;
 
 /// Numbers of samples, in the order of an epoch.
 #[derive(Debug, Clone)]
-pub struct SampleNumbers {
+pub struct SampleNumberIter {
     order: EpochOrder,
     n: u64,
     next: u64,
     step: u64,
 }
 
-impl SampleNumbers {
+impl SampleNumberIter {
     /// Every `step`-th position of an order of `n` samples, from `next` on.
     pub(super) fn new(order: EpochOrder, n: u64, next: u64, step: u64) -> Self {
-        SampleNumbers { order, n, next, step }
+        SampleNumberIter { order, n, next, step }
     }
 
     /// The position of the next sample in the epoch: where [`Samples::start`](super::Samples::start) continues.
@@ -24,11 +24,11 @@ impl SampleNumbers {
 
     /// The same with the sample before it as the next one.
     pub(super) fn before(self) -> Self {
-        SampleNumbers { next: self.next.saturating_sub(self.step), ..self }
+        SampleNumberIter { next: self.next.saturating_sub(self.step), ..self }
     }
 }
 
-impl Iterator for SampleNumbers {
+impl Iterator for SampleNumberIter {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {

@@ -4,7 +4,7 @@ use super::Archive;
 use super::fault::ArchiveFault;
 use super::order::{EpochOrder, Permutation};
 use super::prefetch::Prefetch;
-use super::sample_numbers::SampleNumbers;
+use super::sample_numbers::SampleNumberIter;
 use crate::Result;
 
 /// The samples of an epoch, of which a process and a worker of it may have their part.
@@ -54,7 +54,7 @@ impl Samples {
 
     /// Shuffles blocks of this many neighbours, and the samples in each, so that a disk reads what lies together. Needs
     /// [`Samples::shuffled`].
-    pub fn blocks(mut self, samples: u64) -> Self {
+    pub fn shuffle_block(mut self, samples: u64) -> Self {
         self.block = Some(samples);
         self
     }
@@ -77,7 +77,7 @@ impl Samples {
         self
     }
 
-    /// Starts at a position of the epoch: earlier ones are left out. [`SampleNumbers::position`] gives it.
+    /// Starts at a position of the epoch: earlier ones are left out. [`SampleNumberIter::position`] gives it.
     pub fn start(mut self, position: u64) -> Self {
         self.start = position;
         self
@@ -87,7 +87,7 @@ impl Samples {
     ///
     /// # Errors
     /// [`ArchiveFault::Order`] if a rank or a worker is not below their number, or blocks are not shuffled.
-    pub fn numbers(&self) -> Result<SampleNumbers> {
+    pub fn numbers(&self) -> Result<SampleNumberIter> {
         let wrong = |text| Err(self.archive.error(ArchiveFault::Order(text)));
         let ((rank, world), (worker, workers)) = (self.shard, self.worker);
         if rank >= world {
@@ -111,7 +111,7 @@ impl Samples {
         };
         let behind = self.start.saturating_sub(first).div_ceil(step);
         let next = behind.checked_mul(step).and_then(|behind| behind.checked_add(first)).unwrap_or(u64::MAX);
-        Ok(SampleNumbers::new(order, n, next, step))
+        Ok(SampleNumberIter::new(order, n, next, step))
     }
 
     /// Reads the samples in this thread, one after another.

@@ -64,10 +64,10 @@ impl ElementCopy {
             (Datatype::Reference(from), Datatype::Reference(to)) => {
                 ElementCopyStep::Reference { from: from.clone(), to: to.clone() }
             }
-            (Datatype::Array(a), Datatype::Array(b)) if from.is_indirect() => {
+            (Datatype::Array(a), Datatype::Array(b)) if from.has_heap_references() => {
                 ElementCopyStep::Array(boxed(&a.base, &b.base))
             }
-            (Datatype::Compound(a), Datatype::Compound(b)) if from.is_indirect() => {
+            (Datatype::Compound(a), Datatype::Compound(b)) if from.has_heap_references() => {
                 let pairs =
                     a.members.iter().zip(&b.members).map(|(a, b)| {
                         (a.offset as usize, b.offset as usize, ElementCopy::new(&a.datatype, &b.datatype))

@@ -18,7 +18,7 @@ use self::publication_counter::PublicationCounter;
 pub(crate) use self::publisher::Publisher;
 pub(crate) use self::timer::HandleGate;
 use self::timer::PublishTimer;
-pub use self::transaction::Transaction;
+pub use self::transaction::AppendTransaction;
 use crate::file_shared::FileShared;
 use crate::{Error, ErrorKind, File, Result, path};
 

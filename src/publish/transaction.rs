@@ -6,7 +6,7 @@ use crate::{Dataset, ErrorKind, File, H5Write, Result};
 
 /// Appends to datasets of one file that are published together, made by [`File::transaction`].
 #[derive(Debug)]
-pub struct Transaction<'a> {
+pub struct AppendTransaction<'a> {
     file: &'a File,
     steps: Vec<TransactionStep>,
 }
@@ -18,7 +18,7 @@ struct TransactionStep {
     rows: Vec<u8>,
 }
 
-impl Transaction<'_> {
+impl AppendTransaction<'_> {
     /// Appends rows, as [`Dataset::append`] does, when the transaction ends.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Transaction<'_> {
     /// Appends rows of elements in the file's type, without conversion, when the transaction ends.
     ///
     /// # Errors
-    /// As [`Transaction::append`].
+    /// As [`AppendTransaction::append`].
     pub fn append_raw(&mut self, dataset: &Dataset, rows: &[u8]) -> Result<()> {
         if !std::sync::Arc::ptr_eq(dataset.file().shared(), self.file.shared()) {
             return Err(self.file.error(Some(dataset.path()), ErrorKind::PublishOrder("they are in different files")));
@@ -99,8 +99,8 @@ impl File {
     ///
     /// # Errors
     /// Those of `build`; as [`File::flush`], after which the appends may be published in part, the earlier ones.
-    pub fn transaction<T>(&self, build: impl FnOnce(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
-        let mut transaction = Transaction { file: self, steps: Vec::new() };
+    pub fn transaction<T>(&self, build: impl FnOnce(&mut AppendTransaction<'_>) -> Result<T>) -> Result<T> {
+        let mut transaction = AppendTransaction { file: self, steps: Vec::new() };
         let built = build(&mut transaction)?;
         let shared = self.shared();
         shared.publisher.take_deferred_error()?;

@@ -100,7 +100,7 @@ impl LocatedSuperblock {
 pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, access: Access) -> Result<bool> {
     let is_follower = access.mode == Mode::SwmrRead;
     let flags = superblock.status;
-    let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.lets_follow());
+    let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.allows_followers());
     let in_use = |reason, holders| Err(Error::InUse { reason, holders });
     if superblock.version < 3 {
         return match (swmr && !is_follower).then(|| lock.find_writer()) {
@@ -196,7 +196,7 @@ impl Access {
     /// before that waits. A writer that keeps the lock has said so in the superblock.
     fn wait_for_writer_to_begin(path: &Path, lock: &LockHandle) -> Result<LockAttempt> {
         let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
-        let writes_alone = |status: StatusFlags| status.contains(StatusFlags::WRITE) && !status.lets_follow();
+        let writes_alone = |status: StatusFlags| status.contains(StatusFlags::WRITE) && !status.allows_followers();
         for look in 0..TAKEOVER_WAIT_POLLS {
             match locate_superblock(&storage).ok().map(|(_, superblock)| superblock) {
                 // Its writer keeps the lock.
@@ -316,7 +316,7 @@ impl Access {
     fn check_repairable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<LocatedSuperblock> {
         let (at, superblock) = locate_superblock(storage)?;
         let marked = has_write_flags(&superblock);
-        let swmr = superblock.status.lets_follow();
+        let swmr = superblock.status.allows_followers();
         // A process that holds a lock on a file with the SWMR flag can only be a SWMR reader. A SWMR writer does not
         // harm it.
         let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite && superblock.version >= 3;

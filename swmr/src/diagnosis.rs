@@ -23,7 +23,7 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
     let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();
     let retry = RetryPolicy::default().for_session(Clock::default(), lock.clone());
     let (_, superblock) = retry.retry(|| locate_superblock(&storage))?;
-    let live = superblock.status.lets_follow();
+    let live = superblock.status.allows_followers();
     let marked = has_write_flags(&superblock);
     let condition = match lock.find_writer() {
         WriterPresence::Alive(holders) => FileCondition::OpenForWriting { live, holders },

@@ -48,7 +48,7 @@ struct AdoptedState {
 }
 
 /// What a reader remembers of a file beside the metadata cache.
-pub trait ReaderMemory: fmt::Debug + Send + Sync {
+pub trait ReaderCache: fmt::Debug + Send + Sync {
     /// Forgets all of it, because the file shows another state.
     fn forget_all(&self);
 
@@ -71,7 +71,7 @@ pub struct GenerationReader {
     lock: Arc<LockHandle>,
     writer_lock_holders: Mutex<WriterLockHolders>,
     adopted: Mutex<AdoptedState>,
-    memory: Arc<dyn ReaderMemory>,
+    memory: Arc<dyn ReaderCache>,
 }
 
 /// A look that is being taken.
@@ -124,7 +124,7 @@ impl GenerationReader {
         storage: Arc<RedoOverlay<Arc<dyn Storage>>>,
         cache: Arc<Cache>,
         lock: Arc<LockHandle>,
-        memory: Arc<dyn ReaderMemory>,
+        memory: Arc<dyn ReaderCache>,
     ) -> Self {
         let (holders, known) = Default::default();
         GenerationReader { storage, cache, lock, writer_lock_holders: holders, adopted: known, memory }

@@ -7,7 +7,7 @@ use h5live_cache::FileLeaseKind;
 
 /// The answer to a request for a read lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lease {
+pub enum LeaseProbe {
     /// No process has the file open for writing.
     Granted,
     /// Some process has.
@@ -18,7 +18,7 @@ pub enum Lease {
 
 /// Asks for a read lease on `file`, which is open for reading only, and gives it back at once.
 #[cfg(target_os = "linux")]
-pub fn probe_read_lease(file: &File) -> Lease {
+pub fn probe_read_lease(file: &File) -> LeaseProbe {
     linux::request(file, FileLeaseKind::Read)
 }
 
@@ -40,9 +40,9 @@ pub fn find_other_handles(file: &File) -> OtherHandles {
         return OtherHandles::Unknown;
     }
     match linux::request(file, FileLeaseKind::Write) {
-        Lease::Granted => OtherHandles::None,
-        Lease::Refused => OtherHandles::Some,
-        Lease::Unavailable => OtherHandles::Unknown,
+        LeaseProbe::Granted => OtherHandles::None,
+        LeaseProbe::Refused => OtherHandles::Some,
+        LeaseProbe::Unavailable => OtherHandles::Unknown,
     }
 }
 
@@ -57,14 +57,14 @@ mod linux {
     use h5live_cache::{FileLeaseKind, try_lease};
     use nix::sys::statfs::{self, BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC};
 
-    use super::Lease;
+    use super::LeaseProbe;
 
     /// Asks for a lease, and gives it back at once.
-    pub fn request(file: &File, kind: FileLeaseKind) -> Lease {
+    pub fn request(file: &File, kind: FileLeaseKind) -> LeaseProbe {
         match try_lease(file, kind) {
-            Ok(()) => Lease::Granted,
-            Err(error) if error.kind() == WouldBlock => Lease::Refused,
-            Err(_) => Lease::Unavailable,
+            Ok(()) => LeaseProbe::Granted,
+            Err(error) if error.kind() == WouldBlock => LeaseProbe::Refused,
+            Err(_) => LeaseProbe::Unavailable,
         }
     }
 
@@ -90,6 +90,6 @@ pub fn is_local(_file: &File) -> bool {
 
 /// There are no leases on this system.
 #[cfg(not(target_os = "linux"))]
-pub fn probe_read_lease(_file: &File) -> Lease {
-    Lease::Unavailable
+pub fn probe_read_lease(_file: &File) -> LeaseProbe {
+    LeaseProbe::Unavailable
 }

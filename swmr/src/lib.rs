@@ -27,11 +27,11 @@ mod linked_paths;
 mod lock_yield;
 mod locking;
 mod path_watch;
+mod pending_superblock;
 mod poller;
 mod redo;
 mod retry;
 mod superblock;
-mod superblock_status;
 
 pub use access::{
     Access, CreatedFile, LocatedSuperblock, OpenedForWriting, UncleanClose, check_is_file, is_left_by_dead_writer,
@@ -40,7 +40,7 @@ pub use diagnosis::diagnose;
 pub use error::{Error, NotLiveReason, OpenConflict, Result, RetryError, torn_text};
 pub use file_change::OpenedFile;
 pub use file_replacement::FileReplacement;
-pub use generation::{GenerationReader, ReaderMemory};
+pub use generation::{GenerationReader, ReaderCache};
 pub use generation_word::read_generation;
 pub use h5live_model::{Diagnosis, FileChange, FileCondition, Holder, Invariant, Mode, Repair};
 pub use inotify::InotifySource;
@@ -49,10 +49,10 @@ pub use linked_paths::linked_paths;
 pub use lock_yield::LockYield;
 pub use locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
 pub use path_watch::PathWatch;
+pub use pending_superblock::PendingSuperblock;
 pub use poller::{FileEvent, Poller, ProbeResult, WakeSource};
 pub use redo::{RedoReader, find_redo_record, replay_redo_record};
 #[doc(hidden)]
 pub use retry::RetryEvent;
 pub use retry::{RetryCounters, RetryPolicy};
 pub use superblock::{check_file_len, has_write_flags, is_onion, locate_superblock, read_superblock};
-pub use superblock_status::SuperblockStatus;

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use h5live_model::{Holder, Liveness};
 use parking_lot::Mutex;
 
-use crate::lease::{self, Lease, OtherHandles};
+use crate::lease::{self, LeaseProbe, OtherHandles};
 
 /// Looks for a process that has a file open for writing before it counts as one that cannot be seen...
 const MAX_HOLDER_SCANS: u32 = 10;
@@ -81,7 +81,7 @@ pub struct LockHandle {
     /// Held while the lock is taken or released: a follower's is released by another thread ([`crate::LockYield`]).
     changes: Mutex<()>,
     /// Whether a lock is held.
-    keeps_writers_out: AtomicBool,
+    holds_lock: AtomicBool,
     /// Whether other processes see that the lock is released for SWMR writers.
     is_yielding: AtomicBool,
     /// Whether the writer of which the flags speak was seen to hold the record lock that stands for a live one.
@@ -130,7 +130,7 @@ impl LockHandle {
             liveness_file: Mutex::default(),
             locking,
             changes: Mutex::default(),
-            keeps_writers_out: AtomicBool::default(),
+            holds_lock: AtomicBool::default(),
             is_yielding: AtomicBool::default(),
             has_seen_liveness_lock: AtomicBool::default(),
             seen_writer: AtomicU32::default(),
@@ -168,7 +168,7 @@ impl LockHandle {
         };
         match taken {
             Ok(()) => {
-                self.keeps_writers_out.store(true, Ordering::Release);
+                self.holds_lock.store(true, Ordering::Release);
                 Ok(LockAttempt::Acquired)
             }
             Err(TryLockError::WouldBlock) => Ok(LockAttempt::Conflict),
@@ -185,15 +185,15 @@ impl LockHandle {
     /// As the system has it.
     pub fn release_locks(&self) -> io::Result<()> {
         let _changes = self.changes.lock();
-        self.keeps_writers_out.store(false, Ordering::Release);
+        self.holds_lock.store(false, Ordering::Release);
         let released = self.file_to_lock().map_or(Ok(()), |file| file.unlock());
         self.show_yielding(false);
         released
     }
 
     /// Whether this handle holds a lock.
-    pub fn keeps_writers_out(&self) -> bool {
-        self.keeps_writers_out.load(Ordering::Acquire)
+    pub fn holds_lock(&self) -> bool {
+        self.holds_lock.load(Ordering::Acquire)
     }
 
     /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is
@@ -290,11 +290,13 @@ impl LockHandle {
         let (begin, mut looks) = (Instant::now(), 0);
         loop {
             let holders = match lease::probe_read_lease(&file) {
-                Lease::Granted => return WriterPresence::None,
-                Lease::Refused => self.holders(),
-                Lease::Unavailable if self.look_for_liveness_lock() => return WriterPresence::Alive(self.holders()),
-                Lease::Unavailable if self.has_lost_liveness_lock() => return WriterPresence::None,
-                Lease::Unavailable => return WriterPresence::Unknown,
+                LeaseProbe::Granted => return WriterPresence::None,
+                LeaseProbe::Refused => self.holders(),
+                LeaseProbe::Unavailable if self.look_for_liveness_lock() => {
+                    return WriterPresence::Alive(self.holders());
+                }
+                LeaseProbe::Unavailable if self.has_lost_liveness_lock() => return WriterPresence::None,
+                LeaseProbe::Unavailable => return WriterPresence::Unknown,
             };
             looks += 1;
             let may_pass = match &*holders {
@@ -317,7 +319,7 @@ impl LockHandle {
         let seen = self.seen_writer.load(Ordering::Acquire);
         if seen != 0
             && let Some(file) = self.file()
-            && lease::probe_read_lease(&file) == Lease::Refused
+            && lease::probe_read_lease(&file) == LeaseProbe::Refused
             && holders::is_persistent_holder(&file, seen)
         {
             return Liveness::Live;
@@ -336,13 +338,13 @@ impl LockHandle {
     pub fn may_be_written(&self) -> bool {
         let Some(file) = self.file() else { return true };
         match lease::probe_read_lease(&file) {
-            Lease::Granted => false,
-            Lease::Refused => true,
+            LeaseProbe::Granted => false,
+            LeaseProbe::Refused => true,
             // Every writer takes the exclusive lock first, and then lets readers take theirs only after it has said in
             // the superblock that it is there.
-            Lease::Unavailable => {
+            LeaseProbe::Unavailable => {
                 self.look_for_liveness_lock()
-                    || !self.has_lost_liveness_lock() && !self.keeps_writers_out.load(Ordering::Acquire)
+                    || !self.has_lost_liveness_lock() && !self.holds_lock.load(Ordering::Acquire)
             }
         }
     }
@@ -414,7 +416,7 @@ impl LockHandle {
     /// Says that the lock of this handle is released as soon as a SWMR writer waits for it, if it is still held.
     pub fn set_yielding(&self) {
         let _changes = self.changes.lock();
-        if self.keeps_writers_out() {
+        if self.holds_lock() {
             self.show_yielding(true);
         }
     }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use h5live::{File, LibVer, StoreCheck, StoreReport};
+use h5live::{File, LibVer, StoreCheckOptions, StoreCheckReport};
 
-const DATA: StoreCheck = StoreCheck { data: true, leaks: false };
+const DATA: StoreCheckOptions = StoreCheckOptions { data: true, leaks: false };
 
-fn check(path: &Path) -> StoreReport {
+fn check(path: &Path) -> StoreCheckReport {
     h5live::check(path, DATA).unwrap()
 }
 
@@ -39,7 +39,7 @@ fn a_native_file_is_checked_also_beside_its_writer() {
     let [finding] = &check(&path).findings[..] else { panic!("one finding") };
     assert_eq!(finding.path.as_deref(), Some("/a/rows"));
     assert!(finding.to_string().contains("chunk"), "{finding}");
-    let headers_only = h5live::check(&*path, StoreCheck::default()).unwrap();
+    let headers_only = h5live::check(&*path, StoreCheckOptions::default()).unwrap();
     assert!(headers_only.is_clean(), "chunks are not read");
 }
 

@@ -127,7 +127,7 @@ fn findings(location: &str) -> Vec<String> {
     if location.starts_with("mem:") {
         return Vec::new();
     }
-    let report = h5live::check(location, h5live::StoreCheck::default()).unwrap();
+    let report = h5live::check(location, h5live::StoreCheckOptions::default()).unwrap();
     report.findings.iter().map(|finding| finding.cause.to_string()).collect()
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
-use h5live::{File, StoreCheck, UNLIMITED};
+use h5live::{File, StoreCheckOptions, UNLIMITED};
 
 /// What a process is that a test has started.
 const ROLE: &str = "H5LIVE_TEST_ROLE";
@@ -186,7 +186,7 @@ fn a_killed_writer_loses_nothing_that_it_has_flushed() {
         let found = seen(&follower).unwrap_or_else(|fault| panic!("kill {kill}: {fault}"));
         assert!(found >= newest, "kill {kill}: {found} of {newest} flushed transactions");
         assert!(found <= newest + 1, "kill {kill}: {found} after {newest}");
-        let report = h5live::check(&*location, StoreCheck::default()).unwrap();
+        let report = h5live::check(&*location, StoreCheckOptions::default()).unwrap();
         let findings: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
         assert!(findings.is_empty() && report.leak_count == 0, "kill {kill}: {findings:?}, {:?}", report.leaks);
         last = found;

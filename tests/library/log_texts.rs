@@ -1,8 +1,8 @@
 //! Texts and sequences in a log: the bytes that a heap has of them are compared with checksums.
 
-use h5live::{File, Mode, StoreCheck, check};
+use h5live::{File, Mode, StoreCheckOptions, check};
 
-const DATA: StoreCheck = StoreCheck { data: true, leaks: false };
+const DATA: StoreCheckOptions = StoreCheckOptions { data: true, leaks: false };
 
 /// Texts that stand nowhere else in the file.
 fn text(number: usize) -> String {

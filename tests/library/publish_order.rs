@@ -6,7 +6,8 @@ use std::time::Duration;
 use h5live::model::memory::MemoryStore;
 use h5live::{Dataset, ErrorKind, File, Invariant, Options, PublishInterval};
 use h5live_cache::{
-    EdgeKind, EdgeKinds, FaultyStorage, MemoryStorage, RecordingStorage, StorageOp, WriteFailure, replay_operations,
+    DependencyKind, DependencyKinds, FaultyStorage, MemoryStorage, RecordingStorage, StorageOp, WriteFailure,
+    replay_operations,
 };
 use h5live_native::{Mode, NativeFile, OpenOptions};
 
@@ -98,8 +99,9 @@ fn rows_are_never_seen_before_those_that_they_are_published_after() {
 
 #[test]
 fn without_its_flush_dependencies_the_order_is_broken() {
-    let recording =
-        write_in_order(1, |options| options.mutant.cache.disabled_edges = EdgeKinds::only(EdgeKind::PublishAfter));
+    let recording = write_in_order(1, |options| {
+        options.mutant.cache.disabled_edges = DependencyKinds::only(DependencyKind::PublishAfter)
+    });
     let mut broken = false;
     at_each_write(&recording, |file| broken |= rows(file, "times") > rows(file, "frames"));
     assert!(broken);
@@ -235,8 +237,9 @@ fn a_transaction_is_seen_in_the_order_of_its_appends() {
         states += 1;
     });
     assert!(states > 60);
-    let disabled =
-        |options: &mut OpenOptions| options.mutant.cache.disabled_edges = EdgeKinds::only(EdgeKind::PublishAfter);
+    let disabled = |options: &mut OpenOptions| {
+        options.mutant.cache.disabled_edges = DependencyKinds::only(DependencyKind::PublishAfter)
+    };
     let mut broken = false;
     at_each_write(&write_transactions(disabled), |file| broken |= !is_a_beginning(file));
     assert!(broken, "it is the flush dependencies that keep the order");

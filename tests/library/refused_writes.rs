@@ -1,6 +1,6 @@
 //! What a store can never take is refused when it is written, and not by each flush that follows.
 
-use h5live::{File, StoreCheck, UNLIMITED};
+use h5live::{File, StoreCheckOptions, UNLIMITED};
 
 fn stores(folder: &std::path::Path) -> Vec<String> {
     let named = |store: String| if store == "mem:" { format!("mem:{}", folder.display()) } else { store };
@@ -31,7 +31,8 @@ fn elements_far_out_are_stored_or_refused() {
         other.append(&[4]).unwrap();
         file.close().unwrap_or_else(|error| panic!("{store}: {error}"));
         if !store.starts_with("mem:") {
-            let report = h5live::check(&store, StoreCheck { data: true, ..StoreCheck::default() }).unwrap();
+            let report =
+                h5live::check(&store, StoreCheckOptions { data: true, ..StoreCheckOptions::default() }).unwrap();
             assert!(report.findings.is_empty(), "{store}: {:?}", report.findings);
         }
         let file = File::open(&store).unwrap();

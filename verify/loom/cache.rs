@@ -7,8 +7,8 @@ mod explore;
 use std::sync::Arc;
 
 use h5live_cache::{
-    Cache, CacheOptions, EdgeKind, Entry, Error, FaultyStorage, FlushScope, Handle, MemoryStorage, Owner, SpaceKind,
-    Storage, SuperblockEncoder, WriteFailure,
+    Cache, CacheOptions, DependencyKind, Entry, Error, FaultyStorage, FlushScope, Handle, MemoryStorage, Owner,
+    SpaceKind, Storage, SuperblockEncoder, WriteFailure,
 };
 use h5live_format::{Addr, EncodeError, Widths};
 use loom::{sync::Mutex, thread};
@@ -141,7 +141,7 @@ fn a_pointer_never_reaches_the_storage_before_what_it_points_to() {
             let _operation = writer.begin_operation();
             let child = writer.insert_entry(Addr::new(CHILD), OWNER, Version(1));
             parent.update(|pointer| pointer.child = 1);
-            writer.add_dependency(&parent, &child, EdgeKind::ExtensibleArrayDataBlock).unwrap();
+            writer.add_dependency(&parent, &child, DependencyKind::ExtensibleArrayDataBlock).unwrap();
         });
         let flusher = Arc::clone(&cache);
         let flush = thread::spawn(move || flusher.flush(FlushScope::All).unwrap());
@@ -166,7 +166,7 @@ fn a_pointer_that_is_changed_never_reaches_the_storage_before_what_it_points_to(
             let _operation = writer.begin_operation();
             let child = writer.insert_entry(Addr::new(CHILD), OWNER, Version(1));
             parent.update(|pointer| pointer.0 = 1);
-            writer.add_dependency(&parent, &child, EdgeKind::ExtensibleArrayDataBlock).unwrap();
+            writer.add_dependency(&parent, &child, DependencyKind::ExtensibleArrayDataBlock).unwrap();
         });
         let flusher = Arc::clone(&cache);
         let flush = thread::spawn(move || flusher.flush(FlushScope::Owner(OWNER)).unwrap());
@@ -192,7 +192,7 @@ fn an_index_never_reaches_the_storage_before_the_chunk() {
                 let _operation = writer.begin_operation();
                 let proxy = writer.write_raw(OWNER, CHUNK, 0, vec![version]);
                 parent.update(|pointer| pointer.child = version);
-                writer.add_dependency(&parent, &proxy, EdgeKind::ExtensibleArrayChunk).unwrap();
+                writer.add_dependency(&parent, &proxy, DependencyKind::ExtensibleArrayChunk).unwrap();
             }
         });
         cache.flush(FlushScope::All).unwrap();
@@ -292,7 +292,7 @@ fn a_reader_beside_an_append_and_a_flush_finds_what_the_index_says() {
             let _operation = writer.begin_operation();
             let proxy = writer.write_raw(OWNER, CHUNK, 0, vec![1]);
             appended.update(|pointer| pointer.child = 1);
-            writer.add_dependency(&appended, &proxy, EdgeKind::ExtensibleArrayChunk).unwrap();
+            writer.add_dependency(&appended, &proxy, DependencyKind::ExtensibleArrayChunk).unwrap();
         });
         let flusher = Arc::clone(&cache);
         let flush = thread::spawn(move || flusher.flush(FlushScope::All).unwrap());
@@ -341,7 +341,7 @@ fn a_failed_flush_loses_nothing_that_came_meanwhile() {
             let _operation = writer.begin_operation();
             let proxy = writer.write_raw(OWNER, CHUNK, 1, vec![2]);
             entry.update(|version| version.0 = 2);
-            writer.add_dependency(&entry, &proxy, EdgeKind::LayoutRaw).unwrap();
+            writer.add_dependency(&entry, &proxy, DependencyKind::LayoutRaw).unwrap();
         });
         cache.flush(FlushScope::All).unwrap_err();
         thread.join().unwrap();

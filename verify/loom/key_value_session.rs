@@ -16,7 +16,7 @@ use h5live_kv::{KvStore, check_container};
 use h5live_model::{
     AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, Durability, Error, Layout,
     MapEdit, MapKey, MapSpec, MapStore, Mode, NewObject, NoFilters, ObjectBody, ObjectId, ObjectSpec, Publish, Result,
-    Scope, Shape, Store, StoreCheck, StoreWriter,
+    Scope, Shape, Store, StoreCheckOptions, StoreWriter,
 };
 use loom::thread;
 
@@ -71,7 +71,8 @@ fn read_all(store: &KvStore, id: ObjectId) -> Result<Vec<u8>> {
 
 fn assert_sound(engine: &MemoryEngine) {
     let engine = LongKeys::new(engine.clone());
-    let report = check_container(&engine, StoreCheck::default(), &NoFilters, AllocationLimit::default()).unwrap();
+    let report =
+        check_container(&engine, StoreCheckOptions::default(), &NoFilters, AllocationLimit::default()).unwrap();
     assert!(report.is_clean() && report.leak_count == 0, "{:?}", report.findings);
 }
 

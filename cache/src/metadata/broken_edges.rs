@@ -2,7 +2,7 @@
 
 #[cfg(feature = "mutants")]
 use super::id_hasher::EntryIdMap;
-use crate::{edge_kind::EdgeKind, entry_id::EntryId, mutant::CacheMutant};
+use crate::{dependency_kind::DependencyKind, entry_id::EntryId, mutant::CacheMutant};
 
 /// The edges of kinds that a mutant lacks, at the parent. A flush turns them around, because without an edge the order
 /// would only be unsure. Without the feature `mutants`, there are none.
@@ -23,7 +23,7 @@ impl BrokenEdges {
     }
 
     /// Whether the mutant lacks an edge of this kind, which is kept here then.
-    pub fn take_if_broken(&mut self, kind: EdgeKind, parent: EntryId, child: EntryId) -> bool {
+    pub fn record_if_broken(&mut self, kind: DependencyKind, parent: EntryId, child: EntryId) -> bool {
         let is_broken = self.mutant.lacks_edge(kind);
         #[cfg(feature = "mutants")]
         if is_broken {

@@ -218,12 +218,12 @@ mod tests {
     use super::*;
     use crate::test_superblock::EofOnlySuperblock;
     use crate::{
-        CacheOptions, EdgeKind, FaultyStorage, Handle, MemoryStorage, RecordingStorage, SpaceKind, WriteFailure,
+        CacheOptions, DependencyKind, FaultyStorage, Handle, MemoryStorage, RecordingStorage, SpaceKind, WriteFailure,
     };
 
     const OWNER: Owner = Owner::new(Addr::new(8));
     const OTHER: Owner = Owner::new(Addr::new(16));
-    const KIND: EdgeKind = EdgeKind::ObjectHeaderIndex;
+    const KIND: DependencyKind = DependencyKind::ObjectHeaderIndex;
 
     struct File {
         memory: MemoryStorage,
@@ -381,7 +381,7 @@ mod tests {
             ("raw data that is waited for", |file| {
                 let chunk = file.cache.space().alloc(4, SpaceKind::Raw).unwrap();
                 let proxy = file.cache.write_raw(OWNER, chunk, 0, vec![1; 4]);
-                file.cache.add_dependency(&file.blocks[1], &proxy, EdgeKind::ExtensibleArrayChunk).unwrap();
+                file.cache.add_dependency(&file.blocks[1], &proxy, DependencyKind::ExtensibleArrayChunk).unwrap();
             }),
             ("something new that waits", |file| {
                 let new = add(&file.cache, OWNER, 4);

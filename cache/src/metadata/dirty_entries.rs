@@ -75,7 +75,7 @@ impl DirtyEntries {
     }
 
     /// Keeps those of `owners` that `is_dirty`, and those of others.
-    pub fn retain_owners(&mut self, owners: &[Owner], is_dirty: impl Fn(EntryId) -> bool) {
+    pub fn retain_dirty_of_owners(&mut self, owners: &[Owner], is_dirty: impl Fn(EntryId) -> bool) {
         self.distribute_to_owners();
         for owner in owners {
             if let Some(list) = self.lists.get_mut(owner) {
@@ -119,7 +119,7 @@ mod tests {
         for id in 0..4 {
             dirty.push_dirty(owner(id % 2), EntryId(id));
         }
-        dirty.retain_owners(&[owner(1)], |_| false);
+        dirty.retain_dirty_of_owners(&[owner(1)], |_| false);
         assert_eq!(dirty.all(), [EntryId(0), EntryId(2)]);
         dirty.push_dirty(owner(1), EntryId(5));
         dirty.retain(|id| id != EntryId(2));

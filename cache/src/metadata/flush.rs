@@ -14,7 +14,7 @@ use super::redo;
 use crate::{
     cache::{Cache, CacheOptions},
     cache_counters::add_to_counter,
-    edge_kind::EdgeKind,
+    dependency_kind::DependencyKind,
     error::{Error, Result, StorageAction},
     primitive::{MutexGuard, RwLockWriteGuard},
     raw_data::RawWrite,
@@ -306,7 +306,7 @@ impl PendingFlush<'_> {
     /// Whether readers are kept from raw data while it is changed in place.
     fn guards_raw_in_place(&self) -> bool {
         let mutant = self.cache.options.mutant;
-        !mutant.lacks_redo() && !mutant.lacks_edge(EdgeKind::RawInPlace)
+        !mutant.lacks_redo() && !mutant.lacks_edge(DependencyKind::RawInPlace)
     }
 
     /// The step that changes raw data in place: part of the flush's redo record, or each part after its own record.
@@ -421,11 +421,11 @@ impl PendingFlush<'_> {
 
     fn add_superblock_step(&self, steps: &mut ProtocolSteps, superblock: FlushStep, end: u64) {
         // A mutant breaks it as thoroughly as can be.
-        match self.cache.lacks_edge(EdgeKind::FileLength) {
+        match self.cache.lacks_edge(DependencyKind::FileLength) {
             false => steps.before.insert(0, FlushStep::Extend(end)),
             true => steps.after.push(FlushStep::Extend(end)),
         }
-        match self.cache.lacks_edge(EdgeKind::EndOfFile) {
+        match self.cache.lacks_edge(DependencyKind::EndOfFile) {
             false => steps.between.push(superblock),
             true => steps.after.insert(0, superblock),
         }

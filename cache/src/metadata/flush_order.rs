@@ -83,7 +83,7 @@ impl DependencyGraph {
         match scope {
             FlushScope::All => self.dirty_entries.retain(is_dirty),
             FlushScope::Owner(owner) => {
-                self.dirty_entries.retain_owners(&owners_reached_from(&self.owner_deps, owner), is_dirty)
+                self.dirty_entries.retain_dirty_of_owners(&owners_reached_from(&self.owner_deps, owner), is_dirty)
             }
         }
         picked

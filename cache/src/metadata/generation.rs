@@ -11,7 +11,7 @@ use super::generation_state::PublishedGeneration;
 use super::redo::redo_record;
 use crate::{
     cache::{Cache, CacheOptions},
-    edge_kind::EdgeKind,
+    dependency_kind::DependencyKind,
     error::{Error, Result, StorageAction},
 };
 
@@ -144,7 +144,7 @@ impl Cache {
             between.extend(barrier());
             between.push(step);
             between.extend(barrier());
-            between.extend((!self.lacks_edge(EdgeKind::Generation)).then_some(under_way));
+            between.extend((!self.lacks_edge(DependencyKind::Generation)).then_some(under_way));
             after.push(FlushStep::SetGeneration { at: place, generation: now.next().settled() });
         }
         Ok(Some(GenerationSteps { before, between, after }))

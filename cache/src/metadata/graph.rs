@@ -20,8 +20,8 @@ use super::{
     revalidate::StaleOwners,
 };
 use crate::{
+    dependency_kind::DependencyKind,
     dependency_node::{ChunkProxy, NodeRef},
-    edge_kind::EdgeKind,
     entry_header::AnySlot,
     entry_id::{EntryId, Owner},
     error::DependencyCycle,
@@ -159,7 +159,13 @@ impl DependencyGraph {
     }
 
     /// Whether parent and child are joined already; the edge then lasts as long as the longer of both.
-    pub(super) fn extend_edge(&mut self, parent: EntryId, child: EntryId, kind: EdgeKind, until: EdgeLifetime) -> bool {
+    pub(super) fn extend_edge(
+        &mut self,
+        parent: EntryId,
+        child: EntryId,
+        kind: DependencyKind,
+        until: EdgeLifetime,
+    ) -> bool {
         let found = self.nodes.get_mut(&child).and_then(|node| node.parents.find_mut(parent, kind));
         found.map(|above| above.until = above.until.max(until)).is_some()
     }
@@ -170,11 +176,11 @@ impl DependencyGraph {
         &mut self,
         parent: &NodeRef,
         child: &NodeRef,
-        kind: EdgeKind,
+        kind: DependencyKind,
         until: EdgeLifetime,
     ) -> Result<(), DependencyCycle> {
         let (up, down) = (parent.id(), child.id());
-        if self.broken_edges.take_if_broken(kind, up, down) {
+        if self.broken_edges.record_if_broken(kind, up, down) {
             return Ok(());
         }
         // Only a node that waits for something is above others.

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::edge_kind::EdgeKind;
+use crate::dependency_kind::DependencyKind;
 use crate::entry_id::{EntryId, Owner};
 
 /// Edges that are looked through one by one.
@@ -14,7 +14,7 @@ const MAX_SEARCHED: usize = 16;
 pub(super) struct ParentEdge {
     pub(super) parent: EntryId,
     pub(super) parent_owner: Owner,
-    pub(super) kind: EdgeKind,
+    pub(super) kind: DependencyKind,
     pub(super) until: EdgeLifetime,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum EdgeLifetime {
 pub(super) struct ParentEdges {
     edges: SmallVec<[ParentEdge; 2]>,
     /// Where they are in the list. Made when there are many, and forgotten when some end.
-    places: Option<Box<FxHashMap<(EntryId, EdgeKind), usize>>>,
+    places: Option<Box<FxHashMap<(EntryId, DependencyKind), usize>>>,
 }
 
 impl ParentEdges {
@@ -53,7 +53,7 @@ impl ParentEdges {
         self.edges.push(edge);
     }
 
-    pub fn find_mut(&mut self, parent: EntryId, kind: EdgeKind) -> Option<&mut ParentEdge> {
+    pub fn find_mut(&mut self, parent: EntryId, kind: DependencyKind) -> Option<&mut ParentEdge> {
         if self.edges.len() <= MAX_SEARCHED {
             return self.edges.iter_mut().find(|edge| edge.parent == parent && edge.kind == kind);
         }
@@ -105,16 +105,16 @@ mod tests {
         let edge = |n: u64| ParentEdge {
             parent: EntryId(n),
             parent_owner: Owner::new(Addr::new(0)),
-            kind: EdgeKind::Link,
+            kind: DependencyKind::Link,
             until: EdgeLifetime::Stored,
         };
         let mut edges = ParentEdges::default();
-        let found = |edges: &mut ParentEdges, n| edges.find_mut(EntryId(n), EdgeKind::Link).map(|found| *found);
+        let found = |edges: &mut ParentEdges, n| edges.find_mut(EntryId(n), DependencyKind::Link).map(|found| *found);
         for n in 0..100 {
             assert_eq!(found(&mut edges, n), None, "{n}");
             edges.push(edge(n));
             assert_eq!(found(&mut edges, n), Some(edge(n)));
-            assert!(edges.find_mut(EntryId(n), EdgeKind::MetadataHeap).is_none());
+            assert!(edges.find_mut(EntryId(n), DependencyKind::MetadataHeap).is_none());
         }
         assert_eq!(edges.take_if(|edge| edge.parent.0 % 2 == 0).len(), 50);
         edges.replace_parent(EntryId(99), EntryId(7000));

@@ -5,8 +5,8 @@ use h5live_format::{Addr, EncodeError, RedoRecord, SeqlockCounter, Widths, decod
 
 use crate::test_superblock::EofOnlySuperblock;
 use crate::{
-    Cache, CacheOptions, EdgeKind, Entry, Error, FaultyStorage, FlushScope, FlushStep, MemoryStorage, Owner, SpaceKind,
-    Visibility, WriteFailure,
+    Cache, CacheOptions, DependencyKind, Entry, Error, FaultyStorage, FlushScope, FlushStep, MemoryStorage, Owner,
+    SpaceKind, Visibility, WriteFailure,
 };
 
 #[derive(Debug)]
@@ -41,9 +41,9 @@ fn children_are_written_before_parents_and_raw_data_first() {
     let child = add(&cache, OWNER, b"child");
     let chunk = cache.space().alloc(3, SpaceKind::Raw).unwrap();
     let proxy = cache.write_raw(OWNER, chunk, 0, b"raw".to_vec());
-    cache.add_dependency(&parent, &child, EdgeKind::ObjectHeaderIndex).unwrap();
-    cache.add_dependency(&child, &proxy, EdgeKind::ExtensibleArrayChunk).unwrap();
-    assert!(cache.add_dependency(&child, &parent, EdgeKind::Link).is_err());
+    cache.add_dependency(&parent, &child, DependencyKind::ObjectHeaderIndex).unwrap();
+    cache.add_dependency(&child, &proxy, DependencyKind::ExtensibleArrayChunk).unwrap();
+    assert!(cache.add_dependency(&child, &parent, DependencyKind::Link).is_err());
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     let [FlushStep::Extend(len), FlushStep::Raw(_), FlushStep::Superblock { end, .. }, first, last] = plan.steps()
     else {
@@ -79,7 +79,7 @@ fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     let parent = add(&cache, OWNER, &[9; 16]);
     let children = [1, 2, 3, 4, 5, 6].map(|n| {
         let child = add(&cache, OWNER, &[n; 16]);
-        cache.add_dependency_until_stored(&parent, &child, EdgeKind::Link).unwrap();
+        cache.add_dependency_until_stored(&parent, &child, DependencyKind::Link).unwrap();
         child.addr()
     });
     let is_cached = |child: usize| cache.get_cached::<Block>(children[child]).unwrap().is_some();
@@ -104,7 +104,7 @@ fn new_neighbours_that_wait_for_nothing_are_written_in_one_call() {
     let flushed = |parent: Option<usize>| {
         let blocks: Vec<_> = (1..=4).map(|n| add(&cache, OWNER, &[n; 16])).collect();
         if let Some(parent) = parent {
-            cache.add_dependency(&blocks[parent], &blocks[0], EdgeKind::ObjectHeaderIndex).unwrap();
+            cache.add_dependency(&blocks[parent], &blocks[0], DependencyKind::ObjectHeaderIndex).unwrap();
         }
         let announces = u64::from(cache.space().allocated_end() > cache.space().superblock_eof());
         let before = cache.stats().writes;
@@ -150,8 +150,8 @@ fn an_object_is_flushed_with_what_it_waits_for_in_other_objects() {
     let middle = add(&cache, second, b"middle");
     let low = add(&cache, third, b"low");
     let beside = add(&cache, second, b"beside");
-    cache.add_dependency(&top, &middle, EdgeKind::PublishAfter).unwrap();
-    cache.add_dependency(&middle, &low, EdgeKind::PublishAfter).unwrap();
+    cache.add_dependency(&top, &middle, DependencyKind::PublishAfter).unwrap();
+    cache.add_dependency(&middle, &low, DependencyKind::PublishAfter).unwrap();
     let written = |plan: &crate::PendingFlush<'_>| -> Vec<crate::EntryId> {
         let entries = plan.steps().iter().filter_map(|step| match step {
             FlushStep::Entry { id, .. } => Some(*id),
@@ -229,7 +229,7 @@ fn what_is_dirty_or_pinned_or_a_parent_is_not_evicted() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
     let [parent, child, pinned, free] = [(); 4].map(|()| add(&cache, OWNER, b"block"));
-    cache.add_dependency(&parent, &child, EdgeKind::Dense).unwrap();
+    cache.add_dependency(&parent, &child, DependencyKind::Dense).unwrap();
     cache.pin_entry(&pinned);
     let ids = [&parent, &pinned, &free].map(|handle| (handle.addr(), handle.id()));
     cache.flush(FlushScope::All).unwrap();
@@ -350,12 +350,12 @@ fn a_parent_waits_once_for_a_change_of_its_child() {
     let cache = cache(&MemoryStorage::new());
     let upper = add(&cache, OWNER, b"upper");
     let lower = add(&cache, OWNER, b"lower");
-    cache.add_dependency_once(&upper, &lower, EdgeKind::BTree1Node).unwrap();
-    assert!(cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Node).is_err());
+    cache.add_dependency_once(&upper, &lower, DependencyKind::BTree1Node).unwrap();
+    assert!(cache.add_dependency_once(&lower, &upper, DependencyKind::BTree1Node).is_err());
     assert_eq!(order(&cache), [lower.id(), upper.id()]);
     upper.mark_dirty();
     lower.mark_dirty();
-    cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Node).unwrap();
+    cache.add_dependency_once(&lower, &upper, DependencyKind::BTree1Node).unwrap();
     assert_eq!(order(&cache), [upper.id(), lower.id()]);
 }
 
@@ -367,7 +367,7 @@ fn a_change_made_during_a_flush_is_waited_for_in_the_next() {
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     lower.mark_dirty();
     upper.mark_dirty();
-    cache.add_dependency_once(&upper, &lower, EdgeKind::BTree1Node).unwrap();
+    cache.add_dependency_once(&upper, &lower, DependencyKind::BTree1Node).unwrap();
     plan.write_steps().unwrap();
     assert_eq!(order(&cache), [lower.id(), upper.id()]);
 }
@@ -378,13 +378,13 @@ fn what_leads_to_a_new_entry_waits_for_it_until_it_is_there() {
         let cache = cache(&MemoryStorage::new());
         let upper = add(&cache, OWNER, b"upper");
         let lower = add(&cache, OWNER, b"lower");
-        cache.add_dependency_until_stored(&upper, &lower, EdgeKind::BTree1Node).unwrap();
-        assert!(cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Symbols).is_err());
+        cache.add_dependency_until_stored(&upper, &lower, DependencyKind::BTree1Node).unwrap();
+        assert!(cache.add_dependency_once(&lower, &upper, DependencyKind::BTree1Symbols).is_err());
         let plan = cache.plan_flush(FlushScope::All).unwrap();
         lower.mark_dirty();
         upper.mark_dirty();
         // It is on its way: what is written of it later may wait for what leads to it.
-        cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Symbols).unwrap();
+        cache.add_dependency_once(&lower, &upper, DependencyKind::BTree1Symbols).unwrap();
         if is_written {
             plan.write_steps().unwrap();
         } else {
@@ -444,9 +444,9 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     cache.flush(FlushScope::All).unwrap();
     stored.update(|block| block.0[0] = b'L');
     let new = add(&cache, OWNER, b"node");
-    cache.add_dependency(&new, &stored, EdgeKind::BTree2Node).unwrap();
+    cache.add_dependency(&new, &stored, DependencyKind::BTree2Node).unwrap();
     root.update(|block| block.0[0] = b'R');
-    cache.add_dependency(&root, &new, EdgeKind::BTree2Root).unwrap();
+    cache.add_dependency(&root, &new, DependencyKind::BTree2Root).unwrap();
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     let [
         FlushStep::Entry { id: first, .. },
@@ -474,7 +474,7 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
     steps.write_steps().unwrap();
     large.update(|block| block.0[0] = 2);
     small.mark_dirty();
-    cache.add_dependency(&large, &small, EdgeKind::Link).unwrap();
+    cache.add_dependency(&large, &small, DependencyKind::Link).unwrap();
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     let [FlushStep::Entry { id, .. }, FlushStep::WriteRedo { record, .. }, FlushStep::Entry { id: last, .. }] =
         plan.steps()
@@ -514,7 +514,7 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
         let new = add(&cache, OWNER, b"new");
         for block in [&one, &other] {
             block.update(|block| block.0.copy_from_slice(b"new"));
-            cache.add_dependency(block, &new, EdgeKind::Link).unwrap();
+            cache.add_dependency(block, &new, DependencyKind::Link).unwrap();
         }
         cache.overwrite_raw(OWNER, raw, [(0, b"new"[..].into())], beneath);
         cache.require_atomic_flush();

@@ -134,8 +134,8 @@ fn excess_raw_data_is_written_by_a_trim() {
     cache.flush_over_budget().unwrap();
     assert_eq!(writes(&storage), [(8, 20)]);
     let waits = cache.write_raw(Owner::FILE, two, 0, vec![1; 20]);
-    cache.add_dependency(&waits, &heap, crate::EdgeKind::ChunkHeap).unwrap();
-    cache.add_dependency(&free, &heap, crate::EdgeKind::ChunkHeap).unwrap();
+    cache.add_dependency(&waits, &heap, crate::DependencyKind::ChunkHeap).unwrap();
+    cache.add_dependency(&free, &heap, crate::DependencyKind::ChunkHeap).unwrap();
     cache.flush_over_budget().unwrap();
     assert_eq!(writes(&storage), [(48, 1), (28, 20)]);
 }
@@ -270,10 +270,10 @@ fn a_read_is_told_that_waiting_bytes_were_discarded() {
     let chunk = cache.space().alloc(1, SpaceKind::Raw).unwrap();
     cache.write_raw(Owner::FILE, chunk, 0, vec![7]);
     let reading = cache.space().begin_raw_read();
-    assert!(!reading.has_moves() && !reading.has_discards());
+    assert!(!reading.has_moves() && !reading.has_unwritten_discards());
     cache.free_raw(None, chunk, 1);
-    assert!(reading.has_moves() && reading.has_discards());
+    assert!(reading.has_moves() && reading.has_unwritten_discards());
     let reading = cache.space().begin_raw_read();
     cache.free_raw(None, chunk, 1);
-    assert!(reading.has_moves() && !reading.has_discards(), "nothing of it waited");
+    assert!(reading.has_moves() && !reading.has_unwritten_discards(), "nothing of it waited");
 }

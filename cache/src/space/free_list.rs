@@ -55,7 +55,7 @@ impl FreeList {
     }
 
     /// Takes exactly the `len` bytes at `at`, if all of them are free; otherwise nothing.
-    pub fn take_exact(&mut self, at: u64, len: u64) {
+    pub fn remove_if_free(&mut self, at: u64, len: u64) {
         let Some((&start, &size)) = self.by_addr.range(..=at).next_back() else { return };
         if let Some(end) = at.checked_add(len).filter(|end| *end <= start + size) {
             self.remove_section(start, size);

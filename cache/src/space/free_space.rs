@@ -193,7 +193,7 @@ impl FreeSpace {
         let Some((start, len)) = list.section_at(at) else { return };
         let last = start.saturating_add(len) / page * page;
         if let Some(first) = start.checked_next_multiple_of(page).filter(|first| *first < last) {
-            list.take_exact(first, last - first);
+            list.remove_if_free(first, last - first);
             self.pages.free_range(first, last - first);
         }
     }
@@ -217,7 +217,7 @@ impl FreeSpace {
         let last = list.last_section().filter(|(start, len)| start.checked_add(*len) == Some(end));
         let new =
             last.and_then(|(start, _)| start.checked_next_multiple_of(self.page_size.unwrap_or(1))).unwrap_or(end);
-        list.take_exact(new, end.saturating_sub(new));
+        list.remove_if_free(new, end.saturating_sub(new));
         new
     }
 

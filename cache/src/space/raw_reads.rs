@@ -46,7 +46,7 @@ impl RawReads {
     }
 
     /// Bytes of a chunk that were in no file yet have gone.
-    pub fn note_discard(&self) {
+    pub fn note_unwritten_discard(&self) {
         self.discards.fetch_add(1, SeqCst);
     }
 
@@ -84,7 +84,7 @@ impl RawReadGuard<'_> {
     }
 
     /// Whether bytes of a chunk that lost its place may have gone since this read began.
-    pub fn has_discards(&self) -> bool {
+    pub fn has_unwritten_discards(&self) -> bool {
         self.reads.discards.load(SeqCst) != self.discards
     }
 }
@@ -158,10 +158,10 @@ mod tests {
     fn a_read_knows_what_was_discarded_since_it_began() {
         let reads = RawReads::new();
         let first = reads.begin();
-        assert!(!first.has_moves() && !first.has_discards());
+        assert!(!first.has_moves() && !first.has_unwritten_discards());
         reads.note_move();
-        reads.note_discard();
-        assert!(first.has_moves() && first.has_discards());
-        assert!(reads.begin().has_moves() && !reads.begin().has_discards());
+        reads.note_unwritten_discard();
+        assert!(first.has_moves() && first.has_unwritten_discards());
+        assert!(reads.begin().has_moves() && !reads.begin().has_unwritten_discards());
     }
 }

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::io;
 use std::ops::Range;
 
-use super::{BatchedReads, Storage};
+use super::{BatchReadHints, Storage};
 use crate::primitive::{
     RwLock,
     atomic::{
@@ -107,7 +107,7 @@ impl<S: Storage> Storage for RedoOverlay<S> {
     }
 
     /// None while something is laid over: pieces would be read one by one.
-    fn batched_reads(&self) -> Option<BatchedReads> {
+    fn batched_reads(&self) -> Option<BatchReadHints> {
         if self.any.load(Acquire) { None } else { self.storage.batched_reads() }
     }
 

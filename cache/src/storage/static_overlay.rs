@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
-use super::{BatchedReads, Storage, read_each_range};
+use super::{BatchReadHints, Storage, read_each_range};
 
 /// A storage that is read through pieces that lie over it. What is written goes below them.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl<S: Storage> Storage for StaticOverlay<S> {
         Ok(found)
     }
 
-    fn batched_reads(&self) -> Option<BatchedReads> {
+    fn batched_reads(&self) -> Option<BatchReadHints> {
         self.storage.batched_reads()
     }
 

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use h5live_format::messages::{ChunkIndexType, ChunkedStorage, LayoutMessage};
 use h5live_format::{
-    Addr, Btree1Node, Btree2Header, ChunkElement, ChunkKey, ChunkRank, ChunkRecord, ElementFormat, FilteredChunkRecord,
-    Record,
+    Addr, Btree1Node, Btree2Header, ChunkIndexEntry, ChunkKey, ChunkRank, ChunkRecord, ElementFormat,
+    FilteredChunkRecord, Record,
 };
 use h5live_model::{Datatype, FilterSpecs, UNLIMITED};
 
@@ -92,7 +92,7 @@ impl ChunkedDataset {
     }
 
     /// Bytes of a chunk as an element of an array states it.
-    fn stored_chunk_bytes(&self, element: ChunkElement) -> u64 {
+    fn stored_chunk_bytes(&self, element: ChunkIndexEntry) -> u64 {
         if self.filters.is_empty() { self.bytes } else { element.size }
     }
 }
@@ -168,7 +168,7 @@ impl FileWalk<'_> {
         name: &'static str,
         at: Addr,
         index: u64,
-        element: ChunkElement,
+        element: ChunkIndexEntry,
     ) {
         let (size, coord) = (chunked.stored_chunk_bytes(element), chunked.chunk_coord(index));
         self.check_chunk(chunked, name, at, &coord, element.addr, size, element.filter_mask, false);

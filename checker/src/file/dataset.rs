@@ -144,7 +144,7 @@ impl FileWalk<'_> {
             self.report(LAYOUT, at, Cause::Rule("contiguous data without elements has no address"));
         }
         self.claim_raw("contiguous data", addr, stated);
-        if datatype.is_indirect() {
+        if datatype.has_heap_references() {
             self.check_contiguous_values(at, addr, stated.min(size), datatype);
         }
     }
@@ -212,7 +212,7 @@ impl FileWalk<'_> {
             dims: space.dims().to_vec(),
             max: space.max().to_vec(),
             filters,
-            datatype: datatype.is_indirect().then(|| datatype.clone()),
+            datatype: datatype.has_heap_references().then(|| datatype.clone()),
         })
     }
 }

@@ -25,7 +25,7 @@ impl FileWalk<'_> {
     /// Looks up where elements lead. `at`: the header of their object.
     pub fn check_values(&mut self, datatype: &Datatype, data: &[u8], at: Addr) {
         let size = usize::try_from(datatype.size()).unwrap_or(usize::MAX).max(1);
-        if datatype.is_indirect() {
+        if datatype.has_heap_references() {
             for element in data.chunks_exact(size) {
                 if self.report.is_full() {
                     return;
@@ -55,7 +55,7 @@ impl FileWalk<'_> {
             },
             Datatype::Array(t) => self.check_values(&t.base, element, at),
             Datatype::Compound(t) => {
-                for member in t.members.iter().filter(|member| member.datatype.is_indirect()) {
+                for member in t.members.iter().filter(|member| member.datatype.has_heap_references()) {
                     let start = usize::try_from(member.offset).unwrap_or(usize::MAX);
                     let end = start.saturating_add(usize::try_from(member.datatype.size()).unwrap_or(usize::MAX));
                     if let Some(part) = element.get(start..end) {
@@ -79,7 +79,7 @@ impl FileWalk<'_> {
         if needed > len {
             let cause = Cause::Count { what: "bytes of the sequence", stated: needed, found: len };
             self.report(VarLenElement::NAME, at, cause);
-        } else if base.is_indirect() && !before && needed > 0 {
+        } else if base.has_heap_references() && !before && needed > 0 {
             let bytes = self.read_used_heap_object(element.place, at).map(|(bytes, _)| bytes);
             if let Some(inner) = bytes.as_deref().and_then(|bytes| bytes.get(..usize::try_from(needed).ok()?)) {
                 self.check_values(base, inner, at);

@@ -9,7 +9,7 @@ use h5live_format::{
     Addr, Btree1Node, ChunkKey, DriverInfoBlock, GlobalHeapCollection, LocalHeap, LocalHeapData, Record, Superblock,
     SymbolTableNode, Widths, decode_prefix_with,
 };
-use h5live_model::{Datatype, is_unverifiable};
+use h5live_model::{Datatype, is_decoder_limitation};
 
 use super::cause::{Cause, UsedRange};
 use super::file_bytes::FileBytes;
@@ -136,7 +136,7 @@ impl<'a> FileWalk<'a> {
 
     /// Reports that filters cannot be undone, or notes that this is not known.
     pub fn report_filters(&mut self, structure: &'static str, addr: Addr, error: &FilterError) {
-        match is_unverifiable(&**error) {
+        match is_decoder_limitation(&**error) {
             true => self.add_unverified(structure, addr, Cause::NotSupported(error.to_string())),
             false => self.report(structure, addr, Cause::Filters(error.to_string())),
         }

@@ -1,7 +1,7 @@
 //! The blocks of a fractal heap.
 
 use super::DoublingTable;
-use crate::{Addr, AddrTable, ChunkElement, ElementFormat, ElementTable, Record, Result, Width, Widths, Wire};
+use crate::{Addr, AddrTable, ChunkIndexEntry, ElementFormat, ElementTable, Record, Result, Width, Widths, Wire};
 
 /// A direct block, which holds objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,12 +137,12 @@ impl FractalHeapIndirectBlock {
 
     /// Replaces the block to which an entry leads. In heaps with filters, that is no direct block.
     pub fn set_child(&mut self, entry: usize, addr: Addr) -> bool {
-        self.set_child_element(entry, ChunkElement { addr, ..ChunkElement::default() })
+        self.set_child_element(entry, ChunkIndexEntry { addr, ..ChunkIndexEntry::default() })
     }
 
     /// As [`FractalHeapIndirectBlock::set_child`], with the size and the mask that a direct block has in a heap with
     /// filters.
-    pub fn set_child_element(&mut self, entry: usize, block: ChunkElement) -> bool {
+    pub fn set_child_element(&mut self, entry: usize, block: ChunkIndexEntry) -> bool {
         match entry.checked_sub(self.direct.len()) {
             None => self.direct.set(entry, block),
             Some(entry) => self.indirect.set(entry, block.addr),
@@ -151,10 +151,10 @@ impl FractalHeapIndirectBlock {
 
     /// The block to which an entry leads, with its size and its mask if it is a direct one in a heap with filters;
     /// `None` past the last entry.
-    pub fn child_element(&self, entry: usize) -> Option<ChunkElement> {
+    pub fn child_element(&self, entry: usize) -> Option<ChunkIndexEntry> {
         match entry.checked_sub(self.direct.len()) {
             None => self.direct.get(entry),
-            Some(entry) => self.indirect.get(entry).map(|addr| ChunkElement { addr, ..ChunkElement::default() }),
+            Some(entry) => self.indirect.get(entry).map(|addr| ChunkIndexEntry { addr, ..ChunkIndexEntry::default() }),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{DoublingTable, FractalHeapDirectBlock, FractalHeapIdFormat, FractalHeapIndirectBlock};
 use crate::messages::FilterPipelineMessage;
-use crate::{Addr, ChunkElement, Fault, Record, Result, Width, Widths, Wire, encoded_len};
+use crate::{Addr, ChunkIndexEntry, Fault, Record, Result, Width, Widths, Wire, encoded_len};
 
 /// The filters of a heap, and how its root is stored if that is a direct block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -134,7 +134,7 @@ impl FractalHeapHeader {
     }
 
     /// Makes a direct block the root of the heap. Its size and mask count if there are filters.
-    pub fn set_root_block(&mut self, block: ChunkElement) {
+    pub fn set_root_block(&mut self, block: ChunkIndexEntry) {
         (self.root, self.root_rows) = (block.addr, 0);
         if let Some(filtered) = &mut self.filtered {
             (filtered.size, filtered.filter_mask) = (block.size, block.filter_mask);
@@ -143,7 +143,7 @@ impl FractalHeapHeader {
 
     /// Makes an indirect block, or none, the root of the heap.
     pub fn set_root(&mut self, root: Addr, rows: u16) {
-        self.set_root_block(ChunkElement { addr: root, ..ChunkElement::default() });
+        self.set_root_block(ChunkIndexEntry { addr: root, ..ChunkIndexEntry::default() });
         self.root_rows = rows;
     }
 

@@ -2,7 +2,7 @@ use h5live_model::FilterSpec;
 
 use super::*;
 use crate::messages::FilterPipelineMessage;
-use crate::{Addr, ChunkElement, Fault, Width, Widths, decode, decode_with, encode};
+use crate::{Addr, ChunkIndexEntry, Fault, Width, Widths, decode, decode_with, encode};
 
 const WIDTHS: Widths = Widths { offset: Width::EIGHT, length: Width::EIGHT };
 
@@ -118,7 +118,7 @@ fn indirect_blocks_come_back_from_bytes() {
         for rows in [1, 4, 12] {
             let mut block = header.indirect_block_context(rows, WIDTHS).with_undefined_children(WIDTHS);
             let size = if header.filtered.is_some() { 55 } else { 0 };
-            assert!(block.direct.set(3, ChunkElement { addr: Addr::new(77), size, filter_mask: 0 }));
+            assert!(block.direct.set(3, ChunkIndexEntry { addr: Addr::new(77), size, filter_mask: 0 }));
             assert_eq!(block.indirect.set(2, Addr::new(99)), rows > 9);
             let bytes = encode(&block, WIDTHS).unwrap();
             assert_eq!(bytes.len(), block.size(WIDTHS));

@@ -159,7 +159,7 @@ fn add_message_seeds(seeds: &mut Seeds) {
 fn add_small_message_seeds(seeds: &mut Seeds) {
     let file = ExternalFile { name_offset: 8, offset: 0, size: 800 };
     seeds.add_message(&ExternalFiles { heap: SEED_ADDR, files: vec![file; 2] });
-    seeds.add_message(&GroupInfo { phase: Some(LinkPhase::default()), estimate: Some(LinkEstimate::default()) });
+    seeds.add_message(&GroupInfo { phase: Some(LinkPhaseChange::default()), estimate: Some(LinkEstimate::default()) });
     seeds.add_message(&Comment { text: "a comment".into() });
     seeds.add_message(&OldModificationTime { digits: *b"20240301123456" });
     seeds.add_message(&ModificationTime { seconds: 1 << 30 });

@@ -98,7 +98,7 @@ fn datatype(data: &[u8]) -> bool {
     let sound = check_round_trip(&DatatypeMessage::default(), data, Widths::default());
     if let Ok((message, _)) = decode_prefix::<DatatypeMessage>(data, Widths::default()) {
         message.datatype.has_unusual_unused_bits();
-        message.datatype.is_indirect();
+        message.datatype.has_heap_references();
         for profile in LibVer::ALL {
             let message = DatatypeMessage::new(profile, message.datatype.clone());
             let bytes = encode(&message, Widths::default()).expect("a datatype fits every profile");

@@ -5,16 +5,16 @@ use crate::{Record, Result, Wire};
 
 /// When links move from the header to a heap, and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LinkPhase {
+pub struct LinkPhaseChange {
     /// Most links that are kept in the header.
     pub max_compact: u16,
     /// Fewest links that are kept in a heap.
     pub min_dense: u16,
 }
 
-impl Default for LinkPhase {
+impl Default for LinkPhaseChange {
     fn default() -> Self {
-        LinkPhase { max_compact: 8, min_dense: 6 }
+        LinkPhaseChange { max_compact: 8, min_dense: 6 }
     }
 }
 
@@ -37,7 +37,7 @@ impl Default for LinkEstimate {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupInfo {
     /// When links move to a heap, if not by default.
-    pub phase: Option<LinkPhase>,
+    pub phase: Option<LinkPhaseChange>,
     /// The expected links, if not the default.
     pub estimate: Option<LinkEstimate>,
 }

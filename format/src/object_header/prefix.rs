@@ -18,16 +18,16 @@ pub struct HeaderTimes {
 
 /// When attributes move from the header to a heap, and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct AttributePhase {
+pub struct AttributePhaseChange {
     /// Most attributes that are kept in the header.
     pub max_compact: u16,
     /// Fewest attributes that are kept in a heap.
     pub min_dense: u16,
 }
 
-impl Default for AttributePhase {
+impl Default for AttributePhaseChange {
     fn default() -> Self {
-        AttributePhase { max_compact: 8, min_dense: 6 }
+        AttributePhaseChange { max_compact: 8, min_dense: 6 }
     }
 }
 
@@ -45,7 +45,7 @@ pub struct ObjectHeaderPrefix {
     /// Whether the order of creation of attributes is indexed (version 2).
     pub attributes_indexed: bool,
     /// When attributes move to a heap, if not by default (version 2).
-    pub attribute_phase: Option<AttributePhase>,
+    pub attribute_phase: Option<AttributePhaseChange>,
     /// When the object was touched, if that is kept (version 2).
     pub times: Option<HeaderTimes>,
     /// The width of `size`: 1, 2, 4 or 8 bytes (version 2).
@@ -123,7 +123,7 @@ impl ObjectHeaderPrefix {
         };
         self.attribute_order_tracked = flags & 0x04 != 0;
         self.attributes_indexed = flags & 0x08 != 0;
-        self.attribute_phase = (flags & 0x10 != 0).then(AttributePhase::default);
+        self.attribute_phase = (flags & 0x10 != 0).then(AttributePhaseChange::default);
         self.times = (flags & 0x20 != 0).then(HeaderTimes::default);
     }
 

@@ -1,7 +1,7 @@
 //! Messages as an object header frames them, before their bodies are understood.
 
 use crate::messages::{Message, MessageType};
-use crate::{DecodeError, EncodeError, Fault, Record, Result, Widths, Wire, decode_prefix, encode_in_place};
+use crate::{DecodeError, EncodeError, Fault, Record, Result, Widths, Wire, decode_prefix, encode_mut};
 
 use super::MessageBody;
 
@@ -85,7 +85,7 @@ impl RawMessage {
         flags: MessageFlags,
         widths: Widths,
     ) -> std::result::Result<Self, EncodeError> {
-        let body = encode_in_place(&mut message, widths)?.into();
+        let body = encode_mut(&mut message, widths)?.into();
         Ok(RawMessage { kind: M::TYPE, flags, creation_index: 0, body })
     }
 

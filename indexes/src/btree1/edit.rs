@@ -1,6 +1,6 @@
 //! One change of a version 1 B-tree: prepared on copies of its nodes, then made at once.
 
-use h5live_cache::{DependencyNode, EdgeKind, Handle, SpaceKind};
+use h5live_cache::{DependencyKind, DependencyNode, Handle, SpaceKind};
 use h5live_format::{Addr, Btree1Key, Btree1Node};
 
 use super::{Btree1, Btree1PathStep};
@@ -348,7 +348,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
                 } else if *made || self.edited_nodes.iter().zip(&handles).any(|(_, other)| other.addr() == *child) {
                     let child = cache.get_cached::<Btree1Node<K>>(*child)?;
                     if let Some(child) = child.filter(Handle::is_new) {
-                        let edge = cache.add_dependency_until_stored(handle, &child, EdgeKind::BTree1Node);
+                        let edge = cache.add_dependency_until_stored(handle, &child, DependencyKind::BTree1Node);
                         edge.map_err(h5live_cache::Error::from)?;
                     }
                 }
@@ -365,7 +365,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
                 return Ok(());
             }
             cache.remove_dependency(earlier, later);
-            cache.add_dependency_once(later, earlier, EdgeKind::BTree1Node).map_err(h5live_cache::Error::from)
+            cache.add_dependency_once(later, earlier, DependencyKind::BTree1Node).map_err(h5live_cache::Error::from)
         };
         self.lost_edges.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, false))?;
         self.new_left_siblings.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, true))?;

@@ -3,16 +3,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use h5live_cache::{
-    Cache, CacheOptions, EdgeKind, EdgeKinds, FlushScope, MemoryStorage, RecordingStorage, replay_operations,
+    Cache, CacheOptions, DependencyKind, DependencyKinds, FlushScope, MemoryStorage, RecordingStorage,
+    replay_operations,
 };
-use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank, Widths, decode_with, encode};
+use h5live_format::{Addr, Btree1Node, ChunkIndexEntry, ChunkKey, ChunkRank, Widths, decode_with, encode};
 use h5live_model::{ChunkCoord, ChunkGrid};
 use proptest::prelude::*;
 
 use crate::tests::{NoSuperblock, OWNER, Root, root};
 use crate::{ChunkBtree1, ChunkIndex, IndexRoot, ObjectMetadata};
 
-type Model = BTreeMap<ChunkCoord, ChunkElement>;
+type Model = BTreeMap<ChunkCoord, ChunkIndexEntry>;
 
 fn index(cache: Arc<Cache>, root: Arc<Root>, k: u16) -> ChunkBtree1 {
     let grid = ChunkGrid::new(&[10, 5]).unwrap();
@@ -30,7 +31,7 @@ struct Walk<'a> {
     seen: HashSet<Addr>,
     /// By level, the nodes from left to right, with the neighbours that they state.
     levels: BTreeMap<u8, Vec<(Addr, Addr, Addr)>>,
-    found: Vec<(Vec<u64>, ChunkElement)>,
+    found: Vec<(Vec<u64>, ChunkIndexEntry)>,
 }
 
 impl Walk<'_> {
@@ -68,7 +69,7 @@ impl Walk<'_> {
             if node.level > 0 {
                 self.node(child, Some(node.level - 1), Some((key, next)));
             } else {
-                let element = ChunkElement { addr: child, size: key.size.into(), filter_mask: key.filter_mask };
+                let element = ChunkIndexEntry { addr: child, size: key.size.into(), filter_mask: key.filter_mask };
                 self.found.push((key.start.to_vec(), element));
             }
         }
@@ -107,7 +108,7 @@ struct Pair {
 impl Pair {
     fn set(&mut self, row: u64, value: u64) {
         let _operation = self.cache.begin_operation();
-        let element = ChunkElement { addr: Addr::new(1 << 30 | row << 16 | value), size: value, filter_mask: 1 };
+        let element = ChunkIndexEntry { addr: Addr::new(1 << 30 | row << 16 | value), size: value, filter_mask: 1 };
         self.index.set_element(&coord(row), element, None).unwrap();
         self.model.insert(coord(row), element);
     }
@@ -131,7 +132,7 @@ impl Pair {
     }
 }
 
-fn listed(index: &ChunkBtree1) -> Vec<(ChunkCoord, ChunkElement)> {
+fn listed(index: &ChunkBtree1) -> Vec<(ChunkCoord, ChunkIndexEntry)> {
     let mut all = Vec::new();
     index
         .for_each_chunk(&mut |coord, element| {
@@ -155,7 +156,7 @@ fn check_between(bytes: &[u8], place: &Arc<Root>, k: u16, old: &Model, pair: &Pa
     let all = listed(&index);
     assert!(all.windows(2).all(|pair| pair[0].0 < pair[1].0), "each chunk is seen once");
     let all: Model = all.into_iter().collect();
-    let kept = |(coord, element): &(&ChunkCoord, &ChunkElement)| {
+    let kept = |(coord, element): &(&ChunkCoord, &ChunkIndexEntry)| {
         new.get(*coord) == Some(*element) && !pair.removed.contains(*coord)
     };
     for (coord, element) in old.iter().filter(kept) {
@@ -246,7 +247,7 @@ fn nodes_that_lead_to_the_same_are_not_gone_through_without_end() {
 }
 
 /// Whether every node that a flush writes leads to chunks that are there.
-fn chunks_come_first(disabled: EdgeKinds) -> bool {
+fn chunks_come_first(disabled: DependencyKinds) -> bool {
     let mut settings = CacheOptions::default();
     settings.mutant.disabled_edges = disabled;
     let recording = RecordingStorage::new(MemoryStorage::default());
@@ -256,7 +257,7 @@ fn chunks_come_first(disabled: EdgeKinds) -> bool {
     for row in 0..60 {
         let addr = cache.space().alloc(8, h5live_cache::SpaceKind::Raw).unwrap();
         let proxy = cache.write_raw(OWNER, addr, 0, vec![row as u8 + 1; 8]);
-        tree.set_element(&coord(row), ChunkElement { addr, size: 8, filter_mask: 0 }, Some(&proxy)).unwrap();
+        tree.set_element(&coord(row), ChunkIndexEntry { addr, size: 8, filter_mask: 0 }, Some(&proxy)).unwrap();
     }
     cache.flush(FlushScope::All).unwrap();
     let mut image = Vec::new();
@@ -274,8 +275,8 @@ fn chunks_come_first(disabled: EdgeKinds) -> bool {
 
 #[test]
 fn chunks_reach_the_file_before_every_node_that_leads_to_them() {
-    assert!(chunks_come_first(EdgeKinds::NONE));
-    assert!(!chunks_come_first(EdgeKinds::only(EdgeKind::BTree1Chunk)));
+    assert!(chunks_come_first(DependencyKinds::NONE));
+    assert!(!chunks_come_first(DependencyKinds::only(DependencyKind::BTree1Chunk)));
 }
 
 #[test]
@@ -292,7 +293,7 @@ fn a_tree_that_finds_no_room_stays_as_it_was() {
     };
     let mut failed = 0;
     for row in (0..3000).map(|n| n * 1237 % 3000) {
-        let element = ChunkElement { addr: Addr::new(row + 8), size: 1, filter_mask: 0 };
+        let element = ChunkIndexEntry { addr: Addr::new(row + 8), size: 1, filter_mask: 0 };
         match pair.index.set_element(&coord(row), element, None) {
             Ok(()) => {
                 pair.model.insert(coord(row), element);
@@ -318,7 +319,7 @@ proptest! {
         let cache = Arc::new(cache);
         let sound = index(cache.clone(), place.clone(), 2);
         for row in (0..300).map(|n| n * 37 % 300) {
-            let element = ChunkElement { addr: Addr::new(8), size: 8, filter_mask: 0 };
+            let element = ChunkIndexEntry { addr: Addr::new(8), size: 8, filter_mask: 0 };
             sound.set_element(&coord(row), element, None).unwrap();
         }
         cache.flush(FlushScope::All).unwrap();
@@ -339,7 +340,7 @@ proptest! {
         let cache = Arc::new(Cache::new_writable(Arc::new(storage), CacheOptions::default(), end, Arc::new(NoSuperblock)));
         let damaged = index(cache.clone(), place, 2);
         for (row, set) in rows {
-            let element = ChunkElement { addr: Addr::new(16), size: 8, filter_mask: 0 };
+            let element = ChunkIndexEntry { addr: Addr::new(16), size: 8, filter_mask: 0 };
             let _ = if set { damaged.set_element(&coord(row), element, None) } else { damaged.remove_element(&coord(row)).map(|_| ()) };
         }
         let _ = damaged.for_each_chunk(&mut |_, _| true);

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Entry, Handle, SpaceKind};
+use h5live_cache::{DependencyKind, Entry, Handle, SpaceKind};
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Record};
 use smallvec::SmallVec;
 
@@ -136,7 +136,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 
     /// Decides the address of a node, and returns the pointer to it. It replaces the node at `was`, if that is defined.
     fn assign_node_addr(&mut self, was: Addr, depth: u16, content: NodeRecords) -> Result<Btree2Child> {
-        let unshadowed = self.tree.metadata.cache().lacks_edge(EdgeKind::BTree2Shadow) && was.is_defined();
+        let unshadowed = self.tree.metadata.cache().lacks_edge(DependencyKind::BTree2Shadow) && was.is_defined();
         let addr = if self.root.read().is_fresh_node(was) || unshadowed {
             was
         } else {
@@ -329,7 +329,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     pub fn commit_nodes(mut self) -> Result<()> {
         self.allocated.clear();
         for OpenNode { addr, depth, content: NodeRecords { records, children } } in std::mem::take(&mut self.nodes) {
-            let kind = if addr == self.header.root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
+            let kind = if addr == self.header.root { DependencyKind::BTree2Root } else { DependencyKind::BTree2Node };
             if depth == 0 {
                 let mut leaf = self.geometry.empty_leaf();
                 leaf.records = records;
@@ -353,7 +353,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     }
 
     /// Puts a node into the cache. The header waits for it.
-    fn cache_node<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<Handle<N>> {
+    fn cache_node<N: Entry>(&self, addr: Addr, node: N, kind: DependencyKind) -> Result<Handle<N>> {
         let metadata = &self.tree.metadata;
         let handle = match metadata.cache().get_cached::<N>(addr) {
             Ok(Some(handle)) => {

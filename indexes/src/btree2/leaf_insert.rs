@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Entry, Handle, SpaceKind};
+use h5live_cache::{DependencyKind, Entry, Handle, SpaceKind};
 use h5live_format::{Addr, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Record};
 use smallvec::SmallVec;
 
@@ -54,7 +54,7 @@ impl<R: Btree2Record> Btree2<R> {
             let is_known_ancestor =
                 ancestors.iter().any(|(ancestor, ..): &(Handle<_>, _, _)| ancestor.addr() == way.addr);
             if is_known_ancestor
-                || fresh == NodeFreshness::Stored && self.metadata.cache().lacks_edge(EdgeKind::BTree2Shadow)
+                || fresh == NodeFreshness::Stored && self.metadata.cache().lacks_edge(DependencyKind::BTree2Shadow)
             {
                 return Ok(InsertPoint::MustSplit);
             }
@@ -160,7 +160,7 @@ impl<R: Btree2Record> PathChange<'_, R> {
         change: impl FnOnce(&mut N),
     ) -> Result<Addr> {
         let metadata = &self.tree.metadata;
-        let kind = if is_root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
+        let kind = if is_root { DependencyKind::BTree2Root } else { DependencyKind::BTree2Node };
         let place = if fresh == NodeFreshness::Stored { self.places.next() } else { None };
         let Some(place) = place else {
             // The header has waited for a node that no flush has taken since the node was made.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Entry, Handle};
+use h5live_cache::{DependencyKind, Entry, Handle};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf, Btree2Record};
 
 use super::Btree2;
@@ -37,7 +37,7 @@ impl<R: Btree2Record> Btree2<R> {
         let len = packing.geometry.node_size().into();
         packing.places.drain().for_each(|(_, place)| space.free(place, len));
         if at != way.addr {
-            packing.order_after_moved_child(&root, NodePtr { addr: at, ..way }, EdgeKind::BTree2Root)?;
+            packing.order_after_moved_child(&root, NodePtr { addr: at, ..way }, DependencyKind::BTree2Root)?;
             root.update(|root| root.header.root = at);
         }
         Ok(packing.moved)
@@ -97,7 +97,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
                     }
                 };
                 for child in moved {
-                    self.order_after_moved_child(&node, child, EdgeKind::BTree2Node)?;
+                    self.order_after_moved_child(&node, child, DependencyKind::BTree2Node)?;
                 }
             }
         }
@@ -108,7 +108,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
     }
 
     /// Makes the structure that leads to a moved node wait for that node.
-    fn order_after_moved_child(&self, parent: &Handle<impl Entry>, child: NodePtr, kind: EdgeKind) -> Result<()> {
+    fn order_after_moved_child(&self, parent: &Handle<impl Entry>, child: NodePtr, kind: DependencyKind) -> Result<()> {
         let cache = self.tree.metadata.cache();
         let done = match child.depth {
             0 => {

@@ -1,7 +1,7 @@
 //! The structures that a new element goes into, made where they are not there yet.
 
-use h5live_cache::{ChunkProxy, EdgeKind};
-use h5live_format::{Addr, ChunkElement};
+use h5live_cache::{ChunkProxy, DependencyKind};
+use h5live_format::{Addr, ChunkIndexEntry};
 use h5live_model::ChunkCoord;
 
 use super::ExtensibleArray;
@@ -27,7 +27,7 @@ impl ExtensibleArray {
             });
             block
         };
-        self.array.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArrayIndexBlock)?;
+        self.array.metadata.add_dependency(header, &block, DependencyKind::ExtensibleArrayIndexBlock)?;
         self.array.root.depend_on(&block)?;
         Ok(block)
     }
@@ -53,8 +53,8 @@ impl ExtensibleArray {
             });
             block
         };
-        self.array.metadata.add_dependency(index_block, &block, EdgeKind::ExtensibleArraySuperBlock)?;
-        self.array.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArraySuperBlock)?;
+        self.array.metadata.add_dependency(index_block, &block, DependencyKind::ExtensibleArraySuperBlock)?;
+        self.array.metadata.add_dependency(header, &block, DependencyKind::ExtensibleArraySuperBlock)?;
         self.array.root.depend_on(&block)?;
         Ok(block)
     }
@@ -92,7 +92,7 @@ impl ExtensibleArray {
                     index_block.update(|index_block| index_block.data_blocks.set(at, block.addr()));
                     block
                 };
-                self.array.metadata.add_dependency(index_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.array.metadata.add_dependency(index_block, &block, DependencyKind::ExtensibleArrayDataBlock)?;
                 self.data_block_for_writing(header, block, slot)
             }
             DataBlockPath::SuperBlock { slot: at, within } => {
@@ -105,7 +105,7 @@ impl ExtensibleArray {
                     super_block.update(|super_block| super_block.data_blocks.set(within, block.addr()));
                     block
                 };
-                self.array.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.array.metadata.add_dependency(&super_block, &block, DependencyKind::ExtensibleArrayDataBlock)?;
                 if self.geometry.pages_per_data_block(number) == 0 {
                     return self.data_block_for_writing(header, block, slot);
                 }
@@ -120,9 +120,9 @@ impl ExtensibleArray {
                     super_block.update(|super_block| super_block.pages.set(bit));
                     page
                 };
-                self.array.metadata.add_dependency(&super_block, &page, EdgeKind::ExtensibleArrayPage)?;
-                self.array.metadata.add_dependency(header, &page, EdgeKind::ExtensibleArrayPage)?;
-                self.array.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.array.metadata.add_dependency(&super_block, &page, DependencyKind::ExtensibleArrayPage)?;
+                self.array.metadata.add_dependency(header, &page, DependencyKind::ExtensibleArrayPage)?;
+                self.array.metadata.add_dependency(&super_block, &block, DependencyKind::ExtensibleArrayDataBlock)?;
                 self.array.root.depend_on(&page)?;
                 Ok((ElementBlock::Page(page), (slot % self.geometry.elements_per_page()) as usize))
             }
@@ -135,7 +135,7 @@ impl ExtensibleArray {
         block: DataBlock,
         slot: u64,
     ) -> Result<(ElementBlock, usize)> {
-        self.array.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+        self.array.metadata.add_dependency(header, &block, DependencyKind::ExtensibleArrayDataBlock)?;
         self.array.root.depend_on(&block)?;
         Ok((ElementBlock::DataBlock(block), slot as usize))
     }
@@ -144,11 +144,11 @@ impl ExtensibleArray {
         &self,
         recent: &LastElementBlock,
         slot: usize,
-        element: ChunkElement,
+        element: ChunkIndexEntry,
         proxy: Option<&ChunkProxy>,
     ) -> Result<()> {
         if let Some(proxy) = proxy {
-            self.array.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
+            self.array.metadata.add_dependency(recent.node(), proxy, DependencyKind::ExtensibleArrayChunk)?;
         }
         let done = recent.set(slot, element);
         debug_assert!(done, "every place of the geometry is in its block");
@@ -174,7 +174,7 @@ impl ExtensibleArray {
         let Some(recent) = &*recent else { return Ok(0) };
         let Some(slot) = recent.slot_for_writing(index, || self.array.root.parents()) else { return Ok(0) };
         if let Some(proxy) = proxy {
-            self.array.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
+            self.array.metadata.add_dependency(recent.node(), proxy, DependencyKind::ExtensibleArrayChunk)?;
         }
         Ok(recent.set_all(slot, addrs))
     }

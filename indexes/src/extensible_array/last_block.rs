@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use h5live_cache::{DependencyNode, EntryId};
-use h5live_format::{Addr, ChunkElement};
+use h5live_format::{Addr, ChunkIndexEntry};
 
 use super::blocks::ExtensibleHeader;
 use crate::element_block::ElementBlock;
@@ -43,11 +43,11 @@ impl LastElementBlock {
         self.slot(index).filter(|_| self.parents == parents())
     }
 
-    pub fn get(&self, slot: usize) -> Option<ChunkElement> {
+    pub fn get(&self, slot: usize) -> Option<ChunkIndexEntry> {
         self.table.get(slot)
     }
 
-    pub fn set(&self, slot: usize, element: ChunkElement) -> bool {
+    pub fn set(&self, slot: usize, element: ChunkIndexEntry) -> bool {
         self.table.set(slot, element)
     }
 

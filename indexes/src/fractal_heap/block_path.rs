@@ -2,7 +2,7 @@
 
 use h5live_cache::Handle;
 use h5live_format::{
-    Addr, ChunkElement, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot,
+    Addr, ChunkIndexEntry, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot,
 };
 
 use smallvec::SmallVec;
@@ -22,14 +22,14 @@ pub(super) struct BlockPath {
     /// The stretch of heap space that it stands for.
     pub slot: HeapSlot,
     /// Where the block is.
-    pub element: ChunkElement,
+    pub element: ChunkIndexEntry,
 }
 
 impl FractalHeap {
     /// The root, if that is a direct block.
-    pub(super) fn root_block(&self, header: &FractalHeapHeader) -> ChunkElement {
+    pub(super) fn root_block(&self, header: &FractalHeapHeader) -> ChunkIndexEntry {
         let (size, filter_mask) = header.filtered.as_ref().map_or((0, 0), |root| (root.size, root.filter_mask));
-        ChunkElement { addr: header.root, size, filter_mask }
+        ChunkIndexEntry { addr: header.root, size, filter_mask }
     }
 
     /// The place of the direct block that holds an offset in heap space.

@@ -1,8 +1,8 @@
 //! The blocks of a fractal heap: making them, giving them up, and going through all of them.
 
-use h5live_cache::{DependencyNode, EdgeKind};
+use h5live_cache::{DependencyKind, DependencyNode};
 use h5live_format::{
-    Addr, ChunkElement, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot,
+    Addr, ChunkIndexEntry, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot,
 };
 
 use super::block_path::{BlockPath, DirectBlock, IndirectBlock};
@@ -55,7 +55,7 @@ impl FractalHeap {
     }
 
     pub(super) fn add_dependency(&self, parent: &impl DependencyNode, child: &impl DependencyNode) -> Result<()> {
-        self.metadata.add_dependency(parent, child, EdgeKind::FractalHeapBlock)
+        self.metadata.add_dependency(parent, child, DependencyKind::FractalHeapBlock)
     }
 
     /// Makes everything on the way to a block wait for it.
@@ -129,7 +129,7 @@ impl FractalHeap {
         parent: &impl DependencyNode,
         shape: &FractalHeapHeader,
         slot: HeapSlot,
-    ) -> Result<ChunkElement> {
+    ) -> Result<ChunkIndexEntry> {
         self.metadata.cache().check_allocation(self.addr, slot.size)?;
         let overhead = shape.direct_block_overhead(self.metadata.widths());
         let block = shape.direct_block_context(slot.size).with_zeros(self.addr, slot.start, overhead);
@@ -138,7 +138,7 @@ impl FractalHeap {
         }
         let block = self.metadata.create(slot.size, block)?;
         self.add_dependency(parent, &block)?;
-        Ok(ChunkElement { addr: block.addr(), ..ChunkElement::default() })
+        Ok(ChunkIndexEntry { addr: block.addr(), ..ChunkIndexEntry::default() })
     }
 
     fn add_root_block(&self, header: &HeapHeader, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
@@ -208,7 +208,7 @@ impl FractalHeap {
     /// Gives the heap a root of `rows` rows in the place of the one that it has.
     fn replace_root_block(&self, header: &HeapHeader, shape: &FractalHeapHeader, rows: u16) -> Result<()> {
         let root = self.create_indirect_block(shape, rows, 0)?;
-        let children: Vec<ChunkElement> = match shape.root_rows {
+        let children: Vec<ChunkIndexEntry> = match shape.root_rows {
             0 => vec![self.root_block(shape)],
             old_rows => {
                 let old = self.load_indirect_block(shape, shape.root, old_rows, 0)?;

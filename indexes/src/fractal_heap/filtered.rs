@@ -3,7 +3,8 @@
 
 use h5live_cache::{DependencyNode, Handle};
 use h5live_format::{
-    ChunkElement, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, HeapSlot, Record, Wire, decode_with, encode,
+    ChunkIndexEntry, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, HeapSlot, Record, Wire, decode_with,
+    encode,
 };
 use h5live_model::FilterSpec;
 
@@ -73,14 +74,14 @@ impl FractalHeap {
         parent: &impl DependencyNode,
         filters: &[FilterSpec],
         block: FractalHeapDirectBlock,
-    ) -> Result<ChunkElement> {
+    ) -> Result<ChunkIndexEntry> {
         let plain = encode(&block, self.metadata.widths());
         let plain = plain.map_err(|source| h5live_cache::Error::Encode { at: self.addr, source })?;
         let (bytes, filter_mask) = self.apply_filters(filters, &plain)?;
         let size = bytes.len() as u64;
         let stored = self.metadata.create(size, FilteredDirectBlock { block, bytes })?;
         self.add_dependency(parent, &stored)?;
-        Ok(ChunkElement { addr: stored.addr(), size, filter_mask })
+        Ok(ChunkIndexEntry { addr: stored.addr(), size, filter_mask })
     }
 
     /// Stores a direct block at a new place, and makes the heap lead there.

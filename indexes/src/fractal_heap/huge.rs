@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use h5live_cache::{EdgeKind, Handle};
+use h5live_cache::{DependencyKind, Handle};
 use h5live_format::{
     Addr, Btree2Record, FractalHeapHeader, HeapObjectLocation, HugeDirectRecord, HugeFilteredRecord,
     HugeIndirectFilteredRecord, HugeIndirectRecord, Record, Wire,
@@ -103,7 +103,7 @@ impl FractalHeap {
             header.update(|header| header.huge_index = tree.addr());
         }
         let tree = self.huge_object_tree(&header.read().clone(), blank);
-        tree.add_parent(header, EdgeKind::FractalHeapBlock)?;
+        tree.add_parent(header, DependencyKind::FractalHeapBlock)?;
         Ok(tree)
     }
 
@@ -167,7 +167,7 @@ impl FractalHeap {
         compare: impl Fn(&R) -> Ordering,
     ) -> Result<()> {
         let tree = self.huge_object_tree_for_writing(header, record.clone())?;
-        tree.depend_on(stored, EdgeKind::FractalHeapBlock)?;
+        tree.depend_on(stored, DependencyKind::FractalHeapBlock)?;
         tree.insert(&record, infallible_compare(compare))?;
         Ok(())
     }

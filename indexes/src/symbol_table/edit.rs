@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use h5live_cache::{DependencyNode, EdgeKind, Handle};
+use h5live_cache::{DependencyKind, DependencyNode, Handle};
 use h5live_format::messages::BtreeK;
 use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, SymbolTableNode};
 use h5live_model::Name;
 
 use super::{SymbolTable, SymbolTarget, partition_point};
 use crate::btree1::{Btree1, Btree1PathStep, LeafCallbacks, NodeEntries};
-use crate::local_heap::{LocalHeapFreeSpace, LocalStrings};
+use crate::local_heap::{LocalHeapFreeSpace, LocalHeapStrings};
 use crate::{Error, ObjectMetadata, Prerequisite, Result};
 
 /// Bytes of a new local heap, if it is not known how many names there will be.
@@ -32,7 +32,7 @@ impl SymbolTable {
     /// If there is no room.
     pub fn create(metadata: ObjectMetadata, k: BtreeK, space: Arc<LocalHeapFreeSpace>) -> Result<Self> {
         let (tree, _) = Btree1::<GroupKey>::create(metadata.clone(), k.group_internal, ())?;
-        let heap = LocalStrings::create(&metadata, NEW_HEAP_BYTES, &space)?.addr();
+        let heap = LocalHeapStrings::create(&metadata, NEW_HEAP_BYTES, &space)?.addr();
         Ok(SymbolTable { metadata, tree, heap, k, space })
     }
 
@@ -41,7 +41,7 @@ impl SymbolTable {
     /// # Errors
     /// If a structure cannot be read; if the dependency would close a circle.
     pub fn add_parent(&self, parent: &dyn DependencyNode) -> Result<()> {
-        self.metadata.add_dependency(parent, &self.tree.dependency_node()?, EdgeKind::SymbolTable)?;
+        self.metadata.add_dependency(parent, &self.tree.dependency_node()?, DependencyKind::SymbolTable)?;
         self.name_heap()?.add_parent(parent)
     }
 
@@ -50,7 +50,7 @@ impl SymbolTable {
         (self.tree.root(), self.heap)
     }
 
-    fn find_position(&self, names: &LocalStrings, name: &Name) -> Result<NamePosition> {
+    fn find_position(&self, names: &LocalHeapStrings, name: &Name) -> Result<NamePosition> {
         let mut found = None;
         let path = self.tree.path_to_leaf(|node: &Btree1Node<GroupKey>| {
             // The names below child `i` are not greater than key `i + 1`.
@@ -68,7 +68,7 @@ impl SymbolTable {
         Ok(NamePosition { path, leaf, index })
     }
 
-    fn position_in_node(names: &LocalStrings, entries: &[SymbolTableEntry], name: &Name) -> Result<(usize, bool)> {
+    fn position_in_node(names: &LocalHeapStrings, entries: &[SymbolTableEntry], name: &Name) -> Result<(usize, bool)> {
         let offset = |i: usize| entries.get(i).map_or(0, |entry| entry.name_offset);
         let at = partition_point(entries.len(), |i| Ok(names.compare_string(offset(i), name)? == Ordering::Less))?;
         let found = match entries.get(at) {
@@ -131,7 +131,7 @@ impl SymbolTable {
     /// An entry for a new name, whose strings go to the heap.
     fn new_entry(
         &self,
-        names: &mut LocalStrings,
+        names: &mut LocalHeapStrings,
         name: &Name,
         target: &SymbolTarget,
         group: Option<(Addr, Addr)>,
@@ -159,7 +159,7 @@ impl SymbolTable {
     /// Puts two nodes in the place of a full one, with its entries, of which that at `at` is new.
     fn split_node(
         &self,
-        names: &LocalStrings,
+        names: &LocalHeapStrings,
         NamePosition { path, mut leaf, index }: NamePosition,
         node: &Handle<SymbolTableNode>,
         (mut entries, at): (Vec<SymbolTableEntry>, usize),
@@ -175,7 +175,7 @@ impl SymbolTable {
         let left = self.move_node(names, node, entries)?;
         let right = self.create_node(names, right)?;
         // The right half may now lead to structures for which the left half waits.
-        let kept = self.metadata.cache().add_dependency_once(&right, &left, EdgeKind::BTree1Symbols);
+        let kept = self.metadata.cache().add_dependency_once(&right, &left, DependencyKind::BTree1Symbols);
         kept.map_err(|circle| Error::Cache(circle.into()))?;
         set_leaf_child(&mut leaf, index, &left, None);
         leaf.children.insert((index + 1).min(leaf.children.len()), right.addr());
@@ -191,7 +191,7 @@ impl SymbolTable {
     fn make_node_wait(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
         for step in path {
             let above = self.tree.load_node(step.addr, None)?;
-            if self.metadata.cache().add_dependency_once(node, &above, EdgeKind::BTree1Symbols).is_err() {
+            if self.metadata.cache().add_dependency_once(node, &above, DependencyKind::BTree1Symbols).is_err() {
                 return Ok(false);
             }
         }
@@ -203,7 +203,7 @@ impl SymbolTable {
         node.mark_dirty();
         for step in path {
             let above = self.tree.load_node(step.addr, None)?;
-            if self.metadata.cache().add_dependency_once(&above, node, EdgeKind::BTree1Symbols).is_err() {
+            if self.metadata.cache().add_dependency_once(&above, node, DependencyKind::BTree1Symbols).is_err() {
                 return Ok(false);
             }
         }
@@ -234,7 +234,7 @@ impl SymbolTable {
     /// entries change at once with the names in the tree that bound them.
     fn move_node(
         &self,
-        names: &LocalStrings,
+        names: &LocalHeapStrings,
         node: &Handle<SymbolTableNode>,
         entries: Vec<SymbolTableEntry>,
     ) -> Result<Handle<SymbolTableNode>> {
@@ -253,7 +253,7 @@ impl SymbolTable {
     /// the same address if it is written at once, and nobody reads it meanwhile.
     fn replace_node(
         &self,
-        names: &LocalStrings,
+        names: &LocalHeapStrings,
         node: &Handle<SymbolTableNode>,
         entries: Vec<SymbolTableEntry>,
     ) -> Result<Handle<SymbolTableNode>> {
@@ -266,7 +266,7 @@ impl SymbolTable {
         Ok(node.clone())
     }
 
-    fn create_node(&self, names: &LocalStrings, entries: Vec<SymbolTableEntry>) -> Result<Handle<SymbolTableNode>> {
+    fn create_node(&self, names: &LocalHeapStrings, entries: Vec<SymbolTableEntry>) -> Result<Handle<SymbolTableNode>> {
         let node = SymbolTableNode { entries, ..SymbolTableNode::for_k(self.k) };
         let node = self.metadata.create(node.size(self.metadata.widths()) as u64, node)?;
         names.add_parent(&node)?;
@@ -377,7 +377,7 @@ fn set_leaf_child(
 /// The nodes below a tree of names.
 struct SymbolNodes<'a> {
     table: &'a SymbolTable,
-    names: &'a LocalStrings,
+    names: &'a LocalHeapStrings,
 }
 
 impl LeafCallbacks<GroupKey> for SymbolNodes<'_> {
@@ -385,7 +385,7 @@ impl LeafCallbacks<GroupKey> for SymbolNodes<'_> {
         let metadata = &self.table.metadata;
         match metadata.cache().get_cached::<SymbolTableNode>(child)? {
             Some(child) if child.is_new() => {
-                let done = metadata.cache().add_dependency_until_stored(node, &child, EdgeKind::BTree1Symbols);
+                let done = metadata.cache().add_dependency_until_stored(node, &child, DependencyKind::BTree1Symbols);
                 done.map_err(|circle| Error::Cache(circle.into()))
             }
             _ => Ok(()),

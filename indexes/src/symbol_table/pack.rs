@@ -8,13 +8,13 @@ use super::SymbolTable;
 use crate::Result;
 use crate::btree1::NodeEntries;
 
-/// Copied nodes, and the nodes that will be changed to lead to the copies ([`PackedSymbols::switch_to_copies`]).
+/// Copied nodes, and the nodes that will be changed to lead to the copies ([`SymbolTableRelocation::switch_to_copies`]).
 ///
 /// The copies lead to each other. So they must be in the file before anything else leads to them. Until then the
 /// originals stay unchanged. So the nodes that lead to them can be changed in any order.
 #[derive(Debug)]
 #[must_use = "nothing leads to the copies yet"]
-pub struct PackedSymbols {
+pub struct SymbolTableRelocation {
     table: SymbolTable,
     changed: Vec<(Addr, Btree1Node<GroupKey>)>,
     /// The originals, and how long they are (bytes).
@@ -28,7 +28,7 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If a node cannot be read.
-    pub fn copy_nodes_before(&self, limit: u64) -> Result<Option<PackedSymbols>> {
+    pub fn copy_nodes_before(&self, limit: u64) -> Result<Option<SymbolTableRelocation>> {
         let (metadata, cache) = (&self.metadata, self.metadata.cache());
         let node_len = self.tree.node_size();
         let symbols_len = SymbolTableNode::for_k(self.k).size(metadata.widths()) as u64;
@@ -66,17 +66,17 @@ impl SymbolTable {
                 changed.push((addr, node));
             }
         }
-        Ok((!moved.is_empty()).then(|| PackedSymbols { table: self.clone(), changed, moved }))
+        Ok((!moved.is_empty()).then(|| SymbolTableRelocation { table: self.clone(), changed, moved }))
     }
 }
 
-impl PackedSymbols {
+impl SymbolTableRelocation {
     /// Makes the table lead to the copies, which a flush has written, and frees the space of the originals.
     ///
     /// # Errors
     /// If a node cannot be read any more.
     pub fn switch_to_copies(self) -> Result<()> {
-        let PackedSymbols { table, changed, moved } = self;
+        let SymbolTableRelocation { table, changed, moved } = self;
         let nodes = changed.into_iter().map(|(addr, value)| Ok((table.tree.load_node(addr, None)?, value)));
         let nodes = nodes.collect::<Result<Vec<_>>>()?;
         nodes.into_iter().for_each(|(node, value)| node.update(|node| *node = value));

@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use h5live_cache::{
-    Cache, CacheOptions, DependencyNode, EdgeKind, FlushScope, MemoryStorage, Owner, RecordingStorage, ReusePolicy,
-    replay_operations,
+    Cache, CacheOptions, DependencyKind, DependencyNode, FlushScope, MemoryStorage, Owner, RecordingStorage,
+    ReusePolicy, replay_operations,
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 
@@ -311,7 +311,7 @@ proptest! {
                 }
                 let made = (number % 3 > 0).then(|| objects.create(len, object.clone()).unwrap());
                 let target = made.as_ref().map_or(target(0), |made| SymbolTarget::Hard(made.addr()));
-                let before = made.as_ref().map(|made| (made as &dyn DependencyNode, EdgeKind::Link));
+                let before = made.as_ref().map(|made| (made as &dyn DependencyNode, DependencyKind::Link));
                 table.insert_link(&name, &target, None, before.as_slice()).unwrap();
                 new.insert(name, target);
             }

@@ -298,7 +298,7 @@ fn attribute(datatype: &Datatype, value: Vec<u8>) -> AttributeData {
 /// Makes a dataset of a type, with two elements, which it has as its attribute, too.
 fn make_rows(store: &impl Store, at: &str, datatype: &Datatype) -> Result<()> {
     let mut spec = rows(datatype.clone(), 2);
-    if !datatype.is_indirect() {
+    if !datatype.has_heap_references() {
         let element = stored(store, find(store, TARGET), datatype, &content(datatype, 5))?;
         spec.fill = Fill { value: FillValue::Value(element), ..Fill::default() };
     }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use super::setting::ConnectorOptions;
 use super::{Location, OpenError};
 use crate::{
-    AllocationLimit, Capabilities, Diagnosis, FilterEngine, Mode, Name, ObjectSpec, Reclaim, Repair, Store, StoreCheck,
-    StoreReport,
+    AllocationLimit, Capabilities, Diagnosis, FilterEngine, Mode, Name, ObjectSpec, ReclaimReport, Repair, Store,
+    StoreCheckOptions, StoreCheckReport,
 };
 
 /// Opens the stores of one kind, and knows what their locations mean.
@@ -162,7 +162,7 @@ pub trait Maintenance {
     ///
     /// # Errors
     /// As [`Maintenance::repair`]; [`crate::Error::Unsupported`] if the store cannot do this.
-    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
+    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         let _ = (at, how);
         Err(crate::Error::Unsupported("deleting unreachable objects of such a store").into())
     }
@@ -172,7 +172,12 @@ pub trait Maintenance {
     ///
     /// # Errors
     /// As [`Connector::open`]; [`crate::Error::Unsupported`] if the store cannot do this.
-    fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
+    fn check(
+        &self,
+        at: &Location,
+        how: &OpenRequest<'_>,
+        what: &StoreCheckOptions,
+    ) -> Result<StoreCheckReport, OpenError> {
         let _ = (at, how, what);
         Err(crate::Error::Unsupported("a check of such a store").into())
     }

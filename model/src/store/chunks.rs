@@ -155,7 +155,7 @@ impl dyn ChunkStore + '_ {
     ///
     /// # Errors
     /// As [`ChunkStore::write`].
-    pub fn come_after(&self, after: &[ObjectId]) -> Result<()> {
+    pub fn publish_after(&self, after: &[ObjectId]) -> Result<()> {
         self.write(&ChunkBatch { after, ..ChunkBatch::default() })
     }
 

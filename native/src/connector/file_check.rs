@@ -5,7 +5,7 @@ use std::path::Path;
 
 use h5live_cache::FileStorage;
 use h5live_checker::file::{CheckOptions, Finding, Report, check_path_with};
-use h5live_model::{FileCondition, Leak, LeakLocation, OpenRequest, StoreCheck, StoreFinding, StoreReport};
+use h5live_model::{FileCondition, Leak, LeakLocation, OpenRequest, StoreCheckOptions, StoreCheckReport, StoreFinding};
 use h5live_swmr::locate_superblock;
 
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ struct StructureFault {
 ///
 /// # Errors
 /// If it cannot be read; errors of reading the superblock if it is no HDF5 file.
-pub fn check(path: &Path, how: &OpenRequest<'_>, what: StoreCheck) -> Result<StoreReport> {
+pub fn check(path: &Path, how: &OpenRequest<'_>, what: StoreCheckOptions) -> Result<StoreCheckReport> {
     let options = CheckOptions {
         leaks: what.leaks,
         data: what.data,
@@ -54,14 +54,14 @@ fn is_live(path: &Path) -> Result<bool> {
     Ok(matches!(found.condition, FileCondition::OpenForWriting { live: true, .. }))
 }
 
-fn store_report(report: Report) -> StoreReport {
+fn store_report(report: Report) -> StoreCheckReport {
     // Only the headers are known to be those of objects.
     let leaks =
         report.unreachable.iter().map(|offset| Leak { place: LeakLocation::Offset(*offset), kind: None, bytes: 0 });
-    StoreReport {
+    StoreCheckReport {
         unchecksummed_bytes: Some(report.unchecksummed_bytes),
         leak_count: report.unreachable.len() as u64,
-        leaks: leaks.take(StoreReport::MAX_FINDINGS).collect(),
+        leaks: leaks.take(StoreCheckReport::MAX_FINDINGS).collect(),
         undecoded_chunks: report.unverified_count,
         objects: report.objects,
         metadata_bytes: report.metadata_bytes,

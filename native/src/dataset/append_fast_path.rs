@@ -24,7 +24,7 @@ impl NativeDataset {
             let state = self.state();
             let old = state.spec.dataspace.dims();
             let grows = old.len() == dims.len() && old.iter().zip(dims).all(|(old, new)| old <= new);
-            let is_plain = !state.spec.datatype.is_indirect();
+            let is_plain = !state.spec.datatype.has_heap_references();
             let end = at.saturating_add(bytes.len() as u64);
             let fits =
                 state.spec.chunk_bytes().is_some_and(|size| end <= size) && state.oversized_for_version.is_none();

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use h5live_cache::{ChunkProxy, Owner, SpaceKind};
-use h5live_format::{Addr, ChunkElement, ElementFormat};
+use h5live_format::{Addr, ChunkIndexEntry, ElementFormat};
 use h5live_model::ChunkCoord;
 
 use super::NativeDataset;
@@ -85,7 +85,7 @@ impl NativeDataset {
                 let Some(coord) = coords.next() else { return Ok(()) };
                 state.layout.set_chunk(
                     &coord,
-                    ChunkElement { addr: *addr, size: 0, filter_mask: 0 },
+                    ChunkIndexEntry { addr: *addr, size: 0, filter_mask: 0 },
                     proxy.as_ref(),
                 )?;
             }
@@ -100,7 +100,7 @@ impl NativeDataset {
         let number = bytes.len() / size.max(1);
         let at = first.scaled().first().copied().unwrap_or_default();
         let is_row = matches!(&state.layout, NativeLayout::Chunked(_, _, ElementFormat::Unfiltered))
-            && !state.spec.datatype.is_indirect()
+            && !state.spec.datatype.has_heap_references()
             && number > 0
             && number * size == bytes.len();
         let last = first.with_index(0, at.saturating_add(number.saturating_sub(1) as u64));

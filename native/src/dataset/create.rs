@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_cache::{EdgeKind, SpaceKind};
+use h5live_cache::{DependencyKind, SpaceKind};
 use h5live_format::messages::{
     ChunkIndexType as IndexKind, ChunkedStorage, DataspaceMessage, ExternalFile, ExternalFiles, FillValueMessage,
     FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, MessageType,
@@ -81,8 +81,8 @@ pub(crate) fn create_dataset(
         let (cache, owner) = (&session.cache, header.metadata().owner());
         let data = cache.insert_entry(heap.data, owner, data);
         let heap = cache.insert_entry(at, owner, heap);
-        header.metadata().add_dependency(&heap, &data, EdgeKind::SymbolTable)?;
-        header.add_message_dependency(MessageType::EXTERNAL_FILES, &heap, EdgeKind::SymbolTable)?;
+        header.metadata().add_dependency(&heap, &data, DependencyKind::SymbolTable)?;
+        header.add_message_dependency(MessageType::EXTERNAL_FILES, &heap, DependencyKind::SymbolTable)?;
     }
     session.global_heap.add_header_dependencies(&header)?;
     session.count_datatype_use(&header, spec.committed)?;

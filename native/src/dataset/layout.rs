@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_cache::{ChunkProxy, DependencyNode, EdgeKind, EntryId};
+use h5live_cache::{ChunkProxy, DependencyKind, DependencyNode, EntryId};
 use h5live_format::messages::{
     BtreeK, ChunkIndexType as IndexKind, ChunkedStorage, FilteredChunk, LayoutClass, LayoutMessage, MessageType,
 };
-use h5live_format::{Addr, ChunkElement, ElementFormat};
+use h5live_format::{Addr, ChunkIndexEntry, ElementFormat};
 use h5live_indexes::{
     Btree2Parameters, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, ImplicitIndex, IndexRoot,
     LinearChunkOrder,
@@ -63,7 +63,7 @@ impl LayoutRoot {
         if let Some(node) = header.chunk_node_of(layout).filter(|_| header.may_be_written_before(extent, layout)) {
             // Where the extent has just gone to a chunk that must be there before the one that leads to it, readers
             // wait.
-            let _circle = header.add_message_dependency(extent, node, EdgeKind::ObjectHeaderIndex);
+            let _circle = header.add_message_dependency(extent, node, DependencyKind::ObjectHeaderIndex);
         }
         Ok(())
     }
@@ -75,7 +75,7 @@ impl LayoutRoot {
     /// The messages that state the extent and the places of the chunks.
     const PARENT_MESSAGES: [MessageType; 2] = [MessageType::DATASPACE, MessageType::LAYOUT];
 
-    fn add_dependency(&self, child: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
+    fn add_dependency(&self, child: &dyn DependencyNode, kind: DependencyKind) -> Result<()> {
         for kept in Self::PARENT_MESSAGES {
             self.parents.add_message_dependency(kept, child, kind)?;
         }
@@ -115,7 +115,7 @@ impl IndexRoot for LayoutRoot {
     }
 
     fn depend_on(&self, child: &dyn DependencyNode) -> h5live_indexes::Result<()> {
-        match self.add_dependency(child, EdgeKind::ObjectHeaderIndex) {
+        match self.add_dependency(child, DependencyKind::ObjectHeaderIndex) {
             Err(Error::Cache(error)) => Err(h5live_indexes::Error::Cache(error)),
             _ => Ok(()),
         }
@@ -258,38 +258,38 @@ impl NativeLayout {
     }
 
     /// Refuses to write where elements are not in this file.
-    pub fn check_writable(&self) -> Result<()> {
+    pub fn check_not_virtual(&self) -> Result<()> {
         match self {
             NativeLayout::Virtual => Err(unsupported_error("writing to virtual datasets")),
             _ => Ok(()),
         }
     }
 
-    pub fn locate_chunk(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    pub fn locate_chunk(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         match self {
             NativeLayout::Compact(_) | NativeLayout::External(_) | NativeLayout::Virtual => Ok(None),
             NativeLayout::Single(root, _) => {
                 let addr = root.index_addr();
                 let filtered = *root.filtered_single_chunk.lock();
                 let here = addr.is_defined() && coord.scaled().iter().all(|at| *at == 0);
-                Ok(here.then_some(ChunkElement { addr, size: filtered.size, filter_mask: filtered.filter_mask }))
+                Ok(here.then_some(ChunkIndexEntry { addr, size: filtered.size, filter_mask: filtered.filter_mask }))
             }
             NativeLayout::Chunked(index, ..) => Ok(index.get_element(coord)?),
         }
     }
 
     /// Whether any of `number` chunks is stored: `first`, and those that follow it along the dimension `axis`.
-    pub fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+    pub fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.has_any_in_row(first, axis, number)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.has_any_in_row(first, axis, count)?),
             _ => Ok(self.locate_chunk(first)?.is_some()),
         }
     }
 
-    pub fn set_chunk(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+    pub fn set_chunk(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
         match self {
             NativeLayout::Compact(_) | NativeLayout::External(_) => Ok(()),
-            NativeLayout::Virtual => self.check_writable(),
+            NativeLayout::Virtual => self.check_not_virtual(),
             NativeLayout::Single(root, _) => {
                 root.update_message(|storage| match storage {
                     LayoutClass::Contiguous { addr, .. } => *addr = element.addr,
@@ -304,7 +304,7 @@ impl NativeLayout {
                 *root.filtered_single_chunk.lock() =
                     FilteredChunk { size: element.size, filter_mask: element.filter_mask };
                 root.index_addr.store(element.addr.get().unwrap_or(u64::MAX), Ordering::Release);
-                proxy.map_or(Ok(()), |proxy| root.add_dependency(proxy, EdgeKind::LayoutRaw))
+                proxy.map_or(Ok(()), |proxy| root.add_dependency(proxy, DependencyKind::LayoutRaw))
             }
             NativeLayout::Chunked(index, ..) => Ok(index.set_element(coord, element, proxy)?),
         }
@@ -314,9 +314,9 @@ impl NativeLayout {
     pub fn replace_chunk(
         &self,
         coord: &ChunkCoord,
-        element: ChunkElement,
+        element: ChunkIndexEntry,
         proxy: Option<&ChunkProxy>,
-    ) -> Result<Option<ChunkElement>> {
+    ) -> Result<Option<ChunkIndexEntry>> {
         if let NativeLayout::Chunked(index, ..) = self {
             return Ok(index.replace_element(coord, element, proxy)?);
         }
@@ -348,7 +348,7 @@ impl NativeLayout {
     pub fn remove_chunk(&self, coord: &ChunkCoord) -> Result<bool> {
         match self {
             NativeLayout::Single(..) => {
-                self.set_chunk(coord, ChunkElement::default(), None)?;
+                self.set_chunk(coord, ChunkIndexEntry::default(), None)?;
                 Ok(true)
             }
             NativeLayout::Chunked(index, ..) => Ok(index.remove_element(coord)?.is_some()),
@@ -385,13 +385,13 @@ impl NativeLayout {
     pub fn add_raw_dependency(&self, proxy: &ChunkProxy) -> Result<()> {
         match self {
             NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => {
-                root.add_dependency(proxy, EdgeKind::LayoutRaw)
+                root.add_dependency(proxy, DependencyKind::LayoutRaw)
             }
             _ => Ok(()),
         }
     }
 
-    pub fn for_each_chunk(&self, rank: usize, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    pub fn for_each_chunk(&self, rank: usize, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         match self {
             NativeLayout::Compact(_) | NativeLayout::External(_) | NativeLayout::Virtual => Ok(()),
             NativeLayout::Single(..) => {
@@ -409,7 +409,7 @@ impl NativeLayout {
     pub fn for_each_chunk_with_unpublished(
         &self,
         rank: usize,
-        each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+        each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool,
     ) -> Result<()> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.for_each_chunk_with_unpublished(each)?),

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use h5live_cache::{Cache, ChunkProxy, EdgeKind, Owner, SpaceKind, Visibility};
+use h5live_cache::{Cache, ChunkProxy, DependencyKind, Owner, SpaceKind, Visibility};
 use h5live_format::messages::{LayoutClass, LayoutMessage, MessageType};
-use h5live_format::{Addr, ChunkElement, ElementFormat};
+use h5live_format::{Addr, ChunkIndexEntry, ElementFormat};
 use h5live_model::{ChunkCoord, ChunkWrite, Dataspace};
 
 use super::layout::NativeLayout;
@@ -33,7 +33,7 @@ impl NativeDataset {
         coord: &ChunkCoord,
         bytes: Option<usize>,
     ) -> Result<()> {
-        state.layout.check_writable()?;
+        state.layout.check_not_virtual()?;
         state.check_element_bytes()?;
         state.check_chunk_size()?;
         let single = matches!(state.layout, NativeLayout::Compact(_) | NativeLayout::Single(..));
@@ -74,8 +74,8 @@ impl NativeDataset {
 
     /// Makes raw data that may lead to objects of a global heap wait for the objects that were written lately.
     fn add_heap_dependency(&self, state: &DatasetState, proxy: &ChunkProxy) -> Result<()> {
-        match state.spec.datatype.is_indirect() {
-            true => self.session.global_heap.add_parent(proxy, EdgeKind::ChunkHeap),
+        match state.spec.datatype.has_heap_references() {
+            true => self.session.global_heap.add_parent(proxy, DependencyKind::ChunkHeap),
             false => Ok(()),
         }
     }
@@ -102,7 +102,7 @@ impl NativeDataset {
             return self.overwrite_chunk(&state, old.addr, (0, bytes.to_vec()), beneath);
         }
         let addr = cache.space().alloc(bytes.len() as u64, SpaceKind::Raw)?;
-        let proxy = match state.spec.datatype.is_indirect() {
+        let proxy = match state.spec.datatype.has_heap_references() {
             true => Some(cache.write_raw_with_visibility(owner, addr, (0, bytes.to_vec()), Visibility::Unreachable)),
             false => cache.write_raw_through(owner, addr, 0, bytes)?,
         };
@@ -111,7 +111,7 @@ impl NativeDataset {
             self.add_heap_dependency(&state, proxy)?;
         }
         let size = if filtered { bytes.len() as u64 } else { 0 };
-        let element = ChunkElement { addr, size, filter_mask };
+        let element = ChunkIndexEntry { addr, size, filter_mask };
         if !moves {
             state.layout.set_chunk(coord, element, proxy.as_ref())?;
         } else if let Some(old) = state.layout.replace_chunk(coord, element, proxy.as_ref())? {
@@ -204,7 +204,7 @@ impl NativeDataset {
         let size = state.spec.chunk_bytes().unwrap_or(0);
         let fits = at.checked_add(bytes.len() as u64).is_some_and(|end| end <= size);
         let is_raw = matches!(state.layout, NativeLayout::Single(..)) && state.spec.filters.is_empty();
-        if !fits || !is_raw || state.spec.datatype.is_indirect() {
+        if !fits || !is_raw || state.spec.datatype.has_heap_references() {
             return self.write_chunk_part(coord, at, bytes);
         }
         let Some(stored) = state.layout.locate_chunk(coord)? else {
@@ -295,7 +295,7 @@ impl NativeDataset {
         if let Some(proxy) = &proxy {
             self.add_heap_dependency(state, proxy)?;
         }
-        state.layout.set_chunk(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, proxy.as_ref())?;
+        state.layout.set_chunk(coord, ChunkIndexEntry { addr, size: 0, filter_mask: 0 }, proxy.as_ref())?;
         drop(operation);
         Ok(cache.flush_over_budget()?)
     }

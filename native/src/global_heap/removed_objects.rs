@@ -11,31 +11,31 @@ use h5live_format::{Addr, GlobalHeapId};
 
 /// The objects that wait to be removed.
 #[derive(Debug)]
-pub(super) enum RemovedObjects {
+pub(super) enum GlobalHeapRemovals {
     /// In the order in which they were given up, each with when that was.
     Waiting(VecDeque<(FreeEpoch, GlobalHeapId)>),
     /// Objects stay, whatever leads to them.
     Kept,
 }
 
-impl Default for RemovedObjects {
+impl Default for GlobalHeapRemovals {
     fn default() -> Self {
-        RemovedObjects::Waiting(VecDeque::new())
+        GlobalHeapRemovals::Waiting(VecDeque::new())
     }
 }
 
-impl RemovedObjects {
+impl GlobalHeapRemovals {
     /// How many objects wait.
     pub fn count(&self) -> usize {
         match self {
-            RemovedObjects::Waiting(objects) => objects.len(),
-            RemovedObjects::Kept => 0,
+            GlobalHeapRemovals::Waiting(objects) => objects.len(),
+            GlobalHeapRemovals::Kept => 0,
         }
     }
 
     /// Adds objects that are given up now.
     pub fn add(&mut self, now: FreeEpoch, objects: impl IntoIterator<Item = GlobalHeapId>) {
-        if let RemovedObjects::Waiting(waiting) = self {
+        if let GlobalHeapRemovals::Waiting(waiting) = self {
             waiting.extend(objects.into_iter().map(|object| (now, object)));
         }
     }
@@ -43,7 +43,7 @@ impl RemovedObjects {
     /// Takes the objects that were given up at a moment which is settled: their numbers, by collection.
     pub fn take_settled(&mut self, is_settled: impl Fn(FreeEpoch) -> bool) -> BTreeMap<Addr, BTreeSet<u32>> {
         let mut settled: BTreeMap<Addr, BTreeSet<u32>> = BTreeMap::new();
-        let RemovedObjects::Waiting(waiting) = self else { return settled };
+        let GlobalHeapRemovals::Waiting(waiting) = self else { return settled };
         let mut last = None;
         while let Some((epoch, object)) = waiting.front() {
             if last != Some(*epoch) && !is_settled(*epoch) {

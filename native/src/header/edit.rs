@@ -3,7 +3,7 @@
 //! Each change of a chunk is one write of that chunk. Before an old message is removed, the new one is in its place. So
 //! no reader sees the object without it.
 
-use h5live_cache::{EdgeKind, Owner, SpaceKind};
+use h5live_cache::{DependencyKind, Owner, SpaceKind};
 use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount};
 use h5live_format::{Addr, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width};
 use h5live_indexes::ObjectMetadata;
@@ -176,7 +176,7 @@ impl CachedHeader {
             return Ok(true);
         }
         let (goes, comes) = (self.chunk_of(goes)?.dependency_node(), self.chunk_of(comes)?.dependency_node());
-        Ok(self.metadata.cache().add_dependency(goes, comes, EdgeKind::Continuation).is_ok())
+        Ok(self.metadata.cache().add_dependency(goes, comes, DependencyKind::Continuation).is_ok())
     }
 
     fn lost_message_error(&self) -> Error {
@@ -246,7 +246,7 @@ impl CachedHeader {
             self.encode_message(&Continuation { addr: chunk.addr(), length }, MessageFlags::default())?;
         self.metadata
             .cache()
-            .add_dependency(last.dependency_node(), &chunk, EdgeKind::Continuation)
+            .add_dependency(last.dependency_node(), &chunk, DependencyKind::Continuation)
             .map_err(h5live_cache::Error::from)?;
         put_in_unused_space(&mut kept, at, continuation, sizes);
         last.change_messages(|messages| *messages = kept);

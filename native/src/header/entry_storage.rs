@@ -1,11 +1,11 @@
 //! How an object keeps its attributes and links, as its header says.
 
-use h5live_format::{AttributePhase, ObjectHeaderPrefix};
+use h5live_format::{AttributePhaseChange, ObjectHeaderPrefix};
 use h5live_model::{CreationOrder, EntryStorage};
 
 /// How an object keeps its attributes.
 pub(super) fn attribute_storage(prefix: &ObjectHeaderPrefix) -> EntryStorage {
-    let AttributePhase { max_compact, min_dense } = prefix.attribute_phase.unwrap_or_default();
+    let AttributePhaseChange { max_compact, min_dense } = prefix.attribute_phase.unwrap_or_default();
     EntryStorage {
         order: creation_order(prefix.attribute_order_tracked, prefix.attributes_indexed),
         max_compact,

@@ -1,6 +1,6 @@
 //! Taking all links or attributes out of a header when they move elsewhere: readers see them in one place or the other.
 
-use h5live_cache::EdgeKind;
+use h5live_cache::DependencyKind;
 use h5live_format::messages::{Continuation, MessageType};
 use h5live_format::{ContinuationChunk, RawMessage};
 
@@ -89,7 +89,7 @@ impl CachedHeader {
         let first = self.chunks[0].clone();
         self.metadata
             .cache()
-            .add_dependency(first.dependency_node(), &chunk, EdgeKind::Continuation)
+            .add_dependency(first.dependency_node(), &chunk, DependencyKind::Continuation)
             .map_err(h5live_cache::Error::from)?;
         if let Some(at) = place(&messages) {
             put_in_unused_space(&mut messages, at, continuation, sizes);

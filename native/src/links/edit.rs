@@ -1,8 +1,8 @@
 //! Adding and removing the links of a group.
 
-use h5live_cache::EdgeKind;
+use h5live_cache::DependencyKind;
 use h5live_format::messages::{
-    GroupInfo, LinkInfo, LinkMessage, LinkPhase, LinkValue, MessageType, SymbolTableMessage,
+    GroupInfo, LinkInfo, LinkMessage, LinkPhaseChange, LinkValue, MessageType, SymbolTableMessage,
 };
 use h5live_format::{MessageFlags, RawMessage};
 use h5live_indexes::{Prerequisite, SymbolTable, SymbolTarget};
@@ -60,7 +60,7 @@ impl NativeSession {
     ) -> Result<()> {
         let exists = || Error::Model(ModelError::Exists(name.clone()));
         let nodes = target.iter().filter(|target| target.is_new()).flat_map(|target| target.chunk_nodes());
-        let before: SmallVec<[Prerequisite<'_>; 1]> = nodes.map(|node| (node, EdgeKind::Link)).collect();
+        let before: SmallVec<[Prerequisite<'_>; 1]> = nodes.map(|node| (node, DependencyKind::Link)).collect();
         let table = header.get_message::<SymbolTableMessage>()?;
         let mut info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         // Adding a dense link finds links of the same name.
@@ -102,7 +102,7 @@ impl NativeSession {
             }
             header.add_message(message)?;
             if let Some(target) = target {
-                header.add_dependency_on(target, EdgeKind::Link);
+                header.add_dependency_on(target, DependencyKind::Link);
             }
         }
         match creation_order {
@@ -132,7 +132,7 @@ impl NativeSession {
             let choices = header.encode_message(&GroupInfo::default(), MessageFlags::CONSTANT)?;
             header.add_message(choices)?;
         }
-        let dense = if links.len() > LinkPhase::default().max_compact.into() {
+        let dense = if links.len() > LinkPhaseChange::default().max_compact.into() {
             let dense = DenseLinks::create_empty(self, header, &mut info)?;
             dense.add_flush_parent(header)?;
             links.iter().try_for_each(|link| dense.insert_link(header, link, &[]).map(drop))?;
@@ -161,7 +161,7 @@ impl NativeSession {
         if let Some(table) = header.get_message::<SymbolTableMessage>()? {
             let table = self.heaps.symbol_table_for_writing(header.metadata(), &table);
             table.remove_link(name)?.map(drop).ok_or_else(missing)?;
-            return self.heaps.count_removed_names(&table);
+            return self.heaps.note_removed_names(&table);
         }
         let mut info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {

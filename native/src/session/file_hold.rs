@@ -113,7 +113,7 @@ impl FileHold {
     /// If the superblock cannot be read, the file was replaced or cut, or it cannot be locked.
     pub fn liveness(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<Liveness> {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
-        if superblock.status.lets_follow() {
+        if superblock.status.allows_followers() {
             self.opened_file.check_as_reader()?;
             return Ok(self.lock.writer_liveness());
         }
@@ -149,7 +149,7 @@ impl FileHold {
     /// If the superblock cannot be read.
     pub fn may_be_written(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<bool> {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
-        Ok(superblock.status.lets_follow() && self.lock.may_be_written())
+        Ok(superblock.status.allows_followers() && self.lock.may_be_written())
     }
 
     /// Gives up the file, after its storage was closed.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use h5live_cache::{EdgeKind, EntryPatch, FlushScope, Handle, Owner, UnpublishedPart};
+use h5live_cache::{DependencyKind, EntryPatch, FlushScope, Handle, Owner, UnpublishedPart};
 use h5live_format::{Addr, EncodeError, ObjectHeader};
 use h5live_model::Stats;
 
@@ -118,7 +118,7 @@ impl NativeSession {
             return Ok(());
         }
         self.cache.flush_over_budget()?;
-        let is_due = self.reclaims.is_reclaim_due(self.cache.space(), || self.heaps.pending_name_bytes());
+        let is_due = self.reclaims.is_reclaim_due(self.cache.space(), || self.heaps.max_freed_name_heap());
         if is_due { self.flush(FlushScope::All) } else { Ok(()) }
     }
 
@@ -143,7 +143,8 @@ impl NativeSession {
             let (later, earlier) = (self.load_header(later)?, self.load_header(earlier)?);
             later.chunk_nodes().any(|parent| {
                 let mut children = earlier.chunk_nodes();
-                children.any(|child| self.cache.add_dependency_once(parent, child, EdgeKind::PublishAfter).is_err())
+                children
+                    .any(|child| self.cache.add_dependency_once(parent, child, DependencyKind::PublishAfter).is_err())
             })
         };
         // Something of the earlier one already waits for the later one, which is thus to be written first and again.

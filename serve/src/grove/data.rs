@@ -90,7 +90,7 @@ impl DataRequest {
                 let bytes = number.read(dataset, &selected, self.is_safe)?;
                 Answer { memory: Some(memory), ..Answer::new(BYTES, bytes) }
             }
-            (Format::Bin, None) if spec.datatype.is_indirect() => {
+            (Format::Bin, None) if spec.datatype.has_heap_references() => {
                 return Err(Fault::argument("Unsupported encoding bin for elements of variable length").into());
             }
             (Format::Bin, None) => {

@@ -160,7 +160,7 @@ fn filter_json(filter: &FilterSpec) -> Json {
 fn fill_text(domain: &OpenedDomain, dataset: &Dataset, spec: &DatasetSpec, max_bytes: u64) -> Option<String> {
     let FillValue::Value(value) = &spec.fill.value else { return None };
     let shown = ShownType::of(&spec.datatype);
-    if spec.datatype.is_indirect() || value.len() != spec.datatype.size() as usize {
+    if spec.datatype.has_heap_references() || value.len() != spec.datatype.size() as usize {
         return None;
     }
     // Clients ask whether such a value is true, and lists of zeros are.

@@ -212,7 +212,7 @@ impl<'a> ValueRequest<'a> {
     /// What is selected, as it crosses the seam, with memory for it, for so many copies, and for the answer.
     fn read(&self, state: &AppState, copies: u64) -> Result<(Vec<u8>, MemoryReservation), Fault> {
         let spec = self.dataset.spec()?;
-        if matches!(spec.layout, Layout::Virtual(_)) && spec.datatype.is_indirect() {
+        if matches!(spec.layout, Layout::Virtual(_)) && spec.datatype.has_heap_references() {
             return Err(super::faults::not_implemented(
                 "Virtual datasets of variable-length elements are not served over HSDS's API",
             ));

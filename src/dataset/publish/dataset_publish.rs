@@ -95,6 +95,6 @@ impl Dataset {
     /// Orders publications: elements that are written out from now on are seen after those of another dataset that were
     /// written out before.
     pub(crate) fn order_commit_after(&self, earlier: ObjectId) -> Result<()> {
-        self.with_error_path(|| Ok(self.core.chunks.come_after(&[earlier])?))
+        self.with_error_path(|| Ok(self.core.chunks.publish_after(&[earlier])?))
     }
 }

@@ -113,7 +113,7 @@ impl DatasetCore {
     /// Makes the store keep the order of what was written out of the datasets `earlier`, and of this one from now on.
     fn come_after_earlier(&self, earlier: &[Arc<DatasetCore>]) -> Result<(), DatasetError> {
         for core in earlier.iter().filter(|core| !core.is_deleted()) {
-            core.ok_if_deleted(self.chunks.come_after(&[core.chunks.id()]))?;
+            core.ok_if_deleted(self.chunks.publish_after(&[core.chunks.id()]))?;
         }
         Ok(())
     }

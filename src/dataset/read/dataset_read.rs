@@ -339,6 +339,6 @@ impl Dataset {
     /// # Ok::<(), h5live::Error>(())
     /// ```
     pub fn follow<T: H5Type>(&self) -> DatasetFollower<T> {
-        DatasetFollower::new(self.clone().await_sources())
+        DatasetFollower::new(self.clone().tolerate_busy_sources())
     }
 }

@@ -16,7 +16,7 @@ use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::linked_files::{self, OpenFor};
-use crate::missing_sources::{MissingSource, MissingSources};
+use crate::missing_sources::{MissingSource, MissingSourcePolicy};
 use crate::{Error, File, Result};
 
 impl Dataset {
@@ -63,7 +63,7 @@ impl Dataset {
     pub(super) fn note_missing_source(&self, file: &Name, path: &Name) -> Result<(), ErrorKind> {
         let options = &self.file.shared().options;
         let (source_file, source_path) = (file.to_string(), path.to_string());
-        if options.missing_sources == MissingSources::Error {
+        if options.missing_sources == MissingSourcePolicy::Error {
             return Err(ErrorKind::NoSource { file: source_file, dataset: source_path });
         }
         if let Some(hook) = &options.on_missing_source {

@@ -13,7 +13,7 @@ pub enum SourceState {
     /// Somebody has its file open in such a way that it cannot be read: reading its elements is an error until then, for
     /// which a follower waits.
     InUse,
-    /// Its file, or the dataset in it, is not there: its elements are fill values ([`MissingSources`](crate::MissingSources)).
+    /// Its file, or the dataset in it, is not there: its elements are fill values ([`MissingSourcePolicy`](crate::MissingSourcePolicy)).
     Missing,
     /// Its file, or the dataset in it, cannot be read for another reason: reading its elements is an error.
     Unreadable,

@@ -145,7 +145,7 @@ fn states_of_sources_are_shown_in_the_words_of_ls() {
 fn sources_that_are_not_there_are_told_of_or_refused() {
     use std::sync::{Arc, Mutex};
 
-    use crate::{MissingSources, Options};
+    use crate::{MissingSourcePolicy, Options};
 
     let met = Arc::new(Mutex::new(Vec::new()));
     let heard = met.clone();
@@ -163,7 +163,7 @@ fn sources_that_are_not_there_are_told_of_or_refused() {
     let expected = r#"mem:: /whole: the source "/x" in "gone.h5" is not there: its elements are fill values"#;
     assert_eq!(*met.lock().unwrap(), [expected]);
 
-    let strict = Options::default().missing_sources(MissingSources::Error).create().open("mem:").unwrap();
+    let strict = Options::default().missing_sources(MissingSourcePolicy::Error).create().open("mem:").unwrap();
     let gone = piece("gone.h5", "/x", Selection::All, Selection::block(&[4], &[2]));
     let data = make(&strict, "whole", &[8], &[8], vec![gone]);
     assert_eq!(data.read_slice::<i32>(..4).unwrap(), [-1; 4]);

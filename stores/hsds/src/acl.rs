@@ -5,7 +5,7 @@ use h5live_model::{Location, Mode, OpenError};
 use crate::domains::open_engine;
 use crate::engine::{DocumentPut, ObjectEngine, ObjectPut, ObjectTag};
 use crate::error::{HsdsError, damaged};
-use crate::layout::{Access, DEFAULT_USER, DomainDocument, Right};
+use crate::layout::{AccessRights, DEFAULT_USER, DomainDocument, Right};
 use crate::session::{domain_key, now};
 
 /// The object of a domain or a folder, on its engine.
@@ -33,7 +33,7 @@ impl OpenDocument {
     }
 
     /// Writes the object with other rights of a user, unless somebody has changed it since it was read.
-    fn write(mut self, user: &str, access: Option<Access>) -> Result<(), OpenError> {
+    fn write(mut self, user: &str, access: Option<AccessRights>) -> Result<(), OpenError> {
         self.document.set_access(user, access).map_err(damaged(&self.key))?;
         self.document.touch(now());
         let object = ObjectPut { key: self.key, bytes: self.document.to_bytes() };
@@ -56,7 +56,7 @@ impl OpenDocument {
 ///
 /// # Errors
 /// [`OpenError::Store`] if there is no domain, or the user may not read it.
-pub fn read_access(at: &Location) -> Result<Vec<(String, Access)>, OpenError> {
+pub fn read_access(at: &Location) -> Result<Vec<(String, AccessRights)>, OpenError> {
     let open = OpenDocument::open(at, Mode::Read)?;
     open.check(Right::Read)?;
     let sees_all = open.check(Right::ReadAcl).is_ok();
@@ -71,7 +71,7 @@ pub fn read_access(at: &Location) -> Result<Vec<(String, Access)>, OpenError> {
 /// # Errors
 /// [`OpenError::Store`] if there is no domain, another process writes it or has just changed it, or the user of the location
 /// may not do this.
-pub fn write_access(at: &Location, user: &str, access: Option<Access>) -> Result<(), OpenError> {
+pub fn write_access(at: &Location, user: &str, access: Option<AccessRights>) -> Result<(), OpenError> {
     let open = OpenDocument::open(at, Mode::Write)?;
     open.check(Right::UpdateAcl)?;
     open.write(user, access)
@@ -93,12 +93,12 @@ mod tests {
         put(&DomainDocument::new(None, "owner", 1.0));
         let open = || OpenDocument::read(Box::new(engine.clone()), key.clone(), "/run".into(), String::new()).unwrap();
         let (late, mut other) = (open(), open().document);
-        other.set_access("one", Some(Access::default())).unwrap();
+        other.set_access("one", Some(AccessRights::default())).unwrap();
         put(&other);
-        let refused = late.write("two", Some(Access::default())).unwrap_err();
+        let refused = late.write("two", Some(AccessRights::default())).unwrap_err();
         let OpenError::Store(error) = refused else { panic!("{refused}") };
         assert!(matches!(error.store_kind(), Some(StoreErrorKind::Changed(_))), "{error}");
-        open().write("two", Some(Access::default())).unwrap();
+        open().write("two", Some(AccessRights::default())).unwrap();
         let users: Vec<String> = open().document.users().into_iter().map(|(user, _)| user).collect();
         assert!(["one", "two"].iter().all(|user| users.iter().any(|found| found == user)), "{users:?}");
     }

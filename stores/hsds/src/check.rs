@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use h5live_model::{
     ChunkCoord, ChunkStore, DatasetSpec, Error as ModelError, Leak, LeakLocation, Link, LinkTarget, ObjectId,
-    ObjectKind, Result, StoreCheck, StoreFinding, StoreReport,
+    ObjectKind, Result, StoreCheckOptions, StoreCheckReport, StoreFinding,
 };
 
 use crate::dataset::HsdsDataset;
@@ -94,12 +94,12 @@ struct CheckedDomain<'a> {
     /// The bytes of the others.
     named_shards: BTreeMap<ObjectId, u64>,
     faults: Vec<(Option<ObjectId>, HsdsFault)>,
-    report: StoreReport,
+    report: StoreCheckReport,
 }
 
 /// What a check has found.
 pub struct CheckedStore {
-    pub report: StoreReport,
+    pub report: StoreCheckReport,
     /// The objects among the leaks, which are deleted as a whole.
     pub unlinked: Vec<ObjectId>,
     /// The keys of shards that no document names, of objects that stay.
@@ -110,7 +110,7 @@ pub struct CheckedStore {
 ///
 /// # Errors
 /// [`ModelError::Store`] if its objects cannot be read.
-pub fn check_domain(session: &Arc<HsdsSession>, what: StoreCheck) -> Result<CheckedStore> {
+pub fn check_domain(session: &Arc<HsdsSession>, what: StoreCheckOptions) -> Result<CheckedStore> {
     let listed = session.engine.list(&format!("{}/", session.domain.prefix()))?;
     let mut domain = CheckedDomain {
         session,
@@ -119,7 +119,7 @@ pub fn check_domain(session: &Arc<HsdsSession>, what: StoreCheck) -> Result<Chec
         shards: BTreeMap::new(),
         named_shards: BTreeMap::new(),
         faults: Vec::new(),
-        report: StoreReport::default(),
+        report: StoreCheckReport::default(),
     };
     listed.into_iter().for_each(|object| domain.sort_in(object));
     let root = session.domain.root();
@@ -129,7 +129,7 @@ pub fn check_domain(session: &Arc<HsdsSession>, what: StoreCheck) -> Result<Chec
     let ids: Vec<ObjectId> = domain.documents.keys().copied().collect();
     let mut leads_to: HashMap<ObjectId, Vec<(Option<String>, ObjectId)>> = HashMap::new();
     for id in ids {
-        if domain.faults.len() >= StoreReport::MAX_FINDINGS {
+        if domain.faults.len() >= StoreCheckReport::MAX_FINDINGS {
             break;
         }
         leads_to.insert(id, domain.check_object(id, what)?);
@@ -171,7 +171,7 @@ impl CheckedDomain<'_> {
     }
 
     /// Checks an object. Returns what it leads to, with the names of links.
-    fn check_object(&mut self, id: ObjectId, what: StoreCheck) -> Result<Vec<(Option<String>, ObjectId)>> {
+    fn check_object(&mut self, id: ObjectId, what: StoreCheckOptions) -> Result<Vec<(Option<String>, ObjectId)>> {
         self.report.objects += 1;
         let document = match self.session.document_with(id, EntryQuery::All) {
             Ok(document) => document,
@@ -223,7 +223,7 @@ impl CheckedDomain<'_> {
         Ok(found)
     }
 
-    fn check_chunks(&mut self, document: &ObjectDocument, what: StoreCheck) -> Result<()> {
+    fn check_chunks(&mut self, document: &ObjectDocument, what: StoreCheckOptions) -> Result<()> {
         let id = document.id();
         let Ok(spec) = self.session.dataset_spec(document) else { return Ok(()) };
         let form = self.session.chunk_codec(document, &spec);
@@ -281,7 +281,7 @@ impl CheckedDomain<'_> {
             }
         };
         for coord in coords {
-            if self.faults.len() >= StoreReport::MAX_FINDINGS {
+            if self.faults.len() >= StoreCheckReport::MAX_FINDINGS {
                 break;
             }
             match native.read(session, spec, &coord) {
@@ -296,7 +296,7 @@ impl CheckedDomain<'_> {
     /// Counts a leak. Says whether it is listed.
     fn add_leak(&mut self, id: ObjectId, kind: Option<ObjectKind>, bytes: u64) -> bool {
         self.report.leak_count += 1;
-        let is_listed = self.report.leaks.len() < StoreReport::MAX_FINDINGS;
+        let is_listed = self.report.leaks.len() < StoreCheckReport::MAX_FINDINGS;
         if is_listed {
             self.report.leaks.push(Leak { place: LeakLocation::Object(id), kind, bytes });
         }
@@ -365,7 +365,7 @@ impl CheckedDomain<'_> {
             kind: fault.kind(),
             cause: Box::new(fault),
         };
-        self.faults.truncate(StoreReport::MAX_FINDINGS);
+        self.faults.truncate(StoreCheckReport::MAX_FINDINGS);
         // The schema has no place for checksums of chunks and documents.
         self.report.unchecksummed_bytes = Some(self.report.metadata_bytes + self.report.raw_bytes);
         self.report.findings = std::mem::take(&mut self.faults).into_iter().map(finding).collect();

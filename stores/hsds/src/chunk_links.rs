@@ -128,7 +128,7 @@ pub fn file_uri(domain: &Location, file: &Location) -> Result<String> {
     found.ok_or_else(|| HsdsError::OtherBucket(file.to_string()).into())
 }
 
-/// A native file whose chunks datasets of a domain have. [`HsdsStore::native_file`] makes it.
+/// A native file whose chunks datasets of a domain have. [`HsdsStore::locate_native_file`] makes it.
 #[derive(Debug, Clone)]
 pub struct ChunkSource {
     uri: String,
@@ -149,7 +149,7 @@ impl HsdsStore {
     /// # Errors
     /// [`HsdsError::NoNativeFile`] if it is not one; [`ModelError::Unsupported`] for a file of another bucket, and errors of
     /// reading it.
-    pub fn native_file(&self, uri: &str) -> Result<ChunkSource> {
+    pub fn locate_native_file(&self, uri: &str) -> Result<ChunkSource> {
         let signature = |at| self.session.engine.get_range(uri, at, Superblock::SIGNATURE.len() as u64);
         let mut found = signature(0)?;
         let mut places = Superblock::possible_offsets(u64::MAX);

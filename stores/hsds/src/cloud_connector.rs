@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use h5live_model::{
     Capabilities, Connector, ConnectorOptions, Diagnosis, Durability, Identity, LinkUse, Location, LocationWatch,
-    Maintenance, Mode, Name, OpenError, OpenRequest, Origin, PathProbe, Reclaim, Repair, Store, StoreCheck,
-    StoreReport,
+    Maintenance, Mode, Name, OpenError, OpenRequest, Origin, PathProbe, ReclaimReport, Repair, Store,
+    StoreCheckOptions, StoreCheckReport,
 };
 use h5live_objects::ObjectClient;
 
@@ -228,11 +228,16 @@ impl Maintenance for HsdsCloudConnector {
         HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Write))?.repair(before)
     }
 
-    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
+    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Write))?.reclaim()
     }
 
-    fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
+    fn check(
+        &self,
+        at: &Location,
+        how: &OpenRequest<'_>,
+        what: &StoreCheckOptions,
+    ) -> Result<StoreCheckReport, OpenError> {
         HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Read))?.check(*what)
     }
 }

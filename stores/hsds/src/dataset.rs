@@ -21,7 +21,7 @@ use crate::chunk_codec::ChunkCodec;
 use crate::chunks_ahead::MAX_CHUNK_BYTES;
 use crate::engine::{FetchedObject, ObjectEngine, ObjectPut, Revalidation};
 use crate::error::{damaged, invalid_error};
-use crate::holders::VarLenLocation;
+use crate::holders::VarLenHolder;
 use crate::layout::{ObjectDocument, PackedTokens, Right, chunk_of_key, kind};
 use crate::native_chunks::NativeChunks;
 use crate::session::HsdsSession;
@@ -139,7 +139,7 @@ impl HsdsDataset {
     /// The version of a chunk of variable-length elements, which is to be known before it is read.
     fn version(&self, coord: &ChunkCoord) -> u32 {
         match self.form.codec.has_variable_parts() {
-            true => self.session.holders.version(&VarLenLocation::Chunk(self.id, coord.clone())),
+            true => self.session.holders.version(&VarLenHolder::Chunk(self.id, coord.clone())),
             false => 0,
         }
     }
@@ -150,7 +150,7 @@ impl HsdsDataset {
         let key = self.key(coord);
         let stored = self.form.decode(&key, &found.bytes)?;
         let holder = match self.form.codec.has_variable_parts() {
-            true => self.session.holders.enter_seen(VarLenLocation::Chunk(self.id, coord.clone()), seen, &stored),
+            true => self.session.holders.enter_seen(VarLenHolder::Chunk(self.id, coord.clone()), seen, &stored),
             false => Some((0, 0)),
         };
         holder.map(|holder| self.form.unpack(&key, &stored, holder)).transpose()
@@ -358,7 +358,7 @@ impl HsdsDataset {
             _ => chunks.par_iter().map(|(coord, bytes)| self.encode(coord, bytes)).collect::<Result<_>>()?,
         };
         let (mut puts, mut written) = (Vec::new(), Vec::new());
-        let holder = |coord: &ChunkCoord| VarLenLocation::Chunk(self.id, coord.clone());
+        let holder = |coord: &ChunkCoord| VarLenHolder::Chunk(self.id, coord.clone());
         for EncodedChunk { coord, bytes, tokens } in encoded {
             puts.push(ObjectPut { key: self.key(&coord), bytes });
             if let Some((stored, tokens)) = tokens {

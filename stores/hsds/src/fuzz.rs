@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, CharacterSet, ChunkCoord, CreationOrder, DatasetSpec, Dataspace,
     Datatype, EntryStorage, GroupSpec, Layout, LinkTarget, Mode, NewObject, NoFilters, ObjectBody, ObjectSpec, Result,
-    Shape, Sign, Store, StoreCheck, StringPadding, VarLen, VarLenKind, conformance,
+    Shape, Sign, Store, StoreCheckOptions, StringPadding, VarLen, VarLenKind, conformance,
 };
 
 use crate::HsdsRequest;
@@ -102,7 +102,7 @@ fn read_changed(data: &[u8], which: impl Fn(&ObjectPut) -> bool) {
 /// Reads and checks all that can be reached.
 fn read_domain(engine: &MemoryEngine) -> Result<()> {
     let session = Arc::new(HsdsSession::open(Box::new(engine.reader()), &request(Mode::Read))?);
-    let _ = check_domain(&session, StoreCheck { data: true, ..StoreCheck::default() });
+    let _ = check_domain(&session, StoreCheckOptions { data: true, ..StoreCheckOptions::default() });
     let store = HsdsStore::open(engine.reader(), &request(Mode::Read))?;
     conformance::read_all(&store);
     Ok(())

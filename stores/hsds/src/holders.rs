@@ -28,7 +28,7 @@ const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Something that holds variable-length elements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum VarLenLocation {
+pub enum VarLenHolder {
     /// A chunk.
     Chunk(ObjectId, ChunkCoord),
     /// An attribute.
@@ -46,7 +46,7 @@ pub struct CachedElements {
 
 #[derive(Debug)]
 struct HolderEntry {
-    holder: VarLenLocation,
+    holder: VarLenHolder,
     version: u32,
     hash: u64,
     /// What is being stored: its hash, and the tokens in it, in their order, with the numbers that their elements will have.
@@ -58,7 +58,7 @@ struct HolderEntry {
 
 #[derive(Debug)]
 struct HolderTable {
-    numbers: HashMap<VarLenLocation, u32>,
+    numbers: HashMap<VarLenHolder, u32>,
     entries: Vec<HolderEntry>,
     /// Elements that were put, and are in no stored elements yet.
     put: HashMap<u64, Arc<[u8]>>,
@@ -86,7 +86,7 @@ impl Default for HolderTable {
 
 /// Where the elements of a session's tokens are.
 #[derive(Debug, Default)]
-pub struct VarLenLocations(Mutex<HolderTable>);
+pub struct TokenTable(Mutex<HolderTable>);
 
 /// Where an element is.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ pub enum FoundElement {
     Put(Arc<[u8]>),
     /// In the stored elements of a holder, which are known, or have to be read.
     Stored {
-        holder: VarLenLocation,
+        holder: VarLenHolder,
         /// The token, with the version and the number that are right now.
         token: Token,
         held: Option<CachedElements>,
@@ -112,7 +112,7 @@ fn put_key(token: Token) -> u64 {
     u64::from(token.version) << 32 | u64::from(token.number)
 }
 
-impl VarLenLocations {
+impl TokenTable {
     /// Keeps elements that are not stored yet, each with its count.
     pub fn put(&self, elements: &[(&[u8], u32)]) -> Vec<Token> {
         let mut table = self.0.lock();
@@ -139,7 +139,7 @@ impl VarLenLocations {
     }
 
     /// The version that a holder has, which is to be known before its elements are read.
-    pub fn version(&self, holder: &VarLenLocation) -> u32 {
+    pub fn version(&self, holder: &VarLenHolder) -> u32 {
         let table = self.0.lock();
         let index = table.numbers.get(holder).map(|number| *number as usize);
         index.and_then(|index| table.entries.get(index)).map_or(0, |entry| entry.version)
@@ -147,7 +147,7 @@ impl VarLenLocations {
 
     /// The number and the version of a holder whose elements were read, when it had the version `seen`. `None` if it was stored
     /// anew meanwhile: nobody knows then whether these are the older elements, and they are to be read again.
-    pub fn enter_seen(&self, holder: VarLenLocation, seen: u32, stored: &[u8]) -> Option<(u32, u32)> {
+    pub fn enter_seen(&self, holder: VarLenHolder, seen: u32, stored: &[u8]) -> Option<(u32, u32)> {
         let mut table = self.0.lock();
         let index = table.entry(holder);
         let hash = hash_of(stored);
@@ -163,7 +163,7 @@ impl VarLenLocations {
     }
 
     /// The number and the version of a holder whose elements are in a document of the session.
-    pub fn enter(&self, holder: VarLenLocation, stored: &[u8]) -> (u32, u32) {
+    pub fn enter(&self, holder: VarLenHolder, stored: &[u8]) -> (u32, u32) {
         let mut table = self.0.lock();
         let index = table.entry(holder);
         let hash = hash_of(stored);
@@ -175,7 +175,7 @@ impl VarLenLocations {
     }
 
     /// Keeps the elements that a holder had in this version, to look up tokens.
-    pub fn keep(&self, holder: &VarLenLocation, version: u32, held: CachedElements) {
+    pub fn keep(&self, holder: &VarLenHolder, version: u32, held: CachedElements) {
         let mut table = self.0.lock();
         let Some(index) = table.numbers.get(holder).map(|number| *number as usize) else { return };
         // Elements of another version have other places: a token would lead to the value of another element.
@@ -197,7 +197,7 @@ impl VarLenLocations {
 
     /// Says which tokens are about to be stored in a holder, with their numbers. Of a token that is there twice, the last
     /// number counts.
-    pub fn begin_storing(&self, holder: VarLenLocation, stored: &[u8], mut tokens: Vec<(Token, u32)>) {
+    pub fn begin_storing(&self, holder: VarLenHolder, stored: &[u8], mut tokens: Vec<(Token, u32)>) {
         tokens.sort_by_key(|(token, _)| (token.holder, token.version, token.number));
         let mut table = self.0.lock();
         let index = table.entry(holder);
@@ -207,7 +207,7 @@ impl VarLenLocations {
     }
 
     /// Says that they were stored.
-    pub fn end_storing(&self, holder: &VarLenLocation) {
+    pub fn end_storing(&self, holder: &VarLenHolder) {
         let mut table = self.0.lock();
         if let Some(index) = table.numbers.get(holder).map(|number| *number as usize) {
             table.end_storing(index);
@@ -263,7 +263,7 @@ impl HolderEntry {
 }
 
 impl HolderTable {
-    fn entry(&mut self, holder: VarLenLocation) -> usize {
+    fn entry(&mut self, holder: VarLenHolder) -> usize {
         if let Some(number) = self.numbers.get(&holder) {
             return *number as usize;
         }
@@ -321,9 +321,9 @@ mod tests {
     /// A recorder stores texts for days: what is remembered grows with the chunks, and not with the texts.
     #[test]
     fn many_texts_of_a_chunk_take_the_memory_of_few() {
-        let locations = VarLenLocations::default();
+        let locations = TokenTable::default();
         for chunk in 0..3u64 {
-            let holder = VarLenLocation::Chunk(ObjectId(1), ChunkCoord::new(&[chunk]));
+            let holder = VarLenHolder::Chunk(ObjectId(1), ChunkCoord::new(&[chunk]));
             let mut tokens = Vec::new();
             // A chunk is stored again whenever some texts have come.
             for flush in 0..4u8 {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, SystemTime};
 
-use h5live_model::{Error as ModelError, Leak, LeakLocation, Result, StoreErrorKind, StoreReport};
+use h5live_model::{Error as ModelError, Leak, LeakLocation, Result, StoreCheckReport, StoreErrorKind};
 
 use crate::engine::{Claim, ListedObject, OBJECTS_FOLDER, ObjectEngine};
 use crate::error::damaged;
@@ -32,7 +32,7 @@ pub fn find_lost_domains(engine: &dyn ObjectEngine, known: Option<DomainId>) -> 
     let mut lost = Vec::new();
     for id in without_domain(engine, others)? {
         let claim = engine.find_claim(&id.prefix())?;
-        if claim == Claim::Held || lost.len() >= StoreReport::MAX_FINDINGS {
+        if claim == Claim::Held || lost.len() >= StoreCheckReport::MAX_FINDINGS {
             continue;
         }
         let listed = engine.list(&format!("{}/", id.prefix()))?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    Diagnosis, FileCondition, Leak, Location, Maintenance, Mode, OpenError, OpenRequest, Publish, Reclaim, Repair,
-    StoreCheck, StoreErrorKind, StoreReport,
+    Diagnosis, FileCondition, Leak, Location, Maintenance, Mode, OpenError, OpenRequest, Publish, ReclaimReport,
+    Repair, StoreCheckOptions, StoreCheckReport, StoreErrorKind,
 };
 
 use crate::check::{CheckedStore, check_domain};
@@ -96,7 +96,7 @@ impl UpkeepTarget {
     ///
     /// # Errors
     /// [`HsdsError::Unsound`], and those of the engine.
-    pub(crate) fn reclaim(self) -> Result<Reclaim, OpenError> {
+    pub(crate) fn reclaim(self) -> Result<ReclaimReport, OpenError> {
         match self {
             UpkeepTarget::Domain(session) => reclaim_domain(&session),
             UpkeepTarget::Lost(engine, lost) => {
@@ -105,7 +105,7 @@ impl UpkeepTarget {
                 engine.remove_unfinished()?;
                 engine.close()?;
                 let after = before.saturating_sub(objects.iter().map(|leak| leak.bytes).sum());
-                Ok(Reclaim { objects, before, after })
+                Ok(ReclaimReport { objects, before, after })
             }
         }
     }
@@ -114,7 +114,7 @@ impl UpkeepTarget {
     ///
     /// # Errors
     /// Those of the engine.
-    pub(crate) fn check(self, what: StoreCheck) -> Result<StoreReport, OpenError> {
+    pub(crate) fn check(self, what: StoreCheckOptions) -> Result<StoreCheckReport, OpenError> {
         let (mut report, lost) = match self {
             UpkeepTarget::Domain(session) => {
                 let report = check_domain(&session, what)?.report;
@@ -124,11 +124,11 @@ impl UpkeepTarget {
                 };
                 (report, lost)
             }
-            UpkeepTarget::Lost(_, lost) => (StoreReport::default(), lost),
+            UpkeepTarget::Lost(_, lost) => (StoreCheckReport::default(), lost),
         };
         report.leak_count += lost.len() as u64;
         report.leaks.extend(lost.into_iter().map(|(_, leak)| leak));
-        report.leaks.truncate(StoreReport::MAX_FINDINGS);
+        report.leaks.truncate(StoreCheckReport::MAX_FINDINGS);
         Ok(report)
     }
 }
@@ -137,8 +137,8 @@ fn bytes_of(lost: &[(DomainId, Leak)]) -> u64 {
     lost.iter().map(|(_, leak)| leak.bytes).sum()
 }
 
-fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<Reclaim, OpenError> {
-    let CheckedStore { report: found, unlinked, stray_shards } = check_domain(session, StoreCheck::default())?;
+fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<ReclaimReport, OpenError> {
+    let CheckedStore { report: found, unlinked, stray_shards } = check_domain(session, StoreCheckOptions::default())?;
     if let Some(first) = found.findings.first() {
         let (findings, first) = (found.findings.len(), first.to_string());
         return Err(OpenError::Store(HsdsError::Unsound { findings, first }.into()));
@@ -158,7 +158,7 @@ fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<Reclaim, OpenError> {
     let left = all_lost.saturating_sub(deleted.iter().map(|leak| leak.bytes).sum());
     let after = diagnosis(session)?.length + left;
     session.close()?;
-    Ok(Reclaim { objects: found.leaks.into_iter().chain(deleted).collect(), before, after })
+    Ok(ReclaimReport { objects: found.leaks.into_iter().chain(deleted).collect(), before, after })
 }
 
 impl HsdsConnector {
@@ -184,11 +184,16 @@ impl Maintenance for HsdsConnector {
         HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair(before)
     }
 
-    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Reclaim, OpenError> {
+    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.reclaim()
     }
 
-    fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
+    fn check(
+        &self,
+        at: &Location,
+        how: &OpenRequest<'_>,
+        what: &StoreCheckOptions,
+    ) -> Result<StoreCheckReport, OpenError> {
         HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Read))?.check(*what)
     }
 }

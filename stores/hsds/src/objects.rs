@@ -9,7 +9,7 @@ use h5live_model::{
 use crate::chunk_codec::ChunkCodec;
 use crate::engine::ObjectEngine;
 use crate::error::damaged;
-use crate::holders::{CachedElements, FoundElement, VarLenLocation};
+use crate::holders::{CachedElements, FoundElement, VarLenHolder};
 use crate::layout::{
     AttributeContent, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, PackedTokens, Token,
     TokenContent,
@@ -51,7 +51,7 @@ impl HsdsSession {
         let mut spec = record.spec;
         if let (Some(stored), FillValue::Default) = (record.stored_fill, &spec.fill.value) {
             let codec = ElementCodec::new(&spec.datatype);
-            let (holder, version) = self.holders.enter(VarLenLocation::Fill(document.id()), &stored);
+            let (holder, version) = self.holders.enter(VarLenHolder::Fill(document.id()), &stored);
             let mut element = self.max_allocation.zeroed(codec.size() as u64)?;
             codec.unpack(&stored, 1, holder, version, &mut element).map_err(damaged(&key))?;
             spec.fill.value = FillValue::Value(element);
@@ -77,7 +77,7 @@ impl HsdsSession {
         }
         let mut value = self.max_allocation.zeroed(count as u64 * codec.size() as u64)?;
         let (holder, version) = match codec.has_variable_parts() {
-            true => self.holders.enter(VarLenLocation::Attribute(document.id(), name.clone()), &record.stored),
+            true => self.holders.enter(VarLenHolder::Attribute(document.id(), name.clone()), &record.stored),
             false => (0, 0),
         };
         codec.unpack(&record.stored, count, holder, version, &mut value).map_err(damaged(&key))?;
@@ -147,17 +147,17 @@ impl HsdsSession {
         Ok(())
     }
 
-    fn holder_key(&self, holder: &VarLenLocation) -> Result<String> {
+    fn holder_key(&self, holder: &VarLenHolder) -> Result<String> {
         Ok(match holder {
-            VarLenLocation::Chunk(id, coord) => self.domain.chunk_key(*id, coord, self.document(*id)?.partitions()),
-            VarLenLocation::Attribute(id, _) | VarLenLocation::Fill(id) => self.domain.key(*id),
+            VarLenHolder::Chunk(id, coord) => self.domain.chunk_key(*id, coord, self.document(*id)?.partitions()),
+            VarLenHolder::Attribute(id, _) | VarLenHolder::Fill(id) => self.domain.key(*id),
         })
     }
 
     /// The stored elements of a holder, read again if they are not known any more.
     fn held_elements(
         &self,
-        holder: &VarLenLocation,
+        holder: &VarLenHolder,
         token: Token,
         held: Option<CachedElements>,
     ) -> Result<CachedElements> {
@@ -166,30 +166,28 @@ impl HsdsSession {
         }
         let (key, seen) = (self.holder_key(holder)?, self.holders.version(holder));
         let (stored, codec, count): (Arc<[u8]>, ElementCodec, usize) = match holder {
-            VarLenLocation::Chunk(id, _) => {
+            VarLenHolder::Chunk(id, _) => {
                 let document = self.document(*id)?;
                 let spec = document.dataset().map_err(damaged(&key))?.spec;
                 let form = self.chunk_codec(&document, &spec);
                 let found = self.engine.get(&key)?.ok_or(ModelError::Moved)?;
                 (form.decode(&key, &found.bytes)?, form.codec, form.elements)
             }
-            VarLenLocation::Attribute(id, name) => {
+            VarLenHolder::Attribute(id, name) => {
                 let document = self.document_with(*id, EntryQuery::One(EntryClass::Attributes, name))?;
                 let record = document.attribute(name).map_err(damaged(&key))?.ok_or(ModelError::Moved)?;
                 let count = record.dataspace.element_count().and_then(|count| usize::try_from(count).ok());
                 (record.stored.into(), ElementCodec::new(&record.used.datatype), count.unwrap_or_default())
             }
-            VarLenLocation::Fill(id) => {
+            VarLenHolder::Fill(id) => {
                 let record = self.document(*id)?.dataset().map_err(damaged(&key))?;
                 let stored = record.stored_fill.ok_or(ModelError::Moved)?;
                 (stored.into(), ElementCodec::new(&record.spec.datatype), 1)
             }
         };
         let entered = match holder {
-            VarLenLocation::Chunk(..) => self.holders.enter_seen(holder.clone(), seen, &stored),
-            VarLenLocation::Attribute(..) | VarLenLocation::Fill(_) => {
-                Some(self.holders.enter(holder.clone(), &stored))
-            }
+            VarLenHolder::Chunk(..) => self.holders.enter_seen(holder.clone(), seen, &stored),
+            VarLenHolder::Attribute(..) | VarLenHolder::Fill(_) => Some(self.holders.enter(holder.clone(), &stored)),
         };
         if entered.is_none_or(|(_, version)| version != token.version) {
             return Err(ModelError::Moved);

@@ -9,7 +9,7 @@ use crate::chunks_ahead::ChunksAhead;
 use crate::commit;
 use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged, invalid_error};
-use crate::holders::VarLenLocations;
+use crate::holders::TokenTable;
 use crate::layout::{DomainDocument, DomainId, ELEMENT_SIZES, ObjectDocument, Right, Sharding, check_domain_path};
 use crate::random::random;
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now};
@@ -52,7 +52,7 @@ impl HsdsSession {
             sharding: Sharding { above: request.shard_above },
             max_allocation: request.max_allocation,
             unfilter: request.unfilter.clone(),
-            holders: VarLenLocations::default(),
+            holders: TokenTable::default(),
             chunks_ahead: ChunksAhead::default(),
             state: RwLock::new(SessionState::new(document, tag)),
             is_closed: AtomicBool::new(false),

@@ -14,7 +14,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::chunks_ahead::ChunksAhead;
 use crate::engine::{ObjectEngine, QueuedEngine};
 use crate::error::{HsdsError, damaged};
-use crate::holders::VarLenLocations;
+use crate::holders::TokenTable;
 use crate::layout::{DOMAIN_FILE, DomainId, EntryQuery, ObjectDocument, Right, Sharding, kind, object_id};
 use crate::random::random;
 use crate::state::{SessionState, Stored};
@@ -82,7 +82,7 @@ pub struct HsdsSession {
     pub sharding: Sharding,
     pub max_allocation: AllocationLimit,
     pub unfilter: Arc<dyn FilterEngine>,
-    pub holders: VarLenLocations,
+    pub holders: TokenTable,
     pub chunks_ahead: ChunksAhead,
     pub(crate) state: RwLock<SessionState>,
     pub(crate) is_closed: AtomicBool,

@@ -35,7 +35,7 @@ pub fn for_each_blob_use(
     each: &mut dyn FnMut(BlobUse) -> Result<bool>,
 ) -> Result<()> {
     let size = datatype.size() as usize;
-    if !datatype.is_indirect() || size == 0 {
+    if !datatype.has_heap_references() || size == 0 {
         return Ok(());
     }
     // The depth of the recursion is that of the type, which its decoder bounds.
@@ -46,7 +46,7 @@ pub fn for_each_blob_use(
                 match VarLenBlob::decode(element) {
                     Ok(stored) if stored.has_blob() => {
                         let (id, bytes) = (stored.blob, u64::from(stored.length) * base);
-                        if each(BlobUse::Blob { id, bytes })? && t.base.is_indirect() {
+                        if each(BlobUse::Blob { id, bytes })? && t.base.has_heap_references() {
                             let inner = state.get(key::blob(id).as_bytes())?.unwrap_or_default();
                             for_each_blob_use(state, &t.base, &inner, each)?;
                         }

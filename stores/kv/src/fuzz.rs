@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, CharacterSet, ChunkCoord, CreationOrder, DatasetSpec, Dataspace,
     Datatype, Durability, EntryStorage, GroupSpec, Layout, LinkTarget, MapEdit, MapKey, MapSpec, Mode, NewObject,
-    NoFilters, ObjectBody, ObjectSpec, Publish, Result, Scope, Shape, Sign, Store, StoreCheck, StringPadding, VarLen,
-    VarLenKind, conformance,
+    NoFilters, ObjectBody, ObjectSpec, Publish, Result, Scope, Shape, Sign, Store, StoreCheckOptions, StringPadding,
+    VarLen, VarLenKind, conformance,
 };
 
 use crate::engine::{Edits, Engine, KeySpan, LongKeys, MemoryEngine};
@@ -119,7 +119,7 @@ pub fn read_value(data: &[u8]) {
 
 /// Reads and checks all that can be reached.
 fn read_container(engine: &MemoryEngine) -> Result<()> {
-    let what = StoreCheck { data: true, leaks: true };
+    let what = StoreCheckOptions { data: true, leaks: true };
     let _ = check_container(&LongKeys::new(engine.reader()), what, &NoFilters, AllocationLimit::new(MAX_ALLOCATION));
     let store = KvStore::open(LongKeys::new(engine.reader()), &request(Mode::Read))?;
     conformance::read_all(&store);
@@ -135,7 +135,7 @@ mod tests {
         assert!(sample().len() >= 20, "{} values", sample().len());
         let engine = engine_of(sample()).unwrap();
         read_container(&engine).unwrap();
-        let what = StoreCheck { data: true, leaks: true };
+        let what = StoreCheckOptions { data: true, leaks: true };
         let report =
             check_container(&LongKeys::new(engine.reader()), what, &NoFilters, AllocationLimit::new(MAX_ALLOCATION))
                 .unwrap();

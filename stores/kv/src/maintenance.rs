@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use h5live_model::{
-    Diagnosis, FileCondition, Leak, LeakLocation, Location, Maintenance, Mode, OpenError, OpenRequest, Reclaim, Repair,
-    Result, StoreCheck, StoreFinding, StoreReport,
+    Diagnosis, FileCondition, Leak, LeakLocation, Location, Maintenance, Mode, OpenError, OpenRequest, ReclaimReport,
+    Repair, Result, StoreCheckOptions, StoreCheckReport, StoreFinding,
 };
 
 use crate::check::check_container;
@@ -61,14 +61,14 @@ impl Maintenance for KvConnector {
         Ok(Repair { before, after: self.diagnose(at)?, left: Vec::new() })
     }
 
-    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<Reclaim, OpenError> {
+    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<ReclaimReport, OpenError> {
         let before = self.diagnose(at)?.length;
         let request = OpenRequest { mode: Mode::Write, unfilter: how.unfilter.clone(), ..*how };
         let mut objects = Vec::new();
         loop {
             // From the check to the commit, nobody else writes.
             let engine = KvConnector::open_engine(at, &request)?;
-            let found = check_container(&engine, StoreCheck::default(), &*how.unfilter, how.max_allocation);
+            let found = check_container(&engine, StoreCheckOptions::default(), &*how.unfilter, how.max_allocation);
             let found = found.map_err(OpenError::Store)?;
             if let Some(first) = found.findings.first() {
                 let (findings, first) = (found.findings.len(), first.to_string());
@@ -76,7 +76,7 @@ impl Maintenance for KvConnector {
             }
             if found.leaks.is_empty() {
                 engine.close().map_err(|error| OpenError::Store(error.into()))?;
-                return Ok(Reclaim { objects, before, after: self.diagnose(at)?.length });
+                return Ok(ReclaimReport { objects, before, after: self.diagnose(at)?.length });
             }
             let session = KvConnector::session_on(engine, at, &request)?;
             let deleted = session.change(|state| delete_leaks(state, &found.leaks, &session.cleanup));
@@ -89,8 +89,8 @@ impl Maintenance for KvConnector {
         &self,
         at: &Location,
         how: &OpenRequest<'_>,
-        what: &StoreCheck,
-    ) -> std::result::Result<StoreReport, OpenError> {
+        what: &StoreCheckOptions,
+    ) -> std::result::Result<StoreCheckReport, OpenError> {
         let request = OpenRequest { mode: Mode::Read, unfilter: how.unfilter.clone(), ..*how };
         let engine = KvConnector::open_engine(at, &request)?;
         let report = check_container(&engine, *what, &*how.unfilter, how.max_allocation);

@@ -7,7 +7,7 @@ use h5live_model::{Datatype, Error as ModelError, MapSpec, ObjectBody, ObjectId,
 use crate::element_blobs::{blobs_of, with_blob};
 use crate::engine::{KeySpan, Snapshot};
 use crate::error::damaged;
-use crate::layout::value::{RecordForm, VarLenBlob};
+use crate::layout::value::{ContainerFormat, VarLenBlob};
 use crate::layout::{BlobId, MetadataField, key};
 use crate::objects::{self, contradiction};
 use crate::state::{KvState, check_kind, read_number};
@@ -49,7 +49,7 @@ pub struct MapValues<'a> {
 
 impl<'a> MapValues<'a> {
     /// Those of a map in a container with records of a form.
-    pub fn of(spec: &'a MapSpec, form: RecordForm) -> Self {
+    pub fn of(spec: &'a MapSpec, form: ContainerFormat) -> Self {
         match &spec.value {
             Datatype::VarLen(t) => {
                 let are_blobs = form.has_map_blobs();
@@ -67,7 +67,7 @@ impl<'a> MapValues<'a> {
 
     /// Whether records may lead to blobs.
     pub fn have_blobs(&self) -> bool {
-        self.stored.is_indirect()
+        self.stored.has_heap_references()
     }
 
     /// The blobs to which a record leads.
@@ -138,7 +138,7 @@ impl<'a> MapValues<'a> {
 /// [`ModelError::Store`] if one is damaged.
 pub fn blobs_of_values(
     state: &Snapshot<'_>,
-    form: RecordForm,
+    form: ContainerFormat,
     map: ObjectId,
     spec: &MapSpec,
     blobs: &mut Vec<BlobId>,

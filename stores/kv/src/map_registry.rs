@@ -35,7 +35,7 @@ impl KnownMap {
     ///
     /// # Errors
     /// [`h5live_model::Error::Invalid`] if it is no key of the map.
-    pub fn put_key(&self, key: MapKey<'_>, record: &mut Vec<u8>) -> Result<()> {
+    pub fn encode_record_key(&self, key: MapKey<'_>, record: &mut Vec<u8>) -> Result<()> {
         self.spec.check_key(key)?;
         record.truncate(self.prefix.as_bytes().len());
         self.order.encode(key, record)

@@ -62,7 +62,7 @@ impl MapStore for KvStore {
     fn contains(&self, map: ObjectId, key: MapKey<'_>) -> Result<bool> {
         self.with_map(map, |state, known, _| {
             let mut record = known.record_prefix();
-            known.put_key(key, &mut record)?;
+            known.encode_record_key(key, &mut record)?;
             Ok(state.has(&record)?)
         })
     }
@@ -71,7 +71,7 @@ impl MapStore for KvStore {
         self.with_map(map, |state, known, values| {
             let mut record = known.record_prefix();
             for (number, key) in keys.iter().enumerate() {
-                known.put_key(*key, &mut record)?;
+                known.encode_record_key(*key, &mut record)?;
                 let mut element = None;
                 let is_there = state.with_value(&record, &mut |stored| match values.are_blobs {
                     true => element = Some(stored.to_vec()),
@@ -122,7 +122,7 @@ impl MapStore for KvStore {
                     known.spec.check_value(value)?;
                 }
                 let mut record = known.record_prefix();
-                known.put_key(edit.key(), &mut record)?;
+                known.encode_record_key(edit.key(), &mut record)?;
                 records.push(record);
             }
             let values = MapValues::of(&known.spec, state.form);

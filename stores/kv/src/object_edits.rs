@@ -346,7 +346,7 @@ pub fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext
             if let FillValue::Value(element) = &dataset.fill.value {
                 blobs.extend(blobs_of(&snapshot, &dataset.datatype, element)?);
             }
-            if dataset.datatype.is_indirect() {
+            if dataset.datatype.has_heap_references() {
                 chunk_records::for_each_decoded(
                     &snapshot,
                     id,

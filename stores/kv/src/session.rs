@@ -11,7 +11,7 @@ use crate::blob_ids::BlobIds;
 use crate::engine::{ChecksumUse, ChecksummedView, Engine, KeySpan, Snapshot, View};
 use crate::error::KvError;
 use crate::layout::encode::ELEMENT_SIZES;
-use crate::layout::value::{LAYOUT_VERSION, RecordForm};
+use crate::layout::value::{ContainerFormat, LAYOUT_VERSION};
 use crate::layout::{MetadataField, key, oid};
 use crate::object_edits::{self, ReclaimContext};
 use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -72,15 +72,15 @@ impl KvRequest {
 ///
 /// # Errors
 /// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`].
-pub fn record_form(stored: &Snapshot<'_>) -> Result<RecordForm> {
+pub fn container_format(stored: &Snapshot<'_>) -> Result<ContainerFormat> {
     let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
     let value = stored.get(at.as_bytes())?.ok_or(KvError::Empty)?;
-    let form = RecordForm::decode(&value).map_err(KvError::Foreign)?;
+    let form = ContainerFormat::decode(&value).map_err(KvError::Foreign)?;
     form.map_err(|found| KvError::Version { found, known: LAYOUT_VERSION }.into())
 }
 
 /// A state of a container as it is read.
-pub fn readable(form: RecordForm, stored: Arc<dyn View>, how: ChecksumUse) -> Arc<dyn View> {
+pub fn readable(form: ContainerFormat, stored: Arc<dyn View>, how: ChecksumUse) -> Arc<dyn View> {
     if form.has_checksums { Arc::new(ChecksummedView::new(stored, how)) } else { stored }
 }
 
@@ -91,7 +91,7 @@ pub struct KvSession {
     pub engine: Box<dyn Engine>,
     pub cleanup: ReclaimContext,
     max_uncommitted: u64,
-    form: RecordForm,
+    form: ContainerFormat,
     state: RwLock<KvState>,
     /// How many objects it has deleted: those that are open look whether they are still there when this changes.
     deleted_objects: AtomicU64,
@@ -110,8 +110,8 @@ impl KvSession {
         let is_new = matches!(request.mode, Mode::Create | Mode::CreateNew);
         // What a new container replaces is in any form, and is only listed.
         let (form, how) = match is_new {
-            true => (RecordForm::new(request.checksums), ChecksumUse::PassBy),
-            false => (record_form(&Snapshot::of(&stored))?, ChecksumUse::Verify),
+            true => (ContainerFormat::new(request.checksums), ChecksumUse::PassBy),
+            false => (container_format(&Snapshot::of(&stored))?, ChecksumUse::Verify),
         };
         let view = readable(form, stored, how);
         let state = KvState::new(form, view, BlobIds::new(request.random), request.max_uncommitted);

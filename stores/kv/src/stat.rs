@@ -5,7 +5,7 @@ use h5live_model::{Location, Mode, OpenError};
 use crate::connector::folder;
 use crate::engine::{Engine, EngineError, KeySpan, LmdbEngine, LmdbOptions, LmdbStat, LongKeys, Snapshot};
 use crate::layout::{EngineKey, RecordKey};
-use crate::session::record_form;
+use crate::session::container_format;
 
 /// The kinds of records, as they are counted.
 const KINDS: [&str; 7] =
@@ -74,7 +74,7 @@ impl KvStat {
         // Before this process reads a state itself.
         let lmdb = engine.inner().stat().map_err(failed)?;
         let view = engine.view().map_err(failed)?;
-        let form = record_form(&Snapshot::of(&view)).map_err(OpenError::Store)?;
+        let form = container_format(&Snapshot::of(&view)).map_err(OpenError::Store)?;
         let mut records: Vec<_> = KINDS.map(|kind| RecordCount { kind, keys: 0, bytes: 0 }).into();
         let counted = view.scan(&KeySpan::all(), &mut |key, value| {
             if let Some(count) = records.get_mut(kind_of(key)) {

@@ -7,7 +7,7 @@ use h5live_model::{Error as ModelError, ObjectId, ObjectKind, Result};
 use crate::blob_ids::BlobIds;
 use crate::engine::{Edits, Snapshot, View};
 use crate::error::{KvError, damaged, invalid_error};
-use crate::layout::value::{RecordForm, decode_u64, encode_u64};
+use crate::layout::value::{ContainerFormat, decode_u64, encode_u64};
 use crate::layout::{EngineKey, MetadataField, OidAllocator, OidRange, key, oid};
 use crate::tracked_orders::KnownOrders;
 
@@ -15,7 +15,7 @@ use crate::tracked_orders::KnownOrders;
 #[derive(Debug)]
 pub struct KvState {
     /// In which form records are.
-    pub form: RecordForm,
+    pub form: ContainerFormat,
     /// The state as of the last commit or refresh.
     pub view: Arc<dyn View>,
     /// What is not committed.
@@ -36,7 +36,7 @@ pub struct KvState {
 
 impl KvState {
     /// Nothing is changed.
-    pub fn new(form: RecordForm, view: Arc<dyn View>, blob_ids: BlobIds, max_uncommitted: u64) -> Self {
+    pub fn new(form: ContainerFormat, view: Arc<dyn View>, blob_ids: BlobIds, max_uncommitted: u64) -> Self {
         KvState {
             form,
             view,

@@ -85,7 +85,7 @@ fn for_each_element(
         Datatype::VarLen(of) => value.chunks_exact_mut(size).try_for_each(|element| each(&of.base, element)),
         Datatype::Array(of) => for_each_element(&of.base, value, each),
         Datatype::Compound(of) => value.chunks_exact_mut(size).try_for_each(|whole| {
-            of.members.iter().filter(|member| member.datatype.is_indirect()).try_for_each(|member| {
+            of.members.iter().filter(|member| member.datatype.has_heap_references()).try_for_each(|member| {
                 let begin = member.offset as usize;
                 let end = begin + member.datatype.size() as usize;
                 whole.get_mut(begin..end).map_or(Ok(()), |part| for_each_element(&member.datatype, part, each))
@@ -124,7 +124,7 @@ impl LogSession {
         let mut elements = own.writer()?.put_blobs(blobs)?;
         if number > 0 && !set_fields(&mut elements, blobs.len(), FILE_AT, |_| number as u16) {
             // An address leaves no room for the number of the file.
-            elements = self.change_main(|on| on.main.writer()?.put_blobs(blobs))?;
+            elements = self.change_main_file(|on| on.main.writer()?.put_blobs(blobs))?;
         }
         // Where there is no room, they have none.
         set_fields(&mut elements, blobs.len(), CHECKSUM_AT, |number| match blobs[number].0 {

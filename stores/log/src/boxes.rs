@@ -15,7 +15,7 @@ pub struct BoxRange<'a> {
 
 /// A run of elements that two boxes share: how many there are, and where they are in each (elements, row-major).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SharedRun {
+pub struct IntersectionRun {
     /// Where it begins in the first box.
     pub first: u64,
     /// Where it begins in the second box.
@@ -63,7 +63,7 @@ impl BoxRange<'_> {
     }
 
     /// Whether this box and another one share an element.
-    pub fn meets(&self, other: &BoxRange<'_>) -> bool {
+    pub fn intersects(&self, other: &BoxRange<'_>) -> bool {
         let sides = self.start.iter().zip(self.end).zip(other.start.iter().zip(other.end));
         sides.into_iter().all(|((a, b), (start, end))| a.max(start) < b.min(end))
     }
@@ -75,11 +75,11 @@ impl BoxRange<'_> {
     }
 
     /// The elements that this box and another one share; `None` if there are none.
-    pub fn shared(&self, other: &BoxRange<'_>) -> Option<SharedBox> {
-        if !self.meets(other) {
+    pub fn intersection(&self, other: &BoxRange<'_>) -> Option<BoxIntersection> {
+        if !self.intersects(other) {
             return None;
         }
-        let mut first = SharedRun { first: 0, second: 0, len: 1 };
+        let mut first = IntersectionRun { first: 0, second: 0, len: 1 };
         let (mut counts, mut strides) = (Dims::new(), SmallVec::<[(u64, u64); 4]>::new());
         // Dimensions are part of the run as long as both boxes have all of those behind them.
         let (mut is_run, mut stride) = (true, (1u64, 1u64));
@@ -100,25 +100,25 @@ impl BoxRange<'_> {
         }
         counts.reverse();
         strides.reverse();
-        Some(SharedBox { first, counts, strides })
+        Some(BoxIntersection { first, counts, strides })
     }
 }
 
 /// What two boxes share.
 #[derive(Debug)]
-pub struct SharedBox {
+pub struct BoxIntersection {
     /// The first run.
-    first: SharedRun,
+    first: IntersectionRun,
     /// How many runs there are along each of the dimensions before that of the runs.
     counts: Dims,
     /// How far apart neighbours along these dimensions are in both boxes (elements).
     strides: SmallVec<[(u64, u64); 4]>,
 }
 
-impl SharedBox {
+impl BoxIntersection {
     /// Runs of equal length that are one after the other along a dimension: the first one, how many there are, and how far
     /// apart neighbours are in both boxes (elements).
-    pub fn rows(&self) -> impl Iterator<Item = (SharedRun, u64, (u64, u64))> {
+    pub fn rows(&self) -> impl Iterator<Item = (IntersectionRun, u64, (u64, u64))> {
         let (count, stride) = match (self.counts.last(), self.strides.last()) {
             (Some(count), Some(stride)) => (*count, *stride),
             _ => (1, (self.first.len, self.first.len)),
@@ -135,15 +135,16 @@ impl SharedBox {
             let steps = || at.iter().zip(&self.strides);
             let first = self.first.first + steps().map(|(at, (stride, _))| at * stride).sum::<u64>();
             let second = self.first.second + steps().map(|(at, (_, stride))| at * stride).sum::<u64>();
-            (SharedRun { first, second, len: self.first.len }, count, stride)
+            (IntersectionRun { first, second, len: self.first.len }, count, stride)
         })
     }
 
     /// Calls `each` with the runs, in order.
-    pub fn for_each_run(&self, mut each: impl FnMut(SharedRun)) {
+    pub fn for_each_run(&self, mut each: impl FnMut(IntersectionRun)) {
         for (run, count, (first, second)) in self.rows() {
-            (0..count)
-                .for_each(|n| each(SharedRun { first: run.first + n * first, second: run.second + n * second, ..run }));
+            (0..count).for_each(|n| {
+                each(IntersectionRun { first: run.first + n * first, second: run.second + n * second, ..run })
+            });
         }
     }
 }
@@ -171,7 +172,7 @@ mod tests {
             let ours = BoxRange { start: part(0), end: &ends[0] };
             let theirs = BoxRange { start: part(6), end: &ends[1] };
             let mut found = Vec::new();
-            if let Some(shared) = ours.shared(&theirs) {
+            if let Some(shared) = ours.intersection(&theirs) {
                 shared.for_each_run(|run| found.extend((0..run.len).map(|n| (run.first + n, run.second + n))));
             }
             let mut want = Vec::new();

@@ -6,8 +6,8 @@ use std::error::Error as StdError;
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, FilterEngine, FilterSpec, LinkTarget, Name, ObjectId, ObjectKind, Scope, Store, StoreFinding,
-    StoreReport, is_unverifiable,
+    AllocationLimit, FilterEngine, FilterSpec, LinkTarget, Name, ObjectId, ObjectKind, Scope, Store, StoreCheckReport,
+    StoreFinding, is_decoder_limitation,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -87,8 +87,8 @@ fn finding_of(anchor: Option<&FoundAnchor>, kind: &'static str, cause: Cause) ->
 
 impl LogCheck<'_> {
     /// Checks a log in the layout of this program: of a main file, and its subfiles. `group` is the group of the log.
-    pub fn run(&self, main: Arc<dyn Store>, files: &dyn SharedFiles, group: ObjectId) -> StoreReport {
-        let mut report = StoreReport::default();
+    pub fn run(&self, main: Arc<dyn Store>, files: &dyn SharedFiles, group: ObjectId) -> StoreCheckReport {
+        let mut report = StoreCheckReport::default();
         let mut scanned = Vec::new();
         for mut file in self.open_files(&main, files, group, &mut report) {
             let mut entries = ScannedEntries::default();
@@ -136,8 +136,8 @@ impl LogCheck<'_> {
     }
 
     /// Checks a log in Log VOL's layout, whose entries were read when it was opened.
-    pub fn run_log_vol(&self, session: &LogSession) -> StoreReport {
-        let mut report = StoreReport::default();
+    pub fn run_log_vol(&self, session: &LogSession) -> StoreCheckReport {
+        let mut report = StoreCheckReport::default();
         let anchors = find_anchors(&*session.inner, LogLayout::LogVol, &mut report);
         let by_number = check_anchors(&anchors, session.dataset_count(), &mut report);
         let state = session.state();
@@ -163,7 +163,7 @@ impl LogCheck<'_> {
         main: &Arc<dyn Store>,
         files: &dyn SharedFiles,
         group: ObjectId,
-        report: &mut StoreReport,
+        report: &mut StoreCheckReport,
     ) -> Vec<LogFile> {
         let mode = main.session().mode;
         let subfiles = Subfiles { files: Some(files), mode, reads_table: false, own: None };
@@ -189,7 +189,7 @@ impl LogCheck<'_> {
     }
 
     /// Reads all entries of a file, and compares the index table with them.
-    fn scan(&self, file: &mut LogFile, entries: &mut ScannedEntries, report: &mut StoreReport) -> Result<()> {
+    fn scan(&self, file: &mut LogFile, entries: &mut ScannedEntries, report: &mut StoreCheckReport) -> Result<()> {
         file.read_batches(self.limit, |batch| {
             for entry in batch.entries {
                 let head = &entry.1.head;
@@ -206,7 +206,7 @@ impl LogCheck<'_> {
     }
 
     /// Compares the index table of a file with the entries that its log has.
-    fn compare_table(&self, file: &LogFile, entries: &ScannedEntries, report: &mut StoreReport) -> Result<()> {
+    fn compare_table(&self, file: &LogFile, entries: &ScannedEntries, report: &mut StoreCheckReport) -> Result<()> {
         let Some(saved) = SavedTable::open(&*file.store, file.group, self.limit)? else { return Ok(()) };
         let position = |place| file.log.position_of(place).map(|offset| file.position(offset));
         let mut numbers: Vec<u64> = (0..saved.dataset_count()).collect();
@@ -234,7 +234,7 @@ impl LogCheck<'_> {
         read: &dyn Fn(LogPosition, &mut [u8]) -> Result<()>,
         place: &DataPlace,
         (decoded, is_wanted): (Option<u64>, bool),
-        report: &mut StoreReport,
+        report: &mut StoreCheckReport,
     ) -> Checked<Option<Vec<u8>>> {
         let Some(unfilter) = self.data else { return Ok(None) };
         let DataPlace { at, len, filter, crc, .. } = *place;
@@ -258,7 +258,7 @@ impl LogCheck<'_> {
         match unfilter.unfilter(&[filter], 0, bytes, expected) {
             Ok(elements) if elements.len() as u64 == expected => Ok(Some(elements)),
             Ok(elements) => Err(LogFault::DataBytes { at, found: elements.len() as u64, expected }.into()),
-            Err(error) if is_unverifiable(&*error) => {
+            Err(error) if is_decoder_limitation(&*error) => {
                 report.undecoded_chunks += 1;
                 Ok(None)
             }
@@ -296,7 +296,7 @@ fn check_entry(found: usize, row: &TableRow, anchor: Option<&FoundAnchor>, count
 fn check_anchors<'a>(
     anchors: &'a [FoundAnchor],
     count: u64,
-    report: &mut StoreReport,
+    report: &mut StoreCheckReport,
 ) -> FxHashMap<u64, &'a FoundAnchor> {
     let mut by_number = FxHashMap::<u64, &FoundAnchor>::default();
     for found in anchors {
@@ -313,7 +313,7 @@ fn check_anchors<'a>(
 }
 
 /// All anchors of a file to which a path leads. What cannot be read is a finding.
-fn find_anchors(store: &dyn Store, layout: LogLayout, report: &mut StoreReport) -> Vec<FoundAnchor> {
+fn find_anchors(store: &dyn Store, layout: LogLayout, report: &mut StoreCheckReport) -> Vec<FoundAnchor> {
     let mut anchors = Vec::new();
     let root = store.session().root;
     let (mut seen, mut found) = (FxHashSet::from_iter([root]), vec![(root, "/".to_owned())]);

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use h5live_model::{
     AllocationLimit, Capabilities, Connector, ConnectorOptions, ConnectorRegistry, Diagnosis, Error, Identity, LinkUse,
     Location, LocationWatch, Maintenance, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, Origin, PathProbe,
-    Repair, Store, StoreCheck, StoreReport, Url,
+    Repair, Store, StoreCheckOptions, StoreCheckReport, Url,
 };
 
 use crate::check::{LogCheck, finding};
 use crate::error::LogError;
-use crate::joined_files::{JoinedFiles, follower_settings, is_shared};
+use crate::joined_files::{JoinedFiles, follower_lock_settings, is_shared};
 use crate::joining::join;
 use crate::layout::LogLayout;
 use crate::log_file::existing_log_group;
-use crate::log_vol_counters::{COUNTERS, LogVolCounters};
+use crate::log_vol_root_attribute::{COUNTERS, LogVolRootAttribute};
 use crate::names::{FILE_LAYOUT, LOG_GROUP};
 use crate::opening::{open_log, open_log_vol};
 use crate::options::Log;
@@ -45,7 +45,7 @@ impl LogConnector {
         &self,
         at: &Location,
         inner: Arc<dyn Store>,
-        counters: LogVolCounters,
+        counters: LogVolRootAttribute,
         request: &OpenRequest<'_>,
         log: LogRequest,
     ) -> Result<LogSession, OpenError> {
@@ -66,7 +66,7 @@ impl LogConnector {
     /// The file at a path, to look at it: it may be written meanwhile, and is not locked. `None` if it cannot be opened.
     fn open_to_look(&self, path: &Path) -> Option<Arc<dyn Store>> {
         let mut options = self.inner.options();
-        for (name, value) in follower_settings(Mode::SwmrRead) {
+        for (name, value) in follower_lock_settings(Mode::SwmrRead) {
             options.set(name, value).ok()?;
         }
         let request = OpenRequest {
@@ -83,7 +83,7 @@ impl LogConnector {
     /// Refuses to join a log in Log VOL's layout, before anything of joining is made beside it.
     fn check_joining(&self, path: &Path, layout: LogLayout) -> Result<(), OpenError> {
         // What cannot be opened so is no such file, or says why when it is joined.
-        let is_log_vol = || LogVolCounters::read(&*self.open_to_look(path)?).ok()?;
+        let is_log_vol = || LogVolRootAttribute::read(&*self.open_to_look(path)?).ok()?;
         match layout == LogLayout::LogVol || (!is_shared(path) && is_log_vol().is_some()) {
             true => Err(OpenError::Store(Error::Unsupported("joining a log in Log VOL's layout (layout=logvol)"))),
             false => Ok(()),
@@ -108,7 +108,7 @@ impl LogConnector {
         } else {
             let request = file.request(how);
             let inner = self.inner.open(&Self::inner_location(at)?, &request)?;
-            let counters = LogVolCounters::read(&*inner).map_err(OpenError::Store)?;
+            let counters = LogVolRootAttribute::read(&*inner).map_err(OpenError::Store)?;
             match counters {
                 Some(counters) if counters.subfiles() > 0 => {
                     self.open_log_vol_subfiles(at, inner, counters, &request, log)?
@@ -130,7 +130,7 @@ impl LogConnector {
         let path = self.file_path(at);
         let mut mode = how.mode;
         if path.as_deref().is_some_and(is_shared) {
-            for (name, value) in follower_settings(mode) {
+            for (name, value) in follower_lock_settings(mode) {
                 inner_options.set(name, value)?;
             }
             // Followers that have no lock may be there.
@@ -279,7 +279,12 @@ impl Maintenance for LogConnector {
         self.inner.maintenance().ok_or_else(none)?.repair(&Self::inner_location(at)?, &request)
     }
 
-    fn check(&self, at: &Location, how: &OpenRequest<'_>, what: &StoreCheck) -> Result<StoreReport, OpenError> {
+    fn check(
+        &self,
+        at: &Location,
+        how: &OpenRequest<'_>,
+        what: &StoreCheckOptions,
+    ) -> Result<StoreCheckReport, OpenError> {
         let options = how.typed_options::<Log>()?;
         let in_mode = |mode: Mode| {
             let how = OpenRequest { mode, unfilter: how.unfilter.clone(), ..*how };
@@ -294,14 +299,14 @@ impl Maintenance for LogConnector {
         };
         let limit = how.max_allocation;
         let check = LogCheck { data: what.data.then_some(&*how.unfilter), is_at_rest: is_at_rest(&*main), limit };
-        let is_log_vol = LogVolCounters::read(&*main).is_ok_and(|counters| counters.is_some());
+        let is_log_vol = LogVolRootAttribute::read(&*main).is_ok_and(|counters| counters.is_some());
         if let (false, Some(files)) = (is_log_vol, &file.files) {
             if !LogSession::has_log(&*main)? {
                 return Err(Error::from(LogError::NoLog).into());
             }
             return Ok(match existing_log_group(&*main) {
                 Ok(group) => check.run(main, &**files, group),
-                Err(error) => StoreReport { findings: vec![finding("log", error)], ..StoreReport::default() },
+                Err(error) => StoreCheckReport { findings: vec![finding("log", error)], ..StoreCheckReport::default() },
             });
         }
         drop(main);
@@ -309,7 +314,7 @@ impl Maintenance for LogConnector {
         match self.open_session(at, &request) {
             Ok(OpenedFile::Log(session)) => Ok(check.run_log_vol(&session)),
             Ok(OpenedFile::Plain(_)) => Err(Error::from(LogError::NoLog).into()),
-            Err(error) => Ok(StoreReport { findings: vec![finding("log", error)], ..StoreReport::default() }),
+            Err(error) => Ok(StoreCheckReport { findings: vec![finding("log", error)], ..StoreCheckReport::default() }),
         }
     }
 }

@@ -41,7 +41,7 @@ fn is_part_covered(wanted: &BoxRange<'_>, boxes: &mut [BoxRange<'_>], looks: &mu
     let (mut low_end, mut high_start) = (Dims::from_slice(wanted.end), Dims::from_slice(wanted.start));
     (low_end[dim], high_start[dim]) = (cut, cut);
     let mut half = |half: BoxRange<'_>| {
-        let mut meeting: Vec<_> = boxes.iter().filter(|found| found.meets(&half)).copied().collect();
+        let mut meeting: Vec<_> = boxes.iter().filter(|found| found.intersects(&half)).copied().collect();
         is_part_covered(&half, &mut meeting, looks)
     };
     half(BoxRange { start: wanted.start, end: &low_end }) && half(BoxRange { start: &high_start, end: wanted.end })

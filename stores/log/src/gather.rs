@@ -147,7 +147,7 @@ impl Gatherer<'_> {
     /// Has what an entry has of a box be copied.
     fn copy_block(&self, entry: &FoundEntry<'_>, wanted: &BoxRange<'_>, queue: &mut CopyQueue<'_, Self>) -> Result<()> {
         let (size, place, has) = (self.size(), entry.place, entry.block());
-        let Some(shared) = has.shared(wanted) else { return Ok(()) };
+        let Some(shared) = has.intersection(wanted) else { return Ok(()) };
         let bytes = has.element_count().and_then(|elements| elements.checked_mul(size));
         let runs_from = |begin: u64| {
             shared.rows().map(move |(run, count, (from_stride, to_stride))| RunCopy {
@@ -245,7 +245,7 @@ impl Gatherer<'_> {
             if start[dim] >= wanted.end[dim] {
                 continue;
             }
-            if let Some(shared) = (BoxRange { start: &start, end: wanted.end }).shared(wanted) {
+            if let Some(shared) = (BoxRange { start: &start, end: wanted.end }).intersection(wanted) {
                 shared.for_each_run(|run| {
                     let part = (run.second * size) as usize..((run.second + run.len) * size) as usize;
                     self.spec.fill_into(0, &mut into[part]);

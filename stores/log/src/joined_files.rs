@@ -94,7 +94,7 @@ pub fn is_shared(main: &Path) -> bool {
 
 /// The settings of native files for a follower of a file with a log; none in another mode. A follower has no lock, which
 /// would keep writers from joining: they change nothing that it could not follow.
-pub fn follower_settings(mode: Mode) -> Vec<(&'static str, &'static str)> {
+pub fn follower_lock_settings(mode: Mode) -> Vec<(&'static str, &'static str)> {
     if mode == Mode::SwmrRead { vec![(LOCKING, "never")] } else { Vec::new() }
 }
 
@@ -231,13 +231,13 @@ impl SharedFiles for JoinedFiles {
     }
 
     fn open_main(&self, mode: Mode) -> Result<Arc<dyn Store>, OpenError> {
-        self.opener.open(self.opener.main.clone(), mode, &follower_settings(mode))
+        self.opener.open(self.opener.main.clone(), mode, &follower_lock_settings(mode))
     }
 
     fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError> {
         // Nobody is told which process has one.
         let settings = [(LEAVES_LIVE, yes_or_no(stays_live)), (NAMES_WRITER, "no")];
-        let settings = [&follower_settings(mode)[..], &settings].concat();
+        let settings = [&follower_lock_settings(mode)[..], &settings].concat();
         self.opener.open(subfile_path(&self.opener.main, number), mode, &settings)
     }
 

@@ -7,7 +7,7 @@ use h5live_model::{Error, Mode, ObjectId, OpenError, Publish, Scope, Store};
 
 use crate::anchor::integer;
 use crate::error::{LogError, Result};
-use crate::log_file::{LogFile, existing_log_group, log_group, make_group, mark};
+use crate::log_file::{LogFile, existing_log_group, log_group, make_group, mark_as_log};
 use crate::log_state::LogState;
 use crate::names;
 use crate::position::LogPosition;
@@ -61,7 +61,7 @@ fn take_subfile(
 ) -> std::result::Result<TakenSubfile, OpenError> {
     let group = match log_group(main)? {
         Some(group) => {
-            mark(main)?;
+            mark_as_log(main)?;
             group
         }
         // It is new, or its first writer died before it was begun.

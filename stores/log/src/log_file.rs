@@ -60,7 +60,7 @@ pub fn log_group(store: &dyn Store) -> Result<Option<ObjectId>> {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn is_marked(store: &dyn Store) -> Result<bool> {
+pub fn has_log_mark(store: &dyn Store) -> Result<bool> {
     Ok(store.attribute(store.session().root, &Name::from(names::FILE_LAYOUT))?.is_some())
 }
 
@@ -95,7 +95,7 @@ pub fn make_group(store: &dyn Store) -> Result<ObjectId> {
         writer.set_attribute(group, &integer(name, value))?;
     }
     writer.add_link(store.session().root, &Name::from(names::LOG_GROUP), &LinkTarget::Hard(group))?;
-    mark(store)?;
+    mark_as_log(store)?;
     Ok(group)
 }
 
@@ -103,8 +103,8 @@ pub fn make_group(store: &dyn Store) -> Result<ObjectId> {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn mark(store: &dyn Store) -> Result<()> {
-    if is_marked(store)? {
+pub fn mark_as_log(store: &dyn Store) -> Result<()> {
+    if has_log_mark(store)? {
         return Ok(());
     }
     store.writer()?.set_attribute(store.session().root, &integer(names::FILE_LAYOUT, crate::LAYOUT))
@@ -196,7 +196,11 @@ impl LogFile {
     ///
     /// # Errors
     /// If the table is damaged; errors of the store and those of `each`.
-    pub fn for_each_saved(&self, dataset: u64, each: &mut dyn FnMut(usize, TableRow) -> Result<()>) -> Result<()> {
+    pub fn for_each_table_entry(
+        &self,
+        dataset: u64,
+        each: &mut dyn FnMut(usize, TableRow) -> Result<()>,
+    ) -> Result<()> {
         let Some(saved) = &self.saved else { return Ok(()) };
         let position = |place| self.log.position_of(place).map(|offset| self.position(offset));
         let read = saved.for_each_entry(dataset, position, &mut |rank, row| {

@@ -170,7 +170,7 @@ impl LogState {
         if !self.datasets.contains_key(&number) {
             let mut dataset = LoggedDataset::new(rank);
             for file in &self.files {
-                file.for_each_saved(number, &mut |found, row| {
+                file.for_each_table_entry(number, &mut |found, row| {
                     check_rank(number, found, rank)?;
                     dataset.push(row);
                     Ok(())
@@ -212,7 +212,7 @@ impl LogState {
         index_table::save(&*own.store, own.group, &new, count, |number, table| {
             let Some(dataset) = self.dataset(number) else {
                 let mut count = 0;
-                own.for_each_saved(number, &mut |rank, row| {
+                own.for_each_table_entry(number, &mut |rank, row| {
                     count += 1;
                     new.push(table, rank, &row)
                 })?;

@@ -12,8 +12,8 @@ use crate::index_table::TableRow;
 use crate::log_datasets::{LogSegments, hard_target};
 use crate::log_file::existing_log_group;
 use crate::log_vol_anchor;
-use crate::log_vol_counters::LogVolCounters;
 use crate::log_vol_entry::{LogVolEntry, decode_entries};
+use crate::log_vol_root_attribute::LogVolRootAttribute;
 use crate::position::LogPosition;
 
 /// The registered number of deflate.
@@ -85,7 +85,7 @@ impl LogVolLog {
     /// If it is damaged; errors of the stores.
     pub fn open(main: &dyn Store, files: &[Arc<dyn Store>], limit: AllocationLimit) -> Result<Self> {
         let anchors = anchors(main)?;
-        let counted = LogVolCounters::read(main)?.map_or(0, |counters| counters.datasets.unsigned_abs().into());
+        let counted = LogVolRootAttribute::read(main)?.map_or(0, |counters| counters.datasets.unsigned_abs().into());
         let mut log = LogVolLog {
             data: LogSegments::without_datasets(),
             datasets: FxHashMap::default(),
@@ -106,7 +106,8 @@ impl LogVolLog {
         limit: AllocationLimit,
     ) -> Result<()> {
         // What is not counted was not published.
-        let counters = LogVolCounters::read(file)?.ok_or_else(|| LogError::Missing("counters in a file".to_owned()))?;
+        let counters =
+            LogVolRootAttribute::read(file)?.ok_or_else(|| LogError::Missing("counters in a file".to_owned()))?;
         if counters.data_logs == 0 && counters.metadata_logs == 0 {
             return Ok(());
         }

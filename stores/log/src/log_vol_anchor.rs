@@ -7,7 +7,7 @@ use h5live_model::{AllocationTime, AttributeData, DatasetSpec, Dataspace, Layout
 
 use crate::anchor::{Anchor, integers, read_storage, refuse_partial_anchor};
 use crate::error::Result;
-use crate::log_vol_counters::{damaged, int_list, list_of, read_integers};
+use crate::log_vol_root_attribute::{damaged, int_list, list_of, read_integers};
 
 /// Attributes of anchors: number, extent, largest extent.
 const ID: &str = "_ID";

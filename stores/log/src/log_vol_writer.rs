@@ -15,8 +15,8 @@ use crate::entry::{Dims, EntryChange, EntryHead};
 use crate::error::{LogError, Result};
 use crate::log_datasets::hard_target;
 use crate::log_file::LogFile;
-use crate::log_vol_counters::{LogVolCounters, list_of};
 use crate::log_vol_entry::{encode_entry, encode_metadata_log};
+use crate::log_vol_root_attribute::{LogVolRootAttribute, list_of};
 use crate::names;
 
 /// Bytes of entries in one metadata log, about: a reader has all of it in memory.
@@ -38,9 +38,9 @@ struct StagedEntry {
 #[derive(Debug)]
 pub struct LogVolWriter {
     /// What the file counts, as of the last publication.
-    published: LogVolCounters,
+    published: LogVolRootAttribute,
     /// What there is: logs that are made, published or not.
-    made: LogVolCounters,
+    made: LogVolRootAttribute,
     /// The logs that were made since the last publication.
     new_logs: Vec<ObjectId>,
     staged: Vec<StagedEntry>,
@@ -117,7 +117,7 @@ fn next(number: i32, of: &'static str) -> Result<i32> {
 /// Errors of the store.
 pub fn make_log_vol(store: &dyn Store) -> Result<()> {
     let (writer, root) = (store.writer()?, store.session().root);
-    writer.set_attribute(root, &LogVolCounters::NEW.attribute())?;
+    writer.set_attribute(root, &LogVolRootAttribute::NEW.attribute())?;
     writer.create(&NewObject::linked(root, &Name::from(names::LOG_GROUP), &ObjectSpec::group())).map(drop)
 }
 
@@ -132,7 +132,7 @@ pub fn log_vol_group(store: &dyn Store) -> Result<ObjectId> {
 
 impl LogVolWriter {
     /// The writer of a file that has these counters, and whose data ends at this byte.
-    pub fn new(published: LogVolCounters, data_end: u64) -> Self {
+    pub fn new(published: LogVolRootAttribute, data_end: u64) -> Self {
         LogVolWriter {
             published,
             made: published,

@@ -11,7 +11,7 @@ use crate::layout::LogLayout;
 use crate::log_file::{LogFile, log_group};
 use crate::log_state::LogState;
 use crate::log_vol::LogVolLog;
-use crate::log_vol_counters::LogVolCounters;
+use crate::log_vol_root_attribute::LogVolRootAttribute;
 use crate::log_vol_writer::{LogVolWriter, log_vol_group, make_log_vol};
 use crate::options::Log;
 use crate::session::{LogRequest, LogSession};
@@ -35,8 +35,8 @@ pub fn open_log(inner: Arc<dyn Store>, files: Option<Arc<dyn SharedFiles>>, how:
 
 /// The counters of a log in Log VOL's layout; `None` if the file has one in the layout of this program. A file without a
 /// log gets one if the session writes, and that layout is wanted.
-fn log_vol_counters(inner: &dyn Store, wanted: LogLayout) -> Result<Option<LogVolCounters>> {
-    let found = LogVolCounters::read(inner)?;
+fn log_vol_counters(inner: &dyn Store, wanted: LogLayout) -> Result<Option<LogVolRootAttribute>> {
+    let found = LogVolRootAttribute::read(inner)?;
     if found.is_some() || wanted != LogLayout::LogVol || !inner.session().mode.writes() {
         return Ok(found);
     }
@@ -44,7 +44,7 @@ fn log_vol_counters(inner: &dyn Store, wanted: LogLayout) -> Result<Option<LogVo
         return Err(Error::Invalid("the file has a log, and not in Log VOL's layout (layout=logvol)".to_owned()));
     }
     make_log_vol(inner)?;
-    Ok(Some(LogVolCounters::NEW))
+    Ok(Some(LogVolRootAttribute::NEW))
 }
 
 /// The log of a file in Log VOL's layout, which has these counters. `files` have the log: the file itself, or its
@@ -54,7 +54,7 @@ fn log_vol_counters(inner: &dyn Store, wanted: LogLayout) -> Result<Option<LogVo
 /// If the log is damaged, or the session writes what the layout does not have; errors of the stores.
 pub fn open_log_vol(
     inner: Arc<dyn Store>,
-    counters: LogVolCounters,
+    counters: LogVolRootAttribute,
     files: &[Arc<dyn Store>],
     how: LogRequest,
 ) -> Result<LogSession> {

@@ -17,9 +17,9 @@ use crate::anchor::Anchor;
 use crate::entry::Dims;
 use crate::error::{LogError, Result};
 use crate::layout::LogLayout;
-use crate::log_file::{LogFile, existing_log_group, group_number, is_marked, log_group, make_group, mark};
+use crate::log_file::{LogFile, existing_log_group, group_number, has_log_mark, log_group, make_group, mark_as_log};
 use crate::log_state::LogState;
-use crate::log_vol_counters::LogVolCounters;
+use crate::log_vol_root_attribute::LogVolRootAttribute;
 use crate::main_turn::{ChangedObjects, MainChange, MainTurn};
 use crate::mutant::LogMutant;
 use crate::names;
@@ -55,7 +55,7 @@ pub type WatchedFile = (Arc<dyn Store>, Vec<ObjectId>);
 /// What all handles of a session share.
 #[derive(Debug)]
 pub struct LogSession {
-    /// The main file. A session that has joined others only reads it; it changes the main file by [`LogSession::change_main`].
+    /// The main file. A session that has joined others only reads it; it changes the main file by [`LogSession::change_main_file`].
     pub inner: Arc<dyn Store>,
     /// The subfiles, and what writers agree by; `None` if the main file is one whose location is not known.
     files: Option<Arc<dyn SharedFiles>>,
@@ -121,7 +121,7 @@ impl LogSession {
     /// # Errors
     /// Errors of the store beneath.
     pub fn has_log(inner: &dyn Store) -> Result<bool> {
-        Ok(log_group(inner)?.is_some() || is_marked(inner)?)
+        Ok(log_group(inner)?.is_some() || has_log_mark(inner)?)
     }
 
     /// Whether a file is one with a log: the root group says so, or the group of the log has what a log has, or the root
@@ -131,10 +131,10 @@ impl LogSession {
     /// Errors of the store beneath.
     pub fn is_log(inner: &dyn Store) -> Result<bool> {
         let group = log_group(inner)?;
-        if is_marked(inner)? || group.map_or(Ok(false), |group| is_group_of_log(inner, group))? {
+        if has_log_mark(inner)? || group.map_or(Ok(false), |group| is_group_of_log(inner, group))? {
             return Ok(true);
         }
-        match LogVolCounters::read(inner) {
+        match LogVolRootAttribute::read(inner) {
             // A main file with subfiles has no group of the log.
             Ok(counters) => Ok(counters.is_some_and(|counters| group.is_some() || counters.subfiles() > 0)),
             Err(_) => Ok(group.is_some()),
@@ -151,7 +151,7 @@ impl LogSession {
         let mode = inner.session().mode;
         let group = match log_group(&*inner)? {
             Some(group) => group,
-            None if mode.writes() && !is_marked(&*inner)? => make_group(&*inner)?,
+            None if mode.writes() && !has_log_mark(&*inner)? => make_group(&*inner)?,
             None => existing_log_group(&*inner)?,
         };
         // A follower reads the log itself: the writer may replace the table.
@@ -164,7 +164,7 @@ impl LogSession {
         subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
         state.apply_all_waiting()?;
         if mode.writes() {
-            mark(&*inner)?;
+            mark_as_log(&*inner)?;
         }
         let session = LogSession::new(inner, files, state, how)?;
         // Writers may have published in the files that were opened first, before they did so in the later ones.
@@ -266,7 +266,7 @@ impl LogSession {
     ///
     /// # Errors
     /// Those of `change`; if another writer does not end its turn; errors of the store beneath.
-    pub fn change_main<T>(&self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
+    pub fn change_main_file<T>(&self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
         let _changing = self.changing.read();
         self.check_open()?;
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
@@ -454,7 +454,7 @@ impl LogSession {
         self.commit_entries(publish)?;
         if publish == Publish::Durable && self.has_changed_main.swap(false, Ordering::AcqRel) {
             let durable = |on: &mut MainChange<'_>| on.main.writer()?.commit(Scope::All, Publish::Durable);
-            self.change_main(durable).inspect_err(|_| self.has_changed_main.store(true, Ordering::Release))?;
+            self.change_main_file(durable).inspect_err(|_| self.has_changed_main.store(true, Ordering::Release))?;
             self.has_changed_main.store(false, Ordering::Release);
         }
         Ok(())

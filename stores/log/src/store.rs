@@ -178,7 +178,7 @@ impl Store for LogStore {
     fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         self.session.layout.check_referent(&to.part)?;
         match self.session.writes() {
-            true => self.session.change_main(|on| on.main.encode_reference(form, to)),
+            true => self.session.change_main_file(|on| on.main.encode_reference(form, to)),
             false => self.inner()?.encode_reference(form, to),
         }
     }

@@ -89,7 +89,7 @@ impl LogWriter {
 
     /// Changes the main file.
     fn change<T>(&self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
-        self.0.change_main(change)
+        self.0.change_main_file(change)
     }
 
     /// Moves what a fill value leads to from the own subfile to the main file, where its description will be.

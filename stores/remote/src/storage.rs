@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use h5live_cache::{BatchedReads, Storage};
+use h5live_cache::{BatchReadHints, Storage};
 use h5live_objects::{
     Bytes, GetCondition, ObjectBytes, ObjectClient, ObjectError, ObjectErrorKind, ObjectMeta, RangePlan, WaveLimits,
 };
@@ -356,8 +356,8 @@ impl Storage for ObjectStorage {
         Ok(len)
     }
 
-    fn batched_reads(&self) -> Option<BatchedReads> {
-        Some(BatchedReads { in_flight: IN_FLIGHT, gap: GAP_BYTES })
+    fn batched_reads(&self) -> Option<BatchReadHints> {
+        Some(BatchReadHints { in_flight: IN_FLIGHT, gap: GAP_BYTES })
     }
 
     fn read_ranges(

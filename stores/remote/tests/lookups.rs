@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use h5live_cache::{BatchedReads, Storage};
+use h5live_cache::{BatchReadHints, Storage};
 use h5live_model::{
     ByteOrder, ChunkCoord, ChunkRead, DatasetSpec, Dataspace, Datatype, Layout, LibVer, LinkTarget, Mode, NewObject,
     Shape, Sign, Store, UNLIMITED,
@@ -36,8 +36,8 @@ impl Storage for WaitingStorage {
         }
     }
 
-    fn batched_reads(&self) -> Option<BatchedReads> {
-        Some(BatchedReads { in_flight: 16, gap: 0 })
+    fn batched_reads(&self) -> Option<BatchReadHints> {
+        Some(BatchReadHints { in_flight: 16, gap: 0 })
     }
 
     fn read_ranges(

@@ -164,7 +164,7 @@ fn followers_that_stay_let_a_swmr_writer_through_and_nobody_else() {
         (lets_through, lock)
     };
     let followers: Vec<_> = (0..3).map(follower).collect();
-    let is_held = || followers.iter().all(|(_, lock)| lock.keeps_writers_out());
+    let is_held = || followers.iter().all(|(_, lock)| lock.holds_lock());
 
     for mode in [Mode::Write, Mode::Create] {
         let opened = match mode {
@@ -177,7 +177,7 @@ fn followers_that_stay_let_a_swmr_writer_through_and_nobody_else() {
     let writer = access(Mode::SwmrWrite).open_for_writing(&path);
     if cfg!(target_os = "linux") {
         writer.unwrap();
-        assert!(followers.iter().all(|(_, lock)| !lock.keeps_writers_out()));
+        assert!(followers.iter().all(|(_, lock)| !lock.holds_lock()));
     }
 
     // A reader that does not expect a writer stays in its way.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live::model::Datatype;
-use h5live::{File, StoreCheck};
+use h5live::{File, StoreCheckOptions};
 
 use super::Random;
 use super::actor::Actor;
@@ -220,7 +220,8 @@ impl Session {
 
     fn check(&self, who: &str) {
         if !self.location.starts_with("mem:") {
-            let report = h5live::check(&self.location, StoreCheck { data: true, ..StoreCheck::default() });
+            let report =
+                h5live::check(&self.location, StoreCheckOptions { data: true, ..StoreCheckOptions::default() });
             let report = report.unwrap_or_else(|error| panic!("{who}: check: {error}"));
             assert!(report.findings.is_empty(), "{who}: {:?}", report.findings);
         }

@@ -80,7 +80,12 @@ fn samples_that_are_read_ahead_come_in_order_and_within_the_memory() {
 fn parts_that_cannot_be_are_refused() {
     let archive = archive_of(&File::in_memory(), 5);
     let samples = || archive.samples();
-    for wrong in [samples().shard(2, 2), samples().worker(0, 0), samples().blocks(3), samples().shuffled(1).blocks(0)] {
+    for wrong in [
+        samples().shard(2, 2),
+        samples().worker(0, 0),
+        samples().shuffle_block(3),
+        samples().shuffled(1).shuffle_block(0),
+    ] {
         let error = wrong.numbers().unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Archive(ArchiveFault::Order(_))), "{error}");
     }
@@ -167,7 +172,7 @@ proptest! {
         let archive = archive_of(&File::in_memory(), n);
         let order = |samples: Samples| match block {
             0 => samples.shuffled(seed).epoch(epoch),
-            block => samples.shuffled(seed).epoch(epoch).blocks(block),
+            block => samples.shuffled(seed).epoch(epoch).shuffle_block(block),
         };
         let whole: Vec<u64> = order(archive.samples()).numbers().unwrap().collect();
         let mut sorted = whole.clone();

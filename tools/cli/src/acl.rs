@@ -1,7 +1,7 @@
 //! `h5live acl`: who may do what in a domain.
 
 use h5live::Location;
-use h5live_hsds::layout::{Access, Right};
+use h5live_hsds::layout::{AccessRights, Right};
 use serde_json::json;
 
 use crate::error::{Outcome, Result};
@@ -38,7 +38,7 @@ enum AclAction {
         user: String,
         /// The rights, with commas between them: create, read, update, delete, readACL, updateACL; `all`; or `none`
         #[arg(value_parser = access_from_text)]
-        rights: Access,
+        rights: AccessRights,
         /// No object: it has no rights of its own
         #[arg(hide = true, value_parser = refuse_object)]
         object: Option<String>,
@@ -60,15 +60,15 @@ fn refuse_object(_: &str) -> Result<String, &'static str> {
     Err("HSDS keeps rights for whole domains and their folders; groups, datasets and types have none of their own")
 }
 
-fn access_from_text(text: &str) -> Result<Access, String> {
+fn access_from_text(text: &str) -> Result<AccessRights, String> {
     match text {
-        "all" => return Ok(Access::ALL),
-        "none" => return Ok(Access::default()),
+        "all" => return Ok(AccessRights::ALL),
+        "none" => return Ok(AccessRights::default()),
         _ => {}
     }
     let named = |name: &str| Right::ALL.into_iter().find(|right| right.name() == name);
     let right = |name: &str| named(name).ok_or_else(|| format!("{name:?} is no right; rights are create, read, .."));
-    Ok(Access::of_rights(&text.split(',').map(right).collect::<Result<Vec<_>, _>>()?))
+    Ok(AccessRights::of_rights(&text.split(',').map(right).collect::<Result<Vec<_>, _>>()?))
 }
 
 impl AclCommand {

@@ -99,7 +99,7 @@ pub fn run() -> ExitCode {
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     open::set_args(args.open);
     heed_file_size_limit();
-    exit_code(run_command(args.command))
+    report_exit_code(run_command(args.command))
 }
 
 /// Runs a command, and tells of sources of virtual datasets that are not there.
@@ -117,7 +117,7 @@ fn heed_file_size_limit() {
 }
 
 /// The exit code of what a command came to. An error is told.
-pub fn exit_code(result: Result<Outcome>) -> ExitCode {
+pub fn report_exit_code(result: Result<Outcome>) -> ExitCode {
     match result {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(1),

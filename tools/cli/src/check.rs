@@ -9,7 +9,7 @@ mod unverified;
 
 use std::path::Path;
 
-use h5live::{Diagnosis, FileCondition, Location, StoreCheck, StoreReport};
+use h5live::{Diagnosis, FileCondition, Location, StoreCheckOptions, StoreCheckReport};
 use h5live_checker::file::{CheckOptions, Finding, Report, UsedRange, check_path_with};
 use h5live_log::joined_files::subfile_path;
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ impl CheckCommand {
 
     /// Checks a file with a log: the native file that it is, the log in it, and its subfiles.
     fn check_log(&self, out: &mut Output, location: &Location, path: &Path) -> Result<bool> {
-        let log = open::options().check(location, StoreCheck { data: self.data, leaks: false });
+        let log = open::options().check(location, StoreCheckOptions { data: self.data, leaks: false });
         let mut is_sound = self.check_native(out, location, path, log.as_ref().ok())?;
         log?;
         // Those of Log VOL begin with 0.
@@ -143,7 +143,7 @@ impl CheckCommand {
         out: &mut Output,
         location: &Location,
         path: &Path,
-        log: Option<&StoreReport>,
+        log: Option<&StoreCheckReport>,
     ) -> Result<bool> {
         // A file whose state cannot be determined has findings.
         let mut found = h5live::diagnose(path).ok();
@@ -173,7 +173,7 @@ impl CheckCommand {
         };
         damaged.extend(log.into_iter().flat_map(|log| &log.findings).map(DamagedPart::of_log));
         let elsewhere = match self.data && report.datasets_elsewhere > 0 {
-            true => elsewhere::find_unread(location),
+            true => elsewhere::find_unreadable_sources(location),
             false => Vec::new(),
         };
         let chunks = report.unverified_count + log.map_or(0, |log| log.undecoded_chunks);

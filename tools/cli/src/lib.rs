@@ -57,6 +57,6 @@ mod upload;
 pub mod wait;
 pub mod watch;
 
-pub use args::{exit_code, run, run_words};
+pub use args::{report_exit_code, run, run_words};
 pub use error::{Error, Outcome, Result, whole_text};
 pub use output::Output;

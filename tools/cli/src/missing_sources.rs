@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use h5live::{MissingSource, MissingSources};
+use h5live::{MissingSource, MissingSourcePolicy};
 
 use crate::error::Outcome;
 use crate::output::tell;
@@ -55,10 +55,10 @@ pub fn report() -> Outcome {
 ///
 /// # Errors
 /// The words that are allowed.
-pub fn parse(text: &str) -> Result<MissingSources, String> {
+pub fn parse(text: &str) -> Result<MissingSourcePolicy, String> {
     match text {
-        "fill" => Ok(MissingSources::Fill),
-        "error" => Ok(MissingSources::Error),
+        "fill" => Ok(MissingSourcePolicy::Fill),
+        "error" => Ok(MissingSourcePolicy::Error),
         _ => Err("allowed are fill and error".to_owned()),
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use h5live::filters::KnownFilters;
-use h5live::{Dataset, File, LinkPolicy, Location, MissingSources, Mode, Options};
+use h5live::{Dataset, File, LinkPolicy, Location, MissingSourcePolicy, Mode, Options};
 use h5live_native::NativeConnector;
 
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ pub struct OpenArgs {
     /// What elements of a virtual dataset are whose source is not there: fill (the default: fill values; they are told of,
     /// and the exit code is 1), error. A source that is there and cannot be read is always an error
     #[arg(long, global = true, value_name = "WHAT", value_parser = missing_sources::parse)]
-    missing_sources: Option<MissingSources>,
+    missing_sources: Option<MissingSourcePolicy>,
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -276,7 +276,7 @@ impl ColumnKind {
                 Value::Float64(found.value)
             }
             ColumnKind::Bool | ColumnKind::OptionalBool => Value::Bool(parse_bool(text).ok_or_else(not_a)?),
-            ColumnKind::Time => Value::Integer(utc::parse_ns(text).ok_or_else(not_a)?.into()),
+            ColumnKind::Time => Value::Integer(utc::parse_timestamp_ns(text).ok_or_else(not_a)?.into()),
             ColumnKind::Text(_) | ColumnKind::VarText => Value::Text(self.text_value(text, fit)?),
         })
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5live_cache::EdgeKind;
+use h5live_cache::DependencyKind;
 use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
 use h5live_checker::schedule::{AllowedTears, Counterexample, ExploreBounds, Story};
 use h5live_checker::trace::{Trace, TraceError};
@@ -310,7 +310,7 @@ impl ProverRun {
     fn judge_mutants(&mut self) {
         println!("\n{:<26} {:<9} {:>5}  by", "without the dependencies", "", "moves");
         let sound: Vec<Workload> = all_cases().map(|case| (case.record)(WriterSetup::default())).collect();
-        for kind in EdgeKind::ALL {
+        for kind in DependencyKind::ALL {
             let name = format!("{kind:?}");
             // That there is nothing to find takes longest.
             if let (true, Some(why)) = (self.is_quick, mutants::why_redundant(kind)) {

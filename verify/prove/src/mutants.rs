@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_cache::EdgeKind;
+use h5live_cache::DependencyKind;
 use h5live_checker::crash::{CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailure, explore_crashes};
 use h5live_checker::schedule::{AllowedTears, Counterexample, ExploreBounds, OS_PAGE_BYTES, ReaderView, find_shortest};
 use h5live_checker::trace::{StorageOp, Trace};
-use h5live_format::checksum_override::without_checksums as blind_reader;
+use h5live_format::checksum_override::ignoring_checksums as blind_reader;
 
 use crate::suite::{Case, ReaderKind, all_cases, small_tears};
 use crate::{CrashRecovery, Workload, WriterSetup};
@@ -45,31 +45,31 @@ pub enum MutantResult {
 }
 
 /// Why some kinds make no difference to any reader, as long as the others hold.
-const REDUNDANT: &[(EdgeKind, &str)] = &[
+const REDUNDANT: &[(DependencyKind, &str)] = &[
     (
-        EdgeKind::ExtensibleArrayIndexBlock,
+        DependencyKind::ExtensibleArrayIndexBlock,
         "the index block is made together with the header, and nothing leads to the header before the object header, \
          which waits for both; later the header is only ahead in its counts, and elements not yet set read as missing",
     ),
     (
-        EdgeKind::FixedArrayDataBlock,
+        DependencyKind::FixedArrayDataBlock,
         "the header is written once, with the data block, and nothing leads to it before the object header, which \
          waits for both",
     ),
 ];
 
 /// Why nobody can find out that dependencies of `kind` are missing, if that is so.
-pub fn why_redundant(kind: EdgeKind) -> Option<&'static str> {
+pub fn why_redundant(kind: DependencyKind) -> Option<&'static str> {
     REDUNDANT.iter().find(|(redundant, _)| *redundant == kind).map(|(_, why)| *why)
 }
 
 /// Kinds that only the death of a writer finds out soon: a death is looked for first, readers after it.
-const FOUND_BY_DEATH: [EdgeKind; 5] = [
-    EdgeKind::BTree1Node,
-    EdgeKind::BTree1Symbols,
-    EdgeKind::BTree1Chunk,
-    EdgeKind::FreeSpaceSections,
-    EdgeKind::SymbolTable,
+const FOUND_BY_DEATH: [DependencyKind; 5] = [
+    DependencyKind::BTree1Node,
+    DependencyKind::BTree1Symbols,
+    DependencyKind::BTree1Chunk,
+    DependencyKind::FreeSpaceSections,
+    DependencyKind::SymbolTable,
 ];
 
 /// A workload as it should be, and as the mutant has it.
@@ -79,7 +79,7 @@ struct WorkloadPair {
 }
 
 /// Searches a reader or recovery that finds that dependencies of `kind` are missing.
-pub fn judge_missing_edges(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration) -> MutantResult {
+pub fn judge_missing_edges(kind: DependencyKind, sound: &[Workload], threads: usize, limit: Duration) -> MutantResult {
     let pairs: Vec<WorkloadPair> = all_cases()
         .zip(sound)
         .map(|(case, with)| (with, WorkloadPair { case, without: (case.record)(WriterSetup::without(kind)) }))

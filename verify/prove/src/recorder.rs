@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use h5live::{Dataset, File, Options};
-use h5live_cache::{EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage};
+use h5live_cache::{DependencyKind, DependencyKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
 use h5live_model::{AllocationTime, ChunkStore, FileSpace, Store};
 use h5live_native::{Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions, Readers};
@@ -36,7 +36,7 @@ pub struct Workload {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WriterSetup {
     /// The kinds of flush dependencies that it breaks.
-    pub disabled_edges: EdgeKinds,
+    pub disabled_edges: DependencyKinds,
     /// Whether its flushes are durable.
     pub durable: bool,
     /// Whether they do without the barrier in the middle.
@@ -65,8 +65,8 @@ pub struct WriterSetup {
 
 impl WriterSetup {
     /// A writer that breaks the flush dependencies of one kind.
-    pub fn without(kind: EdgeKind) -> Self {
-        WriterSetup { disabled_edges: EdgeKinds::only(kind), ..WriterSetup::default() }
+    pub fn without(kind: DependencyKind) -> Self {
+        WriterSetup { disabled_edges: DependencyKinds::only(kind), ..WriterSetup::default() }
     }
 
     /// The same writer, which lets nobody read meanwhile.

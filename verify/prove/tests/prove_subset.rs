@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live_cache::EdgeKind;
+use h5live_cache::DependencyKind;
 use h5live_checker::crash::{CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailure, explore_crashes};
 use h5live_checker::schedule::{AllowedTears, Counterexample, ExploreBounds, Story};
 use h5live_model::CreationOrder;
@@ -23,7 +23,11 @@ fn explore(workload: &Workload, reader: ReaderKind, passes: usize, tearing: Allo
 }
 
 /// The shortest counterexample for a writer without the dependencies of one kind.
-fn found(kind: EdgeKind, record: impl Fn(WriterSetup) -> Workload, reader: ReaderKind) -> (Workload, Counterexample) {
+fn found(
+    kind: DependencyKind,
+    record: impl Fn(WriterSetup) -> Workload,
+    reader: ReaderKind,
+) -> (Workload, Counterexample) {
     let workload = record(WriterSetup::without(kind));
     let (found, _) = reader.shortest(&workload, 2, &ExploreBounds { moves: Some(2), ..ExploreBounds::default() });
     (workload, found.unwrap_or_else(|| panic!("{kind:?} is not missed")))
@@ -64,7 +68,7 @@ fn readers_of_what_is_rewritten_in_its_place_find_the_old_or_the_new() {
             1,
             AllowedTears::NONE,
         );
-        found(EdgeKind::RawInPlace, |setup| workloads::rewrite_chunks_in_place(setup, contiguous, 3, 1), ROWS);
+        found(DependencyKind::RawInPlace, |setup| workloads::rewrite_chunks_in_place(setup, contiguous, 3, 1), ROWS);
     }
     // A reader once took the change after the next one for the next one.
     let bounds = ExploreBounds { tearing: small_tears(), moves: Some(2), ..ExploreBounds::default() };
@@ -89,19 +93,19 @@ fn readers_of_attributes_and_links_are_right_in_every_schedule() {
 #[test]
 fn readers_notice_missing_dependencies() {
     let array = |setup| workloads::append_to_extensible_array(setup, 3, 3, 1);
-    found(EdgeKind::ObjectHeaderIndex, array, ROWS);
-    found(EdgeKind::ExtensibleArrayDataBlock, array, INDEX_FIRST);
-    found(EdgeKind::LayoutRaw, |setup| workloads::append_to_extensible_array(setup, 0, 2, 3), ROWS);
-    found(EdgeKind::Continuation, |setup| workloads::add_attributes(setup, 0, 6), ReaderKind::Attributes);
-    found(EdgeKind::Link, |setup| workloads::add_linked_datasets(setup, 0, 1), ReaderKind::Links);
+    found(DependencyKind::ObjectHeaderIndex, array, ROWS);
+    found(DependencyKind::ExtensibleArrayDataBlock, array, INDEX_FIRST);
+    found(DependencyKind::LayoutRaw, |setup| workloads::append_to_extensible_array(setup, 0, 2, 3), ROWS);
+    found(DependencyKind::Continuation, |setup| workloads::add_attributes(setup, 0, 6), ReaderKind::Attributes);
+    found(DependencyKind::Link, |setup| workloads::add_linked_datasets(setup, 0, 1), ReaderKind::Links);
     let sparse = SeriesKind::Sparse { rows: 12, order: &[3, 1], part: 2, fixed: false };
-    found(EdgeKind::ExtensibleArrayChunk, |setup| workloads::rewrite_dataset(setup, sparse, 3, 2), INDEX_FIRST);
+    found(DependencyKind::ExtensibleArrayChunk, |setup| workloads::rewrite_dataset(setup, sparse, 3, 2), INDEX_FIRST);
 }
 
 #[test]
 fn readers_of_old_files_go_by_generations() {
     let split = |setup: WriterSetup| workloads::append_to_extensible_array(setup.with_old_format(), 121, 3, 1);
-    found(EdgeKind::Generation, split, ROWS);
+    found(DependencyKind::Generation, split, ROWS);
     let bounds = ExploreBounds { moves: Some(2), ..ExploreBounds::default() };
     assert_eq!(ROWS.shortest(&split(WriterSetup::default()), 1, &bounds).0, None);
 }
@@ -109,7 +113,7 @@ fn readers_of_old_files_go_by_generations() {
 #[test]
 fn a_counterexample_is_told_by_structures_and_fields() {
     let array = |setup| workloads::append_to_extensible_array(setup, 0, 2, 1);
-    let (workload, found) = found(EdgeKind::ObjectHeaderIndex, array, ROWS);
+    let (workload, found) = found(DependencyKind::ObjectHeaderIndex, array, ROWS);
     let story = Story::new(&workload.trace, &found).to_string();
     for part in ["object header at 0x", "dimension: 0 -> 1", "reads object header", &found.fault] {
         assert!(story.contains(part), "{part}\n{story}");
@@ -314,5 +318,5 @@ fn datasets_are_published_in_their_order() {
     ] {
         explore(&workload, ReaderKind::Ordered, 2, AllowedTears::NONE);
     }
-    found(EdgeKind::PublishAfter, |setup| workloads::append_in_publish_order(setup, 2), ReaderKind::Ordered);
+    found(DependencyKind::PublishAfter, |setup| workloads::append_in_publish_order(setup, 2), ReaderKind::Ordered);
 }

@@ -44,17 +44,17 @@ impl Right {
 
 /// The rights of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Access([bool; 6]);
+pub struct AccessRights([bool; 6]);
 
-impl Access {
+impl AccessRights {
     /// Everything.
-    pub const ALL: Access = Access([true; 6]);
+    pub const ALL: AccessRights = AccessRights([true; 6]);
     /// Only reading.
-    pub const READ: Access = Access([false, true, false, false, false, false]);
+    pub const READ: AccessRights = AccessRights([false, true, false, false, false, false]);
 
     /// These rights.
     pub fn of_rights(rights: &[Right]) -> Self {
-        Access(Right::ALL.map(|right| rights.contains(&right)))
+        AccessRights(Right::ALL.map(|right| rights.contains(&right)))
     }
 
     /// Whether a right is among them.
@@ -74,12 +74,12 @@ impl Access {
 
     /// The rights that a JSON gives. What is not there is not allowed.
     pub fn from_json(json: &Value) -> Self {
-        Access(Right::ALL.map(|right| json.get(right.name()).and_then(Value::as_bool).unwrap_or(false)))
+        AccessRights(Right::ALL.map(|right| json.get(right.name()).and_then(Value::as_bool).unwrap_or(false)))
     }
 
     /// The rights of a user with an object, if it has rights; those of nobody named, if the user is not.
     pub fn of_user(members: &Members, user: &str) -> Option<Self> {
         let acls = members.get("acls")?.as_object()?;
-        Some(acls.get(user).or(acls.get(DEFAULT_USER)).map(Access::from_json).unwrap_or_default())
+        Some(acls.get(user).or(acls.get(DEFAULT_USER)).map(AccessRights::from_json).unwrap_or_default())
     }
 }

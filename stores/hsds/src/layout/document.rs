@@ -8,7 +8,7 @@ use h5live_model::{
 };
 use serde_json::{Value, json};
 
-use super::access::Access;
+use super::access::AccessRights;
 use super::attribute::{AttributeContent, TypeUse, get_type, put_type};
 use super::creation::{DatasetRecord, get_dataset, put_dataset};
 use super::entry_storage::{GivenPositions, created, put_storage, stored_order};
@@ -207,8 +207,8 @@ impl ObjectDocument {
     }
 
     /// What a user may do with the object, if it has rights of its own.
-    pub fn access(&self, user: &str) -> Option<Access> {
-        Access::of_user(&self.members, user)
+    pub fn access(&self, user: &str) -> Option<AccessRights> {
+        AccessRights::of_user(&self.members, user)
     }
 
     /// How attributes are kept.

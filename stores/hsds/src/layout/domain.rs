@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::LayoutError;
-use super::access::{Access, DEFAULT_USER};
+use super::access::{AccessRights, DEFAULT_USER};
 use super::error::Result;
 use super::id::DomainId;
 use super::json::{Members, object_mut, parse_object, text, to_bytes};
@@ -20,7 +20,7 @@ impl DomainDocument {
             members.insert("root".to_owned(), root.text(root.root()).into());
         }
         members.insert("owner".to_owned(), owner.into());
-        let acls = json!({owner: Access::ALL.to_json(), DEFAULT_USER: Access::READ.to_json()});
+        let acls = json!({owner: AccessRights::ALL.to_json(), DEFAULT_USER: AccessRights::READ.to_json()});
         members.insert("acls".to_owned(), acls);
         members.insert("created".to_owned(), now.into());
         members.insert("lastModified".to_owned(), now.into());
@@ -69,14 +69,14 @@ impl DomainDocument {
     }
 
     /// What a user may do. A domain without rights gives none.
-    pub fn access(&self, user: &str) -> Access {
-        Access::of_user(&self.0, user).unwrap_or_default()
+    pub fn access(&self, user: &str) -> AccessRights {
+        AccessRights::of_user(&self.0, user).unwrap_or_default()
     }
 
     /// The users that have rights, with these.
-    pub fn users(&self) -> Vec<(String, Access)> {
+    pub fn users(&self) -> Vec<(String, AccessRights)> {
         let acls = self.0.get("acls").and_then(Value::as_object).into_iter().flatten();
-        acls.map(|(user, access)| (user.clone(), Access::from_json(access))).collect()
+        acls.map(|(user, access)| (user.clone(), AccessRights::from_json(access))).collect()
     }
 
     /// The owner.
@@ -98,7 +98,7 @@ impl DomainDocument {
     ///
     /// # Errors
     /// [`LayoutError::Member`].
-    pub fn set_access(&mut self, user: &str, access: Option<Access>) -> Result<()> {
+    pub fn set_access(&mut self, user: &str, access: Option<AccessRights>) -> Result<()> {
         let acls = object_mut(&mut self.0, "acls")?;
         match access {
             Some(access) => drop(acls.insert(user.to_owned(), access.to_json())),

@@ -187,7 +187,7 @@ impl ObjectDocument {
         let (mut all, domain, id) = (ShardChanges::default(), self.domain, self.id);
         for class in EntryClass::BOTH {
             let Some(sharded) = self.sharded_mut(class) else { continue };
-            let changes = sharded.name_changed(domain, id, generation);
+            let changes = sharded.assign_generation(domain, id, generation);
             all.puts.extend(changes.puts);
             all.old.extend(changes.old);
             let table = sharded.table();

@@ -27,7 +27,7 @@ mod shards;
 mod shown_selection;
 mod value;
 
-pub use access::{Access, DEFAULT_USER, Right};
+pub use access::{AccessRights, DEFAULT_USER, Right};
 pub use attribute::{AttributeContent, TypeUse};
 pub use datatype::ELEMENT_SIZES;
 pub use document::ObjectDocument;

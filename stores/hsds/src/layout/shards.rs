@@ -251,7 +251,7 @@ impl ShardedEntries {
     }
 
     /// Names the shards that have changed anew.
-    pub fn name_changed(&mut self, domain: DomainId, id: ObjectId, generation: u64) -> ShardChanges {
+    pub fn assign_generation(&mut self, domain: DomainId, id: ObjectId, generation: u64) -> ShardChanges {
         let (mut changes, class, shards) = (ShardChanges::default(), self.class, self.shards.len());
         for (number, shard) in self.shards.iter_mut().enumerate().filter(|(_, shard)| shard.is_changed) {
             let old = shard.generation.take().map(|generation| ShardId { class, number, generation });
@@ -365,7 +365,7 @@ mod tests {
     fn a_shard_comes_back_from_its_bytes_and_no_other_is_taken_for_it() {
         let (domain, mut entries) = (DomainId(7), spread(100, 4));
         let id = domain.root();
-        let changes = entries.name_changed(domain, id, 5);
+        let changes = entries.assign_generation(domain, id, 5);
         assert_eq!((changes.puts.len(), changes.old.len()), (4, 0));
         let mut again = ShardedEntries::from_table(EntryClass::Links, &entries.table()).unwrap();
         assert_eq!(again.missing(None).len(), 4);

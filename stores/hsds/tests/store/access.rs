@@ -3,7 +3,7 @@
 use crate::shared;
 
 use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
-use h5live_hsds::layout::{Access, DomainDocument, Right};
+use h5live_hsds::layout::{AccessRights, DomainDocument, Right};
 use h5live_hsds::{HsdsRequest, HsdsStore};
 use h5live_model::{
     AttributeData, ByteOrder, ChunkCoord, DatasetSpec, Dataspace, Datatype, Error, LinkTarget, Mode, NewObject,
@@ -45,7 +45,7 @@ fn domain_with(rights: &[Right]) -> MemoryEngine {
     store.close().unwrap();
     let bytes = engine.get(DOMAIN_KEY).unwrap().unwrap().bytes;
     let mut document = DomainDocument::parse(&bytes).unwrap();
-    document.set_access("default", Some(Access::of_rights(rights))).unwrap();
+    document.set_access("default", Some(AccessRights::of_rights(rights))).unwrap();
     engine.put_many(vec![ObjectPut { key: DOMAIN_KEY.to_owned(), bytes: document.to_bytes() }]).unwrap();
     engine
 }

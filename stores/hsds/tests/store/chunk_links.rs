@@ -69,7 +69,7 @@ fn linked(spec: &DatasetSpec, coords: &[ChunkCoord]) -> (MemoryEngine, Value) {
     let (file, chunks) = file_with(spec, coords);
     engine.put_many(vec![ObjectPut { key: "native.h5".to_owned(), bytes: file }]).unwrap();
     let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "run")).unwrap();
-    let native = store.native_file(URI).unwrap();
+    let native = store.locate_native_file(URI).unwrap();
     store.link_chunks(create(&store, spec), spec, &native, &chunks).unwrap();
     store.close().unwrap();
     let documents = engine.keys().into_iter().filter(|key| key.ends_with(".dataset.json"));
@@ -187,7 +187,7 @@ fn what_cannot_be_read_there_is_refused_with_the_reason_and_nothing_has_changed(
         engine.put_many(vec![ObjectPut { key: "native.h5".to_owned(), bytes: SIGNATURE.to_vec() }]).unwrap();
         let store = HsdsStore::open(engine, &request(Mode::CreateNew, "run")).unwrap();
         let id = create(&store, target);
-        let native = store.native_file(URI).unwrap();
+        let native = store.locate_native_file(URI).unwrap();
         let before = store.spec(id).unwrap();
         let refused = store.link_chunks(id, source, &native, std::slice::from_ref(chunk));
         assert_eq!(store.spec(id).unwrap(), before);
@@ -236,11 +236,11 @@ fn what_is_no_native_file_is_not_linked() {
         engine.put_many(vec![ObjectPut { key: key.to_owned(), bytes }]).unwrap();
     }
     let store = HsdsStore::open(engine, &request(Mode::CreateNew, "run")).unwrap();
-    let said = |uri| store.native_file(uri).unwrap_err().to_string();
+    let said = |uri| store.locate_native_file(uri).unwrap_err().to_string();
     assert!(said("memory/text").contains("memory/text is not an HDF5 file"));
     assert!(said("memory/short").contains("short") && said("memory/none").contains("none"));
     assert!(said("other/late").contains("another bucket"));
-    assert_eq!(store.native_file("memory/late").unwrap().uri(), "memory/late");
+    assert_eq!(store.locate_native_file("memory/late").unwrap().uri(), "memory/late");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use h5live_hsds::{Hsds, HsdsConnector, HsdsRequest, HsdsStore};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, Connector, ConnectorOptions, ConnectorRegistry, CreationOrder,
     Dataspace, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Location, Maintenance, Mode, Name, NewObject,
-    ObjectId, ObjectSpec, OpenRequest, Publish, Result, Scope, Sign, Store, StoreCheck, StoreReport,
+    ObjectId, ObjectSpec, OpenRequest, Publish, Result, Scope, Sign, Store, StoreCheckOptions, StoreCheckReport,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -91,9 +91,9 @@ pub fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Maintenance, &Loc
     act(connector.maintenance().unwrap(), &Location::from(folder.path().join("run")), &how)
 }
 
-pub fn check(folder: &TempDir) -> StoreReport {
+pub fn check(folder: &TempDir) -> StoreCheckReport {
     with_request(folder, |maintenance, at, how| {
-        maintenance.check(at, how, &StoreCheck { data: true, leaks: false }).unwrap()
+        maintenance.check(at, how, &StoreCheckOptions { data: true, leaks: false }).unwrap()
     })
 }
 
@@ -274,7 +274,7 @@ fn the_option_of_a_location_makes_shards_and_no_option_reads_them() {
     drop(store);
     assert_eq!(open(Mode::Read, "").link(root, &name(7)).unwrap(), None);
     let report = with_request(&folder, |maintenance, _, how| {
-        maintenance.check(&Location::from(folder.path().join("run")), how, &StoreCheck::default()).unwrap()
+        maintenance.check(&Location::from(folder.path().join("run")), how, &StoreCheckOptions::default()).unwrap()
     });
     assert_eq!((report.findings.len(), report.leak_count), (0, 0), "{report:?}");
 }

@@ -1,6 +1,6 @@
 //! The checksums of records.
 
-use h5live_model::{ObjectId, Result, StoreReport};
+use h5live_model::{ObjectId, Result, StoreCheckReport};
 
 use super::{CheckedContainer, KvFault};
 use crate::engine::KeySpan;
@@ -13,7 +13,7 @@ impl CheckedContainer<'_> {
         if !self.form.has_checksums {
             return Ok(());
         }
-        let (with_data, room) = (self.what.data, StoreReport::MAX_FINDINGS.saturating_sub(self.faults.len()));
+        let (with_data, room) = (self.what.data, StoreCheckReport::MAX_FINDINGS.saturating_sub(self.faults.len()));
         let mut damaged = Vec::new();
         self.stored.scan(&KeySpan::from(&key::object(id)), &mut |key, stored| {
             let record = EngineKey::parse(key);

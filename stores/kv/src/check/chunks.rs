@@ -1,6 +1,6 @@
 //! The chunks of datasets.
 
-use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Layout, ObjectId, Result, is_unverifiable};
+use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Layout, ObjectId, Result, is_decoder_limitation};
 
 use super::{CheckedContainer, ChunkFault, KvFault};
 use crate::chunk_records::{self, ChunkPlacement, FILTER_MASK_BYTES};
@@ -72,7 +72,7 @@ impl CheckedContainer<'_> {
     /// undone.
     pub(super) fn check_chunks(&mut self, id: ObjectId, spec: &DatasetSpec) -> Result<()> {
         let (state, expected, shape) = (self.state, ExpectedChunks::of(spec), ChunkPlacement::of(spec));
-        let is_indirect = spec.datatype.is_indirect();
+        let has_heap_references = spec.datatype.has_heap_references();
         let mut begun: Option<Vec<u64>> = None;
         // The chunk, and its first byte that was not looked at.
         let mut seen: Option<(ChunkCoord, u64)> = None;
@@ -85,7 +85,7 @@ impl CheckedContainer<'_> {
                         begun = Some(start.clone());
                         fault = fault.or((piece != 0).then_some(ChunkFault::NoFirstPiece));
                     }
-                    if is_indirect
+                    if has_heap_references
                         && fault.is_none()
                         && let Some(place) = shape.place_of_piece(&start, piece)
                     {
@@ -96,7 +96,7 @@ impl CheckedContainer<'_> {
                 Ok((_, RecordKey::FilteredChunk { start })) => {
                     let start = start.into_owned();
                     let mut fault = expected.place_fault(&start, true);
-                    if fault.is_none() && (is_indirect || self.what.data) {
+                    if fault.is_none() && (has_heap_references || self.what.data) {
                         fault = self.check_filtered(id, spec, &start)?;
                     }
                     let has_mask = bytes >= FILTER_MASK_BYTES as u64;
@@ -133,8 +133,8 @@ impl CheckedContainer<'_> {
                 Ok(None)
             }
             Err(error) => {
-                self.has_unseen_values |= spec.datatype.is_indirect();
-                if is_unverifiable(&*error) {
+                self.has_unseen_values |= spec.datatype.has_heap_references();
+                if is_decoder_limitation(&*error) {
                     self.report.undecoded_chunks += 1;
                     return Ok(None);
                 }

@@ -17,14 +17,14 @@ mod tables;
 mod values;
 
 use h5live_model::{
-    AllocationLimit, FilterEngine, Leak, LeakLocation, ObjectBody, ObjectId, ObjectKind, Result, StoreCheck,
-    StoreFinding, StoreReport,
+    AllocationLimit, FilterEngine, Leak, LeakLocation, ObjectBody, ObjectId, ObjectKind, Result, StoreCheckOptions,
+    StoreCheckReport, StoreFinding,
 };
 
 use crate::engine::{ChecksumUse, Engine, KeySpan, LongKeys, Snapshot};
-use crate::layout::value::{RecordForm, decode_oid, decode_u64};
+use crate::layout::value::{ContainerFormat, decode_oid, decode_u64};
 use crate::layout::{EngineKey, MetadataField, RecordKey, key, oid};
-use crate::session::{readable, record_form};
+use crate::session::{container_format, readable};
 
 pub use fault::{ChunkFault, KvFault, OrderFault};
 use tables::{BlobTable, ObjectTable};
@@ -35,8 +35,8 @@ struct CheckedContainer<'a> {
     state: Snapshot<'a>,
     /// The state as it is stored.
     stored: Snapshot<'a>,
-    form: RecordForm,
-    what: StoreCheck,
+    form: ContainerFormat,
+    what: StoreCheckOptions,
     unfilter: &'a dyn FilterEngine,
     limit: AllocationLimit,
     /// The first index that no writer has reserved.
@@ -48,7 +48,7 @@ struct CheckedContainer<'a> {
     has_unseen_values: bool,
     /// Some links or uses could not be looked at.
     has_unseen_links: bool,
-    report: StoreReport,
+    report: StoreCheckReport,
 }
 
 /// Checks the container of an engine, as it is now.
@@ -58,15 +58,15 @@ struct CheckedContainer<'a> {
 /// too many objects or blobs for the limit.
 pub fn check_container<E: Engine>(
     engine: &LongKeys<E>,
-    what: StoreCheck,
+    what: StoreCheckOptions,
     unfilter: &dyn FilterEngine,
     limit: AllocationLimit,
-) -> Result<StoreReport> {
+) -> Result<StoreCheckReport> {
     let state = engine.consistent_state()?;
     let mut long_keys = Vec::new();
     state.check_spaces(limit, &mut |fault| {
         long_keys.push(fault);
-        long_keys.len() < StoreReport::MAX_FINDINGS
+        long_keys.len() < StoreCheckReport::MAX_FINDINGS
     })?;
     if !long_keys.is_empty() {
         // Where spaces of long keys are damaged, other records cannot be read.
@@ -74,9 +74,12 @@ pub fn check_container<E: Engine>(
             let fault = KvFault::LongKey(fault);
             StoreFinding { object: None, path: None, kind: fault.kind(), cause: Box::new(fault) }
         };
-        return Ok(StoreReport { findings: long_keys.into_iter().map(finding).collect(), ..StoreReport::default() });
+        return Ok(StoreCheckReport {
+            findings: long_keys.into_iter().map(finding).collect(),
+            ..StoreCheckReport::default()
+        });
     }
-    let form = record_form(&Snapshot::of(&state.view))?;
+    let form = container_format(&Snapshot::of(&state.view))?;
     let view = readable(form, state.view.clone(), ChecksumUse::PassBy);
     let mut container = CheckedContainer {
         state: Snapshot::of(&view),
@@ -91,7 +94,7 @@ pub fn check_container<E: Engine>(
         faults: Vec::new(),
         has_unseen_values: false,
         has_unseen_links: false,
-        report: StoreReport::default(),
+        report: StoreCheckReport::default(),
     };
     container.check_checksums(oid::GLOBAL_METADATA)?;
     container.check_global_metadata()?;
@@ -131,7 +134,7 @@ fn is_record_of(kind: ObjectKind, record: &RecordKey<'_>) -> bool {
 
 impl CheckedContainer<'_> {
     fn is_full(&self) -> bool {
-        self.faults.len() >= StoreReport::MAX_FINDINGS
+        self.faults.len() >= StoreCheckReport::MAX_FINDINGS
     }
 
     fn add_fault(&mut self, object: impl Into<Option<ObjectId>>, fault: KvFault) {
@@ -322,7 +325,7 @@ impl CheckedContainer<'_> {
         if !self.has_unseen_values && !self.is_full() {
             for blob in self.blobs.unused() {
                 self.report.leak_count += 1;
-                if found.len() < StoreReport::MAX_FINDINGS {
+                if found.len() < StoreCheckReport::MAX_FINDINGS {
                     let bytes = self.bytes_of_blob(blob)?.unwrap_or_default();
                     found.push(Leak { place: LeakLocation::Blob(blob.0), kind: None, bytes });
                 }
@@ -330,12 +333,12 @@ impl CheckedContainer<'_> {
         }
         let objects = found.iter().filter(|leak| leak.kind.is_some()).count() as u64;
         self.report.leak_count += objects;
-        found.truncate(StoreReport::MAX_FINDINGS);
+        found.truncate(StoreCheckReport::MAX_FINDINGS);
         self.report.leaks = found;
         Ok(())
     }
 
-    fn finish(mut self) -> Result<StoreReport> {
+    fn finish(mut self) -> Result<StoreCheckReport> {
         let bytes = self.report.metadata_bytes + self.report.raw_bytes;
         self.report.unchecksummed_bytes = Some(if self.form.has_checksums { 0 } else { bytes });
         let faults = std::mem::take(&mut self.faults);

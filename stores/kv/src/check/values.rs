@@ -23,7 +23,7 @@ impl CheckedContainer<'_> {
         elements: &[u8],
         is_visible: &mut dyn FnMut(usize) -> bool,
     ) -> Result<()> {
-        if !datatype.is_indirect() {
+        if !datatype.has_heap_references() {
             return Ok(());
         }
         let state = self.state;

@@ -10,7 +10,8 @@ use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec,
     Dataspace, Datatype, Durability, EntryStorage, FilterEngine, FilterSpec, GroupSpec, Layout, LeakLocation,
     LinkTarget, MapEdit, MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectBody, ObjectId, ObjectKind,
-    ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreCheck, StoreReport, StringPadding, VarLen, VarLenKind,
+    ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreCheckOptions, StoreCheckReport, StringPadding, VarLen,
+    VarLenKind,
 };
 
 use self::shared::request;
@@ -122,8 +123,8 @@ impl Container {
         Container { engine, group, inner, plain, filtered, committed, typed, map, blobs, long_name }
     }
 
-    fn check(&self) -> StoreReport {
-        check_container(&self.engine, StoreCheck::default(), &Undo, AllocationLimit::default()).unwrap()
+    fn check(&self) -> StoreCheckReport {
+        check_container(&self.engine, StoreCheckOptions::default(), &Undo, AllocationLimit::default()).unwrap()
     }
 }
 
@@ -134,7 +135,7 @@ pub(crate) fn write(store: &KvStore, id: ObjectId, coord: &[u64], filter_mask: u
 }
 
 /// The findings, as their kinds and texts.
-pub(crate) fn findings(report: &StoreReport) -> Vec<(&'static str, String)> {
+pub(crate) fn findings(report: &StoreCheckReport) -> Vec<(&'static str, String)> {
     report.findings.iter().map(|found| (found.kind, found.to_string())).collect()
 }
 
@@ -169,14 +170,14 @@ fn check_all(damages: &[Damage<'_>]) {
 #[test]
 fn a_sound_container_has_no_findings_and_each_record_is_counted() {
     let container = Container::new();
-    let report =
-        check_container(&container.engine, StoreCheck { data: true, leaks: false }, &Undo, AllocationLimit::default())
-            .unwrap();
+    let data = StoreCheckOptions { data: true, leaks: false };
+    let report = check_container(&container.engine, data, &Undo, AllocationLimit::default()).unwrap();
     assert_eq!(findings(&report), []);
     assert_eq!((report.leak_count, report.objects, report.undecoded_chunks), (0, 10, 0));
     assert!(report.raw_bytes > 200_000 && report.metadata_bytes > 1000, "{report:?}");
     let report =
-        check_container(&container.engine, StoreCheck::default(), &NoFilters, AllocationLimit::default()).unwrap();
+        check_container(&container.engine, StoreCheckOptions::default(), &NoFilters, AllocationLimit::default())
+            .unwrap();
     assert_eq!(findings(&report), []);
     assert_eq!((report.leak_count, report.undecoded_chunks), (0, 1), "blobs may be used by what cannot be decoded");
 }
@@ -561,7 +562,7 @@ fn spaces_of_long_keys_are_checked() {
 fn what_is_no_container_and_what_is_too_large_is_refused() {
     let container = Container::new();
     let refused =
-        |limit| check_container(&container.engine, StoreCheck::default(), &Undo, limit).unwrap_err().to_string();
+        |limit| check_container(&container.engine, StoreCheckOptions::default(), &Undo, limit).unwrap_err().to_string();
     let few = refused(AllocationLimit::new(100));
     assert!(few.contains("max_allocation"), "{few}");
     let mut edits = Edits::new();
@@ -571,7 +572,7 @@ fn what_is_no_container_and_what_is_too_large_is_refused() {
     let version = refused(AllocationLimit::default());
     assert!(version.contains("layout 3"), "{version}");
     let empty = LongKeys::new(MemoryEngine::new());
-    let empty = check_container(&empty, StoreCheck::default(), &Undo, AllocationLimit::default()).unwrap_err();
+    let empty = check_container(&empty, StoreCheckOptions::default(), &Undo, AllocationLimit::default()).unwrap_err();
     assert!(empty.to_string().contains("no key-value store"), "{empty}");
 }
 

@@ -9,7 +9,7 @@ use h5live_kv::layout::{AttributeField, CHECKSUM_BYTES, EngineKey, MetadataField
 use h5live_kv::{KvRequest, KvStore, check_container};
 use h5live_model::{
     AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Durability, FilterSpec, Layout, MapEdit, MapKey,
-    MapPrefetch, MapScan, MapSpec, Mode, NewObject, ObjectBody, Publish, Scope, Store, StoreCheck, StoreWriter,
+    MapPrefetch, MapScan, MapSpec, Mode, NewObject, ObjectBody, Publish, Scope, Store, StoreCheckOptions, StoreWriter,
 };
 
 use crate::check::{Container, FILTER, Undo, attribute, dataset, findings, number, put, spec, text_type, write};
@@ -29,7 +29,7 @@ fn flip(container: &Container, at: &EngineKey) {
 #[test]
 fn a_flipped_bit_of_each_kind_of_record_is_found_and_is_never_read() {
     let container = Container::new();
-    let with_data = StoreCheck { data: true, leaks: false };
+    let with_data = StoreCheckOptions { data: true, leaks: false };
     let records: [(EngineKey, bool, &str); 8] = [
         (key::metadata(container.plain, MetadataField::Dataspace), false, "Dataspace"),
         (key::attribute(container.typed, AttributeField::Value, b"typed"), false, "V-typed"),
@@ -46,7 +46,7 @@ fn a_flipped_bit_of_each_kind_of_record_is_found_and_is_never_read() {
         let check = |what| check_container(&container.engine, what, &Undo, AllocationLimit::default()).unwrap();
         let found = findings(&check(with_data));
         assert!(found.iter().any(|(kind, found)| *kind == "checksum" && found.contains(text)), "{text}: {found:?}");
-        let of_metadata = findings(&check(StoreCheck::default()));
+        let of_metadata = findings(&check(StoreCheckOptions::default()));
         assert_eq!(of_metadata.iter().any(|(kind, _)| *kind == "checksum"), !is_data, "{text}: {of_metadata:?}");
         let request = request(Mode::Read, Durability::Always, 6);
         let reader = KvStore::open(LongKeys::new(container.engine.inner().reader()), &request).unwrap();
@@ -98,7 +98,7 @@ fn a_container_without_checksums_is_read_and_the_check_says_that_it_has_none() {
     store.commit(Scope::All, Publish::Visible).unwrap();
     let check = |engine: &MemoryEngine| {
         let engine = LongKeys::new(engine.clone());
-        check_container(&engine, StoreCheck::default(), &Undo, AllocationLimit::default()).unwrap()
+        check_container(&engine, StoreCheckOptions::default(), &Undo, AllocationLimit::default()).unwrap()
     };
     let report = check(&engine);
     assert_eq!(findings(&report), []);
@@ -137,7 +137,7 @@ fn chunks_at_the_edge_that_are_stored_without_filters_are_sound() {
     store.commit(Scope::All, Publish::Visible).unwrap();
     let check = |store: &KvStore| {
         store.commit(Scope::All, Publish::Visible).unwrap();
-        let (engine, what) = (LongKeys::new(engine.clone()), StoreCheck { data: true, leaks: false });
+        let (engine, what) = (LongKeys::new(engine.clone()), StoreCheckOptions { data: true, leaks: false });
         check_container(&engine, what, &Undo, AllocationLimit::default()).unwrap()
     };
     let report = check(&store);
@@ -186,7 +186,7 @@ fn texts_of_maps_are_blobs_as_in_the_connector_and_are_in_their_records_in_older
         let check = |leaks| {
             store.commit(Scope::All, Publish::Visible).unwrap();
             let keys = LongKeys::new(engine.clone());
-            let what = StoreCheck { data: true, leaks };
+            let what = StoreCheckOptions { data: true, leaks };
             let report = check_container(&keys, what, &Undo, AllocationLimit::default()).unwrap();
             assert_eq!((findings(&report), report.leak_count), (Vec::new(), 0));
             let view = keys.view().unwrap();
@@ -224,7 +224,7 @@ fn elements_of_sparse_datasets_are_checked_where_they_are_stored() {
         }
     }
     writer.commit(Scope::All, Publish::Visible).unwrap();
-    let what = StoreCheck { data: true, leaks: true };
+    let what = StoreCheckOptions { data: true, leaks: true };
     let report = check_container(&LongKeys::new(engine.reader()), what, &Undo, AllocationLimit::default()).unwrap();
     assert_eq!((findings(&report), report.leak_count), (vec![], 0), "each element was seen: its blob is in use");
 }

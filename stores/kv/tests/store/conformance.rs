@@ -7,7 +7,7 @@ use h5live_kv::{KvStore, check_container};
 use std::path::PathBuf;
 
 use h5live_model::conformance::{self, Checksums, DamagedLab, FaultyLab, Lab};
-use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, Store, StoreCheck};
+use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, Store, StoreCheckOptions};
 use parking_lot::Mutex;
 
 use self::shared::{StoreLab, folder_lab, request, session_number};
@@ -68,7 +68,7 @@ impl DamagedLab for DamagedFolders {
         // A record whose key was changed is not where it is looked for.
         let options = LmdbOptions { map_size: 1 << 30, ..LmdbOptions::default() };
         let engine = LmdbEngine::open(&self.0.path().join("x.kv"), Mode::Read, &options).unwrap();
-        let what = StoreCheck { data: true, leaks: false };
+        let what = StoreCheckOptions { data: true, leaks: false };
         let report = check_container(&LongKeys::new(engine), what, &NoFilters, AllocationLimit::default());
         report.map_or(true, |report| !report.findings.is_empty())
     }

@@ -7,7 +7,7 @@ use h5live_kv::layout::oid;
 use h5live_kv::{KvStore, check_container};
 use h5live_model::{
     AllocationLimit, DatasetSpec, Dataspace, Datatype, Durability, Fill, FillValue, Mode, NewObject, NoFilters,
-    ObjectBody, ObjectSpec, Publish, Scope, Shape, Store, StoreCheck, VarLen, VarLenKind,
+    ObjectBody, ObjectSpec, Publish, Scope, Shape, Store, StoreCheckOptions, VarLen, VarLenKind,
 };
 
 use self::shared::request;
@@ -31,7 +31,8 @@ fn the_data_of_a_fill_value_goes_with_its_dataset() {
     let check = || {
         writer.commit(Scope::All, Publish::Visible).unwrap();
         let engine = LongKeys::new(engine.clone());
-        let report = check_container(&engine, StoreCheck::default(), &NoFilters, AllocationLimit::default()).unwrap();
+        let report =
+            check_container(&engine, StoreCheckOptions::default(), &NoFilters, AllocationLimit::default()).unwrap();
         assert!(report.is_clean(), "{:?}", report.findings);
         (report.objects, report.leak_count, report.raw_bytes)
     };

@@ -2,7 +2,7 @@
 
 use crate::shared;
 
-use h5live_kv::layout::value::{EncodedReference, RecordForm, VarLenBlob, encode_link, encode_times, encode_u64};
+use h5live_kv::layout::value::{ContainerFormat, EncodedReference, VarLenBlob, encode_link, encode_times, encode_u64};
 use h5live_kv::layout::{
     AttributeField, AttributeRecords, BlobId, EngineKey, MetadataField, MetadataRecords, RecordKey, checked_value,
     checksum, container_id, key, map_dkey, oid,
@@ -89,16 +89,16 @@ fn the_checksum_of_a_value() {
 fn the_global_metadata_object() {
     let gmd = oid::GLOBAL_METADATA;
     for (form, value) in [
-        (RecordForm { version: 1, has_checksums: false }, r#""h5livekv" 01000000"#),
-        (RecordForm::new(false), r#""h5livekv" 02000000 00000000"#),
-        (RecordForm::new(true), r#""h5livekv" 02000000 01000000"#),
+        (ContainerFormat { version: 1, has_checksums: false }, r#""h5livekv" 01000000"#),
+        (ContainerFormat::new(false), r#""h5livekv" 02000000 00000000"#),
+        (ContainerFormat::new(true), r#""h5livekv" 02000000 01000000"#),
     ] {
         let version = form.encode();
         let described = described(gmd, MetadataField::LayoutVersion, &version);
         record(described, "00 1001", METADATA, r#""Layout Version""#, value);
-        assert_eq!(RecordForm::decode(&form.stored()), Ok(Ok(form)));
+        assert_eq!(ContainerFormat::decode(&form.stored()), Ok(Ok(form)));
     }
-    assert_eq!(RecordForm::new(true).stored(), bytes(r#""h5livekv" 02000000 01000000 c1a835f0"#));
+    assert_eq!(ContainerFormat::new(true).stored(), bytes(r#""h5livekv" 02000000 01000000 c1a835f0"#));
     let root = oid::token(oid::ROOT);
     record(
         described(gmd, MetadataField::RootGroup, &root),

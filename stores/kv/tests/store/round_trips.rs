@@ -4,7 +4,7 @@ use crate::common;
 
 use h5live_kv::layout::encode::{decode_dataspace, decode_datatype, encode_dataspace, encode_datatype};
 use h5live_kv::layout::value::{
-    EncodedReference, RecordForm, StoredReference, VarLenBlob, decode_link, decode_times, decode_u64, encode_link,
+    ContainerFormat, EncodedReference, StoredReference, VarLenBlob, decode_link, decode_times, decode_u64, encode_link,
     encode_times, encode_u64,
 };
 use h5live_kv::layout::{AttributeField, AttributeRecords, BlobId, MetadataField, MetadataRecords};
@@ -190,12 +190,12 @@ proptest! {
         prop_assert_eq!(decode_u64("count", &encode_u64(count)).unwrap(), count);
         let element = VarLenBlob { length, blob: BlobId(id) };
         prop_assert_eq!(VarLenBlob::decode(&element.encode()).unwrap(), element);
-        let version = RecordForm { version: length.max(3), has_checksums: false };
-        prop_assert_eq!(RecordForm::decode(&version.encode()), Ok(Err(version.version)));
+        let version = ContainerFormat { version: length.max(3), has_checksums: false };
+        prop_assert_eq!(ContainerFormat::decode(&version.encode()), Ok(Err(version.version)));
         prop_assert_eq!(decode_times(&bytes).is_ok(), bytes.len() == 32);
         prop_assert_eq!(VarLenBlob::decode(&bytes).is_ok(), bytes.len() == 20);
         prop_assert_eq!(decode_u64("count", &bytes).is_ok(), bytes.len() == 8);
-        prop_assert!(RecordForm::decode(&bytes).is_err());
+        prop_assert!(ContainerFormat::decode(&bytes).is_err());
     }
 }
 

@@ -45,7 +45,7 @@ impl LogState {
         let loaded: Vec<_> = self.datasets.iter().map(|(number, dataset)| (*number, dataset.index.rank())).collect();
         for (number, rank) in loaded {
             let mut saved = Vec::new();
-            file.for_each_saved(number, &mut |found, row| {
+            file.for_each_table_entry(number, &mut |found, row| {
                 check_rank(number, found, rank)?;
                 saved.push(row);
                 Ok(())

@@ -18,7 +18,7 @@ mod tests;
 pub use chunks::{ChunkAnswer, ChunkWanted, ChunksAnswer, ChunksRequest, IndexAnswer, IndexRequest};
 use codec::wire_message_head;
 pub use fault::ServedErrorKind;
-use h5live_format::{DecodeError, EncodeError, Record, Widths, decode, encode_in_place};
+use h5live_format::{DecodeError, EncodeError, Record, Widths, decode, encode_mut};
 pub use messages::{
     AttributesAnswer, AttributesRequest, BlobsAnswer, BlobsRequest, LinksAnswer, LinksRequest, ObjectsAnswer,
     ObjectsRequest, ReferenceAnswer, ReferenceRequest, ReferentAnswer, ReferentRequest, SessionAnswer,
@@ -47,7 +47,7 @@ pub const MAX_LISTED_ATTRIBUTE_BYTES: usize = 64 << 10;
 /// # Errors
 /// If something does not fit its field.
 pub fn encode_message<R: Record>(message: &mut R) -> Result<Vec<u8>, EncodeError> {
-    encode_in_place(message, Widths::default())
+    encode_mut(message, Widths::default())
 }
 
 /// The message that these bytes are.

@@ -60,12 +60,12 @@ fn all_links(file: &File) -> Result<Vec<FoundLink>> {
     Ok(found)
 }
 
-/// Keeps the list of all links of a file, until [`delete_link_list`].
+/// Keeps the list of all links of a file, until [`delete_saved_links`].
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn write_link_list(file: &File) -> Result<()> {
-    delete_link_list(file)?;
+pub fn save_links_before_import(file: &File) -> Result<()> {
+    delete_saved_links(file)?;
     let hashes: Vec<[u8; HASH_BYTES]> = all_links(file)?.into_iter().map(|link| link.hash).collect();
     if !hashes.is_empty() {
         let shape = [hashes.len() as u64, HASH_BYTES as u64];
@@ -78,7 +78,7 @@ pub fn write_link_list(file: &File) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn delete_link_list(file: &File) -> Result<()> {
+pub fn delete_saved_links(file: &File) -> Result<()> {
     match file.root().unlink(BEFORE) {
         Err(error) if error.is_not_found() => Ok(()),
         done => Ok(done?),

@@ -167,7 +167,7 @@ impl Importer {
             return Err(Error::invalid_file(&self.file, Problem::Interrupted));
         }
         if let LayoutWriter::Objects(_) = &self.contents {
-            links_before::write_link_list(&self.file)?;
+            links_before::save_links_before_import(&self.file)?;
         }
         self.tables.set_state(ImportState::Entries)?;
         let scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
@@ -230,7 +230,7 @@ impl Importer {
         };
         self.tables.truncate(header_end)?;
         self.tables.finish()?;
-        links_before::delete_link_list(&self.file)?;
+        links_before::delete_saved_links(&self.file)?;
         self.file.flush()?;
         Ok(RollbackReport { entries: self.committed.entries - kept, archives, links })
     }
@@ -282,7 +282,7 @@ impl Importer {
             name: name.to_owned(),
         })?;
         self.tables.finish()?;
-        links_before::delete_link_list(&self.file)?;
+        links_before::delete_saved_links(&self.file)?;
         self.file.flush()?;
         let (samples, content_bytes) = (self.tables.samples(), self.tables.content_bytes());
         let moved = match &self.contents {

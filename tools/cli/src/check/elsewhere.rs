@@ -1,7 +1,7 @@
 //! Elements that lie in other files: those of virtual datasets, and of external raw files. No structure of the file that is
 //! checked says anything about them, so they are read.
 
-use h5live::{Dataset, File, Location, MissingSources, Object, WalkItem};
+use h5live::{Dataset, File, Location, MissingSourcePolicy, Object, WalkItem};
 use h5live_compare::block::blocks;
 
 use super::damaged_part::DamagedPart;
@@ -17,7 +17,7 @@ const BLOCK_BYTES: u64 = 16 << 20;
 const MAX_DATASET_BYTES: u64 = 1 << 40;
 
 /// The datasets with elements in other files that are not there, or cannot be read, and why.
-pub fn find_unread(location: &Location) -> Vec<DamagedPart> {
+pub fn find_unreadable_sources(location: &Location) -> Vec<DamagedPart> {
     let part = |path, cause| DamagedPart { path, kind: KIND, cause };
     let file = match open_file(location) {
         Ok(file) => file,
@@ -35,7 +35,7 @@ pub fn find_unread(location: &Location) -> Vec<DamagedPart> {
 }
 
 fn open_file(location: &Location) -> h5live::Result<File> {
-    let options = open::options().missing_sources(MissingSources::Error);
+    let options = open::options().missing_sources(MissingSourcePolicy::Error);
     match options.clone().read().open(location) {
         Err(error) if error.is_in_use() => options.swmr_read().open(location),
         opened => opened,

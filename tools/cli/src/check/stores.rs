@@ -1,6 +1,6 @@
 //! The check of stores that are no native files.
 
-use h5live::{Location, StoreCheck, StoreReport};
+use h5live::{Location, StoreCheckOptions, StoreCheckReport};
 use serde_json::json;
 
 use super::unverified::{Unverified, print_unchecksummed, verdict_without_findings};
@@ -14,7 +14,7 @@ use crate::{leak_text, open};
 /// # Errors
 /// [`crate::error::Error::File`] if it cannot be read, or such stores cannot be checked.
 pub fn check(out: &mut Output, location: &Location, data: bool, leaks: bool, as_json: bool) -> Result<bool> {
-    let report = open::options().check(location, StoreCheck { data, leaks })?;
+    let report = open::options().check(location, StoreCheckOptions { data, leaks })?;
     match as_json {
         true => print_json(out, location, &report, leaks)?,
         false => print_text(out, location, &report, data, leaks)?,
@@ -22,7 +22,7 @@ pub fn check(out: &mut Output, location: &Location, data: bool, leaks: bool, as_
     Ok(report.is_clean() && !(data && report.undecoded_chunks > 0))
 }
 
-fn print_text(out: &mut Output, location: &Location, report: &StoreReport, data: bool, leaks: bool) -> Result<()> {
+fn print_text(out: &mut Output, location: &Location, report: &StoreCheckReport, data: bool, leaks: bool) -> Result<()> {
     for finding in &report.findings {
         out.line(format_args!("{location}: {finding}"))?;
     }
@@ -50,7 +50,7 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreReport, data:
     ))
 }
 
-fn print_json(out: &mut Output, location: &Location, report: &StoreReport, leaks: bool) -> Result<()> {
+fn print_json(out: &mut Output, location: &Location, report: &StoreCheckReport, leaks: bool) -> Result<()> {
     let file = location.to_string();
     for finding in &report.findings {
         out.line(json!({

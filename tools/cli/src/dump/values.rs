@@ -27,7 +27,7 @@ pub fn follow(
     interrupted: &AtomicBool,
     out: &mut Output,
 ) -> Result<()> {
-    let dataset = &dataset.clone().await_sources();
+    let dataset = &dataset.clone().tolerate_busy_sources();
     let file = dataset.file().name();
     let store_error = |source| Error::Store { file: file.into(), path: dataset.path().into(), source };
     let mut watch = dataset.file().store().watch(&[dataset.id()]).map_err(store_error)?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use h5live::{File, Location, OpenError, StoreCheck};
+use h5live::{File, Location, OpenError, StoreCheckOptions};
 use h5live_checker::file::{CheckOptions, check_path_with};
 
 use crate::counted::counted;
@@ -56,7 +56,7 @@ pub fn finding(location: &Location) -> Option<String> {
         Ok(Some(path)) => return finding_in_file(&path),
         Ok(None) => {}
     }
-    match open::options().check(location, StoreCheck { data: true, ..StoreCheck::default() }) {
+    match open::options().check(location, StoreCheckOptions { data: true, ..StoreCheckOptions::default() }) {
         Ok(report) => first_of(&report.findings, |finding| {
             format!("{}: {}", finding.path.as_deref().unwrap_or("/"), finding.cause)
         }),

@@ -79,8 +79,8 @@ impl WatchCommand {
             self.wait.find(&self.file, &self.path, &interrupted, options, &|file| match escaped_path::object(
                 file, &self.path,
             )? {
-                (Object::Dataset(dataset), _) => Ok(dataset.await_sources()),
-                _ => Ok(file.dataset(&self.path)?.await_sources()),
+                (Object::Dataset(dataset), _) => Ok(dataset.tolerate_busy_sources()),
+                _ => Ok(file.dataset(&self.path)?.tolerate_busy_sources()),
             })?;
         let Some(dataset) = dataset else { return Ok(Outcome::INTERRUPTED) };
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));

@@ -50,7 +50,7 @@ impl<'a> Comparison<'a> {
     ) -> h5live::Result<Self> {
         let mut stored = DatasetBlock::list_written(a, |each| sides.0.0.for_each_chunk(each))?;
         stored.extend(DatasetBlock::list_written(b, |each| sides.1.0.for_each_chunk(each))?);
-        let bytewise = a.datatype == b.datatype && !a.datatype.is_indirect() && !has_references(&a.datatype);
+        let bytewise = a.datatype == b.datatype && !a.datatype.has_heap_references() && !has_references(&a.datatype);
         Ok(Comparison {
             tolerance,
             dims: a.dataspace.dims().to_vec(),

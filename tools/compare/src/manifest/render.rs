@@ -179,7 +179,7 @@ impl<'a> Renderer<'a> {
         let FillValue::Value(bytes) = &spec.fill.value else {
             return String::new();
         };
-        let text = match spec.datatype.is_indirect() {
+        let text = match spec.datatype.has_heap_references() {
             true => {
                 self.left.set(HEAP_BYTES);
                 let plan = CanonicalPlan::for_datatype(&spec.datatype);
@@ -277,7 +277,8 @@ impl<'a> Renderer<'a> {
         sha: &mut Sha256,
     ) -> Result<(), UnreadCause> {
         let size = (datatype.size() as usize).max(1);
-        let piece = if datatype.is_indirect() { size.saturating_mul(HEAP_ELEMENTS) } else { stored.len().max(1) };
+        let piece =
+            if datatype.has_heap_references() { size.saturating_mul(HEAP_ELEMENTS) } else { stored.len().max(1) };
         for stored in stored.chunks(piece) {
             self.left.set(HEAP_BYTES);
             sha.update(&plan.stream(stored, self).map_err(|error| UnreadCause::of(&error))?);

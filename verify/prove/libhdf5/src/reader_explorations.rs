@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use h5live_cache::EdgeKind;
+use h5live_cache::DependencyKind;
 use h5live_checker::schedule::{AllowedTears, ExploreBounds, ExploreReport, Story, explore};
 use h5live_prove::suite::{Case, ReaderKind, all_cases, small_tears};
 use h5live_prove::{Workload, WriterSetup};
@@ -121,7 +121,7 @@ impl ExplorationJob {
                 (case.torn.map(|(record, passes)| (record, passes, small_tears()))?, WriterSetup::default())
             }
             WriteGranularity::Broken if case.name.starts_with(REWRITTEN) => (whole, WriterSetup::reusing_by_time()),
-            WriteGranularity::Broken => (whole, WriterSetup::without(EdgeKind::ObjectHeaderIndex)),
+            WriteGranularity::Broken => (whole, WriterSetup::without(DependencyKind::ObjectHeaderIndex)),
         };
         Some((case, reader, record(setup), passes, tearing))
     }

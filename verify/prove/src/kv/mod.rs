@@ -15,7 +15,7 @@ use h5live::{File, Options};
 use h5live_kv::engine::{Engine, KeySpan, LongKeys, MemoryEngine, MemoryView, Snapshot, View};
 use h5live_kv::layout::EngineKey;
 use h5live_kv::{KvRequest, KvStore, check_container};
-use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, ObjectSpec, StoreCheck};
+use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, ObjectSpec, StoreCheckOptions};
 
 use crate::observer::error_chain_text;
 pub use engines::KvMutant;
@@ -222,7 +222,7 @@ fn count_records(engine: &MemoryEngine) -> Result<BTreeMap<String, usize>, Strin
 /// Everything in the store is accounted for.
 fn check(engine: &MemoryEngine) -> Result<(), String> {
     let (limit, keys) = (AllocationLimit::default(), LongKeys::new(engine.clone()));
-    let report = check_container(&keys, StoreCheck { data: true, leaks: false }, &NoFilters, limit);
+    let report = check_container(&keys, StoreCheckOptions { data: true, leaks: false }, &NoFilters, limit);
     let report = report.map_err(|error| error_chain_text(&error))?;
     match report.findings.first() {
         Some(finding) => Err(format!("the store is not sound: {finding}")),

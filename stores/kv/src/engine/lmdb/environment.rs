@@ -332,7 +332,7 @@ impl Environment {
     ///
     /// # Errors
     /// [`EngineError`] if LMDB refuses.
-    pub fn settle(&self) -> Result<()> {
+    pub fn adopt_newest_commit(&self) -> Result<()> {
         let txn = self.env.write_txn().map_err(lmdb_error("the last commit cannot be taken up"))?;
         txn.abort();
         Ok(())

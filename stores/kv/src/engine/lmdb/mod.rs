@@ -188,7 +188,7 @@ impl LmdbEngine {
         };
         if let Some(mut lock) = lock {
             // Else the session would change one state, and commit to another one.
-            engine.environment.settle()?;
+            engine.environment.adopt_newest_commit()?;
             engine.environment.check_pages(CheckedPages::Used)?;
             let marked = lock.set_len(0).and_then(|()| lock.write_all(WRITING));
             marked.map_err(EngineError::io_at("the lock of writers cannot be written", folder))?;

@@ -49,7 +49,7 @@ fn with_sizes(datatype: &Datatype, size_of: SizeOf) -> Datatype {
     let base = |base: &Datatype| Box::new(with_sizes(base, size_of));
     let size = size_of(datatype).unwrap_or_default();
     match datatype {
-        _ if !datatype.is_indirect() => datatype.clone(),
+        _ if !datatype.has_heap_references() => datatype.clone(),
         Datatype::VarLen(t) => Datatype::VarLen(VarLen { size, base: base(&t.base), ..t.clone() }),
         Datatype::Reference(ReferenceType { kind, .. }) => Datatype::Reference(ReferenceType { kind: *kind, size }),
         Datatype::Array(t) => Datatype::Array(Array { base: base(&t.base), dims: t.dims.clone() }),

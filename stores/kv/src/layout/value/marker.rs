@@ -14,17 +14,17 @@ const CHECKSUMS: u32 = 1;
 
 /// In which form the records of a container are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordForm {
+pub struct ContainerFormat {
     /// The version of the layout.
     pub version: u32,
     /// Whether each value ends with a checksum.
     pub has_checksums: bool,
 }
 
-impl RecordForm {
+impl ContainerFormat {
     /// That of a new container.
     pub const fn new(has_checksums: bool) -> Self {
-        RecordForm { version: LAYOUT_VERSION, has_checksums }
+        ContainerFormat { version: LAYOUT_VERSION, has_checksums }
     }
 
     /// Whether values of maps that have a variable length are blobs, as in the connector. In the first version, the bytes
@@ -53,7 +53,7 @@ impl RecordForm {
         let (version, rest) =
             rest.ok_or(fault("it is \"h5livekv\", a version of 4 bytes, and flags from version 2 on"))?;
         let version = u32::from_le_bytes(*version);
-        let form = |has_checksums| Ok(Ok(RecordForm { version, has_checksums }));
+        let form = |has_checksums| Ok(Ok(ContainerFormat { version, has_checksums }));
         match (version, rest.split_first_chunk()) {
             (FIRST_VERSION, None) if rest.is_empty() => form(false),
             (LAYOUT_VERSION, Some((flags, behind))) => match u32::from_le_bytes(*flags) {

@@ -8,7 +8,7 @@ mod times;
 mod varlen_element;
 
 pub use link::{decode_link, encode_link};
-pub use marker::{LAYOUT_VERSION, RecordForm};
+pub use marker::{ContainerFormat, LAYOUT_VERSION};
 pub use number::{decode_oid, decode_u64, encode_u64};
 pub use reference::{EncodedReference, StoredReference};
 pub use times::{decode_times, encode_times};

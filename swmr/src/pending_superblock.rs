@@ -6,12 +6,12 @@ use parking_lot::Mutex;
 
 /// The superblock that is written next.
 #[derive(Debug)]
-pub struct SuperblockStatus(Mutex<Superblock>);
+pub struct PendingSuperblock(Mutex<Superblock>);
 
-impl SuperblockStatus {
+impl PendingSuperblock {
     /// The superblock that is written next, to begin with this one.
     pub fn new(superblock: Superblock) -> Self {
-        SuperblockStatus(Mutex::new(superblock))
+        PendingSuperblock(Mutex::new(superblock))
     }
 
     /// Sets the status flags.
@@ -25,7 +25,7 @@ impl SuperblockStatus {
     }
 }
 
-impl SuperblockEncoder for SuperblockStatus {
+impl SuperblockEncoder for PendingSuperblock {
     fn encode_with_eof(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
         let mut superblock = self.0.lock();
         let base = superblock.base.get().unwrap_or(0);

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
-pub enum EdgeKind {
+pub enum DependencyKind {
     /// An object header states the extent and the address of the chunk index, whose root is the child.
     ObjectHeaderIndex,
     /// An object header (chunk) points to a continuation chunk.
@@ -72,63 +72,63 @@ pub enum EdgeKind {
     RawInPlace,
 }
 
-impl EdgeKind {
+impl DependencyKind {
     /// All kinds, in declared order.
-    pub const ALL: [EdgeKind; 30] = [
-        EdgeKind::ObjectHeaderIndex,
-        EdgeKind::Continuation,
-        EdgeKind::Dense,
-        EdgeKind::Link,
-        EdgeKind::BTree1Node,
-        EdgeKind::BTree1Symbols,
-        EdgeKind::BTree1Chunk,
-        EdgeKind::BTree2Root,
-        EdgeKind::BTree2Node,
-        EdgeKind::BTree2Chunk,
-        EdgeKind::ExtensibleArrayIndexBlock,
-        EdgeKind::ExtensibleArraySuperBlock,
-        EdgeKind::ExtensibleArrayDataBlock,
-        EdgeKind::ExtensibleArrayPage,
-        EdgeKind::ExtensibleArrayChunk,
-        EdgeKind::FixedArrayDataBlock,
-        EdgeKind::FixedArrayPage,
-        EdgeKind::FixedArrayChunk,
-        EdgeKind::LayoutRaw,
-        EdgeKind::ChunkHeap,
-        EdgeKind::MetadataHeap,
-        EdgeKind::FractalHeapBlock,
-        EdgeKind::FreeSpaceSections,
-        EdgeKind::SymbolTable,
-        EdgeKind::EndOfFile,
-        EdgeKind::FileLength,
-        EdgeKind::BTree2Shadow,
-        EdgeKind::PublishAfter,
-        EdgeKind::Generation,
-        EdgeKind::RawInPlace,
+    pub const ALL: [DependencyKind; 30] = [
+        DependencyKind::ObjectHeaderIndex,
+        DependencyKind::Continuation,
+        DependencyKind::Dense,
+        DependencyKind::Link,
+        DependencyKind::BTree1Node,
+        DependencyKind::BTree1Symbols,
+        DependencyKind::BTree1Chunk,
+        DependencyKind::BTree2Root,
+        DependencyKind::BTree2Node,
+        DependencyKind::BTree2Chunk,
+        DependencyKind::ExtensibleArrayIndexBlock,
+        DependencyKind::ExtensibleArraySuperBlock,
+        DependencyKind::ExtensibleArrayDataBlock,
+        DependencyKind::ExtensibleArrayPage,
+        DependencyKind::ExtensibleArrayChunk,
+        DependencyKind::FixedArrayDataBlock,
+        DependencyKind::FixedArrayPage,
+        DependencyKind::FixedArrayChunk,
+        DependencyKind::LayoutRaw,
+        DependencyKind::ChunkHeap,
+        DependencyKind::MetadataHeap,
+        DependencyKind::FractalHeapBlock,
+        DependencyKind::FreeSpaceSections,
+        DependencyKind::SymbolTable,
+        DependencyKind::EndOfFile,
+        DependencyKind::FileLength,
+        DependencyKind::BTree2Shadow,
+        DependencyKind::PublishAfter,
+        DependencyKind::Generation,
+        DependencyKind::RawInPlace,
     ];
 }
 
 /// A set of edge kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EdgeKinds(u32);
+pub struct DependencyKinds(u32);
 
-impl EdgeKinds {
+impl DependencyKinds {
     /// No kind.
-    pub const NONE: EdgeKinds = EdgeKinds(0);
+    pub const NONE: DependencyKinds = DependencyKinds(0);
 
     /// Just `kind`.
-    pub const fn only(kind: EdgeKind) -> Self {
-        EdgeKinds(1 << kind as u8)
+    pub const fn only(kind: DependencyKind) -> Self {
+        DependencyKinds(1 << kind as u8)
     }
 
     /// The set with `kind` added.
     #[must_use]
-    pub const fn with(self, kind: EdgeKind) -> Self {
-        EdgeKinds(self.0 | 1 << kind as u8)
+    pub const fn with(self, kind: DependencyKind) -> Self {
+        DependencyKinds(self.0 | 1 << kind as u8)
     }
 
     /// Whether `kind` is in the set.
-    pub const fn contains(self, kind: EdgeKind) -> bool {
+    pub const fn contains(self, kind: DependencyKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 }

@@ -13,7 +13,7 @@ const SHARED_SELECTIONS: i32 = 0x08;
 
 /// What the root group says of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogVolCounters {
+pub struct LogVolRootAttribute {
     /// How many datasets were made: the next one gets this number.
     pub datasets: i32,
     /// How many data logs (`_ld_N`) are published.
@@ -62,10 +62,15 @@ pub fn int_list(name: &str, values: &[i32]) -> AttributeData {
     }
 }
 
-impl LogVolCounters {
+impl LogVolRootAttribute {
     /// Those of a file without datasets, whose log is in the file itself.
-    pub const NEW: LogVolCounters =
-        LogVolCounters { datasets: 0, data_logs: 0, metadata_logs: 0, configuration: SHARED_SELECTIONS, groups: 1 };
+    pub const NEW: LogVolRootAttribute = LogVolRootAttribute {
+        datasets: 0,
+        data_logs: 0,
+        metadata_logs: 0,
+        configuration: SHARED_SELECTIONS,
+        groups: 1,
+    };
 
     /// Those of a file; `None` if it is no file of Log VOL.
     ///
@@ -80,7 +85,7 @@ impl LogVolCounters {
         if found.len() != ints.len() || [datasets, data_logs, metadata_logs].iter().any(|count| *count < 0) {
             return Err(damaged(COUNTERS));
         }
-        Ok(Some(LogVolCounters { datasets, data_logs, metadata_logs, configuration, groups }))
+        Ok(Some(LogVolRootAttribute { datasets, data_logs, metadata_logs, configuration, groups }))
     }
 
     /// How many subfiles have the log; 0 if it is in the file itself.
@@ -90,7 +95,7 @@ impl LogVolCounters {
 
     /// The attribute that says them.
     pub fn attribute(&self) -> AttributeData {
-        let LogVolCounters { datasets, data_logs, metadata_logs, configuration, groups } = *self;
+        let LogVolRootAttribute { datasets, data_logs, metadata_logs, configuration, groups } = *self;
         int_list(COUNTERS, &[datasets, data_logs, metadata_logs, configuration, groups])
     }
 }
