@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::found::Found;
 use crate::row::{Row, Verdict};
 use crate::work::Unit;
-use crate::{Result, Side, machine, other_machines, others, plot};
+use crate::{Result, Side, grid, machine, other_machines, others, plot};
 
 pub fn rate(unit: Unit, value: f64) -> String {
     let scaled = |value: f64| match value {
@@ -47,6 +47,10 @@ pub fn print(row: &Row, rows: &[Row]) {
     println!("{} ({})", row.work.title, row.work.name);
     if row.chunk > 0 {
         println!("    chunks of {}", plot::size(row.chunk));
+    }
+    if let Some((from, to)) = grid::pair(row) {
+        println!("    {from} to {to}: {}", grid::cell(row));
+        return;
     }
     let rates = row.runs.iter().map(|(whose, _)| format!("{whose} {}", side(row, *whose)));
     println!("    {}", rates.collect::<Vec<_>>().join(", "));
@@ -140,7 +144,7 @@ const PAGE: &str = "BENCHMARKS.md";
 
 /// Writes `BENCHMARKS.md` and the plots into `folder`. What it says of another processor stays on a page of its own.
 pub fn write(found: &Found, folder: &Path) -> Result<()> {
-    let Found { rounds, rows, curves, failed, .. } = found;
+    let Found { rounds, rows, curves, grids, failed, .. } = found;
     std::fs::create_dir_all(folder.join(PLOTS))?;
     let others = other_machines::keep(folder, PAGE, PLOTS)?;
     let mut text = String::from("# Benchmarks\n\n");
@@ -170,6 +174,7 @@ pub fn write(found: &Found, folder: &Path) -> Result<()> {
         let _ = writeln!(text, "\nNot measured: {} (`{}`): {why}", work.title, work.name);
     }
     crates_table(&mut text, rows);
+    grid::tables(&mut text, grids);
     plots(&mut text, curves, folder)?;
     std::fs::write(folder.join(PAGE), text)?;
     Ok(())
