@@ -160,7 +160,7 @@ pub fn write(found: &Found, folder: &Path) -> Result<()> {
          a run takes less than 0.3 s), and half of what lies between the quartiles. *Bare* is what the machine does with the\n\
          same bytes: `memcpy`, `pread`, `pwrite`, the codec or the conversion alone, copies of a mapping, one call that\n\
          another process sees; for objects one `pwrite` of the bytes that each takes, and three `pread` of 512 bytes for each that is\n\
-         opened. What the sides read and wrote is compared. The settings of\n\
+         opened; in rows of *live* files, h5live in a file that is not live. What the sides read and wrote is compared. The settings of\n\
          libhdf5 stand in `benches/compare`; nobody waits for the disk (`fsync`). Filters beside deflate are hdf5plugin's,\n\
          loaded by libhdf5. *Cold* rows begin with nothing of the file in the page cache; there the disk is the limit, and\n\
          the aim is not to be slower. *Memory* is the most that each process had, without mapped pages of files, and what ours may have more: the sizes\n\

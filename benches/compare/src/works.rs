@@ -2,6 +2,7 @@
 
 mod alone;
 mod append;
+mod bare_frames;
 mod codecs;
 mod contiguous;
 mod convert;

@@ -1,5 +1,6 @@
 //! What followers in processes of their own cost the writer of a live file.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -7,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use h5live::{File, Mode};
 
+use super::bare_frames;
 use crate::work::{Done, Ground, Unit, WRITING, Work, bytes, peak, sum};
 use crate::{Error, Result, Side};
 
 /// Elements of 8 bytes of a frame: 64 KiB.
-const FRAME: u64 = 8 << 10;
+pub(super) const FRAME: u64 = 8 << 10;
 const PAUSE: Duration = Duration::from_millis(1);
 /// A follower that sees nothing for so long has missed what was written.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,12 +29,12 @@ fn processor_time() -> f64 {
 }
 
 /// The sum over frames, after the next one.
-fn add(total: u64, frame: &[u64]) -> u64 {
+pub(super) fn add(total: u64, frame: &[u64]) -> u64 {
     total.wrapping_mul(3).wrapping_add(sum(bytes(frame)))
 }
 
-/// What a follower does: waits for frames, and prints how many it has seen and their sum.
-fn follow(path: &Path, frames: u64) -> Result<()> {
+/// Waits for frames. Returns how many it has seen, and their sum.
+fn follow_dataset(path: &Path, frames: u64) -> Result<(u64, u64)> {
     let data = File::options().swmr_read().open(path)?.dataset("data")?;
     println!("ready");
     let (mut seen, mut total) = (0, 0);
@@ -45,8 +47,17 @@ fn follow(path: &Path, frames: u64) -> Result<()> {
             break;
         }
     }
+    Ok((seen, total))
+}
+
+/// What a follower does: prints how many frames it has seen, and their sum.
+fn follow(side: Side, path: &Path, frames: u64) -> Result<()> {
+    let (seen, total) = match side {
+        Side::Bare => bare_frames::follow(path, frames)?,
+        _ => follow_dataset(path, frames)?,
+    };
     println!("{seen} {total}");
-    // The parent has what it reads: not measures.
+    // The parent reads these lines, not measures.
     std::process::exit(0);
 }
 
@@ -57,9 +68,9 @@ struct Follower {
 }
 
 impl Follower {
-    fn start(work: &str, part: u64, ground: &Ground) -> Result<Self> {
+    fn start(work: &str, side: Side, part: u64, ground: &Ground) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["--child", work, &Side::H5live.to_string(), "--scale", &ground.scale.to_string()])
+            .args(["--child", work, &side.to_string(), "--scale", &ground.scale.to_string()])
             .args(["--part", &part.to_string(), "--folder"])
             .arg(&ground.folder)
             .stdout(Stdio::piped())
@@ -85,55 +96,82 @@ impl Follower {
 }
 
 /// Writes frames at a steady pace while so many processes follow.
-fn write(work: &str, followers: u64, ground: &Ground) -> Result<Done> {
-    let (path, frames) = (ground.file(work), ground.times(4_000));
+fn write(work: &str, followers: u64, side: Side, ground: &Ground) -> Result<Done> {
+    let (path, frames) = (ground.file(&format!("{work}-{side}")), ground.times(4_000));
     if ground.part.is_some() {
-        follow(&path, frames)?;
+        follow(side, &path, frames)?;
     }
-    let file = File::options().mode(Mode::Create).open(&path)?;
-    let data = file.new_dataset::<u64>().unlimited_rows(&[FRAME]).chunk_shape(&[1, FRAME]).create("data")?;
-    file.start_swmr()?;
-    let started = (0..followers).map(|part| Follower::start(work, part, ground)).collect::<Result<Vec<_>>>();
-    let mut followers = started?;
-    followers.iter_mut().try_for_each(|follower| follower.line().map(drop))?;
+    let start_followers = || {
+        let started = (0..followers).map(|part| Follower::start(work, side, part, ground));
+        let mut started = started.collect::<Result<Vec<_>>>()?;
+        started.iter_mut().try_for_each(|follower| follower.line().map(drop))?;
+        Ok::<_, Error>(started)
+    };
+    let (done, followers) = match side {
+        Side::Bare => {
+            let file = fs::File::create(&path)?;
+            let followers = start_followers()?;
+            (paced(frames, |n, values| bare_frames::write(&file, n, values))?, followers)
+        }
+        _ => {
+            let file = File::options().mode(Mode::Create).open(&path)?;
+            let new = file.new_dataset::<u64>().unlimited_rows(&[FRAME]).chunk_shape(&[1, FRAME]);
+            let data = new.create("data")?;
+            file.start_swmr()?;
+            let followers = start_followers()?;
+            let done = paced(frames, |_, values| {
+                data.append(values)?;
+                Ok(data.flush()?)
+            })?;
+            // It stays open until all have seen everything.
+            check(followers, frames, done.sum)?;
+            (done, Vec::new())
+        }
+    };
+    check(followers, frames, done.sum)?;
+    fs::remove_file(path)?;
+    Ok(done)
+}
+
+fn check(followers: Vec<Follower>, frames: u64, total: u64) -> Result<()> {
+    followers.into_iter().try_for_each(|follower| follower.check(frames, total))
+}
+
+/// Writes frames by `write` at a steady pace. The time is the processor's for one of them, and the sum is over all.
+fn paced(frames: u64, mut write: impl FnMut(u64, &[u64]) -> Result<()>) -> Result<Done> {
     let mut values: Vec<u64> = (0..FRAME).collect();
     let (begin, before) = (Instant::now(), processor_time());
-    for i in 0..frames {
-        std::thread::sleep((begin + PAUSE * i as u32).saturating_duration_since(Instant::now()));
-        values[0] = i;
-        data.append(&values)?;
-        data.flush()?;
+    for n in 0..frames {
+        std::thread::sleep((begin + PAUSE * n as u32).saturating_duration_since(Instant::now()));
+        values[0] = n;
+        write(n, &values)?;
     }
     let seconds = (processor_time() - before) / frames as f64;
     let done = Done { seconds, units: frames, peak: peak(), ..Done::default() };
-    let total = (0..frames).fold(0, |total, i| {
-        values[0] = i;
+    let total = (0..frames).fold(0, |total, n| {
+        values[0] = n;
         add(total, &values)
     });
-    followers.into_iter().try_for_each(|follower| follower.check(frames, total))?;
-    drop(data);
-    file.close()?;
-    std::fs::remove_file(path)?;
     Ok(done.sum(total))
 }
 
 pub fn works() -> Vec<Work> {
     let alone = Work {
         name: "followers-0",
-        title: "processor time of a writer for a frame of 64 KiB with its flush, 1,000/s, nobody follows",
+        title: "processor time of a writer for a frame of 64 KiB with its flush, 1,000/s, nobody follows (bare: a call for the frame, and one for the number of frames)",
         unit: Unit::Latency,
         budget: WRITING,
-        sides: &[Side::H5live],
-        run: |_, ground| write("followers-0", 0, ground),
+        sides: &[Side::H5live, Side::Bare],
+        run: |side, ground| write("followers-0", 0, side, ground),
         ..Work::PLAIN
     };
     vec![
         alone,
         Work {
             name: "followers-8",
-            title: "the same while eight processes wait for each frame and read it, all on the cores of this machine",
+            title: "the same while eight processes wait for each frame and read it, all on the cores of this machine (bare: they wait with inotify)",
             within: Some((alone.name, 1.05)),
-            run: |_, ground| write("followers-8", 8, ground),
+            run: |side, ground| write("followers-8", 8, side, ground),
             ..alone
         },
     ]
