@@ -12,6 +12,8 @@ pub struct Found {
     pub rows: Vec<Row>,
     /// The rows of each work that is done with several sizes.
     pub curves: Vec<Vec<Row>>,
+    /// The rows of each work that is done with pairs of stores.
+    pub grids: Vec<Vec<Row>>,
     /// Works that could not be done, and why.
     pub failed: Vec<(Work, String)>,
 }
@@ -34,6 +36,16 @@ impl Found {
     }
 
     fn measure(&mut self, work: &Work, ground: &Ground) -> Result<()> {
+        if !work.pairs_of.is_empty() {
+            let pairs = 0..(work.pairs_of.len() as u64).pow(2);
+            let grid = pairs.map(|pair| {
+                let row = measure::in_turns(work, &Ground { part: Some(pair), ..ground.clone() }, self.rounds)?;
+                report::print(&row, &[]);
+                Ok(row)
+            });
+            self.grids.push(grid.collect::<Result<_>>()?);
+            return Ok(());
+        }
         if work.chunks.is_empty() {
             let row = measure::in_turns(work, ground, self.rounds)?;
             report::print(&row, &self.rows);

@@ -7,6 +7,7 @@
 
 mod cold;
 mod found;
+mod grid;
 mod lmdb;
 mod machine;
 mod measure;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::row::Row;
-use crate::work::{Ground, Unit, Work};
+use crate::work::{Done, Ground, Growth, Requests, Unit, Work};
 use crate::{Error, Result, Side, cold, peer};
 
 /// One run of one side.
@@ -21,6 +21,8 @@ pub struct Measure {
     pub tail: Option<f64>,
     /// The most memory that the process had (bytes).
     pub peak: u64,
+    pub growth: Option<Growth>,
+    pub requests: Option<Requests>,
 }
 
 impl Measure {
@@ -37,8 +39,8 @@ pub fn here(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
         cold::forget(&ground.folder)?;
     }
     let done = (work.run)(side, ground)?;
-    let (seconds, units, sum) = (done.seconds, done.units, done.sum);
-    Ok(Measure { seconds, units, sum, size: done.size, tail: done.tail, peak: done.peak })
+    let Done { seconds, units, sum, size, tail, peak, growth, requests } = done;
+    Ok(Measure { seconds, units, sum, size, tail, peak, growth, requests })
 }
 
 /// How long another crate may take for one run. Nobody waits for hours for what is a side-show.
@@ -51,11 +53,12 @@ const OFTENER: usize = 3;
 
 /// Writes as many bytes as a large run does, to a file that goes again. Of a virtual machine the host may have taken
 /// back memory that lay idle, and who first writes there would pay for that, several times what the write costs. What a
-/// process has had for itself and given back is not what the next file gets, so it must be a file.
+/// process has had for itself and given back is not what the next file gets, so it must be a file. Pairs write less.
 fn touch_memory(ground: &Ground) -> Result<()> {
     let path = ground.file("touched");
     let (file, block) = (fs::File::create(&path)?, vec![1; 1 << 20]);
-    (0..ground.times(1 << 10)).try_for_each(|n| file.write_all_at(&block, n << 20))?;
+    let mebibytes = if ground.part.is_some() { 128 } else { 1 << 10 };
+    (0..ground.times(mebibytes)).try_for_each(|n| file.write_all_at(&block, n << 20))?;
     drop(file);
     Ok(fs::remove_file(path)?)
 }
@@ -66,10 +69,12 @@ fn child(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
         (Some(earlier), Side::Earlier) => (earlier.clone(), Side::H5live, earlier_ground(ground).folder),
         _ => (std::env::current_exe()?, side, ground.folder.clone()),
     };
+    let part = ground.part.map(|part| ["--part".to_owned(), part.to_string()]);
     let mut child = Command::new(program)
         .args(["--child", work.name, &as_side.to_string()])
         .args(["--scale", &ground.scale.to_string(), "--chunk", &ground.chunk.to_string(), "--folder"])
         .arg(folder)
+        .args(part.into_iter().flatten())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
@@ -113,7 +118,7 @@ pub fn in_turns(work: &Work, ground: &Ground, rounds: usize) -> Result<Row> {
         fs::create_dir_all(&ground.folder)?;
         (work.prepare)(&ground)?;
     }
-    let mut row = Row { work: *work, chunk: ground.chunk, runs: Vec::new(), left_out: Vec::new() };
+    let mut row = Row { work: *work, chunk: ground.chunk, pair: ground.part, runs: Vec::new(), left_out: Vec::new() };
     let earlier = ground.earlier.iter().map(|_| Side::Earlier);
     row.runs = work
         .sides
@@ -125,7 +130,7 @@ pub fn in_turns(work: &Work, ground: &Ground, rounds: usize) -> Result<Row> {
         .collect();
     let count = row.runs.len();
     for round in 0..=rounds * OFTENER {
-        if round > rounds && (ground.chunk > 0 || !row.is_short(SHORT)) {
+        if round > rounds && (ground.chunk > 0 || ground.part.is_some() || !row.is_short(SHORT)) {
             break;
         }
         let mut done: Vec<(usize, Measure)> = Vec::new();

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::found::Found;
 use crate::row::{Row, Verdict};
 use crate::work::Unit;
-use crate::{Result, Side, machine, other_machines, others, plot};
+use crate::{Result, Side, grid, machine, other_machines, others, plot};
 
 pub fn rate(unit: Unit, value: f64) -> String {
     let scaled = |value: f64| match value {
@@ -47,6 +47,10 @@ pub fn print(row: &Row, rows: &[Row]) {
     println!("{} ({})", row.work.title, row.work.name);
     if row.chunk > 0 {
         println!("    chunks of {}", plot::size(row.chunk));
+    }
+    if let Some((from, to)) = grid::pair(row) {
+        println!("    {from} to {to}: {}", grid::cell(row));
+        return;
     }
     let rates = row.runs.iter().map(|(whose, _)| format!("{whose} {}", side(row, *whose)));
     println!("    {}", rates.collect::<Vec<_>>().join(", "));
@@ -140,7 +144,7 @@ const PAGE: &str = "BENCHMARKS.md";
 
 /// Writes `BENCHMARKS.md` and the plots into `folder`. What it says of another processor stays on a page of its own.
 pub fn write(found: &Found, folder: &Path) -> Result<()> {
-    let Found { rounds, rows, curves, failed, .. } = found;
+    let Found { rounds, rows, curves, grids, failed, .. } = found;
     std::fs::create_dir_all(folder.join(PLOTS))?;
     let others = other_machines::keep(folder, PAGE, PLOTS)?;
     let mut text = String::from("# Benchmarks\n\n");
@@ -156,7 +160,7 @@ pub fn write(found: &Found, folder: &Path) -> Result<()> {
          a run takes less than 0.3 s), and half of what lies between the quartiles. *Bare* is what the machine does with the\n\
          same bytes: `memcpy`, `pread`, `pwrite`, the codec or the conversion alone, copies of a mapping, one call that\n\
          another process sees; for objects one `pwrite` of the bytes that each takes, and three `pread` of 512 bytes for each that is\n\
-         opened. What the sides read and wrote is compared. The settings of\n\
+         opened; in rows of *live* files, h5live in a file that is not live. What the sides read and wrote is compared. The settings of\n\
          libhdf5 stand in `benches/compare`; nobody waits for the disk (`fsync`). Filters beside deflate are hdf5plugin's,\n\
          loaded by libhdf5. *Cold* rows begin with nothing of the file in the page cache; there the disk is the limit, and\n\
          the aim is not to be slower. *Memory* is the most that each process had, without mapped pages of files, and what ours may have more: the sizes\n\
@@ -170,6 +174,7 @@ pub fn write(found: &Found, folder: &Path) -> Result<()> {
         let _ = writeln!(text, "\nNot measured: {} (`{}`): {why}", work.title, work.name);
     }
     crates_table(&mut text, rows);
+    grid::tables(&mut text, grids);
     plots(&mut text, curves, folder)?;
     std::fs::write(folder.join(PAGE), text)?;
     Ok(())

@@ -2,13 +2,15 @@
 
 use crate::Side;
 use crate::measure::Measure;
-use crate::work::{Unit, Work};
+use crate::work::{Growth, Unit, Work};
 
 /// All runs of a work.
 pub struct Row {
     pub work: Work,
     /// Bytes of a chunk, if the work is done with several sizes.
     pub chunk: u64,
+    /// Which pair, if the work is done with several.
+    pub pair: Option<u64>,
     pub runs: Vec<(Side, Vec<Measure>)>,
     /// Sides that did not do it, and why.
     pub left_out: Vec<(Side, String)>,
@@ -61,6 +63,14 @@ impl Row {
         self.of(side)?.last()?.size
     }
 
+    /// The medians of how our memory and time have grown.
+    pub fn growth(&self) -> Option<Growth> {
+        let grown = || self.of(Side::H5live).into_iter().flatten().filter_map(|run| run.growth);
+        let [memory, time] =
+            [grown().map(|growth| growth.memory).collect(), grown().map(|growth| growth.time).collect()];
+        Some(Growth { memory: median(memory)?, time: median(time)? })
+    }
+
     /// The median of the 99th percentiles (s).
     pub fn tail(&self, side: Side) -> Option<f64> {
         median(self.of(side)?.iter().filter_map(|run| run.tail).collect())
@@ -75,7 +85,7 @@ impl Row {
     pub fn verdicts(&self, rows: &[Row]) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         let mut note = |aim, text, is_reached| verdicts.push(Verdict { aim, text, is_reached });
-        let Work { aim, bare_aim, size_aim, within, budget, peak_aim, .. } = self.work;
+        let Work { aim, bare_aim, size_aim, within, budget, peak_aim, growth_aim, .. } = self.work;
         if let Some(ratio) = self.ratio(Side::Libhdf5) {
             note("speed", format!("{ratio:.2}x (aim {aim:.1})"), ratio >= aim);
         }
@@ -96,8 +106,12 @@ impl Row {
             && let Some(other) = rows.iter().find(|row| row.work.name == name)
             && let (Some(ours), Some(others)) = (self.rate(Side::H5live), other.rate(Side::H5live))
         {
-            let times = others.0 / ours.0;
-            note("pair", format!("takes {times:.2}x of {name} (aim {limit:.1})"), times <= limit);
+            let times = if self.work.unit == Unit::Latency { ours.0 / others.0 } else { others.0 / ours.0 };
+            note("pair", format!("takes {times:.2}x of {name} (aim {limit:?})"), times <= limit);
+        }
+        if let (Some(aim), Some(Growth { memory, time })) = (growth_aim, self.growth()) {
+            let text = format!("{memory:.2}x the memory (aim {aim:.1}) and {time:.2}x the time in the last tenth");
+            note("growth", text, memory <= aim);
         }
         if let (Some(ours), Some(theirs)) = (self.peak(Side::H5live), self.peak(Side::Libhdf5)) {
             let [ours, theirs, budget] = [ours, theirs, budget].map(|bytes| bytes >> 20);

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Result, Side};
 
 /// What is counted.
@@ -34,10 +36,14 @@ pub struct Work {
     pub budget: u64,
     /// The most memory that our process may have (bytes).
     pub peak_aim: Option<u64>,
+    /// How much memory our process may have after the run, against that after a tenth of it.
+    pub growth_aim: Option<f64>,
     /// Whether nothing of the files is in the page cache when a run begins.
     pub cold: bool,
     /// Bytes of a chunk: the work is done with each, for a plot. Empty for rows of the table.
     pub chunks: &'static [u64],
+    /// From what to what: the work is done with each pair of these, for a table of its own. Empty for other works.
+    pub pairs_of: &'static [&'static str],
     pub sides: &'static [Side],
     /// Makes what the sides read. Not measured.
     pub prepare: fn(&Ground) -> Result<()>,
@@ -62,8 +68,10 @@ impl Work {
         within: None,
         budget: READING,
         peak_aim: None,
+        growth_aim: None,
         cold: false,
         chunks: &[],
+        pairs_of: &[],
         sides: &[Side::H5live, Side::Libhdf5],
         prepare: |_| Ok(()),
         run: |_, _| Ok(Done::default()),
@@ -77,7 +85,7 @@ pub struct Ground {
     pub scale: f64,
     /// Bytes of a chunk, in works that are done with several sizes.
     pub chunk: u64,
-    /// Which one this process is of those that a work has started.
+    /// Which one this process is of those that a work has started, or which pair the work is done with.
     pub part: Option<u64>,
     /// Another build of this program, whose h5live is measured, too.
     pub earlier: Option<PathBuf>,
@@ -111,17 +119,51 @@ pub struct Done {
     pub tail: Option<f64>,
     /// The most memory that the process had until this was done (bytes): what checks it comes later and does not count.
     pub peak: u64,
+    pub growth: Option<Growth>,
+    pub requests: Option<Requests>,
+}
+
+/// The last tenth of a run against the first.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Growth {
+    /// The memory after it.
+    pub memory: f64,
+    /// The time that it took.
+    pub time: f64,
+}
+
+/// What was asked of object stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requests {
+    pub number: u64,
+    /// How often somebody waited: requests of one wave are under way together.
+    pub waves: u64,
 }
 
 /// The most memory that this process has had (bytes), without the pages of files that it has mapped now: they are the page
 /// cache's, and the system takes them back when it needs them.
 pub fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
-    };
-    kib("VmHWM:").saturating_sub(kib("RssFile:")).max(kib("RssAnon:")) << 10
+    let status = ProcessStatus::read();
+    status.bytes("VmHWM:").saturating_sub(status.bytes("RssFile:")).max(status.bytes("RssAnon:"))
+}
+
+/// The memory that this process has for itself now (bytes).
+pub fn anonymous_memory() -> u64 {
+    ProcessStatus::read().bytes("RssAnon:")
+}
+
+/// What the system says of this process.
+struct ProcessStatus(String);
+
+impl ProcessStatus {
+    fn read() -> Self {
+        ProcessStatus(std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+    }
+
+    fn bytes(&self, name: &str) -> u64 {
+        let line = self.0.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+    }
 }
 
 /// Times `what`.

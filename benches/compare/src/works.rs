@@ -2,14 +2,19 @@
 
 mod alone;
 mod append;
+mod bare_frames;
 mod codecs;
 mod contiguous;
 mod convert;
+mod copies;
 mod filtered;
 mod flush;
+mod follower_memory;
+mod followers;
 mod kv;
 mod kv_maps;
 mod latency;
+mod live_cost;
 mod log_join;
 mod log_read;
 mod log_write;
@@ -26,6 +31,7 @@ use crate::work::Work;
 pub fn all() -> Vec<Work> {
     [
         append::works(),
+        live_cost::works(),
         filtered::works(),
         codecs::works(),
         contiguous::works(),
@@ -35,6 +41,8 @@ pub fn all() -> Vec<Work> {
         threads::works(),
         flush::works(),
         latency::works(),
+        followers::works(),
+        follower_memory::works(),
         log_write::works(),
         log_read::works(),
         log_join::works(),
@@ -43,6 +51,7 @@ pub fn all() -> Vec<Work> {
         training_import::works(),
         training_read::works(),
         sizes::works(),
+        copies::works(),
     ]
     .into_iter()
     .flatten()

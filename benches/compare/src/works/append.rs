@@ -1,4 +1,4 @@
-//! Appending to a file that is live.
+//! Appending, mostly to a file that is live.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -21,15 +21,17 @@ pub(super) struct Append {
     pub chunk: u64,
     pub every: u64,
     pub times: u64,
+    /// Whether others may read the file meanwhile.
+    pub is_live: bool,
 }
 
-const CHUNKS: Append = Append { block: 512, chunk: 512, every: 1, times: 60_000 };
+pub(super) const CHUNKS: Append = Append { block: 512, chunk: 512, every: 1, times: 60_000, is_live: true };
 const HUNDREDS: Append = Append { every: 100, times: 200_000, ..CHUNKS };
-const ROWS: Append = Append { block: 8, chunk: 8 * 4096, every: 1, times: 40_000 };
-const FRAMES: Append = Append { block: 128 << 10, chunk: 128 << 10, every: 1, times: 600 };
+pub(super) const ROWS: Append = Append { block: 8, chunk: 8 * 4096, every: 1, times: 40_000, is_live: true };
+const FRAMES: Append = Append { block: 128 << 10, chunk: 128 << 10, every: 1, times: 600, is_live: true };
 
 pub(super) fn run(what: Append, side: Side, ground: &Ground) -> Result<Done> {
-    let Append { block, chunk, every, times } = what;
+    let Append { block, chunk, every, times, is_live } = what;
     let times = ground.times(times);
     let path = ground.file(&format!("append-{block}-{every}-{side}"));
     let mut values: Vec<u64> = (0..block).collect();
@@ -38,7 +40,9 @@ pub(super) fn run(what: Append, side: Side, ground: &Ground) -> Result<Done> {
         Side::H5live => {
             let file = File::options().mode(Mode::Create).open(&path)?;
             let dataset = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[chunk]).create("data")?;
-            file.start_swmr()?;
+            if is_live {
+                file.start_swmr()?;
+            }
             timed(times, || {
                 for i in 0..times {
                     values[0] = i;

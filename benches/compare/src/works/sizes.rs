@@ -20,7 +20,7 @@ const DEFLATE: &[(i32, &[u32])] = &[(2, &[4]), (1, &[4])];
 fn append(side: Side, ground: &Ground) -> Result<Done> {
     let elements = ground.chunk / 8;
     let times = (256 * MIB / ground.chunk).min(20_000);
-    let done = append::run(Append { block: elements, chunk: elements, every: 1, times }, side, ground)?;
+    let done = append::run(Append { block: elements, chunk: elements, every: 1, times, is_live: true }, side, ground)?;
     Ok(Done { units: done.units * ground.chunk, ..done })
 }
 
