@@ -39,6 +39,8 @@ pub const AXES: &[Axis] = &[
     axis("joined", "writers that join a log and append by turns", 2, stores::joined),
     axis("joined-idle", "writers that join a log, of which one appends", 4, stores::joined_idle),
     axis("objects", "datasets of an object store", 100, stores::objects),
+    axis("object-chunks", "chunks of an object store that are read one by one", 500, stores::object_chunks),
+    axis("object-texts", "texts of an object store", 500, stores::object_texts),
     axis("followers", "followers of one file", 2, followers::of_one_file),
     axis("followed", "datasets that one reader follows", 100, followers::of_many_datasets),
     axis("sources", "sources of a virtual dataset", 400, pieces::sources),

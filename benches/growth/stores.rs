@@ -96,3 +96,39 @@ pub fn objects(phases: &mut Phases, count: u64) -> Outcome {
     let file = File::open(location.as_str())?;
     phases.phase("read", count, || (0..count).try_for_each(|n| file.dataset(&format!("{n}"))?.read::<u64>().map(drop)))
 }
+
+/// Elements of a chunk here: many of them fit what a session keeps.
+const SMALL_CHUNK: u64 = 4;
+
+/// Chunks of a dataset of an object store that are read one by one, and again.
+pub fn object_chunks(phases: &mut Phases, count: u64) -> Outcome {
+    let location = phases.location("hsds", "bucket");
+    let file = File::create(location.as_str())?;
+    let dataset = file.new_dataset::<u64>().shape(&[count * SMALL_CHUNK]).chunk_shape(&[SMALL_CHUNK]).create("d")?;
+    phases.phase("write", count, || dataset.write(&vec![7; (count * SMALL_CHUNK) as usize]))?;
+    phases.phase("close", count, || file.close())?;
+    let dataset = File::open(location.as_str())?.dataset("d")?;
+    let mut value = [0u64];
+    for phase in ["read", "read again"] {
+        phases.phase(phase, count, || {
+            jumping(count).try_for_each(|n| dataset.read_into(n * SMALL_CHUNK..n * SMALL_CHUNK + 1, &mut value))
+        })?;
+    }
+    Ok(())
+}
+
+/// Texts that are appended to a dataset of an object store, and read again from its chunks.
+pub fn object_texts(phases: &mut Phases, count: u64) -> Outcome {
+    let location = phases.location("hsds", "bucket");
+    let file = File::create(location.as_str())?;
+    let dataset = file.new_dataset::<String>().unlimited_rows(&[]).chunk_shape(&[SMALL_CHUNK]).create("d")?;
+    phases.phase("append", count, || {
+        (0..count).try_for_each(|n| {
+            dataset.append(&[format!("text {n}")])?;
+            if n % 10 == 0 { file.flush() } else { Ok(()) }
+        })
+    })?;
+    phases.phase("close", count, || file.close())?;
+    let dataset = File::open(location.as_str())?.dataset("d")?;
+    phases.phase("read", count, || jumping(count).try_for_each(|n| dataset.read_slice::<String>(n..n + 1).map(drop)))
+}

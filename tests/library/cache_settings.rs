@@ -122,6 +122,43 @@ fn a_small_metadata_cache_reads_again_what_it_dropped() {
 }
 
 #[test]
+fn an_object_store_works_with_little_memory_and_reads_again_what_it_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |query: &str| format!("hsds:{}{query}", folder.path().join("run").display());
+    let file = File::create(at("?metadata_cache=1KiB")).unwrap();
+    for number in 0..200u64 {
+        let group = file.create_group(&format!("group {number}")).unwrap();
+        let texts = group.new_dataset::<String>().unlimited_rows(&[]).chunk_shape(&[8]).create("texts").unwrap();
+        texts.append(&(0..30).map(|row| format!("text {row} of {number}")).collect::<Vec<_>>()).unwrap();
+        group.set_attribute("text", &format!("attribute of {number}")).unwrap();
+        file.flush().unwrap();
+    }
+    // What was written long ago is written again in part: the other texts of the chunk are read for that.
+    for number in (0..200).step_by(7) {
+        let texts = file.dataset(&format!("group {number}/texts")).unwrap();
+        texts.write_slice(3..4, &["another"]).unwrap();
+        texts.append(&["one more"]).unwrap();
+    }
+    file.close().unwrap();
+    for query in ["?metadata_cache=1KiB", "?memory=64KiB", ""] {
+        let file = File::open(at(query)).unwrap();
+        for number in (0..200).rev() {
+            let texts = file.dataset(&format!("group {number}/texts")).unwrap();
+            let changed = number % 7 == 0;
+            for row in [29, 3, 3, 4] {
+                let expected =
+                    if row == 3 && changed { "another".to_owned() } else { format!("text {row} of {number}") };
+                assert_eq!(texts.read_slice::<String>(row..row + 1).unwrap(), [expected], "{query}");
+            }
+            assert_eq!(texts.size().unwrap(), 30 + u64::from(changed));
+            let attribute: String =
+                file.group(&format!("group {number}")).unwrap().attribute("text").unwrap().read_scalar().unwrap();
+            assert_eq!(attribute, format!("attribute of {number}"));
+        }
+    }
+}
+
+#[test]
 fn the_chunk_cache_is_set_by_url_in_every_store() {
     let folder = tempfile::tempdir().unwrap();
     for store in ["native", "kv", "hsds", "log"] {

@@ -18,6 +18,7 @@ fn open(engine: MemoryEngine, mode: Mode) -> HsdsStore {
         is_draft: false,
         user: None,
         shard_above: 0,
+        metadata_cache: 128 << 20,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
     };

@@ -11,7 +11,7 @@ use h5live_model::{
 
 use crate::engine::FolderEngine;
 use crate::opened_stores::{self, LastOpenedStore};
-use crate::options::Hsds;
+use crate::options::{DEFAULT_METADATA_CACHE, Hsds};
 use crate::place::{DomainPlace, is_at};
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key};
 use crate::store::HsdsStore;
@@ -81,6 +81,7 @@ pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<
         is_draft: false,
         user: Some(options.user.clone()).filter(|user| !user.is_empty()),
         shard_above: options.shard_above,
+        metadata_cache: options.metadata_cache,
         max_allocation: how.max_allocation,
         unfilter: how.unfilter.clone(),
     }
@@ -96,6 +97,7 @@ pub(crate) fn read_only_request(domain: String) -> HsdsRequest {
         is_draft: false,
         user: None,
         shard_above: 0,
+        metadata_cache: DEFAULT_METADATA_CACHE,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
     }

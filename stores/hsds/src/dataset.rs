@@ -3,7 +3,7 @@
 mod dropped;
 mod leftovers;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,10 +24,9 @@ use crate::error::{damaged, invalid_error};
 use crate::holders::VarLenHolder;
 use crate::layout::{ObjectDocument, PackedTokens, Right, chunk_of_key, kind};
 use crate::native_chunks::NativeChunks;
+use crate::recent_chunks::FoundChunk;
 use crate::session::HsdsSession;
 
-/// Most bytes of decoded chunks that a dataset keeps between looking one up and reading it.
-const MAX_RECENT_BYTES: usize = 16 << 20;
 /// How often a chunk is read that this session stores anew again and again.
 const MAX_READ_ROUNDS: u32 = 64;
 /// Most threads that read chunks of a native file at a time: each waits for requests.
@@ -45,16 +44,6 @@ pub struct HsdsDataset {
     /// Whether its only chunk may be read before it is asked for.
     is_read_ahead: bool,
     seen: RwLock<Arc<DatasetSpec>>,
-    recent: Mutex<RecentChunks>,
-}
-
-/// Decoded chunks that were read last.
-#[derive(Default)]
-struct RecentChunks {
-    chunks: VecDeque<(ChunkCoord, Option<Arc<Vec<u8>>>)>,
-    bytes: usize,
-    /// Counts what was forgotten, so that nothing older than that is kept.
-    changes: u64,
 }
 
 /// A chunk, and the numbers of what is wanted of it.
@@ -79,35 +68,6 @@ impl fmt::Debug for HsdsDataset {
     }
 }
 
-impl RecentChunks {
-    fn find(&self, coord: &ChunkCoord) -> Option<Option<Arc<Vec<u8>>>> {
-        self.chunks.iter().find(|(known, _)| known == coord).map(|(_, chunk)| chunk.clone())
-    }
-
-    fn keep(&mut self, coord: &ChunkCoord, chunk: Option<Arc<Vec<u8>>>) {
-        self.forget(coord);
-        self.bytes += chunk.as_ref().map_or(0, |chunk| chunk.len()) + size_of::<ChunkCoord>();
-        self.chunks.push_back((coord.clone(), chunk));
-        while self.bytes > MAX_RECENT_BYTES && self.chunks.len() > 1 {
-            let oldest = self.chunks.front().map(|(coord, _)| coord.clone());
-            oldest.iter().for_each(|oldest| self.forget(oldest));
-        }
-    }
-
-    fn forget(&mut self, coord: &ChunkCoord) {
-        if let Some(place) = self.chunks.iter().position(|(known, _)| known == coord)
-            && let Some((_, chunk)) = self.chunks.remove(place)
-        {
-            let bytes = chunk.map_or(0, |chunk| chunk.len()) + size_of::<ChunkCoord>();
-            self.bytes = self.bytes.saturating_sub(bytes);
-        }
-    }
-
-    fn clear(&mut self) {
-        *self = RecentChunks { changes: self.changes + 1, ..RecentChunks::default() };
-    }
-}
-
 impl HsdsDataset {
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::WrongKind`], [`ModelError::Store`].
@@ -123,9 +83,8 @@ impl HsdsDataset {
         let form = session.chunk_codec(&document, &spec);
         let is_small = has_one_chunk(&spec) && form.unpacked_bytes() <= MAX_CHUNK_BYTES;
         let is_read_ahead = is_small && native.is_none() && session.described.mode == Mode::Read;
-        let (seen, recent, partitions) = (RwLock::new(Arc::new(spec)), Mutex::default(), document.partitions());
-        let dataset =
-            HsdsDataset { session: session.clone(), id, form, partitions, native, is_read_ahead, seen, recent };
+        let (seen, partitions) = (RwLock::new(Arc::new(spec)), document.partitions());
+        let dataset = HsdsDataset { session: session.clone(), id, form, partitions, native, is_read_ahead, seen };
         if is_read_ahead {
             session.chunks_ahead.add(id, dataset.key(&dataset.origin()));
         }
@@ -179,12 +138,9 @@ impl HsdsDataset {
         if self.is_dropped(coord) {
             return Ok(None);
         }
-        let changes = {
-            let recent = self.recent.lock();
-            if let Some(found) = recent.find(coord) {
-                return Ok(found);
-            }
-            recent.changes
+        let found = match self.session.recent.find(self.id, coord) {
+            FoundChunk::Known(chunk) => return Ok(chunk),
+            FoundChunk::Unknown(found) => found,
         };
         let chunk = match &self.native {
             Some(native) => native.read(&self.session, self.spec()?.as_ref(), coord)?.map(Arc::new),
@@ -193,10 +149,7 @@ impl HsdsDataset {
         if chunk.is_none() {
             self.check_holes(&[coord])?;
         }
-        let mut recent = self.recent.lock();
-        if recent.changes == changes {
-            recent.keep(coord, chunk.clone());
-        }
+        self.session.recent.keep(self.id, coord, chunk.clone(), found);
         Ok(chunk)
     }
 
@@ -288,7 +241,7 @@ impl HsdsDataset {
     /// # Errors
     /// [`ModelError::NoObject`] if the dataset is gone.
     pub fn advance_to_committed(&self) -> Result<bool> {
-        self.recent.lock().clear();
+        self.session.recent.forget(self.id);
         self.session.revalidate(self.id)?;
         let spec = self.session.dataset_spec(&*self.session.document(self.id)?)?;
         let mut seen = self.seen.write();
@@ -369,7 +322,7 @@ impl HsdsDataset {
         // A commit of another thread that comes from now on does not delete them any more.
         let dropped = self.take_dropped(&written);
         let put = self.session.put_chunks(puts);
-        self.recent.lock().clear();
+        self.session.recent.forget(self.id);
         if let Err(error) = put {
             self.add_dropped(dropped);
             return Err(error);
@@ -444,7 +397,7 @@ impl HsdsDataset {
         if let Some(resized) = resized {
             self.forget_written_within(&resized);
             *self.seen.write() = Arc::new(resized);
-            self.recent.lock().clear();
+            self.session.recent.forget(self.id);
         }
         Ok(())
     }

@@ -29,6 +29,7 @@ fn request(mode: Mode) -> HsdsRequest {
         is_draft: false,
         user: None,
         shard_above: 0,
+        metadata_cache: 128 << 20,
         max_allocation: AllocationLimit::new(MAX_ALLOCATION),
         unfilter: Arc::new(NoFilters),
     }

@@ -5,13 +5,14 @@
 //! were. It says so before it stores them, so that whoever reads them before it has come back from storing them finds the same
 //! version.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use h5live_model::{ChunkCoord, Error as ModelError, Name, ObjectId, Result};
 use parking_lot::Mutex;
 
+use crate::kept_values::KeptValues;
 use crate::layout::{NodeTable, Token};
 use crate::token_runs::TokenRuns;
 
@@ -23,8 +24,6 @@ const MAX_MOVED_TOKENS: usize = 1 << 16;
 const MAX_EARLIER_TOKENS: usize = 1 << 10;
 /// ...or so many for each of its elements, if these are more.
 const EARLIER_TOKENS_PER_ELEMENT: usize = 4;
-/// Most bytes of stored elements that are kept to look up tokens.
-const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Something that holds variable-length elements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -53,7 +52,6 @@ struct HolderEntry {
     pending: Option<(u64, Vec<(Token, u32)>)>,
     /// Tokens of earlier versions, and the numbers that their elements have now.
     moved: TokenRuns,
-    held: Option<CachedElements>,
 }
 
 #[derive(Debug)]
@@ -65,27 +63,12 @@ struct HolderTable {
     /// The entries in whose stored elements those are that were.
     put_in: TokenRuns,
     next_put: u64,
-    /// Entries that keep their elements, the oldest first, and the bytes of all.
-    kept: VecDeque<usize>,
-    kept_bytes: usize,
-}
-
-impl Default for HolderTable {
-    fn default() -> Self {
-        HolderTable {
-            numbers: HashMap::new(),
-            entries: Vec::new(),
-            put: HashMap::new(),
-            put_in: TokenRuns::of_same_numbers(),
-            next_put: 0,
-            kept: VecDeque::new(),
-            kept_bytes: 0,
-        }
-    }
+    /// The stored elements of entries, to look up tokens.
+    kept: KeptValues<usize, CachedElements>,
 }
 
 /// Where the elements of a session's tokens are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TokenTable(Mutex<HolderTable>);
 
 /// Where an element is.
@@ -113,6 +96,18 @@ fn put_key(token: Token) -> u64 {
 }
 
 impl TokenTable {
+    /// A table that keeps at most so many bytes of stored elements, to look up tokens.
+    pub fn new(max_kept_bytes: usize) -> Self {
+        TokenTable(Mutex::new(HolderTable {
+            numbers: HashMap::new(),
+            entries: Vec::new(),
+            put: HashMap::new(),
+            put_in: TokenRuns::of_same_numbers(),
+            next_put: 0,
+            kept: KeptValues::new(max_kept_bytes),
+        }))
+    }
+
     /// Keeps elements that are not stored yet, each with its count.
     pub fn put(&self, elements: &[(&[u8], u32)]) -> Vec<Token> {
         let mut table = self.0.lock();
@@ -182,17 +177,8 @@ impl TokenTable {
         if table.entries.get(index).is_none_or(|entry| entry.version != version) {
             return;
         }
-        table.forget_elements(index);
-        table.kept_bytes += held.stored.len();
-        table.kept.push_back(index);
-        if let Some(entry) = table.entries.get_mut(index) {
-            entry.held = Some(held);
-        }
-        while table.kept_bytes > MAX_KEPT_BYTES && table.kept.len() > 1 {
-            if let Some(oldest) = table.kept.front().copied() {
-                table.forget_elements(oldest);
-            }
-        }
+        let bytes = held.stored.len();
+        table.kept.insert(index, held, bytes);
     }
 
     /// Says which tokens are about to be stored in a holder, with their numbers. Of a token that is there twice, the last
@@ -233,7 +219,11 @@ impl TokenTable {
             false => entry.moved.get(token).ok_or(ModelError::Moved)?,
         };
         let token = Token { count: token.count, holder: index + 1, version: entry.version, number };
-        Ok(FoundElement::Stored { holder: entry.holder.clone(), token, held: entry.held.clone() })
+        Ok(FoundElement::Stored {
+            holder: entry.holder.clone(),
+            token,
+            held: table.kept.get(&(index as usize)).cloned(),
+        })
     }
 }
 
@@ -270,7 +260,7 @@ impl HolderTable {
         let index = self.entries.len();
         self.numbers.insert(holder.clone(), index as u32);
         let moved = TokenRuns::of_next_numbers();
-        self.entries.push(HolderEntry { holder, version: 0, hash: 0, pending: None, moved, held: None });
+        self.entries.push(HolderEntry { holder, version: 0, hash: 0, pending: None, moved });
         index
     }
 
@@ -294,7 +284,7 @@ impl HolderTable {
 
     /// Gives a holder its next version, to which some tokens of earlier ones lead.
     fn renew(&mut self, index: usize, hash: u64, moved: TokenRuns) {
-        self.forget_elements(index);
+        self.kept.remove(&index);
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.version = entry.version.wrapping_add(1);
         entry.hash = hash;
@@ -305,13 +295,6 @@ impl HolderTable {
             }
         }
     }
-
-    fn forget_elements(&mut self, index: usize) {
-        if let Some(held) = self.entries.get_mut(index).and_then(|entry| entry.held.take()) {
-            self.kept_bytes = self.kept_bytes.saturating_sub(held.stored.len());
-        }
-        self.kept.retain(|kept| *kept != index);
-    }
 }
 
 #[cfg(test)]
@@ -321,7 +304,7 @@ mod tests {
     /// A recorder stores texts for days: what is remembered grows with the chunks, and not with the texts.
     #[test]
     fn many_texts_of_a_chunk_take_the_memory_of_few() {
-        let locations = TokenTable::default();
+        let locations = TokenTable::new(1 << 20);
         for chunk in 0..3u64 {
             let holder = VarLenHolder::Chunk(ObjectId(1), ChunkCoord::new(&[chunk]));
             let mut tokens = Vec::new();

@@ -27,6 +27,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod holders;
+mod kept_values;
 pub mod layout;
 mod lost_domains;
 mod maintenance;
@@ -38,6 +39,7 @@ mod opened_stores;
 mod options;
 mod place;
 mod random;
+mod recent_chunks;
 mod references;
 mod session;
 mod shards;

@@ -12,8 +12,18 @@ use crate::error::{HsdsError, damaged, invalid_error};
 use crate::holders::TokenTable;
 use crate::layout::{DomainDocument, DomainId, ELEMENT_SIZES, ObjectDocument, Right, Sharding, check_domain_path};
 use crate::random::random;
+use crate::recent_chunks::RecentChunks;
 use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now};
 use crate::state::{ReplacedDomain, SessionState};
+
+/// The part of `metadata_cache` that stored elements may take, which tokens lead to.
+const ELEMENT_SHARE: u64 = 2;
+/// The part that decoded chunks may take between looking one up and reading it.
+const CHUNK_SHARE: u64 = 8;
+/// What a document counts as (bytes).
+const DOCUMENT_BYTES: u64 = 2 << 10;
+/// So many documents are always kept: those on the way to an object.
+const MIN_DOCUMENTS: usize = 64;
 
 impl HsdsSession {
     /// Opens a domain, or makes it.
@@ -43,6 +53,7 @@ impl HsdsSession {
         };
         let mut described = Session::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
         described.element_sizes = ELEMENT_SIZES;
+        let share = |part: u64| usize::try_from(request.metadata_cache / part).unwrap_or(usize::MAX);
         let session = HsdsSession {
             described,
             engine: QueuedEngine::new(engine),
@@ -50,9 +61,11 @@ impl HsdsSession {
             domain_path: request.domain.clone(),
             user: request.user.clone(),
             sharding: Sharding { above: request.shard_above },
+            max_documents: share(DOCUMENT_BYTES).max(MIN_DOCUMENTS),
             max_allocation: request.max_allocation,
             unfilter: request.unfilter.clone(),
-            holders: TokenTable::default(),
+            holders: TokenTable::new(share(ELEMENT_SHARE)),
+            recent: RecentChunks::new(share(CHUNK_SHARE)),
             chunks_ahead: ChunksAhead::default(),
             state: RwLock::new(SessionState::new(document, tag)),
             is_closed: AtomicBool::new(false),

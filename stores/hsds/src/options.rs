@@ -2,6 +2,9 @@
 
 use h5live_model::settings;
 
+/// The default of the option of this name (bytes).
+pub const DEFAULT_METADATA_CACHE: u64 = 128 << 20;
+
 settings! {
     connector "hsds";
     /// The options of an object store in the schema of the Highly Scalable Data Service.
@@ -14,5 +17,7 @@ settings! {
         user: String = String::new(),
         /// Most links, and most attributes, of one object; more are spread over objects that HSDS does not read; 0: no limit.
         shard_above: u64 = 0,
+        /// Bytes of objects and elements that are kept in memory to be read again.
+        metadata_cache: u64 = DEFAULT_METADATA_CACHE,
     }
 }

@@ -17,6 +17,7 @@ use crate::error::{HsdsError, damaged};
 use crate::holders::TokenTable;
 use crate::layout::{DOMAIN_FILE, DomainId, EntryQuery, ObjectDocument, Right, Sharding, kind, object_id};
 use crate::random::random;
+use crate::recent_chunks::RecentChunks;
 use crate::state::{SessionState, Stored};
 
 /// The name of the kind of store, and its scheme.
@@ -65,6 +66,8 @@ pub struct HsdsRequest {
     pub user: Option<String>,
     /// Most links, and most attributes, that an object has without shards; 0: as many as there are. Readers need not know.
     pub shard_above: u64,
+    /// Most bytes of documents and elements that are kept to be read again.
+    pub metadata_cache: u64,
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What compresses chunks and undoes that.
@@ -80,9 +83,12 @@ pub struct HsdsSession {
     pub domain_path: String,
     pub user: Option<String>,
     pub sharding: Sharding,
+    /// Most documents that are kept which the session has not changed.
+    pub max_documents: usize,
     pub max_allocation: AllocationLimit,
     pub unfilter: Arc<dyn FilterEngine>,
     pub holders: TokenTable,
+    pub recent: RecentChunks,
     pub chunks_ahead: ChunksAhead,
     pub(crate) state: RwLock<SessionState>,
     pub(crate) is_closed: AtomicBool,
@@ -199,7 +205,7 @@ impl HsdsSession {
             Ok(())
         })?;
         let (mut state, parsed) = (self.state.write(), parsed.into_inner());
-        state.make_room(parsed.len());
+        state.make_room(parsed.len(), self.max_documents);
         parsed.into_iter().for_each(|stored| state.insert_fetched(stored));
         Ok(())
     }

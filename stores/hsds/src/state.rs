@@ -9,9 +9,6 @@ use h5live_model::{ChunkCoord, Error as ModelError, ObjectId, ObjectKind, Result
 use crate::engine::ObjectTag;
 use crate::layout::{DomainDocument, DomainId, EntryQuery, Members, ObjectDocument, ShardId, kind};
 
-/// Most documents that a session keeps which it has not changed.
-const MAX_KEPT_DOCUMENTS: usize = 1 << 16;
-
 /// A document as the session has it.
 #[derive(Debug, Clone)]
 pub struct Stored {
@@ -136,9 +133,9 @@ impl SessionState {
         self.deleted.contains(&id)
     }
 
-    /// Makes room for documents that were read: if there are too many, those that were not changed go.
-    pub fn make_room(&mut self, more: usize) {
-        if self.documents.len().saturating_add(more) > MAX_KEPT_DOCUMENTS {
+    /// Makes room for documents that were read: if there are more than `most`, those that were not changed go.
+    pub fn make_room(&mut self, more: usize, most: usize) {
+        if self.documents.len().saturating_add(more) > most {
             let dirty = &self.dirty;
             self.documents.retain(|id, _| dirty.contains(id));
         }

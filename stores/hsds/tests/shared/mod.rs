@@ -32,6 +32,7 @@ pub fn request(mode: Mode, domain: &str) -> HsdsRequest {
         is_draft: false,
         user: None,
         shard_above: 0,
+        metadata_cache: 128 << 20,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(Filters),
     }

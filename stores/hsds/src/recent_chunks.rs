@@ -1,0 +1,98 @@
+//! Decoded chunks of a session that were read last: whoever looks one up often reads it next.
+
+use std::sync::Arc;
+
+use h5live_model::{ChunkCoord, ObjectId};
+use parking_lot::Mutex;
+
+use crate::kept_values::KeptValues;
+
+/// A decoded chunk; `None` if nobody wrote it.
+pub type RecentChunk = Option<Arc<Vec<u8>>>;
+
+/// The chunks of all datasets of a session, within a number of bytes.
+#[derive(Debug)]
+pub struct RecentChunks(Mutex<RecentState>);
+
+#[derive(Debug)]
+struct RecentState {
+    chunks: KeptValues<(ObjectId, ChunkCoord), RecentChunk>,
+    /// Counts what was forgotten, so that nothing older than that is kept.
+    changes: u64,
+}
+
+/// What [`RecentChunks::find`] found.
+pub enum FoundChunk {
+    Known(RecentChunk),
+    /// Nothing: it is to be read, and kept with this number.
+    Unknown(u64),
+}
+
+impl RecentChunks {
+    /// For at most so many bytes, but always one chunk.
+    pub fn new(max_bytes: usize) -> Self {
+        RecentChunks(Mutex::new(RecentState { chunks: KeptValues::new(max_bytes), changes: 0 }))
+    }
+
+    /// A chunk of a dataset.
+    pub fn find(&self, dataset: ObjectId, coord: &ChunkCoord) -> FoundChunk {
+        let state = self.0.lock();
+        match state.chunks.get(&(dataset, coord.clone())) {
+            Some(chunk) => FoundChunk::Known(chunk.clone()),
+            None => FoundChunk::Unknown(state.changes),
+        }
+    }
+
+    /// Keeps a chunk that was read, unless something was forgotten since [`RecentChunks::find`] gave this number.
+    pub fn keep(&self, dataset: ObjectId, coord: &ChunkCoord, chunk: RecentChunk, found: u64) {
+        let mut state = self.0.lock();
+        if state.changes == found {
+            let bytes = chunk.as_ref().map_or(0, |chunk| chunk.len()) + size_of::<(ObjectId, ChunkCoord)>();
+            state.chunks.insert((dataset, coord.clone()), chunk, bytes);
+        }
+    }
+
+    /// Forgets the chunks of a dataset: they may be others now.
+    pub fn forget(&self, dataset: ObjectId) {
+        let mut state = self.0.lock();
+        state.changes += 1;
+        let first = (dataset, ChunkCoord::new(&[]));
+        match dataset.0.checked_add(1) {
+            Some(next) => state.chunks.remove_range(first..(ObjectId(next), ChunkCoord::new(&[]))),
+            None => state.chunks.remove_range(first..),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_known(recent: &RecentChunks, dataset: u128, at: u64) -> bool {
+        matches!(recent.find(ObjectId(dataset), &ChunkCoord::new(&[at])), FoundChunk::Known(_))
+    }
+
+    #[test]
+    fn datasets_share_the_bytes_and_each_forgets_its_own() {
+        let recent = RecentChunks::new(10_000);
+        for at in 0..4 {
+            for dataset in [1, 2, u128::MAX] {
+                recent.keep(ObjectId(dataset), &ChunkCoord::new(&[at]), Some(Arc::new(vec![0; 1_000])), 0);
+            }
+        }
+        let count = [1, 2, u128::MAX].iter().flat_map(|dataset| (0..4).map(|at| is_known(&recent, *dataset, at)));
+        assert!((5..10).contains(&count.filter(|known| *known).count()));
+        recent.forget(ObjectId(2));
+        assert!(!is_known(&recent, 2, 3) && is_known(&recent, 1, 3) && is_known(&recent, u128::MAX, 3));
+        recent.forget(ObjectId(u128::MAX));
+        assert!(!is_known(&recent, u128::MAX, 3) && is_known(&recent, 1, 3));
+    }
+
+    #[test]
+    fn what_was_read_before_a_change_is_not_kept() {
+        let recent = RecentChunks::new(10_000);
+        recent.forget(ObjectId(1));
+        recent.keep(ObjectId(1), &ChunkCoord::new(&[0]), None, 0);
+        assert!(!is_known(&recent, 1, 0));
+    }
+}
