@@ -247,7 +247,7 @@ PYTHON_VENV := $(TARGET)/python-venv
 PYTHON_RUN = PYTHONPATH=$(CURDIR)/python H5LIVE_PROGRAM=$(TARGET)/debug/h5live $(PYTHON_VENV)/bin/python
 PYTHON_READY = $(PYTHON_VENV)/bin/python -c 'import numpy, pytest' 2>/dev/null
 PIP = $(PYTHON_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check
-.PHONY: python python-cut python-venv python-extension python-sequences python-kills h5py-tests h5grove-tests wheel bench-python
+.PHONY: long-runs python python-cut python-venv python-extension python-sequences python-kills h5py-tests h5grove-tests wheel bench-python
 python-venv:
 	@if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
 	    echo 'skipped: the Python package (it needs Python 3.11)'; \
@@ -289,6 +289,10 @@ h5grove-tests: python-extension ## h5grove's own tests with h5live in h5py's pla
 SEQUENCES ?= 1000
 python-sequences: python-env python-extension ## random sequences of operations with the package and with h5py (SEQUENCES)
 	$(PYTHON_RUN) python/tests/random_sequences.py --peer $(H5LIVE_PYTHON) --count $(SEQUENCES)
+
+LONG_RUNS ?=
+long-runs: python-env python-extension ## what programs do for days, again and again on every store: memory, files, handles (half an hour; LONG_RUNS)
+	$(PYTHON_RUN) python/tests/long_runs.py $(LONG_RUNS)
 
 PYTHON_KILLS ?= 200
 python-kills: python-env python-extension ## recorders in Python killed while Python, h5py and the program follow them (PYTHON_KILLS)
