@@ -143,6 +143,29 @@ fn a_file_whose_commits_never_wait_for_the_disk_stays_short() {
     assert_eq!(number(&store), 100);
 }
 
+/// Each commit takes new pages, and those that are freed before a durable state wait for it: for days of commits to a few
+/// values the file must not grow.
+#[test]
+fn the_file_does_not_grow_with_the_number_of_small_commits() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = LmdbOptions { growth: 64 << 10..=1 << 20, ..LmdbOptions::default() };
+    let engine = LmdbEngine::open(&folder.path().join("run"), Mode::CreateNew, &options).unwrap();
+    let commit = |rounds: std::ops::Range<u32>| {
+        for round in rounds {
+            let mut edits = Edits::new();
+            edits.put(b"value", round.to_be_bytes().to_vec());
+            engine.commit(&edits, Publish::Visible).unwrap();
+        }
+        let stat = engine.stat().unwrap();
+        stat.pages * stat.page_bytes
+    };
+    commit(0..2_000);
+    let early = commit(2_000..6_000);
+    let late = commit(6_000..30_000);
+    // How long the disk takes for a state decides how many commits come meanwhile, up to 128.
+    assert!(late < 2 * early.max(4 << 20), "after 6,000 commits {early} bytes, after 30,000 {late}");
+}
+
 #[test]
 fn the_file_of_a_small_store_whose_commits_never_wait_for_the_disk_stays_small() {
     let folder = tempfile::tempdir().unwrap();

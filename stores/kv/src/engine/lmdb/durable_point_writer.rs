@@ -1,8 +1,9 @@
 //! When states of an LMDB file become durable.
 //!
 //! LMDB keeps all pages that were freed since the last durable state ([`DurablePoint`]). A session that never asks for a
-//! durable commit would make the file longer with each commit. So when the file has grown, the present state is made
-//! durable by a thread of its own, while commits go on. When it has grown much, commits wait for that.
+//! durable commit would make the file longer with each commit. So when the file has grown, and after many
+//! commits, the present state is made durable by a thread of its own, while commits go on. When it has grown much, commits
+//! wait for that.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -17,6 +18,13 @@ use crate::engine::{EngineError, Result};
 
 /// How many times as much the file may grow before commits wait.
 const MAX_GROWTHS: u64 = 16;
+/// After one commit for each so many bytes of the least growth, a state is made durable though the file has not grown. Each
+/// commit takes new pages, also one that changes a value: if they were used up before the next state is begun, the file would
+/// be longer by that each time.
+const BYTES_PER_COMMIT: u64 = 2 << 10;
+/// After how many times as many commits they wait for the state that is on its way: the pages of all of them are used anew only
+/// when it has come.
+const MAX_COMMIT_ROUNDS: u64 = 4;
 
 /// What makes states of a session durable that writes.
 #[derive(Debug)]
@@ -26,6 +34,8 @@ pub struct DurablePointWriter {
     growth: RangeInclusive<u64>,
     /// Bytes of the file when the present durable state, or the one that is on its way, was taken.
     bytes_before: u64,
+    /// Commits since then.
+    commits: u64,
     running: Option<JoinHandle<()>>,
     /// Why the disk did not take a state. Whether it has the ones before and behind it is not known then.
     failure: Arc<Mutex<Option<String>>>,
@@ -41,6 +51,7 @@ impl DurablePointWriter {
             point: Arc::new(Mutex::new(DurablePoint::begin(folder, environment)?)),
             growth,
             bytes_before: environment.used_bytes(),
+            commits: 0,
             running: None,
             failure: Arc::default(),
         })
@@ -65,12 +76,12 @@ impl DurablePointWriter {
         if let Err(error) = &done {
             *self.failure.lock() = Some(error.to_string());
         }
-        self.bytes_before = bytes;
+        (self.bytes_before, self.commits) = (bytes, 0);
         done
     }
 
-    /// Looks after a commit whether the file has grown so much that its state is to be made durable. Nobody commits
-    /// meanwhile.
+    /// Looks after a commit whether the file has grown so much, or there were so many commits, that its state is to be made
+    /// durable. Nobody commits meanwhile.
     ///
     /// # Errors
     /// [`EngineError`] if the state cannot be read.
@@ -79,8 +90,12 @@ impl DurablePointWriter {
         // The file of a small store does not become much larger than what is in it.
         let growth = (self.bytes_before / 2).max(*self.growth.start()).min(*self.growth.end());
         let grown = bytes.saturating_sub(self.bytes_before);
+        self.commits += 1;
+        let round = self.growth.start() / BYTES_PER_COMMIT;
+        let is_due = grown >= growth || self.commits >= round;
+        let is_overdue = grown / MAX_GROWTHS >= growth || self.commits / MAX_COMMIT_ROUNDS >= round;
         let is_running = self.running.as_ref().is_some_and(|thread| !thread.is_finished());
-        if grown < growth || is_running && grown / MAX_GROWTHS < growth {
+        if !is_due || is_running && !is_overdue {
             return Ok(());
         }
         self.wait();
@@ -89,7 +104,7 @@ impl DurablePointWriter {
             return Ok(());
         }
         let pending = self.point.lock().prepare(environment)?;
-        self.bytes_before = bytes;
+        (self.bytes_before, self.commits) = (bytes, 0);
         self.start(environment.clone(), pending);
         Ok(())
     }
