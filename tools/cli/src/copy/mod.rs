@@ -36,8 +36,9 @@ use crate::{open, progress};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
 const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
-/// Bytes of elements after which a new store is flushed that keeps changes in memory until then.
-const MAX_UNFLUSHED_BYTES: u64 = 256 << 20;
+/// Bytes of elements after which a new store is flushed that keeps changes in memory until then: longer commits only take more
+/// memory, and the time to get it.
+const MAX_UNFLUSHED_BYTES: u64 = 4 << 20;
 
 /// Writes a file anew: without gaps, with other chunks or filters, for older or newer programs.
 ///
