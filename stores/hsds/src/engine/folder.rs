@@ -4,7 +4,7 @@
 //! holds a lock on a file (`flock`), which ends with its process. The file has a mark as long as the session has not been closed:
 //! a file with a mark that nobody has locked was left by a process that has died.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub struct FolderEngine {
     /// The locks by which this session has claimed objects, by their prefixes.
     claims: Mutex<BTreeMap<String, File>>,
     /// Files that were written, and are not on disk for certain.
-    unsynced: Mutex<Vec<PathBuf>>,
+    unsynced: Mutex<HashSet<PathBuf>>,
     /// Held while files are synced.
     syncing: Mutex<()>,
     /// Whether each file goes to disk before it is seen.
@@ -176,13 +176,14 @@ impl FolderEngine {
         in_folder(path, || fs::rename(temp, path))?;
         match is_durable {
             true => sync_folders(&self.bucket, path)?,
-            false => self.unsynced.lock().push(path.to_owned()),
+            false => drop(self.unsynced.lock().insert(path.to_owned())),
         }
         Ok(tag)
     }
 
     fn delete(&self, key: &str) -> io::Result<()> {
         let path = self.path(key);
+        self.unsynced.lock().remove(&path);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -550,6 +551,19 @@ impl ObjectEngine for FolderEngine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_are_written_again_wait_for_the_disk_once() {
+        let bucket = tempfile::tempdir().unwrap();
+        let engine = FolderEngine::open(bucket.path(), "run", Mode::CreateNew).unwrap();
+        let put = |key: &str| engine.put_many(vec![ObjectPut { key: key.to_owned(), bytes: vec![1] }]).unwrap();
+        (0..100).for_each(|_| drop((put("db/1/.group.json"), put("db/2/.group.json"))));
+        assert_eq!(engine.unsynced.lock().len(), 2);
+        engine.delete_many(&["db/1/.group.json".to_owned()]).unwrap();
+        assert_eq!(engine.unsynced.lock().len(), 1);
+        engine.sync().unwrap();
+        assert!(engine.unsynced.lock().is_empty());
+    }
 
     #[test]
     fn folders_that_another_thread_has_removed_need_no_sync() {
