@@ -1,9 +1,9 @@
 //! When states of an LMDB file become durable.
 //!
 //! LMDB keeps all pages that were freed since the last durable state ([`DurablePoint`]). A session that never asks for a
-//! durable commit would make the file longer with each commit. So when the file has grown, and after many
-//! commits, the present state is made durable by a thread of its own, while commits go on. When it has grown much, commits
-//! wait for that.
+//! durable commit would make the file longer with each commit. So when the file has grown, or much
+//! of it was written again, the present state is made durable by a thread of its own, while commits go on. When it was very
+//! much, commits wait for that.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -18,13 +18,10 @@ use crate::engine::{EngineError, Result};
 
 /// How many times as much the file may grow before commits wait.
 const MAX_GROWTHS: u64 = 16;
-/// After one commit for each so many bytes of the least growth, a state is made durable though the file has not grown. Each
-/// commit takes new pages, also one that changes a value: if they were used up before the next state is begun, the file would
-/// be longer by that each time.
-const BYTES_PER_COMMIT: u64 = 2 << 10;
-/// After how many times as many commits they wait for the state that is on its way: the pages of all of them are used anew only
-/// when it has come.
-const MAX_COMMIT_ROUNDS: u64 = 4;
+/// Bytes of pages that a commit takes beside those of its values: the way to them, and the list of pages that it frees.
+const COMMIT_PAGE_BYTES: u64 = 16 << 10;
+/// How many times the least growth may be written into pages that were free before commits wait.
+const MAX_REWRITES: u64 = 4;
 
 /// What makes states of a session durable that writes.
 #[derive(Debug)]
@@ -34,8 +31,8 @@ pub struct DurablePointWriter {
     growth: RangeInclusive<u64>,
     /// Bytes of the file when the present durable state, or the one that is on its way, was taken.
     bytes_before: u64,
-    /// Commits since then.
-    commits: u64,
+    /// Bytes that were written since then, about.
+    written_bytes: u64,
     running: Option<JoinHandle<()>>,
     /// Why the disk did not take a state. Whether it has the ones before and behind it is not known then.
     failure: Arc<Mutex<Option<String>>>,
@@ -51,7 +48,7 @@ impl DurablePointWriter {
             point: Arc::new(Mutex::new(DurablePoint::begin(folder, environment)?)),
             growth,
             bytes_before: environment.used_bytes(),
-            commits: 0,
+            written_bytes: 0,
             running: None,
             failure: Arc::default(),
         })
@@ -76,24 +73,26 @@ impl DurablePointWriter {
         if let Err(error) = &done {
             *self.failure.lock() = Some(error.to_string());
         }
-        (self.bytes_before, self.commits) = (bytes, 0);
+        (self.bytes_before, self.written_bytes) = (bytes, 0);
         done
     }
 
-    /// Looks after a commit whether the file has grown so much, or there were so many commits, that its state is to be made
-    /// durable. Nobody commits meanwhile.
+    /// Looks after a commit of so many bytes whether the file has grown so much, or so much of it was written again, that its
+    /// state is to be made durable. Nobody commits meanwhile.
     ///
     /// # Errors
     /// [`EngineError`] if the state cannot be read.
-    pub fn make_durable_if_grown(&mut self, environment: &Arc<Environment>) -> Result<()> {
+    pub fn make_durable_if_grown(&mut self, environment: &Arc<Environment>, edit_bytes: usize) -> Result<()> {
         let bytes = environment.used_bytes();
         // The file of a small store does not become much larger than what is in it.
         let growth = (self.bytes_before / 2).max(*self.growth.start()).min(*self.growth.end());
         let grown = bytes.saturating_sub(self.bytes_before);
-        self.commits += 1;
-        let round = self.growth.start() / BYTES_PER_COMMIT;
-        let is_due = grown >= growth || self.commits >= round;
-        let is_overdue = grown / MAX_GROWTHS >= growth || self.commits / MAX_COMMIT_ROUNDS >= round;
+        self.written_bytes = self.written_bytes.saturating_add(edit_bytes as u64).saturating_add(COMMIT_PAGE_BYTES);
+        // What did not make the file longer took pages that were free. If these were used up before the next state is begun,
+        // the file would be longer by that each time, however little is in it.
+        let (rewritten, least) = (self.written_bytes.saturating_sub(grown), *self.growth.start());
+        let is_due = grown >= growth || rewritten >= least;
+        let is_overdue = grown / MAX_GROWTHS >= growth || rewritten / MAX_REWRITES >= least;
         let is_running = self.running.as_ref().is_some_and(|thread| !thread.is_finished());
         if !is_due || is_running && !is_overdue {
             return Ok(());
@@ -104,7 +103,7 @@ impl DurablePointWriter {
             return Ok(());
         }
         let pending = self.point.lock().prepare(environment)?;
-        (self.bytes_before, self.commits) = (bytes, 0);
+        (self.bytes_before, self.written_bytes) = (bytes, 0);
         self.start(environment.clone(), pending);
         Ok(())
     }

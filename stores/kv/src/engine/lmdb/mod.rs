@@ -53,7 +53,8 @@ pub struct LmdbOptions {
     /// Which commits wait for the disk.
     pub sync: SyncPolicy,
     /// The least and the most bytes by which the file grows before its state is made durable though nobody asks for it: the
-    /// pages that were freed since the last durable state are not used again before. Between them, it is half of the file.
+    /// pages that were freed since the last durable state are not used again before. Between them, it is half of the file. Of what
+    /// is written into free pages, it is the least.
     pub growth: RangeInclusive<u64>,
 }
 
@@ -319,7 +320,10 @@ impl Engine for LmdbEngine {
             let durable = writer.durable.as_mut().ok_or(EngineError::NotDurable)?;
             return durable.make_durable(&self.environment);
         }
-        writer.durable.as_mut().map_or(Ok(()), |durable| durable.make_durable_if_grown(&self.environment))
+        match &mut writer.durable {
+            Some(durable) => durable.make_durable_if_grown(&self.environment, edits.bytes()),
+            None => Ok(()),
+        }
     }
 
     fn max_key_bytes(&self) -> usize {
