@@ -84,6 +84,8 @@ impl HsdsDataset {
         let is_small = has_one_chunk(&spec) && form.unpacked_bytes() <= MAX_CHUNK_BYTES;
         let is_read_ahead = is_small && native.is_none() && session.described.mode == Mode::Read;
         let (seen, partitions) = (RwLock::new(Arc::new(spec)), document.partitions());
+        // An earlier handle may have looked chunks up that others have written since.
+        session.recent.forget(id);
         let dataset = HsdsDataset { session: session.clone(), id, form, partitions, native, is_read_ahead, seen };
         if is_read_ahead {
             session.chunks_ahead.add(id, dataset.key(&dataset.origin()));

@@ -181,18 +181,19 @@ impl HsdsSession {
             return Err(ModelError::NoObject(id));
         }
         let wanted = self.state.write().read_ahead.wanted(id, MAX_READ_AHEAD);
-        self.fetch(&wanted)?;
-        self.state.read().find(id).unwrap_or(Err(ModelError::NoObject(id)))
+        let state = self.fetch(&wanted, Some(id))?;
+        state.find(id).unwrap_or(Err(ModelError::NoObject(id)))
     }
 
-    /// Reads documents in one wave. Those that are known already stay as they are.
+    /// Reads documents in one wave. Those that are known already stay as they are, and are not read but for `asked`. Returns the
+    /// state with them: as soon as others may change it, they may drop what they have no room for.
     ///
     /// # Errors
     /// [`ModelError::Store`].
-    pub fn fetch(&self, ids: &[ObjectId]) -> Result<()> {
+    fn fetch(&self, ids: &[ObjectId], asked: Option<ObjectId>) -> Result<RwLockWriteGuard<'_, SessionState>> {
         let unknown: Vec<ObjectId> = {
             let state = self.state.read();
-            ids.iter().copied().filter(|id| state.find(*id).is_none()).collect()
+            ids.iter().copied().filter(|id| asked == Some(*id) || state.find(*id).is_none()).collect()
         };
         let keys: Vec<String> = unknown.iter().map(|id| self.domain.key(*id)).collect();
         let parsed = parking_lot::Mutex::new(Vec::new());
@@ -207,7 +208,7 @@ impl HsdsSession {
         let (mut state, parsed) = (self.state.write(), parsed.into_inner());
         state.make_room(parsed.len(), self.max_documents);
         parsed.into_iter().for_each(|stored| state.insert_fetched(stored));
-        Ok(())
+        Ok(state)
     }
 
     /// Reads all documents of the domain, and counts the uses of each object.
@@ -223,7 +224,7 @@ impl HsdsSession {
         let ids: Vec<ObjectId> = listed.iter().filter_map(|object| self.domain.object_of_key(&object.key)).collect();
         let mut uses_of = HashMap::new();
         for part in ids.chunks(DOCUMENTS_AT_ONCE) {
-            self.fetch(part)?;
+            drop(self.fetch(part, None)?);
             for id in part {
                 match self.load_document_with(*id, EntryQuery::All) {
                     Ok(document) => drop(uses_of.insert(*id, document.uses())),

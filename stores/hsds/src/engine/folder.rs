@@ -183,9 +183,16 @@ impl FolderEngine {
 
     fn delete(&self, key: &str) -> io::Result<()> {
         let path = self.path(key);
-        self.unsynced.lock().remove(&path);
+        // Before: whoever writes it again meanwhile notes it anew.
+        let is_unsynced = self.unsynced.lock().remove(&path);
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                // The file stays, and is not on disk for certain.
+                if is_unsynced {
+                    self.unsynced.lock().insert(path);
+                }
+                return Err(error);
+            }
             _ => {}
         }
         self.remove_empty_folders(&path);
@@ -561,6 +568,12 @@ mod tests {
         assert_eq!(engine.unsynced.lock().len(), 2);
         engine.delete_many(&["db/1/.group.json".to_owned()]).unwrap();
         assert_eq!(engine.unsynced.lock().len(), 1);
+        // What cannot be deleted is still to be synced: here a folder lies in the place of a file.
+        let path = bucket.path().join("db/3");
+        fs::create_dir_all(&path).unwrap();
+        engine.unsynced.lock().insert(path.clone());
+        engine.delete_many(&["db/3".to_owned()]).unwrap_err();
+        assert!(engine.unsynced.lock().contains(&path));
         engine.sync().unwrap();
         assert!(engine.unsynced.lock().is_empty());
     }

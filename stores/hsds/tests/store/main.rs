@@ -14,6 +14,7 @@ mod conformance;
 mod drafts;
 mod hostile;
 mod interleavings;
+mod kept;
 mod leftovers;
 mod lost_answer;
 mod lost_domains;

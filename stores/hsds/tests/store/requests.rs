@@ -23,7 +23,7 @@ fn numbers(dims: u64) -> ObjectSpec {
     .into()
 }
 
-fn create(store: &HsdsStore, at: &str, dims: u64) -> ObjectId {
+pub(crate) fn create(store: &HsdsStore, at: &str, dims: u64) -> ObjectId {
     let spec = numbers(dims);
     let new = (store.session().root, Name::from(at));
     store.writer().unwrap().create(&NewObject::linked(new.0, &new.1, &spec)).unwrap()

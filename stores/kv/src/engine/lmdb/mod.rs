@@ -321,8 +321,8 @@ impl Engine for LmdbEngine {
             return durable.make_durable(&self.environment);
         }
         match &mut writer.durable {
-            Some(durable) => durable.make_durable_if_grown(&self.environment, edits.bytes()),
-            None => Ok(()),
+            Some(durable) if !edits.is_empty() => durable.make_durable_if_grown(&self.environment, edits.bytes()),
+            _ => Ok(()),
         }
     }
 
