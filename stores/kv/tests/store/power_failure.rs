@@ -148,8 +148,9 @@ fn a_file_whose_commits_never_wait_for_the_disk_stays_short() {
 #[test]
 fn the_file_does_not_grow_with_the_number_of_small_commits() {
     let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("run");
     let options = LmdbOptions { growth: 64 << 10..=1 << 20, ..LmdbOptions::default() };
-    let engine = LmdbEngine::open(&folder.path().join("run"), Mode::CreateNew, &options).unwrap();
+    let engine = LmdbEngine::open(&store, Mode::CreateNew, &options).unwrap();
     let commit = |rounds: std::ops::Range<u32>| {
         for round in rounds {
             let mut edits = Edits::new();
@@ -166,6 +167,13 @@ fn the_file_does_not_grow_with_the_number_of_small_commits() {
     let late = commit(6_000..30_000);
     // How long the disk takes for a state decides how much is written meanwhile, up to 256 KiB.
     assert!(late < 2 * early.max(4 << 20), "after 6,000 commits {early} bytes, after 30,000 {late}");
+    drop(engine);
+    start_anew(&store);
+    // One of the states is there, as it was, and it can be written on.
+    let engine = LmdbEngine::open(&store, Mode::Write, &options).unwrap();
+    let bytes = Snapshot::of(&engine.view().unwrap()).get(b"value").unwrap().unwrap();
+    assert!(matches!(bytes.len(), 4 | 40_000) && bytes.iter().all(|byte| *byte == bytes[0]));
+    engine.commit(&Edits::new(), Publish::Durable).unwrap();
 }
 
 #[test]
