@@ -76,7 +76,7 @@ impl<T: Entry> AnySlot for Slot<T> {
     fn take_dirty_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         let mut value = self.entry.write();
         let image = value.encode_to_discard(widths)?;
-        self.entry_header.mark_image_taken(image.len());
+        self.entry_header.mark_image_taken();
         Ok(image)
     }
 }

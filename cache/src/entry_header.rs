@@ -32,8 +32,6 @@ pub(crate) struct EntryHeader {
     pub(crate) is_invalidated: AtomicBool,
     /// Whether the file has the structure: one of the constants below.
     write_state: AtomicU8,
-    /// Bytes of the last image that a flush took; 0 before. A hint.
-    stored_len: AtomicUsize,
     /// How often the value was changed. Changed under its lock.
     version: AtomicU64,
     /// The bytes from which a reader has decoded the value.
@@ -60,7 +58,6 @@ impl EntryHeader {
             is_dirty: AtomicBool::new(false),
             is_invalidated: AtomicBool::new(false),
             write_state: WRITE_STATE_IN_FILE.into(),
-            stored_len: AtomicUsize::new(0),
             version: AtomicU64::new(0),
             origin,
             is_used: false.into(),
@@ -94,16 +91,10 @@ impl EntryHeader {
         self.version.fetch_add(1, Relaxed);
     }
 
-    /// A flush has taken an image of `len` bytes. Under the lock of the value.
-    pub(crate) fn mark_image_taken(&self, len: usize) {
+    /// A flush has taken an image. Under the lock of the value.
+    pub(crate) fn mark_image_taken(&self) {
         self.is_dirty.store(false, Release);
         self.set_writing();
-        self.stored_len.store(len, Relaxed);
-    }
-
-    /// Bytes in the file, if a flush has taken the structure; otherwise 0.
-    pub(crate) fn stored_len(&self) -> u64 {
-        self.stored_len.load(Relaxed) as u64
     }
 
     pub(crate) fn set_new(&self) {

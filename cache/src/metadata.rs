@@ -1,7 +1,6 @@
 //! Entries by address: loading, adding, removing, evicting; and the joints between them.
 
 mod broken_edges;
-mod chain_flush;
 mod dirty_entries;
 mod entry_shard;
 mod flush;

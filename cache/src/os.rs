@@ -200,11 +200,6 @@ mod linux {
             self.0.is_broken()
         }
 
-        /// As [`Mapping::read`].
-        pub fn read(&self, into: &mut [u8], at: usize) -> bool {
-            self.0.read(into, at)
-        }
-
         /// Stores `bytes` at `at`, in any order; `false`, without a store, if they do not fit into the mapping.
         pub fn write(&self, bytes: &[u8], at: usize) -> bool {
             let Some(place) = self.0.place(at, bytes.len()) else { return false };

@@ -511,25 +511,6 @@ impl Space {
         zeros.len() as u64
     }
 
-    /// Whether a write at `at` goes to pages that the file has. A block of small structures is filled with zeros the
-    /// first time, if the storage wants this.
-    pub(crate) fn ensure_prefilled(&self, at: u64, storage: &dyn Storage) -> bool {
-        if storage.prefill_bytes() == 0 {
-            return false;
-        }
-        let Some(length) = *self.length.lock() else { return false };
-        let state = &mut *self.state.lock();
-        let end = state.superblock_eof.min(length);
-        let write = |from: u64, to: u64| {
-            let zeros = to.checked_sub(from).and_then(|len| ZEROS.get(..len as usize)).unwrap_or_default();
-            storage.write_at(zeros, from).is_ok()
-        };
-        state.free.ensure_filled(at, |fresh| {
-            let starts = fresh.clone().step_by(ZEROS.len());
-            fresh.end <= end && starts.into_iter().all(|from| write(from, fresh.end.min(from + ZEROS.len() as u64)))
-        })
-    }
-
     /// Asks the storage to reserve space for new raw data from `start` to `end`, and for bytes behind it, unless this
     /// was done. Only for data at the end of a large file, because much behind other data may never be written.
     pub(crate) fn reserve_ahead(&self, start: u64, end: u64, storage: &dyn Storage) {

@@ -91,12 +91,6 @@ pub trait Storage: Send + Sync + fmt::Debug {
         false
     }
 
-    /// As [`Storage::store_atomic`], of a short image of which it is found out what is not there already.
-    fn store_diff_atomic(&self, image: &[u8], at: u64) -> bool {
-        let _ = (image, at);
-        false
-    }
-
     /// The length in bytes.
     ///
     /// # Errors
@@ -191,14 +185,6 @@ fn read_each_range<S: Storage + ?Sized>(
     Ok(())
 }
 
-/// From the first to the last byte of two images that differ; `None` if none do.
-fn changed_range(a: &[u8], b: &[u8]) -> Option<Range<usize>> {
-    let differ = |(a, b): (&u8, &u8)| a != b;
-    let first = a.iter().zip(b).position(differ)?;
-    let last = a.iter().zip(b).rposition(differ)?;
-    Some(first..last + 1)
-}
-
 impl<S: Storage + ?Sized> Storage for Arc<S> {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         (**self).read_at(into, at)
@@ -231,10 +217,6 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         (**self).store_atomic(image, changed, at)
-    }
-
-    fn store_diff_atomic(&self, image: &[u8], at: u64) -> bool {
-        (**self).store_diff_atomic(image, at)
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -328,10 +310,6 @@ impl<S: Storage> Storage for BaseOffsetStorage<S> {
 
     fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         self.absolute(at).is_ok_and(|at| self.storage.store_atomic(image, changed, at))
-    }
-
-    fn store_diff_atomic(&self, image: &[u8], at: u64) -> bool {
-        self.absolute(at).is_ok_and(|at| self.storage.store_diff_atomic(image, at))
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -76,10 +76,7 @@ impl Cache {
     /// # Errors
     /// [`Error::Io`] or [`Error::Encode`]; whatever was not written is still dirty. [`Error::ReadOnly`].
     pub fn flush(&self, scope: FlushScope) -> Result<()> {
-        match scope {
-            FlushScope::Owner(owner) if self.flush_chain(owner)? => Ok(()),
-            _ => self.plan_flush(scope)?.write_steps(),
-        }
+        self.plan_flush(scope)?.write_steps()
     }
 
     /// Takes the snapshot of a flush, without writing it.

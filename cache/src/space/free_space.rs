@@ -1,7 +1,5 @@
 //! The free space of a file, and allocation: from one list, or in pages that hold one kind of space each.
 
-use std::ops::Range;
-
 use super::{
     free_list::FreeList,
     metadata_blocks::MetadataBlocks,
@@ -143,11 +141,6 @@ impl FreeSpace {
             *end = new;
             Some(at)
         })
-    }
-
-    /// As [`MetadataBlocks::ensure_filled`].
-    pub fn ensure_filled(&mut self, at: u64, fill: impl FnOnce(Range<u64>) -> bool) -> bool {
-        self.blocks.ensure_filled(at, fill)
     }
 
     /// Dissolves the metadata blocks: their free space may be used for anything.

@@ -16,21 +16,14 @@ const MAX_RECENT_FREES: usize = 64;
 /// The blocks and their free space.
 #[derive(Debug, Default)]
 pub(super) struct MetadataBlocks {
-    /// All of them, by where they begin.
-    all: BTreeMap<u64, MetadataBlock>,
+    /// All of them: where each begins, and where it ends.
+    all: BTreeMap<u64, u64>,
     free: FreeList,
     recent: RecentFrees,
     /// The part of the newest block that was never allocated.
     never_used: Range<u64>,
     /// No more blocks are added.
     closed: bool,
-}
-
-#[derive(Debug)]
-struct MetadataBlock {
-    end: u64,
-    /// Where the part begins that was filled with zeros before anything was given out of it.
-    filled: u64,
 }
 
 /// The sections that were freed last, all of one length: nodes of a tree come and go.
@@ -74,7 +67,7 @@ impl MetadataBlocks {
     /// Adds a block at `at`. Nothing else may use its bytes.
     pub fn add_block(&mut self, at: u64, size: u64) {
         let block = at..at.saturating_add(size);
-        self.all.insert(at, MetadataBlock { end: block.end, filled: block.end });
+        self.all.insert(at, block.end);
         let Range { start, end } = std::mem::replace(&mut self.never_used, block);
         self.free.free_range(start, end - start);
     }
@@ -114,7 +107,7 @@ impl MetadataBlocks {
     /// Adds `len` free bytes at `at`, if they lie in a block; says whether they do.
     pub fn free_range(&mut self, at: u64, len: u64) -> bool {
         let ends_by = |end: u64| at.checked_add(len).is_some_and(|last| last <= end);
-        let is_inside = self.all.range(..=at).next_back().is_some_and(|(_, block)| ends_by(block.end));
+        let is_inside = self.all.range(..=at).next_back().is_some_and(|(_, end)| ends_by(*end));
         if is_inside && (self.free.overlaps(at, len) || !self.recent.try_push(at, len)) {
             self.merge_recent();
             self.free.free_range(at, len);
@@ -124,20 +117,9 @@ impl MetadataBlocks {
 
     /// The first border of a block behind `at`.
     pub fn next_border(&self, at: u64) -> u64 {
-        let of_this = self.all.range(..=at).next_back().map(|(_, block)| block.end).filter(|end| *end > at);
+        let of_this = self.all.range(..=at).next_back().map(|(_, end)| *end).filter(|end| *end > at);
         let of_next = || self.all.range(at.saturating_add(1)..).next().map(|(start, _)| *start);
         of_this.or_else(of_next).unwrap_or(u64::MAX)
-    }
-
-    /// Whether the byte at `at` and the rest of its block have been written. If not, calls `fill` to write the part of
-    /// the block that was never allocated; it returns whether it did.
-    pub fn ensure_filled(&mut self, at: u64, fill: impl FnOnce(Range<u64>) -> bool) -> bool {
-        let Some(block) = self.all.range_mut(..=at).next_back().map(|(_, block)| block) else { return false };
-        let is_new = block.filled == block.end && block.end == self.never_used.end;
-        if is_new && !self.never_used.is_empty() && fill(self.never_used.clone()) {
-            block.filled = self.never_used.start;
-        }
-        (block.filled..block.end).contains(&at)
     }
 
     /// Removes all blocks, and returns their free space.

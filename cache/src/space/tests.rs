@@ -474,39 +474,6 @@ fn only_what_nobody_was_given_is_filled_ahead() {
     assert_eq!((bytes[349], bytes[420]), (7, 7), "what was given out since was not filled again");
 }
 
-#[test]
-fn of_a_block_only_what_nobody_was_given_is_filled_and_that_once() {
-    const START: u64 = 4 << 20;
-    const BLOCK: u64 = 64 << 10;
-    let storage = Eager::default();
-    let space = space(START);
-    storage.set_len(8 << 20).unwrap();
-    storage.write_at(&[7; 256 << 10], START).unwrap();
-    let structure = || space.alloc(2048, SpaceKind::Metadata).unwrap().get().unwrap();
-    let (first, second) = (structure(), structure());
-    assert!(!space.ensure_prefilled(first, &storage), "the length of the storage is not known");
-    space.ensure_len(space.allocated_end(), &storage).unwrap();
-    assert!(!space.ensure_prefilled(first, &storage), "the end is not announced");
-    space.set_superblock_eof(space.allocated_end());
-    assert!(!space.ensure_prefilled(first, &MemoryStorage::new()), "that storage has nothing of it");
-    assert!(!space.ensure_prefilled(first, &storage), "it was given out before");
-    let read = || {
-        let mut bytes = vec![0; 256 << 10];
-        storage.read_at(&mut bytes, START).unwrap();
-        bytes
-    };
-    let (given, block) = (4096, BLOCK as usize);
-    let bytes = read();
-    assert_eq!((first, second), (START, START + 2048));
-    assert!(bytes[..given].iter().chain(&bytes[block..]).all(|byte| *byte == 7));
-    assert!(bytes[given..block].iter().all(|byte| *byte == 0));
-    let third = structure();
-    storage.write_at(&[9; 2048], third).unwrap();
-    assert!(space.ensure_prefilled(third, &storage) && !space.ensure_prefilled(second, &storage));
-    assert_eq!(read()[given..given + 2048], [9; 2048], "it was not filled again");
-    assert!(!space.ensure_prefilled(START - 1, &storage) && !space.ensure_prefilled(START + BLOCK, &storage));
-}
-
 const MIB: u64 = 1 << 20;
 
 /// What a storage was asked to find a place for when raw data was written, after as much had been allocated as is said

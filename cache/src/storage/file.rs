@@ -198,15 +198,6 @@ impl Storage for FileStorage {
         file.as_ref().is_some_and(|file| self.mmap_writer.lock().store_atomic(file, image, changed, at))
     }
 
-    #[cfg(target_os = "linux")]
-    fn store_diff_atomic(&self, image: &[u8], at: u64) -> bool {
-        if self.by_calls {
-            return false;
-        }
-        let file = self.file.read();
-        file.as_ref().is_some_and(|file| self.mmap_writer.lock().store_diff_atomic(file, image, at))
-    }
-
     fn len(&self) -> io::Result<u64> {
         self.with_file(|file| file_len(file))
     }

@@ -14,7 +14,6 @@ use std::{
 
 use nix::sys::statfs::{EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, fstatfs};
 
-use super::changed_range;
 use crate::os::{VectorStore, WritableMapping};
 
 /// Bytes of a window.
@@ -24,8 +23,6 @@ const MAX_OPEN_WINDOWS: usize = 16;
 /// Where that many are open, so many places are remembered that had none: the second time, another one is closed for
 /// it.
 const MAX_REMEMBERED_MISSED_WINDOWS: usize = 16;
-/// The longest image of which is found out what of it has changed (bytes).
-const MAX_DIFF_BYTES: usize = 256;
 /// File systems of this machine whose mappings and reads share pages.
 const COHERENT_FILE_SYSTEMS: [FsType; 3] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC];
 /// What comes later than this after the piece before is told of at once: there is time for it.
@@ -97,14 +94,6 @@ impl MmapWriter {
         // Who looks has it already: those who listen hear of it by a call that writes the same.
         let notify = || file.write_all_at(image.get(changed.clone())?, at + changed.start as u64).ok();
         !self.notify_throttle.is_due(Instant::now()) || notify().is_some()
-    }
-
-    /// As [`Storage::store_diff_atomic`](super::Storage::store_diff_atomic).
-    pub fn store_diff_atomic(&mut self, file: &File, image: &[u8], at: u64) -> bool {
-        let mut there = [0; MAX_DIFF_BYTES];
-        let Some(there) = there.get_mut(..image.len()) else { return false };
-        let is_read = self.with_window(file, at, |mapping, offset| mapping.read(there, offset));
-        is_read && changed_range(image, there).is_some_and(|changed| self.store_atomic(file, image, changed, at))
     }
 
     /// Closes all windows.
@@ -249,24 +238,6 @@ mod tests {
         assert!(!windows.store_atomic(&file, &[7; 300], 0..65, 0), "too much for one instruction");
         assert!(!windows.store_atomic(&file, &[7; 300], 0..5, 0), "there is nothing before it");
         assert!(windows.notify_throttle.due.is_none());
-    }
-
-    #[test]
-    fn what_has_changed_of_an_image_is_stored_by_one_instruction() {
-        if !is_supported() {
-            return;
-        }
-        let file = file(10_000);
-        let mut windows = MmapWriter::default();
-        for (changed, fits) in [(16..38, true), (37..38, true), (0..38, false), (0..0, false)] {
-            let mut image = vec![7; 38];
-            image[changed.clone()].fill(9);
-            file.write_all_at(&[7; 38], 680).unwrap();
-            assert_eq!(windows.store_diff_atomic(&file, &image, 680), fits, "{changed:?}");
-            assert_eq!(read(&file, 680, 38), if fits { image } else { vec![7; 38] });
-            assert_eq!((read(&file, 679, 1), read(&file, 718, 50)), (vec![7], vec![7; 50]));
-        }
-        assert!(!windows.store_diff_atomic(&file, &[9; MAX_DIFF_BYTES + 1], 0));
     }
 
     #[test]

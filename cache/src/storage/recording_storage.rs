@@ -2,7 +2,7 @@
 
 use std::{io, ops::Range, sync::Arc};
 
-use super::{Storage, changed_range, memory};
+use super::{Storage, memory};
 use crate::primitive::Mutex;
 
 /// One thing that was done to a storage.
@@ -80,12 +80,6 @@ impl<S: Storage> Storage for RecordingStorage<S> {
 
     fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         image.get(changed.clone()).is_some_and(|part| self.write_at(part, at + changed.start as u64).is_ok())
-    }
-
-    fn store_diff_atomic(&self, image: &[u8], at: u64) -> bool {
-        let mut there = vec![0; image.len()];
-        let is_read = self.inner.read_at(&mut there, at).is_ok_and(|len| len == image.len());
-        is_read && changed_range(image, &there).is_some_and(|changed| self.store_atomic(image, changed, at))
     }
 
     fn len(&self) -> io::Result<u64> {
