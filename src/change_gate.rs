@@ -14,25 +14,25 @@ pub(crate) struct WriterGate {
 }
 
 /// A change of the store under a file, which is under way until this is dropped.
-pub struct WriterGuard<'a> {
+pub struct OngoingWriteGuard<'a> {
     writer: &'a dyn StoreWriter,
     _open: RwLockReadGuard<'a, bool>,
 }
 
 impl WriterGate {
     /// Begins a change. One may be part of another one.
-    pub fn begin<'a>(&'a self, store: &'a dyn Store) -> ModelResult<WriterGuard<'a>> {
+    pub fn begin_write<'a>(&'a self, store: &'a dyn Store) -> ModelResult<OngoingWriteGuard<'a>> {
         let open = self.is_closed.read_recursive();
-        if *open { Err(ModelError::Closed) } else { Ok(WriterGuard { writer: store.writer()?, _open: open }) }
+        if *open { Err(ModelError::Closed) } else { Ok(OngoingWriteGuard { writer: store.writer()?, _open: open }) }
     }
 
     /// Waits for the changes that are under way, and refuses others.
-    pub fn close(&self) {
+    pub fn drain_and_close(&self) {
         *self.is_closed.write() = true;
     }
 }
 
-impl<'a> Deref for WriterGuard<'a> {
+impl<'a> Deref for OngoingWriteGuard<'a> {
     type Target = dyn StoreWriter + 'a;
 
     fn deref(&self) -> &Self::Target {
@@ -40,8 +40,8 @@ impl<'a> Deref for WriterGuard<'a> {
     }
 }
 
-impl fmt::Debug for WriterGuard<'_> {
+impl fmt::Debug for OngoingWriteGuard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WriterGuard").finish_non_exhaustive()
+        f.debug_struct("OngoingWriteGuard").finish_non_exhaustive()
     }
 }

@@ -2,8 +2,9 @@
 
 use h5live_filters::FilterTarget;
 use h5live_model::{
-    AllocationTime, DatasetSpec, Dataspace, Datatype, EntryStorage, ExternalPiece, Fill, FillTime, FillValue,
-    FilterSpec, Layout, LinkTarget, NewObject, ObjectBody, ObjectId, ObjectSpec, Shape, UNLIMITED, VirtualSource,
+    AllocationTime, DatasetSpec, Dataspace, Datatype, ExternalPiece, Fill, FillTime, FillValue, FilterSpec, Layout,
+    LinkOrAttributeStorageSpec, LinkTarget, NewObject, ObjectId, ObjectKindSpec, ObjectSpec, Shape, UNLIMITED,
+    VirtualSource,
 };
 
 use crate::chunk_guess::guess_chunk;
@@ -52,7 +53,7 @@ pub struct DatasetBuilder {
     fill: Result<Fill, ConvertError>,
     unfiltered_partial_chunks: bool,
     committed: Option<ObjectId>,
-    attributes: EntryStorage,
+    attributes: LinkOrAttributeStorageSpec,
     times: bool,
 }
 
@@ -80,7 +81,7 @@ impl DatasetBuilder {
             fill: Ok(Fill::default()),
             unfiltered_partial_chunks: false,
             committed: None,
-            attributes: EntryStorage::default(),
+            attributes: LinkOrAttributeStorageSpec::default(),
             times: false,
         }
     }
@@ -115,7 +116,9 @@ impl DatasetBuilder {
         (self.dims, self.max, self.null) = match dataspace {
             Dataspace::Null => (None, None, true),
             Dataspace::Scalar => (None, None, false),
-            Dataspace::Simple(shape) => (Some(shape.dims().into()), shape.has_max().then(|| shape.max().into()), false),
+            Dataspace::Simple(shape) => {
+                (Some(shape.dims().into()), shape.has_max_dims().then(|| shape.max_dims().into()), false)
+            }
         };
         self
     }
@@ -178,7 +181,7 @@ impl DatasetBuilder {
     }
 
     /// How attributes are kept: whether the order in which they are set is, and how many of them in the header.
-    pub fn attribute_storage(mut self, storage: EntryStorage) -> Self {
+    pub fn attribute_storage(mut self, storage: LinkOrAttributeStorageSpec) -> Self {
         self.attributes = storage;
         self
     }
@@ -301,7 +304,7 @@ impl DatasetBuilder {
         let spec = self.spec()?;
         if let Layout::Chunked(chunk) = &spec.layout {
             // libhdf5's rule for new datasets. Copies keep what there is.
-            let sides = chunk.iter().zip(spec.dataspace.dims()).zip(spec.dataspace.max());
+            let sides = chunk.iter().zip(spec.dataspace.dims()).zip(spec.dataspace.max_dims());
             if sides.into_iter().any(|((chunk, dim), max)| *dim > 0 && chunk > max) {
                 return Err(ErrorKind::InvalidSpec("chunks must not be larger than the dataset can become"));
             }
@@ -389,14 +392,14 @@ impl DatasetBuilder {
         let mut filters = std::mem::take(&mut self.filters);
         let datatype = std::mem::take(&mut self.datatype);
         let DatasetBuilder { ref group, unfiltered_partial_chunks, committed, .. } = *self;
-        let chunked = !filters.is_empty() || dataspace.max() != dataspace.dims();
+        let chunked = !filters.is_empty() || dataspace.max_dims() != dataspace.dims();
         let layout = match layout {
             LayoutChoice::Chunked(dims) => Layout::Chunked(dims),
             LayoutChoice::Compact => Layout::Compact,
             LayoutChoice::Virtual(sources) => Layout::Virtual(sources),
             LayoutChoice::External(pieces) => Layout::External(pieces),
             LayoutChoice::Automatic if chunked && dataspace.rank() > 0 => {
-                Layout::Chunked(guess_chunk(dataspace.dims(), dataspace.max(), datatype.size().into()))
+                Layout::Chunked(guess_chunk(dataspace.dims(), dataspace.max_dims(), datatype.size().into()))
             }
             LayoutChoice::Automatic | LayoutChoice::Contiguous => Layout::Contiguous,
         };
@@ -439,10 +442,10 @@ impl File {
 
 /// The encoded elements of a dataset, if they can be stored in its object header at once.
 fn compact_elements<T: H5Write>(file: &File, spec: &ObjectSpec, values: &[T]) -> Result<Option<Vec<u8>>, ErrorKind> {
-    let ObjectBody::Dataset(spec) = &spec.body else { return Ok(None) };
+    let ObjectKindSpec::Dataset(spec) = &spec.body else { return Ok(None) };
     let is_all = !values.is_empty() && spec.dataspace.element_count() == Some(values.len() as u64);
     // ConversionContext data is written when there is an object that leads to it.
-    if spec.layout != Layout::Compact || !is_all || spec.datatype.has_heap_references() {
+    if spec.layout != Layout::Compact || !is_all || spec.datatype.has_vlen_or_references() {
         return Ok(None);
     }
     let size = spec.datatype.size() as usize;

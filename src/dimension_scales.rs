@@ -1,7 +1,8 @@
 //! Dimension scales: datasets that say what the indices along a dimension mean (HDF5 Dimension Scale Specification).
 
 use h5live_model::{
-    CharacterSet, Compound, CompoundMember, Datatype, FixedString, ReferenceKind, StringPadding, VarLen, VarLenKind,
+    CharacterSet, CompoundMember, CompoundType, Datatype, FixedStringType, ReferenceKind, StringPadding, VarLenKind,
+    VarLenType,
 };
 
 use crate::error::ErrorKind;
@@ -116,7 +117,7 @@ impl Dataset {
         let value = |list: &Vec<Reference>| Value::List(list.iter().cloned().map(Value::Reference).collect());
         let values: Vec<_> = lists.iter().map(value).collect();
         let base = Box::new(Reference::datatype_of(ReferenceKind::Object1));
-        let datatype = Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base });
+        let datatype = Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 16, base });
         self.new_attribute(DIMENSION_LIST).datatype(datatype).shape(&[values.len() as u64]).write_values(&values)
     }
 
@@ -130,7 +131,7 @@ impl Dataset {
     fn set_text(&self, name: &str, text: &str) -> Result<()> {
         let size = u32::try_from(text.len()).unwrap_or(u32::MAX).saturating_add(1);
         let padding = StringPadding::NullTerminated;
-        let datatype = Datatype::String(FixedString { size, padding, character_set: CharacterSet::Ascii });
+        let datatype = Datatype::String(FixedStringType { size, padding, character_set: CharacterSet::Ascii });
         self.new_attribute(name).datatype(datatype).write(&[text.to_owned()])
     }
 }
@@ -139,7 +140,7 @@ impl Dataset {
 fn user_type() -> Datatype {
     let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let dataset = member("dataset", 0, Reference::datatype_of(ReferenceKind::Object1));
-    Datatype::Compound(Compound { size: 16, members: vec![dataset, member("dimension", 8, i32::datatype())] })
+    Datatype::Compound(CompoundType { size: 16, members: vec![dataset, member("dimension", 8, i32::datatype())] })
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use h5live_filters as filters;
 use h5live_model::{
-    self as model, ChunkCoord, FileChange, Invariant, Name, OpenError, SelectionError, StoreErrorKind, UNLIMITED,
+    self as model, ChunkCoord, ForeignFileChange, Name, OpenError, SelectionError, StoreErrorKind, SwmrInvariant,
+    UNLIMITED,
 };
 
 use crate::convert::ConvertError;
@@ -175,7 +176,7 @@ pub enum ErrorKind {
         found: u64,
     },
     /// A chunk below the extent that a writer has published cannot be read, nor could it after waiting for the writer.
-    #[error("what its writer has published is not there (not met: {promise}): {0}", promise = Invariant::WholeAppends)]
+    #[error("what its writer has published is not there (not met: {promise}): {0}", promise = SwmrInvariant::WholeAppends)]
     IncompletePublication(#[source] Box<ErrorKind>),
     /// The elements cannot be seen where they are in the file.
     #[error("the dataset cannot be viewed in the file: {0}")]
@@ -281,9 +282,9 @@ impl Error {
 
     /// The promise that the writer of a live file has not kept, if that is known: only a writer that died in the middle
     /// of a write, or is none of h5live's, does not.
-    pub fn broken_invariant(&self) -> Option<Invariant> {
+    pub fn broken_invariant(&self) -> Option<SwmrInvariant> {
         match self.kind() {
-            ErrorKind::IncompletePublication(_) => Some(Invariant::WholeAppends),
+            ErrorKind::IncompletePublication(_) => Some(SwmrInvariant::WholeAppends),
             _ => match self.store_error() {
                 Some(model::Error::Store(error)) => error.broken,
                 _ => None,
@@ -293,7 +294,7 @@ impl Error {
 
     /// The change of the file by another program that caused this error: the file was deleted, replaced or truncated.
     /// Followers end with such an error. Flushes and [`File::close`](crate::File::close) of a writer return it.
-    pub fn file_change(&self) -> Option<FileChange> {
+    pub fn file_change(&self) -> Option<ForeignFileChange> {
         self.kind().file_change()
     }
 
@@ -416,7 +417,9 @@ impl ErrorKind {
             ErrorKind::Allocation(error) | ErrorKind::Convert(ConvertError::Allocation(error)) => {
                 matches!(error, OverLimit { .. })
             }
-            ErrorKind::Filter(error) => error.is_unsupported() || matches!(error, filters::Error::Unavailable { .. }),
+            ErrorKind::Filter(error) => {
+                error.is_decoder_limitation() || matches!(error, filters::Error::Unavailable { .. })
+            }
             ErrorKind::Convert(ConvertError::Layout { .. }) => true,
             ErrorKind::Convert(error) => error.heap_error().is_some_and(is_unsupported_by_store),
             ErrorKind::OtherFile(error) => error.kind().is_unsupported(),
@@ -434,7 +437,7 @@ impl ErrorKind {
             | ErrorKind::Convert(ConvertError::Truncated { .. } | ConvertError::Utf8(_)) => true,
             ErrorKind::Filter(error) => {
                 use filters::Error::{Filter, WrongSize};
-                !error.is_unsupported() && matches!(error, Filter { .. } | WrongSize { .. })
+                !error.is_decoder_limitation() && matches!(error, Filter { .. } | WrongSize { .. })
             }
             ErrorKind::Convert(error) => error.heap_error().is_some_and(of_store),
             ErrorKind::OtherFile(error) => error.kind().is_damage(),
@@ -442,7 +445,7 @@ impl ErrorKind {
         }
     }
 
-    fn file_change(&self) -> Option<FileChange> {
+    fn file_change(&self) -> Option<ForeignFileChange> {
         match self {
             ErrorKind::IncompletePublication(kind) => kind.file_change(),
             ErrorKind::OtherFile(error) => error.file_change(),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{
-    Datatype, ElementSizes, FileSpace, Liveness, ObjectId, ReferenceType, Referent, Scope, Session, Stats, Store,
+    Datatype, FileSpaceSettings, ObjectId, ObjectScope, ReferenceType, Referent, SessionInfo, Stats, Store,
+    VlenAndReferenceSizes, WriterLiveness,
 };
 
-use crate::change_gate::WriterGuard;
+use crate::change_gate::OngoingWriteGuard;
 use crate::dataset::DatasetCore;
 use crate::error::ErrorKind;
 use crate::file_shared::{FileHandle, FileShared};
@@ -54,8 +55,8 @@ impl File {
     /// # Errors
     /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly),
     /// [`model::Error::Closed`](h5live_model::Error::Closed).
-    pub fn writer(&self) -> h5live_model::Result<WriterGuard<'_>> {
-        self.shared().changes.begin(self.store())
+    pub fn writer(&self) -> h5live_model::Result<OngoingWriteGuard<'_>> {
+        self.shared().changes.begin_write(self.store())
     }
 
     /// The stored form of a reference ([`Store::encode_reference`](h5live_model::Store::encode_reference)): many can be made without
@@ -74,7 +75,7 @@ impl File {
 
     /// A type as elements of this file have it.
     pub(crate) fn stored_type(&self, datatype: &Datatype) -> Datatype {
-        datatype.with_element_sizes(ElementSizes::default(), self.session().element_sizes)
+        datatype.with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), self.session().element_sizes)
     }
 
     pub(crate) fn error(&self, object: Option<&str>, kind: impl Into<ErrorKind>) -> Error {
@@ -109,13 +110,13 @@ impl File {
     }
 
     /// The session on the store, with its capabilities.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &SessionInfo {
         self.store().session()
     }
 
     /// How an HDF5 file allocates its space. The defaults, if the file is not one.
-    pub fn file_space(&self) -> FileSpace {
-        FileSpace::from_settings(&self.session().settings)
+    pub fn file_space(&self) -> FileSpaceSettings {
+        FileSpaceSettings::from_settings(&self.session().settings)
     }
 
     /// Bytes of an address in an HDF5 file. 8, if the file is not one.
@@ -130,7 +131,7 @@ impl File {
     /// [`ErrorKind::Store`] if that cannot be found out; if the file was deleted, replaced or cut while it was being
     /// written, [`Error::file_change`] says so.
     pub fn is_live(&self) -> Result<bool> {
-        let live = self.store().liveness().map_err(|error| self.error(None, error))? != Liveness::AtRest;
+        let live = self.store().liveness().map_err(|error| self.error(None, error))? != WriterLiveness::AtRest;
         let FileShared { options, location, is_recovered, found_live, .. } = &**self.shared();
         if live {
             found_live.mark_now();
@@ -155,7 +156,7 @@ impl File {
         self.shared().refreshes.fetch_add(1, Ordering::Relaxed);
         // Rows that were appended are counted on from the extents that were known.
         self.shared().write_out()?;
-        self.store().refresh(Scope::All).map_err(|error| self.error(None, error))?;
+        self.store().refresh(ObjectScope::All).map_err(|error| self.error(None, error))?;
         let open = self.shared().dataset_cache().open_datasets();
         for core in open {
             core.count_change();
@@ -183,7 +184,7 @@ impl File {
         stats.chunk_misses = count(&self.shared().cache.misses);
         stats.chunk_cache_bytes = self.shared().cache.bytes() as u64;
         if let Some(budget) = &self.shared().staged.budget {
-            (stats.staged_bytes, stats.early_stores) = (budget.staged_bytes() as u64, budget.early_stores());
+            (stats.staged_bytes, stats.early_stores) = (budget.staged_bytes() as u64, budget.memory_pressure_stores());
         }
         stats
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 
-use h5live_model::{Identity, ObjectId, ResolvedLocation, Store};
+use h5live_model::{ObjectId, ResolvedLocation, Store, StoreIdentity};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
@@ -134,7 +134,7 @@ impl FileShared {
 }
 
 /// What identifies a store in this process.
-pub(crate) type StoreKey = (&'static str, Identity);
+pub(crate) type StoreKey = (&'static str, StoreIdentity);
 
 /// Every file that was opened on the way from one file to others, so that none is opened twice.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use h5live_model::{self as model, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Scope};
+use h5live_model::{self as model, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectKind, ObjectScope, ObjectSpec};
 
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath, ResolvedObject};
@@ -194,7 +194,7 @@ impl Group {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the group cannot be read any more.
     pub fn refresh(&self) -> Result<()> {
-        self.file.store().refresh(Scope::Objects(&[self.id])).map_err(|error| self.error(error))
+        self.file.store().refresh(ObjectScope::Objects(&[self.id])).map_err(|error| self.error(error))
     }
 
     fn path_error(&self, path: &[u8], kind: ErrorKind) -> crate::Error {

@@ -1,6 +1,6 @@
 //! Descriptions of groups to be made.
 
-use h5live_model::{CreationOrder, EntryStorage, GroupSpec, ObjectSpec};
+use h5live_model::{CreationOrder, GroupSpec, LinkOrAttributeStorageSpec, ObjectSpec};
 
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath};
@@ -24,13 +24,18 @@ use crate::{File, Group, Result};
 pub struct GroupBuilder {
     group: Group,
     spec: GroupSpec,
-    attributes: EntryStorage,
+    attributes: LinkOrAttributeStorageSpec,
     times: bool,
 }
 
 impl GroupBuilder {
     pub(crate) fn new(group: Group) -> Self {
-        GroupBuilder { group, spec: GroupSpec::default(), attributes: EntryStorage::default(), times: false }
+        GroupBuilder {
+            group,
+            spec: GroupSpec::default(),
+            attributes: LinkOrAttributeStorageSpec::default(),
+            times: false,
+        }
     }
 
     /// Whether the order in which links are added is kept.
@@ -40,13 +45,13 @@ impl GroupBuilder {
     }
 
     /// How links are kept.
-    pub fn link_storage(mut self, storage: EntryStorage) -> Self {
+    pub fn link_storage(mut self, storage: LinkOrAttributeStorageSpec) -> Self {
         self.spec.links = storage;
         self
     }
 
     /// How attributes are kept.
-    pub fn attribute_storage(mut self, storage: EntryStorage) -> Self {
+    pub fn attribute_storage(mut self, storage: LinkOrAttributeStorageSpec) -> Self {
         self.attributes = storage;
         self
     }

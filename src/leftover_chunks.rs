@@ -3,23 +3,23 @@
 use h5live_model::{Location, ResolvedLocation};
 
 use crate::recovery::diagnose_at;
-use crate::{FileCondition, Object, Options, Repair, Result, WalkItem};
+use crate::{FileOpenState, Object, Options, RepairReport, Result, WalkItem};
 
 impl Options {
     /// As [`repair`](crate::repair()), with these options.
     ///
     /// # Errors
     /// As [`repair`](crate::repair()).
-    pub fn repair(&self, location: impl Into<Location>) -> Result<Repair> {
+    pub fn repair(&self, location: impl Into<Location>) -> Result<RepairReport> {
         let at = self.resolve(&location.into())?;
         let name = at.location().to_string();
         let repaired = self.repair_at(&at).map_err(|error| crate::Error::new(&name, None, error))?;
-        if repaired.before.condition != (FileCondition::Abandoned { live: true }) {
+        if repaired.before.condition != (FileOpenState::Abandoned { live: true }) {
             return Ok(repaired);
         }
         let left = self.filter_leftover_chunks(&at)?;
         let after = diagnose_at(&at).map_err(|error| crate::Error::new(&name, None, error))?;
-        Ok(Repair { after, left, ..repaired })
+        Ok(RepairReport { after, left, ..repaired })
     }
 
     /// Puts the chunks through their filters that a dead writer has left without, because they were not full. What cannot

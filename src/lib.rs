@@ -139,17 +139,18 @@ pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
-    ByteOrder, ConnectorRegistry, DatasetView, DatasetViewPart, Datatype, Diagnosis, FileChange, FileCondition, Holder,
-    Invariant, Leak, LeakLocation, LibVer, Location, MapPrefetch, Mode, OpenError, ReclaimReport, Repair, Selection,
-    Stats, StoreCheckOptions, StoreCheckReport, StoreErrorKind, StoreFinding, UNLIMITED, UnknownLibVer,
+    ByteOrder, ConnectorRegistry, DatasetView, DatasetViewPart, Datatype, FileDiagnosis, FileHolderProcess,
+    FileOpenState, ForeignFileChange, Leak, LeakLocation, LibVer, Location, MapPrefetch, Mode, OpenError,
+    ReclaimReport, RepairReport, Selection, Stats, StoreCheckOptions, StoreCheckReport, StoreErrorKind, StoreFinding,
+    SwmrInvariant, UNLIMITED, UnknownLibVer,
 };
 
 pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
-pub use change_gate::WriterGuard;
-pub use convert::{Conversion, ConvertError, InexactValue};
+pub use change_gate::OngoingWriteGuard;
+pub use convert::{ConversionPolicy, ConvertError, InexactValue};
 pub use copy::{
-    Copier, CopyReport, DatasetInCopy, DroppedFillValue, FileNameUse, LeftOut, LostReferences, NotKept, ObjectPart,
-    UnverifiedChunks,
+    Copier, CopyReport, DatasetInCopy, DroppedFillValue, LeftOut, LostReferences, NotKept, ObjectMetadataKind,
+    ReferencedFileRole, UnverifiedChunks,
 };
 pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
@@ -180,9 +181,9 @@ pub use open::Remote;
 pub use open::Served;
 #[cfg(any(feature = "kv", feature = "kv-slatedb"))]
 pub use open::SyncPolicy;
+pub use open::{AllowedReaders, Locking, Native, file_capabilities};
 #[cfg(feature = "log")]
 pub use open::{EntryFilter, Log, LogLayout};
-pub use open::{Locking, Native, Readers, file_capabilities};
 pub use options::Options;
 pub use publish::{AppendTransaction, PublishInterval};
 pub use recovery::{check, diagnose, reclaim, repair};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live_model::{LinkUse, Location, Name, OpenError, ResolvedLocation, StoreErrorKind, Url};
+use h5live_model::{CrossFileLinkKind, Location, Name, OpenError, ResolvedLocation, StoreErrorKind, Url};
 
 use crate::error::ErrorKind;
 use crate::file_shared::{FileHandle, FileShared, LinkedFiles, key_of};
@@ -27,10 +27,10 @@ pub(crate) enum OpenFor {
 }
 
 impl OpenFor {
-    fn link_use(self) -> LinkUse {
+    fn link_use(self) -> CrossFileLinkKind {
         match self {
-            OpenFor::Link => LinkUse::ExternalLink,
-            OpenFor::ReadSource | OpenFor::WriteSource => LinkUse::VirtualSource,
+            OpenFor::Link => CrossFileLinkKind::ExternalLink,
+            OpenFor::ReadSource | OpenFor::WriteSource => CrossFileLinkKind::VirtualSource,
         }
     }
 
@@ -134,9 +134,9 @@ pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result
         let rule = "links to other files are not followed";
         return Err(OpenError::LinkRefused { to: name.to_string(), rule }.into());
     }
-    let url = Url::in_link(name);
+    let url = Url::from_link_name(name);
     let base = from.shared().location.as_ref();
-    let Some(connector) = base.map(ResolvedLocation::connector).or(options.connectors.path_connector()) else {
+    let Some(connector) = base.map(ResolvedLocation::connector).or(options.connectors.default_path_connector()) else {
         return Ok(None);
     };
     if !url.as_ref().is_some_and(Url::has_authority) {
@@ -173,7 +173,7 @@ fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Resul
     let find = |files: &LinkedFiles| key.as_ref().and_then(|key| files.find(key));
     let shared = from.shared();
     if let (LinkPolicy::SameOrigin, Some(base)) = (shared.options.links, &shared.location)
-        && base.origin() != at.origin()
+        && base.trust_origin() != at.trust_origin()
     {
         return Err(refused_link_error(at.location()).into());
     }

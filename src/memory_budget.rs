@@ -53,8 +53,8 @@ impl MemoryBudget {
     }
 
     /// The cache of decoded chunks of one file, which may have so many bytes of them.
-    pub fn chunk_cache(&self, most: usize) -> ChunkCache {
-        self.chunks.with_same_chunks(most)
+    pub fn chunk_cache(&self, max_bytes: usize) -> ChunkCache {
+        self.chunks.with_same_chunks(max_bytes)
     }
 
     /// Whether more is staged than may be.
@@ -68,7 +68,7 @@ impl MemoryBudget {
     }
 
     /// A dataset has `now` bytes staged, and had `before`.
-    pub fn replace_staged(&self, before: usize, now: usize) {
+    pub fn adjust_staged_bytes(&self, before: usize, now: usize) {
         match now.checked_sub(before) {
             Some(more) => self.staged_bytes.fetch_add(more, Ordering::Relaxed),
             None => self.staged_bytes.fetch_sub(before - now, Ordering::Relaxed),
@@ -76,12 +76,12 @@ impl MemoryBudget {
     }
 
     /// Elements were stored at once because too much was staged.
-    pub fn count_early_store(&self) {
+    pub fn count_memory_pressure_store(&self) {
         self.early_stores.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often that was.
-    pub fn early_stores(&self) -> u64 {
+    pub fn memory_pressure_stores(&self) -> u64 {
         self.early_stores.load(Ordering::Relaxed)
     }
 }
@@ -106,8 +106,8 @@ mod tests {
         let second = MemoryBudget::shared_with_limit(1 << 40 | 1).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
         assert!(!Arc::ptr_eq(&first, &MemoryBudget::shared_with_limit(1 << 40 | 2).unwrap()));
-        first.replace_staged(0, 10);
-        first.replace_staged(10, 3);
+        first.adjust_staged_bytes(0, 10);
+        first.adjust_staged_bytes(10, 3);
         assert_eq!(second.staged_bytes(), 3);
         drop((first, second));
         assert_eq!(MemoryBudget::shared_with_limit(1 << 40 | 1).unwrap().staged_bytes(), 0);

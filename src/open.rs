@@ -24,13 +24,14 @@ pub use h5live_kv::SyncPolicy;
 use h5live_log::LogConnector;
 #[cfg(feature = "log")]
 pub use h5live_log::{EntryFilter, Log, LogLayout};
-use h5live_map_table::MapTables;
+use h5live_map_table::MapTableStore;
 use h5live_model::memory::MemoryConnector;
 use h5live_model::{
-    Capabilities, Connector, ConnectorRegistry, Features, Location, OpenError, OpenRequest, ResolvedLocation, Store,
+    Capabilities, Connector, ConnectorRegistry, Location, OpenError, OpenRequest, ResolvedLocation, Store,
+    StoreFeatures,
 };
 use h5live_native::NativeConnector;
-pub use h5live_native::{Locking, Native, Readers};
+pub use h5live_native::{AllowedReaders, Locking, Native};
 #[cfg(any(feature = "hsds-clouds", feature = "remote"))]
 pub use h5live_objects::ObjectOptions;
 #[cfg(feature = "remote")]
@@ -45,55 +46,56 @@ use h5live_served::ServedConnector;
 /// The connectors that are built in. Native files come first: they are what a path is that nothing else claims.
 pub(crate) fn built_in() -> Arc<ConnectorRegistry> {
     static BUILT_IN: OnceLock<Arc<ConnectorRegistry>> = OnceLock::new();
-    let registry = || Arc::new(with_features(ConnectorRegistry::new(NativeConnector).with(MemoryConnector::new())));
+    let registry =
+        || Arc::new(with_features(ConnectorRegistry::new(NativeConnector).with_connector(MemoryConnector::new())));
     BUILT_IN.get_or_init(registry).clone()
 }
 
 /// Adds the connectors that features bring.
 fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     #[cfg(feature = "log")]
-    let registry = registry.with(LogConnector::new(NativeConnector));
+    let registry = registry.with_connector(LogConnector::new(NativeConnector));
     #[cfg(not(feature = "log"))]
-    let registry = registry.with_missing("log", "log");
+    let registry = registry.with_missing_feature("log", "log");
     #[cfg(feature = "hsds")]
-    let registry = registry.with(HsdsConnector::default());
+    let registry = registry.with_connector(HsdsConnector::default());
     #[cfg(not(feature = "hsds"))]
-    let registry = registry.with_missing("hsds", "hsds");
+    let registry = registry.with_missing_feature("hsds", "hsds");
     #[cfg(feature = "hsds-clouds")]
-    let registry = registry.with(HsdsCloudConnector::default());
+    let registry = registry.with_connector(HsdsCloudConnector::default());
     #[cfg(not(feature = "hsds-clouds"))]
     let registry = ["hsds+s3", "hsds+gs", "hsds+az"]
         .into_iter()
-        .fold(registry, |registry, scheme| registry.with_missing(scheme, "hsds-clouds"));
+        .fold(registry, |registry, scheme| registry.with_missing_feature(scheme, "hsds-clouds"));
     #[cfg(feature = "kv")]
-    let registry = registry.with(KvConnector);
+    let registry = registry.with_connector(KvConnector);
     #[cfg(not(feature = "kv"))]
-    let registry = registry.with_missing("kv", "kv");
+    let registry = registry.with_missing_feature("kv", "kv");
     #[cfg(feature = "kv-slatedb")]
-    let registry = registry.with(SlateConnector);
+    let registry = registry.with_connector(SlateConnector);
     #[cfg(not(feature = "kv-slatedb"))]
     let registry = ["kv+s3", "kv+gs", "kv+az", "kv+file"]
         .into_iter()
-        .fold(registry, |registry, scheme| registry.with_missing(scheme, "kv-slatedb"));
+        .fold(registry, |registry, scheme| registry.with_missing_feature(scheme, "kv-slatedb"));
     #[cfg(feature = "remote")]
-    let registry = registry.with(RemoteConnector);
+    let registry = registry.with_connector(RemoteConnector);
     #[cfg(not(feature = "remote"))]
     let registry = ["s3", "gs", "az", "http", "https"]
         .into_iter()
-        .fold(registry, |registry, scheme| registry.with_missing(scheme, "remote"));
+        .fold(registry, |registry, scheme| registry.with_missing_feature(scheme, "remote"));
     #[cfg(feature = "served")]
-    let registry = registry.with(ServedConnector);
+    let registry = registry.with_connector(ServedConnector);
     #[cfg(not(feature = "served"))]
     let registry = ["h5live+http", "h5live+https"]
         .into_iter()
-        .fold(registry, |registry, scheme| registry.with_missing(scheme, "served"));
+        .fold(registry, |registry, scheme| registry.with_missing_feature(scheme, "served"));
     registry
 }
 
 /// The session with maps: as it is if the store has maps, or with tables in their place if it is one that can hold those.
 pub(crate) fn with_maps(store: Arc<dyn Store>) -> Arc<dyn Store> {
     match store.maps().is_none() && holds_map_tables(store.session().connector) {
-        true => Arc::new(MapTables::over(store)),
+        true => Arc::new(MapTableStore::over(store)),
         false => store,
     }
 }
@@ -112,14 +114,14 @@ fn holds_map_tables(connector: &str) -> bool {
 pub fn file_capabilities(connector: &dyn Connector) -> Capabilities {
     let mut capabilities = connector.capabilities();
     if holds_map_tables(connector.name()) {
-        capabilities.features = capabilities.features.with(Features::MAPS);
+        capabilities.features = capabilities.features.with(StoreFeatures::MAPS);
     }
     capabilities
 }
 
 /// The names of the connectors whose stores hold maps.
 pub(crate) fn connectors_with_maps(registry: &ConnectorRegistry) -> Vec<&'static str> {
-    let holds = |connector: &&dyn Connector| file_capabilities(*connector).features.has(Features::MAPS);
+    let holds = |connector: &&dyn Connector| file_capabilities(*connector).features.has(StoreFeatures::MAPS);
     registry.connectors().filter(holds).map(|connector| connector.name()).collect()
 }
 

@@ -8,14 +8,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_filters::{KnownFilters, Registry};
+use h5live_filters::{Registry, RegistryFilterEngine};
 use h5live_model::{
-    AllocationLimit, ConnectorOptions, ConnectorRegistry, Location, Mode, ObjectBody, ObjectSpec, OpenError,
-    OpenRequest, ResolvedLocation, Session, Setting, Settings,
+    AllocationLimit, ConnectorOptions, ConnectorRegistry, Location, Mode, ObjectKindSpec, ObjectSpec, OpenError,
+    OpenRequest, ResolvedLocation, SessionInfo, SettingDescription, Settings,
 };
 
 use self::common::{CHUNK_CACHE_BYTES, CommonOptions};
-use crate::convert::Conversion;
+use crate::convert::ConversionPolicy;
 use crate::link_rules::{LinkFilter, LinkPolicy, MAX_LINKED_FILES};
 use crate::machine_memory::default_max_allocation;
 use crate::memory_budget::{large_share, metadata_share};
@@ -49,7 +49,7 @@ pub struct Options {
     pub(crate) publish_time: Option<Duration>,
     pub(crate) recover: bool,
     pub(crate) wait_timeout: Option<Duration>,
-    pub(crate) conversion: Conversion,
+    pub(crate) conversion: ConversionPolicy,
     pub(crate) links: LinkPolicy,
     pub(crate) link_filter: Option<LinkFilter>,
     pub(crate) raw_files: bool,
@@ -81,7 +81,7 @@ impl Default for Options {
             publish_time: None,
             recover: false,
             wait_timeout: None,
-            conversion: Conversion::default(),
+            conversion: ConversionPolicy::default(),
             links: LinkPolicy::default(),
             link_filter: None,
             raw_files: true,
@@ -136,7 +136,7 @@ impl Options {
     /// Sets the description of the root group of a new file: whether the creation order of its links and attributes is
     /// stored, and so on. Descriptions of datasets and types are ignored.
     pub fn root(mut self, root: ObjectSpec) -> Self {
-        if let ObjectBody::Group(_) = root.body {
+        if let ObjectKindSpec::Group(_) = root.body {
             self.root = root;
         }
         self
@@ -202,8 +202,8 @@ impl Options {
     }
 
     /// Sets what is done with values that the other type does not have when elements, attributes and fill values are
-    /// read and written (default: [`Conversion::Exact`], an error).
-    pub fn conversion(mut self, conversion: Conversion) -> Self {
+    /// read and written (default: [`ConversionPolicy::Exact`], an error).
+    pub fn conversion(mut self, conversion: ConversionPolicy) -> Self {
         self.conversion = conversion;
         self
     }
@@ -451,7 +451,7 @@ impl Options {
     }
 
     /// The first option that says something of how a store is opened that does not hold for one that is open already.
-    pub(crate) fn option_unused_by(&self, session: &Session) -> Option<&'static str> {
+    pub(crate) fn option_unused_by(&self, session: &SessionInfo) -> Option<&'static str> {
         let default = Options::default();
         let given = [
             ("mode", self.mode != default.mode && self.mode != session.mode),
@@ -482,13 +482,13 @@ impl Options {
             root: &self.root,
             options: &*options,
             max_allocation: self.max_allocation,
-            unfilter: Arc::new(KnownFilters::new(self.filters.clone(), self.max_allocation)),
+            unfilter: Arc::new(RegistryFilterEngine::new(self.filters.clone(), self.max_allocation)),
             registry: &self.connectors,
         })
     }
 
     /// The options that every store has, by name and as texts ([`Options::setting`]), with their defaults.
-    pub fn common_settings() -> Vec<(Setting, String)> {
+    pub fn common_settings() -> Vec<(SettingDescription, String)> {
         let options = CommonOptions::default();
         options.settings().iter().map(|setting| (*setting, options.get(setting.name).unwrap_or_default())).collect()
     }
@@ -506,7 +506,8 @@ impl Options {
         at: &ResolvedLocation,
         common: &mut CommonOptions,
     ) -> Result<Box<dyn ConnectorOptions>, OpenError> {
-        let mut options = self.connectors.options(at, &self.typed_options, &self.settings, Some(&mut *common))?;
+        let mut options =
+            self.connectors.resolve_options(at, &self.typed_options, &self.settings, Some(&mut *common))?;
         let most = metadata_share(common.memory);
         let is_more = |bytes: String| bytes.parse().is_ok_and(|bytes: u64| bytes > most);
         if options.get(METADATA_CACHE).is_some_and(is_more) {

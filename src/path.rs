@@ -160,7 +160,7 @@ impl NewLinkPath {
 
     /// Whether objects can be made before a link leads to them.
     pub(crate) fn has_unlinked(&self) -> bool {
-        self.file.store().session().capabilities.features.has(model::Features::UNLINKED)
+        self.file.store().session().capabilities.features.has(model::StoreFeatures::UNLINKED)
     }
 
     /// Calls `put` to add the last name to its group. Missing groups on the way are created. They appear by one link,

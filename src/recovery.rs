@@ -2,14 +2,16 @@
 
 use h5live_model::{self as model, Connector, Location, Maintenance, OpenError, ResolvedLocation};
 
-use crate::{Diagnosis, FileCondition, Options, ReclaimReport, Repair, Result, StoreCheckOptions, StoreCheckReport};
+use crate::{
+    FileDiagnosis, FileOpenState, Options, ReclaimReport, RepairReport, Result, StoreCheckOptions, StoreCheckReport,
+};
 
 /// Finds out what state the file at a location is in (closed, being written, or left by a writer that died), without
 /// changing it.
 ///
 /// # Errors
 /// [`ErrorKind::Open`](crate::ErrorKind::Open) if it cannot be read, or is no HDF5 file.
-pub fn diagnose(location: impl Into<Location>) -> Result<Diagnosis> {
+pub fn diagnose(location: impl Into<Location>) -> Result<FileDiagnosis> {
     Options::default().diagnose(location)
 }
 
@@ -22,7 +24,7 @@ pub fn diagnose(location: impl Into<Location>) -> Result<Diagnosis> {
 ///
 /// # Errors
 /// [`ErrorKind::Open`](crate::ErrorKind::Open) if a process has the file open, or if structures are missing.
-pub fn repair(location: impl Into<Location>) -> Result<Repair> {
+pub fn repair(location: impl Into<Location>) -> Result<RepairReport> {
     Options::default().repair(location)
 }
 
@@ -55,7 +57,7 @@ impl Options {
     ///
     /// # Errors
     /// As [`diagnose`](crate::diagnose()).
-    pub fn diagnose(&self, location: impl Into<Location>) -> Result<Diagnosis> {
+    pub fn diagnose(&self, location: impl Into<Location>) -> Result<FileDiagnosis> {
         let at = self.resolve(&location.into())?;
         diagnose_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
@@ -92,13 +94,13 @@ impl Options {
         required_upkeep(&**at.connector())
     }
 
-    pub(crate) fn repair_at(&self, at: &ResolvedLocation) -> Result<Repair, OpenError> {
+    pub(crate) fn repair_at(&self, at: &ResolvedLocation) -> Result<RepairReport, OpenError> {
         let maintenance = self.checked_upkeep(at)?;
         self.with_request(at, |how| maintenance.repair(at.location(), how))
     }
 }
 
-pub(crate) fn diagnose_at(at: &ResolvedLocation) -> Result<Diagnosis, OpenError> {
+pub(crate) fn diagnose_at(at: &ResolvedLocation) -> Result<FileDiagnosis, OpenError> {
     required_upkeep(&**at.connector())?.diagnose(at.location())
 }
 
@@ -119,8 +121,8 @@ pub(crate) enum WriterState {
 /// Repairs a file whose writer has died, if that is possible.
 pub(crate) fn try_recover(at: &ResolvedLocation, options: &Options) -> WriterState {
     match diagnose_at(at).map(|found| found.condition) {
-        Ok(FileCondition::OpenForWriting { live: true, .. }) => WriterState::Live,
-        Ok(FileCondition::Abandoned { .. }) => {
+        Ok(FileOpenState::OpenForWriting { live: true, .. }) => WriterState::Live,
+        Ok(FileOpenState::Abandoned { .. }) => {
             // A reader does not need the repair. Another process may just be doing it.
             let _ = options.repair_at(at);
             WriterState::Other

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use h5live_model::{self as model, Datatype, ElementSizes, ReferenceKind};
+use h5live_model::{self as model, Datatype, ReferenceKind, VlenAndReferenceSizes};
 use smallvec::SmallVec;
 
 use crate::convert::{ConvertError, class};
@@ -40,7 +40,7 @@ impl Reference {
 
     /// The type of elements that are references of a kind.
     pub fn datatype_of(kind: ReferenceKind) -> Datatype {
-        Datatype::Reference(model::ReferenceType { kind, size: ElementSizes::default().reference(kind) })
+        Datatype::Reference(model::ReferenceType { kind, size: VlenAndReferenceSizes::default().reference_size(kind) })
     }
 }
 

@@ -129,7 +129,7 @@ impl Dataset {
 }
 
 fn new_reference(file: &File, path: &str, kind: ReferenceKind, to: Referent) -> Result<Reference> {
-    let form = model::ReferenceType { kind, size: file.session().element_sizes.reference(kind) };
+    let form = model::ReferenceType { kind, size: file.session().element_sizes.reference_size(kind) };
     let bytes = file.encode_reference(&form, &to).map_err(|error| file.error(Some(path), error))?;
     Ok(Reference::new(kind, &bytes))
 }

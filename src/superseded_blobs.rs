@@ -41,7 +41,7 @@ impl BlobUses {
 
     /// Elements of this type are written as they are stored.
     pub(crate) fn note_stored_elements(&self, datatype: &Datatype) {
-        if datatype.has_heap_references() {
+        if datatype.has_vlen_or_references() {
             self.may_be_shared.store(true, Ordering::Release);
         }
     }

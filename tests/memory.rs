@@ -135,7 +135,7 @@ fn a_large_contiguous_dataset_is_copied_with_its_holes() {
         calls += 1;
     });
     copy.contents(&old.root(), &new.root()).unwrap();
-    copy.finish().unwrap();
+    copy.copy_data_and_finish().unwrap();
     new.close().unwrap();
     assert_little_was_taken();
     assert_eq!(copied, MANY * 8);
@@ -158,7 +158,7 @@ fn chunks_that_nobody_wrote_are_not_there_in_a_copy_with_other_chunks() {
         let mut copy = Copier::new(&from, &to).chunk(&chunk);
         let name = format!("{chunk:?}");
         copy.object(&from.object("/").unwrap(), &to.root(), &name).unwrap();
-        copy.finish().unwrap();
+        copy.copy_data_and_finish().unwrap();
         for data in ["plain", "packed"] {
             let copy = to.dataset(&format!("{name}/{data}")).unwrap();
             let found = copy.read_slice::<i32>((500_019..500_023, 70..72)).unwrap();
@@ -211,7 +211,7 @@ fn an_element_that_is_larger_than_the_option_is_an_error() {
     let _alone = alone();
     let file = File::options().create().max_allocation(256 << 20).open("mem:large-element").unwrap();
     let size = 1 << 30;
-    let datatype = h5live::Datatype::Opaque(model::Opaque { size, tag: "large".into() });
+    let datatype = h5live::Datatype::Opaque(model::OpaqueType { size, tag: "large".into() });
     let data = file.root().new_dataset_with_type(datatype).shape(&[1]).create("large").unwrap();
     assert_over_limit(&data.read_raw(..).unwrap_err(), "/large");
     assert_over_limit(&data.read_values(..).unwrap_err(), "/large");

@@ -1,6 +1,6 @@
 //! Many pieces of one dataset: its sources, its columns.
 
-use h5live::model::{Datatype, Enum, EnumMember, VirtualSource};
+use h5live::model::{Datatype, EnumMember, EnumType, VirtualSource};
 use h5live::{File, H5Type, Selection, Value};
 
 use crate::axes::Outcome;
@@ -61,7 +61,7 @@ pub fn enum_names(phases: &mut Phases, count: u64) -> Outcome {
             .map(|n| EnumMember { name: format!("name{n:06}").into(), value: (n * step).to_le_bytes().into() })
             .collect()
     };
-    let of = |step| Datatype::Enum(Enum { base: Box::new(u64::datatype()), members: members(step) });
+    let of = |step| Datatype::Enum(EnumType { base: Box::new(u64::datatype()), members: members(step) });
     let names = phases.phase("create", count, || file.new_dataset_with_type(of(1)).shape(&[count]).create("e"))?;
     phases.phase("write", count, || {
         names.write_values(.., &(0..count).map(|n| Value::EnumName(format!("name{n:06}").into())).collect::<Vec<_>>())

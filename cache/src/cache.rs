@@ -140,7 +140,7 @@ impl Drop for Cache {
 /// neither contain another operation of the same thread, nor a flush.
 #[must_use = "the operation ends when this is dropped"]
 #[derive(Debug)]
-pub struct OperationGuard<'a> {
+pub struct AtomicChangeGuard<'a> {
     _gate: RwLockReadGuard<'a, ()>,
     _inside: ReentryGuard,
 }
@@ -157,10 +157,10 @@ impl Cache {
     pub fn new_writable(
         storage: Arc<dyn Storage>,
         settings: CacheOptions,
-        end: u64,
+        superblock_eof: u64,
         superblock: Arc<dyn SuperblockEncoder>,
     ) -> Self {
-        Cache::new_cache(storage, settings, end, Some(superblock))
+        Cache::new_cache(storage, settings, superblock_eof, Some(superblock))
     }
 
     fn new_cache(
@@ -190,9 +190,9 @@ impl Cache {
     }
 
     /// Begins changes that belong together.
-    pub fn begin_operation(&self) -> OperationGuard<'_> {
+    pub fn begin_atomic_change(&self) -> AtomicChangeGuard<'_> {
         let _inside = enter_scope(self, ReentryScope::Operation, &[ReentryScope::Operation]);
-        OperationGuard { _gate: self.operation_gate.read(), _inside }
+        AtomicChangeGuard { _gate: self.operation_gate.read(), _inside }
     }
 
     /// Whether this cache was made by [`Cache::new_read_only`].
@@ -208,7 +208,7 @@ impl Cache {
     /// Whether a mutant lacks flush dependencies of `kind`.
     #[doc(hidden)]
     #[inline]
-    pub fn lacks_edge(&self, kind: DependencyKind) -> bool {
+    pub fn mutant_lacks_dependency(&self, kind: DependencyKind) -> bool {
         self.options.mutant.lacks_edge(kind)
     }
 
@@ -227,7 +227,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Allocation`].
-    pub fn check_allocation(&self, at: Addr, len: u64) -> Result<()> {
+    pub fn check_allocation_limit(&self, at: Addr, len: u64) -> Result<()> {
         let checked = self.options.max_allocation.check(len);
         checked.map(drop).map_err(|source| Error::Allocation { at, source })
     }
@@ -236,8 +236,8 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::PastEnd`] if the file ends within them; [`Error::Undefined`].
-    pub fn read_block(&self, at: Addr, len: usize) -> Result<Vec<u8>> {
-        let bytes = self.read_prefix(at, len)?;
+    pub fn read_block_uncached(&self, at: Addr, len: usize) -> Result<Vec<u8>> {
+        let bytes = self.read_uncached_to_eof(at, len)?;
         if bytes.len() < len {
             return Err(Error::PastEnd { at, wanted: len as u64, found: bytes.len() as u64 });
         }
@@ -248,7 +248,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Undefined`].
-    pub fn read_prefix(&self, at: Addr, len: usize) -> Result<Vec<u8>> {
+    pub fn read_uncached_to_eof(&self, at: Addr, len: usize) -> Result<Vec<u8>> {
         let start = at.get().ok_or(Error::Undefined)?;
         let mut bytes = if len <= MAX_UNCHECKED_BLOCK_BYTES {
             vec![0; len]
@@ -290,10 +290,10 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::write_superblock`].
-    pub fn announce_eof_ahead(&self, ahead: u64) -> Result<()> {
+    pub fn preextend_superblock_eof(&self, bytes_ahead: u64) -> Result<()> {
         let _inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let _only = self.flush_lock.lock();
-        let end = self.space.allocated_end().saturating_add(ahead).max(self.space.superblock_eof());
+        let end = self.space.allocated_end().saturating_add(bytes_ahead).max(self.space.superblock_eof());
         self.space.ensure_len(end, &*self.storage)?;
         if self.has_barriers() {
             // The file must not be shorter than announced after a power failure either.
@@ -314,7 +314,7 @@ impl Cache {
     ///
     /// Other programs know nothing of redo records. So it must not make up for a flush dependency that a mutant
     /// violates.
-    pub fn require_atomic_flush(&self) {
+    pub fn make_next_flush_atomic(&self) {
         self.atomic_flush.fetch_or(!self.options.mutant.lacks_edges(), Ordering::AcqRel);
     }
 
@@ -348,15 +348,15 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Dirty`] if not everything has been flushed; [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
-    pub fn shrink_to_allocated_end(&self, durable: bool) -> Result<()> {
+    pub fn finalize_and_truncate(&self, durable: bool) -> Result<()> {
         self.finish(durable, true)
     }
 
     /// Announces the true end of the file. Free space before it stays: readers may still look at it.
     ///
     /// # Errors
-    /// As [`Cache::shrink_to_allocated_end`].
-    pub fn announce_allocated_end(&self, durable: bool) -> Result<()> {
+    /// As [`Cache::finalize_and_truncate`].
+    pub fn finalize_superblock_eof(&self, durable: bool) -> Result<()> {
         self.finish(durable, false)
     }
 
@@ -364,7 +364,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn truncate_to_allocated_end(&self) -> Result<()> {
+    pub fn truncate_storage_only(&self) -> Result<()> {
         let _only = self.flush_lock.lock();
         self.space.truncate_storage(self.space.allocated_end(), &*self.storage)
     }
@@ -378,7 +378,7 @@ impl Cache {
             return Err(Error::Dirty(dirty));
         }
         if cuts {
-            self.space.shrink_to_used();
+            self.space.trim_free_tail();
         }
         let sync = || if durable { self.sync() } else { Ok(()) };
         let end = self.space.allocated_end();

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use h5live_format::{Addr, EncodeError, Record, Widths, encode, encode_transient};
+use h5live_format::{Addr, EncodeError, Record, Widths, encode, encode_with_size_hint};
 
 use crate::{
     dependency_node::{DependencyNode, NodeRef, sealed},
@@ -46,7 +46,7 @@ impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
     }
 
     fn encode_to_discard(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
-        encode_transient(self, widths)
+        encode_with_size_hint(self, widths)
     }
 
     fn weight(&self) -> usize {
@@ -164,7 +164,7 @@ impl<T: Entry> Handle<T> {
     }
 
     /// Changes the value and makes the entry dirty. `change` must not use other entries of the cache. Changes
-    /// that belong together are made inside one [`Cache::begin_operation`](crate::Cache::begin_operation).
+    /// that belong together are made inside one [`Cache::begin_atomic_change`](crate::Cache::begin_atomic_change).
     ///
     /// An entry that [is gone](Handle::is_invalidated) changes in memory only.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {

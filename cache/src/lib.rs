@@ -3,7 +3,7 @@
 //!
 //! [`Cache`] is one open file. It keeps decoded structures ([`Entry`]) by their address. A change makes an entry dirty.
 //! [`Cache::flush`] writes dirty entries in such an order that a parent is never written before its dirty children
-//! ([`Cache::add_dependency`]). Raw data waits too ([`Cache::write_raw`]). Each waiting chunk has a [`ChunkProxy`]
+//! ([`Cache::add_dependency`]). Raw data waits too ([`Cache::enqueue_raw_write`]). Each waiting chunk has a [`ChunkProxy`]
 //! among the entries, so that no index element reaches the file before the chunk to which it points. [`Space`]
 //! allocates addresses.
 //!
@@ -33,7 +33,7 @@ mod storage;
 #[cfg(test)]
 mod test_superblock;
 
-pub use cache::{Cache, CacheOptions, OperationGuard, SuperblockEncoder};
+pub use cache::{AtomicChangeGuard, Cache, CacheOptions, SuperblockEncoder};
 pub use cache_counters::CacheStats;
 pub use clock::Clock;
 pub use dependency_kind::{DependencyKind, DependencyKinds};
@@ -41,14 +41,14 @@ pub use dependency_node::{ChunkProxy, DependencyNode};
 pub use entry::{Entry, EntryReadGuard, Handle};
 pub use entry_id::{EntryId, Owner};
 pub use error::{DependencyCycle, Error, Result, StorageAction};
-pub use metadata::{EntryPatch, FlushScope, FlushStep, PendingFlush, UnpublishedPart};
+pub use metadata::{EntryPatch, FlushScope, FlushStep, PendingFlush, UnpublishedChunkData};
 #[doc(hidden)]
 pub use mutant::CacheMutant;
 #[cfg(target_os = "linux")]
-pub use os::{FileLeaseKind, try_lease};
-pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, Visibility};
-pub use space::{FreeEpoch, FreeList, RawReadGuard, RestingSpace, ReusePolicy, Space, SpaceKind};
+pub use os::{FileLeaseKind, probe_lease};
+pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, ReplacedBytesVisibility};
+pub use space::{FreeEpoch, FreeList, QuarantinedSpace, RawReadGuard, ReusePolicy, Space, SpaceKind};
 pub use storage::{
-    BaseOffsetStorage, BatchReadHints, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure,
+    BaseOffsetStorage, BatchReadHints, FaultyStorage, FileStorage, InjectedFailure, MemoryStorage, StorageOp,
 };
 pub use storage::{MultiFileStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay_operations};

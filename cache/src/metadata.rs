@@ -37,7 +37,7 @@ pub use self::{
     flush::PendingFlush,
     flush_order::FlushScope,
     flush_step::FlushStep,
-    in_place_publish::{EntryPatch, UnpublishedPart},
+    in_place_publish::{EntryPatch, UnpublishedChunkData},
 };
 use crate::{
     cache::Cache,
@@ -73,10 +73,10 @@ impl Cache {
     }
 
     /// As [`Cache::load`], of a structure that `decode` makes of the `len` bytes at `addr`. If it was
-    /// [doubted](Cache::mark_owner_stale), and the file has the same bytes there, it is not made again.
+    /// [doubted](Cache::revalidate_owner_on_load), and the file has the same bytes there, it is not made again.
     ///
     /// # Errors
-    /// As [`Cache::load`]; those of [`Cache::read_block`].
+    /// As [`Cache::load`]; those of [`Cache::read_block_uncached`].
     pub fn load_block<T: Entry, E: From<Error>>(
         &self,
         addr: Addr,
@@ -85,7 +85,7 @@ impl Cache {
         decode: impl FnOnce(&[u8]) -> Result<T, E>,
     ) -> Result<Handle<T>, E> {
         let read = || {
-            let bytes = self.read_block(addr, len)?;
+            let bytes = self.read_block_uncached(addr, len)?;
             let value = decode(&bytes)?;
             Ok((value, self.shared_graph.stale_owners.is_tracked(owner).then(|| bytes.into_boxed_slice())))
         };
@@ -163,14 +163,14 @@ impl Cache {
         let head = slot.entry_header();
         let Some(before) = head.origin.bytes(len) else { return false };
         let since = self.shared_graph.stale_owners.current_epoch();
-        let is_same = self.read_block(head.addr, len).is_ok_and(|bytes| bytes == before);
+        let is_same = self.read_block_uncached(head.addr, len).is_ok_and(|bytes| bytes == before);
         if is_same {
             head.origin.set_read_epoch(since);
         }
         is_same
     }
 
-    /// The entry at `addr`, if it is cached, and not [doubted](Cache::mark_owner_stale).
+    /// The entry at `addr`, if it is cached, and not [doubted](Cache::revalidate_owner_on_load).
     ///
     /// # Errors
     /// [`Error::WrongType`] if it is of another type.
@@ -217,7 +217,7 @@ impl Cache {
         if unwritten {
             self.space.free_unwritten(addr, len);
         } else {
-            self.space.free(addr, len);
+            self.space.free_metadata(addr, len);
         }
     }
 
@@ -238,18 +238,18 @@ impl Cache {
     /// As [`Cache::evict_owner`], for a reader that expects few changes. Later loads give the present state of the
     /// file, but [`Cache::load_block`] keeps an entry whose bytes in the file are unchanged. From then on, these bytes
     /// are kept, too, and count as memory of the entry.
-    pub fn mark_owner_stale(&self, owner: Owner) {
+    pub fn revalidate_owner_on_load(&self, owner: Owner) {
         match self.is_read_only() {
             true => self.shared_graph.stale_owners.mark_stale(owner),
             false => self.evict_owner(owner),
         }
     }
 
-    /// As [`Cache::mark_owner_stale`] if the header of `owner` is cached, and as [`Cache::evict_owner`] otherwise: of
+    /// As [`Cache::revalidate_owner_on_load`] if the header of `owner` is cached, and as [`Cache::evict_owner`] otherwise: of
     /// objects that are looked at once, nothing is kept.
-    pub fn mark_stale_or_evict(&self, owner: Owner) {
+    pub fn revalidate_if_header_cached(&self, owner: Owner) {
         match self.shard_of(owner.header()).get_slot(owner.header()) {
-            Some(_) => self.mark_owner_stale(owner),
+            Some(_) => self.revalidate_owner_on_load(owner),
             None => self.evict_owner(owner),
         }
     }
@@ -300,7 +300,12 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::add_dependency`].
-    pub fn add_dependency_once<P, C>(&self, parent: &P, child: &C, kind: DependencyKind) -> Result<(), DependencyCycle>
+    pub fn add_dependency_until_clean<P, C>(
+        &self,
+        parent: &P,
+        child: &C,
+        kind: DependencyKind,
+    ) -> Result<(), DependencyCycle>
     where
         P: DependencyNode + ?Sized,
         C: DependencyNode + ?Sized,
@@ -313,7 +318,7 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::add_dependency`].
-    pub fn add_dependency_until_stored<P, C>(
+    pub fn add_dependency_to_first_write<P, C>(
         &self,
         parent: &P,
         child: &C,

@@ -20,7 +20,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::storage::file_len::file_len;
 
 #[cfg(target_os = "linux")]
-pub use linux::{FileLeaseKind, try_lease};
+pub use linux::{FileLeaseKind, probe_lease};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{Mapping, VectorStore, WritableMapping};
 
@@ -56,15 +56,15 @@ unsafe impl MappedMemory for SharedMapping {
     }
 
     fn copy_to(&self, at: usize, into: &mut [u8]) -> bool {
-        let new = || Mapping::of_part(&self.file, self.at, self.map.len()).filter(|_| self.is_guarded);
-        self.copied.get_or_init(new).as_ref().is_some_and(|mapping| mapping.read(into, at))
+        let new = || Mapping::map_range(&self.file, self.at, self.map.len()).filter(|_| self.is_guarded);
+        self.copied.get_or_init(new).as_ref().is_some_and(|mapping| mapping.copy_from_mapping(into, at))
     }
 
     fn has_faulted(&self) -> bool {
-        self.copied.get().and_then(Option::as_ref).is_some_and(Mapping::is_broken)
+        self.copied.get().and_then(Option::as_ref).is_some_and(Mapping::has_faulted)
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_unaffected_by_truncation(&self) -> bool {
         !self.has_faulted()
             && file_len(&self.file).is_ok_and(|len| len.saturating_sub(self.at) >= self.map.len() as u64)
     }
@@ -79,15 +79,15 @@ use NoMapping as Mapping;
 
 #[cfg(not(target_os = "linux"))]
 impl NoMapping {
-    fn of_part(_: &File, _: u64, _: usize) -> Option<Self> {
+    fn map_range(_: &File, _: u64, _: usize) -> Option<Self> {
         None
     }
 
-    fn read(&self, _: &mut [u8], _: usize) -> bool {
+    fn copy_from_mapping(&self, _: &mut [u8], _: usize) -> bool {
         match *self {}
     }
 
-    fn is_broken(&self) -> bool {
+    fn has_faulted(&self) -> bool {
         match *self {}
     }
 }
@@ -125,12 +125,12 @@ mod linux {
     impl Mapping {
         /// The first `len` bytes of `file`, which may be shorter; `None` if it cannot be mapped, or the fault of a page
         /// that is not there cannot be caught.
-        pub fn new(file: &File, len: usize) -> Option<Self> {
-            Mapping::of_part(file, 0, len)
+        pub fn map_from_start(file: &File, len: usize) -> Option<Self> {
+            Mapping::map_range(file, 0, len)
         }
 
         /// As [`Mapping::new`], the `len` bytes at `at`.
-        pub fn of_part(file: &File, at: u64, len: usize) -> Option<Self> {
+        pub fn map_range(file: &File, at: u64, len: usize) -> Option<Self> {
             Mapping::guarded(MmapOptions::new().offset(at).len(len).map_raw_read_only(file).ok()?)
         }
 
@@ -148,7 +148,7 @@ mod linux {
 
         /// Whether the file did not have a byte that was read or written here: that byte was lost, or was not the
         /// file's.
-        pub fn is_broken(&self) -> bool {
+        pub fn has_faulted(&self) -> bool {
             // The handler of the fault has run within this thread.
             compiler_fence(SeqCst);
             self.guard.is_broken()
@@ -161,7 +161,7 @@ mod linux {
         }
 
         /// Fills `into` with the bytes at `at`; `false` if the mapping does not have them all.
-        pub fn read(&self, into: &mut [u8], at: usize) -> bool {
+        pub fn copy_from_mapping(&self, into: &mut [u8], at: usize) -> bool {
             let Some(place) = self.place(at, into.len()) else { return false };
             // SAFETY: the mapping has so many bytes there. Others may change them meanwhile, and any bytes will do.
             unsafe { place.copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
@@ -178,7 +178,7 @@ mod linux {
         }
 
         /// Gives back the memory that maps the file; what is read next is found in the file again.
-        pub fn unmap_pages(&self) {
+        pub fn discard_resident_pages(&self) {
             // SAFETY: the bytes are the file's, and are found there again.
             let _as_before = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
         }
@@ -190,18 +190,18 @@ mod linux {
 
     impl WritableMapping {
         /// The `len` bytes of `file` at `at`, which may lie beyond its end; `None` as for [`Mapping::new`].
-        pub fn new(file: &File, at: u64, len: usize) -> Option<Self> {
+        pub fn map_writable_range(file: &File, at: u64, len: usize) -> Option<Self> {
             let map = MmapOptions::new().offset(at).len(len).map_raw(file).ok()?;
             Some(WritableMapping(Mapping::guarded(map)?))
         }
 
         /// As [`Mapping::is_broken`].
-        pub fn is_broken(&self) -> bool {
-            self.0.is_broken()
+        pub fn has_faulted(&self) -> bool {
+            self.0.has_faulted()
         }
 
         /// Stores `bytes` at `at`, in any order; `false`, without a store, if they do not fit into the mapping.
-        pub fn write(&self, bytes: &[u8], at: usize) -> bool {
+        pub fn copy_to_mapping(&self, bytes: &[u8], at: usize) -> bool {
             let Some(place) = self.0.place(at, bytes.len()) else { return false };
             // SAFETY: the mapping has so many bytes there, may be written, and is known to nobody else of this program.
             unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -209,7 +209,7 @@ mod linux {
         }
 
         /// Stores the bytes of `store` at `at` by one instruction; `false`, without a store, if they do not fit.
-        pub fn store_vector(&self, store: VectorStore<'_>, at: usize) -> bool {
+        pub fn store_by_one_instruction(&self, store: VectorStore<'_>, at: usize) -> bool {
             let Some(place) = self.0.place(at, store.len()) else { return false };
             // SAFETY: the mapping has so many bytes there, and may be written.
             unsafe { store.store(place) };
@@ -234,12 +234,12 @@ mod linux {
 
     impl<'a> VectorStore<'a> {
         /// Whether the processor has such an instruction.
-        pub fn is_supported() -> bool {
+        pub fn has_vector_instruction() -> bool {
             has_avx()
         }
 
         /// The bytes of `image` up to the end of `changed` that one instruction stores, if they hold all of `changed`.
-        pub fn covering(image: &'a [u8], changed: Range<usize>) -> Option<Self> {
+        pub fn vector_covering(image: &'a [u8], changed: Range<usize>) -> Option<Self> {
             let before = image.get(..changed.end)?;
             if changed.len() <= 32 && has_avx() {
                 let (rest, bytes) = before.split_last_chunk()?;
@@ -253,7 +253,7 @@ mod linux {
         }
 
         /// Where they begin in the image (bytes).
-        pub fn offset(self) -> usize {
+        pub fn offset_in_image(self) -> usize {
             self.offset
         }
 
@@ -310,7 +310,7 @@ mod linux {
         /// `place` has so many bytes that may be written.
         #[cfg(target_arch = "x86_64")]
         unsafe fn store(self, place: *mut u8) {
-            // SAFETY: the processor has the instructions, as `covering` has seen; the caller promises the place.
+            // SAFETY: the processor has the instructions, as `vector_covering` has seen; the caller promises the place.
             match self.bytes {
                 VectorBytes::Bytes32(bytes) => unsafe { move_vector!("vmovdqu", "ymm0", bytes.as_ptr(), place) },
                 VectorBytes::Bytes64(bytes) => unsafe { move_vector!("vmovdqu64", "zmm0", bytes.as_ptr(), place) },
@@ -472,7 +472,7 @@ mod linux {
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if the file is open otherwise; others if there are no leases on this file.
-    pub fn try_lease(file: &File, kind: FileLeaseKind) -> io::Result<()> {
+    pub fn probe_lease(file: &File, kind: FileLeaseKind) -> io::Result<()> {
         let fd = file.as_raw_fd();
         let kind = match kind {
             FileLeaseKind::Read => libc::F_RDLCK,
@@ -508,33 +508,33 @@ mod tests {
 
     #[test]
     fn a_mapping_reads_what_lies_within_it_and_nothing_else() {
-        let mapping = Mapping::new(&file(8192), 8192).unwrap();
+        let mapping = Mapping::map_from_start(&file(8192), 8192).unwrap();
         let mut bytes = [0; 100];
-        assert!(mapping.read(&mut bytes, 8092) && bytes == [7; 100]);
+        assert!(mapping.copy_from_mapping(&mut bytes, 8092) && bytes == [7; 100]);
         for at in [8093, 8192, usize::MAX - 50, usize::MAX] {
-            assert!(!mapping.read(&mut bytes, at), "{at}");
+            assert!(!mapping.copy_from_mapping(&mut bytes, at), "{at}");
         }
-        assert!(mapping.read(&mut [], 8192) && !mapping.read(&mut [], 8193));
+        assert!(mapping.copy_from_mapping(&mut [], 8192) && !mapping.copy_from_mapping(&mut [], 8193));
         let mut pages = [0; 2];
         assert!(!mapping.query_residency(4096, 8192, &mut pages), "beyond the end");
         assert!(!mapping.query_residency(0, 8192, &mut []), "no room for the answer");
-        assert!(!mapping.is_broken());
+        assert!(!mapping.has_faulted());
     }
 
     #[test]
     fn a_mapping_is_written_within_its_bounds_only() {
         let file = file(8192);
-        let mapping = WritableMapping::new(&file, 4096, 4096).unwrap();
-        assert!(mapping.write(&[1; 10], 4086) && mapping.write(&[2; 10], 0));
+        let mapping = WritableMapping::map_writable_range(&file, 4096, 4096).unwrap();
+        assert!(mapping.copy_to_mapping(&[1; 10], 4086) && mapping.copy_to_mapping(&[2; 10], 0));
         for at in [4087, 4096, usize::MAX - 3] {
-            assert!(!mapping.write(&[3; 10], at), "{at}");
+            assert!(!mapping.copy_to_mapping(&[3; 10], at), "{at}");
         }
         let image = [4; 64];
-        if let Some(store) = VectorStore::covering(&image, 60..64) {
-            assert_eq!(store.offset(), 32);
-            assert!(mapping.store_vector(store, 4000));
+        if let Some(store) = VectorStore::vector_covering(&image, 60..64) {
+            assert_eq!(store.offset_in_image(), 32);
+            assert!(mapping.store_by_one_instruction(store, 4000));
             for at in [4096 - 31, 4096, usize::MAX] {
-                assert!(!mapping.store_vector(store, at), "{at}");
+                assert!(!mapping.store_by_one_instruction(store, at), "{at}");
             }
         }
         let mut found = vec![0; 8192];
@@ -542,7 +542,7 @@ mod tests {
         let mut wanted = vec![7; 8192];
         wanted[8182..].fill(1);
         wanted[4096..4106].fill(2);
-        if VectorStore::is_supported() {
+        if VectorStore::has_vector_instruction() {
             wanted[8096..8128].fill(4);
         }
         assert!(found == wanted);
@@ -552,7 +552,7 @@ mod tests {
     fn no_store_covers_bytes_that_the_image_does_not_have() {
         let image = [0; 40];
         for changed in [30..41, 41..42, usize::MAX..usize::MAX, Range { start: 20, end: 10 }, 0..31, 10..30] {
-            assert!(VectorStore::covering(&image, changed.clone()).is_none(), "{changed:?}");
+            assert!(VectorStore::vector_covering(&image, changed.clone()).is_none(), "{changed:?}");
         }
     }
 
@@ -562,16 +562,16 @@ mod tests {
         let path = folder.path().join("file");
         let writer = File::create(&path).unwrap();
         let reader = File::open(&path).unwrap();
-        let refused = match try_lease(&reader, FileLeaseKind::Read) {
+        let refused = match probe_lease(&reader, FileLeaseKind::Read) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
             other => other,
         };
         assert!(refused.is_err(), "a writer has it");
         drop(writer);
-        assert!(try_lease(&reader, FileLeaseKind::Read).is_ok());
+        assert!(probe_lease(&reader, FileLeaseKind::Read).is_ok());
         let both = File::options().read(true).write(true).open(&path).unwrap();
-        assert!(try_lease(&both, FileLeaseKind::Write).is_err(), "a reader has it");
+        assert!(probe_lease(&both, FileLeaseKind::Write).is_err(), "a reader has it");
         drop(reader);
-        assert!(try_lease(&both, FileLeaseKind::Write).is_ok() && try_lease(&both, FileLeaseKind::Write).is_ok());
+        assert!(probe_lease(&both, FileLeaseKind::Write).is_ok() && probe_lease(&both, FileLeaseKind::Write).is_ok());
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use self::dirty_raw_data::DirtyRawData;
 pub use self::dirty_raw_data::RawWrite;
 use self::dirty_raw_data::WriteThroughGuard;
 pub(crate) use self::merged_writes::MergedWrites;
-pub use self::merged_writes::Visibility;
+pub use self::merged_writes::ReplacedBytesVisibility;
 pub(crate) use self::write_buffer::WriteBuffer;
 use crate::cache_counters::add_to_counter;
 use crate::{
@@ -52,43 +52,43 @@ impl Cache {
     /// Takes `bytes` for the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, for a later flush.
     /// Returns the chunk's proxy. The same operation must make everything that points to the chunk wait for the proxy,
     /// by [`Cache::add_dependency`].
-    pub fn write_raw(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> ChunkProxy {
-        self.write_raw_with_visibility(owner, chunk, (offset, bytes), Visibility::BeyondExtent)
+    pub fn enqueue_raw_write(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> ChunkProxy {
+        self.enqueue_raw_with_visibility(owner, chunk, (offset, bytes), ReplacedBytesVisibility::BeyondExtent)
     }
 
-    /// As [`Cache::write_raw`]. `beneath` says whether readers can see the bytes that are replaced.
-    pub fn write_raw_with_visibility(
+    /// As [`Cache::enqueue_raw_write`]. `beneath` says whether readers can see the bytes that are replaced.
+    pub fn enqueue_raw_with_visibility(
         &self,
         owner: Owner,
         chunk: Addr,
-        bytes: (u64, Vec<u8>),
-        beneath: Visibility,
+        offset_and_bytes: (u64, Vec<u8>),
+        replaced_bytes: ReplacedBytesVisibility,
     ) -> ChunkProxy {
         self.dirty_raw_data.with_chunk(chunk, |state| {
-            let part = [(bytes.0, Cow::Owned(bytes.1))];
-            self.dirty_raw_data.enqueue_writes(state, || self.new_proxy(owner, chunk), part, beneath)
+            let part = [(offset_and_bytes.0, Cow::Owned(offset_and_bytes.1))];
+            self.dirty_raw_data.enqueue_writes(state, || self.new_proxy(owner, chunk), part, replaced_bytes)
         })
     }
 
-    /// As [`Cache::write_raw_with_visibility`], for a chunk to which the file leads, and any number of `parts` of it, a
-    /// later one over the earlier ones. If the next flush must be atomic ([`Cache::require_atomic_flush`]), the write is
+    /// As [`Cache::enqueue_raw_with_visibility`], for a chunk to which the file leads, and any number of `parts` of it, a
+    /// later one over the earlier ones. If the next flush must be atomic ([`Cache::make_next_flush_atomic`]), the write is
     /// part of it, unless the bytes are too many.
-    pub fn overwrite_raw<'a>(
+    pub fn enqueue_chunk_overwrite<'a>(
         &self,
         owner: Owner,
         chunk: Addr,
         parts: impl IntoIterator<Item = (u64, Cow<'a, [u8]>), IntoIter: ExactSizeIterator>,
-        beneath: Visibility,
+        replaced_bytes: ReplacedBytesVisibility,
     ) -> ChunkProxy {
         self.dirty_raw_data.with_chunk(chunk, |state| {
             // Nothing leads to bytes that still wait.
             state.is_waiting_overwrite |= state.waiting_writes.is_none();
-            self.dirty_raw_data.enqueue_writes(state, || self.new_proxy(owner, chunk), parts, beneath)
+            self.dirty_raw_data.enqueue_writes(state, || self.new_proxy(owner, chunk), parts, replaced_bytes)
         })
     }
 
     /// Writes `bytes` to the chunk before any metadata that is flushed later, if nothing of the chunk waits to be
-    /// written: then nothing has to wait for it, and `None` is returned. Otherwise as [`Cache::write_raw`].
+    /// written: then nothing has to wait for it, and `None` is returned. Otherwise as [`Cache::enqueue_raw_write`].
     ///
     /// For new space only, before the operation that makes it reachable; best for whole chunks.
     ///
@@ -106,11 +106,11 @@ impl Cache {
         let no_redo_past_eof = (end > self.space.superblock_eof()).then(|| self.redo_state.past_eof_lock.read());
         if no_redo_past_eof.is_some() && self.generation().is_some() {
             // Readers look there until a flush has announced a new end.
-            return Ok(Some(self.write_raw_with_visibility(
+            return Ok(Some(self.enqueue_raw_with_visibility(
                 owner,
                 chunk,
                 (offset, bytes.to_vec()),
-                Visibility::Unreachable,
+                ReplacedBytesVisibility::Unreachable,
             )));
         }
         let (is_small, mut is_much) = (bytes.len() <= self.options.max_buffered_piece_bytes, false);
@@ -132,7 +132,7 @@ impl Cache {
                     state,
                     || self.new_proxy(owner, chunk),
                     [(offset, Cow::Borrowed(bytes))],
-                    Visibility::Unreachable,
+                    ReplacedBytesVisibility::Unreachable,
                 ))
             })
         };
@@ -206,7 +206,7 @@ impl Cache {
             let found = self.storage.read_at(gap, start).map_err(Error::io(StorageAction::Read, start, len))?;
             add_to_counter(&self.counters.bytes_read, found as u64);
             let rest = gap.get_mut(found..).unwrap_or_default();
-            if !rest.is_empty() && start.saturating_add(found as u64) < self.space.min_file_len() {
+            if !rest.is_empty() && start.saturating_add(found as u64) < self.space.known_storage_len() {
                 return Err(Error::PastEnd { at, wanted: len, found: found as u64 });
             }
             rest.fill(0);

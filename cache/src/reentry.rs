@@ -3,7 +3,7 @@
 /// The scope in which a thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReentryScope {
-    /// [`Cache::begin_operation`](crate::Cache::begin_operation).
+    /// [`Cache::begin_atomic_change`](crate::Cache::begin_atomic_change).
     Operation,
     /// A flush, or an unwritten plan of one.
     Flush,

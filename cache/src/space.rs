@@ -18,8 +18,8 @@ use self::free_space::FreeSpace;
 pub(crate) use self::quarantine::FlushMark;
 use self::quarantine::Quarantine;
 pub use self::raw_reads::RawReadGuard;
-use self::raw_reads::{RawReads, UnreadPending};
-pub use self::reuse_policy::{RestingSpace, ReusePolicy};
+use self::raw_reads::{FreesAwaitingReads, RawReads};
+pub use self::reuse_policy::{QuarantinedSpace, ReusePolicy};
 pub use self::space_kind::SpaceKind;
 use self::space_kind::{FreedSection, METADATA_ALIGNMENT, OS_PAGE_BYTES};
 use crate::{
@@ -70,7 +70,7 @@ struct SpaceState {
     /// Freed space that is not free yet.
     quarantine: Quarantine,
     /// Unreachable, but a thread of this process may be reading it.
-    unread_pending: UnreadPending,
+    unread_pending: FreesAwaitingReads,
     /// Reclaim queries that are still skipped.
     queries_to_skip: u32,
     /// Whether space inside a structure was wanted that rests.
@@ -98,8 +98,8 @@ fn eof_slack(end: u64) -> u64 {
 impl SpaceState {
     /// Frees space whose grace is over, and which nobody reads any more.
     fn reclaim_expired(&mut self, clock: &Clock, reads: &RawReads) {
-        if !self.quarantine.has_no_timed() {
-            let free = self.quarantine.release_expired(clock.now());
+        if !self.quarantine.is_grace_period_empty() {
+            let free = self.quarantine.release_grace_expired(clock.now());
             self.free_sections(free, reads);
         } else if !self.unread_pending.is_empty() {
             self.free_sections(Vec::new(), reads);
@@ -118,16 +118,16 @@ impl SpaceState {
                 SpaceKind::Raw => self.unread_pending.add_section(section),
             }
         }
-        for section in self.unread_pending.release(reads) {
+        for section in self.unread_pending.release_unread(reads) {
             self.free_section(section);
         }
     }
 
     /// Nobody has had the file open for a moment since what rests became unreachable.
     fn rest_unread(&mut self, clock: &Clock) {
-        let merged = self.quarantine.take_unproven();
-        let exact = merged.into_iter().flat_map(|section| self.free.split_merged(section)).collect();
-        self.quarantine.rest_unread(exact, clock.now());
+        let merged = self.quarantine.take_awaiting_no_readers();
+        let exact = merged.into_iter().flat_map(|section| self.free.split_at_boundaries(section)).collect();
+        self.quarantine.begin_min_grace(exact, clock.now());
     }
 
     fn free_section(&mut self, (at, len, kind): FreedSection) {
@@ -146,19 +146,19 @@ impl SpaceState {
 impl Space {
     /// The space of a file whose superblock announces `end` (bytes from the base address), with addresses of `offset`
     /// width. If flushes are `durable`, freed space also waits until the flush that makes it unreachable is durable.
-    pub fn new(end: u64, offset: Width, clock: Clock, durable: bool) -> Self {
+    pub fn new(superblock_eof: u64, offset_width: Width, clock: Clock, durable_flushes: bool) -> Self {
         let state = SpaceState {
-            end,
-            superblock_eof: end,
-            used_end: end,
+            end: superblock_eof,
+            superblock_eof,
+            used_end: superblock_eof,
             is_length_known: false,
-            max_addr: offset.max().saturating_sub(RESERVED_TAIL_BYTES),
+            max_addr: offset_width.max().saturating_sub(RESERVED_TAIL_BYTES),
             zero_filled_end: 0,
             reserved_end: 0,
             free: FreeSpace::default(),
             end_of_freed: 0,
-            quarantine: Quarantine::new(durable),
-            unread_pending: UnreadPending::default(),
+            quarantine: Quarantine::new(durable_flushes),
+            unread_pending: FreesAwaitingReads::default(),
             queries_to_skip: 0,
             wants_epochs: false,
         };
@@ -170,7 +170,7 @@ impl Space {
     /// # Errors
     /// [`Error::Full`] if addresses do not reach that far.
     pub fn alloc(&self, len: u64, kind: SpaceKind) -> Result<Addr> {
-        self.alloc_with_zeros(len, kind).map(|(addr, _)| addr)
+        self.alloc_with_zero_start(len, kind).map(|(addr, _)| addr)
     }
 
     /// As [`Space::alloc`], and the byte of the space from which on it is known to hold zeros for good: nothing was
@@ -178,17 +178,17 @@ impl Space {
     ///
     /// # Errors
     /// As [`Space::alloc`].
-    pub fn alloc_with_zeros(&self, len: u64, kind: SpaceKind) -> Result<(Addr, u64)> {
+    pub fn alloc_with_zero_start(&self, len: u64, kind: SpaceKind) -> Result<(Addr, u64)> {
         let state = &mut *self.state.lock();
         if let Some(at) = state.free.take_recently_freed(len, kind) {
             return Ok((Addr::new(at), len));
         }
         // The clock is not looked at for less than is wanted.
-        if state.quarantine.timed_bytes() >= len || !state.unread_pending.is_empty() {
+        if state.quarantine.bytes_in_grace_period() >= len || !state.unread_pending.is_empty() {
             state.reclaim_expired(&self.clock, &self.raw_reads);
         }
         let used = state.used_end;
-        let at = state.free.take_bytes(len, kind, &mut state.end, state.max_addr);
+        let at = state.free.alloc_free_or_extend(len, kind, &mut state.end, state.max_addr);
         state.raise_used_end(state.end);
         let at = at.ok_or(Error::Full { wanted: len, end: state.end, limit: state.max_addr })?;
         let is_announced = at.checked_add(len).is_some_and(|end| end <= state.superblock_eof);
@@ -202,12 +202,12 @@ impl Space {
     }
 
     /// Gives back the `len` bytes at `at` that held a structure.
-    pub fn free(&self, at: Addr, len: u64) {
+    pub fn free_metadata(&self, at: Addr, len: u64) {
         self.defer_free(at, len, SpaceKind::Metadata, None);
     }
 
-    /// As [`Space::free`], of a structure to which only structures of `owner` lead: to flush that object is enough.
-    pub fn free_owned(&self, owner: Owner, at: Addr, len: u64) {
+    /// As [`Space::free_metadata`], of a structure to which only structures of `owner` lead: to flush that object is enough.
+    pub fn free_metadata_owned(&self, owner: Owner, at: Addr, len: u64) {
         self.defer_free(at, len, SpaceKind::Metadata, Some(owner));
     }
 
@@ -229,23 +229,24 @@ impl Space {
 
     /// The index has ceased to lead to a place of raw data. Call it before the bytes there are discarded.
     pub(crate) fn note_raw_move(&self) {
-        self.raw_reads.note_move();
+        self.raw_reads.count_chunk_move();
     }
 
     /// Bytes of raw data that waited to be written have gone.
     pub(crate) fn note_raw_discard(&self) {
-        self.raw_reads.note_unwritten_discard();
+        self.raw_reads.note_unwritten_bytes_dropped();
     }
 
     /// The object is deleted: space to which only its structures lead is unreachable after a flush of everything.
-    pub fn unassign_owner(&self, owner: Owner) {
-        self.state.lock().quarantine.unassign_owner(owner);
+    pub fn await_full_flush_for_owner(&self, owner: Owner) {
+        self.state.lock().quarantine.await_full_flush_for_owner(owner);
     }
 
     /// Gives back the `len` bytes at `at` of a structure to which nothing in the file has ever led.
     pub(crate) fn free_unwritten(&self, at: Addr, len: u64) {
         let mut state = self.state.lock();
-        if let Some(at) = at.get().filter(|at| state.quarantine.has_no_readers() && state.contains_range(*at, len)) {
+        if let Some(at) = at.get().filter(|at| state.quarantine.assumes_no_readers() && state.contains_range(*at, len))
+        {
             state.free.free_range(at, len, SpaceKind::Metadata);
         }
     }
@@ -259,19 +260,19 @@ impl Space {
     }
 
     /// The largest end of any space that was ever freed.
-    pub fn end_of_freed(&self) -> u64 {
+    pub fn max_freed_end(&self) -> u64 {
         self.state.lock().end_of_freed
     }
 
     /// Bytes that were freed and wait for a flush.
-    pub fn pending_free_bytes(&self) -> u64 {
-        self.state.lock().quarantine.waiting_bytes()
+    pub fn bytes_awaiting_flush(&self) -> u64 {
+        self.state.lock().quarantine.bytes_awaiting_flush()
     }
 
     /// The sections that were freed and wait for a flush of everything, in the order in which they were freed: first
     /// byte and length (bytes).
-    pub fn waiting_sections(&self) -> Vec<(u64, u64)> {
-        self.state.lock().quarantine.waiting_sections().map(|(at, len, _)| (at, len)).collect()
+    pub fn sections_awaiting_full_flush(&self) -> Vec<(u64, u64)> {
+        self.state.lock().quarantine.sections_awaiting_full_flush().map(|(at, len, _)| (at, len)).collect()
     }
 
     /// From now on the file has pages of `page` bytes. Structures and raw data are in different pages, and nothing
@@ -281,7 +282,7 @@ impl Space {
     /// [`Error::Full`] if addresses do not reach to the end of the last page.
     pub fn set_page_size(&self, page: u64) -> Result<()> {
         let state = &mut *self.state.lock();
-        let end = state.free.set_page_size(page, state.end).filter(|end| *end < state.max_addr);
+        let end = state.free.set_page_size_and_align_end(page, state.end).filter(|end| *end < state.max_addr);
         state.end = end.ok_or(Error::Full { wanted: page, end: state.end, limit: state.max_addr })?;
         state.quarantine.set_page_size(page);
         Ok(())
@@ -299,10 +300,10 @@ impl Space {
 
     /// As [`Space::adopt_free_range`], when nobody has had the file open for a moment since: it rests for a moment only,
     /// for readers that have the file open only while they read a part of it.
-    pub fn adopt_unread_range(&self, at: u64, len: u64, kind: SpaceKind) {
+    pub fn adopt_range_without_readers(&self, at: u64, len: u64, kind: SpaceKind) {
         let state = &mut *self.state.lock();
         if state.contains_range(at, len) {
-            state.quarantine.rest_unread(vec![(at, len, kind)], self.clock.now());
+            state.quarantine.begin_min_grace(vec![(at, len, kind)], self.clock.now());
         }
     }
 
@@ -329,7 +330,7 @@ impl Space {
     }
 
     /// The file ends where the last allocated space does.
-    pub fn shrink_to_used(&self) {
+    pub fn trim_free_tail(&self) {
         let state = &mut *self.state.lock();
         state.reclaim_expired(&self.clock, &self.raw_reads);
         state.end = state.free.shrink_end(state.end);
@@ -337,22 +338,22 @@ impl Space {
 
     /// Now.
     pub fn current_epoch(&self) -> FreeEpoch {
-        FreeEpoch(self.state.lock().quarantine.snapshot_count())
+        FreeEpoch(self.state.lock().quarantine.full_flush_count())
     }
 
     /// Under [`ReusePolicy::WhenUnread`]: the space that rests becomes free in a moment, if `is_unread` says that nobody
     /// else has the file open now. Then no reader can have a pointer there, and a process that opens the file later finds
     /// none. Nothing comes to rest meanwhile. The answer is not asked for while little rests, nor each time after "no",
     /// unless space is `needed` now.
-    pub fn reclaim_if_unread(&self, needed: bool, is_unread: impl FnOnce() -> bool) {
+    pub fn reclaim_if_unread(&self, space_needed_now: bool, not_open_elsewhere: impl FnOnce() -> bool) {
         let state = &mut *self.state.lock();
-        let min_bytes = if needed { 1 } else { MIN_RECLAIM_QUERY_BYTES };
-        if !state.quarantine.has_unproven(min_bytes, state.wants_epochs) {
+        let min_bytes = if space_needed_now { 1 } else { MIN_RECLAIM_QUERY_BYTES };
+        if !state.quarantine.has_awaiting_no_readers(min_bytes, state.wants_epochs) {
             return;
         }
         match state.queries_to_skip.checked_sub(1) {
-            Some(left) if !needed => state.queries_to_skip = left,
-            _ if is_unread() => {
+            Some(left) if !space_needed_now => state.queries_to_skip = left,
+            _ if not_open_elsewhere() => {
                 state.rest_unread(&self.clock);
                 (state.queries_to_skip, state.wants_epochs) = (0, false);
             }
@@ -361,36 +362,36 @@ impl Space {
     }
 
     /// The session ends, and nobody else has the file open: what rests is free.
-    pub fn release_resting(&self) {
+    pub fn release_all_quarantined(&self) {
         let state = &mut *self.state.lock();
         state.rest_unread(&self.clock);
-        let free = state.quarantine.release_timed();
+        let free = state.quarantine.release_all_in_grace();
         state.free_sections(free, &self.raw_reads);
     }
 
     /// Bytes that rest until it is known that nobody has the file open.
-    pub fn unproven_bytes(&self) -> u64 {
-        self.state.lock().quarantine.unproven_bytes()
+    pub fn bytes_awaiting_no_readers(&self) -> u64 {
+        self.state.lock().quarantine.bytes_awaiting_no_readers()
     }
 
     /// What rests now.
-    pub fn resting_space(&self) -> RestingSpace {
+    pub fn quarantined_space(&self) -> QuarantinedSpace {
         let state = &mut *self.state.lock();
         state.reclaim_expired(&self.clock, &self.raw_reads);
-        RestingSpace {
-            bytes: state.quarantine.resting_bytes(),
-            forgotten_bytes: state.quarantine.forgotten_bytes(),
+        QuarantinedSpace {
+            bytes: state.quarantine.unreachable_bytes(),
+            forgotten_bytes: state.quarantine.abandoned_bytes(),
             policy: state.quarantine.policy(),
         }
     }
 
     /// Whether space inside a structure that was given up at `moment` may be overwritten: a whole flush has since
     /// written the structures that no longer lead there, and no reader follows old pointers any more.
-    pub fn is_reclaimable(&self, moment: FreeEpoch) -> bool {
+    pub fn is_reclaimable(&self, freed_at: FreeEpoch) -> bool {
         let state = &mut *self.state.lock();
         state.reclaim_expired(&self.clock, &self.raw_reads);
         let is_settled =
-            state.quarantine.policy() != ReusePolicy::Never && state.quarantine.settled_snapshot() > moment.0;
+            state.quarantine.policy() != ReusePolicy::Never && state.quarantine.last_reusable_full_flush() > freed_at.0;
         state.wants_epochs |= !is_settled;
         is_settled
     }
@@ -399,7 +400,7 @@ impl Space {
     /// writes them at once, and nobody reads them meanwhile.
     pub fn may_change_in_place(&self, at: Addr, len: u64) -> bool {
         let is_one_write = at.get().is_some_and(|at| (at % OS_PAGE_BYTES).saturating_add(len) <= OS_PAGE_BYTES);
-        is_one_write && self.state.lock().quarantine.has_no_readers()
+        is_one_write && self.state.lock().quarantine.assumes_no_readers()
     }
 
     /// Decides what becomes of freed space from now on. Under [`ReusePolicy::Never`] space that was freed before, but
@@ -419,7 +420,7 @@ impl Space {
     }
 
     /// Least bytes of the storage (from the base address), unless another program has truncated it.
-    pub fn min_file_len(&self) -> u64 {
+    pub fn known_storage_len(&self) -> u64 {
         let length = *self.length.lock();
         length.unwrap_or_else(|| self.superblock_eof())
     }

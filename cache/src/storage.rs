@@ -17,7 +17,7 @@ use std::{fmt, io, ops::Range, sync::Arc};
 
 use h5live_model::SharedBytes;
 
-pub use faulty_storage::{FaultyStorage, WriteFailure};
+pub use faulty_storage::{FaultyStorage, InjectedFailure};
 pub use file::FileStorage;
 pub use memory::MemoryStorage;
 pub use multi_file_storage::MultiFileStorage;

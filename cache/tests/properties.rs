@@ -13,8 +13,8 @@ use std::{
 
 use h5live_cache::{
     Cache, CacheOptions, ChunkProxy, DependencyKind, DependencyKinds, DependencyNode, Entry, FaultyStorage, FlushScope,
-    Handle, MemoryStorage, Owner, RecordingStorage, ReusePolicy, SpaceKind, StorageOp, SuperblockEncoder, WriteFailure,
-    replay_operations,
+    Handle, InjectedFailure, MemoryStorage, Owner, RecordingStorage, ReusePolicy, SpaceKind, StorageOp,
+    SuperblockEncoder, replay_operations,
 };
 use h5live_format::{Addr, EncodeError, Widths};
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -74,13 +74,16 @@ enum Act {
     Trim,
     Evict,
     EvictOwner(usize),
-    Fail { after: u64, failure: WriteFailure },
+    Fail { after: u64, failure: InjectedFailure },
 }
 
 fn act() -> impl Strategy<Value = Act> {
     let i = || 0usize..12;
-    let failure =
-        prop_oneof![Just(WriteFailure::Full), Just(WriteFailure::Broken), (0usize..40).prop_map(WriteFailure::Short)];
+    let failure = prop_oneof![
+        Just(InjectedFailure::Full),
+        Just(InjectedFailure::Broken),
+        (0usize..40).prop_map(InjectedFailure::Short)
+    ];
     prop_oneof![
         4 => (0usize..3).prop_map(|owner| Act::Insert { owner }),
         6 => i().prop_map(Act::Update),
@@ -176,7 +179,7 @@ impl Model {
 
     fn load(&self, (at, of): (Addr, usize)) -> Handle<Block> {
         let read = || {
-            let bytes = self.cache.read_block(at, BLOCK as usize)?;
+            let bytes = self.cache.read_block_uncached(at, BLOCK as usize)?;
             Ok::<_, h5live_cache::Error>(Block::decode(&bytes).expect("what was evicted is on the storage"))
         };
         let handle = self.cache.load(at, owner(of), read).unwrap();
@@ -229,10 +232,10 @@ impl Model {
             match self.cache.write_raw_through(owner(0), *at, offset.into(), &bytes) {
                 Ok(proxy) => proxy,
                 // Any part may have been written: make the model certain again.
-                Err(_) => Some(self.cache.write_raw(owner(0), *at, offset.into(), bytes.clone())),
+                Err(_) => Some(self.cache.enqueue_raw_write(owner(0), *at, offset.into(), bytes.clone())),
             }
         } else {
-            Some(self.cache.write_raw(owner(0), *at, offset.into(), bytes.clone()))
+            Some(self.cache.enqueue_raw_write(owner(0), *at, offset.into(), bytes.clone()))
         };
         now[usize::from(offset)..usize::from(offset) + bytes.len()].copy_from_slice(&bytes);
         // Only flushes are checked for their order: a write-through comes by itself, before what points to it.
@@ -324,7 +327,7 @@ impl Model {
                 let key = at.get().unwrap();
                 self.cache.forget_entry(at);
                 if matches!(act, Act::Free(_)) {
-                    self.cache.space().free(at, BLOCK);
+                    self.cache.space().free_metadata(at, BLOCK);
                 }
                 self.blocks.retain(|(there, _)| *there != at);
                 self.versions.remove(&key);
@@ -424,7 +427,7 @@ impl Model {
         let is_there = |(at, bytes): &(usize, [u8; GATHERED])| self.image[*at..at + GATHERED] == *bytes;
         assert!(self.gathered.iter().all(is_there), "a flush writes what was gathered");
         assert!(self.cache.plan_flush(FlushScope::All).unwrap().steps().is_empty(), "a flush leaves nothing");
-        self.cache.shrink_to_allocated_end(true).unwrap();
+        self.cache.finalize_and_truncate(true).unwrap();
         self.disk.inner().take_log();
         let whole = self.disk.inner().inner().to_vec();
         assert_eq!(whole.len() as u64, self.cache.space().allocated_end());
@@ -508,9 +511,13 @@ fn threads_that_write_and_flush_keep_the_order() {
                 let child = cache.insert_entry(child, of, Block(0));
                 for version in 1..=300 {
                     {
-                        let _operation = cache.begin_operation();
-                        let proxy =
-                            cache.write_raw(of, chunk, 0, Block(version).encode_image(Widths::default()).unwrap());
+                        let _operation = cache.begin_atomic_change();
+                        let proxy = cache.enqueue_raw_write(
+                            of,
+                            chunk,
+                            0,
+                            Block(version).encode_image(Widths::default()).unwrap(),
+                        );
                         child.update(|block| block.0 = version);
                         parent.update(|block| block.0 = version);
                         cache.add_dependency(&parent, &child, DependencyKind::BTree2Node).unwrap();
@@ -557,12 +564,12 @@ fn freed_space_is_used_again_only_when_nothing_on_the_storage_points_to_it() {
     cache.insert_entry(freed, owner(0), Block(1));
     cache.flush(FlushScope::All).unwrap();
     cache.forget_entry(freed);
-    space.free(freed, BLOCK);
+    space.free_metadata(freed, BLOCK);
     assert_ne!(space.alloc(BLOCK, SpaceKind::Metadata).unwrap(), freed);
     cache.flush(FlushScope::All).unwrap();
     assert_eq!(space.alloc(BLOCK, SpaceKind::Metadata).unwrap(), freed);
     space.set_reuse_policy(ReusePolicy::Never);
-    space.free(freed, BLOCK);
+    space.free_metadata(freed, BLOCK);
     cache.flush(FlushScope::All).unwrap();
     assert_ne!(space.alloc(BLOCK, SpaceKind::Metadata).unwrap(), freed);
 }

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::schedule::{AllowedTears, Position, Tear, Verdict};
+use crate::schedule::{AllowedTears, Tear, Verdict, WriterPosition};
 use crate::trace::{StorageOp, Trace};
 
 pub use disk::CrashedDisk;
-pub use power_failure::PowerFailure;
+pub use power_failure::PowerFailureSampling;
 use subsets::subsets;
 
 /// The kind of crash.
@@ -28,7 +28,7 @@ pub enum CrashKind {
     /// The process dies: writes that it has not made are lost.
     Process,
     /// The power fails: writes that are not durable may be lost.
-    Power(PowerFailure),
+    Power(PowerFailureSampling),
 }
 
 /// The bounds of an exploration.
@@ -61,7 +61,7 @@ pub struct ExpectedPrefix {
 
 /// A state that was not recovered from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadState {
+pub struct FailedRecovery {
     /// The fault, in words.
     pub fault: String,
     /// The states that were allowed.
@@ -69,14 +69,14 @@ pub struct BadState {
     /// The writes that survived the crash.
     pub survivors: SurvivingWrites,
     /// The prefix of what the recovery did that outlasted its crash, for each recovery that crashed.
-    pub recoveries: Vec<Position>,
+    pub recoveries: Vec<WriterPosition>,
 }
 
 /// The writes that survive a crash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SurvivingWrites {
     /// All until here.
-    Prefix(Position),
+    Prefix(WriterPosition),
     /// All of the first `durable` operations, and these.
     Subset {
         /// The number of operations that are durable.
@@ -98,7 +98,7 @@ pub struct CrashReport {
     /// Whether that is all there is within the bounds.
     pub exhausted: bool,
     /// The first bad states, the simplest first.
-    pub violations: Vec<BadState>,
+    pub violations: Vec<FailedRecovery>,
     /// How many were bad.
     pub wrong: u64,
     /// How long it took.
@@ -153,7 +153,7 @@ fn process_deaths(trace: &Trace, bounds: &CrashBounds) -> CrashStates {
     let mut states = Vec::new();
     for prefix in bounds.start..=trace.len() {
         let mut add = |tear| {
-            let position = Position { tear, ..Position::after(prefix) };
+            let position = WriterPosition { tear, ..WriterPosition::after(prefix) };
             let max_ops = prefix + usize::from(tear != Tear::None);
             states.push((SurvivingWrites::Prefix(position), ExpectedPrefix { min_ops: prefix, max_ops, round: 0 }));
         };
@@ -177,7 +177,7 @@ fn possible_tears(operation: &StorageOp, tearing: &AllowedTears) -> Vec<Tear> {
 }
 
 /// Subsets of the operations between each two barriers.
-fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &PowerFailure) -> CrashStates {
+fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &PowerFailureSampling) -> CrashStates {
     let mut all = CrashStates { states: Vec::new(), complete: true };
     let operations = trace.operations();
     let is_barrier = |n: &usize| matches!(operations.get(*n), Some(StorageOp::Sync));
@@ -219,7 +219,7 @@ impl SurvivingWrites {
     }
 
     /// The file.
-    pub fn disk(&self, trace: &Trace) -> CrashedDisk {
+    pub fn build_crashed_disk(&self, trace: &Trace) -> CrashedDisk {
         let disk = CrashedDisk::new(Arc::new(trace.base().to_vec()));
         self.apply(trace, &disk);
         disk
@@ -290,7 +290,7 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
         disk: CrashedDisk,
         survivors: &SurvivingWrites,
         expected: ExpectedPrefix,
-        recoveries: &mut Vec<Position>,
+        recoveries: &mut Vec<WriterPosition>,
     ) {
         if !self.seen.lock().insert((disk.fingerprint(), expected)) {
             return;
@@ -307,7 +307,8 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
             found.states += 1;
             if let Err(fault) = verdict {
                 found.wrong += 1;
-                let bad = || BadState { fault, expected, survivors: survivors.clone(), recoveries: recoveries.clone() };
+                let bad =
+                    || FailedRecovery { fault, expected, survivors: survivors.clone(), recoveries: recoveries.clone() };
                 // The simplest of each kind is worth more than many of one.
                 if found.violations.len() < MAX_BAD_STATES {
                     let bad = bad();
@@ -319,7 +320,7 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
         if expected.round >= self.bounds.recrashes {
             return;
         }
-        let log = disk.log();
+        let log = disk.recorded_ops();
         let expected = ExpectedPrefix { round: expected.round + 1, ..expected };
         for (done, operation) in log.iter().enumerate() {
             for tear in std::iter::once(Tear::None).chain(possible_tears(operation, &self.bounds.tearing)) {
@@ -328,7 +329,7 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
                 if tear != Tear::None {
                     next.apply(operation, tear);
                 }
-                recoveries.push(Position { tear, ..Position::after(done) });
+                recoveries.push(WriterPosition { tear, ..WriterPosition::after(done) });
                 self.check_state(next, survivors, expected, recoveries);
                 recoveries.pop();
             }

@@ -48,20 +48,20 @@ use h5live_cache::{FileStorage, Storage};
 use live_check::confirmed_report;
 use passes::check_file;
 
-pub use cause::{Cause, UsedRange};
+pub use cause::{FindingCause, UsedRange};
 pub use options::CheckOptions;
-pub use report::{Finding, Report};
+pub use report::{FileCheckReport, Finding};
 
 /// Checks a file that no writer has open.
-pub fn check(storage: &dyn Storage) -> Report {
-    check_with(storage, CheckOptions::default())
+pub fn check_storage(storage: &dyn Storage) -> FileCheckReport {
+    check_storage_with(storage, CheckOptions::default())
 }
 
 /// Checks the file of this name, which no writer has open.
 ///
 /// # Errors
 /// If it cannot be opened.
-pub fn check_path(path: &Path) -> io::Result<Report> {
+pub fn check_path(path: &Path) -> io::Result<FileCheckReport> {
     check_path_with(path, CheckOptions::default())
 }
 
@@ -70,13 +70,13 @@ pub fn check_path(path: &Path) -> io::Result<Report> {
 ///
 /// # Errors
 /// If it cannot be opened.
-pub fn check_path_with(path: &Path, options: CheckOptions<'_>) -> io::Result<Report> {
+pub fn check_path_with(path: &Path, options: CheckOptions<'_>) -> io::Result<FileCheckReport> {
     let storage = FileStorage::new(File::open(path)?);
-    let check = || Ok(check_with(&storage, options));
+    let check = || Ok(check_storage_with(&storage, options));
     if options.live { confirmed_report(check) } else { check() }
 }
 
 /// Checks a file.
-pub fn check_with(storage: &dyn Storage, options: CheckOptions<'_>) -> Report {
+pub fn check_storage_with(storage: &dyn Storage, options: CheckOptions<'_>) -> FileCheckReport {
     check_file(storage, options)
 }

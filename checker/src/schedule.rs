@@ -19,12 +19,14 @@ mod svg;
 mod timeline;
 mod view;
 
-pub use explore::{Counterexample, ExploreBounds, ExploreReport, Verdict, explore, find_shortest, replay};
-pub use position::{AllowedTears, OS_PAGE_BYTES, Position, Tear};
-pub use query::Query;
-pub use story::{Story, StoryLine};
+pub use explore::{
+    Counterexample, ExploreBounds, ExploreReport, Verdict, explore_schedules, find_fewest_moves, replay_reader,
+};
+pub use position::{AllowedTears, OS_PAGE_BYTES, Tear, WriterPosition};
+pub use query::ReaderQuery;
+pub use story::{CounterexampleEvent, CounterexampleLog};
 pub(crate) use timeline::visible;
-pub use view::{History, Observation, ReaderView};
+pub use view::{AnsweredQuery, ReaderHistory, ReaderView};
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use h5live_cache::replay_operations;
 
 pub use h5live_cache::StorageOp;
 
-pub use file::TraceError;
+pub use file::TraceFileError;
 pub(crate) use file::{TraceRecord, read_record, write_record};
 pub use strace::StraceError;
 
@@ -65,7 +65,7 @@ impl Trace {
     }
 
     /// The remarks `word N`, as pairs of the prefix that they end, and N.
-    pub fn marks(&self, word: &str) -> Vec<(usize, u64)> {
+    pub fn numbered_marks(&self, word: &str) -> Vec<(usize, u64)> {
         let number = |operation: &StorageOp| match operation {
             StorageOp::Mark(text) => {
                 let (found, number) = text.split_once(' ')?;
@@ -91,7 +91,7 @@ pub struct MarkValues(Vec<(usize, u64)>);
 impl MarkValues {
     /// The remarks `word N` of a trace.
     pub fn new(trace: &Trace, word: &str) -> Self {
-        MarkValues(trace.marks(word))
+        MarkValues(trace.numbered_marks(word))
     }
 
     /// The numbers that were stated after `from` operations, and within `to`.

@@ -6,15 +6,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use h5live_cache::{FileStorage, MemoryStorage};
-use h5live_checker::file::{CheckOptions, Report, check, check_with};
+use h5live_checker::file::{CheckOptions, FileCheckReport, check_storage, check_storage_with};
 use h5live_test_support::corpus_files;
 
 fn beside(path: &Path, extension: &str) -> bool {
     path.with_file_name(format!("{}.{extension}", path.file_name().unwrap().display())).exists()
 }
 
-fn checked(path: &Path) -> Report {
-    check(&FileStorage::new(std::fs::File::open(path).unwrap()))
+fn checked(path: &Path) -> FileCheckReport {
+    check_storage(&FileStorage::new(std::fs::File::open(path).unwrap()))
 }
 
 /// Files that libhdf5 opens, and what is wrong with them all the same.
@@ -100,7 +100,7 @@ fn no_damage_to_a_real_file_makes_it_panic() {
                     bytes[at] = [0, 1, 0xff, 0x80, chance(&mut state) as u8][chance(&mut state) % 5];
                 }
                 let options = CheckOptions { leaks: true, map: true, live: true, ..CheckOptions::default() };
-                check_with(&MemoryStorage::from(bytes), options);
+                check_storage_with(&MemoryStorage::from(bytes), options);
             }
         }
     }

@@ -67,14 +67,14 @@ pub struct FilterTarget<'a> {
 
 impl FilterTarget<'_> {
     /// Elements of a chunk, if they can be counted in 32 bits.
-    pub fn element_count(&self) -> Option<u32> {
+    pub fn chunk_element_count(&self) -> Option<u32> {
         let product = self.chunk_dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d))?;
         u32::try_from(product).ok()
     }
 
     /// Bytes of a chunk, if they can be counted in 32 bits.
     pub fn chunk_bytes(&self) -> Option<u32> {
-        self.element_count()?.checked_mul(self.datatype.size())
+        self.chunk_element_count()?.checked_mul(self.datatype.size())
     }
 }
 

@@ -108,7 +108,7 @@ pub fn parse_filter(text: &str, registry: &Registry) -> Result<FilterSpec, Filte
 
 /// The name of a filter, with its level if it has one: the registered name, or else the one that the file has, and the
 /// number.
-pub fn filter_text(filter: &FilterSpec) -> String {
+pub fn describe_filter(filter: &FilterSpec) -> String {
     let level = filter.params.first().filter(|_| LEVELS.iter().any(|(id, _)| *id == filter.id));
     match (filter.id, registered_name(filter.id), level) {
         (_, Some(name), Some(level)) => format!("{name}({level})"),
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn filters_go_by_their_registered_names() {
         let filter = |id, params: &[u32], name: Option<&str>| {
-            filter_text(&FilterSpec { id, params: params.into(), name: name.map(Into::into), ..Default::default() })
+            describe_filter(&FilterSpec { id, params: params.into(), name: name.map(Into::into), ..Default::default() })
         };
         assert_eq!(filter(32_015, &[3], Some("Zstandard compression: http://www.zstd.net")), "zstd(3)");
         assert_eq!(filter(1, &[6], None), "deflate(6)");

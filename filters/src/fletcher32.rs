@@ -11,7 +11,7 @@ const ROWS: usize = 256;
 
 /// The Fletcher checksum of 16-bit big-endian words; an odd last byte counts as the high byte of a word.
 /// The sums are kept modulo 65535 with 65535 standing for zero, except that no data but zeros has sum 0.
-pub fn checksum(data: &[u8]) -> u32 {
+pub fn fletcher32_checksum(data: &[u8]) -> u32 {
     let mut sums = FletcherSums::default();
     for block in data.chunks(ROWS * LANES * 2) {
         let (words, odd) = block.as_chunks::<2>();
@@ -77,7 +77,7 @@ impl Filter for Fletcher32 {
     fn decode(&self, _: &[u32], input: &[u8], _: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let (data, stored) = input.split_last_chunk::<4>().ok_or(FilterFault::Truncated)?;
         let stored = u32::from_le_bytes(*stored);
-        let computed = checksum(data);
+        let computed = fletcher32_checksum(data);
         if stored != computed && stored != swapped_in_halves(computed) {
             return Err(FilterFault::Checksum { stored, computed });
         }
@@ -87,7 +87,7 @@ impl Filter for Fletcher32 {
     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         output.reserve(input.len() + 4);
         output.extend_from_slice(input);
-        output.extend_from_slice(&checksum(input).to_le_bytes());
+        output.extend_from_slice(&fletcher32_checksum(input).to_le_bytes());
         Ok(EncodeOutcome::Encoded)
     }
 }

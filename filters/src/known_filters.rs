@@ -9,25 +9,25 @@ use crate::{Error, Pipeline, Registry};
 
 /// Applies and undoes the filters of a registry, for stores and checkers, which know none.
 #[derive(Clone)]
-pub struct KnownFilters {
+pub struct RegistryFilterEngine {
     registry: Arc<Registry>,
     limit: AllocationLimit,
 }
 
-impl KnownFilters {
+impl RegistryFilterEngine {
     /// The filters of a registry. What they decode may have as many bytes as `limit` says.
     pub fn new(registry: Arc<Registry>, limit: AllocationLimit) -> Self {
-        KnownFilters { registry, limit }
+        RegistryFilterEngine { registry, limit }
     }
 }
 
-impl fmt::Debug for KnownFilters {
+impl fmt::Debug for RegistryFilterEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KnownFilters")
+        f.write_str("RegistryFilterEngine")
     }
 }
 
-impl FilterEngine for KnownFilters {
+impl FilterEngine for RegistryFilterEngine {
     fn unfilter(
         &self,
         filters: &[FilterSpec],
@@ -39,7 +39,7 @@ impl FilterEngine for KnownFilters {
         let decoded = Pipeline::new(filters, &self.registry).and_then(|pipeline| pipeline.decode(mask, &bytes, size));
         decoded.map_err(|error| match error {
             Error::Unavailable { id, .. } => UnknownFilter(id).into(),
-            error if error.is_unsupported() => UnsupportedFilterData(error.into()).into(),
+            error if error.is_decoder_limitation() => UnsupportedFilterData(error.into()).into(),
             error => error.into(),
         })
     }

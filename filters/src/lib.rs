@@ -80,10 +80,10 @@ mod zstd;
 
 pub use error::{Error, FilterFault, Result};
 pub use filter::{DecodeOutcome, EncodeOutcome, Filter, FilterTarget};
-pub use filter_text::{FilterTextError, filter_name, filter_text, parse_filter};
-pub use fletcher32::checksum as fletcher32;
+pub use filter_text::{FilterTextError, describe_filter, filter_name, parse_filter};
+pub use fletcher32::fletcher32_checksum as fletcher32;
 pub use h5live_model::FilterSpec;
-pub use known_filters::KnownFilters;
+pub use known_filters::RegistryFilterEngine;
 pub use pipeline::{MAX_FILTERS, Pipeline};
 pub use registry::{Registry, registered_id, registered_name};
 

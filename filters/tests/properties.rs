@@ -1,7 +1,7 @@
 //! What holds for every filter, whatever the bytes.
 
 use h5live_filters::{FilterSpec, FilterTarget, Pipeline, Registry};
-use h5live_model::{ByteOrder, Datatype, FillValue, Integer, Sign};
+use h5live_model::{ByteOrder, Datatype, FillValue, IntegerType, Sign};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -41,19 +41,19 @@ fn bytes(max_bytes: usize) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![noise, few, runs]
 }
 
-fn integer() -> impl Strategy<Value = Integer> {
+fn integer() -> impl Strategy<Value = IntegerType> {
     (select(vec![1u32, 2, 4, 8]), any::<bool>(), any::<bool>()).prop_flat_map(|(size, big, signed)| {
         let order = if big { ByteOrder::Big } else { ByteOrder::Little };
         let sign = if signed { Sign::Signed } else { Sign::Unsigned };
         (1..=size as u16 * 8).prop_flat_map(move |precision| {
-            let base = Integer { size, order, sign, precision, ..Default::default() };
-            (0..=size as u16 * 8 - precision).prop_map(move |offset| Integer { offset, ..base.clone() })
+            let base = IntegerType { size, order, sign, precision, ..Default::default() };
+            (0..=size as u16 * 8 - precision).prop_map(move |offset| IntegerType { offset, ..base.clone() })
         })
     })
 }
 
 /// The bytes of values that have no bits outside the significant ones.
-fn values(t: &Integer, values: &[u64]) -> Vec<u8> {
+fn values(t: &IntegerType, values: &[u64]) -> Vec<u8> {
     let mask = if t.precision == 64 { u64::MAX } else { (1 << t.precision) - 1 };
     let mut all = Vec::new();
     for value in values {
@@ -75,7 +75,7 @@ fn round_trip(filters: &[FilterSpec], chunk: &[u8]) -> Result<(), TestCaseError>
     Ok(())
 }
 
-fn complete(id: u16, params: &[u32], datatype: &Integer, elements: usize) -> FilterSpec {
+fn complete(id: u16, params: &[u32], datatype: &IntegerType, elements: usize) -> FilterSpec {
     let datatype = Datatype::Integer(datatype.clone());
     let target = FilterTarget { datatype: &datatype, chunk_dims: &[elements as u64], fill: &FillValue::Undefined };
     Registry::default().complete_spec(&spec(id, params), &target).unwrap()

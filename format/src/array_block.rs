@@ -1,17 +1,17 @@
 //! What the fixed array and the extensible array have in common: how their blocks begin, and their pages (format
 //! specification 4.0, VII.C and VII.D).
 
-use crate::{Addr, ElementFormat, ElementTable, Fault, Record, Result, Wire};
+use crate::{Addr, ChunkEntryFormat, ChunkEntryTable, Fault, Record, Result, Wire};
 
 /// How the header of an array begins: signature, version, client, element size.
-pub(crate) fn wire_header_start(w: &mut impl Wire, magic: &'static str, format: &mut ElementFormat) -> Result<()> {
+pub(crate) fn wire_header_start(w: &mut impl Wire, magic: &'static str, format: &mut ChunkEntryFormat) -> Result<()> {
     let offset = w.widths().offset;
     w.magic(magic)?;
     w.version(0..=0, &mut 0)?;
     let client = w.derived_u8("client", format.client())?;
     let size = u8::try_from(format.size(offset)).unwrap_or(u8::MAX);
     let size = w.derived_u8("element size", size)?;
-    *format = ElementFormat::from_header(client, size, offset).ok_or_else(|| {
+    *format = ChunkEntryFormat::from_header(client, size, offset).ok_or_else(|| {
         let rule = "client 0 with the size of an address, or 1 with 5 to 12 bytes more";
         w.fault("element size", Fault::Value { found: u64::from(size), rule })
     })?;
@@ -22,7 +22,7 @@ pub(crate) fn wire_header_start(w: &mut impl Wire, magic: &'static str, format: 
 pub(crate) fn wire_block_start(
     w: &mut impl Wire,
     magic: &'static str,
-    format: ElementFormat,
+    format: ChunkEntryFormat,
     header: &mut Addr,
 ) -> Result<()> {
     w.magic(magic)?;
@@ -34,12 +34,12 @@ pub(crate) fn wire_block_start(
 
 /// A page of a paged data block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArrayPage {
+pub struct ArrayDataBlockPage {
     /// The elements.
-    pub elements: ElementTable,
+    pub elements: ChunkEntryTable,
 }
 
-impl Record for ArrayPage {
+impl Record for ArrayDataBlockPage {
     const NAME: &'static str = "array data block page";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {

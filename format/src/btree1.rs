@@ -32,9 +32,9 @@ pub trait Btree1Key: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
 /// The key of a group's B-tree: where a name begins in the group's local heap (bytes). The names below child `i` are
 /// greater than key `i`, and not greater than key `i + 1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct GroupKey(pub u64);
+pub struct Btree1GroupKey(pub u64);
 
-impl Btree1Key for GroupKey {
+impl Btree1Key for Btree1GroupKey {
     type Shape = ();
 
     const KIND: u8 = 0;
@@ -46,7 +46,7 @@ impl Btree1Key for GroupKey {
     }
 
     fn read_key(bytes: &[u8]) -> Self {
-        GroupKey(read_uint(bytes))
+        Btree1GroupKey(read_uint(bytes))
     }
 
     fn write_key(&self, (): (), widths: Widths, bytes: &mut Vec<u8>) -> bool {
@@ -60,7 +60,7 @@ impl Btree1Key for GroupKey {
 
 /// The key of a B-tree of chunks: the first chunk below a child, or in a leaf the chunk itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ChunkKey {
+pub struct Btree1ChunkKey {
     /// Stored bytes, after the filters.
     pub size: u32,
     /// Bit `i` set: filter `i` was skipped.
@@ -73,16 +73,16 @@ pub struct ChunkKey {
 
 /// The rank of the chunks of a B-tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ChunkRank(pub u8);
+pub struct Btree1ChunkRank(pub u8);
 
-impl Btree1Key for ChunkKey {
-    type Shape = ChunkRank;
+impl Btree1Key for Btree1ChunkKey {
+    type Shape = Btree1ChunkRank;
 
     const KIND: u8 = 1;
 
     const KEY_FOLLOWS_CHILD: bool = false;
 
-    fn key_bytes(rank: ChunkRank, _: Widths) -> usize {
+    fn key_bytes(rank: Btree1ChunkRank, _: Widths) -> usize {
         usize::from(rank.0).saturating_mul(8).saturating_add(16)
     }
 
@@ -92,7 +92,7 @@ impl Btree1Key for ChunkKey {
         let narrow = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
         let (offsets, _) = offsets.as_chunks::<8>();
         let (last, start) = offsets.split_last().unwrap_or((&[0; 8], &[]));
-        ChunkKey {
+        Btree1ChunkKey {
             size: narrow(size),
             filter_mask: narrow(mask),
             start: start.iter().map(|offset| u64::from_le_bytes(*offset)).collect(),
@@ -100,7 +100,7 @@ impl Btree1Key for ChunkKey {
         }
     }
 
-    fn write_key(&self, rank: ChunkRank, _: Widths, bytes: &mut Vec<u8>) -> bool {
+    fn write_key(&self, rank: Btree1ChunkRank, _: Widths, bytes: &mut Vec<u8>) -> bool {
         if self.start.len() != usize::from(rank.0) {
             return false;
         }
@@ -240,10 +240,10 @@ mod tests {
     #[test]
     fn group_nodes_come_back_from_bytes() {
         for widths in [Widths::default(), Widths { offset: Width::FOUR, length: Width::TWO }] {
-            let blank = Btree1Node::<GroupKey>::empty(16, (), widths);
+            let blank = Btree1Node::<Btree1GroupKey>::empty(16, (), widths);
             for n in [0u64, 1, 32] {
                 let mut node = Btree1Node { level: 1, left: Addr::new(7), ..blank.clone() };
-                let keys: Vec<_> = (0..=n).filter(|_| n > 0).map(|i| GroupKey(i * 8)).collect();
+                let keys: Vec<_> = (0..=n).filter(|_| n > 0).map(|i| Btree1GroupKey(i * 8)).collect();
                 assert!(node.set_entries(&keys, &addrs(n)));
                 let bytes = encode(&node, widths).unwrap();
                 assert_eq!(bytes.len(), node.node_bytes());
@@ -254,14 +254,14 @@ mod tests {
                 assert_eq!(decoded.key(n as usize), keys.last().copied());
             }
         }
-        assert_eq!(Btree1Node::<GroupKey>::empty(16, (), Widths::default()).node_bytes(), 544);
+        assert_eq!(Btree1Node::<Btree1GroupKey>::empty(16, (), Widths::default()).node_bytes(), 544);
     }
 
     #[test]
     fn chunk_nodes_come_back_from_bytes() {
         let widths = Widths::default();
-        let blank = Btree1Node::<ChunkKey>::empty(32, ChunkRank(2), widths);
-        let key = |i: u64| ChunkKey {
+        let blank = Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), widths);
+        let key = |i: u64| Btree1ChunkKey {
             size: i as u32,
             filter_mask: 1,
             start: [i * 10, 0].as_slice().into(),
@@ -279,12 +279,12 @@ mod tests {
 
     #[test]
     fn refuses_more_children_than_it_has_space_for() {
-        let mut node = Btree1Node::<GroupKey>::empty(1, (), Widths::default());
-        assert!(!node.set_entries(&[GroupKey(0); 4], &addrs(3)));
-        assert!(!node.set_entries(&[GroupKey(0); 2], &addrs(2)));
+        let mut node = Btree1Node::<Btree1GroupKey>::empty(1, (), Widths::default());
+        assert!(!node.set_entries(&[Btree1GroupKey(0); 4], &addrs(3)));
+        assert!(!node.set_entries(&[Btree1GroupKey(0); 2], &addrs(2)));
         let big = {
-            let mut node = Btree1Node::<GroupKey>::empty(2, (), Widths::default());
-            assert!(node.set_entries(&[GroupKey(0); 4], &addrs(3)));
+            let mut node = Btree1Node::<Btree1GroupKey>::empty(2, (), Widths::default());
+            assert!(node.set_entries(&[Btree1GroupKey(0); 4], &addrs(3)));
             encode(&node, Widths::default()).unwrap()
         };
         assert_eq!(decode_with(node, &big, Widths::default()).unwrap_err().field, "children");

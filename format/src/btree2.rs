@@ -8,10 +8,11 @@ mod records;
 
 pub use geometry::Btree2Geometry;
 pub use header::Btree2Header;
-pub use node::{Btree2Child, Btree2Internal, Btree2Leaf, Btree2Records};
+pub use node::{Btree2ChildPointer, Btree2Internal, Btree2Leaf, Btree2Records};
 pub use records::{
-    AttributeNameRecord, AttributeOrderRecord, Btree2Record, ChunkRecord, FilteredChunkRecord, HugeDirectRecord,
-    HugeFilteredRecord, HugeIndirectFilteredRecord, HugeIndirectRecord, LinkNameRecord, LinkOrderRecord, compare_chunk,
+    AttributeNameRecord, AttributeOrderRecord, Btree2Record, ChunkRecord, FilteredChunkRecord,
+    HugeDirectFilteredRecord, HugeDirectRecord, HugeIndirectFilteredRecord, HugeIndirectRecord, LinkNameRecord,
+    LinkOrderRecord, compare_chunk_coord,
 };
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub fn dump_any(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
         b"OHDR" => dump_object_header(bytes, widths),
         b"OCHK" => dump_continuation_chunk(bytes, widths),
         b"SNOD" => dump(SymbolTableNode::for_k(context.btree_k), bytes, widths),
-        b"HEAP" => dump(LocalHeap::default(), bytes, widths),
+        b"HEAP" => dump(LocalHeapPrefix::default(), bytes, widths),
         b"TREE" => dump_btree1_node(bytes, context),
         b"GCOL" => dump(GlobalHeapCollection::default(), bytes, widths),
         b"FRHP" => dump(FractalHeapHeader::default(), bytes, widths),
@@ -80,7 +80,7 @@ pub fn dump_any(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
 /// The fields of the body of a message. Messages of unknown types have one field.
 pub fn dump_message(kind: MessageType, shared: bool, body: &[u8], widths: Widths) -> Dump {
     if shared {
-        return dump(SharedMessage::default(), body, widths);
+        return dump(SharedMessageReference::default(), body, widths);
     }
     match kind {
         MessageType::DATASPACE => dump(DataspaceMessage::default(), body, widths),
@@ -228,12 +228,14 @@ fn dump_continuation_chunk(bytes: &[u8], widths: Widths) -> Dump {
 fn dump_btree1_node(bytes: &[u8], context: &DumpContext<'_>) -> Dump {
     let (widths, k) = (context.widths, context.btree_k);
     match (bytes.get(4), context.chunk_rank) {
-        (Some(1), Some(rank)) => dump(Btree1Node::<ChunkKey>::empty(k.chunk, ChunkRank(rank), widths), bytes, widths),
+        (Some(1), Some(rank)) => {
+            dump(Btree1Node::<Btree1ChunkKey>::empty(k.chunk, Btree1ChunkRank(rank), widths), bytes, widths)
+        }
         (Some(1), None) => {
             let head = bytes.get(..widths.offset.bytes().saturating_mul(2).saturating_add(8)).unwrap_or(bytes);
-            dump(Btree1Node::<ChunkKey>::empty(k.chunk, ChunkRank(0), widths), head, widths)
+            dump(Btree1Node::<Btree1ChunkKey>::empty(k.chunk, Btree1ChunkRank(0), widths), head, widths)
         }
-        _ => dump(Btree1Node::<GroupKey>::empty(k.group_internal, (), widths), bytes, widths),
+        _ => dump(Btree1Node::<Btree1GroupKey>::empty(k.group_internal, (), widths), bytes, widths),
     }
 }
 
@@ -245,14 +247,14 @@ fn dump_heap_direct_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dum
     let heap: FractalHeapHeader = decode_header(context)?;
     let offset = heap_block_offset(bytes, &heap, context.widths)?;
     let size = heap.table.direct_block_size_at(offset, heap.root_rows)?;
-    Some(dump(heap.direct_block_context(size), bytes, context.widths))
+    Some(dump(heap.blank_direct_block(size), bytes, context.widths))
 }
 
 fn dump_heap_indirect_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let heap: FractalHeapHeader = decode_header(context)?;
     let offset = heap_block_offset(bytes, &heap, context.widths)?;
     let rows = heap.table.indirect_block_rows_at(offset, heap.root_rows)?;
-    Some(dump(heap.indirect_block_context(rows, context.widths), bytes, context.widths))
+    Some(dump(heap.blank_indirect_block(rows, context.widths), bytes, context.widths))
 }
 
 /// The offset of a block of a fractal heap in heap space, as the block states it.
@@ -318,7 +320,7 @@ fn dump_fixed_array_data_block(bytes: &[u8], context: &DumpContext<'_>) -> Optio
     if size > bytes.len() {
         return None;
     }
-    let elements = ElementTable::undefined(elements, array.format, offset);
+    let elements = ChunkEntryTable::undefined(elements, array.format, offset);
     let block = FixedArrayDataBlock { header: Addr::UNDEFINED, pages: Bitmap::zeros(pages), elements };
     Some(dump(block, bytes, context.widths))
 }

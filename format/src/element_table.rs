@@ -118,27 +118,27 @@ impl Record for AddrTable {
 
 /// The format of the elements of an array that indexes chunks: the array's "client".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ElementFormat {
+pub enum ChunkEntryFormat {
     /// An address (client 0).
     Unfiltered,
     /// An address, the stored size in this many bytes, and a filter mask of four bytes (client 1).
     Filtered(Width),
 }
 
-impl ElementFormat {
+impl ChunkEntryFormat {
     /// The client number that headers and blocks store.
     pub fn client(self) -> u8 {
         match self {
-            ElementFormat::Unfiltered => 0,
-            ElementFormat::Filtered(_) => 1,
+            ChunkEntryFormat::Unfiltered => 0,
+            ChunkEntryFormat::Filtered(_) => 1,
         }
     }
 
     /// Bytes of an element, with addresses of `offset` bytes.
     pub fn size(self, offset: Width) -> usize {
         match self {
-            ElementFormat::Unfiltered => offset.bytes(),
-            ElementFormat::Filtered(size) => offset.bytes().saturating_add(size.bytes()).saturating_add(4),
+            ChunkEntryFormat::Unfiltered => offset.bytes(),
+            ChunkEntryFormat::Filtered(size) => offset.bytes().saturating_add(size.bytes()).saturating_add(4),
         }
     }
 
@@ -146,10 +146,10 @@ impl ElementFormat {
     pub fn from_header(client: u8, element_size: u8, offset: Width) -> Option<Self> {
         let size = usize::from(element_size);
         match client {
-            0 => (size == offset.bytes()).then_some(ElementFormat::Unfiltered),
+            0 => (size == offset.bytes()).then_some(ChunkEntryFormat::Unfiltered),
             1 => {
                 let width = size.checked_sub(offset.bytes())?.checked_sub(4)?;
-                Width::new(u8::try_from(width).ok()?).map(ElementFormat::Filtered)
+                Width::new(u8::try_from(width).ok()?).map(ChunkEntryFormat::Filtered)
             }
             _ => None,
         }
@@ -164,7 +164,7 @@ impl ElementFormat {
             }
             _ => length,
         };
-        ElementFormat::Filtered(width)
+        ChunkEntryFormat::Filtered(width)
     }
 }
 
@@ -188,16 +188,16 @@ impl ChunkIndexEntry {
 
 /// A table of chunk elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ElementTable {
-    format: ElementFormat,
+pub struct ChunkEntryTable {
+    format: ChunkEntryFormat,
     offset: Width,
     bytes: Vec<u8>,
 }
 
-impl ElementTable {
+impl ChunkEntryTable {
     /// A table of `len` elements that are not stored, with addresses of `offset` bytes.
-    pub fn undefined(len: usize, format: ElementFormat, offset: Width) -> Self {
-        let mut table = ElementTable { format, offset, bytes: vec![0; len.saturating_mul(format.size(offset))] };
+    pub fn undefined(len: usize, format: ChunkEntryFormat, offset: Width) -> Self {
+        let mut table = ChunkEntryTable { format, offset, bytes: vec![0; len.saturating_mul(format.size(offset))] };
         for element in table.bytes.chunks_exact_mut(format.size(offset)) {
             element.iter_mut().take(offset.bytes()).for_each(|byte| *byte = 0xff);
         }
@@ -215,7 +215,7 @@ impl ElementTable {
     }
 
     /// The format of the elements.
-    pub fn format(&self) -> ElementFormat {
+    pub fn format(&self) -> ChunkEntryFormat {
         self.format
     }
 
@@ -225,8 +225,8 @@ impl ElementTable {
         let (addr, rest) = element.split_at_checked(self.offset.bytes())?;
         let addr = read_addr(addr);
         match self.format {
-            ElementFormat::Unfiltered => Some(ChunkIndexEntry { addr, size: 0, filter_mask: 0 }),
-            ElementFormat::Filtered(width) => {
+            ChunkEntryFormat::Unfiltered => Some(ChunkIndexEntry { addr, size: 0, filter_mask: 0 }),
+            ChunkEntryFormat::Filtered(width) => {
                 let (size, mask) = rest.split_at_checked(width.bytes())?;
                 let filter_mask = u32::try_from(read_uint(mask)).unwrap_or(u32::MAX);
                 Some(ChunkIndexEntry { addr, size: read_uint(size), filter_mask })
@@ -239,7 +239,7 @@ impl ElementTable {
         let size = self.format.size(self.offset);
         let Some(slot) = self.bytes.chunks_exact_mut(size).nth(index) else { return false };
         let Some((addr, rest)) = slot.split_at_mut_checked(self.offset.bytes()) else { return false };
-        if let ElementFormat::Filtered(width) = self.format {
+        if let ChunkEntryFormat::Filtered(width) = self.format {
             let Some((size, mask)) = rest.split_at_mut_checked(width.bytes()) else { return false };
             if element.size > width.max() {
                 return false;
@@ -257,7 +257,7 @@ impl ElementTable {
     }
 }
 
-impl Record for ElementTable {
+impl Record for ChunkEntryTable {
     const NAME: &'static str = "chunk elements";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -286,7 +286,7 @@ impl Bitmap {
     }
 
     /// Sets the bit at `index`, and says whether it was clear before.
-    pub fn set(&mut self, index: usize) -> bool {
+    pub fn set_if_clear(&mut self, index: usize) -> bool {
         let mask = 0x80 >> (index % 8);
         self.0.get_mut(index / 8).is_some_and(|byte| {
             let was_clear = *byte & mask == 0;
@@ -316,13 +316,13 @@ mod tests {
     #[test]
     fn elements_survive_the_way_through_their_bytes() {
         for format in [
-            ElementFormat::Unfiltered,
-            ElementFormat::filtered(4096, 4, Width::EIGHT),
-            ElementFormat::filtered(4096, 5, Width::FOUR),
+            ChunkEntryFormat::Unfiltered,
+            ChunkEntryFormat::filtered(4096, 4, Width::EIGHT),
+            ChunkEntryFormat::filtered(4096, 5, Width::FOUR),
         ] {
-            let mut table = ElementTable::undefined(3, format, Width::EIGHT);
+            let mut table = ChunkEntryTable::undefined(3, format, Width::EIGHT);
             assert!(table.iter().all(|e| !e.addr.is_defined()));
-            let size = if format == ElementFormat::Unfiltered { 0 } else { 4000 };
+            let size = if format == ChunkEntryFormat::Unfiltered { 0 } else { 4000 };
             let element = ChunkIndexEntry { addr: Addr::new(0x1234), size, filter_mask: size as u32 };
             assert!(table.set(1, element));
             assert!(!table.set(3, element));
@@ -333,9 +333,9 @@ mod tests {
 
     #[test]
     fn stored_sizes_take_one_byte_more_than_the_chunk_in_version_4() {
-        let width = |bytes| match ElementFormat::filtered(bytes, 4, Width::EIGHT) {
-            ElementFormat::Filtered(width) => width.bytes(),
-            ElementFormat::Unfiltered => 0,
+        let width = |bytes| match ChunkEntryFormat::filtered(bytes, 4, Width::EIGHT) {
+            ChunkEntryFormat::Filtered(width) => width.bytes(),
+            ChunkEntryFormat::Unfiltered => 0,
         };
         assert_eq!([1, 255, 256, 65_535, 65_536, 1 << 24, 1 << 31].map(width), [2, 2, 3, 3, 4, 5, 5]);
     }
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn bits_count_from_the_most_significant() {
         let mut bits = Bitmap::zeros(2);
-        assert!(bits.set(0) && bits.set(9) && !bits.set(9) && !bits.set(16));
+        assert!(bits.set_if_clear(0) && bits.set_if_clear(9) && !bits.set_if_clear(9) && !bits.set_if_clear(16));
         assert_eq!(bits, Bitmap(vec![0x80, 0x40]));
     }
 }

@@ -1,13 +1,13 @@
 //! The fixed array: the chunk index of datasets without an unlimited dimension (format specification 4.0, VII.C).
 
 use crate::array_block::{wire_block_start, wire_header_start};
-use crate::{Addr, Bitmap, ElementFormat, ElementTable, Record, Result, Wire};
+use crate::{Addr, Bitmap, ChunkEntryFormat, ChunkEntryTable, Record, Result, Wire};
 
 /// The header: shape, and the way to the data block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixedArrayHeader {
     /// The format of an element.
-    pub format: ElementFormat,
+    pub format: ChunkEntryFormat,
     /// Bits of the number of elements in a page.
     pub page_bits: u8,
     /// Number of elements.
@@ -18,7 +18,12 @@ pub struct FixedArrayHeader {
 
 impl Default for FixedArrayHeader {
     fn default() -> Self {
-        FixedArrayHeader { format: ElementFormat::Unfiltered, page_bits: 10, elements: 0, data_block: Addr::UNDEFINED }
+        FixedArrayHeader {
+            format: ChunkEntryFormat::Unfiltered,
+            page_bits: 10,
+            elements: 0,
+            data_block: Addr::UNDEFINED,
+        }
     }
 }
 
@@ -44,7 +49,7 @@ pub struct FixedArrayDataBlock {
     /// Which pages were ever written; no bytes if the block is not paged.
     pub pages: Bitmap,
     /// The elements; an empty table if the block is paged.
-    pub elements: ElementTable,
+    pub elements: ChunkEntryTable,
 }
 
 impl Record for FixedArrayDataBlock {

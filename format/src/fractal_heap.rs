@@ -6,8 +6,8 @@ mod header;
 mod id;
 
 pub use blocks::{FractalHeapDirectBlock, FractalHeapIndirectBlock};
-pub use doubling_table::{DoublingTable, HeapSlot};
-pub use header::{FilteredRoot, FractalHeapHeader};
+pub use doubling_table::{DoublingTable, HeapBlockSlot};
+pub use header::{FractalHeapFilterInfo, FractalHeapHeader};
 pub use id::{FractalHeapId, FractalHeapIdFormat, HeapObjectLocation};
 
 #[cfg(test)]

@@ -123,12 +123,12 @@ pub struct FreeSection {
     /// the first indirect block of a run, 2 another row, 3 a run of blocks.
     pub class: u8,
     /// Sections of class 1 and 3 in a fractal heap: which blocks they stand for.
-    pub blocks: Option<FreeBlocks>,
+    pub blocks: Option<FreeHeapBlockRun>,
 }
 
 /// The blocks of a fractal heap that a free section stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct FreeBlocks {
+pub struct FreeHeapBlockRun {
     /// The offset of their indirect block in heap space (bytes).
     pub indirect_offset: u64,
     /// The row of the first block.
@@ -195,7 +195,7 @@ impl FreeSpaceSections {
     }
 
     /// Bytes that the sections take, which the header states as the bytes in use.
-    pub fn len(&self, widths: Widths) -> usize {
+    pub fn encoded_size(&self, widths: Widths) -> usize {
         let group = Width::for_value(self.count).bytes().saturating_add(self.size.bytes());
         let section = |section: &FreeSection| {
             let blocks =
@@ -258,7 +258,11 @@ mod tests {
     use super::*;
     use crate::{decode, decode_with, encode};
 
-    fn manager(client: FreeSpaceClient, class: u8, blocks: Option<FreeBlocks>) -> (FreeSpaceHeader, FreeSpaceSections) {
+    fn manager(
+        client: FreeSpaceClient,
+        class: u8,
+        blocks: Option<FreeHeapBlockRun>,
+    ) -> (FreeSpaceHeader, FreeSpaceSections) {
         let section = |addr, class, blocks| FreeSection { addr, class, blocks };
         let groups = vec![
             SameSizeSections { size: 24, sections: vec![section(800, 0, None), section(900, class, blocks)] },
@@ -266,7 +270,7 @@ mod tests {
         ];
         let mut header = FreeSpaceHeader { client, stored_sections: 3, section_count: 3, ..Default::default() };
         let sections = FreeSpaceSections { header: Addr::new(7), groups, ..header.blank_section_list() };
-        header.section_list_used_bytes = sections.len(Widths::default()) as u64 + 5;
+        header.section_list_used_bytes = sections.encoded_size(Widths::default()) as u64 + 5;
         let sections =
             FreeSpaceSections { header: sections.header, groups: sections.groups, ..header.blank_section_list() };
         (header, sections)
@@ -275,7 +279,7 @@ mod tests {
     #[test]
     fn comes_back_from_bytes() {
         let widths = Widths::default();
-        let blocks = FreeBlocks { indirect_offset: 4096, row: 3, column: 1, count: 2 };
+        let blocks = FreeHeapBlockRun { indirect_offset: 4096, row: 3, column: 1, count: 2 };
         for (client, class, blocks) in
             [(FreeSpaceClient::File, 2, None), (FreeSpaceClient::FractalHeap, 1, Some(blocks))]
         {

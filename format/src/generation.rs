@@ -6,32 +6,32 @@ use crate::{Addr, RedoRecord, SeqlockCounter};
 /// A word of eight aligned bytes, which are written and read at once. The [`RedoRecord`](crate::RedoRecord) that
 /// changes the file to the next generation lies right behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Generation(u64);
+pub struct GenerationWord(u64);
 
-impl Generation {
+impl GenerationWord {
     /// Bytes of the word.
     pub const SIZE: usize = 8;
 
     const WORD_TAG: u64 = 0x4c48 << 48;
 
     /// The first generation, at rest.
-    pub const FIRST: Generation = Generation(2);
+    pub const FIRST: GenerationWord = GenerationWord(2);
 
     /// Where the word is in a file that announces its end at `end`.
-    pub fn word_addr(end: Addr) -> Option<Addr> {
-        end.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
+    pub fn word_addr(end_of_file: Addr) -> Option<Addr> {
+        end_of_file.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
     }
 
     /// The address of the redo record in a file that announces its end at `end`.
-    pub fn redo_addr(end: Addr) -> Option<Addr> {
-        Self::word_addr(end)?.checked_add(Self::SIZE as u64)
+    pub fn redo_record_addr(end_of_file: Addr) -> Option<Addr> {
+        Self::word_addr(end_of_file)?.checked_add(Self::SIZE as u64)
     }
 
     /// The word with these bytes; `None` if it is none.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let word = u64::from_le_bytes(*bytes.first_chunk()?);
         let value = word ^ Self::WORD_TAG;
-        (value != 0 && value >> 48 == 0).then_some(Generation(value))
+        (value != 0 && value >> 48 == 0).then_some(GenerationWord(value))
     }
 
     /// The bytes of the word.
@@ -46,7 +46,7 @@ impl Generation {
     }
 
     /// The number of the redo record that leads to this generation: the lowest 24 bits of its own.
-    pub fn redo_number(self) -> SeqlockCounter {
+    pub fn redo_seqlock(self) -> SeqlockCounter {
         let [a, b, c, d, ..] = self.number().to_le_bytes();
         SeqlockCounter::new(u32::from_le_bytes([a, b, c, d]))
     }
@@ -54,9 +54,9 @@ impl Generation {
     /// Whether a redo record is that of this generation, or of the next one. At rest, both may be needed after a power
     /// failure: of what was written after the record, any part may have outlasted it. A record of an earlier generation
     /// would take the file back. Records that bear no number were written before there were numbers.
-    pub fn has_redo(self, record: &RedoRecord) -> bool {
-        let next = self.next().redo_number();
-        record.seqlock == SeqlockCounter::default() || [self.redo_number(), next].contains(&record.seqlock)
+    pub fn accepts_redo_record(self, record: &RedoRecord) -> bool {
+        let next = self.next_changing().redo_seqlock();
+        record.seqlock == SeqlockCounter::default() || [self.redo_seqlock(), next].contains(&record.seqlock)
     }
 
     /// Whether the bytes of the redo record may not be in place yet.
@@ -66,16 +66,16 @@ impl Generation {
 
     /// The next generation, with its redo record in force.
     #[must_use]
-    pub fn next(self) -> Self {
+    pub fn next_changing(self) -> Self {
         // 47 bits of flushes are enough for anybody's session; one that has more begins anew.
         let next = self.number().saturating_mul(2).saturating_add(1);
-        if next >> 48 == 0 { Generation(next) } else { Generation(1) }
+        if next >> 48 == 0 { GenerationWord(next) } else { GenerationWord(1) }
     }
 
     /// This generation, with all bytes in place.
     #[must_use]
-    pub fn settled(self) -> Self {
-        Generation(self.number().saturating_mul(2))
+    pub fn change_completed(self) -> Self {
+        GenerationWord(self.number().saturating_mul(2))
     }
 }
 
@@ -85,35 +85,36 @@ mod tests {
 
     #[test]
     fn a_generation_is_on_its_way_and_then_at_rest() {
-        let first = Generation::FIRST;
-        let second = first.next();
-        assert!(!first.is_changing() && second.is_changing() && !second.settled().is_changing());
-        assert_eq!((first.number(), second.number(), second.settled().number()), (1, 2, 2));
-        assert_eq!(second.next().number(), 3);
-        assert_eq!(second.settled().next(), second.next());
-        for word in [first, second, Generation((1 << 48) - 2)] {
-            assert_eq!(Generation::from_bytes(&word.to_bytes()), Some(word));
+        let first = GenerationWord::FIRST;
+        let second = first.next_changing();
+        assert!(!first.is_changing() && second.is_changing() && !second.change_completed().is_changing());
+        assert_eq!((first.number(), second.number(), second.change_completed().number()), (1, 2, 2));
+        assert_eq!(second.next_changing().number(), 3);
+        assert_eq!(second.change_completed().next_changing(), second.next_changing());
+        for word in [first, second, GenerationWord((1 << 48) - 2)] {
+            assert_eq!(GenerationWord::from_bytes(&word.to_bytes()), Some(word));
         }
     }
 
     #[test]
     fn zeros_and_addresses_are_no_generations() {
-        for word in [0, u64::MAX, 4096, Generation::WORD_TAG] {
-            assert_eq!(Generation::from_bytes(&word.to_le_bytes()), None);
+        for word in [0, u64::MAX, 4096, GenerationWord::WORD_TAG] {
+            assert_eq!(GenerationWord::from_bytes(&word.to_le_bytes()), None);
         }
-        assert_eq!(Generation::from_bytes(&[2]), None);
+        assert_eq!(GenerationWord::from_bytes(&[2]), None);
     }
 
     #[test]
     fn a_record_counts_for_its_generation_and_the_one_before() {
-        let third = Generation::FIRST.next().settled().next().settled();
-        let record = |generation: Generation| RedoRecord { seqlock: generation.redo_number(), ..RedoRecord::default() };
-        for shown in [third, third.settled().next()] {
-            let (last, later) = (shown.settled(), shown.settled().next());
-            assert!(shown.has_redo(&record(last)) && shown.has_redo(&record(later)), "{shown:?}");
-            assert!(!shown.has_redo(&record(later.settled().next())), "{shown:?}");
+        let third = GenerationWord::FIRST.next_changing().change_completed().next_changing().change_completed();
+        let record =
+            |generation: GenerationWord| RedoRecord { seqlock: generation.redo_seqlock(), ..RedoRecord::default() };
+        for shown in [third, third.change_completed().next_changing()] {
+            let (last, later) = (shown.change_completed(), shown.change_completed().next_changing());
+            assert!(shown.accepts_redo_record(&record(last)) && shown.accepts_redo_record(&record(later)), "{shown:?}");
+            assert!(!shown.accepts_redo_record(&record(later.change_completed().next_changing())), "{shown:?}");
         }
-        assert!(!third.has_redo(&record(Generation::FIRST)), "it would take the file back");
-        assert!(third.has_redo(&RedoRecord::default()), "records of earlier versions bear no number");
+        assert!(!third.accepts_redo_record(&record(GenerationWord::FIRST)), "it would take the file back");
+        assert!(third.accepts_redo_record(&RedoRecord::default()), "records of earlier versions bear no number");
     }
 }

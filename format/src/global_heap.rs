@@ -149,7 +149,7 @@ impl GlobalHeapCollection {
         &mut self,
         objects: impl IntoIterator<Item = &'a [u8]>,
         widths: Widths,
-        mut each: impl FnMut(u16),
+        mut on_inserted: impl FnMut(u16),
     ) {
         let header = usize::try_from(Self::object_header_bytes(widths)).unwrap_or(usize::MAX);
         let mut image = std::mem::take(&mut self.image);
@@ -176,7 +176,7 @@ impl GlobalHeapCollection {
             }
             self.objects.push(ObjectPlace { index, references: 0, start, len: data.len() });
             self.set_free_bytes(left, widths);
-            each(index);
+            on_inserted(index);
         }
         self.image = encoder.into_bytes();
     }

@@ -54,17 +54,18 @@ mod virtual_layout;
 mod wire;
 
 pub use addr::{Addr, Width, Widths};
-pub use array_block::ArrayPage;
-pub use btree1::{Btree1Key, Btree1Node, ChunkKey, ChunkRank, GroupKey};
+pub use array_block::ArrayDataBlockPage;
+pub use btree1::{Btree1ChunkKey, Btree1ChunkRank, Btree1GroupKey, Btree1Key, Btree1Node};
 pub use btree2::{
-    AttributeNameRecord, AttributeOrderRecord, Btree2Child, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf,
-    Btree2Record, Btree2Records, ChunkRecord, FilteredChunkRecord, HugeDirectRecord, HugeFilteredRecord,
-    HugeIndirectFilteredRecord, HugeIndirectRecord, LinkNameRecord, LinkOrderRecord, compare_chunk,
+    AttributeNameRecord, AttributeOrderRecord, Btree2ChildPointer, Btree2Geometry, Btree2Header, Btree2Internal,
+    Btree2Leaf, Btree2Record, Btree2Records, ChunkRecord, FilteredChunkRecord, HugeDirectFilteredRecord,
+    HugeDirectRecord, HugeIndirectFilteredRecord, HugeIndirectRecord, LinkNameRecord, LinkOrderRecord,
+    compare_chunk_coord,
 };
 pub use cache_image::{CacheImage, CacheImageEntry};
 pub use checksum::lookup3;
 pub use driver_info_block::DriverInfoBlock;
-pub use element_table::{AddrTable, Bitmap, ChunkIndexEntry, ElementFormat, ElementTable};
+pub use element_table::{AddrTable, Bitmap, ChunkEntryFormat, ChunkEntryTable, ChunkIndexEntry};
 pub use error::{DecodeError, EncodeError, Fault};
 pub use extensible_array::{
     ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters,
@@ -72,14 +73,16 @@ pub use extensible_array::{
 };
 pub use fixed_array::{FixedArrayDataBlock, FixedArrayHeader};
 pub use fractal_heap::{
-    DoublingTable, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdFormat,
-    FractalHeapIndirectBlock, HeapObjectLocation, HeapSlot,
+    DoublingTable, FractalHeapDirectBlock, FractalHeapFilterInfo, FractalHeapHeader, FractalHeapId,
+    FractalHeapIdFormat, FractalHeapIndirectBlock, HeapBlockSlot, HeapObjectLocation,
 };
-pub use free_space::{FreeBlocks, FreeSection, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections, SameSizeSections};
-pub use generation::Generation;
+pub use free_space::{
+    FreeHeapBlockRun, FreeSection, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections, SameSizeSections,
+};
+pub use generation::GenerationWord;
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
 pub use libver::{LibVer, StructureVersions};
-pub use local_heap::{LocalHeap, LocalHeapData, LocalHeapFreeBlock};
+pub use local_heap::{LocalHeapData, LocalHeapFreeBlock, LocalHeapPrefix};
 pub use object_header::{
     AttributePhaseChange, ContinuationChunk, HeaderTimes, MessageBody, MessageFlags, ObjectHeader, ObjectHeaderPrefix,
     RawMessage,
@@ -87,7 +90,7 @@ pub use object_header::{
 pub use patchable_image::PatchableImage;
 pub use redo_record::{RedoRecord, RedoWrite};
 pub use references::{
-    ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue, RegionReferenceBlob, VarLenElement,
+    ReferenceBlob, ReferenceElement, ReferenceValue, ReferencedPart, RegionReferenceBlob, VarLenElement,
 };
 pub use selection::StoredSelection;
 pub use seqlock::SeqlockCounter;
@@ -95,11 +98,11 @@ pub use shared_messages::{
     SharedMessageIndex, SharedMessageIndexKind, SharedMessageList, SharedMessageLocation, SharedMessageRecord,
     SharedMessageTable,
 };
-pub use superblock::{RootGroup, StatusFlags, Superblock};
-pub use symbol_table_entry::{SymbolCache, SymbolTableEntry};
+pub use superblock::{RootGroupLocation, StatusFlags, Superblock};
+pub use symbol_table_entry::{SymbolTableEntry, SymbolTableScratchPad};
 pub use symbol_table_node::SymbolTableNode;
 pub use virtual_layout::{VirtualLayout, VirtualMapping};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,
-    describe, encode, encode_mut, encode_transient, encoded_len,
+    describe, encode, encode_mut, encode_with_size_hint, encoded_len,
 };

@@ -7,7 +7,7 @@ use crate::{Addr, DecodeError, Fault, Record, Result, Width, Widths, Wire};
 
 /// The prefix of a local heap, which says where its bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LocalHeap {
+pub struct LocalHeapPrefix {
     /// Bytes of the data segment.
     pub size: u64,
     /// The first free block, in bytes from the start of the data segment, if there is one.
@@ -19,7 +19,7 @@ pub struct LocalHeap {
 /// Stands in a file for the offset of a free block if there is none.
 const NO_BLOCK: u64 = 1;
 
-impl LocalHeap {
+impl LocalHeapPrefix {
     /// Bytes of the prefix, with the padding after it.
     pub fn prefix_size(widths: Widths) -> usize {
         let lengths = widths.length.bytes().saturating_mul(2);
@@ -27,7 +27,7 @@ impl LocalHeap {
     }
 }
 
-impl Record for LocalHeap {
+impl Record for LocalHeapPrefix {
     const NAME: &'static str = "local heap";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -72,14 +72,14 @@ impl LocalHeapData {
     /// # Errors
     /// [`Fault::TooLarge`] if it begins outside the segment, [`Fault::Truncated`] if no NUL ends it.
     pub fn string(&self, offset: u64) -> Result<Name> {
-        self.text(offset).map(Name::from)
+        self.string_bytes(offset).map(Name::from)
     }
 
     /// The bytes of the string that begins at `offset`.
     ///
     /// # Errors
     /// As [`LocalHeapData::string`].
-    pub fn text(&self, offset: u64) -> Result<&[u8]> {
+    pub fn string_bytes(&self, offset: u64) -> Result<&[u8]> {
         let error = |fault| DecodeError { record: "local heap data", field: "string", at: self.place(offset), fault };
         let outside = Fault::TooLarge { found: offset, limit: self.bytes.len() as u64 };
         let rest = usize::try_from(offset).ok().and_then(|at| self.bytes.get(at..)).ok_or_else(|| error(outside))?;
@@ -190,10 +190,10 @@ mod tests {
         for (offset, length) in [(Width::EIGHT, Width::EIGHT), (Width::FOUR, Width::FOUR), (Width::EIGHT, Width::TWO)] {
             let widths = Widths { offset, length };
             for free in [None, Some(8)] {
-                let heap = LocalHeap { size: 88, free, data: Addr::new(680) };
+                let heap = LocalHeapPrefix { size: 88, free, data: Addr::new(680) };
                 let bytes = encode(&heap, widths).unwrap();
                 assert_eq!(bytes.len() % 8, 0);
-                assert_eq!(decode::<LocalHeap>(&bytes, widths).unwrap(), heap);
+                assert_eq!(decode::<LocalHeapPrefix>(&bytes, widths).unwrap(), heap);
             }
         }
     }

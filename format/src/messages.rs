@@ -40,12 +40,14 @@ pub use fill_value::{FillValueMessage, FillValueOldMessage};
 pub use filter_pipeline::FilterPipelineMessage;
 pub use group_info::{GroupInfo, LinkEstimate, LinkPhaseChange};
 use h5live_model::CharacterSet;
-pub use layout::{ChunkIndexType, ChunkedStorage, FilteredChunk, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES};
+pub use layout::{
+    ChunkIndexType, ChunkedStorage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, SingleChunkFilterInfo,
+};
 pub use link::{LinkMessage, LinkValue};
 pub use link_info::LinkInfo;
 pub use modification_time::{ModificationTime, OldModificationTime};
 pub use reference_count::ReferenceCount;
-pub use shared::{Shareable, SharedMessage, SharedMessageTarget};
+pub use shared::{Shareable, SharedMessageReference, SharedMessageTarget};
 pub use shared_message_table::SharedMessageTableInfo;
 pub use symbol_table::SymbolTableMessage;
 

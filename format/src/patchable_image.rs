@@ -21,13 +21,15 @@ pub struct PatchableImage {
 impl PatchableImage {
     /// An image in which the bytes of `place` will change. `None` if `place` is outside of it, or if `image` does not
     /// end with the checksum of the bytes before.
-    pub fn new(image: Vec<u8>, place: Range<usize>) -> Option<Self> {
+    pub fn new(image: Vec<u8>, patch_range: Range<usize>) -> Option<Self> {
         let (covered, sum) = image.split_last_chunk::<CHECKSUM_BYTES>()?;
-        let before = covered.get(..place.start).filter(|_| place.start < place.end && place.end <= covered.len())?;
+        let before = covered
+            .get(..patch_range.start)
+            .filter(|_| patch_range.start < patch_range.end && patch_range.end <= covered.len())?;
         let mut begun = Lookup3State::new(covered.len(), 0);
         let from = before.len().checked_sub(begun.update(before).len())?;
         let is_sum = begun.finalize(covered.get(from..)?).to_le_bytes() == *sum;
-        is_sum.then_some(PatchableImage { patch_range: place, checksum_state: begun, from, image })
+        is_sum.then_some(PatchableImage { patch_range, checksum_state: begun, from, image })
     }
 
     /// The bytes of the structure.

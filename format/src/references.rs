@@ -198,12 +198,12 @@ pub struct ReferenceBlob {
     /// The other file, if it is in one. Whether it is, is context for decoding.
     pub file: Option<Name>,
     /// The part of the object. Decoding gets its kind as context.
-    pub part: ReferencePart,
+    pub part: ReferencedPart,
 }
 
 /// The part of an object to which a reference leads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub enum ReferencePart {
+pub enum ReferencedPart {
     /// All of it.
     #[default]
     Object,
@@ -217,9 +217,9 @@ impl ReferenceBlob {
     /// A blob of this kind: context for decoding.
     pub fn blank(kind: ReferenceKind, external: bool) -> Self {
         let part = match kind {
-            ReferenceKind::Object1 | ReferenceKind::Object2 => ReferencePart::Object,
-            ReferenceKind::Region1 | ReferenceKind::Region2 => ReferencePart::Region(StoredSelection::default()),
-            ReferenceKind::Attribute => ReferencePart::Attribute(Name::default()),
+            ReferenceKind::Object1 | ReferenceKind::Object2 => ReferencedPart::Object,
+            ReferenceKind::Region1 | ReferenceKind::Region2 => ReferencedPart::Region(StoredSelection::default()),
+            ReferenceKind::Attribute => ReferencedPart::Attribute(Name::default()),
         };
         ReferenceBlob { token: Vec::new(), file: external.then(Name::default), part }
     }
@@ -234,8 +234,8 @@ impl Record for ReferenceBlob {
             string(w, "file", file)?;
         }
         match &mut self.part {
-            ReferencePart::Object => Ok(()),
-            ReferencePart::Region(selection) => {
+            ReferencedPart::Object => Ok(()),
+            ReferencedPart::Region(selection) => {
                 let len = if w.is_decoding() { 0 } else { encoded_len(selection, w.widths()).unwrap_or_default() };
                 let len = w.derived("selection length", Width::FOUR, len as u64)?;
                 let rank = w.derived("rank", Width::FOUR, selection.rank as u64)?;
@@ -249,7 +249,7 @@ impl Record for ReferenceBlob {
                 }
                 w.require("rank", selection.rank as u64 == rank, rank, "that of the selection")
             }
-            ReferencePart::Attribute(name) => string(w, "attribute", name),
+            ReferencedPart::Attribute(name) => string(w, "attribute", name),
         }
     }
 }
@@ -294,10 +294,10 @@ mod tests {
         let block = StoredSelection::new(LibVer::V112, 2, Selection::block(&[1, 2], &[3, 4]));
         for file in [None, Some(Name::from("other.h5"))] {
             for (kind, part) in [
-                (ReferenceKind::Object2, ReferencePart::Object),
-                (ReferenceKind::Region2, ReferencePart::Region(all.clone())),
-                (ReferenceKind::Region2, ReferencePart::Region(block.clone())),
-                (ReferenceKind::Attribute, ReferencePart::Attribute("units".into())),
+                (ReferenceKind::Object2, ReferencedPart::Object),
+                (ReferenceKind::Region2, ReferencedPart::Region(all.clone())),
+                (ReferenceKind::Region2, ReferencedPart::Region(block.clone())),
+                (ReferenceKind::Attribute, ReferencedPart::Attribute("units".into())),
             ] {
                 let blob = ReferenceBlob { token: vec![7; 8], file: file.clone(), part };
                 let bytes = encode(&blob, Widths::default()).unwrap();

@@ -26,8 +26,8 @@ impl SeqlockCounter {
     const COUNTER_BITS: u32 = 24;
 
     /// The address of the word, and of the redo record that begins with it, in a file that announces its end at `end`.
-    pub fn word_addr(end: Addr) -> Option<Addr> {
-        end.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
+    pub fn word_addr(end_of_file: Addr) -> Option<Addr> {
+        end_of_file.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
     }
 
     /// The counter with this number. Its lowest 24 bits count.
@@ -63,13 +63,13 @@ impl SeqlockCounter {
 
     /// The next one with raw data on its way.
     #[must_use]
-    pub fn next(self) -> Self {
+    pub fn next_odd(self) -> Self {
         SeqlockCounter::new((self.0 | 1).wrapping_add(if self.is_odd() { 2 } else { 0 }))
     }
 
     /// This counter, with all bytes in place.
     #[must_use]
-    pub fn settled(self) -> Self {
+    pub fn round_up_to_even(self) -> Self {
         SeqlockCounter::new(self.0.wrapping_add(self.0 % 2))
     }
 }
@@ -83,12 +83,15 @@ mod tests {
     #[test]
     fn a_turn_is_on_its_way_and_then_at_rest() {
         let first = SeqlockCounter::default();
-        let second = first.next();
-        assert!(!first.is_odd() && second.is_odd() && !second.settled().is_odd());
-        assert_eq!([first, second, second.settled(), second.next()].map(SeqlockCounter::number), [0, 1, 2, 3]);
-        assert_eq!(first.settled(), first);
+        let second = first.next_odd();
+        assert!(!first.is_odd() && second.is_odd() && !second.round_up_to_even().is_odd());
+        assert_eq!(
+            [first, second, second.round_up_to_even(), second.next_odd()].map(SeqlockCounter::number),
+            [0, 1, 2, 3]
+        );
+        assert_eq!(first.round_up_to_even(), first);
         let last = SeqlockCounter::new(u32::MAX);
-        assert_eq!((last.number(), last.settled().number(), last.next().number()), ((1 << 24) - 1, 0, 1));
+        assert_eq!((last.number(), last.round_up_to_even().number(), last.next_odd().number()), ((1 << 24) - 1, 0, 1));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ops::BitOr;
 
 use crate::messages::BtreeK;
-use crate::symbol_table_entry::{SymbolCache, SymbolTableEntry};
+use crate::symbol_table_entry::{SymbolTableEntry, SymbolTableScratchPad};
 use crate::{Addr, Fault, Record, Result, Width, Widths, Wire, decode_prefix};
 
 /// The status flags of the superblock ("file consistency flags"): whether the file is open for writing, and whether for
@@ -37,7 +37,7 @@ impl StatusFlags {
     }
 
     /// Whether the writer lets readers follow, of whatever kind.
-    pub const fn allows_followers(self) -> bool {
+    pub const fn allows_concurrent_readers(self) -> bool {
         self.contains(StatusFlags::SWMR) || self.contains(StatusFlags::LIVE_FOR_H5LIVE)
     }
 
@@ -57,28 +57,28 @@ impl BitOr for StatusFlags {
 
 /// The way to the root group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RootGroup {
+pub enum RootGroupLocation {
     /// The object header (versions 2 and 3).
     Header(Addr),
     /// A symbol table entry (versions 0 and 1).
     Entry(SymbolTableEntry),
 }
 
-impl RootGroup {
+impl RootGroupLocation {
     /// The object header of the root group.
     pub fn header(&self) -> Addr {
         match self {
-            RootGroup::Header(header) => *header,
-            RootGroup::Entry(entry) => entry.header,
+            RootGroupLocation::Header(header) => *header,
+            RootGroupLocation::Entry(entry) => entry.header,
         }
     }
 
     /// The B-tree and local heap of the root group, where the superblock says them.
     pub fn symbol_table(&self) -> Option<(Addr, Addr)> {
         match self {
-            RootGroup::Entry(SymbolTableEntry { cache: SymbolCache::Group { btree, heap }, .. }) => {
-                Some((*btree, *heap))
-            }
+            RootGroupLocation::Entry(SymbolTableEntry {
+                cache: SymbolTableScratchPad::Group { btree, heap }, ..
+            }) => Some((*btree, *heap)),
             _ => None,
         }
     }
@@ -104,7 +104,7 @@ pub struct Superblock {
     /// The driver information block (versions 0 and 1).
     pub driver_info: Addr,
     /// The way to the root group.
-    pub root: RootGroup,
+    pub root: RootGroupLocation,
 }
 
 impl Default for Superblock {
@@ -118,7 +118,7 @@ impl Default for Superblock {
             extension: Addr::UNDEFINED,
             end_of_file: Addr::UNDEFINED,
             driver_info: Addr::UNDEFINED,
-            root: RootGroup::Header(Addr::UNDEFINED),
+            root: RootGroupLocation::Header(Addr::UNDEFINED),
         }
     }
 }
@@ -131,10 +131,10 @@ impl Superblock {
     pub const MAX_SIZE: usize = 192;
 
     /// The places where a superblock may begin in a file of `len` bytes: 0, 512, and on by doubling.
-    pub fn possible_offsets(len: u64) -> impl Iterator<Item = u64> {
+    pub fn possible_offsets(file_len: u64) -> impl Iterator<Item = u64> {
         std::iter::once(0)
             .chain(std::iter::successors(Some(512u64), |at| at.checked_mul(2)))
-            .take_while(move |at| *at < len)
+            .take_while(move |at| *at < file_len)
     }
 
     /// Decodes a superblock from bytes that begin with its signature. The widths are found in it.
@@ -192,11 +192,11 @@ impl Superblock {
         w.addr("end of file", &mut self.end_of_file)?;
         w.addr("driver info", &mut self.driver_info)?;
         let mut entry = match &self.root {
-            RootGroup::Entry(entry) => entry.clone(),
-            RootGroup::Header(header) => SymbolTableEntry { header: *header, ..Default::default() },
+            RootGroupLocation::Entry(entry) => entry.clone(),
+            RootGroupLocation::Header(header) => SymbolTableEntry { header: *header, ..Default::default() },
         };
         w.record(&mut entry)?;
-        self.root = RootGroup::Entry(entry);
+        self.root = RootGroupLocation::Entry(entry);
         Ok(())
     }
 
@@ -208,7 +208,7 @@ impl Superblock {
         w.addr("end of file", &mut self.end_of_file)?;
         let mut root = self.root.header();
         w.addr("root group", &mut root)?;
-        self.root = RootGroup::Header(root);
+        self.root = RootGroupLocation::Header(root);
         w.checksum()
     }
 }
@@ -243,13 +243,13 @@ mod tests {
 
     fn minimal(version: u8) -> Superblock {
         let root = if version < 2 {
-            RootGroup::Entry(SymbolTableEntry {
+            RootGroupLocation::Entry(SymbolTableEntry {
                 header: Addr::new(96),
-                cache: SymbolCache::Group { btree: Addr::new(136), heap: Addr::new(680) },
+                cache: SymbolTableScratchPad::Group { btree: Addr::new(136), heap: Addr::new(680) },
                 ..Default::default()
             })
         } else {
-            RootGroup::Header(Addr::new(48))
+            RootGroupLocation::Header(Addr::new(48))
         };
         Superblock { version, root, end_of_file: Addr::new(2048), ..Default::default() }
     }

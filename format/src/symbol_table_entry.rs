@@ -10,12 +10,12 @@ pub struct SymbolTableEntry {
     /// The object header; undefined for soft links.
     pub header: Addr,
     /// Cached properties of the object, known without its header.
-    pub cache: SymbolCache,
+    pub cache: SymbolTableScratchPad,
 }
 
 /// Cached properties of the object of a symbol table entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SymbolCache {
+pub enum SymbolTableScratchPad {
     /// Nothing.
     #[default]
     None,
@@ -50,16 +50,16 @@ impl Record for SymbolTableEntry {
         w.length("name offset", &mut self.name_offset)?;
         w.addr("object header", &mut self.header)?;
         let mut kind = match self.cache {
-            SymbolCache::None => 0,
-            SymbolCache::Group { .. } => 1,
-            SymbolCache::SoftLink { .. } => 2,
+            SymbolTableScratchPad::None => 0,
+            SymbolTableScratchPad::Group { .. } => 1,
+            SymbolTableScratchPad::SoftLink { .. } => 2,
         };
         w.u32("cache type", &mut kind)?;
         if w.is_decoding() {
             self.cache = match kind {
-                0 => SymbolCache::None,
-                1 => SymbolCache::Group { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED },
-                2 => SymbolCache::SoftLink { value_offset: 0 },
+                0 => SymbolTableScratchPad::None,
+                1 => SymbolTableScratchPad::Group { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED },
+                2 => SymbolTableScratchPad::SoftLink { value_offset: 0 },
                 found => {
                     let rule = "a cache type is 0, 1 or 2";
                     return Err(w.fault("cache type", Fault::Value { found: found.into(), rule }));
@@ -69,12 +69,12 @@ impl Record for SymbolTableEntry {
         w.reserved(4)?;
         let start = w.position();
         match &mut self.cache {
-            SymbolCache::None => {}
-            SymbolCache::Group { btree, heap } => {
+            SymbolTableScratchPad::None => {}
+            SymbolTableScratchPad::Group { btree, heap } => {
                 w.addr("B-tree", btree)?;
                 w.addr("local heap", heap)?;
             }
-            SymbolCache::SoftLink { value_offset } => w.u32("link value offset", value_offset)?,
+            SymbolTableScratchPad::SoftLink { value_offset } => w.u32("link value offset", value_offset)?,
         }
         w.reserved(SCRATCH_PAD_BYTES.saturating_sub(w.position().saturating_sub(start)))
     }

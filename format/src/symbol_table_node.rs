@@ -54,16 +54,19 @@ impl Record for SymbolTableNode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Addr, SymbolCache, decode, encode};
+    use crate::{Addr, SymbolTableScratchPad, decode, encode};
 
     #[test]
     fn comes_back_from_bytes() {
         let entry = |name_offset, cache| SymbolTableEntry { name_offset, header: Addr::new(name_offset + 800), cache };
-        let group = SymbolCache::Group { btree: Addr::new(1), heap: Addr::new(2) };
+        let group = SymbolTableScratchPad::Group { btree: Addr::new(1), heap: Addr::new(2) };
         let entries = vec![
-            entry(8, SymbolCache::None),
+            entry(8, SymbolTableScratchPad::None),
             entry(16, group),
-            SymbolTableEntry { header: Addr::UNDEFINED, ..entry(24, SymbolCache::SoftLink { value_offset: 32 }) },
+            SymbolTableEntry {
+                header: Addr::UNDEFINED,
+                ..entry(24, SymbolTableScratchPad::SoftLink { value_offset: 32 })
+            },
         ];
         let node = SymbolTableNode { entries, ..Default::default() };
         let bytes = encode(&node, Widths::default()).unwrap();

@@ -71,7 +71,7 @@ pub fn encode_mut<R: Record>(record: &mut R, widths: Widths) -> std::result::Res
 ///
 /// # Errors
 /// As [`encode`].
-pub fn encode_transient<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
+pub fn encode_with_size_hint<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
     let room = record.size_hint().min(MAX_INITIAL_ENCODE_BYTES);
     let mut bytes = encode_with(record, Encoder::new(R::NAME, widths).with_capacity(room))?;
     // A flush holds many of them at once.

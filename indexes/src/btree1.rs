@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use h5live_cache::Handle;
 use h5live_format::{Addr, Btree1Key, Btree1Node};
 
-use crate::{Error, ObjectMetadata, Result};
+use crate::{Error, ObjectMetadataAccess, Result};
 
 pub(crate) use self::edit::{LeafCallbacks, NodeEntries};
 
@@ -28,7 +28,7 @@ pub(crate) struct Btree1PathStep {
 /// A tree whose nodes are sorted by keys `K` (format specification 4.0, III.A.1).
 #[derive(Debug, Clone)]
 pub struct Btree1<K: Btree1Key> {
-    metadata: ObjectMetadata,
+    metadata: ObjectMetadataAccess,
     root: Addr,
     k: u16,
     shape: K::Shape,
@@ -36,7 +36,7 @@ pub struct Btree1<K: Btree1Key> {
 
 impl<K: Btree1Key> Btree1<K> {
     /// The tree with its root at `root`. Its nodes have at most `2 * k` children.
-    pub fn new(metadata: ObjectMetadata, root: Addr, k: u16, shape: K::Shape) -> Self {
+    pub fn new(metadata: ObjectMetadataAccess, root: Addr, k: u16, shape: K::Shape) -> Self {
         Btree1 { metadata, root, k, shape }
     }
 
@@ -225,7 +225,7 @@ impl<K: Btree1Key> Btree1<K> {
     /// # Errors
     /// If there is no room in the file.
     pub(crate) fn create(
-        metadata: ObjectMetadata,
+        metadata: ObjectMetadataAccess,
         k: u16,
         shape: K::Shape,
     ) -> Result<(Self, impl h5live_cache::DependencyNode)> {

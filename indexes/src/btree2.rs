@@ -27,7 +27,7 @@ use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Record, Btree2Reco
 
 use self::header::CachedBtree2Header;
 use self::node::{CachedBtree2Node, NodePtr};
-use crate::{Error, ObjectMetadata, Result};
+use crate::{Error, ObjectMetadataAccess, Result};
 
 /// How large the nodes of a tree are, and how full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ impl Btree2Parameters {
 /// at once.
 #[derive(Debug, Clone)]
 pub struct Btree2<R> {
-    metadata: ObjectMetadata,
+    metadata: ObjectMetadataAccess,
     addr: Addr,
     /// A record with the context that stored ones do not carry.
     blank: R,
@@ -61,7 +61,7 @@ pub struct Btree2<R> {
 
 impl<R: Btree2Record> Btree2<R> {
     /// The tree with its header at `addr`; `blank` has the context that stored records do not carry.
-    pub fn new(metadata: ObjectMetadata, addr: Addr, blank: R) -> Self {
+    pub fn new(metadata: ObjectMetadataAccess, addr: Addr, blank: R) -> Self {
         Btree2 { metadata, addr, blank, header: OnceLock::new() }
     }
 
@@ -69,7 +69,7 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// As [`Btree2::create_with_parameters`].
-    pub fn create(metadata: ObjectMetadata, blank: R, node_size: u32) -> Result<Self> {
+    pub fn create(metadata: ObjectMetadataAccess, blank: R, node_size: u32) -> Result<Self> {
         Self::create_with_parameters(metadata, blank, Btree2Parameters { node_size, ..Btree2Parameters::SMALL })
     }
 
@@ -77,7 +77,7 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// If there is no room in the file, or nodes of this shape do not hold three records.
-    pub fn create_with_parameters(metadata: ObjectMetadata, blank: R, shape: Btree2Parameters) -> Result<Self> {
+    pub fn create_with_parameters(metadata: ObjectMetadataAccess, blank: R, shape: Btree2Parameters) -> Result<Self> {
         let widths = metadata.widths();
         let record =
             encode(&blank, widths).map_err(|source| h5live_cache::Error::Encode { at: Addr::UNDEFINED, source })?;

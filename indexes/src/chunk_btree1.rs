@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use h5live_cache::{ChunkProxy, DependencyKind, DependencyNode, Handle};
-use h5live_format::{Addr, Btree1Node, ChunkIndexEntry, ChunkKey, ChunkRank};
+use h5live_format::{Addr, Btree1ChunkKey, Btree1ChunkRank, Btree1Node, ChunkIndexEntry};
 use h5live_model::{ChunkCoord, ChunkGrid};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use crate::btree1::{Btree1, Btree1PathStep, KeyBounds, KeyRange, LeafCallbacks, NodeEntries};
-use crate::{ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
+use crate::{ChunkIndex, Error, IndexAddrSlot, ObjectMetadataAccess, Result};
 
 /// Chunks that are looked up at a time in a walk over a whole tree, which may be changed meanwhile.
 const CHUNKS_PER_BATCH: usize = 1024;
@@ -17,8 +17,8 @@ const CHUNKS_PER_BATCH: usize = 1024;
 /// The version 1 B-tree of one dataset's chunks (format specification 4.0, III.A.1).
 #[derive(Debug)]
 pub struct ChunkBtree1 {
-    metadata: ObjectMetadata,
-    root: Arc<dyn IndexRoot>,
+    metadata: ObjectMetadataAccess,
+    root: Arc<dyn IndexAddrSlot>,
     grid: ChunkGrid,
     element_size: u64,
     k: u16,
@@ -29,19 +29,25 @@ pub struct ChunkBtree1 {
 impl ChunkBtree1 {
     /// The tree to which `root` leads, or will lead once a chunk is stored, over the chunks of `grid`, of elements of
     /// `element_size` bytes. Its nodes have at most `2 * k` children.
-    pub fn new(metadata: ObjectMetadata, root: Arc<dyn IndexRoot>, grid: ChunkGrid, element_size: u64, k: u16) -> Self {
+    pub fn new(
+        metadata: ObjectMetadataAccess,
+        root: Arc<dyn IndexAddrSlot>,
+        grid: ChunkGrid,
+        element_size: u64,
+        k: u16,
+    ) -> Self {
         ChunkBtree1 { metadata, root, grid, element_size, k, lock: RwLock::new(()) }
     }
 
-    fn rank(&self) -> ChunkRank {
-        ChunkRank(u8::try_from(self.grid.dims().len()).unwrap_or(u8::MAX))
+    fn rank(&self) -> Btree1ChunkRank {
+        Btree1ChunkRank(u8::try_from(self.grid.chunk_dims().len()).unwrap_or(u8::MAX))
     }
 
-    fn open_tree(&self) -> Btree1<ChunkKey> {
+    fn open_tree(&self) -> Btree1<Btree1ChunkKey> {
         Btree1::new(self.metadata.clone(), self.root.addr(), self.k, self.rank())
     }
 
-    fn tree_for_writing(&self) -> Result<Btree1<ChunkKey>> {
+    fn tree_for_writing(&self) -> Result<Btree1<Btree1ChunkKey>> {
         if self.root.addr().is_defined() {
             return Ok(self.open_tree());
         }
@@ -51,8 +57,9 @@ impl ChunkBtree1 {
         Ok(tree)
     }
 
-    fn coord_of_key(&self, key: &ChunkKey) -> Result<ChunkCoord> {
-        let scaled: SmallVec<[u64; 4]> = key.start.iter().zip(self.grid.dims()).map(|(at, dim)| at / dim).collect();
+    fn coord_of_key(&self, key: &Btree1ChunkKey) -> Result<ChunkCoord> {
+        let scaled: SmallVec<[u64; 4]> =
+            key.start.iter().zip(self.grid.chunk_dims()).map(|(at, dim)| at / dim).collect();
         let coord = ChunkCoord::new(&scaled);
         if self.grid.start_of(&coord)[..] != key.start[..] {
             let (record, other) = ("version 1 B-tree node", "data layout message");
@@ -61,14 +68,14 @@ impl ChunkBtree1 {
         Ok(coord)
     }
 
-    fn element_of_entry((key, addr): (ChunkKey, Addr)) -> ChunkIndexEntry {
+    fn element_of_entry((key, addr): (Btree1ChunkKey, Addr)) -> ChunkIndexEntry {
         ChunkIndexEntry { addr, size: key.size.into(), filter_mask: key.filter_mask }
     }
 
     /// The key behind the last chunk of a tree; `None` if the chunk is too far out for it.
-    fn end_key(&self, start: &[u64]) -> Option<ChunkKey> {
-        let next = start.iter().zip(self.grid.dims()).map(|(at, dim)| at.checked_add(*dim));
-        Some(ChunkKey {
+    fn end_key(&self, start: &[u64]) -> Option<Btree1ChunkKey> {
+        let next = start.iter().zip(self.grid.chunk_dims()).map(|(at, dim)| at.checked_add(*dim));
+        Some(Btree1ChunkKey {
             size: 0,
             filter_mask: 0,
             start: next.collect::<Option<_>>()?,
@@ -77,7 +84,7 @@ impl ChunkBtree1 {
     }
 
     /// The leaf in which the chunk at `start` is or would be: its entries, the place there, and whether it is there.
-    fn find_position(&self, tree: &Btree1<ChunkKey>, start: &[u64]) -> Result<ChunkPosition> {
+    fn find_position(&self, tree: &Btree1<Btree1ChunkKey>, start: &[u64]) -> Result<ChunkPosition> {
         let mut sought = None;
         let path = tree.path_to_leaf(|node| {
             let place = child_count_up_to(node, start);
@@ -95,10 +102,10 @@ impl ChunkBtree1 {
     }
 
     /// Gathers the next chunks.
-    fn next_batch(&self, last: Option<&[u64]>) -> Result<Vec<(ChunkKey, Addr)>> {
+    fn next_batch(&self, last: Option<&[u64]>) -> Result<Vec<(Btree1ChunkKey, Addr)>> {
         let _shared = self.lock.read_recursive();
         let mut batch = Vec::new();
-        let mut each = |_: &KeyBounds<ChunkKey>, key, addr| {
+        let mut each = |_: &KeyBounds<Btree1ChunkKey>, key, addr| {
             batch.push((key, addr));
             Ok::<_, Error>(batch.len() < CHUNKS_PER_BATCH)
         };
@@ -110,12 +117,12 @@ impl ChunkBtree1 {
 /// The chunks after one, or all.
 struct ChunksAfterStart<'a>(Option<&'a [u64]>);
 
-impl KeyRange<ChunkKey> for ChunksAfterStart<'_> {
-    fn is_before(&self, key: &ChunkKey, other: &ChunkKey) -> Result<bool> {
+impl KeyRange<Btree1ChunkKey> for ChunksAfterStart<'_> {
+    fn is_before(&self, key: &Btree1ChunkKey, other: &Btree1ChunkKey) -> Result<bool> {
         Ok((&key.start[..], key.element_offset) < (&other.start[..], other.element_offset))
     }
 
-    fn may_contain(&self, level: u8, between: &KeyBounds<ChunkKey>) -> bool {
+    fn may_contain(&self, level: u8, between: &KeyBounds<Btree1ChunkKey>) -> bool {
         let latest = if level == 0 { &between.begin } else { &between.end };
         self.0.zip(latest.as_ref()).is_none_or(|(last, latest)| latest.start[..] > *last)
     }
@@ -124,13 +131,13 @@ impl KeyRange<ChunkKey> for ChunksAfterStart<'_> {
 /// A place in a leaf.
 struct ChunkPosition {
     path: Vec<Btree1PathStep>,
-    entries: NodeEntries<ChunkKey>,
+    entries: NodeEntries<Btree1ChunkKey>,
     index: usize,
     found: bool,
 }
 
 /// How many children of a node begin at or before `start`.
-fn child_count_up_to(node: &Btree1Node<ChunkKey>, start: &[u64]) -> usize {
+fn child_count_up_to(node: &Btree1Node<Btree1ChunkKey>, start: &[u64]) -> usize {
     let (mut low, mut high) = (0, node.len());
     while low < high {
         let middle = low + (high - low) / 2;
@@ -139,8 +146,8 @@ fn child_count_up_to(node: &Btree1Node<ChunkKey>, start: &[u64]) -> usize {
     low
 }
 
-impl LeafCallbacks<ChunkKey> for ChunkBtree1 {
-    fn add_child_dependency(&self, node: &Handle<Btree1Node<ChunkKey>>, chunk: Addr) -> Result<()> {
+impl LeafCallbacks<Btree1ChunkKey> for ChunkBtree1 {
+    fn add_child_dependency(&self, node: &Handle<Btree1Node<Btree1ChunkKey>>, chunk: Addr) -> Result<()> {
         let proxies = self.metadata.cache().chunk_proxies(chunk);
         proxies.iter().try_for_each(|proxy| self.metadata.add_dependency(node, proxy, DependencyKind::BTree1Chunk))
     }
@@ -155,7 +162,7 @@ impl ChunkIndex for ChunkBtree1 {
         let _shared = self.lock.read_recursive();
         let start = self.grid.start_of(coord);
         // The last child whose first chunk does not come after the one that is sought.
-        let choose = |node: &Btree1Node<ChunkKey>| Ok(child_count_up_to(node, &start).checked_sub(1));
+        let choose = |node: &Btree1Node<Btree1ChunkKey>| Ok(child_count_up_to(node, &start).checked_sub(1));
         let found = self.open_tree().find_entry(choose)?.filter(|(key, _)| key.start[..] == start[..]);
         Ok(found.map(Self::element_of_entry).filter(|element| element.addr.is_defined()))
     }
@@ -163,16 +170,16 @@ impl ChunkIndex for ChunkBtree1 {
     fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
         debug_assert!(proxy.is_none_or(|proxy| proxy.chunk() == element.addr));
         let outside = || Error::ChunkOutOfBounds(coord.clone());
-        if coord.rank() != self.grid.dims().len() {
+        if coord.rank() != self.grid.chunk_dims().len() {
             return Err(outside());
         }
         // Unfiltered chunks state a size here, though it is always the same.
-        let whole = self.grid.element_count().and_then(|elements| elements.checked_mul(self.element_size));
+        let whole = self.grid.chunk_element_count().and_then(|elements| elements.checked_mul(self.element_size));
         let size = if element.size == 0 { whole.unwrap_or(u64::MAX) } else { element.size };
         let size = u32::try_from(size).map_err(|_| Error::ChunkTooLarge { size })?;
         let start = self.grid.start_of(coord);
         let behind = self.end_key(&start).ok_or_else(outside)?;
-        let key = ChunkKey { size, filter_mask: element.filter_mask, start: start.clone(), element_offset: 0 };
+        let key = Btree1ChunkKey { size, filter_mask: element.filter_mask, start: start.clone(), element_offset: 0 };
 
         let _alone = self.lock.write();
         let tree = self.tree_for_writing()?;
@@ -182,7 +189,7 @@ impl ChunkIndex for ChunkBtree1 {
             entries.children.splice(index..=index, [element.addr]);
         } else {
             let last = index == entries.children.len();
-            let beyond = |bound: &ChunkKey| (&bound.start[..], bound.element_offset) <= (&start[..], 0);
+            let beyond = |bound: &Btree1ChunkKey| (&bound.start[..], bound.element_offset) <= (&start[..], 0);
             if last && entries.keys.last().is_none_or(beyond) {
                 entries.keys.pop();
                 entries.keys.extend([key, behind]);
@@ -230,7 +237,7 @@ impl ChunkIndex for ChunkBtree1 {
         after: Option<&ChunkCoord>,
         each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool,
     ) -> Result<bool> {
-        let mut give = |key: ChunkKey, addr: Addr| -> Result<bool> {
+        let mut give = |key: Btree1ChunkKey, addr: Addr| -> Result<bool> {
             let coord = self.coord_of_key(&key)?;
             Ok(!addr.is_defined() || each(coord, Self::element_of_entry((key, addr))))
         };

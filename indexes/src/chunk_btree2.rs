@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use h5live_cache::{ChunkProxy, DependencyKind};
 use h5live_format::{
-    Btree2Record, ChunkIndexEntry, ChunkRecord, ElementFormat, FilteredChunkRecord, Width, compare_chunk,
+    Btree2Record, ChunkEntryFormat, ChunkIndexEntry, ChunkRecord, FilteredChunkRecord, Width, compare_chunk_coord,
 };
 use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
 
-use crate::{Btree2, Btree2Parameters, ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
+use crate::{Btree2, Btree2Parameters, ChunkIndex, Error, IndexAddrSlot, ObjectMetadataAccess, Result};
 
 /// Chunks that are looked up at a time in a walk over a whole tree, which may be changed meanwhile.
 const CHUNKS_PER_BATCH: usize = 1024;
@@ -18,10 +18,10 @@ const CHUNKS_PER_BATCH: usize = 1024;
 /// The version 2 B-tree of one dataset's chunks (format specification 4.0, III.A.2).
 #[derive(Debug)]
 pub struct ChunkBtree2 {
-    metadata: ObjectMetadata,
-    root: Arc<dyn IndexRoot>,
+    metadata: ObjectMetadataAccess,
+    root: Arc<dyn IndexAddrSlot>,
     rank: usize,
-    format: ElementFormat,
+    format: ChunkEntryFormat,
     shape: Btree2Parameters,
     /// The creation of the header, which two writers must not do at once.
     creation: Mutex<()>,
@@ -77,10 +77,10 @@ impl ChunkBtree2 {
     /// The tree to which `root` leads, or will lead once a chunk is stored, over the chunks of a dataset of `rank`
     /// dimensions; `shape` as the layout message has it.
     pub fn new(
-        metadata: ObjectMetadata,
-        root: Arc<dyn IndexRoot>,
+        metadata: ObjectMetadataAccess,
+        root: Arc<dyn IndexAddrSlot>,
         rank: usize,
-        format: ElementFormat,
+        format: ChunkEntryFormat,
         shape: Btree2Parameters,
     ) -> Self {
         ChunkBtree2 { metadata, root, rank, format, shape, creation: Mutex::new(()) }
@@ -116,7 +116,7 @@ impl ChunkBtree2 {
     fn find_element<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         match self.open_tree(blank) {
             Some(tree) => Ok(tree
-                .find_prefiltered(|record| compare_chunk(record, coord), compare_to(coord))?
+                .find_prefiltered(|record| compare_chunk_coord(record, coord), compare_to(coord))?
                 .map(|record| record.element())),
             None => Ok(None),
         }
@@ -132,8 +132,11 @@ impl ChunkBtree2 {
         if let Some(proxy) = proxy {
             tree.depend_on(proxy, DependencyKind::BTree2Chunk)?;
         }
-        let old =
-            tree.insert_or_overwrite(record, |other| compare_chunk(other, record.coord()), compare_to(record.coord()))?;
+        let old = tree.insert_or_overwrite(
+            record,
+            |other| compare_chunk_coord(other, record.coord()),
+            compare_to(record.coord()),
+        )?;
         Ok(old.map(|record| record.element()).filter(|element| element.addr.is_defined()))
     }
 
@@ -182,8 +185,8 @@ impl ChunkBtree2 {
 impl ChunkIndex for ChunkBtree2 {
     fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let found = match self.format {
-            ElementFormat::Unfiltered => self.find_element(self.blank_record(), coord)?,
-            ElementFormat::Filtered(width) => self.find_element(self.blank_filtered_record(width), coord)?,
+            ChunkEntryFormat::Unfiltered => self.find_element(self.blank_record(), coord)?,
+            ChunkEntryFormat::Filtered(width) => self.find_element(self.blank_filtered_record(width), coord)?,
         };
         Ok(found.filter(|element| element.addr.is_defined()))
     }
@@ -204,11 +207,11 @@ impl ChunkIndex for ChunkBtree2 {
         let ChunkIndexEntry { addr, size, filter_mask } = element;
         let coord = coord.clone();
         match self.format {
-            ElementFormat::Unfiltered => {
+            ChunkEntryFormat::Unfiltered => {
                 self.insert_or_replace_record(self.blank_record(), &ChunkRecord { addr, coord }, proxy)
             }
-            ElementFormat::Filtered(width) if size > width.max() => Err(Error::ChunkTooLarge { size }),
-            ElementFormat::Filtered(size_width) => {
+            ChunkEntryFormat::Filtered(width) if size > width.max() => Err(Error::ChunkTooLarge { size }),
+            ChunkEntryFormat::Filtered(size_width) => {
                 let record = FilteredChunkRecord { size_width, addr, size, filter_mask, coord };
                 self.insert_or_replace_record(self.blank_filtered_record(size_width), &record, proxy)
             }
@@ -217,22 +220,22 @@ impl ChunkIndex for ChunkBtree2 {
 
     fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         match self.format {
-            ElementFormat::Unfiltered => self.remove_record(self.blank_record(), coord),
-            ElementFormat::Filtered(width) => self.remove_record(self.blank_filtered_record(width), coord),
+            ChunkEntryFormat::Unfiltered => self.remove_record(self.blank_record(), coord),
+            ChunkEntryFormat::Filtered(width) => self.remove_record(self.blank_filtered_record(width), coord),
         }
     }
 
     fn delete_blocks(&self) -> Result<()> {
         match self.format {
-            ElementFormat::Unfiltered => self.delete_tree(self.blank_record()),
-            ElementFormat::Filtered(width) => self.delete_tree(self.blank_filtered_record(width)),
+            ChunkEntryFormat::Unfiltered => self.delete_tree(self.blank_record()),
+            ChunkEntryFormat::Filtered(width) => self.delete_tree(self.blank_filtered_record(width)),
         }
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         match self.format {
-            ElementFormat::Unfiltered => self.for_each_record(self.blank_record(), each),
-            ElementFormat::Filtered(width) => self.for_each_record(self.blank_filtered_record(width), each),
+            ChunkEntryFormat::Unfiltered => self.for_each_record(self.blank_record(), each),
+            ChunkEntryFormat::Filtered(width) => self.for_each_record(self.blank_filtered_record(width), each),
         }
     }
 }

@@ -146,7 +146,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
 }
 
 /// The place where the layout message of a dataset keeps the address of the index.
-pub trait IndexRoot: Send + Sync + fmt::Debug {
+pub trait IndexAddrSlot: Send + Sync + fmt::Debug {
     /// The first structure of the index; undefined before the first chunk is stored.
     fn addr(&self) -> Addr;
 
@@ -156,7 +156,7 @@ pub trait IndexRoot: Send + Sync + fmt::Debug {
     /// If the object header cannot be changed.
     fn set_addr(&self, addr: Addr) -> Result<()>;
 
-    /// The parts of the object header that [`IndexRoot::depend_on`] would have wait now.
+    /// The parts of the object header that [`IndexAddrSlot::depend_on`] would have wait now.
     fn parents(&self) -> [Option<EntryId>; 2];
 
     /// Makes the object header wait for `child`, a structure of the index or a chunk. The extent in the header must

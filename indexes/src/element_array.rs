@@ -5,15 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_cache::{Entry, Handle};
-use h5live_format::{Addr, ArrayPage, ChunkIndexEntry, ElementFormat, ElementTable, Record, Widths};
+use h5live_format::{Addr, ArrayDataBlockPage, ChunkEntryFormat, ChunkEntryTable, ChunkIndexEntry, Record, Widths};
 use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
 
-use crate::chunk_index::IndexRoot;
+use crate::chunk_index::IndexAddrSlot;
 use crate::element_block::ElementBlock;
 use crate::error::{Error, Result};
 use crate::linear_chunk_order::LinearChunkOrder;
-use crate::object_metadata::ObjectMetadata;
+use crate::object_metadata::ObjectMetadataAccess;
 
 /// Signature, version, client.
 const BLOCK_PREFIX_BYTES: u64 = 6;
@@ -25,10 +25,10 @@ pub(crate) trait ArrayHeader: Record + Entry {
     type Shape: std::fmt::Debug + Copy + PartialEq;
 
     /// The header of a new array.
-    fn new_header(format: ElementFormat, shape: Self::Shape) -> Self;
+    fn new_header(format: ChunkEntryFormat, shape: Self::Shape) -> Self;
 
     /// The format of the elements, and the shape.
-    fn shape(&self) -> (ElementFormat, Self::Shape);
+    fn shape(&self) -> (ChunkEntryFormat, Self::Shape);
 
     /// Bytes between the client and the checksum.
     fn body_len(widths: Widths) -> u64;
@@ -45,10 +45,10 @@ pub(crate) enum ElementLookup {
 /// An array of chunk elements, by its header.
 #[derive(Debug)]
 pub(crate) struct ElementArray<H: ArrayHeader> {
-    pub metadata: ObjectMetadata,
-    pub root: Arc<dyn IndexRoot>,
+    pub metadata: ObjectMetadataAccess,
+    pub root: Arc<dyn IndexAddrSlot>,
     pub line: LinearChunkOrder,
-    pub format: ElementFormat,
+    pub format: ChunkEntryFormat,
     pub shape: H::Shape,
     /// The creation of the header, which two writers must not do at once.
     creation: Mutex<()>,
@@ -56,10 +56,10 @@ pub(crate) struct ElementArray<H: ArrayHeader> {
 
 impl<H: ArrayHeader> ElementArray<H> {
     pub fn new(
-        metadata: ObjectMetadata,
-        root: Arc<dyn IndexRoot>,
+        metadata: ObjectMetadataAccess,
+        root: Arc<dyn IndexAddrSlot>,
         line: LinearChunkOrder,
-        format: ElementFormat,
+        format: ChunkEntryFormat,
         shape: H::Shape,
     ) -> Self {
         ElementArray { metadata, root, line, format, shape, creation: Mutex::new(()) }
@@ -88,8 +88,8 @@ impl<H: ArrayHeader> ElementArray<H> {
         elements * self.element_bytes() + CHECKSUM_BYTES
     }
 
-    pub fn undefined_elements(&self, len: u64) -> ElementTable {
-        ElementTable::undefined(len as usize, self.format, self.metadata.addr_width())
+    pub fn undefined_elements(&self, len: u64) -> ChunkEntryTable {
+        ChunkEntryTable::undefined(len as usize, self.format, self.metadata.addr_width())
     }
 
     pub fn contradiction(&self, at: Addr, record: &'static str, rule: &'static str) -> Error {
@@ -99,7 +99,7 @@ impl<H: ArrayHeader> ElementArray<H> {
     /// Whether the stored size of a chunk fits its element.
     pub fn check_stored_size(&self, element: &ChunkIndexEntry) -> Result<()> {
         match self.format {
-            ElementFormat::Filtered(width) if element.size > width.max() => {
+            ChunkEntryFormat::Filtered(width) if element.size > width.max() => {
                 Err(Error::ChunkTooLarge { size: element.size })
             }
             _ => Ok(()),
@@ -122,7 +122,7 @@ impl<H: ArrayHeader> ElementArray<H> {
     }
 
     /// The header, which is created if it is not there. The object header waits for it.
-    pub fn header_for_writing(&self) -> Result<Handle<H>> {
+    pub fn get_or_create_header(&self) -> Result<Handle<H>> {
         let _creation = self.creation.lock();
         let header = match self.header()? {
             Some(header) => header,
@@ -154,15 +154,15 @@ impl<H: ArrayHeader> ElementArray<H> {
     }
 
     /// The page of `elements` elements at `addr`.
-    pub fn load_page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayPage>> {
-        let empty = || ArrayPage { elements: self.undefined_elements(elements) };
+    pub fn load_page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayDataBlockPage>> {
+        let empty = || ArrayDataBlockPage { elements: self.undefined_elements(elements) };
         self.metadata.load(addr, self.page_len(elements), empty)
     }
 
     /// A new page at `addr`, in the space of its data block.
-    pub fn create_page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayPage>> {
-        self.metadata.cache().check_allocation(addr, self.page_len(elements))?;
-        let empty = ArrayPage { elements: self.undefined_elements(elements) };
+    pub fn create_page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayDataBlockPage>> {
+        self.metadata.cache().check_allocation_limit(addr, self.page_len(elements))?;
+        let empty = ArrayDataBlockPage { elements: self.undefined_elements(elements) };
         Ok(self.metadata.cache().insert_entry(addr, self.metadata.owner(), empty))
     }
 

@@ -2,7 +2,7 @@
 
 use h5live_cache::{DependencyNode, Handle};
 use h5live_format::{
-    Addr, ArrayPage, ChunkIndexEntry, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayIndexBlock,
+    Addr, ArrayDataBlockPage, ChunkEntryTable, ChunkIndexEntry, ExtensibleArrayDataBlock, ExtensibleArrayIndexBlock,
     FixedArrayDataBlock,
 };
 
@@ -12,7 +12,7 @@ pub(crate) enum ElementBlock {
     FixedDataBlock(Handle<FixedArrayDataBlock>),
     IndexBlock(Handle<ExtensibleArrayIndexBlock>),
     DataBlock(Handle<ExtensibleArrayDataBlock>),
-    Page(Handle<ArrayPage>),
+    Page(Handle<ArrayDataBlockPage>),
 }
 
 impl ElementBlock {
@@ -35,8 +35,8 @@ impl ElementBlock {
     }
 
     /// Sets elements of unfiltered chunks from a slot on, up to the end of the table, and returns their number.
-    pub fn set_all(&self, slot: usize, addrs: &[Addr]) -> usize {
-        let set = |elements: &mut ElementTable| {
+    pub fn set_unfiltered_from(&self, slot: usize, addrs: &[Addr]) -> usize {
+        let set = |elements: &mut ChunkEntryTable| {
             let mut chunks = (slot..).zip(addrs);
             chunks
                 .by_ref()
@@ -51,7 +51,7 @@ impl ElementBlock {
         }
     }
 
-    pub fn node(&self) -> &dyn DependencyNode {
+    pub fn dependency_node(&self) -> &dyn DependencyNode {
         match self {
             ElementBlock::FixedDataBlock(block) => block,
             ElementBlock::IndexBlock(block) => block,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use h5live_cache::{ChunkProxy, Handle};
 use h5live_format::{
-    Addr, AddrTable, ArrayPage, Bitmap, ChunkIndexEntry, ElementFormat, ExtensibleArrayDataBlock,
+    Addr, AddrTable, ArrayDataBlockPage, Bitmap, ChunkEntryFormat, ChunkIndexEntry, ExtensibleArrayDataBlock,
     ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters, ExtensibleArraySuperBlock, Record,
     Width,
 };
@@ -19,19 +19,19 @@ use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
 
 use self::blocks::{DataBlock, DataBlockRef, IndexBlock, SuperBlock};
-use self::geometry::{ArrayGeometry, DataBlockPath, ElementLocation};
-use self::last_block::LastElementBlock;
+use self::geometry::{DataBlockPath, ElementLocation, ExtensibleArrayGeometry};
+use self::last_block::LastWrittenBlock;
 use crate::element_array::{ElementArray, ElementLookup};
 use crate::element_block::ElementBlock;
-use crate::{ChunkIndex, Error, IndexRoot, LinearChunkOrder, ObjectMetadata, Result};
+use crate::{ChunkIndex, Error, IndexAddrSlot, LinearChunkOrder, ObjectMetadataAccess, Result};
 
 /// The extensible array of one dataset (format specification 4.0, III.H).
 #[derive(Debug)]
 pub struct ExtensibleArray {
     array: ElementArray<ExtensibleArrayHeader>,
-    geometry: ArrayGeometry,
+    geometry: ExtensibleArrayGeometry,
     /// The block of the last write.
-    last_block: Mutex<Option<LastElementBlock>>,
+    last_block: Mutex<Option<LastWrittenBlock>>,
 }
 
 impl ExtensibleArray {
@@ -41,13 +41,13 @@ impl ExtensibleArray {
     /// # Errors
     /// [`Error::Contradiction`] if the parameters describe no array.
     pub fn new(
-        metadata: ObjectMetadata,
-        root: Arc<dyn IndexRoot>,
+        metadata: ObjectMetadataAccess,
+        root: Arc<dyn IndexAddrSlot>,
         line: LinearChunkOrder,
-        format: ElementFormat,
+        format: ChunkEntryFormat,
         parameters: ExtensibleArrayParameters,
     ) -> Result<Self> {
-        let geometry = ArrayGeometry::new(&parameters).ok_or(Error::Contradiction {
+        let geometry = ExtensibleArrayGeometry::new(&parameters).ok_or(Error::Contradiction {
             record: "data layout message",
             at: metadata.owner().header(),
             other: "format",
@@ -127,7 +127,7 @@ impl ExtensibleArray {
             format: self.array.format,
             header,
             offset_width: self.offset_width(),
-            offset: self.geometry.first_index_below(super_block),
+            offset: self.geometry.super_block_offset(super_block),
             pages: Bitmap::zeros(self.bitmap_len(super_block) as usize),
             data_blocks: AddrTable::undefined(
                 self.geometry.data_block_count(super_block) as usize,
@@ -158,7 +158,7 @@ impl ExtensibleArray {
         addr.ok_or_else(|| self.array.contradiction(block.addr, ExtensibleArrayDataBlock::NAME, rule))
     }
 
-    fn load_page(&self, addr: Addr) -> Result<Handle<ArrayPage>> {
+    fn load_page(&self, addr: Addr) -> Result<Handle<ArrayDataBlockPage>> {
         self.array.load_page(addr, self.geometry.elements_per_page())
     }
 
@@ -314,7 +314,7 @@ impl ChunkIndex for ExtensibleArray {
             return self.set_in_last_block(recent, slot, element, proxy);
         }
         let place = self.geometry.locate(index).ok_or_else(outside)?;
-        let header = self.array.header_for_writing()?;
+        let header = self.array.get_or_create_header()?;
         let (table, slot) = self.block_for_writing(&header, place)?;
         let last = self.geometry.last_index_in_block(index, place);
         if header.read().max_index_set <= index {
@@ -322,7 +322,7 @@ impl ChunkIndex for ExtensibleArray {
             let end = if header.is_new() { index } else { last };
             header.update(|header| header.max_index_set = end + 1);
         }
-        let recent = LastElementBlock::new(header, table, index - slot as u64..last + 1, self.array.root.parents());
+        let recent = LastWrittenBlock::new(header, table, index - slot as u64..last + 1, self.array.root.parents());
         self.set_in_last_block(&recent, slot, element, proxy)?;
         *self.last_block.lock() = Some(recent);
         Ok(())

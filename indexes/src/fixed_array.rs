@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use h5live_cache::{ChunkProxy, DependencyKind, Handle};
 use h5live_format::{
-    Addr, ArrayPage, Bitmap, ChunkIndexEntry, ElementFormat, FixedArrayDataBlock, FixedArrayHeader, Record, Widths,
+    Addr, ArrayDataBlockPage, Bitmap, ChunkEntryFormat, ChunkIndexEntry, FixedArrayDataBlock, FixedArrayHeader, Record,
+    Widths,
 };
 use h5live_model::ChunkCoord;
 use parking_lot::RwLock;
 
 use crate::element_array::{ArrayHeader, ElementArray, ElementLookup};
 use crate::element_block::ElementBlock;
-use crate::{ChunkIndex, Error, IndexRoot, LinearChunkOrder, ObjectMetadata, Result};
+use crate::{ChunkIndex, Error, IndexAddrSlot, LinearChunkOrder, ObjectMetadataAccess, Result};
 
 /// The fixed array of one dataset (format specification 4.0, III.G).
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub struct FixedArray {
 
 type FixedHeader = Handle<FixedArrayHeader>;
 type FixedDataBlock = Handle<FixedArrayDataBlock>;
-type FixedPage = Handle<ArrayPage>;
+type FixedPage = Handle<ArrayDataBlockPage>;
 
 /// Most elements of a table that is held on to: as many as a page of ours has.
 const MAX_HELD_ELEMENTS: u64 = 1 << 10;
@@ -39,11 +40,11 @@ pub(crate) struct FixedArrayShape {
 impl ArrayHeader for FixedArrayHeader {
     type Shape = FixedArrayShape;
 
-    fn new_header(format: ElementFormat, FixedArrayShape { elements, page_bits }: FixedArrayShape) -> Self {
+    fn new_header(format: ChunkEntryFormat, FixedArrayShape { elements, page_bits }: FixedArrayShape) -> Self {
         FixedArrayHeader { format, page_bits, elements, data_block: Addr::UNDEFINED }
     }
 
-    fn shape(&self) -> (ElementFormat, FixedArrayShape) {
+    fn shape(&self) -> (ChunkEntryFormat, FixedArrayShape) {
         (self.format, FixedArrayShape { elements: self.elements, page_bits: self.page_bits })
     }
 
@@ -79,10 +80,10 @@ impl FixedArray {
     /// # Errors
     /// [`Error::Contradiction`] if the dataset cannot have such an array.
     pub fn new(
-        metadata: ObjectMetadata,
-        root: Arc<dyn IndexRoot>,
+        metadata: ObjectMetadataAccess,
+        root: Arc<dyn IndexAddrSlot>,
         line: LinearChunkOrder,
-        format: ElementFormat,
+        format: ChunkEntryFormat,
         page_bits: u8,
     ) -> Result<Self> {
         let at = metadata.owner().header();
@@ -195,7 +196,7 @@ impl FixedArray {
         let block = if addr.is_defined() {
             self.load_data_block(addr)?
         } else {
-            self.array.metadata.cache().check_allocation(header.addr(), self.data_block_len())?;
+            self.array.metadata.cache().check_allocation_limit(header.addr(), self.data_block_len())?;
             let block = self.array.metadata.create(self.data_block_space(), self.empty_data_block(header.addr()))?;
             header.update(|header| header.data_block = block.addr());
             block
@@ -212,7 +213,7 @@ impl FixedArray {
             self.load_page(data_block.addr(), number)?
         } else {
             let page = self.array.create_page(addr, self.elements_in_page(number))?;
-            data_block.update(|block| block.pages.set(number as usize));
+            data_block.update(|block| block.pages.set_if_clear(number as usize));
             page
         };
         self.array.metadata.add_dependency(data_block, &page, DependencyKind::FixedArrayPage)?;
@@ -246,7 +247,7 @@ impl ChunkIndex for FixedArray {
     fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
         let index = self.array.line.index_of(coord).ok_or_else(|| Error::ChunkOutOfBounds(coord.clone()))?;
         self.array.check_stored_size(&element)?;
-        let header = self.array.header_for_writing()?;
+        let header = self.array.get_or_create_header()?;
         let block = self.data_block_for_writing(&header)?;
         let (table, slot) = match self.page_count() {
             0 => (ElementBlock::FixedDataBlock(block), index),
@@ -256,7 +257,7 @@ impl ChunkIndex for FixedArray {
             }
         };
         if let Some(proxy) = proxy {
-            self.array.metadata.add_dependency(table.node(), proxy, DependencyKind::FixedArrayChunk)?;
+            self.array.metadata.add_dependency(table.dependency_node(), proxy, DependencyKind::FixedArrayChunk)?;
         }
         table.set(slot as usize, element);
         Ok(())

@@ -16,8 +16,8 @@ use std::sync::{Arc, OnceLock};
 use h5live_cache::Handle;
 use h5live_format::messages::FilterPipelineMessage;
 use h5live_format::{
-    Addr, DoublingTable, FilteredRoot, FractalHeapHeader, FractalHeapIdFormat, FreeSpaceHeader, HeapObjectLocation,
-    decode_with, encode, encode_mut, encoded_len,
+    Addr, DoublingTable, FractalHeapFilterInfo, FractalHeapHeader, FractalHeapIdFormat, FreeSpaceHeader,
+    HeapObjectLocation, decode_with, encode, encode_mut, encoded_len,
 };
 use h5live_model::{FilterEngine, FilterSpec};
 
@@ -25,14 +25,14 @@ pub use self::bulk_read::HeapBulkReader;
 pub use self::recount::HeapRecount;
 pub use self::space::HeapFreeSpace;
 use self::space::HeapSections;
-use crate::{Error, ObjectMetadata, Prerequisite, Result};
+use crate::{Error, ObjectMetadataAccess, Prerequisite, Result};
 
 type HeapHeader = Handle<FractalHeapHeader>;
 
 /// The heap of one object (format specification 4.0, III.G).
 #[derive(Debug, Clone)]
 pub struct FractalHeap {
-    metadata: ObjectMetadata,
+    metadata: ObjectMetadataAccess,
     addr: Addr,
     unfilter: Arc<dyn FilterEngine>,
     space: Arc<HeapFreeSpace>,
@@ -76,7 +76,7 @@ impl FractalHeap {
     /// The heap with its header at `addr`. `unfilter` undoes the filters of filtered heaps. All handles of one session
     /// share `space`.
     pub fn new(
-        metadata: ObjectMetadata,
+        metadata: ObjectMetadataAccess,
         addr: Addr,
         unfilter: Arc<dyn FilterEngine>,
         space: Arc<HeapFreeSpace>,
@@ -89,7 +89,7 @@ impl FractalHeap {
     /// # Errors
     /// If there is no room.
     pub fn create(
-        metadata: ObjectMetadata,
+        metadata: ObjectMetadataAccess,
         unfilter: Arc<dyn FilterEngine>,
         parameters: &HeapParameters,
         filters: Option<FilterPipelineMessage>,
@@ -97,7 +97,7 @@ impl FractalHeap {
     ) -> Result<Self> {
         let HeapParameters { id_len, table, max_managed_bytes: max_managed } = *parameters;
         let filtered = filters.filter(|filters| !filters.filters.is_empty());
-        let filtered = filtered.map(|filters| FilteredRoot { filters, ..FilteredRoot::default() });
+        let filtered = filtered.map(|filters| FractalHeapFilterInfo { filters, ..FractalHeapFilterInfo::default() });
         let header = FractalHeapHeader {
             id_bytes: id_len,
             table,
@@ -128,9 +128,9 @@ impl FractalHeap {
         let (cache, widths) = (self.metadata.cache(), self.metadata.widths());
         let wrong = |source| h5live_cache::Error::Decode { at: self.addr, source };
         let load = || {
-            let start = cache.read_block(self.addr, FractalHeapHeader::size_without_filters(widths))?;
+            let start = cache.read_block_uncached(self.addr, FractalHeapHeader::size_without_filters(widths))?;
             let len = FractalHeapHeader::stated_size(&start, widths).map_err(wrong)?;
-            let bytes = cache.read_block(self.addr, len)?;
+            let bytes = cache.read_block_uncached(self.addr, len)?;
             decode_with(FractalHeapHeader::default(), &bytes, widths).map_err(wrong)
         };
         let header = cache.load(self.addr, self.metadata.owner(), load)?;

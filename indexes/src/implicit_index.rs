@@ -6,13 +6,13 @@ use h5live_cache::ChunkProxy;
 use h5live_format::ChunkIndexEntry;
 use h5live_model::ChunkCoord;
 
-use crate::{ChunkIndex, Error, IndexRoot, LinearChunkOrder, ObjectMetadata, Result};
+use crate::{ChunkIndex, Error, IndexAddrSlot, LinearChunkOrder, ObjectMetadataAccess, Result};
 
 /// The chunks of one dataset, behind one another (format specification 4.0, IV.A.2.i, "Implicit").
 #[derive(Debug)]
 pub struct ImplicitIndex {
-    metadata: ObjectMetadata,
-    root: Arc<dyn IndexRoot>,
+    metadata: ObjectMetadataAccess,
+    root: Arc<dyn IndexAddrSlot>,
     line: LinearChunkOrder,
     chunk_count: u64,
     chunk_bytes: u64,
@@ -24,8 +24,8 @@ impl ImplicitIndex {
     /// # Errors
     /// [`Error::Contradiction`] if the dataset cannot have such an index.
     pub fn new(
-        metadata: ObjectMetadata,
-        root: Arc<dyn IndexRoot>,
+        metadata: ObjectMetadataAccess,
+        root: Arc<dyn IndexAddrSlot>,
         line: LinearChunkOrder,
         chunk_bytes: u64,
     ) -> Result<Self> {

@@ -26,7 +26,7 @@ pub use btree1::Btree1;
 pub use btree2::{Btree2, Btree2Parameters};
 pub use chunk_btree1::ChunkBtree1;
 pub use chunk_btree2::ChunkBtree2;
-pub use chunk_index::{ChunkIndex, IndexRoot};
+pub use chunk_index::{ChunkIndex, IndexAddrSlot};
 pub use error::{Error, Result};
 pub use extensible_array::ExtensibleArray;
 pub use fixed_array::FixedArray;
@@ -34,5 +34,5 @@ pub use fractal_heap::{FractalHeap, HeapBulkReader, HeapFreeSpace, HeapParameter
 pub use implicit_index::ImplicitIndex;
 pub use linear_chunk_order::LinearChunkOrder;
 pub use local_heap::LocalHeapFreeSpace;
-pub use object_metadata::{ObjectMetadata, Prerequisite};
+pub use object_metadata::{ObjectMetadataAccess, Prerequisite};
 pub use symbol_table::{SymbolTable, SymbolTableRelocation, SymbolTarget};

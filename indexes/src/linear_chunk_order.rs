@@ -14,11 +14,11 @@ pub struct LinearChunkOrder {
 impl LinearChunkOrder {
     /// The line for chunks of `grid` in a dataset with maximum dimensions `max` (`[rank]`, elements). At most one
     /// dimension may be unlimited. `None` otherwise, or if the ranks differ.
-    pub fn new(grid: &ChunkGrid, max: &[u64]) -> Option<Self> {
-        let mut open = max.iter().enumerate().filter(|(_, dim)| **dim == UNLIMITED).map(|(dim, _)| dim);
+    pub fn new(grid: &ChunkGrid, max_dims: &[u64]) -> Option<Self> {
+        let mut open = max_dims.iter().enumerate().filter(|(_, dim)| **dim == UNLIMITED).map(|(dim, _)| dim);
         let unlimited = open.next();
-        (open.next().is_none() && grid.dims().len() == max.len())
-            .then(|| LinearChunkOrder { unlimited, counts: grid.counts(max) })
+        (open.next().is_none() && grid.chunk_dims().len() == max_dims.len())
+            .then(|| LinearChunkOrder { unlimited, counts: grid.chunk_counts(max_dims) })
     }
 
     /// The number of chunks on the line; `None` if it has no end, or does not fit 64 bits.

@@ -3,16 +3,16 @@
 use std::cmp::Ordering;
 
 use h5live_cache::{DependencyKind, DependencyNode, FreeEpoch, FreeList, Handle, Space, SpaceKind};
-use h5live_format::{Addr, LocalHeap, LocalHeapData, LocalHeapFreeBlock};
+use h5live_format::{Addr, LocalHeapData, LocalHeapFreeBlock, LocalHeapPrefix};
 use h5live_model::Name;
 use parking_lot::Mutex;
 
-use crate::{Error, ObjectMetadata, Result};
+use crate::{Error, ObjectMetadataAccess, Result};
 
 /// The strings of one local heap (format specification 4.0, III.D).
 pub(crate) struct LocalHeapStrings {
-    metadata: ObjectMetadata,
-    prefix: Handle<LocalHeap>,
+    metadata: ObjectMetadataAccess,
+    prefix: Handle<LocalHeapPrefix>,
     /// None if the data segment is empty.
     data: Option<Handle<LocalHeapData>>,
 }
@@ -32,7 +32,7 @@ const MAX_SLACK_FRACTION: u64 = 32;
 /// From the first change on, the file says that nothing in the heap is free. The list of free space begins in the
 /// prefix and continues in the segment, so it cannot be changed at once with the strings. So new strings go to free
 /// places of the segment to which the file leads. The list is written again when the session ends
-/// (`LocalHeapStrings::write_free_list`).
+/// (`LocalHeapStrings::finalize_heap`).
 #[derive(Debug, Default)]
 pub struct LocalHeapFreeSpace(Mutex<StringSpaceState>);
 
@@ -96,9 +96,9 @@ impl LocalHeapStrings {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn load(metadata: &ObjectMetadata, addr: Addr) -> Result<Self> {
-        let len = LocalHeap::prefix_size(metadata.widths()) as u64;
-        let prefix = metadata.load(addr, len, LocalHeap::default)?;
+    pub fn load(metadata: &ObjectMetadataAccess, addr: Addr) -> Result<Self> {
+        let len = LocalHeapPrefix::prefix_size(metadata.widths()) as u64;
+        let prefix = metadata.load(addr, len, LocalHeapPrefix::default)?;
         let (at, size) = {
             let prefix = prefix.read();
             (prefix.data, prefix.size)
@@ -111,11 +111,11 @@ impl LocalHeapStrings {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(metadata: &ObjectMetadata, size: u64, space: &LocalHeapFreeSpace) -> Result<Self> {
+    pub fn create(metadata: &ObjectMetadataAccess, size: u64, space: &LocalHeapFreeSpace) -> Result<Self> {
         let data = LocalHeapData { bytes: vec![0; usize::try_from(size).unwrap_or(usize::MAX)] };
         let data = metadata.create(size, data)?;
-        let prefix = LocalHeap { size, free: None, data: data.addr() };
-        let prefix = metadata.create(LocalHeap::prefix_size(metadata.widths()) as u64, prefix)?;
+        let prefix = LocalHeapPrefix { size, free: None, data: data.addr() };
+        let prefix = metadata.create(LocalHeapPrefix::prefix_size(metadata.widths()) as u64, prefix)?;
         let mut strings = space.0.lock();
         strings.free_list.free_range(EMPTY_STRING_BYTES, size.saturating_sub(EMPTY_STRING_BYTES));
         (strings.is_free_list_valid, strings.is_everything_else_taken) = (true, true);
@@ -151,7 +151,7 @@ impl LocalHeapStrings {
         parent: &(impl DependencyNode + ?Sized),
         child: &(impl DependencyNode + ?Sized),
     ) -> Result<()> {
-        let done = self.metadata.cache().add_dependency_once(parent, child, DependencyKind::SymbolTable);
+        let done = self.metadata.cache().add_dependency_until_clean(parent, child, DependencyKind::SymbolTable);
         Ok(done.map_err(h5live_cache::Error::from)?)
     }
 
@@ -176,7 +176,7 @@ impl LocalHeapStrings {
     /// # Errors
     /// If there is none.
     pub fn compare_string(&self, offset: u64, name: &Name) -> Result<Ordering> {
-        self.with_data(|data| Ok(data.text(offset)?.cmp(name.as_bytes())))
+        self.with_data(|data| Ok(data.string_bytes(offset)?.cmp(name.as_bytes())))
     }
 
     /// Adds strings, and returns their offsets (bytes). `taken` returns the offsets of all strings that are in use. It
@@ -188,7 +188,7 @@ impl LocalHeapStrings {
         &mut self,
         space: &LocalHeapFreeSpace,
         strings: &[&Name],
-        taken: impl FnOnce() -> Result<Vec<u64>>,
+        used_offsets: impl FnOnce() -> Result<Vec<u64>>,
     ) -> Result<Vec<u64>> {
         let known = &mut *space.0.lock();
         self.load_free_list(known)?;
@@ -197,7 +197,7 @@ impl LocalHeapStrings {
             Some(offsets) => offsets,
             None => {
                 if !std::mem::replace(&mut known.is_everything_else_taken, true) {
-                    self.rebuild_free_list(known, &taken()?);
+                    self.rebuild_free_list(known, &used_offsets()?);
                 }
                 self.alloc_strings_or_grow(known, strings)?
             }
@@ -304,7 +304,7 @@ impl LocalHeapStrings {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn write_free_list(&mut self, space: &LocalHeapFreeSpace) -> Result<bool> {
+    pub fn finalize_heap(&mut self, space: &LocalHeapFreeSpace) -> Result<bool> {
         let strings = &mut *space.0.lock();
         if !std::mem::take(&mut strings.is_free_list_valid) {
             return Ok(false);
@@ -338,7 +338,7 @@ impl LocalHeapStrings {
         self.add_dependency(&self.prefix, data)?;
         self.prefix.update(|prefix| (prefix.size, prefix.free) = (size, free));
         if let Some(end) = at.get().filter(|_| size < old && place.is_none()).and_then(|at| at.checked_add(size)) {
-            cache.space().free(Addr::new(end), old - size);
+            cache.space().free_metadata(Addr::new(end), old - size);
         }
         Ok(true)
     }
@@ -353,6 +353,6 @@ impl LocalHeapStrings {
         if size > 0 {
             self.metadata.free_structure(data, size);
         }
-        self.metadata.free_structure(self.prefix.addr(), LocalHeap::prefix_size(widths) as u64);
+        self.metadata.free_structure(self.prefix.addr(), LocalHeapPrefix::prefix_size(widths) as u64);
     }
 }

@@ -10,7 +10,7 @@ use crate::Result;
 
 /// The way from one object to its structures.
 #[derive(Debug, Clone)]
-pub struct ObjectMetadata {
+pub struct ObjectMetadataAccess {
     cache: Arc<Cache>,
     owner: Owner,
 }
@@ -31,10 +31,10 @@ impl<R: Entry> MaybeCached<R> {
     }
 }
 
-impl ObjectMetadata {
+impl ObjectMetadataAccess {
     /// The structures of `owner` in the file of `cache`.
     pub fn new(cache: Arc<Cache>, owner: Owner) -> Self {
-        ObjectMetadata { cache, owner }
+        ObjectMetadataAccess { cache, owner }
     }
 
     /// The file.
@@ -62,15 +62,15 @@ impl ObjectMetadata {
     ///
     /// # Errors
     /// If the bytes cannot be read or are not such a structure.
-    pub fn load<R: Record + Entry>(&self, addr: Addr, len: u64, shape: impl FnOnce() -> R) -> Result<Handle<R>> {
-        let decode = |bytes: &[u8]| self.decode(addr, bytes, shape());
+    pub fn load<R: Record + Entry>(&self, addr: Addr, len: u64, blank: impl FnOnce() -> R) -> Result<Handle<R>> {
+        let decode = |bytes: &[u8]| self.decode(addr, bytes, blank());
         Ok(self.cache.load_block(addr, self.owner, usize::try_from(len).unwrap_or(usize::MAX), decode)?)
     }
 
-    /// As [`ObjectMetadata::load`], where also the length follows from the shape.
+    /// As [`ObjectMetadataAccess::load`], where also the length follows from the shape.
     ///
     /// # Errors
-    /// As [`ObjectMetadata::load`].
+    /// As [`ObjectMetadataAccess::load`].
     pub(crate) fn load_with_computed_len<R: Record + Entry>(
         &self,
         addr: Addr,
@@ -83,10 +83,10 @@ impl ObjectMetadata {
         Ok(self.cache.load(addr, self.owner, read)?)
     }
 
-    /// As [`ObjectMetadata::load`], of a structure that is not worth keeping: it is cached only if it was before.
+    /// As [`ObjectMetadataAccess::load`], of a structure that is not worth keeping: it is cached only if it was before.
     ///
     /// # Errors
-    /// As [`ObjectMetadata::load`].
+    /// As [`ObjectMetadataAccess::load`].
     pub(crate) fn read_once<R: Record + Entry>(
         &self,
         addr: Addr,
@@ -100,7 +100,7 @@ impl ObjectMetadata {
     }
 
     fn read<R: Record>(&self, addr: Addr, len: u64, shape: impl FnOnce() -> R) -> h5live_cache::Result<R> {
-        let bytes = self.cache.read_block(addr, usize::try_from(len).unwrap_or(usize::MAX))?;
+        let bytes = self.cache.read_block_uncached(addr, usize::try_from(len).unwrap_or(usize::MAX))?;
         self.decode(addr, &bytes, shape())
     }
 
@@ -117,13 +117,13 @@ impl ObjectMetadata {
         Ok(self.cache.insert_entry(addr, self.owner, value))
     }
 
-    /// As [`ObjectMetadata::create`], for a length that the file states. `value` is called only if the length is within
+    /// As [`ObjectMetadataAccess::create`], for a length that the file states. `value` is called only if the length is within
     /// the limit of allocations.
     ///
     /// # Errors
-    /// As [`ObjectMetadata::create`]; if the length is larger than what may be allocated at once.
+    /// As [`ObjectMetadataAccess::create`]; if the length is larger than what may be allocated at once.
     pub(crate) fn create_with_stated_len<R: Entry>(&self, len: u64, value: impl FnOnce() -> R) -> Result<Handle<R>> {
-        self.cache.check_allocation(self.owner.header(), len)?;
+        self.cache.check_allocation_limit(self.owner.header(), len)?;
         self.create(len, value())
     }
 
@@ -146,10 +146,10 @@ impl ObjectMetadata {
         self.cache.free_structure(addr, len);
     }
 
-    /// As [`ObjectMetadata::free_structure`], of a structure to which only others of the same object lead, which stays.
-    pub fn free_owned_structure(&self, addr: Addr, len: u64) {
+    /// As [`ObjectMetadataAccess::free_structure`], of a structure to which only others of the same object lead, which stays.
+    pub fn free_after_owner_flush(&self, addr: Addr, len: u64) {
         self.cache.forget_entry(addr);
-        self.cache.space().free_owned(self.owner, addr, len);
+        self.cache.space().free_metadata_owned(self.owner, addr, len);
     }
 
     /// Orders two structures: `parent` is never written while `child` is dirty.
@@ -171,8 +171,8 @@ impl ObjectMetadata {
         for (child, kind) in before {
             let _circle = match kind {
                 // The object is new, and there from then on.
-                DependencyKind::Link => self.cache.add_dependency_until_stored(parent, *child, *kind),
-                _ => self.cache.add_dependency_once(parent, *child, *kind),
+                DependencyKind::Link => self.cache.add_dependency_to_first_write(parent, *child, *kind),
+                _ => self.cache.add_dependency_until_clean(parent, *child, *kind),
             };
         }
     }

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use h5live_cache::Handle;
 use h5live_format::messages::BtreeK;
-use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, SymbolTableNode};
+use h5live_format::{Addr, Btree1GroupKey, Btree1Node, SymbolTableEntry, SymbolTableNode, SymbolTableScratchPad};
 use h5live_model::Name;
 
 pub use self::pack::SymbolTableRelocation;
 use crate::btree1::{Btree1, KeyBounds, KeyRange};
 use crate::local_heap::{LocalHeapFreeSpace, LocalHeapStrings};
-use crate::{Error, ObjectMetadata, Result};
+use crate::{Error, ObjectMetadataAccess, Result};
 
 /// The target of an old-style link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub enum SymbolTarget {
 /// names (format specification 4.0, III.A.1, III.B to III.D).
 #[derive(Debug, Clone)]
 pub struct SymbolTable {
-    metadata: ObjectMetadata,
-    tree: Btree1<GroupKey>,
+    metadata: ObjectMetadataAccess,
+    tree: Btree1<Btree1GroupKey>,
     heap: Addr,
     k: BtreeK,
     space: Arc<LocalHeapFreeSpace>,
@@ -41,7 +41,13 @@ pub struct SymbolTable {
 impl SymbolTable {
     /// The table with its B-tree at `btree` and its heap at `heap`, in a file with these K values. All handles of one
     /// session share `space`.
-    pub fn new(metadata: ObjectMetadata, btree: Addr, heap: Addr, k: BtreeK, space: Arc<LocalHeapFreeSpace>) -> Self {
+    pub fn new(
+        metadata: ObjectMetadataAccess,
+        btree: Addr,
+        heap: Addr,
+        k: BtreeK,
+        space: Arc<LocalHeapFreeSpace>,
+    ) -> Self {
         let tree = Btree1::new(metadata.clone(), btree, k.group_internal, ());
         SymbolTable { metadata, tree, heap, k, space }
     }
@@ -61,7 +67,9 @@ impl SymbolTable {
 
     fn target_of_entry(names: &LocalHeapStrings, entry: &SymbolTableEntry) -> Result<SymbolTarget> {
         match entry.cache {
-            SymbolCache::SoftLink { value_offset } => Ok(SymbolTarget::Soft(names.read_string(value_offset.into())?)),
+            SymbolTableScratchPad::SoftLink { value_offset } => {
+                Ok(SymbolTarget::Soft(names.read_string(value_offset.into())?))
+            }
             _ => Ok(SymbolTarget::Hard(entry.header)),
         }
     }
@@ -72,10 +80,10 @@ impl SymbolTable {
     /// If a node or the heap cannot be read.
     pub fn find_link(&self, name: &Name) -> Result<Option<SymbolTarget>> {
         let names = self.name_heap()?;
-        let choose = |node: &Btree1Node<GroupKey>| {
+        let choose = |node: &Btree1Node<Btree1GroupKey>| {
             // The names below child `i` are not greater than key `i + 1`.
             partition_point(node.len(), |i| {
-                let GroupKey(offset) = node.key(i + 1).unwrap_or_default();
+                let Btree1GroupKey(offset) = node.key(i + 1).unwrap_or_default();
                 Ok(names.compare_string(offset, name)? == Ordering::Less)
             })
             .map(|child| (child < node.len()).then_some(child))
@@ -135,21 +143,22 @@ struct NameOrder<'a> {
 
 impl NameOrder<'_> {
     /// Whether a name belongs to the child between these keys, or has moved to another.
-    fn contains_name(&self, bounds: &KeyBounds<GroupKey>, name: &Name) -> Result<bool> {
-        let order =
-            |key: Option<GroupKey>| key.map(|GroupKey(offset)| self.names.compare_string(offset, name)).transpose();
+    fn contains_name(&self, bounds: &KeyBounds<Btree1GroupKey>, name: &Name) -> Result<bool> {
+        let order = |key: Option<Btree1GroupKey>| {
+            key.map(|Btree1GroupKey(offset)| self.names.compare_string(offset, name)).transpose()
+        };
         let is_behind = order(bounds.begin)?.is_none_or(|begin| begin == Ordering::Less);
         Ok(is_behind && order(bounds.end)? != Some(Ordering::Less))
     }
 }
 
-impl KeyRange<GroupKey> for NameOrder<'_> {
-    fn is_before(&self, key: &GroupKey, other: &GroupKey) -> Result<bool> {
+impl KeyRange<Btree1GroupKey> for NameOrder<'_> {
+    fn is_before(&self, key: &Btree1GroupKey, other: &Btree1GroupKey) -> Result<bool> {
         Ok(self.names.compare_string(key.0, &self.names.read_string(other.0)?)? == Ordering::Less)
     }
 
-    fn may_contain(&self, _level: u8, between: &KeyBounds<GroupKey>) -> bool {
-        let (Some(after), Some(GroupKey(end))) = (self.after, between.end) else { return true };
+    fn may_contain(&self, _level: u8, between: &KeyBounds<Btree1GroupKey>) -> bool {
+        let (Some(after), Some(Btree1GroupKey(end))) = (self.after, between.end) else { return true };
         // A key that cannot be read is an error when the child is visited.
         self.names.compare_string(end, after).map_or(true, |order| order == Ordering::Greater)
     }

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5live_cache::{
     Cache, CacheOptions, DependencyNode, EntryId, FlushScope, MemoryStorage, Owner, RecordingStorage, SuperblockEncoder,
 };
-use h5live_format::{Addr, ChunkIndexEntry, ElementFormat, EncodeError, ExtensibleArrayParameters, Width};
+use h5live_format::{Addr, ChunkEntryFormat, ChunkIndexEntry, EncodeError, ExtensibleArrayParameters, Width};
 use h5live_model::{ChunkCoord, ChunkGrid, UNLIMITED};
 use proptest::prelude::*;
 
 use crate::{
-    Btree2Parameters, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, IndexRoot, LinearChunkOrder,
-    ObjectMetadata, Result,
+    Btree2Parameters, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, IndexAddrSlot,
+    LinearChunkOrder, ObjectMetadataAccess, Result,
 };
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl SuperblockEncoder for NoSuperblock {
 #[derive(Debug)]
 pub(crate) struct Root(AtomicU64);
 
-impl IndexRoot for Root {
+impl IndexAddrSlot for Root {
     fn addr(&self) -> Addr {
         Addr::new(self.0.load(Ordering::Acquire))
     }
@@ -61,21 +61,21 @@ pub(crate) fn root(addr: Addr) -> Arc<Root> {
     Arc::new(Root(AtomicU64::new(addr.get().unwrap_or(u64::MAX))))
 }
 
-fn extensible(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ExtensibleArray {
+fn extensible(cache: &Arc<Cache>, root: Arc<Root>, format: ChunkEntryFormat) -> ExtensibleArray {
     let grid = ChunkGrid::new(&[10, 5]).unwrap();
     let line = LinearChunkOrder::new(&grid, &[UNLIMITED, 10]).unwrap();
-    let metadata = ObjectMetadata::new(cache.clone(), OWNER);
+    let metadata = ObjectMetadataAccess::new(cache.clone(), OWNER);
     ExtensibleArray::new(metadata, root, line, format, ExtensibleArrayParameters::default()).unwrap()
 }
 
-fn fixed(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat, rows: u64) -> FixedArray {
+fn fixed(cache: &Arc<Cache>, root: Arc<Root>, format: ChunkEntryFormat, rows: u64) -> FixedArray {
     let grid = ChunkGrid::new(&[10, 5]).unwrap();
     let line = LinearChunkOrder::new(&grid, &[rows * 10, 10]).unwrap();
-    FixedArray::new(ObjectMetadata::new(cache.clone(), OWNER), root, line, format, 10).unwrap()
+    FixedArray::new(ObjectMetadataAccess::new(cache.clone(), OWNER), root, line, format, 10).unwrap()
 }
 
-fn btree2(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ChunkBtree2 {
-    ChunkBtree2::new(ObjectMetadata::new(cache.clone(), OWNER), root, 2, format, Btree2Parameters::CHUNKS)
+fn btree2(cache: &Arc<Cache>, root: Arc<Root>, format: ChunkEntryFormat) -> ChunkBtree2 {
+    ChunkBtree2::new(ObjectMetadataAccess::new(cache.clone(), OWNER), root, 2, format, Btree2Parameters::CHUNKS)
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
         let is_allocation = matches!(error, crate::Error::Cache(h5live_cache::Error::Allocation { .. }));
         assert!(is_allocation, "{error}");
     };
-    let unfiltered = ElementFormat::Unfiltered;
+    let unfiltered = ChunkEntryFormat::Unfiltered;
     let grid = ChunkGrid::new(&[1]).unwrap();
-    let metadata = || ObjectMetadata::new(cache(&MemoryStorage::new()), OWNER);
+    let metadata = || ObjectMetadataAccess::new(cache(&MemoryStorage::new()), OWNER);
     // All elements are in the data block, or a page has very many.
     for elements in [1 << 30, 1 << 34] {
         let line = LinearChunkOrder::new(&grid, &[elements]).unwrap();
@@ -107,12 +107,12 @@ fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
 /// Of chunks of one 4-byte element each, so that the sizes of unfiltered chunks are known.
 fn btree1(cache: &Arc<Cache>, root: Arc<Root>, k: u16) -> ChunkBtree1 {
     let grid = ChunkGrid::new(&[10, 5]).unwrap();
-    ChunkBtree1::new(ObjectMetadata::new(cache.clone(), OWNER), root, grid, 4, k)
+    ChunkBtree1::new(ObjectMetadataAccess::new(cache.clone(), OWNER), root, grid, 4, k)
 }
 
-fn element(seed: u64, format: ElementFormat) -> ChunkIndexEntry {
+fn element(seed: u64, format: ChunkEntryFormat) -> ChunkIndexEntry {
     let (size, filter_mask) =
-        if format == ElementFormat::Unfiltered { (0, 0) } else { (seed % 999 + 1, seed as u32 % 4) };
+        if format == ChunkEntryFormat::Unfiltered { (0, 0) } else { (seed % 999 + 1, seed as u32 % 4) };
     ChunkIndexEntry { addr: Addr::new(seed * 8 + 8), size, filter_mask }
 }
 
@@ -120,7 +120,7 @@ type Make<'a> = &'a dyn Fn(&Arc<Cache>, Arc<Root>) -> Box<dyn ChunkIndex>;
 
 /// Sets chunks, removes every fifth, flushes, and finds what is left, and only that, in a second cache over the same
 /// bytes. At last deletes the index.
-fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
+fn check(rows: &[u64], format: ChunkEntryFormat, make: Make<'_>) {
     let storage = MemoryStorage::default();
     let first = cache(&storage);
     let place = root(Addr::UNDEFINED);
@@ -129,7 +129,7 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
     for (n, row) in rows.iter().enumerate() {
         let coord = ChunkCoord::new(&[row / 2, row % 2]);
         let value = element(n as u64, format);
-        let operation = first.begin_operation();
+        let operation = first.begin_atomic_change();
         let old = index.replace_element(&coord, value, None).unwrap();
         drop(operation);
         assert_eq!(old, model.insert(coord, value));
@@ -137,7 +137,7 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
     first.flush(FlushScope::All).unwrap();
     for row in rows.iter().step_by(5) {
         let coord = ChunkCoord::new(&[row / 2, row % 2]);
-        let operation = first.begin_operation();
+        let operation = first.begin_atomic_change();
         assert_eq!(index.remove_element(&coord).unwrap(), model.remove(&coord));
         drop(operation);
     }
@@ -158,18 +158,18 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
         })
         .unwrap();
     assert_eq!(found, model);
-    let operation = first.begin_operation();
+    let operation = first.begin_atomic_change();
     made.delete_blocks().unwrap();
     drop(operation);
     first.flush(FlushScope::All).unwrap();
     assert_eq!(first.space().free_bytes(), first.space().allocated_end() - 4096);
 }
 
-fn check_extensible(rows: &[u64], format: ElementFormat) {
+fn check_extensible(rows: &[u64], format: ChunkEntryFormat) {
     check(rows, format, &|cache, root| Box::new(extensible(cache, root, format)));
 }
 
-fn check_btree2(rows: &[u64], format: ElementFormat) {
+fn check_btree2(rows: &[u64], format: ChunkEntryFormat) {
     check(rows, format, &|cache, root| Box::new(btree2(cache, root, format)));
 }
 
@@ -177,11 +177,11 @@ fn check_btree1(rows: &[u64], k: u16) {
     check(rows, FILTERED, &|cache, root| Box::new(btree1(cache, root, k)));
 }
 
-fn check_fixed(rows: &[u64], format: ElementFormat, limit: u64) {
+fn check_fixed(rows: &[u64], format: ChunkEntryFormat, limit: u64) {
     check(rows, format, &|cache, root| Box::new(fixed(cache, root, format, limit)));
 }
 
-const FILTERED: ElementFormat = ElementFormat::Filtered(match Width::new(3) {
+const FILTERED: ChunkEntryFormat = ChunkEntryFormat::Filtered(match Width::new(3) {
     Some(width) => width,
     None => Width::EIGHT,
 });
@@ -190,7 +190,7 @@ const FILTERED: ElementFormat = ElementFormat::Filtered(match Width::new(3) {
 fn extensible_arrays_hold_elements_in_every_kind_of_block() {
     // the index block, direct data blocks, super blocks, paged data blocks
     let rows = [0, 3, 4, 19, 20, 51, 52, 114, 115, 240, 500, 1000, 70_000, 140_000, 140_001, 300_000, 2_000_000];
-    check_extensible(&rows, ElementFormat::Unfiltered);
+    check_extensible(&rows, ChunkEntryFormat::Unfiltered);
     check_extensible(&rows, FILTERED);
 }
 
@@ -202,7 +202,7 @@ fn extensible_arrays_grow_one_by_one() {
 #[test]
 fn trees_of_chunks_grow_in_any_order() {
     let rows: Vec<u64> = (0..12_000).map(|n| n * 7919 % 12_000).collect();
-    check_btree2(&rows, ElementFormat::Unfiltered);
+    check_btree2(&rows, ChunkEntryFormat::Unfiltered);
     check_btree2(&rows, FILTERED);
 }
 
@@ -236,7 +236,7 @@ fn chunks_may_be_removed_while_all_are_visited() {
 #[test]
 fn fixed_arrays_hold_elements_with_and_without_pages() {
     check_fixed(&[0, 1, 5, 19], FILTERED, 10);
-    check_fixed(&[0, 1023, 1024, 2047, 4999], ElementFormat::Unfiltered, 2500);
+    check_fixed(&[0, 1023, 1024, 2047, 4999], ChunkEntryFormat::Unfiltered, 2500);
     check_fixed(&(0..2200).collect::<Vec<_>>(), FILTERED, 1100);
 }
 
@@ -283,8 +283,8 @@ fn children_reach_the_file_before_what_points_to_them() {
     let recording = RecordingStorage::new(Arc::new(MemoryStorage::default()));
     let cache = Cache::new_writable(Arc::new(recording.clone()), CacheOptions::default(), 4096, Arc::new(NoSuperblock));
     let cache = Arc::new(cache);
-    let array = extensible(&cache, root(Addr::UNDEFINED), ElementFormat::Unfiltered);
-    array.set_element(&ChunkCoord::new(&[150_000, 1]), element(1, ElementFormat::Unfiltered), None).unwrap();
+    let array = extensible(&cache, root(Addr::UNDEFINED), ChunkEntryFormat::Unfiltered);
+    array.set_element(&ChunkCoord::new(&[150_000, 1]), element(1, ChunkEntryFormat::Unfiltered), None).unwrap();
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     let order: Vec<_> = plan
         .steps()
@@ -295,7 +295,7 @@ fn children_reach_the_file_before_what_points_to_them() {
         })
         .collect();
     let place = |name| order.iter().position(|found| *found == name).unwrap();
-    assert!(place("ArrayPage") < place("ExtensibleArraySuperBlock"));
+    assert!(place("ArrayDataBlockPage") < place("ExtensibleArraySuperBlock"));
     assert!(place("ExtensibleArrayDataBlock") < place("ExtensibleArraySuperBlock"));
     assert!(place("ExtensibleArraySuperBlock") < place("ExtensibleArrayIndexBlock"));
     assert!(place("ExtensibleArrayIndexBlock") < place("ExtensibleArrayHeader"));
@@ -306,12 +306,12 @@ proptest! {
 
     #[test]
     fn extensible_arrays_agree_with_a_map(rows in prop::collection::vec(0u64..200_000, 1..60), filtered: bool) {
-        check_extensible(&rows, if filtered { FILTERED } else { ElementFormat::Unfiltered });
+        check_extensible(&rows, if filtered { FILTERED } else { ChunkEntryFormat::Unfiltered });
     }
 
     #[test]
     fn trees_of_chunks_agree_with_a_map(rows in prop::collection::vec(0u64..4000, 1..300), filtered: bool) {
-        check_btree2(&rows, if filtered { FILTERED } else { ElementFormat::Unfiltered });
+        check_btree2(&rows, if filtered { FILTERED } else { ChunkEntryFormat::Unfiltered });
     }
 
     #[test]
@@ -321,6 +321,6 @@ proptest! {
 
     #[test]
     fn fixed_arrays_agree_with_a_map(rows in prop::collection::vec(0u64..4000, 1..60), filtered: bool) {
-        check_fixed(&rows, if filtered { FILTERED } else { ElementFormat::Unfiltered }, 2000);
+        check_fixed(&rows, if filtered { FILTERED } else { ChunkEntryFormat::Unfiltered }, 2000);
     }
 }

@@ -45,7 +45,7 @@ impl ChunkCoord {
     }
 
     /// Becomes the chunk that follows along the first dimension; saturates.
-    pub fn advance(&mut self) {
+    pub fn advance_first_axis(&mut self) {
         self.0.iter_mut().take(1).for_each(|at| *at = at.saturating_add(1));
     }
 }
@@ -65,17 +65,17 @@ pub struct ChunkGrid {
 
 impl ChunkGrid {
     /// A grid of chunks of `dims` (`[rank]`, elements). `None` if a dimension is zero.
-    pub fn new(dims: &[u64]) -> Option<Self> {
-        (!dims.contains(&0)).then(|| ChunkGrid { dims: SmallVec::from_slice(dims) })
+    pub fn new(chunk_dims: &[u64]) -> Option<Self> {
+        (!chunk_dims.contains(&0)).then(|| ChunkGrid { dims: SmallVec::from_slice(chunk_dims) })
     }
 
     /// The dimensions of a chunk (`[rank]`, elements).
-    pub fn dims(&self) -> &[u64] {
+    pub fn chunk_dims(&self) -> &[u64] {
         &self.dims
     }
 
     /// The number of elements of a chunk, or `None` if it does not fit 64 bits.
-    pub fn element_count(&self) -> Option<u64> {
+    pub fn chunk_element_count(&self) -> Option<u64> {
         self.dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d))
     }
 
@@ -90,7 +90,7 @@ impl ChunkGrid {
     }
 
     /// The number of chunks that cover `extent` (`[rank]`, elements) along each dimension (`[rank]`, chunks).
-    pub fn counts(&self, extent: &[u64]) -> SmallVec<[u64; 4]> {
+    pub fn chunk_counts(&self, extent: &[u64]) -> SmallVec<[u64; 4]> {
         self.along_each(extent, u64::div_ceil)
     }
 

@@ -4,19 +4,19 @@ use std::fmt;
 
 /// A process that has a file open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct FileHolderProcess {
     /// The process.
     pub pid: u32,
     /// The name of its program.
     pub name: String,
 }
 
-impl Holder {
+impl FileHolderProcess {
     /// The process that asks.
     pub fn this_process() -> Self {
         let name = std::env::current_exe().ok();
         let name = name.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-        Holder { pid: std::process::id(), name: name.unwrap_or_default() }
+        FileHolderProcess { pid: std::process::id(), name: name.unwrap_or_default() }
     }
 
     /// Whether it is the process that asks.
@@ -25,7 +25,7 @@ impl Holder {
     }
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for FileHolderProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {} ({})", self.pid, self.name)
     }
@@ -34,7 +34,7 @@ impl fmt::Display for Holder {
 /// The state of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FileCondition {
+pub enum FileOpenState {
     /// Its last writer has closed it.
     Closed,
     /// A process has it open for writing.
@@ -42,7 +42,7 @@ pub enum FileCondition {
         /// Whether others may follow that writer.
         live: bool,
         /// The processes, where the system names them.
-        holders: Vec<Holder>,
+        holders: Vec<FileHolderProcess>,
     },
     /// The superblock says that it is open for writing, and no process has it.
     Abandoned {
@@ -58,9 +58,9 @@ pub enum FileCondition {
 
 /// The state that a file announces, without its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Diagnosis {
+pub struct FileDiagnosis {
     /// The state.
-    pub condition: FileCondition,
+    pub condition: FileOpenState,
     /// The version of the superblock; `None` for a store that has none. Before version 3 it does not say that the file
     /// is open for writing.
     pub superblock: Option<u8>,
@@ -71,29 +71,29 @@ pub struct Diagnosis {
     pub announced: u64,
     /// The other processes that have a native file open just to read it, as far as the system names them. Freed space of a
     /// live file waits for them, and a plain writer is refused while one has opened a file that nobody writes.
-    pub readers: Vec<Holder>,
+    pub readers: Vec<FileHolderProcess>,
 }
 
 /// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repair {
+pub struct RepairReport {
     /// The file before the repair.
-    pub before: Diagnosis,
+    pub before: FileDiagnosis,
     /// The file after the repair.
-    pub after: Diagnosis,
+    pub after: FileDiagnosis,
     /// What the repair could not do, each with its cause: chunks that stay stored without the filters of their dataset,
     /// and objects that cannot be read. The file is in order all the same.
     pub left: Vec<String>,
 }
 
-impl Diagnosis {
+impl FileDiagnosis {
     /// Whether programs refuse to open the file though nobody writes it: a repair helps.
     pub fn needs_repair(&self) -> bool {
-        matches!(self.condition, FileCondition::Abandoned { .. }) || self.length < self.announced
+        matches!(self.condition, FileOpenState::Abandoned { .. }) || self.length < self.announced
     }
 }
 
-impl Repair {
+impl RepairReport {
     /// Whether anything was changed.
     pub fn changed(&self) -> bool {
         self.before != self.after
@@ -103,7 +103,7 @@ impl Repair {
 /// A change that another program has made to a file while it was open here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum FileChange {
+pub enum ForeignFileChange {
     /// Another file has its place.
     Replaced,
     /// It was deleted.
@@ -112,12 +112,12 @@ pub enum FileChange {
     Truncated,
 }
 
-impl fmt::Display for FileChange {
+impl fmt::Display for ForeignFileChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            FileChange::Replaced => "replaced",
-            FileChange::Deleted => "deleted",
-            FileChange::Truncated => "truncated",
+            ForeignFileChange::Replaced => "replaced",
+            ForeignFileChange::Deleted => "deleted",
+            ForeignFileChange::Truncated => "truncated",
         })
     }
 }

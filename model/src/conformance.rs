@@ -1,6 +1,6 @@
 //! The rules that every store must keep, as one test suite that each store runs.
 //!
-//! A store implements [`Lab`] and calls [`suite!`](suite), which makes a test of each group. A group panics with the
+//! A store implements [`StoreFixture`] and calls [`suite!`](suite), which makes a test of each group. A group panics with the
 //! sentence that does not hold. Which groups apply follows from the [`Capabilities`](crate::Capabilities) of the store:
 //! what it claims has to work, and what it does not claim has to be refused.
 
@@ -20,16 +20,16 @@ mod sessions;
 mod types;
 
 pub use batches::*;
-pub use claims::unclaimed_features;
+pub use claims::test_unclaimed_features;
 pub use damaged_objects::*;
 pub use data::*;
 pub use element_types::*;
 pub use injected_faults::*;
-pub use lab::Lab;
+pub use lab::StoreFixture;
 pub use later_objects::*;
 pub use maps::*;
 pub use objects::*;
-pub use read_all::read_all;
+pub use read_all::sample_reads_ignoring_errors;
 pub use refused_objects::*;
 pub use sessions::*;
 pub use types::*;
@@ -38,7 +38,7 @@ pub use crate::{
     conformance_damage_suite as damage_suite, conformance_fault_suite as fault_suite, conformance_suite as suite,
 };
 
-/// Makes a test of each group, for the store of a [`Lab`]: `suite!(Lab::new())`. None is left out by hand. Where a lab is
+/// Makes a test of each group, for the store of a [`StoreFixture`]: `suite!(Lab::new())`. None is left out by hand. Where a lab is
 /// worth having once only, `suite!(called lab)` within a test calls all groups.
 #[macro_export]
 macro_rules! conformance_suite {
@@ -49,11 +49,16 @@ macro_rules! conformance_suite {
         $crate::conformance_suite!(@groups called $lab);
     };
     (@groups $form:ident $lab:expr) => {
-        $crate::conformance_suite!(@$form $lab; groups links link_removal attributes committed_types contiguous compact
-            types_that_are_read_back elements_of_every_type chunks filtered_chunks extents shrinking heap many_blobs removed_blobs references region_references renaming created_without_links creation_order
-            uses_of_committed_types comments refused_objects batches refused_batches parts staged_writes
-            reads_of_many reads_of_blocks ordering commits threads unclaimed_features
-            map_pairs refused_map_edits map_ranges map_key_types kept_maps live_maps persistence live later_objects);
+        $crate::conformance_suite!(@$form $lab;
+            test_groups test_links test_link_removal test_attributes test_committed_types test_unchunked_datasets
+            test_compact_datasets test_types_read_back test_every_element_type test_chunks test_filtered_chunks
+            test_extents test_shrinking_extents test_blobs test_many_blobs test_removed_blobs test_object_references
+            test_region_references test_link_renaming test_unlinked_objects test_creation_order
+            test_committed_type_uses test_comments test_refused_objects test_write_batches test_refused_batches
+            test_partial_chunk_writes test_staged_writes test_multi_chunk_reads test_block_reads
+            test_dataset_publish_order test_commits test_concurrent_writes test_unclaimed_features test_map_pairs
+            test_refused_map_edits test_map_range_scans test_map_key_types test_map_persistence test_live_map_reads
+            test_persistence test_live_reads test_watch_for_new_objects);
     };
     (@called $lab:expr; $($group:ident)*) => {
         $(
@@ -77,12 +82,23 @@ macro_rules! conformance_fault_suite {
     ($lab:expr) => {
         #[test]
         fn failed_batches_before_the_death_of_the_writer() {
-            $crate::conformance::failed_batches_before_death(&$lab);
+            $crate::conformance::test_failed_batch_then_crash(&$lab);
         }
 
         #[test]
         fn failed_batches_that_are_given_again() {
-            $crate::conformance::failed_batches_given_again(&$lab);
+            $crate::conformance::test_failed_batch_retry(&$lab);
+        }
+    };
+}
+
+/// Makes a test: `damage_suite!(Lab::new())`.
+#[macro_export]
+macro_rules! conformance_damage_suite {
+    ($lab:expr) => {
+        #[test]
+        fn damaged_objects() {
+            $crate::conformance::test_damaged_bytes(&$lab);
         }
     };
 }

@@ -50,25 +50,25 @@ impl Shape {
     }
 
     /// The maximum dimensions (`[rank]`, elements); the current ones if the shape is fixed.
-    pub fn max(&self) -> &[u64] {
+    pub fn max_dims(&self) -> &[u64] {
         self.max.as_deref().unwrap_or(&self.dims)
     }
 
     /// Whether maximum dimensions are stored apart from the current ones.
-    pub fn has_max(&self) -> bool {
+    pub fn has_max_dims(&self) -> bool {
         self.max.is_some()
     }
 
     /// The indices of the unlimited dimensions.
-    pub fn unlimited(&self) -> impl Iterator<Item = usize> + '_ {
-        self.max().iter().enumerate().filter(|(_, m)| **m == UNLIMITED).map(|(i, _)| i)
+    pub fn unlimited_axes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.max_dims().iter().enumerate().filter(|(_, m)| **m == UNLIMITED).map(|(i, _)| i)
     }
 
     /// Replaces the current dimensions (`[rank]`, elements). `false`, and nothing changed, if the rank
     /// differs or a dimension would go above its maximum, or be [`UNLIMITED`].
     pub fn resize(&mut self, dims: &[u64]) -> bool {
         let is_length = |(dim, max): (&u64, &u64)| dim <= max && *dim != UNLIMITED;
-        let fits = dims.len() == self.rank() && dims.iter().zip(self.max()).all(is_length);
+        let fits = dims.len() == self.rank() && dims.iter().zip(self.max_dims()).all(is_length);
         if fits {
             if self.max.is_none() && *self.dims != *dims {
                 self.max = Some(self.dims.clone());
@@ -106,9 +106,9 @@ impl Dataspace {
     }
 
     /// The maximum dimensions (`[rank]`, elements); empty for null and scalar dataspaces.
-    pub fn max(&self) -> &[u64] {
+    pub fn max_dims(&self) -> &[u64] {
         match self {
-            Dataspace::Simple(shape) => shape.max(),
+            Dataspace::Simple(shape) => shape.max_dims(),
             _ => &[],
         }
     }
@@ -155,9 +155,9 @@ impl fmt::Display for Shape {
             let dim = |n: &u64| if *n == UNLIMITED { "unlimited".to_owned() } else { n.to_string() };
             format!("[{}]", dims.iter().map(dim).collect::<Vec<_>>().join(", "))
         };
-        match self.max() == self.dims() {
+        match self.max_dims() == self.dims() {
             true => f.pad(&text(self.dims())),
-            false => f.pad(&format!("{} of at most {}", text(self.dims()), text(self.max()))),
+            false => f.pad(&format!("{} of at most {}", text(self.dims()), text(self.max_dims()))),
         }
     }
 }

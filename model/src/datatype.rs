@@ -41,7 +41,7 @@ pub enum Sign {
 
 /// An integer of `precision` bits inside `size` bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Integer {
+pub struct IntegerType {
     /// Bytes of an element.
     pub size: u32,
     /// Byte order.
@@ -60,7 +60,7 @@ pub struct Integer {
 
 /// Bits without a numeric meaning; the same layout as an unsigned integer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Bitfield {
+pub struct BitfieldType {
     /// Bytes of an element.
     pub size: u32,
     /// Byte order.
@@ -89,7 +89,7 @@ pub enum Normalization {
 
 /// A floating-point number of any layout.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Float {
+pub struct FloatType {
     /// Bytes of an element.
     pub size: u32,
     /// Byte order.
@@ -122,7 +122,7 @@ pub struct Float {
 
 /// A UNIX time of `precision` bits. Deprecated in HDF5, still read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Time {
+pub struct TimeType {
     /// Bytes of an element.
     pub size: u32,
     /// Byte order.
@@ -159,7 +159,7 @@ pub enum CharacterSet {
 
 /// A string of `size` bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct FixedString {
+pub struct FixedStringType {
     /// Bytes of an element.
     pub size: u32,
     /// How it is padded.
@@ -170,7 +170,7 @@ pub struct FixedString {
 
 /// Uninterpreted bytes with a tag that describes them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Opaque {
+pub struct OpaqueType {
     /// Bytes of an element.
     pub size: u32,
     /// The tag.
@@ -190,7 +190,7 @@ pub struct CompoundMember {
 
 /// A record of named members.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Compound {
+pub struct CompoundType {
     /// Bytes of an element, gaps included.
     pub size: u32,
     /// The members, in the file's order.
@@ -233,7 +233,7 @@ pub struct EnumMember {
 
 /// Named values of an integer type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Enum {
+pub struct EnumType {
     /// The integer type of the values.
     pub base: Box<Datatype>,
     /// The names and values, in the file's order.
@@ -257,7 +257,7 @@ pub enum VarLenKind {
 
 /// A sequence or string whose length differs from element to element.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct VarLen {
+pub struct VarLenType {
     /// Sequence or string.
     pub kind: VarLenKind,
     /// Bytes of an element in the file: the length and the place in the global heap.
@@ -268,7 +268,7 @@ pub struct VarLen {
 
 /// An array of fixed dimensions as one element.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Array {
+pub struct ArrayType {
     /// Dimensions, slowest-varying first (elements).
     pub dims: Vec<u32>,
     /// The type of an element of the array.
@@ -277,7 +277,7 @@ pub struct Array {
 
 /// A complex number: real part, imaginary part.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Complex {
+pub struct ComplexType {
     /// The floating-point type of each part.
     pub base: Box<Datatype>,
 }
@@ -286,29 +286,29 @@ pub struct Complex {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Datatype {
     /// Class 0.
-    Integer(Integer),
+    Integer(IntegerType),
     /// Class 1.
-    Float(Float),
+    Float(FloatType),
     /// Class 2.
-    Time(Time),
+    Time(TimeType),
     /// Class 3.
-    String(FixedString),
+    String(FixedStringType),
     /// Class 4.
-    Bitfield(Bitfield),
+    Bitfield(BitfieldType),
     /// Class 5.
-    Opaque(Opaque),
+    Opaque(OpaqueType),
     /// Class 6.
-    Compound(Compound),
+    Compound(CompoundType),
     /// Class 7.
     Reference(ReferenceType),
     /// Class 8.
-    Enum(Enum),
+    Enum(EnumType),
     /// Class 9.
-    VarLen(VarLen),
+    VarLen(VarLenType),
     /// Class 10.
-    Array(Array),
+    Array(ArrayType),
     /// Class 11.
-    Complex(Complex),
+    Complex(ComplexType),
 }
 
 impl Default for Datatype {
@@ -320,7 +320,7 @@ impl Default for Datatype {
 impl Datatype {
     /// An integer that uses all bits of its `size` bytes.
     pub fn integer(size: u32, order: ByteOrder, sign: Sign) -> Self {
-        Datatype::Integer(Integer { size, order, sign, precision: (size * 8) as u16, ..Default::default() })
+        Datatype::Integer(IntegerType { size, order, sign, precision: (size * 8) as u16, ..Default::default() })
     }
 
     /// An IEEE 754 float of 2, 4 or 8 bytes; `None` for any other size.
@@ -331,7 +331,7 @@ impl Datatype {
             8 => (11, 52, 1023),
             _ => return None,
         };
-        Some(Datatype::Float(Float {
+        Some(Datatype::Float(FloatType {
             size,
             order,
             precision: (size * 8) as u16,
@@ -346,7 +346,7 @@ impl Datatype {
 
     /// A string of `size` bytes, NUL-padded.
     pub fn fixed_string(size: u32, character_set: CharacterSet) -> Self {
-        Datatype::String(FixedString { size, padding: StringPadding::NullPadded, character_set })
+        Datatype::String(FixedStringType { size, padding: StringPadding::NullPadded, character_set })
     }
 
     /// A record of members, each behind the one before, without gaps.
@@ -360,7 +360,7 @@ impl Datatype {
     /// assert_eq!(sample.to_string(), "compound(12){time@0:u64le,value@8:f32le}");
     /// ```
     pub fn compound<N: Into<Name>>(members: impl IntoIterator<Item = (N, Datatype)>) -> Self {
-        let mut compound = Compound::default();
+        let mut compound = CompoundType::default();
         for (name, datatype) in members {
             let offset = compound.size;
             // Beyond 4 GiB it is refused where it is stored.
@@ -399,18 +399,18 @@ impl Datatype {
     }
 
     /// Whether elements hold places in a heap: variable-length data or references, at any depth.
-    pub fn has_heap_references(&self) -> bool {
+    pub fn has_vlen_or_references(&self) -> bool {
         match self {
             Datatype::VarLen(_) | Datatype::Reference(_) => true,
-            Datatype::Compound(t) => t.members.iter().any(|m| m.datatype.has_heap_references()),
-            Datatype::Array(t) => t.base.has_heap_references(),
+            Datatype::Compound(t) => t.members.iter().any(|m| m.datatype.has_vlen_or_references()),
+            Datatype::Array(t) => t.base.has_vlen_or_references(),
             _ => false,
         }
     }
 
     /// Whether some number in the type leaves more than half of its bits unused. libhdf5 takes that for damage when
     /// it finds it in an object header without a checksum, and refuses the object.
-    pub fn has_unusual_unused_bits(&self) -> bool {
+    pub fn has_over_half_bits_unused(&self) -> bool {
         let unusual = |size: u32, offset: u16, precision: u16| {
             let used = u64::from(precision).saturating_add(offset.into());
             size > 1 && u64::from(size).saturating_mul(8) > used.saturating_mul(2)
@@ -419,11 +419,11 @@ impl Datatype {
             Datatype::Integer(t) => unusual(t.size, t.offset, t.precision),
             Datatype::Bitfield(t) => unusual(t.size, t.offset, t.precision),
             Datatype::Float(t) => unusual(t.size, t.offset, t.precision),
-            Datatype::Compound(t) => t.members.iter().any(|member| member.datatype.has_unusual_unused_bits()),
-            Datatype::Enum(t) => t.base.has_unusual_unused_bits(),
-            Datatype::VarLen(t) => t.base.has_unusual_unused_bits(),
-            Datatype::Array(t) => t.base.has_unusual_unused_bits(),
-            Datatype::Complex(t) => t.base.has_unusual_unused_bits(),
+            Datatype::Compound(t) => t.members.iter().any(|member| member.datatype.has_over_half_bits_unused()),
+            Datatype::Enum(t) => t.base.has_over_half_bits_unused(),
+            Datatype::VarLen(t) => t.base.has_over_half_bits_unused(),
+            Datatype::Array(t) => t.base.has_over_half_bits_unused(),
+            Datatype::Complex(t) => t.base.has_over_half_bits_unused(),
             _ => false,
         }
     }

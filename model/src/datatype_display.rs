@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::escape::{escape, escape_with};
 use crate::{
-    ByteOrder, CharacterSet, Compound, Datatype, Enum, Float, Integer, Normalization, Padding, ReferenceKind, Sign,
-    StringPadding, VarLenKind,
+    ByteOrder, CharacterSet, CompoundType, Datatype, EnumType, FloatType, IntegerType, Normalization, Padding,
+    ReferenceKind, Sign, StringPadding, VarLenKind,
 };
 
 impl fmt::Display for Datatype {
@@ -82,12 +82,12 @@ fn bits(size: u32, precision: u16, offset: u16, low: Padding, high: Padding) -> 
     format!("(prec={precision},off={offset},pad={}/{})", pad(low), pad(high))
 }
 
-fn float(t: &Float) -> String {
+fn float(t: &FloatType) -> String {
     let order = order(t.order, t.size);
     let ieee = Datatype::float(t.size, t.order).is_some_and(|ieee| match ieee {
         Datatype::Float(ieee) => {
             // What pads the bits that a format without unused bits does not have says nothing.
-            let padding = Float {
+            let padding = FloatType {
                 low_padding: t.low_padding,
                 high_padding: t.high_padding,
                 internal_padding: t.internal_padding,
@@ -140,7 +140,7 @@ fn encoded(set: CharacterSet) -> String {
     }
 }
 
-fn compound(t: &Compound) -> String {
+fn compound(t: &CompoundType) -> String {
     let mut members: Vec<_> = t.members.iter().collect();
     members.sort_by_key(|m| m.offset);
     let members: Vec<_> = members
@@ -150,7 +150,7 @@ fn compound(t: &Compound) -> String {
     format!("compound({}){{{}}}", t.size, members.join(","))
 }
 
-fn enumeration(t: &Enum) -> String {
+fn enumeration(t: &EnumType) -> String {
     let mut members: Vec<_> = t.members.iter().map(|m| (enum_value(&t.base, &m.value), &m.name)).collect();
     members.sort();
     let members: Vec<_> = members.iter().map(|(v, name)| format!("{}={v}", escape(name.as_bytes()))).collect();
@@ -161,12 +161,12 @@ fn enumeration(t: &Enum) -> String {
 fn enum_value(base: &Datatype, stored: &[u8]) -> i128 {
     match base {
         Datatype::Integer(t) => integer(t, stored),
-        _ => integer(&Integer { size: base.size(), precision: 128, ..Integer::default() }, stored),
+        _ => integer(&IntegerType { size: base.size(), precision: 128, ..IntegerType::default() }, stored),
     }
 }
 
 /// The value of an integer given by its stored bytes; bits above 128 are dropped.
-fn integer(t: &Integer, stored: &[u8]) -> i128 {
+fn integer(t: &IntegerType, stored: &[u8]) -> i128 {
     let byte = |i: usize| match t.order {
         ByteOrder::Big => stored.len().checked_sub(i + 1).and_then(|at| stored.get(at)),
         ByteOrder::Vax => stored.len().checked_sub((i & !1) + 2).and_then(|at| stored.get(at + (i & 1))),

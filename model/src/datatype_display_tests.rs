@@ -1,5 +1,8 @@
 use super::*;
-use crate::{Array, Bitfield, Complex, CompoundMember, EnumMember, FixedString, Opaque, ReferenceType, Time, VarLen};
+use crate::{
+    ArrayType, BitfieldType, ComplexType, CompoundMember, EnumMember, FixedStringType, OpaqueType, ReferenceType,
+    TimeType, VarLenType,
+};
 
 fn i(size: u32) -> Datatype {
     Datatype::integer(size, ByteOrder::Little, Sign::Signed)
@@ -15,7 +18,7 @@ fn integers_name_sign_bits_and_order() {
 
 #[test]
 fn integers_with_unused_bits_say_which() {
-    let t = Integer {
+    let t = IntegerType {
         size: 4,
         precision: 20,
         offset: 3,
@@ -24,7 +27,7 @@ fn integers_with_unused_bits_say_which() {
         ..Default::default()
     };
     assert_eq!(type_text(&Datatype::Integer(t)), "i32le(prec=20,off=3,pad=zero/one)");
-    let t = Bitfield { size: 2, precision: 16, order: ByteOrder::Big, ..Default::default() };
+    let t = BitfieldType { size: 2, precision: 16, order: ByteOrder::Big, ..Default::default() };
     assert_eq!(type_text(&Datatype::Bitfield(t)), "bitfield16be");
 }
 
@@ -32,7 +35,7 @@ fn integers_with_unused_bits_say_which() {
 fn floats_of_the_standard_are_short_and_all_others_are_spelled_out() {
     assert_eq!(type_text(&Datatype::float(2, ByteOrder::Little).unwrap()), "f16le");
     assert_eq!(type_text(&Datatype::float(8, ByteOrder::Big).unwrap()), "f64be");
-    let extended = Float {
+    let extended = FloatType {
         size: 16,
         precision: 80,
         normalization: Normalization::None,
@@ -52,7 +55,7 @@ fn floats_of_the_standard_are_short_and_all_others_are_spelled_out() {
         _ => unreachable!(),
     };
     assert!(type_text(&vax).starts_with("float(size=4,order=vax,"));
-    let byte = Float {
+    let byte = FloatType {
         size: 1,
         precision: 8,
         sign_position: 7,
@@ -67,11 +70,14 @@ fn floats_of_the_standard_are_short_and_all_others_are_spelled_out() {
 
 #[test]
 fn strings_say_padding_and_character_set() {
-    let t = FixedString { size: 10, padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
+    let t = FixedStringType { size: 10, padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
     assert_eq!(type_text(&Datatype::String(t)), "str(10,nullterm,utf8)");
     let kind = VarLenKind::String { padding: StringPadding::SpacePadded, character_set: CharacterSet::Ascii };
-    assert_eq!(type_text(&Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() })), "vstr(spacepad,ascii)");
-    let t = FixedString { size: 1, padding: StringPadding::Reserved(9), character_set: CharacterSet::Reserved(3) };
+    assert_eq!(
+        type_text(&Datatype::VarLen(VarLenType { kind, size: 16, base: Box::default() })),
+        "vstr(spacepad,ascii)"
+    );
+    let t = FixedStringType { size: 1, padding: StringPadding::Reserved(9), character_set: CharacterSet::Reserved(3) };
     assert_eq!(type_text(&Datatype::String(t)), "str(1,pad9,cset3)");
 }
 
@@ -81,14 +87,14 @@ fn compounds_list_members_by_offset() {
         CompoundMember { name: "b".into(), offset: 8, datatype: Datatype::float(8, ByteOrder::Little).unwrap() },
         CompoundMember { name: "a\n".into(), offset: 0, datatype: i(4) },
     ];
-    let t = Datatype::Compound(Compound { size: 16, members });
+    let t = Datatype::Compound(CompoundType { size: 16, members });
     assert_eq!(type_text(&t), "compound(16){a\\n@0:i32le,b@8:f64le}");
 }
 
 #[test]
 fn enums_list_members_by_value_then_name() {
     let member = |name: &str, value: i16| EnumMember { name: name.into(), value: value.to_be_bytes().into() };
-    let t = Enum {
+    let t = EnumType {
         base: Box::new(Datatype::integer(2, ByteOrder::Big, Sign::Signed)),
         members: vec![member("Z", 1), member("B", -300), member("A", 1)],
     };
@@ -97,29 +103,29 @@ fn enums_list_members_by_value_then_name() {
 
 #[test]
 fn integers_are_cut_out_of_their_bytes() {
-    let t = Integer { size: 2, precision: 5, offset: 3, sign: Sign::Signed, ..Default::default() };
+    let t = IntegerType { size: 2, precision: 5, offset: 3, sign: Sign::Signed, ..Default::default() };
     assert_eq!(integer(&t, &[0b1111_1000, 0xFF]), -1);
     assert_eq!(integer(&t, &[0b0111_1111, 0]), 15);
-    let t = Integer { size: 4, precision: 32, order: ByteOrder::Vax, ..Default::default() };
+    let t = IntegerType { size: 4, precision: 32, order: ByteOrder::Vax, ..Default::default() };
     assert_eq!(integer(&t, &[2, 1, 4, 3]), 0x0102_0304);
-    let t = Integer { size: 16, precision: 128, sign: Sign::Signed, ..Default::default() };
+    let t = IntegerType { size: 16, precision: 128, sign: Sign::Signed, ..Default::default() };
     assert_eq!(integer(&t, &[0xFF; 16]), -1);
-    assert_eq!(integer(&Integer { precision: 8, ..t }, &[]), 0);
+    assert_eq!(integer(&IntegerType { precision: 8, ..t }, &[]), 0);
 }
 
 #[test]
 fn derived_types_name_their_base() {
-    assert_eq!(type_text(&Datatype::Array(Array { dims: vec![3, 4], base: Box::new(i(4)) })), "array[3,4]<i32le>");
-    let vlen = VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::new(i(2)) };
+    assert_eq!(type_text(&Datatype::Array(ArrayType { dims: vec![3, 4], base: Box::new(i(4)) })), "array[3,4]<i32le>");
+    let vlen = VarLenType { kind: VarLenKind::Sequence, size: 16, base: Box::new(i(2)) };
     assert_eq!(type_text(&Datatype::VarLen(vlen)), "vlen<i16le>");
     let base = Box::new(Datatype::float(8, ByteOrder::Little).unwrap());
-    assert_eq!(type_text(&Datatype::Complex(Complex { base })), "complex<f64le>");
+    assert_eq!(type_text(&Datatype::Complex(ComplexType { base })), "complex<f64le>");
     assert_eq!(
         type_text(&Datatype::Reference(ReferenceType { kind: ReferenceKind::Region1, size: 12 })),
         "ref(region)"
     );
     assert_eq!(type_text(&Datatype::Reference(ReferenceType { kind: ReferenceKind::Object2, size: 16 })), "ref(std)");
-    assert_eq!(type_text(&Datatype::Opaque(Opaque { size: 4, tag: "a\"b\t".into() })), "opaque(4,\"a\\\"b\\t\")");
-    let time = Time { size: 4, precision: 31, ..Default::default() };
+    assert_eq!(type_text(&Datatype::Opaque(OpaqueType { size: 4, tag: "a\"b\t".into() })), "opaque(4,\"a\\\"b\\t\")");
+    let time = TimeType { size: 4, precision: 31, ..Default::default() };
     assert_eq!(type_text(&Datatype::Time(time)), "time32le(prec=31)");
 }

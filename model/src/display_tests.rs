@@ -1,6 +1,7 @@
 use crate::{
-    Array, Block, ByteOrder, CharacterSet, ChunkCoord, Compound, CompoundMember, Dataspace, Datatype, Enum, EnumMember,
-    FileChange, Hyperslab, Opaque, Selection, Shape, Sign, StringPadding, UNLIMITED, VarLen, VarLenKind,
+    ArrayType, Block, ByteOrder, CharacterSet, ChunkCoord, CompoundMember, CompoundType, Dataspace, Datatype,
+    EnumMember, EnumType, ForeignFileChange, Hyperslab, OpaqueType, Selection, Shape, Sign, StringPadding, UNLIMITED,
+    VarLenKind, VarLenType,
 };
 
 #[test]
@@ -8,17 +9,17 @@ fn datatypes_are_shown_as_ls_shows_them() {
     let i32be = Datatype::integer(4, ByteOrder::Big, Sign::Signed);
     let f64le = Datatype::float(8, ByteOrder::Little).unwrap();
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    let text = Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() });
-    let array = Datatype::Array(Array { dims: vec![2, 3], base: Box::new(i32be.clone()) });
+    let text = Datatype::VarLen(VarLenType { kind, size: 16, base: Box::default() });
+    let array = Datatype::Array(ArrayType { dims: vec![2, 3], base: Box::new(i32be.clone()) });
     let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let members = vec![member("t", 0, f64le), member("a\tb", 8, array), member("s", 32, text)];
-    let compound = Datatype::Compound(Compound { size: 48, members });
+    let compound = Datatype::Compound(CompoundType { size: 48, members });
     let shown = "compound(48){t@0:f64le,a\\tb@8:array[2,3]<i32be>,s@32:vstr(nullterm,utf8)}";
     assert_eq!(compound.to_string(), shown);
     let value = |name: &str, value: i32| EnumMember { name: name.into(), value: value.to_be_bytes().into() };
-    let of = Enum { base: Box::new(i32be), members: vec![value("on", 1), value("off", -1)] };
+    let of = EnumType { base: Box::new(i32be), members: vec![value("on", 1), value("off", -1)] };
     assert_eq!(Datatype::Enum(of).to_string(), "enum<i32be>{off=-1,on=1}");
-    assert_eq!(Datatype::Opaque(Opaque { size: 3, tag: "a\"b".into() }).to_string(), r#"opaque(3,"a\"b")"#);
+    assert_eq!(Datatype::Opaque(OpaqueType { size: 3, tag: "a\"b".into() }).to_string(), r#"opaque(3,"a\"b")"#);
     assert_eq!(format!("{:>4}", Datatype::default()), "  u8");
 }
 
@@ -54,5 +55,5 @@ fn selections_are_shown_as_slices() {
 #[test]
 fn chunks_and_changes_of_a_file_are_shown_in_a_word() {
     assert_eq!(ChunkCoord::new(&[3, 0]).to_string(), "[3, 0]");
-    assert_eq!(format!("{:9}|", FileChange::Deleted), "deleted  |");
+    assert_eq!(format!("{:9}|", ForeignFileChange::Deleted), "deleted  |");
 }

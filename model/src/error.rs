@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{AllocationError, FileChange, Holder, Invariant, Name, ObjectId};
+use crate::{AllocationError, FileHolderProcess, ForeignFileChange, Name, ObjectId, SwmrInvariant};
 
 /// A result of a store.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -81,7 +81,7 @@ pub struct StoreError {
     /// Whether to try again.
     pub retry: Retry,
     /// The promise that a writer has not kept, if that is known.
-    pub broken: Option<Invariant>,
+    pub broken: Option<SwmrInvariant>,
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
@@ -92,13 +92,13 @@ impl StoreError {
     }
 
     /// Says whether to try again.
-    pub fn retry(mut self, retry: Retry) -> Self {
+    pub fn with_retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
     }
 
     /// Says which promise the writer has not kept.
-    pub fn broken(mut self, invariant: Option<Invariant>) -> Self {
+    pub fn with_broken_invariant(mut self, invariant: Option<SwmrInvariant>) -> Self {
         self.broken = invariant;
         self
     }
@@ -109,7 +109,7 @@ impl StoreError {
 #[non_exhaustive]
 pub enum StoreErrorKind {
     /// Another session excludes this one. The processes are named where the system names them.
-    InUse(Vec<Holder>),
+    InUse(Vec<FileHolderProcess>),
     /// Another writer has taken the place of this one.
     Fenced,
     /// Nothing is at the location.
@@ -127,7 +127,7 @@ pub enum StoreErrorKind {
     /// A structure that is being written did not become whole within the time that a reader waits.
     Torn,
     /// Another program has replaced, deleted or truncated the open file.
-    Changed(FileChange),
+    Changed(ForeignFileChange),
     /// The service that keeps the store does not answer.
     Unreachable,
     /// Reading or writing failed in another way.

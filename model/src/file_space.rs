@@ -42,7 +42,7 @@ impl SpaceStrategy {
 /// How a file allocates its space, and whether it stores the list of free space when it is closed. Chosen when the file
 /// is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FileSpace {
+pub struct FileSpaceSettings {
     /// The strategy of allocation.
     pub strategy: SpaceStrategy,
     /// Whether the file stores the list of free space ([`SpaceStrategy::FreeSpace`] and [`SpaceStrategy::Paged`]).
@@ -53,21 +53,21 @@ pub struct FileSpace {
     pub page_size: u64,
 }
 
-impl Default for FileSpace {
+impl Default for FileSpaceSettings {
     /// As libhdf5: nothing is kept, no pages.
     fn default() -> Self {
-        FileSpace { strategy: SpaceStrategy::FreeSpace, persist: false, threshold: 1, page_size: 4096 }
+        FileSpaceSettings { strategy: SpaceStrategy::FreeSpace, persist: false, threshold: 1, page_size: 4096 }
     }
 }
 
-impl FileSpace {
-    /// Takes the values that the settings of a session name, and defaults for the others. See [`FileSpace::write_to`].
+impl FileSpaceSettings {
+    /// Takes the values that the settings of a session name, and defaults for the others. See [`FileSpaceSettings::write_to`].
     pub fn from_settings(settings: &Settings) -> Self {
         fn value<T: FromStr>(settings: &Settings, name: &str) -> Option<T> {
             settings.get(name)?.parse().ok()
         }
-        let base = FileSpace::default();
-        FileSpace {
+        let base = FileSpaceSettings::default();
+        FileSpaceSettings {
             strategy: settings.get("strategy").and_then(SpaceStrategy::from_name).unwrap_or(base.strategy),
             persist: value(settings, "persist").unwrap_or(base.persist),
             threshold: value(settings, "threshold").unwrap_or(base.threshold),
@@ -94,7 +94,7 @@ impl FileSpace {
         }
         let keeps = matches!(self.strategy, SpaceStrategy::FreeSpace | SpaceStrategy::Paged);
         let Self { persist, threshold, .. } = if keeps { self } else { Self::default() };
-        Ok(FileSpace { persist, threshold, ..self })
+        Ok(FileSpaceSettings { persist, threshold, ..self })
     }
 }
 
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn space_written_to_settings_is_read_from_them() {
-        let space = FileSpace { strategy: SpaceStrategy::Paged, persist: true, threshold: 7, page_size: 8192 };
+        let space = FileSpaceSettings { strategy: SpaceStrategy::Paged, persist: true, threshold: 7, page_size: 8192 };
         let mut settings = Settings::default();
-        assert_eq!(FileSpace::from_settings(&settings), FileSpace::default());
+        assert_eq!(FileSpaceSettings::from_settings(&settings), FileSpaceSettings::default());
         space.write_to(&mut settings);
-        assert_eq!(FileSpace::from_settings(&settings), space);
+        assert_eq!(FileSpaceSettings::from_settings(&settings), space);
     }
 }

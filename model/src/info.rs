@@ -1,6 +1,6 @@
 //! Information about an object beside its links, attributes and values.
 
-use crate::{EntryStorage, Name};
+use crate::{LinkOrAttributeStorageSpec, Name};
 
 /// Information about an object beside its links, attributes and values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,7 +12,7 @@ pub struct ObjectInfo {
     /// The comment on it.
     pub comment: Option<Name>,
     /// How its attributes are kept.
-    pub attributes: EntryStorage,
+    pub attributes: LinkOrAttributeStorageSpec,
 }
 
 /// The times of an object (seconds since 1970-01-01 UTC; 0 for a time that is not stored).

@@ -5,7 +5,7 @@ use std::fmt;
 /// The promises of a writer to its readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Invariant {
+pub enum SwmrInvariant {
     /// I1: the contents of every reachable address were written before the pointer to it.
     NoDanglingAddress,
     /// I2: elements below the extent that is seen have their final values.
@@ -14,12 +14,12 @@ pub enum Invariant {
     TornWritesAreSeen,
 }
 
-impl fmt::Display for Invariant {
+impl fmt::Display for SwmrInvariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Invariant::NoDanglingAddress => "I1, no dangling address",
-            Invariant::WholeAppends => "I2, whole appends",
-            Invariant::TornWritesAreSeen => "I4, torn writes are seen",
+            SwmrInvariant::NoDanglingAddress => "I1, no dangling address",
+            SwmrInvariant::WholeAppends => "I2, whole appends",
+            SwmrInvariant::TornWritesAreSeen => "I4, torn writes are seen",
         })
     }
 }

@@ -44,27 +44,27 @@ mod watch;
 pub use allocation::{AllocationError, AllocationLimit};
 pub use attribute::AttributeData;
 pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
-pub use condition::{Diagnosis, FileChange, FileCondition, Holder, Repair};
+pub use condition::{FileDiagnosis, FileHolderProcess, FileOpenState, ForeignFileChange, RepairReport};
 pub use connect::{
-    Connector, ConnectorOptions, ConnectorRegistry, Identity, LinkUse, Location, LocationWatch, Maintenance, OpenError,
-    OpenRequest, Origin, PathProbe, ResolvedLocation, Setting, SettingError, SettingValue, Url, name_of_value,
-    path_from_bytes, read_setting, value_with_name,
+    Connector, ConnectorOptions, ConnectorRegistry, CrossFileLinkKind, Location, LocationWatch, Maintenance, OpenError,
+    OpenRequest, PathProbe, ResolvedLocation, SettingDescription, SettingError, SettingValue, StoreIdentity,
+    TrustOrigin, Url, name_of_value, parse_setting, path_from_bytes, value_with_name,
 };
 pub use dataspace::{Dataspace, MAX_RANK, Shape, UNLIMITED};
 pub use datatype::{
-    Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember,
-    FixedString, Float, Integer, Normalization, Opaque, Padding, ReferenceKind, ReferenceType, Sign, StringPadding,
-    Time, VarLen, VarLenKind,
+    ArrayType, BitfieldType, ByteOrder, CharacterSet, ComplexType, CompoundMember, CompoundType, Datatype, EnumMember,
+    EnumType, FixedStringType, FloatType, IntegerType, Normalization, OpaqueType, Padding, ReferenceKind,
+    ReferenceType, Sign, StringPadding, TimeType, VarLenKind, VarLenType,
 };
-pub use element_sizes::ElementSizes;
+pub use element_sizes::VlenAndReferenceSizes;
 pub use error::{Error, Result, Retry, StoreError, StoreErrorKind};
 pub use escape::{escape, escape_with};
-pub use file_space::{FileSpace, SpaceStrategy};
+pub use file_space::{FileSpaceSettings, SpaceStrategy};
 pub use info::{ObjectInfo, ObjectTimes};
-pub use invariant::Invariant;
+pub use invariant::SwmrInvariant;
 pub use libver::{LibVer, UnknownLibVer};
 pub use link::{Link, LinkTarget};
-pub use map::{MapKey, MapKeyBuf, MapKeyOrder, MapSpec};
+pub use map::{MapKey, MapKeyBuf, MapSpec, OrderPreservingKeyCodec};
 pub use mode::Mode;
 pub use name::Name;
 pub use object_id::ObjectId;
@@ -76,19 +76,20 @@ pub use select::{
 pub use selection::{Block, DimIndices, Hyperslab, Selection};
 pub use settings::Settings;
 pub use spec::{
-    AllocationTime, CreationOrder, DatasetSpec, EntryStorage, ExternalPiece, Fill, FillTime, FillValue, FilterSpec,
-    FilterSpecs, GroupSpec, Layout, ObjectBody, ObjectKind, ObjectSpec, VirtualSource,
+    AllocationTime, CreationOrder, DatasetSpec, ExternalPiece, Fill, FillTime, FillValue, FilterSpec, FilterSpecs,
+    GroupSpec, Layout, LinkOrAttributeStorageSpec, ObjectKind, ObjectKindSpec, ObjectSpec, VirtualSource,
 };
 pub use stats::Stats;
 pub use store::{
-    AtomicScope, Capabilities, ChunkBatch, ChunkBytes, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, Durability,
-    Encoding, Features, InfoChange, Limits, Liveness, MapEdit, MapPrefetch, MapScan, MapStore, NewObject,
-    OrderedBounds, PartialWrites, Publish, Reads, Scope, Session, Staging, Store, StoreWriter, check_block, read_blob,
-    read_block_by_runs, read_each,
+    Capabilities, ChunkBatch, ChunkBytes, ChunkEncodedBy, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore,
+    ChunkWrite, ConsistencyScope, DurabilitySupport, MapEdit, MapPrefetch, MapScan, MapStore, NewObject,
+    ObjectInfoChange, ObjectScope, OrderedBounds, PartialWrites, PublishLevel, SessionInfo, SmallWritesStagedBy, Store,
+    StoreFeatures, StoreSizeLimits, StoreWriter, WriterLiveness, check_block_in_chunk, read_blob, read_block_by_runs,
+    read_chunks_sequentially,
 };
 pub use store::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
 pub use store_check::{StoreCheckOptions, StoreCheckReport, StoreFinding};
 pub use unfilter::{
-    FilterEngine, FilterResult, NoFilters, UnknownFilter, UnsupportedFilterData, is_decoder_limitation,
+    FilterEngine, FilterResult, NoFilters, UnknownFilter, UnsupportedFilterData, is_unfilter_limitation,
 };
 pub use watch::{Watch, WatchEvent};

@@ -41,7 +41,7 @@ impl Name {
     ///
     /// # Errors
     /// [`Error::Invalid`].
-    pub fn check_as_link(&self) -> Result<()> {
+    pub fn check_as_link_name(&self) -> Result<()> {
         match self.as_bytes() {
             b"" | b"." => Err(Error::Invalid(format!("{self:?} is no name for a link"))),
             bytes if bytes.contains(&b'/') || bytes.contains(&0) => {

@@ -188,7 +188,7 @@ impl DatasetSpec {
             (Layout::Chunked(_), _) => {}
             _ if !self.filters.is_empty() => return invalid("filters need chunks"),
             (Layout::Virtual(_) | Layout::External(_), _) => {}
-            (_, Dataspace::Simple(shape)) if shape.max() != shape.dims() => {
+            (_, Dataspace::Simple(shape)) if shape.max_dims() != shape.dims() => {
                 return invalid("a dataset that can grow must be chunked");
             }
             _ if self.element_bytes().is_none() => {
@@ -221,7 +221,7 @@ impl DatasetSpec {
         let grid = self.grid().ok_or_else(outside)?;
         let inside = match &self.layout {
             Layout::Chunked(_) => {
-                let counts = grid.counts(self.dataspace.max());
+                let counts = grid.chunk_counts(self.dataspace.max_dims());
                 coord.rank() == counts.len() && coord.scaled().iter().zip(&counts).all(|(at, n)| at < n)
             }
             _ => *coord == ChunkCoord::origin(self.dataspace.rank()),
@@ -240,7 +240,7 @@ impl DatasetSpec {
     }
 
     /// The bytes of an element that nobody wrote; `None` if they are zeros.
-    pub fn fill_pattern(&self) -> Option<&[u8]> {
+    pub fn nonzero_fill_value(&self) -> Option<&[u8]> {
         match &self.fill {
             Fill { time: FillTime::Never, .. } => None,
             Fill { value: FillValue::Value(bytes), .. } if bytes.len() == self.datatype.size() as usize => {
@@ -251,9 +251,9 @@ impl DatasetSpec {
     }
 
     /// Makes `into` what elements hold that nobody wrote, from `at` on (bytes from the start of an element).
-    pub fn fill_into(&self, at: u64, into: &mut [u8]) {
-        let Some(pattern) = self.fill_pattern() else { return into.fill(0) };
-        let skipped = (at % pattern.len() as u64) as usize;
+    pub fn fill_into(&self, byte_offset: u64, into: &mut [u8]) {
+        let Some(pattern) = self.nonzero_fill_value() else { return into.fill(0) };
+        let skipped = (byte_offset % pattern.len() as u64) as usize;
         let (first, rest) = into.split_at_mut((pattern.len() - skipped).min(into.len()));
         first.copy_from_slice(&pattern[skipped..skipped + first.len()]);
         rest.chunks_mut(pattern.len()).for_each(|element| element.copy_from_slice(&pattern[..element.len()]));
@@ -267,7 +267,7 @@ impl DatasetSpec {
             // Memory that comes as zeros takes longer where it is little.
             return std::iter::repeat_n(0, bytes).collect();
         }
-        let Some(element) = self.fill_pattern() else { return vec![0; bytes] };
+        let Some(element) = self.nonzero_fill_value() else { return vec![0; bytes] };
         let mut filled = Vec::with_capacity(bytes);
         filled.extend(element.iter().take(bytes));
         while filled.len() < bytes {
@@ -293,7 +293,7 @@ pub enum CreationOrder {
 ///
 /// Stores without compact and dense storage keep to the creation order alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct EntryStorage {
+pub struct LinkOrAttributeStorageSpec {
     /// The order of creation.
     pub order: CreationOrder,
     /// Most entries in the object's own description: with more, all of them move to dense storage.
@@ -302,10 +302,10 @@ pub struct EntryStorage {
     pub min_dense: u16,
 }
 
-impl Default for EntryStorage {
+impl Default for LinkOrAttributeStorageSpec {
     /// No creation order, and libhdf5's numbers of entries.
     fn default() -> Self {
-        EntryStorage { order: CreationOrder::Untracked, max_compact: 8, min_dense: 6 }
+        LinkOrAttributeStorageSpec { order: CreationOrder::Untracked, max_compact: 8, min_dense: 6 }
     }
 }
 
@@ -313,16 +313,16 @@ impl Default for EntryStorage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct GroupSpec {
     /// How its links are kept.
-    pub links: EntryStorage,
+    pub links: LinkOrAttributeStorageSpec,
 }
 
 /// An object to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectSpec {
     /// The kind of the object, with its description.
-    pub body: ObjectBody,
+    pub body: ObjectKindSpec,
     /// How its attributes are kept.
-    pub attributes: EntryStorage,
+    pub attributes: LinkOrAttributeStorageSpec,
     /// Whether it is kept when it was touched.
     pub times: bool,
     /// Whether it is to have attributes of more than 64 KiB, for which the oldest formats have no room.
@@ -331,7 +331,7 @@ pub struct ObjectSpec {
 
 /// The kind of an object that is to be created, with its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ObjectBody {
+pub enum ObjectKindSpec {
     /// A group without links.
     Group(GroupSpec),
     /// A dataset without elements.
@@ -342,33 +342,33 @@ pub enum ObjectBody {
     Map(Box<MapSpec>),
 }
 
-impl From<ObjectBody> for ObjectSpec {
-    fn from(body: ObjectBody) -> Self {
-        ObjectSpec { body, attributes: EntryStorage::default(), times: false, large_attributes: false }
+impl From<ObjectKindSpec> for ObjectSpec {
+    fn from(body: ObjectKindSpec) -> Self {
+        ObjectSpec { body, attributes: LinkOrAttributeStorageSpec::default(), times: false, large_attributes: false }
     }
 }
 
 impl From<GroupSpec> for ObjectSpec {
     fn from(group: GroupSpec) -> Self {
-        ObjectBody::Group(group).into()
+        ObjectKindSpec::Group(group).into()
     }
 }
 
 impl From<DatasetSpec> for ObjectSpec {
     fn from(dataset: DatasetSpec) -> Self {
-        ObjectBody::Dataset(Box::new(dataset)).into()
+        ObjectKindSpec::Dataset(Box::new(dataset)).into()
     }
 }
 
 impl From<Datatype> for ObjectSpec {
     fn from(datatype: Datatype) -> Self {
-        ObjectBody::Datatype(datatype).into()
+        ObjectKindSpec::Datatype(datatype).into()
     }
 }
 
 impl From<MapSpec> for ObjectSpec {
     fn from(map: MapSpec) -> Self {
-        ObjectBody::Map(Box::new(map)).into()
+        ObjectKindSpec::Map(Box::new(map)).into()
     }
 }
 
@@ -384,7 +384,7 @@ impl ObjectSpec {
     /// [`Error::WrongKind`] if it is not one.
     pub fn into_group(self) -> Result<GroupSpec> {
         match self.body {
-            ObjectBody::Group(group) => Ok(group),
+            ObjectKindSpec::Group(group) => Ok(group),
             _ => Err(Error::WrongKind { expected: "group" }),
         }
     }
@@ -395,7 +395,7 @@ impl ObjectSpec {
     /// [`Error::WrongKind`] if it is not one.
     pub fn into_datatype(self) -> Result<Datatype> {
         match self.body {
-            ObjectBody::Datatype(datatype) => Ok(datatype),
+            ObjectKindSpec::Datatype(datatype) => Ok(datatype),
             _ => Err(Error::WrongKind { expected: "committed datatype" }),
         }
     }
@@ -406,7 +406,7 @@ impl ObjectSpec {
     /// [`Error::WrongKind`] if it is not one.
     pub fn into_map(self) -> Result<MapSpec> {
         match self.body {
-            ObjectBody::Map(map) => Ok(*map),
+            ObjectKindSpec::Map(map) => Ok(*map),
             _ => Err(Error::WrongKind { expected: "map" }),
         }
     }
@@ -432,6 +432,6 @@ mod tests {
         assert_eq!(part[0], 4);
         spec.fill.time = FillTime::Never;
         spec.fill_into(1, &mut part);
-        assert_eq!((spec.fill_pattern(), part), (None, [0; 9]));
+        assert_eq!((spec.nonzero_fill_value(), part), (None, [0; 9]));
     }
 }

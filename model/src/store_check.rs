@@ -61,7 +61,7 @@ impl StoreCheckReport {
     }
 
     /// Whether there are as many findings as are kept, so that the check ended early.
-    pub fn is_full(&self) -> bool {
+    pub fn has_max_findings(&self) -> bool {
         self.findings.len() >= Self::MAX_FINDINGS
     }
 }

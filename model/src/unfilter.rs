@@ -16,7 +16,7 @@ pub struct UnsupportedFilterData(pub Box<dyn std::error::Error + Send + Sync>);
 
 /// Why filters were not undone, if that is no fault of the file: an [`UnknownFilter`], [`UnsupportedFilterData`], or an
 /// [`AllocationError`](crate::AllocationError).
-pub fn is_decoder_limitation(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+pub fn is_unfilter_limitation(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     error.is::<UnknownFilter>() || error.is::<UnsupportedFilterData>() || error.is::<crate::AllocationError>()
 }
 

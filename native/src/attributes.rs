@@ -136,7 +136,7 @@ impl AttributeStorage {
     ///
     /// # Errors
     /// If a structure cannot be read; the error of `each`.
-    pub fn for_each_attribute_after(
+    pub fn for_each_attribute_page(
         &self,
         (session, header): (&NativeSession, &CachedHeader),
         after: Option<&Name>,
@@ -147,7 +147,7 @@ impl AttributeStorage {
                 self.for_each_attribute(session, header, &mut |stored| each(stored).map(|_| true))?;
                 Ok(false)
             }
-            AttributeStorage::Dense(dense) => dense.for_each_attribute_after((session, header), after, each),
+            AttributeStorage::Dense(dense) => dense.for_each_attribute_page((session, header), after, each),
         }
     }
 }
@@ -157,7 +157,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If they are not there.
-    pub fn attribute_value(&self, stored: StoredAttribute, tracked: bool) -> Result<AttributeData> {
+    pub fn resolve_attribute(&self, stored: StoredAttribute, has_creation_order: bool) -> Result<AttributeData> {
         let StoredAttribute { message, creation_order } = stored;
         let committed = committed_datatype(message.datatype.shared());
         let datatype = self.resolve_shareable(message.datatype)?.datatype;
@@ -168,7 +168,7 @@ impl NativeSession {
         if let Some(bytes) = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes < value.len()) {
             value.truncate(bytes);
         }
-        let creation_order = tracked.then_some(creation_order);
+        let creation_order = has_creation_order.then_some(creation_order);
         Ok(AttributeData { name: message.name, datatype, committed, dataspace, value, creation_order })
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use h5live_cache::{BaseOffsetStorage, Cache, FlushScope, RedoOverlay, ReusePolicy, SpaceKind, StaticOverlay, Storage};
 use h5live_format::messages::{BtreeK, SymbolTableMessage};
 use h5live_format::{
-    Addr, RootGroup, StatusFlags, StructureVersions, Superblock, SymbolCache, SymbolTableEntry, Width, Widths,
+    Addr, RootGroupLocation, StatusFlags, StructureVersions, Superblock, SymbolTableEntry, SymbolTableScratchPad,
+    Width, Widths,
 };
-use h5live_model::{self as model, FileSpace};
+use h5live_model::{self as model, FileSpaceSettings};
 use h5live_swmr::{
     Error as SwmrError, GenerationReader, LocatedSuperblock, LockHandle, OtherHandles, PendingSuperblock, RedoReader,
     RetryPolicy, UncleanClose, check_file_len, find_redo_record, is_left_by_dead_writer, locate_superblock,
@@ -49,7 +50,7 @@ impl FileTail {
     fn let_rest(self, cache: &Cache, other_handles: OtherHandles) {
         let FileTail::Resting { from, end } = self else { return };
         match other_handles {
-            OtherHandles::None => cache.space().adopt_unread_range(from, end - from, SpaceKind::Metadata),
+            OtherHandles::None => cache.space().adopt_range_without_readers(from, end - from, SpaceKind::Metadata),
             _ => cache.space().adopt_free_range(from, end - from, SpaceKind::Metadata),
         }
     }
@@ -71,7 +72,7 @@ impl OpenOptions {
         let mut retry = if live { live_retry() } else { RetryPolicy::no_retries() };
         let (at, superblock) = retry.retry(|| locate_superblock(&storage))?;
         let flags = superblock.status;
-        let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.allows_followers());
+        let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.allows_concurrent_readers());
         let old = superblock.version < 3;
         // Another SWMR writer may take a file over at any time from one that died.
         if is_left_by_dead_writer(&superblock, &lock, self.access())? && !path.as_os_str().is_empty() {
@@ -86,13 +87,13 @@ impl OpenOptions {
             check_file_len(&storage, &superblock)?;
         }
         if self.mode == Mode::SwmrRead && write && swmr {
-            lock.release_locks().map_err(Error::io("unlock the file"))?;
+            lock.release_flock().map_err(Error::io("unlock the file"))?;
         }
         let storage: Arc<dyn Storage> = Arc::new(BaseOffsetStorage::new(storage, at));
         let overlay = Arc::new(RedoOverlay::new(storage.clone()));
         let storage = if live && old { overlay.clone() } else { storage };
         let redo_reader = RedoReader::new(storage);
-        let storage = redo_reader.storage();
+        let storage = redo_reader.overlaid_storage();
         let retry = match live {
             true if old => retry,
             true => retry.with_redo_reader(redo_reader),
@@ -112,7 +113,8 @@ impl OpenOptions {
         let heap_reader = Arc::<GlobalHeapReader>::default();
         let retry = match live && old {
             true => {
-                retry.with_generations(GenerationReader::new(overlay, cache.clone(), lock.clone(), heap_reader.clone()))
+                let reader = GenerationReader::new(overlay, cache.clone(), lock.clone(), heap_reader.clone());
+                retry.with_generation_reader(reader)
             }
             false => retry,
         };
@@ -164,10 +166,10 @@ impl OpenOptions {
         tail.let_rest(&cache, other_handles);
         let image = load_cache_image(&cache, &superblock)?;
         if self.mode == Mode::SwmrWrite && superblock.version < 3 {
-            cache.start_generations(generation)?;
+            cache.start_publishing_generations(generation)?;
         }
         match self.headroom {
-            headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.announce_eof_ahead(headroom)?,
+            headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.preextend_superblock_eof(headroom)?,
             _ => cache.write_superblock()?,
         }
         write_cache_image(&cache, image)?;
@@ -177,7 +179,7 @@ impl OpenOptions {
         if self.mode == Mode::SwmrWrite {
             session.allow_readers()?;
         }
-        session.claim_extension()?;
+        session.drop_cache_image_and_free_list()?;
         recovery_scan::apply_repairs(
             session,
             if self.mutant.lacks_recount() { RepairPlan::default() } else { repair_plan },
@@ -238,15 +240,15 @@ impl OpenOptions {
         let version = match self.profile.superblock_version() {
             // Earlier ones have no extension.
             // Version 1 has the K of chunks.
-            version @ ..2 if space == FileSpace::default() => match btree_k.chunk == BtreeK::default().chunk {
+            version @ ..2 if space == FileSpaceSettings::default() => match btree_k.chunk == BtreeK::default().chunk {
                 true => version,
                 false => version.max(1),
             },
             version => version.max(2),
         };
         let root = match version {
-            ..2 => RootGroup::Entry(SymbolTableEntry::default()),
-            _ => RootGroup::Header(Addr::UNDEFINED),
+            ..2 => RootGroupLocation::Entry(SymbolTableEntry::default()),
+            _ => RootGroupLocation::Header(Addr::UNDEFINED),
         };
         let superblock =
             Superblock { version, widths, btree_k, end_of_file: Addr::new(1), root, ..Superblock::default() };
@@ -258,12 +260,12 @@ impl OpenOptions {
             medium,
             LocatedSuperblock { offset: at, superblock, unclean_close: None, other_handles: OtherHandles::None },
         )?;
-        let has_extension = space != FileSpace::default() || version >= 2 && btree_k != BtreeK::default();
-        let extension = if has_extension { session.create_extension(space)? } else { Addr::UNDEFINED };
+        let has_extension = space != FileSpaceSettings::default() || version >= 2 && btree_k != BtreeK::default();
+        let extension = if has_extension { session.create_superblock_extension(space)? } else { Addr::UNDEFINED };
         let header = session.create_object(&self.root, None)?;
         let root = match version {
-            ..2 => RootGroup::Entry(root_entry(&header)?),
-            _ => RootGroup::Header(header.addr()),
+            ..2 => RootGroupLocation::Entry(root_entry(&header)?),
+            _ => RootGroupLocation::Header(header.addr()),
         };
         session.cache.flush(FlushScope::All)?;
         session.superblock.root = root.clone();
@@ -291,8 +293,8 @@ impl OpenOptions {
 /// The way to the root group in superblocks before version 2.
 fn root_entry(root: &CachedHeader) -> Result<SymbolTableEntry> {
     let cache = match root.get_message::<SymbolTableMessage>()? {
-        Some(SymbolTableMessage { btree, heap }) => SymbolCache::Group { btree, heap },
-        None => SymbolCache::None,
+        Some(SymbolTableMessage { btree, heap }) => SymbolTableScratchPad::Group { btree, heap },
+        None => SymbolTableScratchPad::None,
     };
     Ok(SymbolTableEntry { name_offset: 0, header: root.addr(), cache })
 }

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Diagnosis, Identity, LinkUse, Location, LocationWatch, Maintenance,
-    Mode, Name, OpenError, OpenRequest, Origin, PathProbe, ReclaimReport, Repair, Store, StoreCheckOptions,
-    StoreCheckReport, path_from_bytes,
+    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, FileDiagnosis, Location, LocationWatch, Maintenance,
+    Mode, Name, OpenError, OpenRequest, PathProbe, ReclaimReport, RepairReport, Store, StoreCheckOptions,
+    StoreCheckReport, StoreIdentity, TrustOrigin, path_from_bytes,
 };
-use h5live_swmr::{PathWatch, linked_paths};
+use h5live_swmr::{PathWatch, linked_file_candidates};
 
 pub use options::{Locking, Native};
 
@@ -65,7 +65,7 @@ impl NativeConnector {
 
 /// The options of this crate for a request.
 fn open_options(how: &OpenRequest<'_>) -> Result<OpenOptions, OpenError> {
-    let native: &Native = how.typed_options()?;
+    let native: &Native = how.downcast_options()?;
     Ok(OpenOptions {
         mode: how.mode,
         root: how.root.clone(),
@@ -101,7 +101,7 @@ impl Connector for NativeConnector {
     }
 
     fn peek_root(&self, probe: &PathProbe<'_>, links: &[Name], attributes: &[Name]) -> Option<bool> {
-        root_names::peek_root(probe.head(), links, attributes)
+        root_names::peek_root_has_any(probe.head(), links, attributes)
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
@@ -109,9 +109,10 @@ impl Connector for NativeConnector {
         Ok(Arc::new(file))
     }
 
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: CrossFileLinkKind) -> Vec<Location> {
         let base = base.and_then(|base| NativeConnector::path(base).ok());
-        let paths = linked_paths(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
+        let paths =
+            linked_file_candidates(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
         paths.into_iter().map(Location::Path).collect()
     }
 
@@ -123,11 +124,11 @@ impl Connector for NativeConnector {
         Some(Location::Path(path.to_owned()))
     }
 
-    fn origin(&self, _: &Location) -> Origin {
-        Origin::Files
+    fn trust_origin(&self, _: &Location) -> TrustOrigin {
+        TrustOrigin::Files
     }
 
-    fn identity(&self, at: &Location) -> Option<Identity> {
+    fn identity(&self, at: &Location) -> Option<StoreIdentity> {
         file_identity::identity_of_path(&NativeConnector::path(at).ok()?)
     }
 
@@ -141,11 +142,11 @@ impl Connector for NativeConnector {
 }
 
 impl Maintenance for NativeConnector {
-    fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
+    fn diagnose(&self, at: &Location) -> Result<FileDiagnosis, OpenError> {
         h5live_swmr::diagnose(&NativeConnector::path(at)?).map_err(|error| store_error(error.into()))
     }
 
-    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<RepairReport, OpenError> {
         let options = OpenOptions { mode: Mode::Write, ..open_options(how)? };
         crate::repair(&NativeConnector::path(at)?, &options).map_err(store_error)
     }
@@ -160,7 +161,7 @@ impl Maintenance for NativeConnector {
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
-        crate::reclaim(&NativeConnector::path(at)?, &open_options(how)?).map_err(store_error)
+        crate::repair_and_reclaim_unreachable(&NativeConnector::path(at)?, &open_options(how)?).map_err(store_error)
     }
 }
 

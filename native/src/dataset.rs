@@ -29,10 +29,11 @@ use std::time::Duration;
 
 use h5live_cache::{MAX_ATOMIC_READ_BYTES, Owner};
 use h5live_format::messages::{LayoutClass, LayoutMessage};
-use h5live_format::{Addr, ChunkIndexEntry, ElementFormat};
+use h5live_format::{Addr, ChunkEntryFormat, ChunkIndexEntry};
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError, ObjectId,
-    ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, read_block_by_runs, read_each,
+    ChunkBatch, ChunkCoord, ChunkGrid, ChunkReadRequest, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError,
+    ObjectId, ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, read_block_by_runs,
+    read_chunks_sequentially,
 };
 
 pub(crate) use self::create::{create_dataset, not_compact_error};
@@ -42,7 +43,7 @@ use self::layout::NativeLayout;
 use self::load::load_state;
 use self::state::DatasetState;
 use crate::object_kind::kind_of;
-use crate::part_limit::PartLimit;
+use crate::part_limit::AdaptiveBatchLimit;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
@@ -70,7 +71,7 @@ impl NativeDataset {
             }
             load_state(session, &header, *since)
         };
-        let open = session.datasets.get_or_open(addr, || session.retry.retry_since(read))?;
+        let open = session.datasets.get_or_open(addr, || session.retry.retry_with_start_time(read))?;
         Ok(NativeDataset { session: session.clone(), shared: open })
     }
 
@@ -156,14 +157,14 @@ impl NativeDataset {
     /// # Errors
     /// If the index cannot be read.
     pub(crate) fn delete_index(&self) -> Result<()> {
-        self.shared.delete_index()
+        self.shared.mark_deleted_and_free_index()
     }
 
     /// Reads the header again, and marks the index as stale. The header comes first, so that the index is at least as
     /// new.
     fn reload_header(&self) -> Result<bool> {
         let owner = Owner::new(self.shared.header_addr);
-        let new = self.session.retry.retry_since(|since| {
+        let new = self.session.retry.retry_with_start_time(|since| {
             let header = self.session.load_header(self.shared.header_addr)?;
             let state = load_state(&self.session, &header, *since)?;
             self.session.cache.evict_owner(owner);
@@ -181,7 +182,7 @@ impl NativeDataset {
         self.check_not_deleted()?;
         let retry = &self.session.retry;
         let mut again = false;
-        retry.retry_since(|since| {
+        retry.retry_with_start_time(|since| {
             let mut state = self.state();
             if std::mem::replace(&mut again, true) || retry.is_expired(state.read_since) {
                 self.reload_header()?;
@@ -208,18 +209,18 @@ impl NativeDataset {
             self.check_not_deleted()?;
             self.check_not_moved(&self.state(), chunk)
         };
-        if reading.has_moves() {
+        if reading.has_any_chunk_moved() {
             check()?;
         }
         // Chunks that went through filters are written as a whole. Of other chunks, a writer may have parts that are not in
         // the file yet.
         let is_filtered = {
             let state = self.shared.state.read();
-            matches!(state.layout.element_format(), Some(ElementFormat::Filtered(_)))
+            matches!(state.layout.chunk_index_element_format(), Some(ChunkEntryFormat::Filtered(_)))
                 && !state.skips_all_filters(chunk.filter_mask)
         };
         let read = if is_filtered { cache.read_raw(addr, at, into) } else { cache.read_raw_padded(addr, at, into) };
-        if reading.has_unwritten_discards() {
+        if reading.unwritten_discarded_since_start() {
             check()?;
         }
         Ok(read?)
@@ -235,8 +236,8 @@ impl NativeDataset {
     }
 
     fn stored_chunk(&self, state: &DatasetState, coord: &ChunkCoord, element: ChunkIndexEntry) -> StoredChunk {
-        let size = match state.layout.element_format() {
-            Some(ElementFormat::Filtered(_)) => element.size,
+        let size = match state.layout.chunk_index_element_format() {
+            Some(ChunkEntryFormat::Filtered(_)) => element.size,
             _ => state.spec.chunk_bytes().unwrap_or(0),
         };
         StoredChunk { coord: coord.clone(), offset: element.addr.get(), size, filter_mask: element.filter_mask }
@@ -247,7 +248,7 @@ impl NativeDataset {
         if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {
             if let Some(grid) = state.spec.grid() {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
-                let coord = ChunkCoord::origin(ChunkGrid::dims(&grid).len());
+                let coord = ChunkCoord::origin(ChunkGrid::chunk_dims(&grid).len());
                 each(StoredChunk { coord, offset: None, size, filter_mask: 0 });
             }
             return Ok(());
@@ -258,27 +259,27 @@ impl NativeDataset {
 
     /// The chunks of a dataset in a file with generations; `None` if it is another file, or has another index.
     fn list_chunks_in_parts(&self) -> Result<Option<Vec<StoredChunk>>> {
-        if self.session.retry.generations().is_none() {
+        if self.session.retry.generation_reader().is_none() {
             return Ok(None);
         }
-        let (mut all, mut limit) = (Vec::<StoredChunk>::new(), PartLimit::new());
+        let (mut all, mut limit) = (Vec::<StoredChunk>::new(), AdaptiveBatchLimit::new());
         loop {
             let after = all.last().map(|last| last.coord.clone());
             let read = self.with_layout(|state| {
-                state.check_element_bytes()?;
+                state.check_layout_covers_elements()?;
                 let NativeLayout::Chunked(index, ..) = &state.layout else { return Ok(None) };
                 limit.begin_attempt();
                 let (mut part, mut is_ended) = (Vec::new(), false);
                 let walked = index.for_each_chunk_after(after.as_ref(), &mut |coord, element| {
                     part.push(self.stored_chunk(state, &coord, element));
-                    is_ended = !limit.has_room(part.len());
+                    is_ended = !limit.may_read_more(part.len());
                     !is_ended
                 });
-                limit.end_attempt(part.len());
+                limit.record_attempt_size(part.len());
                 Ok(walked?.then_some((part, is_ended)))
             })?;
             let Some((part, is_ended)) = read else { return Ok(None) };
-            limit.end_part();
+            limit.grow_after_success();
             all.extend(part);
             if !is_ended {
                 return Ok(Some(all));
@@ -299,7 +300,7 @@ impl ChunkStore for NativeDataset {
 
     fn locate(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
         let look = |state: &DatasetState| {
-            state.check_element_bytes()?;
+            state.check_layout_covers_elements()?;
             if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
@@ -328,7 +329,7 @@ impl ChunkStore for NativeDataset {
         let session = &self.session;
         if !session.is_follower() {
             self.check_not_deleted()?;
-            self.state().check_element_bytes()?;
+            self.state().check_layout_covers_elements()?;
             if let Some(reads) = session.batched_reads() {
                 self.load_index(reads.in_flight);
             }
@@ -341,13 +342,13 @@ impl ChunkStore for NativeDataset {
             return Ok(());
         }
         let list = |state: &DatasetState| {
-            state.check_element_bytes()?;
+            state.check_layout_covers_elements()?;
             let mut chunks = Vec::new();
             self.for_each_stored_chunk(state, &mut |chunk| {
                 chunks.push(chunk);
                 true
             })?;
-            Ok((chunks, state.layout.lacks_index()))
+            Ok((chunks, state.layout.lacks_chunk_index_yet()))
         };
         let chunks = match self.with_layout(list)? {
             (_, true) if self.has_late_index()? => self.with_layout(list)?.0,
@@ -384,16 +385,19 @@ impl ChunkStore for NativeDataset {
             let behind = at + first.len() as u64;
             let rest = rest.chunks_mut(MAX_FOLLOWER_READ_BYTES).zip((behind..).step_by(MAX_FOLLOWER_READ_BYTES));
             for (part, at) in std::iter::once((first, at)).chain(rest).filter(|(part, _)| !part.is_empty()) {
-                self.with_layout(|state| match (self.session.retry.redo_reader(), state.layout.element_format()) {
-                    // Filtered chunks are never changed in place.
-                    (Some(redo_reader), Some(ElementFormat::Unfiltered)) => {
-                        let begin = Addr::new(offset.saturating_add(at));
-                        redo_reader.read_consistent(begin, part, |part| self.read_located_chunk(state, chunk, at, part))
+                self.with_layout(|state| {
+                    match (self.session.retry.redo_reader(), state.layout.chunk_index_element_format()) {
+                        // Filtered chunks are never changed in place.
+                        (Some(redo_reader), Some(ChunkEntryFormat::Unfiltered)) => {
+                            let begin = Addr::new(offset.saturating_add(at));
+                            redo_reader
+                                .read_consistent(begin, part, |part| self.read_located_chunk(state, chunk, at, part))
+                        }
+                        _ => self.read_located_chunk(state, chunk, at, part),
                     }
-                    _ => self.read_located_chunk(state, chunk, at, part),
                 })?;
             }
-            if self.state().spec.datatype.has_heap_references() {
+            if self.state().spec.datatype.has_vlen_or_references() {
                 self.session.global_heap.forget_read_collections();
             }
             return Ok(());
@@ -410,16 +414,16 @@ impl ChunkStore for NativeDataset {
         read_block_by_runs(self, chunk, (start, count), into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
         match self.session.batched_reads() {
             Some(reads) => self.read_ranges(wanted, reads.in_flight, budget, each),
-            None => read_each(self, wanted, budget, each),
+            None => read_chunks_sequentially(self, wanted, budget, each),
         }
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> ModelResult<Option<u64>> {
         self.check_not_deleted()?;
-        let known = chunk.offset.filter(|_| self.session.is_at_rest());
+        let known = chunk.offset.filter(|_| self.session.file_cannot_change());
         let Some(place) = known.and_then(|offset| offset.checked_add(at)) else {
             return Ok(Some(at).filter(|at| *at < chunk.size));
         };
@@ -429,7 +433,7 @@ impl ChunkStore for NativeDataset {
 
     fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
         self.check_not_deleted()?;
-        let Some(at) = chunk.offset.filter(|_| self.session.is_at_rest()) else { return Ok(None) };
+        let Some(at) = chunk.offset.filter(|_| self.session.file_cannot_change()) else { return Ok(None) };
         let mapped = self.session.cache.storage().map(at, len);
         Ok(mapped.map_err(Error::io("map the file"))?)
     }

@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use h5live_cache::DependencyKind;
 use h5live_format::{Addr, Btree2Record, lookup3};
-use h5live_indexes::{Btree2, FractalHeap, ObjectMetadata};
+use h5live_indexes::{Btree2, FractalHeap, ObjectMetadataAccess};
 use h5live_model::Name;
 
 use crate::header::CachedHeader;
@@ -25,7 +25,7 @@ pub(crate) struct DenseStorage<N, O> {
 /// A part of a list in the order of the hashes of names. It ends where the hash changes: names of one hash are in no order
 /// that all programs keep.
 #[derive(Debug)]
-pub(crate) struct HashOrderedPart {
+pub(crate) struct HashOrderedPage {
     /// The hash of the name that the part comes after.
     after: Option<u32>,
     last: Option<u32>,
@@ -33,14 +33,14 @@ pub(crate) struct HashOrderedPart {
     is_ended: bool,
 }
 
-impl HashOrderedPart {
+impl HashOrderedPage {
     pub fn after(name: Option<&Name>) -> Self {
         let after = name.map(|name| lookup3(name.as_bytes(), 0));
-        HashOrderedPart { after, last: None, is_full: false, is_ended: false }
+        HashOrderedPage { after, last: None, is_full: false, is_ended: false }
     }
 
     /// Whether records with this hash are none of the part, but of one before.
-    pub fn is_before(&self, hash: u32) -> bool {
+    pub fn hash_precedes_page(&self, hash: u32) -> bool {
         self.after.is_some_and(|after| hash <= after)
     }
 
@@ -49,7 +49,7 @@ impl HashOrderedPart {
     ///
     /// # Errors
     /// The error of `take`.
-    pub fn take(&mut self, hash: u32, take: impl FnOnce() -> Result<bool>) -> Result<bool> {
+    pub fn visit_if_in_page(&mut self, hash: u32, take: impl FnOnce() -> Result<bool>) -> Result<bool> {
         self.is_ended = self.is_full && self.last != Some(hash);
         if !self.is_ended {
             self.is_full |= !take()?;
@@ -59,7 +59,7 @@ impl HashOrderedPart {
     }
 
     /// Whether there are records behind the part.
-    pub fn is_ended(&self) -> bool {
+    pub fn has_more_after_page(&self) -> bool {
         self.is_ended
     }
 }
@@ -70,7 +70,7 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn check_or_repair_order_index<K: Eq + Hash, V, P: Ord + Copy>(
+    pub fn find_or_repair_order_index_fault<K: Eq + Hash, V, P: Ord + Copy>(
         &self,
         mut expected: HashMap<K, V>,
         (key, position): (impl Fn(&O) -> K, impl Fn(&O) -> P),
@@ -96,7 +96,7 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     }
 
     /// The heap, with the indexes at these addresses.
-    pub fn new(metadata: &ObjectMetadata, heap: FractalHeap, names: Addr, order: Option<Addr>) -> Self {
+    pub fn new(metadata: &ObjectMetadataAccess, heap: FractalHeap, names: Addr, order: Option<Addr>) -> Self {
         let order = order.map(|order| Btree2::new(metadata.clone(), order, O::default()));
         DenseStorage { heap, names: Btree2::new(metadata.clone(), names, N::default()), order }
     }
@@ -105,7 +105,7 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(metadata: &ObjectMetadata, heap: FractalHeap, has_order: bool) -> Result<Self> {
+    pub fn create(metadata: &ObjectMetadataAccess, heap: FractalHeap, has_order: bool) -> Result<Self> {
         let names = Btree2::create(metadata.clone(), N::default(), INDEX_NODE_BYTES)?;
         let order = match has_order {
             true => Some(Btree2::create(metadata.clone(), O::default(), INDEX_NODE_BYTES)?),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use h5live_cache::Error as CacheError;
 use h5live_format::{Addr, DecodeError, EncodeError, Fault};
 use h5live_indexes::Error as IndexError;
-use h5live_model::{self as model, FileChange, Invariant, Retry, StoreError, StoreErrorKind};
+use h5live_model::{self as model, ForeignFileChange, Retry, StoreError, StoreErrorKind, SwmrInvariant};
 use h5live_swmr::RetryError;
 
 /// A result of this crate.
@@ -20,7 +20,7 @@ pub enum Error {
     #[error(transparent)]
     Swmr(#[from] h5live_swmr::Error),
     /// A structure is being written, and did not become whole.
-    #[error("{}", h5live_swmr::torn_text(*attempts, source.is_overtaken(), source.invariant()))]
+    #[error("{}", h5live_swmr::torn_read_message(*attempts, source.is_overtaken(), source.violated_invariant()))]
     Torn {
         /// How often it was read.
         attempts: u32,
@@ -91,26 +91,26 @@ impl Error {
     }
 
     /// The change of the file by another program that caused this error, if there was one.
-    pub fn file_change(&self) -> Option<FileChange> {
+    pub fn file_change(&self) -> Option<ForeignFileChange> {
         match self {
             Error::Swmr(error) => error.file_change(),
-            _ => matches!(self.cache(), Some(CacheError::Cut { .. })).then_some(FileChange::Truncated),
+            _ => matches!(self.cache(), Some(CacheError::Cut { .. })).then_some(ForeignFileChange::Truncated),
         }
     }
 
     /// Which promise a writer has not kept, if this is met while it is followed, and that is known.
-    pub fn invariant(&self) -> Option<Invariant> {
+    pub fn violated_invariant(&self) -> Option<SwmrInvariant> {
         match self {
             Error::Swmr(error) => return error.invariant(),
-            Error::Torn { source, .. } => return source.invariant(),
+            Error::Torn { source, .. } => return source.violated_invariant(),
             _ => {}
         }
         match self.cache()? {
-            CacheError::PastEnd { .. } | CacheError::Undefined => Some(Invariant::NoDanglingAddress),
+            CacheError::PastEnd { .. } | CacheError::Undefined => Some(SwmrInvariant::NoDanglingAddress),
             CacheError::Decode { source, .. } => match source.fault {
-                Fault::Checksum { .. } => Some(Invariant::TornWritesAreSeen),
+                Fault::Checksum { .. } => Some(SwmrInvariant::TornWritesAreSeen),
                 // There is another structure, or none.
-                Fault::Signature { .. } | Fault::Version { .. } => Some(Invariant::NoDanglingAddress),
+                Fault::Signature { .. } | Fault::Version { .. } => Some(SwmrInvariant::NoDanglingAddress),
                 _ => None,
             },
             _ => None,
@@ -202,8 +202,8 @@ impl From<Error> for model::Error {
                 } else {
                     Retry::Never
                 };
-                let (kind, broken) = (other.kind(), other.invariant());
-                StoreError::new(kind, other).retry(retry).broken(broken).into()
+                let (kind, broken) = (other.kind(), other.violated_invariant());
+                StoreError::new(kind, other).with_retry(retry).with_broken_invariant(broken).into()
             }
         }
     }

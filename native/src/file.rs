@@ -8,9 +8,9 @@ use h5live_cache::Storage;
 use h5live_format::messages::DatatypeMessage;
 use h5live_format::{Addr, GlobalHeapId, Superblock, VarLenElement, decode};
 use h5live_model::{
-    AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Liveness, Location, MapStore, Name,
-    ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart,
-    Result as ModelResult, Scope, Session, Stats, Store, StoreWriter, Watch,
+    AttributeData, ChunkStore, DatasetSpec, Error as ModelError, GroupSpec, Link, Location, MapStore, Name, ObjectId,
+    ObjectInfo, ObjectKind, ObjectKindSpec, ObjectScope, ObjectSpec, ReferenceKind, ReferenceType, Referent,
+    ReferentPart, Result as ModelResult, SessionInfo, Stats, Store, StoreWriter, Watch, WriterLiveness,
 };
 
 use crate::attributes::{AttributeStorage, StoredAttribute};
@@ -27,7 +27,7 @@ use crate::{Error, Result};
 
 /// An HDF5 file that is open in this process. Clones are the same session.
 #[derive(Debug, Clone)]
-pub struct NativeFile(pub(crate) Arc<NativeSession>, Arc<Session>);
+pub struct NativeFile(pub(crate) Arc<NativeSession>, Arc<SessionInfo>);
 
 impl NativeFile {
     /// Opens or creates the file at `path`.
@@ -48,7 +48,7 @@ impl NativeFile {
 
     /// The session as that of another connector, which has opened the storage at a location.
     pub fn with_location(self, connector: &'static str, at: Location) -> Self {
-        let session = Session { connector, location: Some(at), ..(*self.1).clone() };
+        let session = SessionInfo { connector, location: Some(at), ..(*self.1).clone() };
         NativeFile(self.0, Arc::new(session))
     }
 
@@ -61,7 +61,7 @@ impl NativeFile {
     #[doc(hidden)]
     pub fn hash_state(&self, state: &mut DefaultHasher) {
         let session = &*self.0;
-        session.retry.generations().iter().for_each(|generations| generations.hash_state(state));
+        session.retry.generation_reader().iter().for_each(|generations| generations.hash_state(state));
         // Where the file ended when it was opened matters to nobody.
         let superblock = Superblock { end_of_file: Addr::UNDEFINED, ..session.superblock.clone() };
         format!("{superblock:?} {:?}", session.extension).hash(state);
@@ -86,7 +86,7 @@ impl NativeFile {
 }
 
 impl Store for NativeFile {
-    fn session(&self) -> &Session {
+    fn session(&self) -> &SessionInfo {
         &self.1
     }
 
@@ -100,11 +100,11 @@ impl Store for NativeFile {
         if let Some(known) = LinkStorage::find_cached_link(&self.0, addr, name) {
             return Ok(known);
         }
-        let found = self.0.names.find_item(NameScope::Links(addr), name, || {
-            let _lock = self.0.lock_header_to_read(addr);
+        let found = self.0.names.find_name_with_retry(NameScope::Links(addr), name, || {
+            let _lock = self.0.lock_header_if_writable(addr);
             let header = self.group(group)?;
             let links = LinkStorage::load(&self.0, &header)?;
-            links.count_lookup(&self.0, &header);
+            links.count_lookup_for_link_cache(&self.0, &header);
             links.find_link(&header, name)
         })?;
         Ok(found)
@@ -112,36 +112,40 @@ impl Store for NativeFile {
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
         let addr = self.0.header_addr_of(group)?;
-        self.0.names.for_each_item(each, (NameScope::Links(addr), |link: &Link| &link.name), |after, each| {
-            let _lock = self.0.lock_header_to_read(addr);
-            let header = self.group(group)?;
-            LinkStorage::load(&self.0, &header)?.for_each_link_after(&header, after, each)
-        })?;
+        self.0.names.for_each_name_with_retry(
+            each,
+            (NameScope::Links(addr), |link: &Link| &link.name),
+            |after, each| {
+                let _lock = self.0.lock_header_if_writable(addr);
+                let header = self.group(group)?;
+                LinkStorage::load(&self.0, &header)?.for_each_link_page(&header, after, each)
+            },
+        )?;
         Ok(())
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<AttributeData>> {
         let addr = self.0.header_addr_of(id)?;
-        let found = self.0.names.find_item(NameScope::Attributes(addr), name, || {
-            let _lock = self.0.lock_header_to_read(addr);
+        let found = self.0.names.find_name_with_retry(NameScope::Attributes(addr), name, || {
+            let _lock = self.0.lock_header_if_writable(addr);
             let header = self.0.load_header(addr)?;
             let tracked = header.prefix().attribute_order_tracked;
             let found = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, name)?;
-            found.map(|stored| self.0.attribute_value(stored, tracked)).transpose()
+            found.map(|stored| self.0.resolve_attribute(stored, tracked)).transpose()
         })?;
         Ok(found)
     }
 
     fn attribute_names(&self, id: ObjectId) -> ModelResult<Vec<Name>> {
         let addr = self.0.header_addr_of(id)?;
-        let names = self.0.names.list_items(
+        let names = self.0.names.list_names_with_retry(
             NameScope::Attributes(addr),
             |name| name,
             |after, each| {
-                let _lock = self.0.lock_header_to_read(addr);
+                let _lock = self.0.lock_header_if_writable(addr);
                 let header = self.0.load_header(addr)?;
                 let mut each = |stored: StoredAttribute| Ok(each(stored.message.name));
-                AttributeStorage::load(&self.0, &header)?.for_each_attribute_after((&self.0, &header), after, &mut each)
+                AttributeStorage::load(&self.0, &header)?.for_each_attribute_page((&self.0, &header), after, &mut each)
             },
         )?;
         Ok(names)
@@ -149,16 +153,16 @@ impl Store for NativeFile {
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> ModelResult<()> {
         let addr = self.0.header_addr_of(id)?;
-        self.0.names.for_each_item(
+        self.0.names.for_each_name_with_retry(
             each,
             (NameScope::Attributes(addr), |attribute: &AttributeData| &attribute.name),
             |after, each| {
-                let _lock = self.0.lock_header_to_read(addr);
+                let _lock = self.0.lock_header_if_writable(addr);
                 let header = self.0.load_header(addr)?;
                 let tracked = header.prefix().attribute_order_tracked;
                 let attributes = AttributeStorage::load(&self.0, &header)?;
-                attributes.for_each_attribute_after((&self.0, &header), after, &mut |stored| {
-                    Ok(each(self.0.attribute_value(stored, tracked)?))
+                attributes.for_each_attribute_page((&self.0, &header), after, &mut |stored| {
+                    Ok(each(self.0.resolve_attribute(stored, tracked)?))
                 })
             },
         )?;
@@ -170,10 +174,10 @@ impl Store for NativeFile {
         let (info, body) = self.0.retry.retry(|| {
             let header = self.0.load_header(addr)?;
             let body = match kind_of(&header)? {
-                ObjectKind::Group => Some(ObjectBody::Group(GroupSpec { links: link_storage(&header)? })),
+                ObjectKind::Group => Some(ObjectKindSpec::Group(GroupSpec { links: link_storage(&header)? })),
                 ObjectKind::Datatype => {
                     let message = header.require_message::<DatatypeMessage>("a committed datatype has a datatype")?;
-                    Some(ObjectBody::Datatype(message.datatype))
+                    Some(ObjectKindSpec::Datatype(message.datatype))
                 }
                 _ => None,
             };
@@ -181,7 +185,9 @@ impl Store for NativeFile {
         })?;
         let body = match body {
             Some(body) => body,
-            None => ObjectBody::Dataset(Box::new(DatasetSpec::clone(&*NativeDataset::open(&self.0, addr)?.spec()?))),
+            None => {
+                ObjectKindSpec::Dataset(Box::new(DatasetSpec::clone(&*NativeDataset::open(&self.0, addr)?.spec()?)))
+            }
         };
         Ok(ObjectSpec { attributes: info.attributes, times: info.times.is_some(), ..body.into() })
     }
@@ -207,7 +213,7 @@ impl Store for NativeFile {
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<Referent>> {
-        Ok(self.0.referent(kind, element)?)
+        Ok(self.0.decode_reference(kind, element)?)
     }
 
     fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> ModelResult<Vec<u8>> {
@@ -220,7 +226,7 @@ impl Store for NativeFile {
         if to.file.is_none() {
             self.kind(to.object)?;
         }
-        let _operation = (!is_address).then(|| self.0.cache.begin_operation());
+        let _operation = (!is_address).then(|| self.0.cache.begin_atomic_change());
         Ok(self.0.encode_reference(form.kind, form.size, Some(to))?)
     }
 
@@ -228,8 +234,8 @@ impl Store for NativeFile {
         Ok(self.0.close()?)
     }
 
-    fn refresh(&self, scope: Scope<'_>) -> ModelResult<()> {
-        let Scope::Objects(objects) = scope else { return Ok(NativeDataset::refresh_all(&self.0)?) };
+    fn refresh(&self, scope: ObjectScope<'_>) -> ModelResult<()> {
+        let ObjectScope::Objects(objects) = scope else { return Ok(NativeDataset::refresh_all(&self.0)?) };
         for id in objects {
             let addr = self.0.header_addr_of(*id)?;
             match NativeDataset::find_open(&self.0, addr) {
@@ -240,7 +246,7 @@ impl Store for NativeFile {
         Ok(())
     }
 
-    fn liveness(&self) -> ModelResult<Liveness> {
+    fn liveness(&self) -> ModelResult<WriterLiveness> {
         Ok(self.0.liveness()?)
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use h5live_cache::{DependencyKind, FlushScope, Handle, Owner, SpaceKind};
 use h5live_format::messages::{FileSpaceInfo, MessageType, SpaceStrategy};
 use h5live_format::{Addr, FreeSection, FreeSpaceHeader, FreeSpaceSections, SameSizeSections};
-use h5live_indexes::ObjectMetadata;
+use h5live_indexes::ObjectMetadataAccess;
 
 use crate::session::NativeSession;
 use crate::superblock_extension;
@@ -37,7 +37,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a manager cannot be read.
-    pub fn load_free_space(&self, info: &mut FileSpaceInfo) -> Result<Vec<ManagedSection>> {
+    pub fn take_over_free_space(&self, info: &mut FileSpaceInfo) -> Result<Vec<ManagedSection>> {
         let mut sections = Vec::new();
         let page = Some(info.page_size).filter(|_| is_paged(info));
         for (number, manager) in info.managers.iter_mut().flatten().enumerate() {
@@ -60,7 +60,7 @@ impl NativeSession {
         (kind, min_size): (SpaceKind, u64),
         sections: &mut Vec<ManagedSection>,
     ) -> Result<()> {
-        let metadata = ObjectMetadata::new(self.cache.clone(), Owner::FILE);
+        let metadata = ObjectMetadataAccess::new(self.cache.clone(), Owner::FILE);
         let len = FreeSpaceHeader::size(metadata.widths()) as u64;
         let header = metadata.load(addr, len, FreeSpaceHeader::default)?.read().clone();
         self.cache.forget_entry(addr);
@@ -97,7 +97,7 @@ impl NativeSession {
             return Ok(());
         };
         let space = self.cache.space();
-        space.shrink_to_used();
+        space.trim_free_tail();
         let page = Some(info.page_size).filter(|_| is_paged(&info));
         let manager = |kind| match kind {
             _ if page.is_none() => (SIMPLE_MANAGER_INDEX, SIMPLE_SECTION_CLASS),
@@ -124,7 +124,7 @@ impl NativeSession {
             let unit = page.filter(|_| class == SMALL_SECTION_CLASS).unwrap_or(u64::MAX);
             manager.1.extend(split_at_pages(at, len, unit).filter(|(_, len)| *len >= info.threshold));
         }
-        let operation = self.cache.begin_operation();
+        let operation = self.cache.begin_atomic_change();
         let slots = info.managers.get_or_insert_default();
         let mut made = Vec::new();
         for (number, (class, sections)) in managers.into_iter().filter(|(_, (_, sections))| !sections.is_empty()) {
@@ -171,7 +171,7 @@ impl NativeSession {
             list
         };
         let listed: FreeSpaceSections = with(&header, Addr::UNDEFINED, groups);
-        header.section_list_used_bytes = listed.len(widths) as u64;
+        header.section_list_used_bytes = listed.encoded_size(widths) as u64;
         header.section_list_allocated_bytes =
             header.section_list_used_bytes.checked_next_multiple_of(unit).unwrap_or(header.section_list_used_bytes);
         header.section_list_addr = self.cache.space().alloc_at_end(header.section_list_allocated_bytes)?;

@@ -217,13 +217,13 @@ impl GlobalHeap {
     }
 
     /// Notes objects to which no element leads any more: what was written over the elements is in the cache. Does
-    /// nothing after [`GlobalHeap::keep_objects`].
-    pub fn remove_objects(&self, objects: impl IntoIterator<Item = GlobalHeapId>) {
+    /// nothing after [`GlobalHeap::disable_object_removal`].
+    pub fn queue_object_removals(&self, objects: impl IntoIterator<Item = GlobalHeapId>) {
         self.writer.lock().removed.add(self.cache.space().current_epoch(), objects);
     }
 
     /// From now on, objects stay: others may be reading. Those that are removed are so with the next flush.
-    pub fn keep_objects(&self) {
+    pub fn disable_object_removal(&self) {
         self.writer.lock().removed = GlobalHeapRemovals::Kept;
     }
 
@@ -239,7 +239,7 @@ impl GlobalHeap {
 
     /// Removes the objects to which nothing leads in the file, since a flush. Collections without objects are freed.
     fn reclaim_objects(&self, writer: &mut GlobalHeapWriter) -> bool {
-        let settled = writer.removed.take_settled(|epoch| self.cache.space().is_reclaimable(epoch));
+        let settled = writer.removed.take_removable_objects(|epoch| self.cache.space().is_reclaimable(epoch));
         for (at, indexes) in &settled {
             // Elements that do not lead to a collection are damaged, and nothing is to be had there.
             let loaded = self.cache.load(*at, Owner::new(*at), || self.read_collection(*at));
@@ -265,7 +265,7 @@ impl GlobalHeap {
         let widths = self.cache.widths();
         let wrong = |source| h5live_cache::Error::Decode { at, source };
         // No collection is smaller, and those of libhdf5 are not larger, unless an object is.
-        let start = self.cache.read_prefix(at, GlobalHeapCollection::MIN_SIZE as usize)?;
+        let start = self.cache.read_uncached_to_eof(at, GlobalHeapCollection::MIN_SIZE as usize)?;
         if start.len() < GlobalHeapCollection::PREFIX_BYTES {
             let (wanted, found) = (GlobalHeapCollection::PREFIX_BYTES as u64, start.len() as u64);
             return Err(h5live_cache::Error::PastEnd { at, wanted, found });
@@ -275,7 +275,7 @@ impl GlobalHeap {
             return decode(&start, widths).map_err(wrong);
         }
         let wanted = usize::try_from(size.min(MAX_COLLECTION_BYTES)).unwrap_or(usize::MAX);
-        let bytes = self.cache.read_block(at, wanted)?;
+        let bytes = self.cache.read_block_uncached(at, wanted)?;
         decode(&bytes, widths).map_err(wrong)
     }
 
@@ -296,7 +296,7 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn add_parent(&self, parent: &dyn DependencyNode, kind: DependencyKind) -> Result<()> {
+    pub fn add_flush_parent(&self, parent: &dyn DependencyNode, kind: DependencyKind) -> Result<()> {
         self.writer.lock().add_parent(&self.cache, parent, kind)
     }
 
@@ -305,7 +305,7 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn add_header_dependencies(&self, header: &CachedHeader) -> Result<()> {
+    pub fn add_header_as_flush_parent(&self, header: &CachedHeader) -> Result<()> {
         let writer = self.writer.lock();
         header.chunk_nodes().try_for_each(|node| writer.add_parent(&self.cache, node, DependencyKind::MetadataHeap))
     }
@@ -329,7 +329,7 @@ impl GlobalHeapWriter {
     /// If the dependency would close a circle.
     fn add_parent(&self, cache: &Cache, parent: &dyn DependencyNode, kind: DependencyKind) -> Result<()> {
         for (_, collection) in self.changed_collections.values().filter(|(_, changed)| cache.is_unwritten(changed)) {
-            cache.add_dependency_once(parent, collection, kind).map_err(h5live_cache::Error::from)?;
+            cache.add_dependency_until_clean(parent, collection, kind).map_err(h5live_cache::Error::from)?;
         }
         Ok(())
     }

@@ -16,11 +16,11 @@ use h5live_format::{
     Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Widths, decode, decode_prefix,
     decode_prefix_with,
 };
-use h5live_indexes::ObjectMetadata;
+use h5live_indexes::ObjectMetadataAccess;
 use h5live_model::{ObjectInfo, ObjectTimes};
 use smallvec::{SmallVec, smallvec};
 
-pub use edit::HeaderRoom;
+pub use edit::ReservedHeaderSpace;
 use entry_storage::attribute_storage;
 pub(crate) use entry_storage::creation_order;
 use header_sizes::fill_with_unused_message;
@@ -51,7 +51,7 @@ impl HeaderChunk {
     }
 
     /// Changes the messages. The rest of the chunk is marked as unused.
-    pub fn change_messages<R>(&self, change: impl FnOnce(&mut Vec<RawMessage>) -> R) -> R {
+    pub fn change_messages_and_fill<R>(&self, change: impl FnOnce(&mut Vec<RawMessage>) -> R) -> R {
         match self {
             HeaderChunk::First(chunk) => chunk.update(|chunk| {
                 let done = change(&mut chunk.messages);
@@ -98,7 +98,7 @@ pub struct MessagePosition {
 /// The object header of one object, in the cache.
 #[derive(Debug, Clone)]
 pub struct CachedHeader {
-    metadata: ObjectMetadata,
+    metadata: ObjectMetadataAccess,
     prefix: ObjectHeaderPrefix,
     /// Nearly always one.
     chunks: SmallVec<[HeaderChunk; 1]>,
@@ -110,7 +110,7 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If a chunk cannot be read, or an unknown message forbids reading or writing.
-    pub fn load_header(metadata: &ObjectMetadata, writing: bool) -> Result<Self> {
+    pub fn load_header(metadata: &ObjectMetadataAccess, writing: bool) -> Result<Self> {
         let at = metadata.owner().header();
         let first = metadata.cache().load(at, metadata.owner(), || read_first_chunk(metadata, at))?;
         let prefix = first.read().prefix;
@@ -164,7 +164,7 @@ impl CachedHeader {
     }
 
     /// The way to the object's structures.
-    pub fn metadata(&self) -> &ObjectMetadata {
+    pub fn metadata(&self) -> &ObjectMetadataAccess {
         &self.metadata
     }
 
@@ -192,7 +192,7 @@ impl CachedHeader {
     pub fn chunk_ranges(&self) -> impl Iterator<Item = (Addr, usize)> {
         self.chunks.iter().map(|chunk| {
             let (at, len) = match chunk {
-                HeaderChunk::First(chunk) => (chunk.addr(), chunk.read().prefix.chunk_len()),
+                HeaderChunk::First(chunk) => (chunk.addr(), chunk.read().prefix.first_chunk_len()),
                 HeaderChunk::Next(chunk) => (chunk.addr(), chunk.read().len),
             };
             (at, usize::try_from(len).unwrap_or(usize::MAX))
@@ -281,7 +281,7 @@ impl CachedHeader {
     }
 
     /// Calls `look` with the type of every message.
-    pub fn for_each_type(&self, mut look: impl FnMut(MessageType)) {
+    pub fn for_each_message_type(&self, mut look: impl FnMut(MessageType)) {
         self.chunks
             .iter()
             .for_each(|chunk| chunk.with_messages(|messages| messages.iter().for_each(|held| look(held.kind))));
@@ -324,7 +324,7 @@ impl CachedHeader {
     /// How many messages of a type there are.
     pub fn message_count(&self, kind: MessageType) -> u64 {
         let mut count = 0;
-        self.for_each_type(|held| count += u64::from(held == kind));
+        self.for_each_message_type(|held| count += u64::from(held == kind));
         count
     }
 
@@ -369,7 +369,7 @@ impl CachedHeader {
         };
         let change = match self.get_message::<ModificationTime>()? {
             Some(time) => Some(time.seconds.into()),
-            None => self.get_message::<OldModificationTime>()?.map(|time| time.seconds()),
+            None => self.get_message::<OldModificationTime>()?.map(|time| time.unix_seconds()),
         };
         let times = match (self.prefix.times, change) {
             (Some(times), _) => Some(ObjectTimes {
@@ -428,20 +428,20 @@ fn must_stay_in_first_chunk(message: &RawMessage) -> bool {
 }
 
 /// Reads the first chunk: its size is known only when its beginning has been read.
-fn read_first_chunk(metadata: &ObjectMetadata, at: Addr) -> h5live_cache::Result<ObjectHeader> {
+fn read_first_chunk(metadata: &ObjectMetadataAccess, at: Addr) -> h5live_cache::Result<ObjectHeader> {
     let cache = metadata.cache();
     let widths = metadata.widths();
     let wrong = |source| h5live_cache::Error::Decode { at, source };
-    let mut bytes = cache.read_prefix(at, FIRST_READ_BYTES)?;
+    let mut bytes = cache.read_uncached_to_eof(at, FIRST_READ_BYTES)?;
     // Nearly all are complete. Other faults are found below.
     if let Ok((header, _)) = decode_prefix(&bytes, widths) {
         return Ok(header);
     }
     let (prefix, _) = decode_prefix_with(ObjectHeaderPrefix::default(), &bytes, widths).map_err(wrong)?;
-    let len = prefix.chunk_len();
+    let len = prefix.first_chunk_len();
     match usize::try_from(len).ok().filter(|len| *len <= bytes.len()) {
         Some(len) => bytes.truncate(len),
-        None => bytes = cache.read_block(at, usize::try_from(len).unwrap_or(usize::MAX))?,
+        None => bytes = cache.read_block_uncached(at, usize::try_from(len).unwrap_or(usize::MAX))?,
     }
     decode(&bytes, widths).map_err(wrong)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_format::Addr;
 use h5live_format::messages::{BtreeK, FilterPipelineMessage, SymbolTableMessage};
-use h5live_indexes::{FractalHeap, HeapFreeSpace, HeapParameters, ObjectMetadata, SymbolTable};
+use h5live_indexes::{FractalHeap, HeapFreeSpace, HeapParameters, ObjectMetadataAccess, SymbolTable};
 use h5live_model::FilterEngine;
 use parking_lot::Mutex;
 
@@ -47,12 +47,12 @@ impl HeapStructures {
     }
 
     /// The fractal heap at `addr`, which belongs to the object of `metadata`, to be read.
-    pub fn fractal_heap(&self, metadata: &ObjectMetadata, addr: Addr) -> FractalHeap {
+    pub fn fractal_heap(&self, metadata: &ObjectMetadataAccess, addr: Addr) -> FractalHeap {
         FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), self.unknown_free_space.clone())
     }
 
     /// The fractal heap at `addr`, which belongs to the object of `metadata`, to be changed.
-    pub fn fractal_heap_for_writing(&self, metadata: &ObjectMetadata, addr: Addr) -> FractalHeap {
+    pub fn fractal_heap_for_writing(&self, metadata: &ObjectMetadataAccess, addr: Addr) -> FractalHeap {
         let open = || FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), Arc::default());
         self.changed_owners.lock().insert(metadata.owner().header());
         self.changed_heaps.lock().entry(addr).or_insert_with(open).clone()
@@ -64,7 +64,7 @@ impl HeapStructures {
     /// If there is no room.
     pub fn new_fractal_heap(
         &self,
-        metadata: &ObjectMetadata,
+        metadata: &ObjectMetadataAccess,
         parameters: &HeapParameters,
         filters: Option<FilterPipelineMessage>,
     ) -> Result<FractalHeap> {
@@ -76,13 +76,17 @@ impl HeapStructures {
     }
 
     /// The symbol table to which a group's message leads, to be read.
-    pub fn symbol_table(&self, metadata: &ObjectMetadata, message: &SymbolTableMessage) -> SymbolTable {
+    pub fn symbol_table(&self, metadata: &ObjectMetadataAccess, message: &SymbolTableMessage) -> SymbolTable {
         let SymbolTableMessage { btree, heap } = *message;
         SymbolTable::new(metadata.clone(), btree, heap, self.btree_k, Arc::default())
     }
 
     /// The symbol table to which a group's message leads, to be changed.
-    pub fn symbol_table_for_writing(&self, metadata: &ObjectMetadata, message: &SymbolTableMessage) -> SymbolTable {
+    pub fn symbol_table_for_writing(
+        &self,
+        metadata: &ObjectMetadataAccess,
+        message: &SymbolTableMessage,
+    ) -> SymbolTable {
         let open = || self.symbol_table(metadata, message);
         self.changed_tables.lock().entry(message.heap).or_insert_with(open).clone()
     }
@@ -91,7 +95,7 @@ impl HeapStructures {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn new_symbol_table(&self, metadata: &ObjectMetadata) -> Result<SymbolTable> {
+    pub fn new_symbol_table(&self, metadata: &ObjectMetadataAccess) -> Result<SymbolTable> {
         let table = SymbolTable::create(metadata.clone(), self.btree_k, Arc::default())?;
         self.changed_tables.lock().insert(table.tree_and_heap_addrs().1, table.clone());
         Ok(table)
@@ -101,7 +105,7 @@ impl HeapStructures {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn delete_symbol_table(&self, metadata: &ObjectMetadata, message: &SymbolTableMessage) -> Result<()> {
+    pub fn delete_symbol_table(&self, metadata: &ObjectMetadataAccess, message: &SymbolTableMessage) -> Result<()> {
         self.changed_tables.lock().remove(&message.heap);
         Ok(self.symbol_table(metadata, message).delete_table()?)
     }
@@ -122,7 +126,7 @@ impl HeapStructures {
             settled |= heap.reclaim_space()?;
         }
         for table in self.changed_symbol_tables() {
-            settled |= table.write_free_name_list()?;
+            settled |= table.finalize_name_heap()?;
         }
         Ok(settled)
     }
@@ -131,29 +135,29 @@ impl HeapStructures {
     ///
     /// # Errors
     /// If its heap cannot be read.
-    pub fn note_removed_names(&self, table: &SymbolTable) -> Result<()> {
-        self.removed_name_bytes.fetch_max(table.heap_bytes()?, Ordering::Relaxed);
+    pub fn track_freed_name_heap(&self, table: &SymbolTable) -> Result<()> {
+        self.removed_name_bytes.fetch_max(table.name_heap_bytes()?, Ordering::Relaxed);
         Ok(())
     }
 
     /// Bytes of the largest heap in which the next flush makes names free, which the flush may have to write; 0 for
     /// none.
-    pub fn max_freed_name_heap(&self) -> u64 {
+    pub fn max_freed_name_heap_bytes(&self) -> u64 {
         self.removed_name_bytes.load(Ordering::Relaxed)
     }
 
     /// A whole flush begins.
-    pub fn reset_removed_names(&self) {
+    pub fn reset_freed_name_heap(&self) {
         self.removed_name_bytes.store(0, Ordering::Relaxed);
     }
 
     /// The headers of the objects whose heaps were changed. They are forgotten.
-    pub fn take_changed_owners(&self) -> BTreeSet<Addr> {
+    pub fn take_changed_heap_owners(&self) -> BTreeSet<Addr> {
         std::mem::take(&mut *self.changed_owners.lock())
     }
 
     /// The object with its header at `owner` is no more.
-    pub fn forget_structures_of(&self, owner: Addr) {
+    pub fn forget_changed_heap_owner(&self, owner: Addr) {
         self.changed_owners.lock().remove(&owner);
     }
 }

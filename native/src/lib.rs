@@ -51,6 +51,6 @@ pub use file::NativeFile;
 pub use h5live_cache::{Clock, FileStorage, MemoryStorage, Storage};
 pub use h5live_model::{LibVer, Mode};
 pub use h5live_swmr::{LockPolicy, RetryPolicy};
-pub use open_options::{MutantOptions, OpenOptions, Readers, StorageWrapper};
-pub use reclaim::reclaim;
+pub use open_options::{AllowedReaders, MutantOptions, OpenOptions, StorageWrapper};
+pub use reclaim::repair_and_reclaim_unreachable;
 pub use recovery::repair;

@@ -92,9 +92,9 @@ impl LinkStorage {
     }
 
     /// Something has been sought among these links.
-    pub fn count_lookup(&self, session: &NativeSession, header: &CachedHeader) {
+    pub fn count_lookup_for_link_cache(&self, session: &NativeSession, header: &CachedHeader) {
         if let LinkStorage::Dense(dense) = self
-            && session.is_at_rest()
+            && session.file_cannot_change()
         {
             // A link that cannot be read is an error for the caller that needs it.
             let load = |room| load_link_table(dense, header, room).ok().flatten();
@@ -127,7 +127,7 @@ impl LinkStorage {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn for_each_link_after(
+    pub fn for_each_link_page(
         &self,
         header: &CachedHeader,
         after: Option<&Name>,
@@ -145,7 +145,7 @@ impl LinkStorage {
                 });
             }
             LinkStorage::Dense(dense) => {
-                is_ended = dense.for_each_link_after(header, after, &mut |stored| each(link_from_message(stored)))?;
+                is_ended = dense.for_each_link_page(header, after, &mut |stored| each(link_from_message(stored)))?;
             }
         }
         Ok(is_ended)
@@ -158,13 +158,13 @@ fn load_link_table(links: &DenseLinks, header: &CachedHeader, room: usize) -> Re
     if links.link_count()?.saturating_mul(MIN_LINK_BYTES) > room as u64 {
         return Ok(None);
     }
-    let whole = links.for_each_stored_chunk(&mut |bytes| {
+    let whole = links.for_each_encoded_link(&mut |bytes| {
         match LinkMessage::peek_hard_link(bytes, header.widths()) {
             Some((name, _)) => table.add_link(bytes, name),
             None => table.add_link(bytes, DenseLinks::decode_link(header, bytes)?.name.as_bytes()),
         }
         Ok(table.memory_bytes() <= room)
     })?;
-    table.build_directory();
+    table.build_hash_buckets();
     Ok(whole.then_some(table))
 }

@@ -35,7 +35,7 @@ fn load_driver_info(
     if !superblock.driver_info.is_defined() {
         return Ok(None);
     }
-    let bytes = cache.read_prefix(superblock.driver_info, MAX_DRIVER_INFO_BYTES)?;
+    let bytes = cache.read_uncached_to_eof(superblock.driver_info, MAX_DRIVER_INFO_BYTES)?;
     let decoded = decode_prefix::<DriverInfoBlock>(&bytes, superblock.widths);
     let at = superblock.driver_info;
     let (block, _) = decoded.map_err(|source| h5live_cache::Error::Decode { at, source })?;

@@ -4,31 +4,32 @@ use std::time::SystemTime;
 
 use h5live_cache::DependencyKind;
 use h5live_format::messages::{
-    DatatypeMessage, GroupInfo, LinkInfo, LinkPhaseChange, Message, ModificationTime, Shareable, SharedMessage,
-    SharedMessageTarget, SymbolTableMessage,
+    DatatypeMessage, GroupInfo, LinkInfo, LinkPhaseChange, Message, ModificationTime, Shareable,
+    SharedMessageReference, SharedMessageTarget, SymbolTableMessage,
 };
 use h5live_format::{
     Addr, AttributePhaseChange, HeaderTimes, MessageFlags, ObjectHeaderPrefix, RawMessage, StructureVersions,
     encode_mut,
 };
 use h5live_model::{
-    CreationOrder, Datatype, EntryStorage, Error as ModelError, GroupSpec, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
+    CreationOrder, Datatype, Error as ModelError, GroupSpec, LinkOrAttributeStorageSpec, ObjectId, ObjectKind,
+    ObjectKindSpec, ObjectSpec,
 };
 
 use crate::dataset::{create_dataset, not_compact_error};
-use crate::header::{CachedHeader, HeaderRoom};
+use crate::header::{CachedHeader, ReservedHeaderSpace};
 use crate::object_kind::kind_of;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes of unused space in the header of a new group, for links.
-const GROUP_ROOM: HeaderRoom = HeaderRoom::More(320);
+const GROUP_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::More(320);
 
 /// Bytes of unused space in the header of a new group of the old style, for attributes.
-const SYMBOL_TABLE_GROUP_ROOM: HeaderRoom = HeaderRoom::More(64);
+const SYMBOL_TABLE_GROUP_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::More(64);
 
 /// Bytes of unused space in the header of a new committed datatype, for attributes.
-const DATATYPE_ROOM: HeaderRoom = HeaderRoom::More(64);
+const DATATYPE_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::More(64);
 
 /// The flag of a message that another header holds.
 const SHARED_FLAG: MessageFlags = MessageFlags(0x03);
@@ -40,18 +41,18 @@ impl NativeSession {
     /// If the description contradicts itself, or a file of this profile cannot hold the object; if there is no space.
     pub fn create_object(&self, spec: &ObjectSpec, elements: Option<&[u8]>) -> Result<CachedHeader> {
         match &spec.body {
-            ObjectBody::Dataset(dataset) => {
+            ObjectKindSpec::Dataset(dataset) => {
                 dataset.check()?;
                 create_dataset(self, spec, dataset, elements)
             }
             _ if elements.is_some() => Err(not_compact_error()),
-            ObjectBody::Group(group) => self.create_group(spec, group),
-            ObjectBody::Datatype(datatype) => {
+            ObjectKindSpec::Group(group) => self.create_group(spec, group),
+            ObjectKindSpec::Datatype(datatype) => {
                 let message = DatatypeMessage::new(self.profile, datatype.clone());
                 let message = self.encode_message(message, MessageFlags::CONSTANT)?;
                 self.create_header(spec, self.new_header_prefix(spec), vec![message], DATATYPE_ROOM)
             }
-            ObjectBody::Map(_) => Err(ModelError::Unsupported("a map").into()),
+            ObjectKindSpec::Map(_) => Err(ModelError::Unsupported("a map").into()),
         }
     }
 
@@ -69,25 +70,25 @@ impl NativeSession {
         spec: &ObjectSpec,
         prefix: ObjectHeaderPrefix,
         mut messages: Vec<RawMessage>,
-        room: HeaderRoom,
+        room: ReservedHeaderSpace,
     ) -> Result<CachedHeader> {
         if spec.times && prefix.version == 1 {
             let time = ModificationTime { seconds: unix_time_seconds() };
             messages.push(self.encode_message(time, MessageFlags::default())?);
         }
         let header = CachedHeader::create_header(&self.cache, prefix, messages, room)?;
-        self.headers.note_created(header.addr());
+        self.headers.unmark_deleted(header.addr());
         Ok(header)
     }
 
     pub(crate) fn new_header_prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {
-        let EntryStorage { order, max_compact, min_dense } = spec.attributes;
+        let LinkOrAttributeStorageSpec { order, max_compact, min_dense } = spec.attributes;
         let phase = AttributePhaseChange { max_compact, min_dense };
         let tracked = order >= CreationOrder::Tracked;
         // libhdf5 takes such a type for damage in a header without a checksum.
         let unusual = match &spec.body {
-            ObjectBody::Dataset(spec) => spec.committed.is_none() && spec.datatype.has_unusual_unused_bits(),
-            ObjectBody::Datatype(datatype) => datatype.has_unusual_unused_bits(),
+            ObjectKindSpec::Dataset(spec) => spec.committed.is_none() && spec.datatype.has_over_half_bits_unused(),
+            ObjectKindSpec::Datatype(datatype) => datatype.has_over_half_bits_unused(),
             _ => false,
         };
         let newer = tracked || spec.large_attributes || unusual;
@@ -107,7 +108,7 @@ impl NativeSession {
     }
 
     fn create_group(&self, spec: &ObjectSpec, group: &GroupSpec) -> Result<CachedHeader> {
-        let EntryStorage { order, max_compact, min_dense } = group.links;
+        let LinkOrAttributeStorageSpec { order, max_compact, min_dense } = group.links;
         if !self.profile.has_link_messages() && order == CreationOrder::Untracked {
             return self.create_symbol_table_group(spec);
         }
@@ -159,7 +160,7 @@ impl NativeSession {
         if kind_of(&self.load_header(addr)?)? != ObjectKind::Datatype {
             return Err(Error::Model(ModelError::WrongKind { expected: "committed datatype" }));
         }
-        Ok(Shareable::Shared(SharedMessage::new(SharedMessageTarget::Committed(addr))))
+        Ok(Shareable::Shared(SharedMessageReference::new(SharedMessageTarget::Committed(addr))))
     }
 
     /// As [`NativeSession::datatype_message`], as a message of an object header.

@@ -69,12 +69,12 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure to be deleted cannot be read. Nothing has changed then.
-    pub fn release_object_use(self: &Arc<Self>, addr: Addr) -> Result<()> {
-        self.datasets.forget_new_dataset();
+    pub fn drop_use_or_delete_object(self: &Arc<Self>, addr: Addr) -> Result<()> {
+        self.datasets.drop_cached_new_dataset();
         let plan = build_delete_plan(self, [addr])?;
         self.apply_use_counts(&plan)?;
         if plan.deleted_objects.is_empty() || !self.may_be_followed() {
-            return self.delete_for_good(plan);
+            return self.free_and_mark_deleted(plan);
         }
         plan.datasets.iter().for_each(|dataset| dataset.mark_deleted());
         self.unlinked.delete_later([plan]);
@@ -84,16 +84,16 @@ impl NativeSession {
     /// A committed datatype, if it was one, has lost a use.
     ///
     /// # Errors
-    /// As [`NativeSession::release_object_use`].
-    pub fn release_committed_datatype(self: &Arc<Self>, committed: Option<ObjectId>) -> Result<()> {
-        committed.map_or(Ok(()), |id| self.release_object_use(self.header_addr_of(id)?))
+    /// As [`NativeSession::drop_use_or_delete_object`].
+    pub fn drop_committed_type_use(self: &Arc<Self>, committed: Option<ObjectId>) -> Result<()> {
+        committed.map_or(Ok(()), |id| self.drop_use_or_delete_object(self.header_addr_of(id)?))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use h5live_cache::MemoryStorage;
-    use h5live_model::{DatasetSpec, Name, NewObject, ObjectSpec, Publish, Scope, Store, StoreWriter};
+    use h5live_model::{DatasetSpec, Name, NewObject, ObjectScope, ObjectSpec, PublishLevel, Store, StoreWriter};
 
     use super::*;
     use crate::{LibVer, Mode, NativeFile, OpenOptions};
@@ -105,13 +105,13 @@ mod tests {
             let file = NativeFile::open_storage(Arc::new(MemoryStorage::new()), &options).unwrap();
             let name = Name::from("object");
             for spec in [ObjectSpec::group(), DatasetSpec::default().into()] {
-                file.commit(Scope::All, Publish::Visible).unwrap();
+                file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
                 let space = file.native_session().cache.space();
                 let before = (space.allocated_end(), space.free_bytes());
                 file.create(&NewObject::linked(file.session().root, &name, &spec)).unwrap();
-                file.commit(Scope::All, Publish::Visible).unwrap();
+                file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
                 file.remove_link(file.session().root, &name).unwrap();
-                file.commit(Scope::All, Publish::Visible).unwrap();
+                file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
                 assert_eq!(space.free_bytes() - before.1, space.allocated_end() - before.0, "{profile:?} {spec:?}");
             }
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_cache::{Cache, Owner};
 use h5live_format::Addr;
-use h5live_indexes::ObjectMetadata;
+use h5live_indexes::ObjectMetadataAccess;
 use h5live_model::{Error as ModelError, ObjectId};
 use h5live_swmr::{ReaderCache, RetryPolicy};
 use parking_lot::{Mutex, MutexGuard};
@@ -49,13 +49,13 @@ impl ObjectHeaders {
     }
 
     /// The header at `addr` is freed: whoever still has the address finds no object there.
-    pub fn note_deleted(&self, addr: Addr) {
+    pub fn mark_deleted(&self, addr: Addr) {
         self.deleted.lock().insert(addr);
         self.has_deleted.store(true, Ordering::Release);
     }
 
     /// There is a new header at `addr`.
-    pub fn note_created(&self, addr: Addr) {
+    pub fn unmark_deleted(&self, addr: Addr) {
         if self.has_deleted.load(Ordering::Acquire) {
             self.deleted.lock().remove(&addr);
         }
@@ -86,8 +86,8 @@ impl ObjectHeaders {
     }
 
     /// The structures of the object with its header at `addr`.
-    pub fn object_metadata(&self, addr: Addr) -> ObjectMetadata {
-        ObjectMetadata::new(self.cache.clone(), Owner::new(addr))
+    pub fn object_metadata(&self, addr: Addr) -> ObjectMetadataAccess {
+        ObjectMetadataAccess::new(self.cache.clone(), Owner::new(addr))
     }
 
     /// Keeps others from changing the header at `addr`.
@@ -110,7 +110,7 @@ impl ObjectHeaders {
         }
         self.retry.retry(|| {
             if self.mode == Mode::SwmrRead {
-                self.cache.mark_stale_or_evict(Owner::new(addr));
+                self.cache.revalidate_if_header_cached(Owner::new(addr));
             }
             let header = CachedHeader::load_header(&self.object_metadata(addr), self.mode.writes())?;
             self.heap_reader.forget_all();

@@ -1,7 +1,9 @@
 //! What an object header says of its object: its kind, how a group keeps its links, and which datatype is committed.
 
-use h5live_format::messages::{GroupInfo, LinkInfo, LinkPhaseChange, MessageType, SharedMessage, SharedMessageTarget};
-use h5live_model::{EntryStorage, ObjectId, ObjectKind};
+use h5live_format::messages::{
+    GroupInfo, LinkInfo, LinkPhaseChange, MessageType, SharedMessageReference, SharedMessageTarget,
+};
+use h5live_model::{LinkOrAttributeStorageSpec, ObjectId, ObjectKind};
 
 use crate::Result;
 use crate::header::{CachedHeader, creation_order};
@@ -9,7 +11,7 @@ use crate::header::{CachedHeader, creation_order};
 /// The kind of the object with this header.
 pub(crate) fn kind_of(header: &CachedHeader) -> Result<ObjectKind> {
     let (mut layout, mut datatype, mut dataspace, mut links) = (false, false, false, false);
-    header.for_each_type(|kind| match kind {
+    header.for_each_message_type(|kind| match kind {
         MessageType::LAYOUT => layout = true,
         MessageType::DATATYPE => datatype = true,
         MessageType::DATASPACE => dataspace = true,
@@ -28,7 +30,7 @@ pub(crate) fn kind_of(header: &CachedHeader) -> Result<ObjectKind> {
 }
 
 /// The committed datatype to which a message leads, if it is not here.
-pub(crate) fn committed_datatype(shared: Option<&SharedMessage>) -> Option<ObjectId> {
+pub(crate) fn committed_datatype(shared: Option<&SharedMessageReference>) -> Option<ObjectId> {
     match shared?.place {
         SharedMessageTarget::Committed(addr) => addr.get().map(|addr| ObjectId(addr.into())),
         SharedMessageTarget::Heap(_) => None,
@@ -39,11 +41,11 @@ pub(crate) fn committed_datatype(shared: Option<&SharedMessage>) -> Option<Objec
 ///
 /// # Errors
 /// If a message cannot be decoded.
-pub(crate) fn link_storage(header: &CachedHeader) -> Result<EntryStorage> {
-    let Some(info) = header.get_message::<LinkInfo>()? else { return Ok(EntryStorage::default()) };
+pub(crate) fn link_storage(header: &CachedHeader) -> Result<LinkOrAttributeStorageSpec> {
+    let Some(info) = header.get_message::<LinkInfo>()? else { return Ok(LinkOrAttributeStorageSpec::default()) };
     let choices = header.get_message::<GroupInfo>()?.unwrap_or_default();
     let LinkPhaseChange { max_compact, min_dense } = choices.phase.unwrap_or_default();
-    Ok(EntryStorage {
+    Ok(LinkOrAttributeStorageSpec {
         order: creation_order(info.max_creation_order.is_some(), info.order.is_some()),
         max_compact,
         min_dense,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live_cache::{FileStorage, Storage};
 use h5live_model::Mode;
-use h5live_swmr::{Access, CreatedFile, LockHandle, OpenedForWriting, OtherHandles};
+use h5live_swmr::{AccessOptions, CreatedFile, LockHandle, OpenedForWriting, OtherHandles};
 
 use crate::bootstrap::SessionMedium;
 use crate::open_options::OpenOptions;
@@ -31,7 +31,7 @@ impl OpenOptions {
     }
 
     pub(crate) fn open(&self, path: &Path) -> Result<NativeSession> {
-        self.access().check_path(path)?;
+        self.access().refuse_unopenable_path(path)?;
         match self.mode {
             Mode::Read | Mode::SwmrRead => self.open_for_reading(path),
             Mode::Write | Mode::SwmrWrite => self.open_for_writing(path),
@@ -40,8 +40,8 @@ impl OpenOptions {
     }
 
     /// How the file is opened, as the protocol sees it.
-    pub(crate) fn access(&self) -> Access {
-        Access {
+    pub(crate) fn access(&self) -> AccessOptions {
+        AccessOptions {
             mode: self.mode,
             locking: self.locking,
             take_over: self.take_over,
@@ -77,7 +77,7 @@ impl OpenOptions {
         let begun = self.start_new(SessionMedium { path: path.to_owned(), storage, lock });
         if begun.is_err() && is_new {
             // It has no superblock, and every later attempt would take it for a file of another kind.
-            self.access().remove_unbegun(path);
+            self.access().remove_failed_creation(path);
         }
         begun
     }

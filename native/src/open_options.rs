@@ -6,7 +6,7 @@ use std::time::Duration;
 use h5live_cache::{CacheMutant, CacheOptions, Clock, ReusePolicy, Storage};
 use h5live_format::Superblock;
 use h5live_format::messages::BtreeK;
-use h5live_model::{AllocationLimit, FileSpace, FilterEngine, LibVer, Mode, NoFilters, ObjectSpec};
+use h5live_model::{AllocationLimit, FileSpaceSettings, FilterEngine, LibVer, Mode, NoFilters, ObjectSpec};
 use h5live_swmr::{LockPolicy, RetryPolicy};
 
 use crate::{Error, Result};
@@ -17,7 +17,7 @@ const MAX_BTREE_K: u16 = 32_767;
 /// Who may follow a live file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
-pub enum Readers {
+pub enum AllowedReaders {
     /// Readers of h5live and of libhdf5. The latter follow what they have read for as long as they like.
     #[default]
     Any,
@@ -55,12 +55,12 @@ pub struct OpenOptions {
     pub root: ObjectSpec,
     /// How a new file allocates its space. Settings other than the default need version 1.10 to be used and version 1.8
     /// to be read, whatever the version bounds.
-    pub space: FileSpace,
+    pub space: FileSpaceSettings,
     /// Whether each flush of the whole file is durable. A durable flush returns when everything survives a power
     /// failure. It orders its writes so that durable data is not lost meanwhile.
     pub durable: bool,
     /// Who may follow a live file.
-    pub readers: Readers,
+    pub readers: AllowedReaders,
     /// The grace: while only readers of h5live follow, freed space (copied index nodes, replaced chunks, deleted objects)
     /// is used again this long after the flush that made it unreachable. At least one second, on which h5live's readers
     /// rely; [`Duration::MAX`] for never.
@@ -254,9 +254,9 @@ impl Default for OpenOptions {
             names_writer: true,
             user_block: Vec::new(),
             root: ObjectSpec::group(),
-            space: FileSpace::default(),
+            space: FileSpaceSettings::default(),
             durable: false,
-            readers: Readers::default(),
+            readers: AllowedReaders::default(),
             grace: Duration::from_secs(5),
             reuse_unread: true,
             max_resting_bytes: u64::MAX,
@@ -278,7 +278,7 @@ impl OpenOptions {
     /// What becomes of freed space while others follow. A file with generations can be followed by readers of h5live
     /// only.
     pub(crate) fn reuse_policy(&self, has_generations: bool) -> ReusePolicy {
-        let any = self.readers == Readers::Any && !self.mutant.reuses_freed_space_by_time();
+        let any = self.readers == AllowedReaders::Any && !self.mutant.reuses_freed_space_by_time();
         match any {
             true if !has_generations && self.reuse_unread => ReusePolicy::WhenUnread,
             true if !has_generations => ReusePolicy::Never,

@@ -6,15 +6,15 @@ const MIN_PART_ITEMS: usize = 16;
 
 /// How many items are read at once: all of them, and after each attempt in vain half of what it read.
 #[derive(Debug)]
-pub(crate) struct PartLimit {
+pub(crate) struct AdaptiveBatchLimit {
     max_items: usize,
     /// Items that the last attempt at this part has read.
     last_read: Option<usize>,
 }
 
-impl PartLimit {
+impl AdaptiveBatchLimit {
     pub fn new() -> Self {
-        PartLimit { max_items: usize::MAX, last_read: None }
+        AdaptiveBatchLimit { max_items: usize::MAX, last_read: None }
     }
 
     /// An attempt begins. If it is not the first one at this part, the one before was in vain.
@@ -25,17 +25,17 @@ impl PartLimit {
     }
 
     /// Whether another item may be read after so many.
-    pub fn has_room(&self, items: usize) -> bool {
+    pub fn may_read_more(&self, items: usize) -> bool {
         items < self.max_items
     }
 
     /// An attempt has read so many items.
-    pub fn end_attempt(&mut self, items: usize) {
+    pub fn record_attempt_size(&mut self, items: usize) {
         self.last_read = Some(items);
     }
 
     /// The part counts. The next one may be longer.
-    pub fn end_part(&mut self) {
+    pub fn grow_after_success(&mut self) {
         self.last_read = None;
         self.max_items = self.max_items.saturating_mul(2);
     }

@@ -28,7 +28,7 @@ const NO_SIGNATURE: [u8; 4] = [0; 4];
 /// # Errors
 /// As [`repair`]; if a structure to which a path leads cannot be read; [`h5live_model::Error::Unsupported`] for a file
 /// with shared messages. Nothing has changed then.
-pub fn reclaim(path: &Path, options: &OpenOptions) -> Result<ReclaimReport> {
+pub fn repair_and_reclaim_unreachable(path: &Path, options: &OpenOptions) -> Result<ReclaimReport> {
     let before = repair(path, options)?.after;
     let options = OpenOptions { mode: Mode::Write, ..options.clone() };
     let session = Arc::new(options.open(path)?);
@@ -59,7 +59,7 @@ fn free_unused(path: &Path, options: &OpenOptions) -> Result<()> {
         for (at, len, _) in space.free_sections() {
             unused.remove_if_free(at, len);
         }
-        unused.sections().for_each(|(at, len)| space.free(Addr::new(at), len));
+        unused.sections().for_each(|(at, len)| space.free_metadata(Addr::new(at), len));
     }
     session.close()
 }
@@ -89,7 +89,7 @@ impl NativeSession {
         if found.objects.is_empty() && found.leftover_headers.is_empty() {
             return Ok(());
         }
-        let operation = self.cache.begin_operation();
+        let operation = self.cache.begin_atomic_change();
         let (mut plan, mut uses) = (DeletePlan::default(), Vec::new());
         for object in &found.objects {
             let header = self.load_header(object.addr)?;
@@ -102,7 +102,7 @@ impl NativeSession {
         self.apply_use_counts(&plan)?;
         self.free_deleted(plan)?;
         let space = self.cache.space();
-        found.leftover_headers.iter().for_each(|(addr, len)| space.free(*addr, *len));
+        found.leftover_headers.iter().for_each(|(addr, len)| space.free_metadata(*addr, *len));
         drop(operation);
         self.cache.flush(FlushScope::All)?;
         let headers = found.objects.iter().map(|object| object.addr);

@@ -55,7 +55,7 @@ impl ObjectUses {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn add_visited(
+    pub fn check_visited_object(
         &mut self,
         session: &NativeSession,
         header: &mut CachedHeader,
@@ -67,10 +67,11 @@ impl ObjectUses {
     }
 
     /// The counts that must be corrected. Uses are compared only if all of them were found.
-    pub fn into_miscounted(self, all_uses: bool) -> Vec<MiscountedObject> {
+    pub fn into_miscounted(self, found_all_uses: bool) -> Vec<MiscountedObject> {
         let wrong = |(addr, stated, newest): (Addr, u32, Option<HighestCreationOrders>)| {
             let found = self.uses.get(&addr).copied().unwrap_or(stated);
-            let links = if all_uses { i32::try_from(i64::from(found) - i64::from(stated)).unwrap_or(0) } else { 0 };
+            let links =
+                if found_all_uses { i32::try_from(i64::from(found) - i64::from(stated)).unwrap_or(0) } else { 0 };
             let newest = match newest {
                 None if links == 0 => return None,
                 newest => newest.unwrap_or_default(),
@@ -86,8 +87,8 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn correct_counts(&self, miscounted: &MiscountedObject) -> Result<()> {
-        let _operation = self.cache.begin_operation();
+    pub fn repair_counts_and_indexes(&self, miscounted: &MiscountedObject) -> Result<()> {
+        let _operation = self.cache.begin_atomic_change();
         let _lock = self.lock_header(miscounted.addr);
         let mut header = self.load_header(miscounted.addr)?;
         self.check_or_repair_entries(&mut header, miscounted.newest, true)?;
@@ -119,7 +120,8 @@ impl NativeSession {
         }
         if let Some(mut info) = header.get_message::<AttributeInfo>()? {
             if info.is_dense() {
-                wrong |= DenseAttributes::for_recount(self, header, &info, repair).check_or_repair(repair)?;
+                wrong |= DenseAttributes::open_for_check_or_repair(self, header, &info, repair)
+                    .find_or_repair_inconsistency(repair)?;
             }
             let next = newest.attribute_order.and_then(|newest| newest.checked_add(1));
             let is_low = raise_creation_order(&mut info.max_creation_order, next);
@@ -130,7 +132,8 @@ impl NativeSession {
         }
         if let Some(mut info) = header.get_message::<LinkInfo>()? {
             if info.is_dense() {
-                wrong |= DenseLinks::for_recount(self, header, &info, repair).check_or_repair(header, repair)?;
+                wrong |= DenseLinks::open_for_check_or_repair(self, header, &info, repair)
+                    .find_or_repair_inconsistency(header, repair)?;
             }
             let next = newest.link_order.and_then(|newest| newest.checked_add(1));
             let is_low = raise_creation_order(&mut info.max_creation_order, next);

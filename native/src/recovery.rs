@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use h5live_cache::ReusePolicy;
-use h5live_model::{FileCondition, Repair};
+use h5live_model::{FileOpenState, RepairReport};
 use h5live_swmr::{Error as SwmrError, OpenConflict, diagnose};
 
 use crate::{Mode, OpenOptions, Result};
@@ -20,27 +20,27 @@ use crate::{Mode, OpenOptions, Result};
 /// [`SwmrError::InUse`] if a process reads or writes the file, or if it is not known whether one writes it and `options` do
 /// not say to take over; [`SwmrError::Truncated`] if structures are missing, or if a file was cut short that its writer had
 /// closed; errors of opening and closing.
-pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
+pub fn repair(path: &Path, options: &OpenOptions) -> Result<RepairReport> {
     let before = diagnose(path)?;
     match &before.condition {
-        FileCondition::OpenForWriting { live, holders } => {
+        FileOpenState::OpenForWriting { live, holders } => {
             let reason = if *live { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
             return Err(SwmrError::InUse { reason, holders: holders.clone() }.into());
         }
-        FileCondition::Closed if !before.needs_repair() => {
-            return Ok(Repair { after: before.clone(), before, left: Vec::new() });
+        FileOpenState::Closed if !before.needs_repair() => {
+            return Ok(RepairReport { after: before.clone(), before, left: Vec::new() });
         }
         // Only the end tells of the loss. An older superblock does not say whether its writer has closed the file.
-        FileCondition::Closed if before.superblock >= Some(3) && before.announced > before.length => {
+        FileOpenState::Closed if before.superblock >= Some(3) && before.announced > before.length => {
             return Err(SwmrError::Truncated { len: before.length, stated: before.announced }.into());
         }
         _ => {}
     }
     let session = OpenOptions { mode: Mode::Write, ..options.clone() }.open_for_repair(path)?;
-    if let FileCondition::Abandoned { live: true } | FileCondition::Unknown { live: true } = before.condition {
+    if let FileOpenState::Abandoned { live: true } | FileOpenState::Unknown { live: true } = before.condition {
         // Followers of the writer may have read pointers a moment ago to space that is cut off now.
         std::thread::sleep(ReusePolicy::MIN_GRACE + ReusePolicy::MIN_GRACE / 8);
     }
     session.close()?;
-    Ok(Repair { before, after: diagnose(path)?, left: Vec::new() })
+    Ok(RepairReport { before, after: diagnose(path)?, left: Vec::new() })
 }

@@ -134,7 +134,7 @@ pub(crate) fn apply_repairs(session: NativeSession, repair_plan: RepairPlan) -> 
     for addr in datasets_to_trim {
         NativeDataset::open(&session, addr)?.free_unpublished_chunks()?;
     }
-    objects_to_recount.iter().try_for_each(|object| session.correct_counts(object))?;
+    objects_to_recount.iter().try_for_each(|object| session.repair_counts_and_indexes(object))?;
     session.flush(FlushScope::All)?;
     // Every dataset is closed again.
     Arc::into_inner(session).ok_or(Error::Model(ModelError::Closed))
@@ -144,7 +144,7 @@ pub(crate) fn apply_repairs(session: NativeSession, repair_plan: RepairPlan) -> 
 fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
     // Shared messages may lie behind everything else, and use objects by themselves.
     let is_whole = session.extension.shared.is_none();
-    let _operation = session.cache.begin_operation();
+    let _operation = session.cache.begin_atomic_change();
     let (mut end, mut datasets_to_trim, mut counts) = (0, Vec::new(), ObjectUses::default());
     let mut reach = |at: Addr, len: u64| end = end.max(at.get().map_or(0, |at| at.saturating_add(len)));
     if let Some(header) = superblock_extension::load_extension_header(&session.cache, &session.superblock)? {
@@ -193,12 +193,12 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
             }
             _ => {}
         }
-        counts.add_visited(session, &mut header, newest)?;
-        session.delete_storage(&header)?;
+        counts.check_visited_object(session, &mut header, newest)?;
+        session.free_link_and_attribute_heaps(&header)?;
         header.delete_header();
     }
     let repair_plan = RepairPlan { datasets_to_trim, objects_to_recount: counts.into_miscounted(is_whole) };
-    Ok(RecoveryScan { used_end: is_whole.then(|| end.max(session.cache.space().end_of_freed())), repair_plan })
+    Ok(RecoveryScan { used_end: is_whole.then(|| end.max(session.cache.space().max_freed_end())), repair_plan })
 }
 
 /// The end of the last collection of the global heap that begins between `end` and `limit`; `end` if there is none.

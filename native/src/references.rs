@@ -2,7 +2,7 @@
 
 use h5live_format::messages::DataspaceMessage;
 use h5live_format::{
-    Addr, GlobalHeapId, LibVer, Record, ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue,
+    Addr, GlobalHeapId, LibVer, Record, ReferenceBlob, ReferenceElement, ReferenceValue, ReferencedPart,
     RegionReferenceBlob, StoredSelection, decode_prefix, decode_prefix_with, decode_with, encode,
 };
 use h5live_model::{self as model, Dataspace, ObjectId, ReferenceKind, Referent, ReferentPart, Selection};
@@ -19,7 +19,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the reference or its data in the heap is damaged.
-    pub fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
+    pub fn decode_reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         match kind {
             ReferenceKind::Object1 => Ok(self.object_of_token(element).map(|object| object_referent(None, object))),
             ReferenceKind::Region1 => {
@@ -49,9 +49,9 @@ impl NativeSession {
                 let blob = self.read_blob_record(place, ReferenceBlob::blank(kind, external))?;
                 let Some(object) = self.object_of_token(&blob.token) else { return Ok(None) };
                 let part = match blob.part {
-                    ReferencePart::Object => ReferentPart::Whole,
-                    ReferencePart::Region(selection) => ReferentPart::Region(selection.selection),
-                    ReferencePart::Attribute(name) => ReferentPart::Attribute(name),
+                    ReferencedPart::Object => ReferentPart::Whole,
+                    ReferencedPart::Region(selection) => ReferentPart::Region(selection.selection),
+                    ReferencedPart::Attribute(name) => ReferentPart::Attribute(name),
                 };
                 Ok(Some(Referent { file: blob.file, object, part }))
             }
@@ -64,7 +64,7 @@ impl NativeSession {
     /// If a reference of the kind cannot refer to that; if there is no space in the heap.
     pub fn encode_reference(&self, kind: ReferenceKind, size: u32, referent: Option<&Referent>) -> Result<Vec<u8>> {
         let widths = self.cache.widths();
-        self.cache.check_allocation(Addr::UNDEFINED, size.into())?;
+        self.cache.check_allocation_limit(Addr::UNDEFINED, size.into())?;
         let Some(referent) = referent else { return Ok(vec![0; size as usize]) };
         let addr = self.header_addr_of(referent.object)?;
         let bytes = match (kind, &referent.part, &referent.file) {
@@ -85,12 +85,14 @@ impl NativeSession {
             }
             (_, part, file) => {
                 let (kind, part) = match part {
-                    ReferentPart::Whole => (ReferenceKind::Object2, ReferencePart::Object),
+                    ReferentPart::Whole => (ReferenceKind::Object2, ReferencedPart::Object),
                     ReferentPart::Region(selection) => {
                         let selection = self.load_selection(addr, LibVer::V112.max(self.profile), selection)?;
-                        (ReferenceKind::Region2, ReferencePart::Region(selection))
+                        (ReferenceKind::Region2, ReferencedPart::Region(selection))
                     }
-                    ReferentPart::Attribute(name) => (ReferenceKind::Attribute, ReferencePart::Attribute(name.clone())),
+                    ReferentPart::Attribute(name) => {
+                        (ReferenceKind::Attribute, ReferencedPart::Attribute(name.clone()))
+                    }
                 };
                 let blob = ReferenceBlob { token: self.token_of(addr), file: file.clone(), part };
                 let blob = encode(&blob, widths)?;

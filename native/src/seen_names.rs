@@ -54,7 +54,7 @@ impl SeenNames {
     }
 
     /// Whether `found` has all that were seen.
-    pub fn contains_all_of(&self, of: NameScope, found: &HashSet<&Name>) -> bool {
+    pub fn are_all_seen_in(&self, of: NameScope, found: &HashSet<&Name>) -> bool {
         self.0.lock().names.get(&of).is_none_or(|names| names.iter().all(|name| found.contains(name)))
     }
 
@@ -70,7 +70,7 @@ impl SeenNames {
 
 impl NameScope {
     /// The error of a name that is not there, and should be.
-    pub fn torn_error(self) -> Error {
+    pub fn missing_name_error(self) -> Error {
         let (NameScope::Links(header) | NameScope::Attributes(header)) = self;
         Error::Object { header, rule: "a name that was there is there" }
     }
@@ -87,8 +87,8 @@ mod tests {
         let [a, b] = ["a", "b"].map(Name::from);
         seen.add_names(group, [&a, &b].into_iter());
         assert!(seen.contains_name(group, &a) && !seen.contains_name(other, &a));
-        assert!(!seen.contains_all_of(group, &HashSet::from([&a])) && seen.contains_all_of(other, &HashSet::new()));
+        assert!(!seen.are_all_seen_in(group, &HashSet::from([&a])) && seen.are_all_seen_in(other, &HashSet::new()));
         seen.retain_names(group, |name| *name == a);
-        assert!(seen.contains_all_of(group, &HashSet::from([&a])) && !seen.contains_name(group, &b));
+        assert!(seen.are_all_seen_in(group, &HashSet::from([&a])) && !seen.contains_name(group, &b));
     }
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use h5live_cache::{BatchReadHints, Cache, FlushScope};
 use h5live_format::{Addr, LibVer, StatusFlags, Superblock};
-use h5live_indexes::ObjectMetadata;
-use h5live_model::{self as model, Liveness, ObjectId};
-use h5live_swmr::{Error as SwmrError, LockHandle, NotLiveReason, OpenedFile, PendingSuperblock, RetryPolicy};
+use h5live_indexes::ObjectMetadataAccess;
+use h5live_model::{self as model, ObjectId, WriterLiveness};
+use h5live_swmr::{
+    Error as SwmrError, FileChangeDetector, LockHandle, PendingSuperblock, RetryPolicy, SwmrUnsupportedReason,
+};
 use parking_lot::{Mutex, MutexGuard};
 
 mod deleted_objects;
@@ -87,8 +89,8 @@ impl NativeSession {
         let SessionParts { cache, status, superblock, lock, retry, heap_reader } = parts;
         let mode = options.mode;
         let base = superblock.base.get().unwrap_or(0);
-        let opened = Arc::new(OpenedFile::new(lock.clone(), path, cache.storage().clone(), base));
-        let retry = retry.for_file(opened.clone());
+        let opened = Arc::new(FileChangeDetector::new(lock.clone(), path, cache.storage().clone(), base));
+        let retry = retry.with_change_detector(opened.clone());
         let extension = retry.retry(|| SuperblockExtension::load(&cache, &superblock))?;
         let hold = FileHold::new(path, lock.clone(), opened, mode, options.clock.clone());
         if mode == Mode::SwmrRead && superblock.version >= 3 && lock.holds_lock() {
@@ -136,13 +138,13 @@ impl NativeSession {
 
     /// Whether nobody changes the file while this session has it open. The file of a dead writer may get a new writer
     /// at any time.
-    pub fn is_at_rest(&self) -> bool {
+    pub fn file_cannot_change(&self) -> bool {
         self.mode == Mode::Read && self.retry.redo_reader().is_none()
     }
 
     /// How raw data is best read, if many reads at a time are better than one by one.
     pub fn batched_reads(&self) -> Option<BatchReadHints> {
-        if self.is_at_rest() { self.cache.storage().batched_reads() } else { None }
+        if self.file_cannot_change() { self.cache.storage().batched_reads() } else { None }
     }
 
     pub fn check_open(&self) -> Result<()> {
@@ -153,7 +155,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the header cannot be changed.
-    pub fn count_object_use(&self, addr: Addr) -> Result<()> {
+    pub fn add_object_use(&self, addr: Addr) -> Result<()> {
         if self.unlinked.take_new_object(addr) {
             return Ok(());
         }
@@ -173,11 +175,11 @@ impl NativeSession {
 
     /// Keeps other threads from changing the header at `addr` while several of its messages are read, or the structures
     /// to which they lead.
-    pub fn lock_header_to_read(&self, addr: Addr) -> Option<MutexGuard<'_, ()>> {
+    pub fn lock_header_if_writable(&self, addr: Addr) -> Option<MutexGuard<'_, ()>> {
         self.mode.writes().then(|| self.lock_header(addr))
     }
 
-    pub fn object_metadata(&self, addr: Addr) -> ObjectMetadata {
+    pub fn object_metadata(&self, addr: Addr) -> ObjectMetadataAccess {
         self.headers.object_metadata(addr)
     }
 
@@ -200,19 +202,19 @@ impl NativeSession {
     pub fn start_swmr(&self) -> Result<()> {
         self.check_open()?;
         if !self.mode.writes() {
-            return Err(SwmrError::NotLive(NotLiveReason::ReadOnly).into());
+            return Err(SwmrError::NotLive(SwmrUnsupportedReason::ReadOnly).into());
         }
         if self.superblock.version == 1 {
-            return Err(SwmrError::NotLive(NotLiveReason::Superblock(self.superblock.version)).into());
+            return Err(SwmrError::NotLive(SwmrUnsupportedReason::Superblock(self.superblock.version)).into());
         }
         if self.may_be_followed() {
             return Ok(());
         }
-        self.global_heap.keep_objects();
+        self.global_heap.disable_object_removal();
         self.cache.flush(FlushScope::All)?;
         self.followers.protect_freed_space(self.cache.space());
         if self.has_generations() {
-            self.cache.start_generations(None)?;
+            self.cache.start_publishing_generations(None)?;
         }
         self.status.set_flags(self.followers.live_flags(self.has_generations()));
         self.followers.announce_headroom(&self.cache)?;
@@ -235,17 +237,17 @@ impl NativeSession {
     }
 
     /// Whether a writer may still be at work. Once it is gone, plain writers are kept out again.
-    pub fn liveness(&self) -> Result<Liveness> {
+    pub fn liveness(&self) -> Result<WriterLiveness> {
         self.check_open()?;
         match self.is_follower() {
             true => self.hold.liveness(&**self.cache.storage(), &self.retry),
-            false => Ok(Liveness::AtRest),
+            false => Ok(WriterLiveness::AtRest),
         }
     }
 
     /// As [`NativeSession::liveness`], without other checks. For a storage that is no file, the superblock decides.
-    pub fn may_be_written(&self) -> Result<bool> {
-        self.hold.may_be_written(&**self.cache.storage(), &self.retry)
+    pub fn may_have_live_writer(&self) -> Result<bool> {
+        self.hold.may_have_live_writer(&**self.cache.storage(), &self.retry)
     }
 
     /// Gives back what only a live file needs, announces the true end, and clears the flags.
@@ -256,14 +258,14 @@ impl NativeSession {
         if self.reclaim_heap_space()? {
             self.cache.flush(FlushScope::All)?;
         }
-        self.move_structures_before_end()?;
+        self.move_structures_from_file_end()?;
         self.persist_free_space()?;
         if self.has_generations() {
             // At once with the true end: there is no generation behind that.
             self.status.set_flags(StatusFlags::CLEAR);
         }
-        if let Err(error) = self.cache.shrink_to_allocated_end(durable) {
-            if self.cache.has_generations() {
+        if let Err(error) = self.cache.finalize_and_truncate(durable) {
+            if self.cache.publishes_generations() {
                 self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
             }
             return Err(error.into());
@@ -290,12 +292,12 @@ impl NativeSession {
             self.flush(FlushScope::All)?;
             let durable = self.durable_flushes.has_barriers();
             if self.followers.leaves_live() && !self.has_generations() {
-                self.cache.announce_allocated_end(durable)?;
-                if self.followers.cuts_when_left() {
-                    self.cache.truncate_to_allocated_end()?;
+                self.cache.finalize_superblock_eof(durable)?;
+                if self.followers.truncates_when_left_live() {
+                    self.cache.truncate_storage_only()?;
                 }
             } else {
-                self.followers.release_if_unread(self.cache.space(), self.hold.lock());
+                self.followers.release_resting_if_unread(self.cache.space(), self.hold.lock());
                 self.finish_file(durable)?;
             }
             self.check_file_held()?;

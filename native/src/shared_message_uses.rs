@@ -10,7 +10,7 @@ use h5live_format::{
     SharedMessageIndex, SharedMessageIndexKind, SharedMessageLocation, SharedMessageRecord, SharedMessageTable,
     decode_prefix,
 };
-use h5live_indexes::{Btree2, ObjectMetadata};
+use h5live_indexes::{Btree2, ObjectMetadataAccess};
 use h5live_model::Name;
 
 use crate::attributes::{AttributeStorage, DenseAttributes};
@@ -109,7 +109,7 @@ impl NativeSession {
         let is_index = |index: &SharedMessageIndex| index.indexes_type(used.kind()) && index.index.is_defined();
         let Some(number) = table.indexes.iter().position(is_index) else { return Ok(None) };
         let Some(index) = table.indexes.get(number) else { return Ok(None) };
-        let metadata = ObjectMetadata::new(self.cache.clone(), Owner::FILE);
+        let metadata = ObjectMetadataAccess::new(self.cache.clone(), Owner::FILE);
         let heap = self.heaps.fractal_heap_for_writing(&metadata, index.heap);
         let table = self.shared_message_table(&metadata, table)?;
         let released = match index.kind {
@@ -136,7 +136,7 @@ impl NativeSession {
 
     fn shared_message_table(
         &self,
-        metadata: &ObjectMetadata,
+        metadata: &ObjectMetadataAccess,
         table: &SharedMessageTable,
     ) -> Result<Handle<SharedMessageTable>> {
         let len = shared_message_table_bytes(table.count, self.cache.widths());

@@ -1,9 +1,9 @@
 //! Messages that object headers share: in the header of a committed datatype, or in the file's heap of shared messages.
 
 use h5live_cache::Owner;
-use h5live_format::messages::{Message, MessageType, Shareable, SharedMessage, SharedMessageTarget};
+use h5live_format::messages::{Message, MessageType, Shareable, SharedMessageReference, SharedMessageTarget};
 use h5live_format::{RawMessage, decode_prefix};
-use h5live_indexes::{FractalHeap, ObjectMetadata};
+use h5live_indexes::{FractalHeap, ObjectMetadataAccess};
 
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
@@ -54,12 +54,12 @@ impl NativeSession {
     pub fn resolve_shareable<M: Message + Default>(&self, message: Shareable<M>) -> Result<M> {
         match message {
             Shareable::Inline(message) => Ok(message),
-            Shareable::Shared(SharedMessage { place: SharedMessageTarget::Committed(addr), .. }) => {
+            Shareable::Shared(SharedMessageReference { place: SharedMessageTarget::Committed(addr), .. }) => {
                 let header = self.load_header(addr)?;
                 header.require_message("an object header has the message that others share")
             }
-            Shareable::Shared(SharedMessage { place: SharedMessageTarget::Heap(id), .. }) => {
-                self.load_message_from_heap(&id)
+            Shareable::Shared(SharedMessageReference { place: SharedMessageTarget::Heap(id), .. }) => {
+                self.load_message_from_shared_heap(&id)
             }
         }
     }
@@ -68,7 +68,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If there is no such heap, or nothing under the ID.
-    pub fn load_message_from_heap<M: Message + Default>(&self, id: &[u8; 8]) -> Result<M> {
+    pub fn load_message_from_shared_heap<M: Message + Default>(&self, id: &[u8; 8]) -> Result<M> {
         let bytes = self.open_shared_message_heap(M::TYPE)?.read_object(id)?;
         let decoded = decode_prefix::<M>(&bytes, self.cache.widths());
         decoded
@@ -81,6 +81,6 @@ impl NativeSession {
         let index = tables.into_iter().find(|index| index.indexes_type(kind) && index.heap.is_defined());
         let rule = "the file has a heap for the messages that are shared";
         let index = index.ok_or(Error::Object { header: self.superblock.extension, rule })?;
-        Ok(self.heaps.fractal_heap(&ObjectMetadata::new(self.cache.clone(), Owner::FILE), index.heap))
+        Ok(self.heaps.fractal_heap(&ObjectMetadataAccess::new(self.cache.clone(), Owner::FILE), index.heap))
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use h5live_cache::Handle;
-use h5live_format::messages::{AttributeMessage, MessageType, SharedMessage, SharedMessageTarget};
+use h5live_format::messages::{AttributeMessage, MessageType, SharedMessageReference, SharedMessageTarget};
 use h5live_format::{
     Addr, RawMessage, SharedMessageList, SharedMessageLocation, SharedMessageRecord, decode_prefix, lookup3,
 };
@@ -82,7 +82,7 @@ pub(crate) fn without_use(record: &SharedMessageRecord) -> Option<SharedMessageR
 pub(crate) fn add_uses_of_message(header: &CachedHeader, raw: &RawMessage, uses: &mut Vec<SharedUse>) -> Result<()> {
     let kind = raw.kind;
     if raw.flags.is_shared() {
-        let shared = decode_prefix::<SharedMessage>(&raw.body, header.widths());
+        let shared = decode_prefix::<SharedMessageReference>(&raw.body, header.widths());
         let (shared, _) = shared.map_err(|source| Error::Message { header: header.addr(), source })?;
         if let SharedMessageTarget::Heap(id) = shared.place {
             uses.push(SharedUse::Heap { kind, id });

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use h5live_cache::{Cache, Owner};
 use h5live_format::messages::{BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
 use h5live_format::{Addr, CacheImage, SharedMessageTable, Superblock, Widths, decode_with};
-use h5live_indexes::ObjectMetadata;
-use h5live_model::FileSpace;
+use h5live_indexes::ObjectMetadataAccess;
+use h5live_model::FileSpaceSettings;
 
 use crate::header::CachedHeader;
 use crate::{Error, Result};
@@ -21,7 +21,7 @@ pub(crate) struct SuperblockExtension {
     /// Where the table is.
     pub shared_addr: Addr,
     /// How space is handed out.
-    pub space: FileSpace,
+    pub space: FileSpaceSettings,
 }
 
 /// Most bytes of a metadata cache image.
@@ -37,7 +37,7 @@ pub(crate) fn load_cache_image(cache: &Arc<Cache>, superblock: &Superblock) -> R
         return Ok(Vec::new());
     };
     let len = usize::try_from(info.size.min(MAX_CACHE_IMAGE_BYTES)).unwrap_or(usize::MAX);
-    let bytes = cache.read_block(info.addr, len)?;
+    let bytes = cache.read_block_uncached(info.addr, len)?;
     let blank = CacheImage { size: info.size, ..CacheImage::default() };
     let image = decode_with(blank, &bytes, cache.widths());
     let image = image.map_err(|source| h5live_cache::Error::Decode { at: info.addr, source })?;
@@ -58,7 +58,8 @@ pub(crate) fn load_extension_header(cache: &Arc<Cache>, superblock: &Superblock)
     if superblock.version < 2 || !superblock.extension.is_defined() {
         return Ok(None);
     }
-    CachedHeader::load_header(&ObjectMetadata::new(cache.clone(), Owner::new(superblock.extension)), false).map(Some)
+    CachedHeader::load_header(&ObjectMetadataAccess::new(cache.clone(), Owner::new(superblock.extension)), false)
+        .map(Some)
 }
 
 /// How the file's space is managed, as its extension says; nothing if a program that did not know the message has
@@ -84,7 +85,7 @@ impl SuperblockExtension {
         let btree_k = header.get_message::<BtreeK>()?.unwrap_or(none.btree_k);
         let (shared, shared_addr) = match header.get_message::<SharedMessageTableInfo>()? {
             Some(info) if info.table.is_defined() => {
-                let metadata = ObjectMetadata::new(cache.clone(), Owner::FILE);
+                let metadata = ObjectMetadataAccess::new(cache.clone(), Owner::FILE);
                 let table = || SharedMessageTable::blank(info.indexes);
                 let table =
                     metadata.load(info.table, shared_message_table_bytes(info.indexes, cache.widths()), table)?;

@@ -115,8 +115,8 @@ impl Search {
 
     /// Gives up an object in memory, and says what it took.
     fn give_up(&self, addr: Addr) -> Result<UnreachableObject> {
-        let _operation = self.scan.cache.begin_operation();
-        let before = self.scan.cache.space().waiting_sections().len();
+        let _operation = self.scan.cache.begin_atomic_change();
+        let before = self.scan.cache.space().sections_awaiting_full_flush().len();
         let header = self.scan.load_header(addr)?;
         let (kind, stated_links) = (kind_of(&header)?, header.object_info()?.links);
         let (mut plan, mut uses) = (DeletePlan::default(), Vec::new());
@@ -124,7 +124,7 @@ impl Search {
         plan.deleted_objects.insert(addr);
         drop(header);
         self.scan.free_deleted(plan)?;
-        let ranges = self.scan.cache.space().waiting_sections().split_off(before);
+        let ranges = self.scan.cache.space().sections_awaiting_full_flush().split_off(before);
         Ok(UnreachableObject { addr, kind, stated_links, uses, ranges })
     }
 
@@ -207,7 +207,7 @@ impl Search {
     fn first_chunk_len(&self, at: u64, bytes: &[u8]) -> Result<Option<u64>> {
         let widths = self.scan.cache.widths();
         let Ok((prefix, _)) = decode_prefix::<ObjectHeaderPrefix>(bytes, widths) else { return Ok(None) };
-        let len = prefix.chunk_len();
+        let len = prefix.first_chunk_len();
         if at.checked_add(len).is_none_or(|end| end > self.end) || self.used.overlaps(at, len) {
             return Ok(None);
         }
@@ -217,7 +217,7 @@ impl Search {
 
     /// At most `len` bytes at `at`.
     fn read(&self, at: u64, len: u64) -> Result<Vec<u8>> {
-        Ok(self.scan.cache.read_prefix(Addr::new(at), usize::try_from(len).unwrap_or(usize::MAX))?)
+        Ok(self.scan.cache.read_uncached_to_eof(Addr::new(at), usize::try_from(len).unwrap_or(usize::MAX))?)
     }
 }
 

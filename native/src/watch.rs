@@ -69,7 +69,7 @@ impl NativeWatch {
 }
 
 fn read_range(session: &NativeSession, span: WatchedRange) -> Result<Vec<u8>> {
-    Ok(session.cache.read_prefix(span.at, span.len)?)
+    Ok(session.cache.read_uncached_to_eof(span.at, span.len)?)
 }
 
 fn read_superblock_status(session: &NativeSession) -> Result<Vec<u8>> {
@@ -80,7 +80,7 @@ fn read_superblock_status(session: &NativeSession) -> Result<Vec<u8>> {
 impl WatchedRanges {
     fn ranges_of_objects(session: &NativeSession, objects: &[ObjectId]) -> Result<Self> {
         let (mut spans, mut fixed) = (Vec::new(), true);
-        if session.retry.generations().is_some() {
+        if session.retry.generation_reader().is_some() {
             return Ok(WatchedRanges { spans: Some(spans), fixed });
         }
         for id in objects {
@@ -102,7 +102,7 @@ impl WatchedRanges {
     }
 
     fn read_images(&self, session: &NativeSession) -> Result<Vec<Vec<u8>>> {
-        if let Some(generations) = session.retry.generations() {
+        if let Some(generations) = session.retry.generation_reader() {
             return Ok(vec![generations.generation_bytes()]);
         }
         self.spans.iter().flatten().map(|span| read_range(session, *span)).collect()

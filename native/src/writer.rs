@@ -4,8 +4,9 @@ use h5live_cache::{DependencyKind, DependencyNode, FlushScope, Owner};
 use h5live_format::messages::{AttributeMessage, Comment, DataspaceMessage, LinkValue, MessageType, Shareable};
 use h5live_format::{GlobalHeapId, VarLenElement, decode};
 use h5live_model::{
-    AllocationTime, AttributeData, Error as ModelError, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
-    ObjectId, ObjectSpec, ObjectTimes, Publish, Result as ModelResult, Scope, Store, StoreWriter,
+    AllocationTime, AttributeData, Error as ModelError, Layout, LinkTarget, Name, NewObject, ObjectId,
+    ObjectInfoChange, ObjectKindSpec, ObjectScope, ObjectSpec, ObjectTimes, PublishLevel, Result as ModelResult, Store,
+    StoreWriter,
 };
 
 use crate::attributes::AttributeStorage;
@@ -36,25 +37,25 @@ impl NativeFile {
     /// Makes an object with a link to it.
     fn create_linked(&self, (parent, name): (ObjectId, &Name), new: &NewObject<'_>) -> ModelResult<ObjectId> {
         let NewObject { spec, elements, .. } = *new;
-        name.check_as_link()?;
+        name.check_as_link_name()?;
         if (self.0.may_be_followed() || !is_cheap_to_create(spec)) && self.link(parent, name)?.is_some() {
             return Err(ModelError::Exists(name.clone()));
         }
         self.0.extend_eof_for_object(spec)?;
-        let operation = self.0.cache.begin_operation();
+        let operation = self.0.cache.begin_atomic_change();
         self.0.require_atomic_flush();
         let header = self.0.create_object(spec, elements)?;
         let linked = self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header));
-        linked.inspect_err(|_| drop(self.0.release_object_use(header.addr())))?;
+        linked.inspect_err(|_| drop(self.0.drop_use_or_delete_object(header.addr())))?;
         drop(operation);
-        self.0.reclaim_space()?;
+        self.0.count_operation_and_flush_if_due()?;
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
     }
 
     /// Makes an object that no link leads to.
     fn create_unlinked(&self, new: &NewObject<'_>) -> ModelResult<ObjectId> {
         self.0.extend_eof_for_object(new.spec)?;
-        let _operation = self.0.cache.begin_operation();
+        let _operation = self.0.cache.begin_atomic_change();
         let header = self.0.create_object(new.spec, new.elements)?;
         self.0.unlinked.add_new_object(header.addr());
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
@@ -70,7 +71,7 @@ impl NativeFile {
 
     /// Says when an object was touched, where its header keeps that.
     fn set_times(&self, id: ObjectId, times: ObjectTimes) -> ModelResult<()> {
-        let _operation = self.0.cache.begin_operation();
+        let _operation = self.0.cache.begin_atomic_change();
         let addr = self.0.header_addr_of(id)?;
         let _lock = self.0.lock_header(addr);
         Ok(self.0.load_header(addr)?.set_times(times)?)
@@ -78,7 +79,7 @@ impl NativeFile {
 
     /// Sets the comment on an object, or takes it away.
     fn set_comment(&self, id: ObjectId, comment: Option<&Name>) -> ModelResult<()> {
-        let _operation = self.0.cache.begin_operation();
+        let _operation = self.0.cache.begin_atomic_change();
         let addr = self.0.header_addr_of(id)?;
         let _lock = self.0.lock_header(addr);
         let mut header = self.0.load_header(addr)?;
@@ -96,7 +97,7 @@ impl NativeFile {
 /// added.
 fn is_cheap_to_create(spec: &ObjectSpec) -> bool {
     match &spec.body {
-        ObjectBody::Dataset(spec) => {
+        ObjectKindSpec::Dataset(spec) => {
             let has_header_alone = matches!(spec.layout, Layout::Compact | Layout::Contiguous | Layout::Chunked(_));
             has_header_alone && spec.fill.allocation != AllocationTime::Early && spec.committed.is_none()
         }
@@ -119,30 +120,30 @@ impl StoreWriter for NativeFile {
     fn discard(&self, id: ObjectId) -> ModelResult<()> {
         self.0.check_writable()?;
         let addr = self.0.header_addr_of(id)?;
-        let _operation = self.0.cache.begin_operation();
+        let _operation = self.0.cache.begin_atomic_change();
         if self.0.unlinked.take_new_object(addr) {
-            self.0.release_object_use(addr)?;
+            self.0.drop_use_or_delete_object(addr)?;
         }
         Ok(())
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> ModelResult<()> {
         self.0.check_writable()?;
-        let operation = self.0.cache.begin_operation();
+        let operation = self.0.cache.begin_atomic_change();
         self.0.require_atomic_flush();
         let (value, header) = self.link_value(target)?;
-        name.check_as_link()?;
+        name.check_as_link_name()?;
         self.insert_link(group, name, value, header.as_ref())?;
         if let Some(header) = header {
-            self.0.count_object_use(header.addr())?;
+            self.0.add_object_use(header.addr())?;
         }
         drop(operation);
-        Ok(self.0.reclaim_space()?)
+        Ok(self.0.count_operation_and_flush_if_due()?)
     }
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> ModelResult<()> {
         self.0.check_writable()?;
-        let operation = self.0.cache.begin_operation();
+        let operation = self.0.cache.begin_atomic_change();
         self.0.require_atomic_flush();
         let addr = self.0.header_addr_of(group)?;
         let link = {
@@ -152,13 +153,13 @@ impl StoreWriter for NativeFile {
                 .ok_or_else(|| ModelError::NotFound(name.clone()))?
         };
         if let LinkTarget::Hard(target) = link.target {
-            self.0.release_object_use(self.0.header_addr_of(target)?)?;
+            self.0.drop_use_or_delete_object(self.0.header_addr_of(target)?)?;
         }
         let lock = self.0.lock_header(addr);
         let mut header = self.group(group)?;
         self.0.remove_link(&mut header, name)?;
         drop((lock, operation));
-        Ok(self.0.reclaim_space()?)
+        Ok(self.0.count_operation_and_flush_if_due()?)
     }
 
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> ModelResult<()> {
@@ -172,10 +173,10 @@ impl StoreWriter for NativeFile {
         if from == to {
             return Ok(());
         }
-        let _operation = self.0.cache.begin_operation();
-        self.0.cache.require_atomic_flush();
+        let _operation = self.0.cache.begin_atomic_change();
+        self.0.cache.make_next_flush_atomic();
         let (value, target) = self.link_value(&link.target)?;
-        to.1.check_as_link()?;
+        to.1.check_as_link_name()?;
         self.insert_link(to.0, to.1, value, target.as_ref())?;
         let addr = self.0.header_addr_of(from.0)?;
         let _lock = self.0.lock_header(addr);
@@ -190,7 +191,7 @@ impl StoreWriter for NativeFile {
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> ModelResult<()> {
         self.0.check_writable()?;
         attribute.check()?;
-        let _operation = self.0.cache.begin_operation();
+        let _operation = self.0.cache.begin_atomic_change();
         self.0.require_atomic_flush();
         let addr = self.0.header_addr_of(id)?;
         let lock = self.0.lock_header(addr);
@@ -205,7 +206,7 @@ impl StoreWriter for NativeFile {
         let old = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, &attribute.name)?;
         let old_type = old.and_then(|old| committed_datatype(old.message.datatype.shared()));
         let committed = attribute.committed.map(|id| self.0.load_header(self.0.header_addr_of(id)?)).transpose()?;
-        let heaps = if attribute.datatype.has_heap_references() {
+        let heaps = if attribute.datatype.has_vlen_or_references() {
             self.0.global_heap.changed_collections()
         } else {
             Vec::new()
@@ -218,17 +219,17 @@ impl StoreWriter for NativeFile {
             .map(|node| (node, DependencyKind::Link));
         let before: Vec<_> = heaps.chain(types).collect();
         self.0.put_attribute(&mut header, &message, &before)?;
-        if attribute.datatype.has_heap_references() {
-            self.0.global_heap.add_header_dependencies(&header)?;
+        if attribute.datatype.has_vlen_or_references() {
+            self.0.global_heap.add_header_as_flush_parent(&header)?;
         }
         drop(lock);
         self.0.count_datatype_use(&header, attribute.committed)?;
-        Ok(self.0.release_committed_datatype(old_type)?)
+        Ok(self.0.drop_committed_type_use(old_type)?)
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> ModelResult<()> {
         self.0.check_writable()?;
-        let _operation = self.0.cache.begin_operation();
+        let _operation = self.0.cache.begin_atomic_change();
         self.0.require_atomic_flush();
         let addr = self.0.header_addr_of(id)?;
         let lock = self.0.lock_header(addr);
@@ -237,14 +238,14 @@ impl StoreWriter for NativeFile {
         let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?;
         self.0.remove_attribute(&mut header, name)?;
         drop(lock);
-        Ok(self.0.release_committed_datatype(committed_datatype(old.message.datatype.shared()))?)
+        Ok(self.0.drop_committed_type_use(committed_datatype(old.message.datatype.shared()))?)
     }
 
-    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> ModelResult<()> {
+    fn set_info(&self, id: ObjectId, change: &ObjectInfoChange<'_>) -> ModelResult<()> {
         self.0.check_writable()?;
         match *change {
-            InfoChange::Times(times) => self.set_times(id, times),
-            InfoChange::Comment(comment) => self.set_comment(id, comment),
+            ObjectInfoChange::Times(times) => self.set_times(id, times),
+            ObjectInfoChange::Comment(comment) => self.set_comment(id, comment),
         }
     }
 
@@ -257,7 +258,7 @@ impl StoreWriter for NativeFile {
         let widths = self.0.cache.widths();
         let objects: Vec<&[u8]> = blobs.iter().filter(|(_, count)| *count > 0).map(|(bytes, _)| *bytes).collect();
         let mut places = {
-            let _operation = self.0.cache.begin_operation();
+            let _operation = self.0.cache.begin_atomic_change();
             self.0.global_heap.write_objects(&objects)?.into_iter()
         };
         let elements = blobs.iter().map(|(_, count)| {
@@ -275,7 +276,7 @@ impl StoreWriter for NativeFile {
         }
         let objects = elements.iter().filter_map(|element| decode::<VarLenElement>(element, widths).ok());
         let objects = objects.filter(|element| element.length > 0 && element.place.is_defined());
-        self.0.global_heap.remove_objects(objects.map(|element| element.place));
+        self.0.global_heap.queue_object_removals(objects.map(|element| element.place));
         // They can be removed after a flush.
         let is_due = self.0.global_heap.pending_removals() > MAX_PENDING_REMOVALS;
         if is_due { Ok(self.0.flush(FlushScope::All)?) } else { Ok(()) }
@@ -289,15 +290,15 @@ impl StoreWriter for NativeFile {
         self.0.mode.writes() && self.0.cache.is_dirty()
     }
 
-    fn commit(&self, scope: Scope<'_>, publish: Publish) -> ModelResult<()> {
+    fn commit(&self, scope: ObjectScope<'_>, publish: PublishLevel) -> ModelResult<()> {
         self.0.check_writable()?;
         let flush = |scope| match publish {
-            Publish::Visible => self.0.flush(scope),
-            Publish::Durable => self.0.flush_durable(scope),
+            PublishLevel::Visible => self.0.flush(scope),
+            PublishLevel::Durable => self.0.flush_durable(scope),
         };
         match scope {
-            Scope::All => flush(FlushScope::All)?,
-            Scope::Objects(objects) => {
+            ObjectScope::All => flush(FlushScope::All)?,
+            ObjectScope::Objects(objects) => {
                 for id in objects {
                     flush(FlushScope::Owner(Owner::new(self.0.header_addr_of(*id)?)))?;
                 }

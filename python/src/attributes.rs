@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live::model::{Dataspace, Shape};
-use h5live::{Attribute, AttributeBuilder, Conversion, ErrorKind, Object};
+use h5live::{Attribute, AttributeBuilder, ConversionPolicy, ErrorKind, Object};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
@@ -162,7 +162,7 @@ impl AttributesHandle {
         };
         let memory = Memory::readable(data)?;
         let builder = builder.dataspace(space);
-        run(py, || builder.write_as(&memory_type.0, memory.bytes(), Conversion::Lossy))?.map_err(raise)
+        run(py, || builder.write_as(&memory_type.0, memory.bytes(), ConversionPolicy::Lossy))?.map_err(raise)
     }
 
     fn remove(&self, py: Python<'_>, name: NameArgument) -> PyResult<()> {

@@ -94,7 +94,7 @@ impl DatasetHandle {
         let spec = run(py, || dataset.spec())?.map_err(|error| raise_read(&dataset, error))?;
         match &spec.dataspace {
             Dataspace::Null => Ok(py.None()),
-            space => PyTuple::new(py, limits(space.max()))?.into_py_any(py),
+            space => PyTuple::new(py, limits(space.max_dims()))?.into_py_any(py),
         }
     }
 

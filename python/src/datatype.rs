@@ -5,8 +5,9 @@ use std::hash::{Hash, Hasher};
 
 use h5live::Datatype;
 use h5live::model::{
-    Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, CompoundMember, Enum, EnumMember, FixedString, Float,
-    Integer, Name, Normalization, Opaque, ReferenceKind, ReferenceType, Sign, StringPadding, Time, VarLen, VarLenKind,
+    ArrayType, BitfieldType, ByteOrder, CharacterSet, ComplexType, CompoundMember, CompoundType, EnumMember, EnumType,
+    FixedStringType, FloatType, IntegerType, Name, Normalization, OpaqueType, ReferenceKind, ReferenceType, Sign,
+    StringPadding, TimeType, VarLenKind, VarLenType,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::conversion::FromPyObjectOwned;
@@ -121,7 +122,7 @@ fn enum_value(base: &Datatype, bytes: &[u8]) -> i128 {
 
 fn enum_bytes(base: &Datatype, value: i128) -> Vec<u8> {
     let mut bytes = value.to_le_bytes()[..(base.size() as usize).min(16)].to_vec();
-    if matches!(base, Datatype::Integer(Integer { order: ByteOrder::Big, .. })) {
+    if matches!(base, Datatype::Integer(IntegerType { order: ByteOrder::Big, .. })) {
         bytes.reverse();
     }
     bytes
@@ -151,7 +152,7 @@ fn to_spec(py: Python<'_>, datatype: &Datatype) -> PyResult<Py<PyAny>> {
             let members = t.members.iter().map(|m| (name_object(py, &m.name), enum_value(&t.base, &m.value)));
             ("enum", to_spec(py, &t.base)?, PyTuple::new(py, members.collect::<Vec<_>>())?).into_py_any(py)
         }
-        Datatype::VarLen(VarLen { kind: VarLenKind::String { padding, character_set }, size, .. }) => {
+        Datatype::VarLen(VarLenType { kind: VarLenKind::String { padding, character_set }, size, .. }) => {
             ("vlen_string", padding_number(*padding), set_number(*character_set), *size).into_py_any(py)
         }
         Datatype::VarLen(t) => ("vlen", to_spec(py, &t.base)?, t.size).into_py_any(py),
@@ -160,7 +161,7 @@ fn to_spec(py: Python<'_>, datatype: &Datatype) -> PyResult<Py<PyAny>> {
     }
 }
 
-fn float_spec(py: Python<'_>, t: &Float) -> PyResult<Py<PyAny>> {
+fn float_spec(py: Python<'_>, t: &FloatType) -> PyResult<Py<PyAny>> {
     let places = (t.sign_position, t.exponent_position, t.exponent_size, t.mantissa_position, t.mantissa_size);
     let normalization = match t.normalization {
         Normalization::None => 0,
@@ -214,20 +215,24 @@ fn from_spec(spec: &Bound<'_, PyTuple>) -> PyResult<Datatype> {
             let sign = if item(spec, 3)? { Sign::Signed } else { Sign::Unsigned };
             let (size, order) = (item(spec, 1)?, order_item(spec, 2)?);
             let (precision, offset) = (item(spec, 4)?, item(spec, 5)?);
-            Datatype::Integer(Integer { size, order, sign, precision, offset, ..Integer::default() })
+            Datatype::Integer(IntegerType { size, order, sign, precision, offset, ..IntegerType::default() })
         }
         "float" => float_from(spec)?,
-        "time" => Datatype::Time(Time { size: item(spec, 1)?, order: order_item(spec, 2)?, precision: item(spec, 3)? }),
+        "time" => {
+            Datatype::Time(TimeType { size: item(spec, 1)?, order: order_item(spec, 2)?, precision: item(spec, 3)? })
+        }
         "string" => {
             let (padding, character_set) = (padding_item(spec, 2)?, set_item(spec, 3)?);
-            Datatype::String(FixedString { size: item(spec, 1)?, padding, character_set })
+            Datatype::String(FixedStringType { size: item(spec, 1)?, padding, character_set })
         }
         "bitfield" => {
             let (size, order) = (item(spec, 1)?, order_item(spec, 2)?);
             let (precision, offset) = (item(spec, 3)?, item(spec, 4)?);
-            Datatype::Bitfield(Bitfield { size, order, precision, offset, ..Bitfield::default() })
+            Datatype::Bitfield(BitfieldType { size, order, precision, offset, ..BitfieldType::default() })
         }
-        "opaque" => Datatype::Opaque(Opaque { size: item(spec, 1)?, tag: Name::from(&item::<Vec<u8>>(spec, 2)?[..]) }),
+        "opaque" => {
+            Datatype::Opaque(OpaqueType { size: item(spec, 1)?, tag: Name::from(&item::<Vec<u8>>(spec, 2)?[..]) })
+        }
         "compound" => compound_from(spec)?,
         "reference" => Datatype::Reference(ReferenceType {
             kind: reference_kind(&item::<String>(spec, 1)?)?,
@@ -241,19 +246,19 @@ fn from_spec(spec: &Bound<'_, PyTuple>) -> PyResult<Datatype> {
                 value: enum_bytes(&base, value),
             };
             let members = members.into_iter().map(member).collect();
-            Datatype::Enum(Enum { base: Box::new(base), members })
+            Datatype::Enum(EnumType { base: Box::new(base), members })
         }
         "vlen_string" => {
             let kind = VarLenKind::String { padding: padding_item(spec, 1)?, character_set: set_item(spec, 2)? };
             let base = Datatype::integer(1, ByteOrder::Little, Sign::Unsigned);
-            Datatype::VarLen(VarLen { kind, size: item(spec, 3)?, base: Box::new(base) })
+            Datatype::VarLen(VarLenType { kind, size: item(spec, 3)?, base: Box::new(base) })
         }
         "vlen" => {
             let (base, size) = (Box::new(nested(spec, 1)?), item(spec, 2)?);
-            Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size, base })
+            Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size, base })
         }
-        "array" => Datatype::Array(Array { dims: item(spec, 1)?, base: Box::new(nested(spec, 2)?) }),
-        "complex" => Datatype::Complex(Complex { base: Box::new(nested(spec, 1)?) }),
+        "array" => Datatype::Array(ArrayType { dims: item(spec, 1)?, base: Box::new(nested(spec, 2)?) }),
+        "complex" => Datatype::Complex(ComplexType { base: Box::new(nested(spec, 1)?) }),
         other => return Err(unknown(other)),
     })
 }
@@ -270,12 +275,12 @@ fn compound_from(spec: &Bound<'_, PyTuple>) -> PyResult<Datatype> {
             datatype: nested(member, 2)?,
         });
     }
-    Ok(Datatype::Compound(Compound { size: item(spec, 1)?, members }))
+    Ok(Datatype::Compound(CompoundType { size: item(spec, 1)?, members }))
 }
 
 fn float_from(spec: &Bound<'_, PyTuple>) -> PyResult<Datatype> {
     let (sign_position, exponent_position, exponent_size, mantissa_position, mantissa_size) = item(spec, 5)?;
-    Ok(Datatype::Float(Float {
+    Ok(Datatype::Float(FloatType {
         size: item(spec, 1)?,
         order: order_item(spec, 2)?,
         precision: item(spec, 3)?,
@@ -291,6 +296,6 @@ fn float_from(spec: &Bound<'_, PyTuple>) -> PyResult<Datatype> {
             1 => Normalization::MsbSet,
             _ => Normalization::Implied,
         },
-        ..Float::default()
+        ..FloatType::default()
     }))
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live::model::{CreationOrder, EntryStorage, FileSpace, GroupSpec, ObjectSpec, SpaceStrategy};
+use h5live::model::{
+    CreationOrder, FileSpaceSettings, GroupSpec, LinkOrAttributeStorageSpec, ObjectSpec, SpaceStrategy,
+};
 use h5live::{
     File, FileWaiter, Group, LibVer, Locking, MissingSourcePolicy, Mode, Options, Reference, ReferenceTarget,
 };
@@ -47,13 +49,13 @@ where
 }
 
 /// How a group or the root keeps its links.
-pub(crate) fn entry_storage(track_order: bool) -> EntryStorage {
+pub(crate) fn entry_storage(track_order: bool) -> LinkOrAttributeStorageSpec {
     let order = if track_order { CreationOrder::Indexed } else { CreationOrder::Untracked };
-    EntryStorage { order, ..EntryStorage::default() }
+    LinkOrAttributeStorageSpec { order, ..LinkOrAttributeStorageSpec::default() }
 }
 
 fn options_from(mode: Mode, given: &Bound<'_, PyDict>) -> PyResult<Options> {
-    let mut options = File::options().mode(mode).conversion(h5live::Conversion::Lossy);
+    let mut options = File::options().mode(mode).conversion(h5live::ConversionPolicy::Lossy);
     if let Some(libver) = get::<String>(given, "libver")? {
         let libver: LibVer =
             libver.parse().map_err(|error: h5live::UnknownLibVer| PyValueError::new_err(error.to_string()))?;
@@ -93,7 +95,7 @@ fn options_from(mode: Mode, given: &Bound<'_, PyDict>) -> PyResult<Options> {
     Ok(settings.iter().fold(options, |options, (name, value)| options.setting(name, value)))
 }
 
-fn file_space(given: &Bound<'_, PyDict>) -> PyResult<Option<FileSpace>> {
+fn file_space(given: &Bound<'_, PyDict>) -> PyResult<Option<FileSpaceSettings>> {
     let Some(strategy) = get::<String>(given, "fs_strategy")? else { return Ok(None) };
     let strategy = match strategy.as_str() {
         "fsm" => SpaceStrategy::FreeSpace,
@@ -102,7 +104,7 @@ fn file_space(given: &Bound<'_, PyDict>) -> PyResult<Option<FileSpace>> {
         "none" => SpaceStrategy::None,
         _ => return Err(PyValueError::new_err("Invalid file space strategy type")),
     };
-    let mut space = FileSpace { strategy, ..FileSpace::default() };
+    let mut space = FileSpaceSettings { strategy, ..FileSpaceSettings::default() };
     if let Some(persist) = get(given, "fs_persist")? {
         space.persist = persist;
     }
@@ -253,7 +255,9 @@ impl FileHandle {
     /// A type as elements of this file have it.
     fn stored_type(&self, datatype: &DatatypeHandle) -> PyResult<DatatypeHandle> {
         let forms = self.session.file()?.session().element_sizes;
-        Ok(DatatypeHandle(datatype.0.with_element_sizes(h5live::model::ElementSizes::default(), forms)))
+        Ok(DatatypeHandle(
+            datatype.0.with_vlen_and_reference_sizes(h5live::model::VlenAndReferenceSizes::default(), forms),
+        ))
     }
 
     /// The object to which a reference leads, and the selection or the attribute of which it is; `None` if nothing is there.

@@ -26,7 +26,7 @@ pub(crate) fn copy(py: Python<'_>, object: &Object, group: &Group, path: &str, p
         let copy = || -> h5live::Result<()> {
             let mut copier = Copier::new(object.file(), group.file()).progress(tell).elements_by(|_| stops());
             copier.object(object, group, path)?;
-            copier.finish().map(drop)
+            copier.copy_data_and_finish().map(drop)
         };
         let copied = copy();
         (copied, raised.take())

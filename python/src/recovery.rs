@@ -1,6 +1,6 @@
 //! What is done with files that nobody has open: diagnosis and repair.
 
-use h5live::{Diagnosis, FileCondition, Holder, StoreCheckOptions, StoreFinding};
+use h5live::{FileDiagnosis, FileHolderProcess, FileOpenState, StoreCheckOptions, StoreFinding};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -16,14 +16,15 @@ type Process = (u32, String);
 /// those that it announces, and the readers.
 type Condition = (&'static str, bool, Vec<Process>, Option<u8>, u64, u64, Vec<Process>);
 
-fn condition_of(found: Diagnosis) -> Condition {
-    let processes =
-        |holders: Vec<Holder>| holders.into_iter().map(|holder| (holder.pid, holder.name)).collect::<Vec<Process>>();
+fn condition_of(found: FileDiagnosis) -> Condition {
+    let processes = |holders: Vec<FileHolderProcess>| {
+        holders.into_iter().map(|holder| (holder.pid, holder.name)).collect::<Vec<Process>>()
+    };
     let (condition, live, writers) = match found.condition {
-        FileCondition::Closed => ("closed", false, Vec::new()),
-        FileCondition::OpenForWriting { live, holders } => ("written", live, holders),
-        FileCondition::Abandoned { live } => ("abandoned", live, Vec::new()),
-        FileCondition::Unknown { live } => ("unknown", live, Vec::new()),
+        FileOpenState::Closed => ("closed", false, Vec::new()),
+        FileOpenState::OpenForWriting { live, holders } => ("written", live, holders),
+        FileOpenState::Abandoned { live } => ("abandoned", live, Vec::new()),
+        FileOpenState::Unknown { live } => ("unknown", live, Vec::new()),
         _ => ("unknown", false, Vec::new()),
     };
     let readers = processes(found.readers);

@@ -109,7 +109,7 @@ impl Access {
     }
 
     /// The address to print, with what a client has to know.
-    pub fn url(&self, names: &ServerNames) -> String {
+    pub fn url_with_token(&self, names: &ServerNames) -> String {
         match &self.token {
             Some(token) => format!("{}/?token={token}", names.base()),
             None => format!("{}/", names.base()),
@@ -158,7 +158,7 @@ impl Access {
     }
 
     /// Sends a browser that came with the token in its address to the same place without it; it keeps the token.
-    pub fn redirect(&self, request: &Request, query: &Query) -> Option<Response<Body>> {
+    pub fn redirect_without_token(&self, request: &Request, query: &Query) -> Option<Response<Body>> {
         let token = query.get("token").filter(|_| !self.is_open && request.method() == Method::GET)?;
         if !page::is_wanted(request.headers()) {
             return None;
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn addresses_are_those_of_clients() {
-        let of = |names: &ServerNames| access().url(names);
+        let of = |names: &ServerNames| access().url_with_token(names);
         assert_eq!(of(&names()), "http://127.0.0.1:8080/?token=secret");
         assert_eq!(of(&ServerNames::default()), "http://localhost/?token=secret");
         let tls_host = Some("Data.example:8443".to_owned());

@@ -124,7 +124,7 @@ impl Catalog {
         if facts_at(folder).is_some_and(|facts| facts.is_folder) {
             return false;
         }
-        let native = self.registry.path_connector().map(|connector| connector.name());
+        let native = self.registry.default_path_connector().map(|connector| connector.name());
         let found = self.registry.resolve(&Location::Path(folder.to_owned()), Mode::Read);
         found.is_ok_and(|found| Some(found.connector().name()) != native)
     }

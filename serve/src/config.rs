@@ -38,7 +38,7 @@ pub struct Config {
     /// How files are opened.
     pub options: Options,
     /// The limits.
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// How requests are logged on standard error; `None`: not at all.
     pub log: Option<LogFormat>,
 }
@@ -59,7 +59,7 @@ impl Config {
             #[cfg(feature = "tls")]
             tls: None,
             options: Options::default(),
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
             log: None,
         }
     }
@@ -76,7 +76,7 @@ pub enum LogFormat {
 
 /// What one client, and all together, may take.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Bytes of one answer.
     pub max_answer_bytes: u64,
     /// Bytes of all answers that are in memory.
@@ -104,10 +104,10 @@ pub struct Limits {
     pub max_listed: usize,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
-        Limits {
+        ServerLimits {
             max_answer_bytes: 256 << 20,
             max_bytes_in_memory: 1 << 30,
             concurrent_reads: 2 * threads,

@@ -33,7 +33,7 @@ impl ServedFolders {
     }
 
     /// A text without the paths of the folders, which are no business of a client.
-    pub fn without_paths(&self, text: &str) -> String {
+    pub fn redact_folder_paths(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, folder| {
             let folder = folder.to_string_lossy();
             text.replace(&format!("{folder}/"), "").replace(&*folder, ".")

@@ -104,7 +104,7 @@ impl DomainDocuments {
     pub fn times_of(&self, object: ObjectId) -> ExactTimes {
         use std::io::Read as _;
 
-        use h5live_hsds::layout::{EntryClass, ObjectDocument};
+        use h5live_hsds::layout::{LinksOrAttributes, ObjectDocument};
 
         let read = || {
             let (file, mut bytes) = (std::fs::File::open(self.bucket.join(self.id.key(object))).ok()?, Vec::new());
@@ -112,9 +112,9 @@ impl DomainDocuments {
             ObjectDocument::parse(self.id, object, &bytes).ok()
         };
         let Some(document) = read() else { return ExactTimes::default() };
-        let (created, modified) = document.exact_times();
-        let entries = |class| document.entry_times(class).unwrap_or_default().into_iter().collect();
-        let (links, attributes) = (entries(EntryClass::Links), entries(EntryClass::Attributes));
+        let (created, modified) = document.created_and_modified_times();
+        let entries = |class| document.own_entry_creation_times(class).unwrap_or_default().into_iter().collect();
+        let (links, attributes) = (entries(LinksOrAttributes::Links), entries(LinksOrAttributes::Attributes));
         ExactTimes { created, modified, links, attributes }
     }
 }

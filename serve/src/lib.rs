@@ -54,7 +54,7 @@ mod watches;
 mod writers;
 
 pub use catalog::Catalog;
-pub use config::{Config, Limits, LogFormat};
+pub use config::{Config, LogFormat, ServerLimits};
 pub use server::{EndSignals, Server, StartError};
 #[cfg(feature = "tls")]
 pub use tls::{TlsConfig, TlsError};

@@ -36,14 +36,14 @@ impl Metrics {
     }
 
     /// Writes the histogram of the times of `all` answers.
-    pub fn write_times(&self, text: &mut String, all: u64) {
+    pub fn write_latency_histogram(&self, text: &mut String, answer_count: u64) {
         text.push_str("# TYPE h5live_request_seconds histogram\n");
         for (bound, count) in BOUNDS.iter().zip(&self.times) {
             let count = count.load(Ordering::Relaxed);
             let _ = writeln!(text, "h5live_request_seconds_bucket{{le=\"{bound}\"}} {count}");
         }
         let sum = self.time_sum_us.load(Ordering::Relaxed) as f64 / 1e6;
-        let _ = writeln!(text, "h5live_request_seconds_bucket{{le=\"+Inf\"}} {all}");
-        let _ = writeln!(text, "h5live_request_seconds_sum {sum}\nh5live_request_seconds_count {all}");
+        let _ = writeln!(text, "h5live_request_seconds_bucket{{le=\"+Inf\"}} {answer_count}");
+        let _ = writeln!(text, "h5live_request_seconds_sum {sum}\nh5live_request_seconds_count {answer_count}");
     }
 }

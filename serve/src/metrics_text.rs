@@ -15,8 +15,8 @@ pub(crate) fn text(state: &AppState) -> String {
         all += load(count);
         let _ = writeln!(text, "h5live_requests_total{{status=\"{class}xx\"}} {}", load(count));
     }
-    metrics.write_times(&mut text, all);
-    let [kept, live, opened, refreshes] = state.sessions.counts();
+    metrics.write_latency_histogram(&mut text, all);
+    let [kept, live, opened, refreshes] = state.sessions.session_counts();
     let gauges = [
         ("connections", load(&metrics.connections)),
         ("sessions", kept),

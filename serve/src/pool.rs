@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
-use crate::config::Limits;
+use crate::config::ServerLimits;
 use crate::fault::Fault;
 
 /// Where requests read.
@@ -19,7 +19,7 @@ pub(crate) struct ReadPool {
 }
 
 impl ReadPool {
-    pub fn new(limits: &Limits) -> Self {
+    pub fn new(limits: &ServerLimits) -> Self {
         ReadPool {
             running: Arc::new(Semaphore::new(limits.concurrent_reads)),
             waiting: Semaphore::new(limits.waiting_reads),
@@ -74,7 +74,7 @@ pub(crate) struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    pub fn new(limits: &Limits) -> Self {
+    pub fn new(limits: &ServerLimits) -> Self {
         let max_answer = limits.max_answer_bytes;
         let limit = limits.max_bytes_in_memory.max(max_answer);
         let limit_with_small = limit.saturating_add(SMALL_ANSWER_BYTES.saturating_mul(limits.max_connections as u64));
@@ -130,8 +130,12 @@ mod tests {
     #[test]
     fn memory_is_given_back_and_has_limits() {
         const LARGE: u64 = 10 * SMALL_ANSWER_BYTES;
-        let limits =
-            Limits { max_answer_bytes: LARGE, max_bytes_in_memory: 2 * LARGE, max_connections: 2, ..Limits::default() };
+        let limits = ServerLimits {
+            max_answer_bytes: LARGE,
+            max_bytes_in_memory: 2 * LARGE,
+            max_connections: 2,
+            ..ServerLimits::default()
+        };
         let budget = Arc::new(MemoryBudget::new(&limits));
         let large = [(); 2].map(|()| budget.reserve(LARGE).unwrap());
         assert_eq!(budget.reserve(LARGE + 1).unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);

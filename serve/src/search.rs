@@ -110,7 +110,7 @@ impl Search<'_> {
 
     /// Looks at the objects of a file, and at their attributes.
     fn look_into(&mut self, place: &Place) -> Result<(), Fault> {
-        let file = self.state.sessions.open_apart(place)?;
+        let file = self.state.sessions.open_unshared(place)?;
         for (n, item) in file.root().walk().enumerate() {
             if n >= self.state.limits.max_watched_objects || self.is_over() {
                 self.is_cut = true;

@@ -122,7 +122,7 @@ impl Server {
             (false, None, None) => Some(access::new_token().map_err(StartError::System)?),
         };
         let access = Access::new(token, config.users.filter(|_| !config.without_token), &names);
-        let url = access.url(&names);
+        let url = access.url_with_token(&names);
         let folders = catalog.folders().clone();
         let options = config.options.raw_files(false).filter_links(move |at| folders.contain_location(at));
         let sessions = Arc::new(FileSessions::new(options, config.limits.kept_sessions));
@@ -158,7 +158,7 @@ impl Server {
 
     /// From now on, what would end the process at once is kept for [`Server::run_until_signal`]. Call it before others
     /// learn of the server.
-    pub fn end_signals(&self) -> EndSignals {
+    pub fn catch_end_signals(&self) -> EndSignals {
         let _runtime = self.runtime.as_ref().map(Runtime::enter);
         EndSignals::new()
     }

@@ -83,14 +83,14 @@ fn identity(_: &Metadata) -> (u64, u64) {
 
 impl FileSession {
     /// Whether it follows a writer.
-    pub fn is_live(&self) -> bool {
+    pub fn follows_writer(&self) -> bool {
         self.is_live
     }
 
     /// Takes up what was published before `asked`. `false` if the file has to be opened again.
     fn refresh_since(&self, place: &Place, asked: Instant, refreshes: &AtomicU64) -> bool {
         let now = FileStamp::of(place);
-        if !self.is_live() {
+        if !self.follows_writer() {
             return now.is_some() && now == self.stamp;
         }
         if now.map(|stamp| stamp.identity) != self.stamp.map(|stamp| stamp.identity) {
@@ -150,7 +150,7 @@ impl FileSessions {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn open_apart(&self, place: &Place) -> Result<File, Fault> {
+    pub fn open_unshared(&self, place: &Place) -> Result<File, Fault> {
         Ok(self.open_new(place)?.file)
     }
 
@@ -197,7 +197,7 @@ impl FileSessions {
             let idle = slot.used.lock().elapsed();
             // A slot that is locked is in use.
             slot.session.try_lock().is_some_and(|session| match &*session {
-                Some(session) if session.is_live() => idle >= LIVE_LINGER,
+                Some(session) if session.follows_writer() => idle >= LIVE_LINGER,
                 _ => idle >= REST_LINGER,
             })
         };
@@ -220,10 +220,10 @@ impl FileSessions {
     }
 
     /// Sessions that are kept, those of them that follow a writer, all that were opened, and refreshes.
-    pub fn counts(&self) -> [u64; 4] {
+    pub fn session_counts(&self) -> [u64; 4] {
         let slots: Vec<_> = self.slots.lock().values().cloned().collect();
         let is_live =
-            |slot: &Arc<Slot>| slot.session.try_lock().is_some_and(|s| s.as_ref().is_some_and(|s| s.is_live()));
+            |slot: &Arc<Slot>| slot.session.try_lock().is_some_and(|s| s.as_ref().is_some_and(|s| s.follows_writer()));
         let live = slots.iter().filter(|slot| is_live(slot)).count();
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [slots.len() as u64, live as u64, count(&self.opened), count(&self.refreshed)]

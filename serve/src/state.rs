@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::access::Access;
 use crate::catalog::Catalog;
-use crate::config::{Limits, LogFormat};
+use crate::config::{LogFormat, ServerLimits};
 use crate::fault::Fault;
 use crate::metrics::Metrics;
 use crate::pool::{MemoryBudget, ReadPool};
@@ -21,7 +21,7 @@ pub(crate) struct AppState {
     pub watches: Watches,
     pub access: Access,
     pub allowed_origins: Vec<String>,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     pub metrics: Metrics,
     pub log: Option<LogFormat>,
     /// When the server began (seconds since 1970).
@@ -30,7 +30,7 @@ pub(crate) struct AppState {
 
 impl AppState {
     /// A fault as clients are told: without the paths of this machine.
-    pub fn told(&self, fault: Fault) -> Fault {
-        Fault { message: self.catalog.folders().without_paths(&fault.message), ..fault }
+    pub fn redact_server_paths(&self, fault: Fault) -> Fault {
+        Fault { message: self.catalog.folders().redact_folder_paths(&fault.message), ..fault }
     }
 }

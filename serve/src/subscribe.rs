@@ -39,7 +39,7 @@ pub(crate) async fn subscribe(State(state): State<Arc<AppState>>, request: Reque
     });
     let (client, subscription) = match subscribed.await {
         Ok(subscribed) => subscribed,
-        Err(fault) => return state.told(fault).into_response(),
+        Err(fault) => return state.redact_server_paths(fault).into_response(),
     };
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(send_events(client, subscription, last, sender));
@@ -75,7 +75,7 @@ impl Drop for EventClient {
 /// Sends a message whenever something has changed, until the client goes or the server ends. What changes while a client
 /// does not take its message is in the next one, so a slow client takes no memory.
 async fn send_events(client: EventClient, subscription: Subscription, last: Option<String>, sender: Sender<Bytes>) {
-    let (mut changes, mut stop) = (subscription.changes(), client.0.watches.stop());
+    let (mut changes, mut stop) = (subscription.changes(), client.0.watches.stop_signal());
     let mut last = last;
     if sender.send(RETRY.into()).await.is_err() {
         return;
@@ -83,7 +83,7 @@ async fn send_events(client: EventClient, subscription: Subscription, last: Opti
     loop {
         changes.mark_unchanged();
         if let Some((id, text)) = subscription.message_since(last.as_deref()) {
-            let text = client.0.catalog.folders().without_paths(&text);
+            let text = client.0.catalog.folders().redact_folder_paths(&text);
             if sender.send(format!("id: {id}\ndata: {text}\n\n").into()).await.is_err() {
                 return;
             }

@@ -1,6 +1,6 @@
 //! Who writes a file.
 
-use h5live::{Diagnosis, FileCondition, Options};
+use h5live::{FileDiagnosis, FileOpenState, Options};
 use serde_json::{Value as Json, json};
 
 use crate::catalog::Place;
@@ -24,12 +24,12 @@ impl WriterState {
     /// The state of what is at a place, as it announces it itself.
     pub fn of(place: &Place, options: &Options) -> Self {
         match options.diagnose(&place.location) {
-            Ok(Diagnosis { condition, .. }) => match condition {
-                FileCondition::OpenForWriting { holders, .. } => {
+            Ok(FileDiagnosis { condition, .. }) => match condition {
+                FileOpenState::OpenForWriting { holders, .. } => {
                     WriterState::Writing(holders.iter().map(ToString::to_string).collect())
                 }
-                FileCondition::Abandoned { .. } => WriterState::Died,
-                FileCondition::Unknown { .. } => WriterState::Unknown,
+                FileOpenState::Abandoned { .. } => WriterState::Died,
+                FileOpenState::Unknown { .. } => WriterState::Unknown,
                 _ => WriterState::Closed,
             },
             Err(_) if place.path.as_ref().is_some_and(|path| !path.exists()) => WriterState::Gone,

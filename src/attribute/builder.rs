@@ -7,7 +7,7 @@ use crate::convert::{ElementPlan, blank_elements};
 use crate::error::ErrorKind;
 use crate::superseded_blobs::has_blobs;
 use crate::value::EncodePlan;
-use crate::{Attribute, Conversion, File, H5Type, H5Write, Result, Value};
+use crate::{Attribute, ConversionPolicy, File, H5Type, H5Write, Result, Value};
 
 /// An attribute to be set, of any type and shape. Made by `new_attribute` of groups, datasets and committed types.
 ///
@@ -128,7 +128,7 @@ impl AttributeBuilder {
     ///
     /// # Errors
     /// As [`AttributeBuilder::write`].
-    pub fn write_as(self, datatype: &Datatype, bytes: &[u8], conversion: Conversion) -> Result<()> {
+    pub fn write_as(self, datatype: &Datatype, bytes: &[u8], conversion: ConversionPolicy) -> Result<()> {
         let size = datatype.size().max(1) as usize;
         self.write_encoded(
             bytes.len() / size,
@@ -196,7 +196,7 @@ impl AttributeValue for str {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Conversion, ErrorKind, File, H5Type, Value};
+    use crate::{ConversionPolicy, ErrorKind, File, H5Type, Value};
 
     #[test]
     fn attributes_have_any_type_and_shape() {
@@ -218,11 +218,11 @@ mod tests {
         assert_eq!((scalar.read_scalar().unwrap(), scalar.ndim(), scalar.size()), (2.5, 0, 1));
         let byte = [7, 255];
         let wide = root.new_attribute("w").shape(&[2]).datatype(f64::datatype());
-        wide.write_as(&i8::datatype(), &byte, Conversion::Exact).unwrap();
+        wide.write_as(&i8::datatype(), &byte, ConversionPolicy::Exact).unwrap();
         assert_eq!(root.attribute("w").unwrap().read::<f64>().unwrap(), [7.0, -1.0]);
         let narrow = || root.new_attribute("w").datatype(u8::datatype());
-        assert!(narrow().write_as(&i8::datatype(), &byte[1..], Conversion::Exact).is_err());
-        narrow().write_as(&i8::datatype(), &byte[1..], Conversion::Lossy).unwrap();
+        assert!(narrow().write_as(&i8::datatype(), &byte[1..], ConversionPolicy::Exact).is_err());
+        narrow().write_as(&i8::datatype(), &byte[1..], ConversionPolicy::Lossy).unwrap();
         assert_eq!(root.attribute("w").unwrap().read::<u8>().unwrap(), [0]);
         let error = root.new_attribute("x").shape(&[3]).write(&[1, 2]).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Length { expected: 3, found: 2 }), "{error}");

@@ -84,7 +84,7 @@ macro_rules! attributes {
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
             pub fn set_comment(&self, comment: Option<&str>) -> $crate::Result<()> {
                 let comment = comment.map(h5live_model::Name::from);
-                let change = h5live_model::InfoChange::Comment(comment.as_ref());
+                let change = h5live_model::ObjectInfoChange::Comment(comment.as_ref());
                 let set = self.file.writer().and_then(|writer| writer.set_info(self.id, &change));
                 set.map_err(|error| self.file.error(Some(&self.path), error))
             }

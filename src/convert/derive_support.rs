@@ -1,6 +1,6 @@
 //! The items that the code written by `derive(H5Type)` uses.
 
-use h5live_model::{ByteOrder, Compound, CompoundMember as FileMember, Datatype, Enum, EnumMember, Sign};
+use h5live_model::{ByteOrder, CompoundMember as FileMember, CompoundType, Datatype, EnumMember, EnumType, Sign};
 
 use super::{ConvertError, NumberPlan, class};
 use crate::types::{ConversionContext, H5Type, MemberColumn, part, part_mut};
@@ -42,9 +42,9 @@ impl<C> MemberCodec<C> {
     pub fn decoder<T: H5Type<Decoder = C>>(
         file: &Datatype,
         name: &str,
-        memory: &'static str,
+        rust_type_name: &'static str,
     ) -> Result<Self, ConvertError> {
-        member(file, name, memory, T::decoder)
+        member(file, name, rust_type_name, T::decoder)
     }
 
     /// The way from a field to a member of a compound in the file.
@@ -54,9 +54,9 @@ impl<C> MemberCodec<C> {
     pub fn encoder<T: H5Type<Encoder = C>>(
         file: &Datatype,
         name: &str,
-        memory: &'static str,
+        rust_type_name: &'static str,
     ) -> Result<Self, ConvertError> {
-        member(file, name, memory, T::encoder)
+        member(file, name, rust_type_name, T::encoder)
     }
 
     /// Bytes of the member in the file that are overwritten, or none if some are not.
@@ -122,7 +122,7 @@ pub fn compound(members: Vec<(&str, Datatype)>) -> Datatype {
         member
     };
     let members = members.into_iter().map(place).collect();
-    Datatype::Compound(Compound { size, members })
+    Datatype::Compound(CompoundType { size, members })
 }
 
 /// How the values of an enum are converted.
@@ -142,7 +142,7 @@ pub fn enumeration(variants: &[(&str, i64)], size: u32, signed: bool) -> Datatyp
         EnumMember { name: (*name).into(), value }
     };
     let base = Box::new(Datatype::integer(size, ByteOrder::Little, sign));
-    Datatype::Enum(Enum { base, members: variants.iter().map(member).collect() })
+    Datatype::Enum(EnumType { base, members: variants.iter().map(member).collect() })
 }
 
 /// The value in the file of each variant.
@@ -169,11 +169,19 @@ impl<C> EnumCodec<C> {
     ///
     /// # Errors
     /// [`ConvertError::Class`].
-    pub fn decoder(file: &Datatype, variants: &[(&str, i64)], memory: &'static str) -> Result<Self, ConvertError>
+    pub fn decoder(
+        file: &Datatype,
+        variants: &[(&str, i64)],
+        rust_type_name: &'static str,
+    ) -> Result<Self, ConvertError>
     where
         i64: H5Type<Decoder = C>,
     {
-        Ok(EnumCodec { values: values(file, variants, memory)?, code: i64::decoder(file)?, memory })
+        Ok(EnumCodec {
+            values: values(file, variants, rust_type_name)?,
+            code: i64::decoder(file)?,
+            memory: rust_type_name,
+        })
     }
 
     /// The position of the variant that an element holds.
@@ -194,11 +202,19 @@ impl<C> EnumCodec<C> {
     ///
     /// # Errors
     /// [`ConvertError::Class`].
-    pub fn encoder(file: &Datatype, variants: &[(&str, i64)], memory: &'static str) -> Result<Self, ConvertError>
+    pub fn encoder(
+        file: &Datatype,
+        variants: &[(&str, i64)],
+        rust_type_name: &'static str,
+    ) -> Result<Self, ConvertError>
     where
         i64: H5Type<Encoder = C>,
     {
-        Ok(EnumCodec { values: values(file, variants, memory)?, code: i64::encoder(file)?, memory })
+        Ok(EnumCodec {
+            values: values(file, variants, rust_type_name)?,
+            code: i64::encoder(file)?,
+            memory: rust_type_name,
+        })
     }
 
     /// Overwrites an element by the variant at a position, which is called `name`.

@@ -1,10 +1,10 @@
 //! Elements of any type to elements of another, both as bytes.
 
-use h5live_model::{Bitfield, Compound, Datatype, Enum, Name, StringPadding, VarLen, VarLenKind};
+use h5live_model::{BitfieldType, CompoundType, Datatype, EnumType, Name, StringPadding, VarLenKind, VarLenType};
 
 use super::key_table::KeyTable;
 use super::number_layout::NumberLayout;
-use super::{Conversion, ConvertError, InexactValue, NumberPlan, class};
+use super::{ConversionPolicy, ConvertError, InexactValue, NumberPlan, class};
 use crate::types::{ConversionContext, cut_text, pad, part, trim};
 
 /// The value of an element whose enum value the enum in memory does not have. libhdf5 does the same.
@@ -107,7 +107,7 @@ impl ElementPlan {
             (Datatype::Enum(from), Datatype::Enum(to)) => ConversionStep::Enum(enum_mappings(from, to)?),
             (Datatype::Bitfield(from), Datatype::Bitfield(to)) => bits_step(from, to)?,
             (Datatype::String(from), Datatype::String(to)) => ConversionStep::Text(Some(from.padding), to.padding),
-            (Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }), Datatype::String(to)) => {
+            (Datatype::VarLen(VarLenType { kind: VarLenKind::String { .. }, .. }), Datatype::String(to)) => {
                 ConversionStep::Text(None, to.padding)
             }
             (Datatype::VarLen(of), Datatype::VarLen(other)) => match (of.kind, other.kind) {
@@ -166,7 +166,7 @@ impl ElementPlan {
             ConversionStep::Number(plan) => return plan.convert(from, to, context.conversion()),
             _ => {}
         }
-        let is_exact = context.conversion() == Conversion::Exact;
+        let is_exact = context.conversion() == ConversionPolicy::Exact;
         let elements = from.chunks_exact(self.from).zip(to.chunks_exact_mut(self.to));
         for (from, to) in elements {
             match &self.step {
@@ -186,7 +186,7 @@ impl ElementPlan {
                     pad_text(trim(from, StringPadding::NullTerminated), to, *into, is_exact)?;
                 }
                 ConversionStep::Text(None, into) => {
-                    pad_text(trim(&context.read(from)?, StringPadding::NullTerminated), to, *into, is_exact)?;
+                    pad_text(trim(&context.read_varlen(from)?, StringPadding::NullTerminated), to, *into, is_exact)?;
                 }
                 ConversionStep::Members(members) => {
                     if !context.keeps_members() {
@@ -266,7 +266,7 @@ fn pad_text(text: &[u8], element: &mut [u8], padding: StringPadding, is_exact: b
 }
 
 /// The values of two enums that have the same name. As in libhdf5, each in the file must be in memory too.
-fn enum_mappings(from: &Enum, to: &Enum) -> Result<KeyTable<Vec<u8>, Vec<u8>>, ConvertError> {
+fn enum_mappings(from: &EnumType, to: &EnumType) -> Result<KeyTable<Vec<u8>, Vec<u8>>, ConvertError> {
     let in_memory: KeyTable<&Name, &Vec<u8>> = to.members.iter().map(|member| (&member.name, &member.value)).collect();
     let pair = |member: &h5live_model::EnumMember| {
         let other = in_memory.find(&member.name);
@@ -276,11 +276,11 @@ fn enum_mappings(from: &Enum, to: &Enum) -> Result<KeyTable<Vec<u8>, Vec<u8>>, C
     from.members.iter().map(pair).collect()
 }
 
-fn bits_step(from: &Bitfield, to: &Bitfield) -> Result<ConversionStep, ConvertError> {
+fn bits_step(from: &BitfieldType, to: &BitfieldType) -> Result<ConversionStep, ConvertError> {
     Ok(ConversionStep::Bits(NumberLayout::from_bitfield(from)?, NumberLayout::from_bitfield(to)?))
 }
 
-fn members_step(from: &Compound, to: &Compound) -> Result<ConversionStep, ConvertError> {
+fn members_step(from: &CompoundType, to: &CompoundType) -> Result<ConversionStep, ConvertError> {
     let stored: KeyTable<&Name, _> = from.members.iter().map(|member| (&member.name, member)).collect();
     let mut members = Vec::new();
     for member in &to.members {

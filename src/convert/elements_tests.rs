@@ -1,5 +1,5 @@
 use h5live_model::memory::MemoryStore;
-use h5live_model::{Array, ByteOrder, Complex, CompoundMember, EnumMember, FixedString, Sign};
+use h5live_model::{ArrayType, ByteOrder, ComplexType, CompoundMember, EnumMember, FixedStringType, Sign};
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn converted(from: &Datatype, to: &Datatype, bytes: &[u8]) -> Vec<u8> {
     plan.convert_elements(
         bytes,
         &mut out,
-        ConversionContext::new(&MemoryStore::new()).with_conversion(Conversion::Lossy),
+        ConversionContext::new(&MemoryStore::new()).with_conversion(ConversionPolicy::Lossy),
     )
     .unwrap();
     out
@@ -20,7 +20,7 @@ fn int(size: u32, order: ByteOrder) -> Datatype {
 }
 
 fn text(size: u32, padding: StringPadding) -> Datatype {
-    Datatype::String(FixedString { size, padding, ..Default::default() })
+    Datatype::String(FixedStringType { size, padding, ..Default::default() })
 }
 
 fn compound(size: u32, members: &[(&str, u32, Datatype)]) -> Datatype {
@@ -29,7 +29,7 @@ fn compound(size: u32, members: &[(&str, u32, Datatype)]) -> Datatype {
         offset: *offset,
         datatype: datatype.clone(),
     };
-    Datatype::Compound(Compound { size, members: members.iter().map(member).collect() })
+    Datatype::Compound(CompoundType { size, members: members.iter().map(member).collect() })
 }
 
 #[test]
@@ -54,8 +54,9 @@ fn members_go_by_name_and_the_others_are_zero() {
 #[test]
 fn enums_go_by_name_and_unknown_values_become_all_ones() {
     let member = |name: &str, value: &[u8]| EnumMember { name: name.into(), value: value.into() };
-    let from = Enum { base: Box::new(int(1, ByteOrder::Little)), members: vec![member("A", &[3]), member("B", &[4])] };
-    let to = Enum {
+    let from =
+        EnumType { base: Box::new(int(1, ByteOrder::Little)), members: vec![member("A", &[3]), member("B", &[4])] };
+    let to = EnumType {
         base: Box::new(int(2, ByteOrder::Big)),
         members: vec![member("C", &[0, 1]), member("B", &[0, 2]), member("A", &[0, 3])],
     };
@@ -78,7 +79,7 @@ fn strings_are_cut_and_padded() {
 #[test]
 fn bits_are_copied_and_the_highest_are_cut_off() {
     let bits = |size, order, offset, precision| {
-        Datatype::Bitfield(Bitfield { size, order, offset, precision, ..Default::default() })
+        Datatype::Bitfield(BitfieldType { size, order, offset, precision, ..Default::default() })
     };
     let wide = bits(2, ByteOrder::Big, 0, 16);
     let narrow = bits(1, ByteOrder::Little, 1, 4);
@@ -90,10 +91,10 @@ fn bits_are_copied_and_the_highest_are_cut_off() {
 fn complex_numbers_are_two_of_their_parts() {
     let single = Datatype::float(4, ByteOrder::Little).unwrap();
     let double = Datatype::float(8, ByteOrder::Little).unwrap();
-    let complex = Datatype::Complex(Complex { base: Box::new(single.clone()) });
+    let complex = Datatype::Complex(ComplexType { base: Box::new(single.clone()) });
     let bytes = [1.5f32.to_le_bytes(), (-2f32).to_le_bytes()].concat();
     let want = [1.5f64.to_le_bytes(), (-2f64).to_le_bytes()].concat();
-    let pair = Datatype::Array(Array { dims: vec![2], base: Box::new(double.clone()) });
+    let pair = Datatype::Array(ArrayType { dims: vec![2], base: Box::new(double.clone()) });
     assert_eq!(converted(&complex, &pair, &bytes), want);
     assert_eq!(converted(&complex, &compound(16, &[("r", 0, double.clone()), ("i", 8, double.clone())]), &bytes), want);
     assert_eq!(converted(&complex, &double, &bytes), 1.5f64.to_le_bytes());
@@ -105,6 +106,6 @@ fn refuses_what_libhdf5_refuses() {
     let number = int(4, ByteOrder::Little);
     let string = text(4, StringPadding::NullPadded);
     assert!(matches!(ElementPlan::new(&number, &string), Err(ConvertError::Class { .. })));
-    let array = |n| Datatype::Array(Array { dims: vec![n], base: Box::new(number.clone()) });
+    let array = |n| Datatype::Array(ArrayType { dims: vec![n], base: Box::new(number.clone()) });
     assert!(matches!(ElementPlan::new(&array(2), &array(3)), Err(ConvertError::ArrayLength { .. })));
 }

@@ -1,6 +1,6 @@
 //! Whether a conversion of numbers keeps their values.
 
-use h5live_model::{ByteOrder, Float, Integer, Sign};
+use h5live_model::{ByteOrder, FloatType, IntegerType, Sign};
 
 use super::native::{Cast, NativeNumber, Number, with_native};
 use super::number_layout::{ExactNumber, NumberLayout};
@@ -14,19 +14,19 @@ use super::number_layout::{ExactNumber, NumberLayout};
 /// [`Dataset::with_conversion`](crate::Dataset::with_conversion) for one handle.
 ///
 /// ```
-/// use h5live::{Conversion, File};
+/// use h5live::{ConversionPolicy, File};
 ///
 /// let file = File::in_memory();
 /// let data = file.new_dataset::<u16>().shape(&[0]).max_shape(&[h5live::UNLIMITED]).create("data")?;
 /// let error = data.append(&[7.0, 1.5]).unwrap_err();
 /// assert!(error.to_string().ends_with("values[1]: 1.5 does not fit u16 (it would become 1)"), "{error}");
 ///
-/// data.with_conversion(Conversion::Lossy).append(&[1.5, -1.0, 1e9])?;
+/// data.with_conversion(ConversionPolicy::Lossy).append(&[1.5, -1.0, 1e9])?;
 /// assert_eq!(data.read::<u16>()?, [1, 0, 65535]);
 /// # Ok::<(), h5live::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Conversion {
+pub enum ConversionPolicy {
     /// It is an error that names the value and the type. Nothing of an append or of an attribute is stored.
     #[default]
     Exact,
@@ -37,7 +37,7 @@ pub enum Conversion {
 
 /// Whether no value of one layout changes in the other one.
 pub(super) fn is_lossless(from: &NumberLayout, to: &NumberLayout) -> bool {
-    let magnitude_bits = |integer: &Integer| integer.precision - u16::from(integer.sign == Sign::Signed);
+    let magnitude_bits = |integer: &IntegerType| integer.precision - u16::from(integer.sign == Sign::Signed);
     match (from, to) {
         _ if from == to => true,
         (NumberLayout::Integer(from), NumberLayout::Integer(to)) => {
@@ -53,7 +53,7 @@ pub(super) fn is_lossless(from: &NumberLayout, to: &NumberLayout) -> bool {
 }
 
 /// Whether a float reaches as far as another one. VAX floats have no infinity.
-fn is_wider(from: &Float, to: &Float) -> bool {
+fn is_wider(from: &FloatType, to: &FloatType) -> bool {
     let same_form = (from.normalization, from.exponent_size) == (to.normalization, to.exponent_size);
     to.order != ByteOrder::Vax
         && (to.exponent_bias > from.exponent_bias

@@ -14,7 +14,7 @@ fn is_kept<S: Number, D: Number>(value: S) -> bool {
         let store = NumberPlan::new(&S::NATIVE.datatype(ByteOrder::NATIVE), &stored).unwrap().unwrap();
         store.convert_values(bytemuck::bytes_of(&value), &mut element);
         let plan = NumberPlan::new(&stored, &target).unwrap().unwrap();
-        plan.convert(&element, &mut out, Conversion::Exact).is_ok()
+        plan.convert(&element, &mut out, ConversionPolicy::Exact).is_ok()
     });
     let first = kept.next().unwrap();
     assert!(kept.all(|kept| kept == first));
@@ -53,11 +53,12 @@ fn floats_are_rounded_but_do_not_become_infinite() {
 #[test]
 fn numbers_of_other_layouts_are_compared_as_well() {
     let odd =
-        Datatype::Integer(Integer { size: 2, precision: 10, offset: 3, sign: Sign::Signed, ..Default::default() });
+        Datatype::Integer(IntegerType { size: 2, precision: 10, offset: 3, sign: Sign::Signed, ..Default::default() });
     let half = Datatype::float(2, ByteOrder::Big).unwrap();
     let kept = |from: &Datatype, to: &Datatype, bytes: &[u8]| {
         let plan = NumberPlan::new(from, to).unwrap().unwrap();
-        plan.convert(bytes, &mut vec![0; plan.output_size()], Conversion::Exact).map_err(|error| error.to_string())
+        plan.convert(bytes, &mut vec![0; plan.output_size()], ConversionPolicy::Exact)
+            .map_err(|error| error.to_string())
     };
     let wide = i32::datatype();
     assert_eq!(kept(&wide, &odd, &511i32.to_le_bytes()), Ok(()));
@@ -125,7 +126,7 @@ fn a_value_that_does_not_fit_is_refused_by_every_way_to_read() {
 #[test]
 fn a_lossy_handle_takes_the_nearest_values() {
     let file = File::in_memory();
-    let data = grows::<u16>(&file, "data").with_conversion(Conversion::Lossy);
+    let data = grows::<u16>(&file, "data").with_conversion(ConversionPolicy::Lossy);
     data.append(&[1.5, -1.0, 1e9]).unwrap();
     data.append_values(&[Value::Integer(-7), Value::Float64(2.9)]).unwrap();
     assert_eq!(data.read::<u16>().unwrap(), [1, 0, 65535, 0, 2]);
@@ -135,7 +136,7 @@ fn a_lossy_handle_takes_the_nearest_values() {
 
 #[test]
 fn a_file_can_be_lossy_as_a_whole() {
-    let file = File::options().conversion(Conversion::Lossy).create().open_image(Vec::new()).unwrap();
+    let file = File::options().conversion(ConversionPolicy::Lossy).create().open_image(Vec::new()).unwrap();
     grows::<u8>(&file, "data").append(&[300]).unwrap();
     assert_eq!(file.dataset("data").unwrap().read::<u8>().unwrap(), [255]);
     file.root().new_attribute("a").datatype(u8::datatype()).write(&[-5]).unwrap();

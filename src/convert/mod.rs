@@ -11,7 +11,7 @@ mod number_plan;
 mod vectors_tests;
 
 pub(crate) use element_plan::ElementPlan;
-pub use exact::Conversion;
+pub use exact::ConversionPolicy;
 pub(crate) use key_table::KeyTable;
 pub(crate) use native::{NativeNumber, Number};
 pub(crate) use number_plan::{IntegerPlan, NumberPlan};
@@ -105,7 +105,7 @@ pub enum ConvertError {
         /// The class of the type in the file.
         class: &'static str,
     },
-    /// A value would change, and [`Conversion::Lossy`] does not allow it.
+    /// A value would change, and [`ConversionPolicy::Lossy`] does not allow it.
     #[error(transparent)]
     Inexact(Box<InexactValue>),
     /// One of several values cannot be converted.

@@ -1,6 +1,6 @@
 //! Numbers of any layout, bit by bit: the slow way, for those that this machine does not have.
 
-use h5live_model::{Bitfield, ByteOrder, Datatype, Float, Integer, Normalization, Padding, Sign};
+use h5live_model::{BitfieldType, ByteOrder, Datatype, FloatType, IntegerType, Normalization, Padding, Sign};
 
 use super::ConvertError;
 
@@ -42,8 +42,8 @@ pub(super) enum Rounding {
 /// Where the bits of a number are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NumberLayout {
-    Integer(Integer),
-    Float(Float),
+    Integer(IntegerType),
+    Float(FloatType),
 }
 
 impl NumberLayout {
@@ -54,26 +54,26 @@ impl NumberLayout {
             Datatype::Float(float) => NumberLayout::from_float(float),
             Datatype::Bitfield(bits) => NumberLayout::from_bitfield(bits),
             Datatype::Enum(enumeration) => return NumberLayout::from_datatype(&enumeration.base),
-            Datatype::Time(time) => NumberLayout::from_integer(&Integer {
+            Datatype::Time(time) => NumberLayout::from_integer(&IntegerType {
                 size: time.size,
                 order: time.order,
                 precision: time.precision,
                 sign: Sign::Signed,
-                ..Integer::default()
+                ..IntegerType::default()
             }),
             _ => return None,
         })
     }
 
-    pub(super) fn from_integer(integer: &Integer) -> Result<Self, ConvertError> {
-        let Integer { size, precision, offset, .. } = *integer;
+    pub(super) fn from_integer(integer: &IntegerType) -> Result<Self, ConvertError> {
+        let IntegerType { size, precision, offset, .. } = *integer;
         check_layout(size, precision, offset)?;
         Ok(NumberLayout::Integer(integer.clone()))
     }
 
-    pub(super) fn from_bitfield(bits: &Bitfield) -> Result<Self, ConvertError> {
-        let Bitfield { size, order, offset, precision, low_padding, high_padding } = *bits;
-        NumberLayout::from_integer(&Integer {
+    pub(super) fn from_bitfield(bits: &BitfieldType) -> Result<Self, ConvertError> {
+        let BitfieldType { size, order, offset, precision, low_padding, high_padding } = *bits;
+        NumberLayout::from_integer(&IntegerType {
             size,
             order,
             sign: Sign::Unsigned,
@@ -84,8 +84,8 @@ impl NumberLayout {
         })
     }
 
-    pub(super) fn from_float(float: &Float) -> Result<Self, ConvertError> {
-        let Float { size, precision, offset, .. } = *float;
+    pub(super) fn from_float(float: &FloatType) -> Result<Self, ConvertError> {
+        let FloatType { size, precision, offset, .. } = *float;
         check_layout(size, precision, offset)?;
         let bits = u32::from(precision) + u32::from(offset);
         let field = |position: u8, len: u8| u32::from(position) + u32::from(len) <= bits.max(size * 8);
@@ -112,8 +112,8 @@ impl NumberLayout {
     /// The type in short: u16, i32, f64.
     pub(super) fn name(&self) -> String {
         match self {
-            NumberLayout::Integer(Integer { precision, sign: Sign::Signed, .. }) => format!("i{precision}"),
-            NumberLayout::Integer(Integer { precision, .. }) => format!("u{precision}"),
+            NumberLayout::Integer(IntegerType { precision, sign: Sign::Signed, .. }) => format!("i{precision}"),
+            NumberLayout::Integer(IntegerType { precision, .. }) => format!("u{precision}"),
             NumberLayout::Float(float) => format!("f{}", float.precision),
         }
     }
@@ -219,7 +219,7 @@ fn padding_bits(size: u32, precision: u16, offset: u16, low: Padding, high: Padd
     fill(low, below) | fill(high, above)
 }
 
-fn load_integer(integer: &Integer, bits: u128) -> ExactNumber {
+fn load_integer(integer: &IntegerType, bits: u128) -> ExactNumber {
     let precision = u32::from(integer.precision);
     let value = bits >> integer.offset & low_bits_mask(precision);
     let negative = integer.sign == Sign::Signed && value >> (precision - 1) & 1 == 1;
@@ -227,7 +227,7 @@ fn load_integer(integer: &Integer, bits: u128) -> ExactNumber {
     ExactNumber::Finite { negative, mantissa, exponent: 0 }
 }
 
-fn store_integer(integer: &Integer, value: ExactNumber) -> u128 {
+fn store_integer(integer: &IntegerType, value: ExactNumber) -> u128 {
     let precision = u32::from(integer.precision);
     let signed = integer.sign == Sign::Signed;
     let (highest, lowest) = if signed {
@@ -242,7 +242,7 @@ fn store_integer(integer: &Integer, value: ExactNumber) -> u128 {
     };
     let value =
         if negative { magnitude.min(lowest).wrapping_neg() & low_bits_mask(precision) } else { magnitude.min(highest) };
-    let Integer { size, offset, low_padding, high_padding, .. } = *integer;
+    let IntegerType { size, offset, low_padding, high_padding, .. } = *integer;
     value << offset | padding_bits(size, integer.precision, offset, low_padding, high_padding)
 }
 
@@ -256,7 +256,7 @@ fn shift_mantissa(mantissa: u128, exponent: i32) -> u128 {
     }
 }
 
-fn load_float(float: &Float, bits: u128) -> ExactNumber {
+fn load_float(float: &FloatType, bits: u128) -> ExactNumber {
     let exponent_max = low_bits_mask(u32::from(float.exponent_size));
     let mantissa_size = u32::from(float.mantissa_size);
     let negative = bits >> float.sign_position & 1 == 1;
@@ -285,7 +285,7 @@ fn load_float(float: &Float, bits: u128) -> ExactNumber {
     ExactNumber::Finite { negative, mantissa, exponent: biased - bias - fraction_bits as i32 }
 }
 
-fn store_float(float: &Float, value: ExactNumber, rounding: Rounding) -> u128 {
+fn store_float(float: &FloatType, value: ExactNumber, rounding: Rounding) -> u128 {
     let mantissa_size = u32::from(float.mantissa_size);
     let exponent_max = low_bits_mask(u32::from(float.exponent_size));
     let implied = float.normalization == Normalization::Implied;
@@ -298,7 +298,7 @@ fn store_float(float: &Float, value: ExactNumber, rounding: Rounding) -> u128 {
             if exponent >= exponent_max { (negative, exponent_max, leading) } else { (negative, exponent, stored) }
         }
     };
-    let Float { size, precision, offset, low_padding, high_padding, .. } = *float;
+    let FloatType { size, precision, offset, low_padding, high_padding, .. } = *float;
     u128::from(negative) << float.sign_position
         | exponent << float.exponent_position
         | stored << float.mantissa_position
@@ -306,7 +306,7 @@ fn store_float(float: &Float, value: ExactNumber, rounding: Rounding) -> u128 {
 }
 
 /// The biased exponent and the stored mantissa nearest to a value.
-fn round_mantissa(float: &Float, mantissa: u128, exponent: i32, rounding: Rounding) -> (u128, u128) {
+fn round_mantissa(float: &FloatType, mantissa: u128, exponent: i32, rounding: Rounding) -> (u128, u128) {
     if mantissa == 0 {
         return (0, 0);
     }
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn integers_of_odd_precision_saturate() {
-        let odd = Integer { size: 2, precision: 10, offset: 3, sign: Sign::Signed, ..Default::default() };
+        let odd = IntegerType { size: 2, precision: 10, offset: 3, sign: Sign::Signed, ..Default::default() };
         let odd = NumberLayout::from_integer(&odd).unwrap();
         let Datatype::Integer(long) = Datatype::integer(8, ByteOrder::Little, Sign::Signed) else { panic!() };
         let long = NumberLayout::from_integer(&long).unwrap();

@@ -2,7 +2,7 @@
 
 use h5live_model::{ByteOrder, Datatype};
 
-use super::exact::{self, Conversion};
+use super::exact::{self, ConversionPolicy};
 use super::native::{Cast, NativeNumber, Number, with_native};
 use super::number_layout::{ExactNumber, NumberLayout, Rounding};
 use super::{ConvertError, InexactValue, class};
@@ -131,9 +131,13 @@ impl NumberPlan {
     /// # Errors
     /// [`ConvertError::Inexact`] if a value changes, and the conversion is to be exact.
     #[inline]
-    pub(crate) fn convert(&self, from: &[u8], to: &mut [u8], conversion: Conversion) -> Result<(), ConvertError> {
+    pub(crate) fn convert(&self, from: &[u8], to: &mut [u8], conversion: ConversionPolicy) -> Result<(), ConvertError> {
         self.convert_values(from, to);
-        if self.is_lossless || conversion == Conversion::Lossy { Ok(()) } else { self.check_values_kept(from, to) }
+        if self.is_lossless || conversion == ConversionPolicy::Lossy {
+            Ok(())
+        } else {
+            self.check_values_kept(from, to)
+        }
     }
 
     fn check_values_kept(&self, from: &[u8], to: &[u8]) -> Result<(), ConvertError> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use h5live_model::{ByteOrder, Datatype, Float, Integer, Normalization, Sign};
+use h5live_model::{ByteOrder, Datatype, FloatType, IntegerType, Normalization, Sign};
 
 use super::NumberPlan;
 
@@ -12,9 +12,9 @@ fn datatype(words: &[&str]) -> Datatype {
     let (size, precision, offset) = (n(1), n(3) as u16, n(4) as u16);
     if words[0] == "int" {
         let sign = if words[5] == "s" { Sign::Signed } else { Sign::Unsigned };
-        return Datatype::Integer(Integer { size, order, sign, offset, precision, ..Integer::default() });
+        return Datatype::Integer(IntegerType { size, order, sign, offset, precision, ..IntegerType::default() });
     }
-    Datatype::Float(Float {
+    Datatype::Float(FloatType {
         size,
         order,
         offset,
@@ -26,7 +26,7 @@ fn datatype(words: &[&str]) -> Datatype {
         mantissa_size: n(9) as u8,
         exponent_bias: n(10),
         normalization: [Normalization::Implied, Normalization::MsbSet, Normalization::None][n(11) as usize],
-        ..Float::default()
+        ..FloatType::default()
     })
 }
 

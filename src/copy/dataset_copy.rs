@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use h5live_model::{ChunkGrid, ChunkWrite, DatasetSpec, Encoding, Hyperslab, Layout, Selection, StoredChunk};
+use h5live_model::{ChunkEncodedBy, ChunkGrid, ChunkWrite, DatasetSpec, Hyperslab, Layout, Selection, StoredChunk};
 use rayon::prelude::*;
 
 use super::element_copy::ElementCopy;
@@ -73,7 +73,7 @@ impl Copier<'_> {
             return self.copy_slabs(&from, &to, &new, &plan);
         }
         let same_grid = old.grid() == new.grid();
-        let is_encoded = |data: &Dataset| data.file().session().capabilities.encoding == Encoding::Pipeline;
+        let is_encoded = |data: &Dataset| data.file().session().capabilities.encoding == ChunkEncodedBy::Pipeline;
         let same_form = old.filters.is_empty() || is_encoded(&from) && is_encoded(&to);
         let same_edges = old.unfiltered_partial_chunks == new.unfiltered_partial_chunks;
         if same_grid && plan.is_plain() && has_same_filters(&old, &new) && same_edges && same_form {
@@ -84,7 +84,7 @@ impl Copier<'_> {
         }
         let mut chunks = from.chunks()?;
         let (Some(grid), Some(new_grid)) = (old.grid(), new.grid()) else { return Ok(()) };
-        let counts = grid.counts(old.dataspace.dims());
+        let counts = grid.chunk_counts(old.dataspace.dims());
         let all = counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count));
         if all == Some(chunks.len() as u64) {
             return self.copy_slabs(&from, &to, &new, &plan);
@@ -93,7 +93,7 @@ impl Copier<'_> {
         chunks.sort_by_cached_key(|chunk| new_grid.chunk_of(&grid.start_of(&chunk.coord)));
         for chunk in chunks {
             let start = grid.start_of(&chunk.coord);
-            let ends = start.iter().zip(grid.dims()).zip(old.dataspace.dims());
+            let ends = start.iter().zip(grid.chunk_dims()).zip(old.dataspace.dims());
             let count: CoreDims =
                 ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
             if !count.contains(&0) {
@@ -163,7 +163,7 @@ impl Copier<'_> {
             return self.copy_part(from, to, Selection::All, plan);
         };
         let row_bytes = dims[1..].iter().fold(u64::from(new.datatype.size()), |n, dim| n.saturating_mul(*dim));
-        let chunk_rows = grid.dims()[0];
+        let chunk_rows = grid.chunk_dims()[0];
         if row_bytes.saturating_mul(chunk_rows) > MAX_COPY_BYTES.saturating_mul(4) {
             return from.for_each_block_of(&grid, |start, count| self.copy_block(from, to, (start, count), plan));
         }

@@ -12,7 +12,7 @@ use crate::types::{ConversionContext, part, part_mut};
 /// What a file uses another file for that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FileNameUse {
+pub enum ReferencedFileRole {
     /// An external link leads to an object in it.
     ExternalLink,
     /// It has elements of a virtual dataset. In such a name, `%b` stands for a number and `%%` for `%`.
@@ -23,7 +23,7 @@ pub enum FileNameUse {
     Reference,
 }
 
-type RenameFile<'a> = Box<dyn Fn(&Name, FileNameUse) -> Name + 'a>;
+type RenameFile<'a> = Box<dyn Fn(&Name, ReferencedFileRole) -> Name + 'a>;
 
 /// Two files, and which objects of the one have become which of the other.
 pub(super) struct FilePair<'a> {
@@ -64,10 +64,10 @@ impl ElementCopy {
             (Datatype::Reference(from), Datatype::Reference(to)) => {
                 ElementCopyStep::Reference { from: from.clone(), to: to.clone() }
             }
-            (Datatype::Array(a), Datatype::Array(b)) if from.has_heap_references() => {
+            (Datatype::Array(a), Datatype::Array(b)) if from.has_vlen_or_references() => {
                 ElementCopyStep::Array(boxed(&a.base, &b.base))
             }
-            (Datatype::Compound(a), Datatype::Compound(b)) if from.has_heap_references() => {
+            (Datatype::Compound(a), Datatype::Compound(b)) if from.has_vlen_or_references() => {
                 let pairs =
                     a.members.iter().zip(&b.members).map(|(a, b)| {
                         (a.offset as usize, b.offset as usize, ElementCopy::new(&a.datatype, &b.datatype))
@@ -107,7 +107,7 @@ impl ElementCopy {
             match &self.step {
                 ElementCopyStep::Bytes => {}
                 ElementCopyStep::Heap(base) => {
-                    let bytes = ConversionContext::new(way.from.store()).read(element).unwrap_or_default();
+                    let bytes = ConversionContext::new(way.from.store()).read_varlen(element).unwrap_or_default();
                     base.for_each_referent(&bytes, way, each);
                 }
                 ElementCopyStep::Reference { from, .. } => {
@@ -139,11 +139,11 @@ impl ElementCopy {
             match &self.step {
                 ElementCopyStep::Bytes => {}
                 ElementCopyStep::Heap(base) => {
-                    let bytes = ConversionContext::new(way.from.store()).read(element)?;
+                    let bytes = ConversionContext::new(way.from.store()).read_varlen(element)?;
                     // An element that was never written stays so.
                     if !bytes.is_empty() {
                         let count = bytes.len() / base.from;
-                        ConversionContext::new(way.to.store()).write(&base.run(&bytes, way)?, count, into)?;
+                        ConversionContext::new(way.to.store()).write_varlen(&base.run(&bytes, way)?, count, into)?;
                     }
                 }
                 ElementCopyStep::Reference { from, to } => {
@@ -182,7 +182,7 @@ impl<'a> FilePair<'a> {
     }
 
     /// The name of another file in the copy.
-    pub(super) fn renamed(&self, name: &Name, usage: FileNameUse) -> Name {
+    pub(super) fn renamed(&self, name: &Name, usage: ReferencedFileRole) -> Name {
         self.rename.as_ref().map_or_else(|| name.clone(), |rename| rename(name, usage))
     }
 
@@ -195,7 +195,9 @@ impl<'a> FilePair<'a> {
     /// other file.
     fn referent(&self, referent: Referent) -> Option<Referent> {
         match (&referent.file, self.objects.get(&referent.object)) {
-            (Some(file), _) => Some(Referent { file: Some(self.renamed(file, FileNameUse::Reference)), ..referent }),
+            (Some(file), _) => {
+                Some(Referent { file: Some(self.renamed(file, ReferencedFileRole::Reference)), ..referent })
+            }
             (None, Some(copy)) => Some(Referent { object: *copy, ..referent }),
             (None, None) if self.is_same_file() => Some(referent),
             (None, None) => {

@@ -1,9 +1,9 @@
 //! The end of a copy: elements, attributes, and the links that lead to everything.
 
-use h5live_model::{AttributeData, CreationOrder, InfoChange, LinkTarget, ObjectKind, ObjectSpec};
+use h5live_model::{AttributeData, CreationOrder, LinkTarget, ObjectInfoChange, ObjectKind, ObjectSpec};
 
 use super::element_copy::ElementCopy;
-use super::{CopiedObject, Copier, CopyReport, NotKept, ObjectPart, report};
+use super::{CopiedObject, Copier, CopyReport, NotKept, ObjectMetadataKind, report};
 use crate::error::ErrorKind;
 use crate::path::{NewLinkPath, join_path};
 use crate::{Error, Result};
@@ -14,7 +14,7 @@ impl Copier<'_> {
     ///
     /// # Errors
     /// Errors of reading and writing. After an error, nothing leads to the copied objects.
-    pub fn finish(mut self) -> Result<CopyReport> {
+    pub fn copy_data_and_finish(mut self) -> Result<CopyReport> {
         self.copy_all_elements()?;
         let mut next = 0;
         // Attributes may use committed types that lie elsewhere, which are then made too.
@@ -108,7 +108,7 @@ impl Copier<'_> {
         let info = self.files.from.store().info(made.from).map_err(|error| self.read_error(&made.path, error))?;
         match info.times {
             Some(times) => {
-                let change = InfoChange::Times(times);
+                let change = ObjectInfoChange::Times(times);
                 let set = self.files.to.writer().and_then(|writer| writer.set_info(made.to, &change));
                 set.map_err(|error| self.write_error(&made.path, error))
             }
@@ -128,15 +128,15 @@ impl Copier<'_> {
         let asks_for_times = || from.spec(made.from).map(|spec| spec.times);
         let are_times_lost = had.times.is_some_and(|had| !has.times.is_some_and(|has| report::keeps_times(had, has)))
             && asks_for_times().map_err(|error| self.read_error(&made.path, error))?;
-        lost.extend(are_times_lost.then_some(ObjectPart::Times));
-        lost.extend((had.comment.is_some() && has.comment != had.comment).then_some(ObjectPart::Comment));
-        lost.extend(is_lost(had.attributes.order, has.attributes.order).then_some(ObjectPart::AttributeOrder));
+        lost.extend(are_times_lost.then_some(ObjectMetadataKind::Times));
+        lost.extend((had.comment.is_some() && has.comment != had.comment).then_some(ObjectMetadataKind::Comment));
+        lost.extend(is_lost(had.attributes.order, has.attributes.order).then_some(ObjectMetadataKind::AttributeOrder));
         if made.kind == ObjectKind::Group {
             let had = from.spec(made.from).and_then(ObjectSpec::into_group);
             let had = had.map_err(|error| self.read_error(&made.path, error))?;
             let has = to.spec(made.to).and_then(ObjectSpec::into_group);
             let has = has.map_err(|error| self.write_error(&made.path, error))?;
-            lost.extend(is_lost(had.links.order, has.links.order).then_some(ObjectPart::LinkOrder));
+            lost.extend(is_lost(had.links.order, has.links.order).then_some(ObjectMetadataKind::LinkOrder));
         }
         let not_kept = lost.into_iter().map(|part| NotKept { path: made.path.clone(), part });
         self.report.not_kept.extend(not_kept);

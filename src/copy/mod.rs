@@ -17,14 +17,16 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 
 use h5live_model::{
-    self as model, DatasetSpec, FillValue, FilterSpec, InfoChange, Layout, Link, LinkTarget, MapSpec, Name, NewObject,
-    ObjectBody, ObjectId, ObjectKind, ObjectSpec, StoredChunk,
+    self as model, DatasetSpec, FillValue, FilterSpec, Layout, Link, LinkTarget, MapSpec, Name, NewObject, ObjectId,
+    ObjectInfoChange, ObjectKind, ObjectKindSpec, ObjectSpec, StoredChunk,
 };
 
-pub use self::element_copy::FileNameUse;
+pub use self::element_copy::ReferencedFileRole;
 use self::element_copy::{ElementCopy, FilePair};
 use self::progress::CopyProgress;
-pub use self::report::{CopyReport, DroppedFillValue, LeftOut, LostReferences, NotKept, ObjectPart, UnverifiedChunks};
+pub use self::report::{
+    CopyReport, DroppedFillValue, LeftOut, LostReferences, NotKept, ObjectMetadataKind, UnverifiedChunks,
+};
 use crate::error::ErrorKind;
 use crate::map::check_maps;
 use crate::path::{self, NewLinkPath, join_path};
@@ -36,13 +38,13 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 /// Copies objects with everything below them, to the same file or another one. [`Copier::new`] makes it.
 ///
 /// Links are copied unchanged. An object with several hard links is copied once. A reference leads to the copy of its
-/// object if that is copied too. In another file, all other references become null, and [`Copier::finish`] reports
+/// object if that is copied too. In another file, all other references become null, and [`Copier::copy_data_and_finish`] reports
 /// them. Committed types are copied with the objects that use them. Chunks are copied as they are stored, unless their
-/// filters, shape or elements change. Names of other files stay as they are ([`Copier::rename_files`],
-/// [`Copier::inline`]).
+/// filters, shape or elements change. Names of other files stay as they are ([`Copier::rewrite_file_names`],
+/// [`Copier::inline_external_elements`]).
 ///
 /// Chunks that are copied as they are stored are also decoded by several threads, to verify them ([`Copier::verify`]).
-/// A chunk that cannot be decoded is copied all the same, and [`Copier::finish`] reports it.
+/// A chunk that cannot be decoded is copied all the same, and [`Copier::copy_data_and_finish`] reports it.
 ///
 /// ```
 /// use h5live::{Copier, File};
@@ -188,7 +190,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Copies an object, with everything below it, to a path in a group. Missing groups on the way are created.
-    /// [`Copier::finish`] copies the attributes and elements.
+    /// [`Copier::copy_data_and_finish`] copies the attributes and elements.
     ///
     /// # Errors
     /// [`model::Error::Exists`] if the name is taken; [`model::Error::Unsupported`] if the file cannot hold such an
@@ -232,8 +234,10 @@ impl<'a> Copier<'a> {
         let comment =
             self.files.from.store().info(from.id()).map_err(|error| self.read_error(from.path(), error))?.comment;
         if let Some(comment) = &comment {
-            let set =
-                to.file().writer().and_then(|writer| writer.set_info(to.id(), &InfoChange::Comment(Some(comment))));
+            let set = to
+                .file()
+                .writer()
+                .and_then(|writer| writer.set_info(to.id(), &ObjectInfoChange::Comment(Some(comment))));
             set.map_err(|error| self.write_error(to.path(), error))?;
         }
         self.incomplete.push(made);
@@ -265,23 +269,23 @@ impl<'a> Copier<'a> {
             ObjectKind::Group => {
                 let spec =
                     store.spec(id).and_then(ObjectSpec::into_group).map_err(|error| self.read_error(path, error))?;
-                ObjectBody::Group(spec)
+                ObjectKindSpec::Group(spec)
             }
             ObjectKind::Datatype => {
                 let datatype =
                     store.spec(id).and_then(ObjectSpec::into_datatype).map_err(|error| self.read_error(path, error))?;
-                ObjectBody::Datatype(self.datatype_for_target(&datatype))
+                ObjectKindSpec::Datatype(self.datatype_for_target(&datatype))
             }
             ObjectKind::Dataset => {
                 let dataset = Dataset::open(self.files.from.clone(), id, path.to_owned())?;
-                ObjectBody::Dataset(Box::new(self.new_dataset_spec(&dataset)?))
+                ObjectKindSpec::Dataset(Box::new(self.new_dataset_spec(&dataset)?))
             }
             ObjectKind::Map => {
                 check_maps(self.files.to).map_err(|kind| self.write_error(path, kind))?;
                 let spec = store.spec(id).and_then(ObjectSpec::into_map);
                 let MapSpec { key, value } = spec.map_err(|error| self.read_error(path, error))?;
                 let [key, value] = [key, value].map(|datatype| self.datatype_for_target(&datatype));
-                ObjectBody::Map(Box::new(MapSpec { key, value }))
+                ObjectKindSpec::Map(Box::new(MapSpec { key, value }))
             }
         };
         // A fill value may have led back here.
@@ -301,7 +305,7 @@ impl<'a> Copier<'a> {
             self.groups.push_back(made());
         }
         if let Some(comment) = &info.comment {
-            let set = to.set_info(copy, &InfoChange::Comment(Some(comment)));
+            let set = to.set_info(copy, &ObjectInfoChange::Comment(Some(comment)));
             let set = set.map_err(|error| self.write_error(path, error));
             self.or_left_out(path, set)?;
         }
@@ -314,7 +318,7 @@ impl<'a> Copier<'a> {
     fn needs_newer_header(&self, id: ObjectId, path: &str) -> Result<bool> {
         let mut found = false;
         let listed = self.files.from.store().for_each_attribute(id, &mut |attribute| {
-            let unusual = attribute.committed.is_none() && attribute.datatype.has_unusual_unused_bits();
+            let unusual = attribute.committed.is_none() && attribute.datatype.has_over_half_bits_unused();
             found |= attribute.value.len() > LARGE_ATTRIBUTE_BYTES || unusual;
             !found
         });
@@ -326,7 +330,10 @@ impl<'a> Copier<'a> {
 
     /// The type in the other file.
     fn datatype_for_target(&self, datatype: &model::Datatype) -> model::Datatype {
-        datatype.with_element_sizes(self.files.from.session().element_sizes, self.files.to.session().element_sizes)
+        datatype.with_vlen_and_reference_sizes(
+            self.files.from.session().element_sizes,
+            self.files.to.session().element_sizes,
+        )
     }
 
     /// The copy of a committed type.
@@ -448,7 +455,7 @@ impl<'a> Copier<'a> {
             return Ok(());
         }
         if let Some(dims) = self.chunk.as_ref().filter(|dims| dims.len() == rank) {
-            let bounds = spec.dataspace.max().iter().zip(dims);
+            let bounds = spec.dataspace.max_dims().iter().zip(dims);
             spec.layout = Layout::Chunked(bounds.map(|(max, dim)| (*dim).min(*max).max(1)).collect());
         }
         let rechunked = self.chunk.is_some();
@@ -463,7 +470,7 @@ impl<'a> Copier<'a> {
             if filters.is_empty() {
                 return Ok(());
             }
-            let (dims, max) = (spec.dataspace.dims(), spec.dataspace.max());
+            let (dims, max) = (spec.dataspace.dims(), spec.dataspace.max_dims());
             spec.layout = Layout::Chunked(crate::chunk_guess::guess_chunk(dims, max, spec.datatype.size().into()));
         }
         spec.filters = self.complete_filters(spec, filters, true)?;
@@ -493,12 +500,12 @@ impl<'a> Copier<'a> {
 }
 
 /// Whether the elements or pairs of an object refer to objects.
-fn has_references(body: &ObjectBody) -> bool {
+fn has_references(body: &ObjectKindSpec) -> bool {
     let of = |datatype: &model::Datatype| ElementCopy::new(datatype, datatype).has_references();
     match body {
-        ObjectBody::Dataset(spec) => of(&spec.datatype),
-        ObjectBody::Map(spec) => of(&spec.key) || of(&spec.value),
-        ObjectBody::Group(_) | ObjectBody::Datatype(_) => false,
+        ObjectKindSpec::Dataset(spec) => of(&spec.datatype),
+        ObjectKindSpec::Map(spec) => of(&spec.key) || of(&spec.value),
+        ObjectKindSpec::Group(_) | ObjectKindSpec::Datatype(_) => false,
     }
 }
 
@@ -515,11 +522,11 @@ impl Object {
     /// Copies the object, with everything below it, to a path in a group of the same file or another one.
     ///
     /// # Errors
-    /// As [`Copier::object`] and [`Copier::finish`].
+    /// As [`Copier::object`] and [`Copier::copy_data_and_finish`].
     pub fn copy_to(&self, group: &Group, path: &str) -> Result<CopyReport> {
         let mut copy = Copier::new(self.file(), group.file());
         copy.object(self, group, path)?;
-        copy.finish()
+        copy.copy_data_and_finish()
     }
 }
 
@@ -527,7 +534,7 @@ impl File {
     /// Copies the object at a path, with everything below it, to another path of the same file.
     ///
     /// # Errors
-    /// As [`Copier::object`] and [`Copier::finish`].
+    /// As [`Copier::object`] and [`Copier::copy_data_and_finish`].
     pub fn copy_object(&self, from: &str, to: &str) -> Result<CopyReport> {
         self.object(from)?.copy_to(&self.root(), to)
     }

@@ -3,21 +3,21 @@
 use h5live_model::{AllocationTime, DatasetSpec, Dataspace, Layout, LinkTarget, Name};
 
 use super::Copier;
-use super::element_copy::FileNameUse;
+use super::element_copy::ReferencedFileRole;
 use crate::chunk_guess::guess_chunk;
 use crate::{Dataset, Result};
 
 impl<'a> Copier<'a> {
     /// Calls `rename` with the name of each other file that a copied object has, and gives the copy the name that it
     /// returns. Without it, names stay as they are.
-    pub fn rename_files(mut self, rename: impl Fn(&Name, FileNameUse) -> Name + 'a) -> Self {
+    pub fn rewrite_file_names(mut self, rename: impl Fn(&Name, ReferencedFileRole) -> Name + 'a) -> Self {
         self.files.rename = Some(Box::new(rename));
         self
     }
 
     /// Sets whether the elements of virtual datasets and of raw files are copied to the new file (default: no). Then the
     /// copy is a dataset like others, without sources. External links stay links.
-    pub fn inline(mut self, inline: bool) -> Self {
+    pub fn inline_external_elements(mut self, inline: bool) -> Self {
         self.inline = inline;
         self
     }
@@ -31,7 +31,7 @@ impl<'a> Copier<'a> {
     pub(super) fn link_target(&self, target: LinkTarget) -> LinkTarget {
         match target {
             LinkTarget::External { file, path } => {
-                LinkTarget::External { file: self.files.renamed(&file, FileNameUse::ExternalLink), path }
+                LinkTarget::External { file: self.files.renamed(&file, ReferencedFileRole::ExternalLink), path }
             }
             other => other,
         }
@@ -45,12 +45,12 @@ impl<'a> Copier<'a> {
         match &mut spec.layout {
             Layout::Virtual(sources) => {
                 for source in sources {
-                    source.file = self.files.renamed(&source.file, FileNameUse::VirtualSource);
+                    source.file = self.files.renamed(&source.file, ReferencedFileRole::VirtualSource);
                 }
             }
             Layout::External(pieces) => {
                 for piece in pieces {
-                    piece.name = self.files.renamed(&piece.name, FileNameUse::RawFile);
+                    piece.name = self.files.renamed(&piece.name, ReferencedFileRole::RawFile);
                 }
             }
             _ => {}
@@ -59,7 +59,7 @@ impl<'a> Copier<'a> {
 }
 
 fn make_inline(spec: &mut DatasetSpec) {
-    let (dims, max) = (spec.dataspace.dims(), spec.dataspace.max());
+    let (dims, max) = (spec.dataspace.dims(), spec.dataspace.max_dims());
     let is_chunked = matches!(spec.dataspace, Dataspace::Simple(_)) && dims != max;
     (spec.layout, spec.fill.allocation) = if is_chunked {
         let chunk = guess_chunk(dims, max, spec.datatype.size().into());

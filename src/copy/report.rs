@@ -58,13 +58,13 @@ pub struct NotKept {
     /// The path of the object in the file that was copied.
     pub path: String,
     /// What it is.
-    pub part: ObjectPart,
+    pub part: ObjectMetadataKind,
 }
 
 /// Something that an object may have beside its elements, attributes and links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum ObjectPart {
+pub enum ObjectMetadataKind {
     /// The times of its access and changes.
     Times,
     /// Its comment.
@@ -75,13 +75,13 @@ pub enum ObjectPart {
     AttributeOrder,
 }
 
-impl fmt::Display for ObjectPart {
+impl fmt::Display for ObjectMetadataKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ObjectPart::Times => "the times",
-            ObjectPart::Comment => "the comment",
-            ObjectPart::LinkOrder => "the order of links",
-            ObjectPart::AttributeOrder => "the order of attributes",
+            ObjectMetadataKind::Times => "the times",
+            ObjectMetadataKind::Comment => "the comment",
+            ObjectMetadataKind::LinkOrder => "the order of links",
+            ObjectMetadataKind::AttributeOrder => "the order of attributes",
         })
     }
 }

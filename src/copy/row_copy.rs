@@ -35,7 +35,7 @@ impl Copier<'_> {
     /// assert_eq!(copied.read::<u8>()?, [1, 2, 3, 4, 5]);
     /// # Ok::<(), h5live::Error>(())
     /// ```
-    pub fn append_rows(&mut self, from: &Dataset, to: &Dataset) -> Result<u64> {
+    pub fn append_next_missing_rows(&mut self, from: &Dataset, to: &Dataset) -> Result<u64> {
         let (old, new) = (from.spec()?, to.spec()?);
         let (dims, copied) = (old.dataspace.dims(), new.dataspace.dims());
         let ([rows, row @ ..], [done, copied_row @ ..]) = (dims, copied) else {

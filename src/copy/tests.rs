@@ -1,6 +1,6 @@
 use h5live_model::{
-    AttributeData, ByteOrder, ChunkCoord, CreationOrder, Dataspace, Datatype, EntryStorage, FilterSpec, GroupSpec,
-    Layout, LinkTarget, Name, NewObject, ObjectSpec, Shape,
+    AttributeData, ByteOrder, ChunkCoord, CreationOrder, Dataspace, Datatype, FilterSpec, GroupSpec, Layout,
+    LinkOrAttributeStorageSpec, LinkTarget, Name, NewObject, ObjectSpec, Shape,
 };
 
 use super::Copier;
@@ -68,7 +68,7 @@ fn references_lead_to_the_copies() {
 #[test]
 fn committed_types_and_creation_orders_come_along() {
     let from = File::in_memory();
-    let order = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
+    let order = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
     let spec = ObjectSpec { attributes: order, ..GroupSpec { links: order }.into() };
     let group = from.writer().unwrap().create(&NewObject::linked(from.root().id(), &"g".into(), &spec)).unwrap();
     let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
@@ -147,7 +147,7 @@ fn datasets_are_rechunked_and_filtered_anew() -> Result<(), Error> {
     let mut copy =
         Copier::new(&from, &to).chunk(&[6, 40]).filters(&[shuffle, fletcher]).progress(|bytes| copied += bytes);
     copy.contents(&from.root(), &to.root())?;
-    copy.finish()?;
+    copy.copy_data_and_finish()?;
     assert!(copied >= 4800);
     for name in ["plain", "packed"] {
         let copy = to.dataset(name)?;
@@ -175,7 +175,7 @@ fn fill_values_that_are_references_lead_to_the_copies() {
     to.create_group("so that identities differ").unwrap();
     let mut copy = Copier::new(&from, &to);
     copy.contents(&from.root(), &to.root()).unwrap();
-    copy.finish().unwrap();
+    copy.copy_data_and_finish().unwrap();
     let reference = to.dataset("a").unwrap().read_scalar::<Reference>().unwrap();
     assert_eq!(to.dereference(&reference).unwrap().unwrap().id(), to.group("z").unwrap().id());
     assert_eq!(to.group("z").unwrap().info().unwrap().links, 1);
@@ -209,7 +209,7 @@ fn chunks_that_cannot_be_decoded_are_copied_and_reported() {
     let to = File::in_memory();
     let mut copy = Copier::new(&from, &to);
     copy.contents(&from.root(), &to.root()).unwrap();
-    let report = copy.finish().unwrap();
+    let report = copy.copy_data_and_finish().unwrap();
     assert!(!report.is_clean() && report.unverified_chunks() == 3, "{report:?}");
     let mut said: Vec<_> = report.unverified.iter().map(|dataset| (&*dataset.path, dataset.chunks)).collect();
     said.sort_unstable();
@@ -232,7 +232,7 @@ fn chunks_are_not_decoded_without_verification() {
     let to = File::in_memory();
     let mut copy = Copier::new(&from, &to).verify(false);
     copy.contents(&from.root(), &to.root()).unwrap();
-    assert!(copy.finish().unwrap().is_clean());
+    assert!(copy.copy_data_and_finish().unwrap().is_clean());
     assert_eq!(to.dataset("packed").unwrap().chunks().unwrap().len(), 3);
 }
 
@@ -258,23 +258,23 @@ fn rows_that_come_later_are_appended_in_their_order() {
     texts.append(&["a".to_owned(), String::new()]).unwrap();
     let mut copy = Copier::new(&from, &to);
     copy.contents(&from.root(), &to.root()).unwrap();
-    copy.finish().unwrap();
+    copy.copy_data_and_finish().unwrap();
     texts.append(&["bcd".to_owned(), "e".to_owned()]).unwrap();
     let values: Vec<u16> = (0..11 << 19).map(|n| (n >> 3) as u16).collect();
     frames.append(&values).unwrap();
     let mut copy = Copier::new(&from, &to);
     let (texts_copy, frames_copy) = (to.dataset("texts").unwrap(), to.dataset("frames").unwrap());
-    assert_eq!(copy.append_rows(&texts, &texts_copy).unwrap(), 2);
+    assert_eq!(copy.append_next_missing_rows(&texts, &texts_copy).unwrap(), 2);
     assert_eq!(texts_copy.read::<String>().unwrap(), ["a", "", "bcd", "e"]);
-    let parts: Vec<u64> = std::iter::from_fn(|| Some(copy.append_rows(&frames, &frames_copy).unwrap()))
+    let parts: Vec<u64> = std::iter::from_fn(|| Some(copy.append_next_missing_rows(&frames, &frames_copy).unwrap()))
         .take_while(|rows| *rows > 0)
         .collect();
     assert_eq!(parts, [4, 4, 3], "of four mebibytes at most");
     assert!(frames_copy.read::<u16>().unwrap() == values);
-    assert_eq!(copy.append_rows(&texts, &texts_copy).unwrap(), 0);
+    assert_eq!(copy.append_next_missing_rows(&texts, &texts_copy).unwrap(), 0);
     texts_copy.append(&["f".to_owned()]).unwrap();
-    assert!(copy.append_rows(&texts, &texts_copy).unwrap_err().to_string().contains("not a part"));
+    assert!(copy.append_next_missing_rows(&texts, &texts_copy).unwrap_err().to_string().contains("not a part"));
     let refs = from.new_dataset::<Reference>().shape(&[0]).max_shape(&[crate::UNLIMITED]).chunk_shape(&[3]);
     let refs = refs.create("refs").unwrap();
-    assert!(copy.append_rows(&refs, &refs).unwrap_err().to_string().contains("refer to objects"));
+    assert!(copy.append_next_missing_rows(&refs, &refs).unwrap_err().to_string().contains("refer to objects"));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
-use h5live_model::{AllocationLimit, Capabilities, ChunkStore, Encoding, Layout, ObjectId, Staging};
+use h5live_model::{AllocationLimit, Capabilities, ChunkEncodedBy, ChunkStore, Layout, ObjectId, SmallWritesStagedBy};
 
 use super::publish::{InPublishOrder, PublishOrder, PublishState};
 use super::read::ReadState;
@@ -66,11 +66,11 @@ impl DatasetCore {
         let spec = chunks.spec()?;
         // Only chunks go through filters, whatever a header says of other layouts.
         let applied = match (capabilities.encoding, &spec.layout) {
-            (Encoding::Pipeline, Layout::Chunked(_)) => &spec.filters[..],
+            (ChunkEncodedBy::Pipeline, Layout::Chunked(_)) => &spec.filters[..],
             _ => &[],
         };
         let filters = Pipeline::new(applied, &options.filters)?;
-        let is_staged_by_store = capabilities.staging == Staging::Store;
+        let is_staged_by_store = capabilities.staging == SmallWritesStagedBy::Store;
         Ok(DatasetCore {
             chunks,
             transfer_memory_bytes: options.transfer_memory_bytes,
@@ -139,7 +139,7 @@ impl DatasetCore {
 
     /// The number of chunks of `chunk_bytes` bytes that are handed to the store at once.
     pub(super) fn chunks_per_write(&self, chunk_bytes: usize) -> usize {
-        match self.read.reads.in_flight() {
+        match self.read.reads.preferred_in_flight() {
             1 => 1,
             _ => (self.transfer_memory_bytes / 2 / chunk_bytes.max(1)).clamp(1, CHUNKS_PER_BATCH),
         }
@@ -195,7 +195,7 @@ impl DatasetCore {
 
     /// Takes a dataset that nobody writes any more out of the order of publications.
     pub(crate) fn leave_publish_order(&self) {
-        PublishOrder::leave(self);
+        PublishOrder::remove_from_order(self);
     }
 
     /// Notes that the first `rows` rows are published.

@@ -2,7 +2,7 @@
 
 use h5live_model::{ByteOrder, Datatype, Sign};
 
-use crate::{Conversion, ErrorKind, File};
+use crate::{ConversionPolicy, ErrorKind, File};
 
 fn int(size: u32) -> Datatype {
     Datatype::integer(size, ByteOrder::Little, Sign::Signed)
@@ -22,7 +22,7 @@ fn elements_of_other_types_are_converted_both_ways() {
     let error = data.read_as_into(.., &int(2), &mut bytes).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Length { expected: 4, found: 2 }), "{error}");
     assert!(data.append_as(&int(4), &[0, 0, 1, 0, 0, 0, 1, 0]).is_err(), "too large for 16 bits");
-    let lossy = data.with_conversion(Conversion::Lossy);
+    let lossy = data.with_conversion(ConversionPolicy::Lossy);
     lossy.append_as(&int(4), &[0, 0, 1, 0, 0, 0, 255, 255]).unwrap();
     assert_eq!(data.read::<i16>().unwrap(), [1, -2, -1, 4, i16::MAX, i16::MIN]);
 }

@@ -9,7 +9,7 @@ use h5live_model::{BoundSelection, DatasetSpec, Datatype, ObjectId};
 use super::core::DatasetCore;
 use super::error::DatasetError;
 use super::spec_snapshot::SpecSnapshot;
-use crate::convert::Conversion;
+use crate::convert::ConversionPolicy;
 use crate::select::{ResolvedSelection, kept_dims};
 use crate::types::ConversionContext;
 use crate::{File, Result, Select, attribute};
@@ -18,14 +18,14 @@ use crate::{File, Result, Select, attribute};
 /// elements.
 ///
 /// Elements are converted between their type in the file and the type of the caller. A value that the other type does
-/// not have is an error ([`Conversion`]). Other processes see appended and written elements after a flush.
+/// not have is an error ([`ConversionPolicy`]). Other processes see appended and written elements after a flush.
 #[derive(Clone)]
 pub struct Dataset {
     pub(super) file: File,
     pub(super) core: Arc<DatasetCore>,
     pub(super) id: ObjectId,
     pub(super) path: String,
-    pub(super) conversion: Conversion,
+    pub(super) conversion: ConversionPolicy,
     /// Whether sources whose writers let nobody read them yet count as not there.
     pub(super) awaits_sources: bool,
 }
@@ -72,7 +72,7 @@ impl Dataset {
 
     /// The same dataset, with another rule for values that one of the types does not have. The rule of the file is
     /// that of [`Options::conversion`](crate::Options::conversion).
-    pub fn with_conversion(&self, conversion: Conversion) -> Dataset {
+    pub fn with_conversion(&self, conversion: ConversionPolicy) -> Dataset {
         Dataset { conversion, ..self.clone() }
     }
 
@@ -157,7 +157,7 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::spec`].
     pub fn max_shape(&self) -> Result<Vec<u64>> {
-        Ok(self.spec()?.dataspace.max().to_vec())
+        Ok(self.spec()?.dataspace.max_dims().to_vec())
     }
 
     /// The number of dimensions; 0 for a scalar.

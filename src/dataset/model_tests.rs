@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use h5live_model::memory::{MemoryBehavior, MemoryStore};
-use h5live_model::{Block, Encoding, Hyperslab, PartialWrites, Reads, Selection, Staging, UNLIMITED};
+use h5live_model::memory::{MemoryStore, MemoryStoreCapabilities};
+use h5live_model::{
+    Block, ChunkEncodedBy, ChunkReadStrategy, Hyperslab, PartialWrites, Selection, SmallWritesStagedBy, UNLIMITED,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -151,7 +153,7 @@ impl Lab {
     fn reopen(&mut self) -> File {
         match self {
             Lab::Memory(store) => {
-                *store = store.reopen().unwrap();
+                *store = store.reopen_for_writing().unwrap();
                 File::with_store(Arc::new(store.clone()), "model", Lab::options()).unwrap()
             }
             Lab::Native(folder) => Lab::options().write().open(folder.path().join("model.h5")).unwrap(),
@@ -186,14 +188,15 @@ fn dataset(file: &File, case: &Case, dims: &[u64], unlimited: usize) -> Dataset 
     builder.create("data").unwrap()
 }
 
-fn behavior() -> impl Strategy<Value = MemoryBehavior> {
+fn behavior() -> impl Strategy<Value = MemoryStoreCapabilities> {
     let pieces = [1, 8, 24].map(|multiple_of| PartialWrites::Bytes { multiple_of });
     let parts = select([pieces.as_slice(), &[PartialWrites::Blocks, PartialWrites::Whole]].concat());
-    let batched = |gap| Reads::Batched { in_flight: 3, gap };
-    let reads = select(vec![Reads::Direct { atomic: 1 << 20 }, Reads::Blocks, batched(0), batched(16)]);
-    let staging = select(vec![Staging::Caller, Staging::Store]);
-    (parts, select(vec![Encoding::Pipeline, Encoding::Store]), staging, reads).prop_map(
-        |(parts, encoding, staging, reads)| MemoryBehavior { partial_writes: parts, staging, encoding, reads },
+    let batched = |gap| ChunkReadStrategy::Batched { in_flight: 3, gap };
+    let reads =
+        select(vec![ChunkReadStrategy::Direct { atomic: 1 << 20 }, ChunkReadStrategy::Blocks, batched(0), batched(16)]);
+    let staging = select(vec![SmallWritesStagedBy::Caller, SmallWritesStagedBy::Store]);
+    (parts, select(vec![ChunkEncodedBy::Pipeline, ChunkEncodedBy::Store]), staging, reads).prop_map(
+        |(parts, encoding, staging, reads)| MemoryStoreCapabilities { partial_writes: parts, staging, encoding, reads },
     )
 }
 
@@ -270,7 +273,7 @@ proptest! {
 
     #[test]
     fn a_dataset_is_a_vector_however_the_store_takes_chunks(case in case(), behavior in behavior()) {
-        run(&case, Lab::Memory(MemoryStore::with_behavior(behavior)));
+        run(&case, Lab::Memory(MemoryStore::with_capabilities(behavior)));
     }
 }
 

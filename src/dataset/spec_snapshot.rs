@@ -52,7 +52,7 @@ impl SpecSnapshot {
 
     /// Makes `filled` hold `bytes` bytes of fill values.
     pub(super) fn fill(&self, filled: &mut Vec<u8>, bytes: usize) {
-        let Some(element) = self.spec.fill_pattern() else {
+        let Some(element) = self.spec.nonzero_fill_value() else {
             if filled.capacity() < bytes {
                 // Zeroed memory from the system costs less than filling memory with zeros.
                 *filled = vec![0; bytes];

@@ -91,7 +91,7 @@ fn many_structs_are_taken_apart_as_each_of_them_is() {
     let data = file.new_dataset::<Other>().create_with_data("data", &all).unwrap();
     assert_eq!(data.read::<Other>().unwrap(), all);
     assert!(data.read::<Wanted>().is_err());
-    let data = data.with_conversion(crate::Conversion::Lossy);
+    let data = data.with_conversion(crate::ConversionPolicy::Lossy);
     let wanted = |i: u64| data.read_slice::<Wanted>(i).unwrap().remove(0);
     let together = data.read::<Wanted>().unwrap();
     for (i, found) in (0..).zip(&together) {

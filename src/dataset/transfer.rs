@@ -5,7 +5,7 @@ use std::ops::Range;
 use h5live_model::BoundSelection;
 
 use crate::Value;
-use crate::convert::{Conversion, ConvertError, ElementPlan};
+use crate::convert::{ConversionPolicy, ConvertError, ElementPlan};
 use crate::error::ErrorKind;
 use crate::types::{ConversionContext, H5Type, H5Write};
 use crate::value::{DecodePlan, EncodePlan, ValueBudget};
@@ -93,7 +93,7 @@ pub(crate) struct TypedSink<'a, T: H5Type> {
     pub(crate) values: &'a mut [T],
     pub(crate) decoder: &'a T::Decoder,
     pub(crate) size: usize,
-    pub(crate) conversion: Conversion,
+    pub(crate) conversion: ConversionPolicy,
     /// The position of the first value among those of the caller.
     pub(crate) first: usize,
 }
@@ -240,7 +240,7 @@ impl ElementSink for ValueSink<'_> {
 pub(crate) struct ConvertedSink<'a> {
     pub(crate) bytes: &'a mut [u8],
     pub(crate) plan: &'a ElementPlan,
-    pub(crate) conversion: Conversion,
+    pub(crate) conversion: ConversionPolicy,
 }
 
 impl ConvertedSink<'_> {
@@ -442,7 +442,7 @@ mod tests {
     fn read(times: u32) -> Result<Vec<Late>, ConvertError> {
         let (store, decoder) = (MemoryStore::new(), Failures(AtomicU32::new(times)));
         let mut values = vec![Late::placeholder(); 3];
-        let conversion = Conversion::Exact;
+        let conversion = ConversionPolicy::Exact;
         let mut sink = TypedSink { values: &mut values, decoder: &decoder, size: 1, conversion, first: 10 };
         sink.put_elements(0..3, &[3, 9, 5], ConversionContext::new(&store)).map(|()| values)
     }

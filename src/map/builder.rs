@@ -3,7 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use h5live_model::{Datatype, EntryStorage, Features, MapSpec, NewObject, ObjectBody, ObjectId, ObjectSpec};
+use h5live_model::{
+    Datatype, LinkOrAttributeStorageSpec, MapSpec, NewObject, ObjectId, ObjectKindSpec, ObjectSpec, StoreFeatures,
+};
 
 use super::object::no_maps;
 use super::{Map, MapObject};
@@ -27,7 +29,7 @@ use crate::{File, Group, Result};
 pub struct MapBuilder<K: H5Type, V: H5Type> {
     group: Group,
     spec: MapSpec,
-    attributes: EntryStorage,
+    attributes: LinkOrAttributeStorageSpec,
     times: bool,
     types: PhantomData<fn() -> (K, V)>,
 }
@@ -42,7 +44,7 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
     fn new(group: Group) -> Self {
         let spec =
             MapSpec { key: group.file().stored_type(&K::datatype()), value: group.file().stored_type(&V::datatype()) };
-        MapBuilder { group, spec, attributes: EntryStorage::default(), times: false, types: PhantomData }
+        MapBuilder { group, spec, attributes: LinkOrAttributeStorageSpec::default(), times: false, types: PhantomData }
     }
 
     /// The type of the keys in the file; without it, that of `K`.
@@ -58,7 +60,7 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
     }
 
     /// How attributes are kept.
-    pub fn attribute_storage(mut self, storage: EntryStorage) -> Self {
+    pub fn attribute_storage(mut self, storage: LinkOrAttributeStorageSpec) -> Self {
         self.attributes = storage;
         self
     }
@@ -111,14 +113,14 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
     }
 
     fn object_spec(&self) -> ObjectSpec {
-        let body = ObjectBody::Map(Box::new(self.spec.clone()));
+        let body = ObjectKindSpec::Map(Box::new(self.spec.clone()));
         ObjectSpec { attributes: self.attributes, times: self.times, ..body.into() }
     }
 }
 
 /// Refuses a file that holds no maps.
 pub(crate) fn check_maps(file: &File) -> Result<(), ErrorKind> {
-    match file.session().capabilities.features.has(Features::MAPS) {
+    match file.session().capabilities.features.has(StoreFeatures::MAPS) {
         true => Ok(()),
         false => Err(no_maps(file)),
     }

@@ -74,8 +74,8 @@ impl<T: H5Type> Codec<T> {
             (Err(error), Err(_)) => Err(error),
             (encoder, decoder) => {
                 let is_plain = match datatype {
-                    Datatype::VarLen(t) => !t.base.has_heap_references(),
-                    datatype => !datatype.has_heap_references(),
+                    Datatype::VarLen(t) => !t.base.has_vlen_or_references(),
+                    datatype => !datatype.has_vlen_or_references(),
                 };
                 Ok(Codec { datatype: datatype.clone(), is_plain, encoder, decoder })
             }

@@ -5,7 +5,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use h5live_model::{
-    Datatype, MapEdit, MapKey, MapKeyBuf, MapPrefetch, MapSpec, MapStore, ObjectId, ObjectSpec, Publish, Scope,
+    Datatype, MapEdit, MapKey, MapKeyBuf, MapPrefetch, MapSpec, MapStore, ObjectId, ObjectScope, ObjectSpec,
+    PublishLevel,
 };
 
 use super::codec::{decode_value, encode_key_value, encode_value};
@@ -181,7 +182,7 @@ impl MapObject {
     /// # Errors
     /// As [`File::flush`].
     pub fn flush(&self) -> Result<()> {
-        self.commit(Publish::Visible)
+        self.commit(PublishLevel::Visible)
     }
 
     /// As [`MapObject::flush`], and returns when the changes will outlast a power failure.
@@ -189,11 +190,11 @@ impl MapObject {
     /// # Errors
     /// As [`File::flush_durable`].
     pub fn flush_durable(&self) -> Result<()> {
-        self.commit(Publish::Visible)?;
-        self.file.shared().commit(Scope::Objects(&[self.id]), Publish::Durable)
+        self.commit(PublishLevel::Visible)?;
+        self.file.shared().commit(ObjectScope::Objects(&[self.id]), PublishLevel::Durable)
     }
 
-    fn commit(&self, publish: Publish) -> Result<()> {
+    fn commit(&self, publish: PublishLevel) -> Result<()> {
         self.file.shared().publish_object(self.id, publish)
     }
 
@@ -202,7 +203,7 @@ impl MapObject {
     /// # Errors
     /// [`ErrorKind::Store`] if the map cannot be read any more.
     pub fn refresh(&self) -> Result<()> {
-        self.file.store().refresh(Scope::Objects(&[self.id])).map_err(|error| self.error(error))
+        self.file.store().refresh(ObjectScope::Objects(&[self.id])).map_err(|error| self.error(error))
     }
 }
 

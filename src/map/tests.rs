@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use h5live_model::memory::MemoryStore;
-use h5live_model::{Error as ModelError, MapPrefetch, VarLen};
+use h5live_model::{Error as ModelError, MapPrefetch, VarLenType};
 
 use crate::{Copier, Datatype, ErrorKind, File, FixedStr, H5Type, Map, Object, Result, Value};
 
@@ -163,11 +163,11 @@ fn maps_are_objects_with_attributes_and_are_copied() {
         let Object::Map(found) = file.object("map").unwrap() else { panic!("a map") };
         assert_eq!(found.attribute_names().unwrap(), ["unit"]);
         let texts = Vec::<String>::datatype();
-        assert!(matches!((found.value_type(), &texts), (Datatype::VarLen(VarLen { .. }), Datatype::VarLen(_))));
+        assert!(matches!((found.value_type(), &texts), (Datatype::VarLen(VarLenType { .. }), Datatype::VarLen(_))));
         for target in [File::in_memory(), File::create(folder.path().join("copy.h5")).unwrap(), file.clone()] {
             let mut copier = Copier::new(&file, &target);
             copier.object(&Object::Map(found.clone()), &target.root(), "copy").unwrap();
-            copier.finish().unwrap();
+            copier.copy_data_and_finish().unwrap();
             let copy = target.map::<String, Vec<String>>("copy").unwrap();
             assert_eq!(pairs(&copy), [("a".to_owned(), vec!["b".to_owned(), "c".to_owned()])]);
             assert_eq!(copy.object().attribute("unit").unwrap().read_scalar::<String>().unwrap(), "none");

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_model::{Connector, ConnectorOptions, FileSpace, LibVer, SettingError};
+use h5live_model::{Connector, ConnectorOptions, FileSpaceSettings, LibVer, SettingError};
 
 use super::Options;
-use crate::open::{Locking, Native, Readers};
+use crate::open::{AllowedReaders, Locking, Native};
 
 impl Options {
     /// Sets the use of file locks.
@@ -25,7 +25,7 @@ impl Options {
         self.set_native("user_block", |native| native.user_block = bytes.to_vec())
     }
 
-    /// Sets who may follow a live file (default: [`Readers::Any`]).
+    /// Sets who may follow a live file (default: [`AllowedReaders::Any`]).
     ///
     /// Space is freed by copied nodes of B-trees, replaced chunks, chunks outside of a smaller extent, and deleted objects.
     /// Readers of libhdf5 (h5py) follow what they have read for as long as they like. So in a live file for any readers,
@@ -34,13 +34,13 @@ impl Options {
     /// the owner of a file on its own file systems (ext4, XFS, Btrfs, tmpfs). Elsewhere, freed space of a live session is
     /// not used again before the next session.
     ///
-    /// In a live file for [`Readers::H5live`], freed space is used again after [`Options::reuse_grace`], whoever has the
+    /// In a live file for [`AllowedReaders::H5live`], freed space is used again after [`Options::reuse_grace`], whoever has the
     /// file open. h5py, `h5dump` and all other programs refuse such a file until it is closed.
-    pub fn readers(self, readers: Readers) -> Self {
+    pub fn readers(self, readers: AllowedReaders) -> Self {
         self.set_native("readers", |native| native.readers = readers)
     }
 
-    /// Sets the grace: the time for which freed space of a live file for [`Readers::H5live`] is not used again (default:
+    /// Sets the grace: the time for which freed space of a live file for [`AllowedReaders::H5live`] is not used again (default:
     /// 5 s; at least 1 s; [`Duration::MAX`]: it is never used again). It has no effect on files for any readers.
     ///
     /// Readers of h5live know when their pointers may be too old, and read again.
@@ -83,16 +83,16 @@ impl Options {
     ///
     /// ```
     /// use h5live::File;
-    /// use h5live::model::{FileSpace, SpaceStrategy};
+    /// use h5live::model::{FileSpaceSettings, SpaceStrategy};
     ///
-    /// let space = FileSpace { strategy: SpaceStrategy::Paged, persist: true, page_size: 8192, ..FileSpace::default() };
+    /// let space = FileSpaceSettings { strategy: SpaceStrategy::Paged, persist: true, page_size: 8192, ..FileSpaceSettings::default() };
     /// let path = std::env::temp_dir().join(format!("paged-{}.h5", std::process::id()));
     /// File::options().create().file_space(space).open(&path)?.close()?;
     /// assert_eq!(File::open(&path)?.file_space(), space);
     /// # std::fs::remove_file(&path).unwrap();
     /// # Ok::<(), h5live::Error>(())
     /// ```
-    pub fn file_space(self, space: FileSpace) -> Self {
+    pub fn file_space(self, space: FileSpaceSettings) -> Self {
         self.set_native("file_space", |native| native.set_file_space(space))
     }
 

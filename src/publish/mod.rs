@@ -11,7 +11,7 @@ mod wait;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use h5live_model::{Error as ModelError, ObjectId, Publish, Scope};
+use h5live_model::{Error as ModelError, ObjectId, ObjectScope, PublishLevel};
 
 pub use self::interval::PublishInterval;
 use self::publication_counter::PublicationCounter;
@@ -55,7 +55,7 @@ impl FileShared {
     }
 
     /// Commits what was changed. A session that only reads has nothing to commit.
-    pub(crate) fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()> {
+    pub(crate) fn commit(&self, scope: ObjectScope<'_>, publish: PublishLevel) -> Result<()> {
         let committed = match self.store.writer() {
             Err(ModelError::ReadOnly) => Ok(()),
             writer => writer.and_then(|writer| writer.commit(scope, publish)),
@@ -70,17 +70,17 @@ impl FileShared {
 
     /// Publishes everything. The caller holds [`Publisher::lock_publishing`].
     pub(crate) fn publish(self: &Arc<Self>) -> Result<()> {
-        let published = self.write_out().and_then(|()| self.commit(Scope::All, Publish::Visible));
+        let published = self.write_out().and_then(|()| self.commit(ObjectScope::All, PublishLevel::Visible));
         published.map_err(|error| error.with_unpublished(|| self.unpublished_rows()))?;
         self.mark_all_published();
         self.count_publication()
     }
 
     /// Publishes one object that has nothing staged here.
-    pub(crate) fn publish_object(self: &Arc<Self>, id: ObjectId, publish: Publish) -> Result<()> {
+    pub(crate) fn publish_object(self: &Arc<Self>, id: ObjectId, publish: PublishLevel) -> Result<()> {
         self.publisher.take_deferred_error()?;
         let _only = self.publisher.lock_publishing();
-        self.commit(Scope::Objects(&[id]), publish)?;
+        self.commit(ObjectScope::Objects(&[id]), publish)?;
         self.count_publication()
     }
 
@@ -153,7 +153,7 @@ impl FileShared {
         if !self.publisher.close() {
             return close();
         }
-        self.changes.close();
+        self.changes.drain_and_close();
         let flushed = self.flush_written_files(File::flush);
         let _only = self.publisher.lock_publishing();
         // What was accepted until here is written out; what comes later is refused.
@@ -164,7 +164,8 @@ impl FileShared {
         let written = flushed.and(self.write_out()).and(self.filter_growing_chunks());
         // What is committed is published, whatever else the end of the session needs.
         let is_dirty = self.store.writer().is_ok_and(|writer| writer.is_dirty());
-        let written = written.and_then(|()| if is_dirty { self.commit(Scope::All, Publish::Visible) } else { Ok(()) });
+        let written =
+            written.and_then(|()| if is_dirty { self.commit(ObjectScope::All, PublishLevel::Visible) } else { Ok(()) });
         let written = written.inspect(|()| self.mark_all_published());
         // It is closed in any case.
         let closed = written.and(close());
@@ -231,7 +232,7 @@ impl File {
                 shared.publish()?;
             }
             // Others publish while this waits for the disk.
-            shared.commit(Scope::All, Publish::Durable)
+            shared.commit(ObjectScope::All, PublishLevel::Durable)
         })
     }
 

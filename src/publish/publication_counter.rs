@@ -1,7 +1,8 @@
 //! The publication counter: an attribute that is written after everything that it counts.
 
 use h5live_model::{
-    AttributeData, ByteOrder, Dataspace, Datatype, Error as ModelError, Name, ObjectId, Publish, Scope, Sign, Store,
+    AttributeData, ByteOrder, Dataspace, Datatype, Error as ModelError, Name, ObjectId, ObjectScope, PublishLevel,
+    Sign, Store,
 };
 use parking_lot::Mutex;
 
@@ -49,6 +50,6 @@ impl PublicationCounter {
         let mut count = self.count.lock();
         self.store_count(store, *count + 1)?;
         *count += 1;
-        store.writer()?.commit(Scope::Objects(&[self.group]), Publish::Visible)
+        store.writer()?.commit(ObjectScope::Objects(&[self.group]), PublishLevel::Visible)
     }
 }

@@ -1,6 +1,6 @@
 //! Arrays of fixed length as elements.
 
-use h5live_model::{Array, Datatype};
+use h5live_model::{ArrayType, Datatype};
 
 use super::{ConversionContext, H5Type};
 use crate::convert::{ConvertError, class};
@@ -18,13 +18,13 @@ fn inner<const N: usize>(file: &Datatype) -> Result<Datatype, ConvertError> {
     if let (Datatype::Complex(complex), 2) = (file, N) {
         return Ok((*complex.base).clone());
     }
-    let Datatype::Array(Array { dims, base }) = file else {
+    let Datatype::Array(ArrayType { dims, base }) = file else {
         return Err(ConvertError::Class { file: class(file), memory: "array" });
     };
     match dims.split_first() {
         Some((first, [])) if *first as usize == N => Ok((**base).clone()),
         Some((first, rest)) if *first as usize == N => {
-            Ok(Datatype::Array(Array { dims: rest.into(), base: base.clone() }))
+            Ok(Datatype::Array(ArrayType { dims: rest.into(), base: base.clone() }))
         }
         _ => Err(ConvertError::ArrayLength { file: dims.clone(), memory: N }),
     }
@@ -37,8 +37,8 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
     fn datatype() -> Datatype {
         let n = u32::try_from(N).unwrap_or(u32::MAX);
         Datatype::Array(match T::datatype() {
-            Datatype::Array(Array { dims, base }) => Array { dims: [vec![n], dims].concat(), base },
-            base => Array { dims: vec![n], base: Box::new(base) },
+            Datatype::Array(ArrayType { dims, base }) => ArrayType { dims: [vec![n], dims].concat(), base },
+            base => ArrayType { dims: vec![n], base: Box::new(base) },
         })
     }
 

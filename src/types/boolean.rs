@@ -1,9 +1,9 @@
 //! Booleans, as h5py keeps them: an enum FALSE, TRUE of one byte.
 
-use h5live_model::{ByteOrder, Datatype, Enum, EnumMember, Sign};
+use h5live_model::{ByteOrder, Datatype, EnumMember, EnumType, Sign};
 
 use super::{ConversionContext, H5Type};
-use crate::convert::{Conversion, ConvertError};
+use crate::convert::{ConversionPolicy, ConvertError};
 
 impl H5Type for bool {
     type Decoder = <u64 as H5Type>::Decoder;
@@ -11,7 +11,7 @@ impl H5Type for bool {
 
     fn datatype() -> Datatype {
         let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value] };
-        Datatype::Enum(Enum {
+        Datatype::Enum(EnumType {
             base: Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Signed)),
             members: vec![member("FALSE", 0), member("TRUE", 1)],
         })
@@ -32,7 +32,7 @@ impl H5Type for bool {
         context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
         let mut value = 0;
-        u64::decode(decoder, element, &mut value, context.with_conversion(Conversion::Lossy))?;
+        u64::decode(decoder, element, &mut value, context.with_conversion(ConversionPolicy::Lossy))?;
         // A negative value saturates to zero as a u64; the bytes tell.
         *into = value != 0 || element.iter().any(|byte| *byte != 0);
         Ok(())

@@ -27,18 +27,18 @@ impl<'a> MemberColumn<'a> {
     }
 
     /// Bytes of the member.
-    pub fn size(&self) -> usize {
+    pub fn member_size(&self) -> usize {
         self.size
     }
 
     /// The member of each element.
-    pub fn parts(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    pub fn member_slices(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let (at, end) = (self.at, self.at + self.size);
         self.elements.chunks_exact(self.stride).map(move |element| &element[at..end])
     }
 
     /// The member of each element, if it has `N` bytes.
-    pub fn arrays<const N: usize>(&self) -> Option<impl Iterator<Item = &'a [u8; N]> + use<'a, N>> {
+    pub fn member_arrays<const N: usize>(&self) -> Option<impl Iterator<Item = &'a [u8; N]> + use<'a, N>> {
         let at = self.at;
         let arrays = self.elements.chunks_exact(self.stride).filter_map(move |element| element[at..].first_chunk());
         (self.size == N).then_some(arrays)
@@ -53,10 +53,10 @@ mod tests {
     fn a_member_is_found_in_each_element() {
         let elements: Vec<u8> = (0..11).collect();
         let column = MemberColumn::new(&elements, 5, 1, 2).unwrap();
-        assert_eq!(column.parts().collect::<Vec<_>>(), [[1, 2], [6, 7]]);
-        assert_eq!(column.arrays::<2>().unwrap().collect::<Vec<_>>(), [&[1, 2], &[6, 7]]);
-        assert!(column.arrays::<3>().is_none());
-        assert_eq!(MemberColumn::new(&elements, 5, 5, 0).unwrap().parts().count(), 2);
+        assert_eq!(column.member_slices().collect::<Vec<_>>(), [[1, 2], [6, 7]]);
+        assert_eq!(column.member_arrays::<2>().unwrap().collect::<Vec<_>>(), [&[1, 2], &[6, 7]]);
+        assert!(column.member_arrays::<3>().is_none());
+        assert_eq!(MemberColumn::new(&elements, 5, 5, 0).unwrap().member_slices().count(), 2);
     }
 
     #[test]

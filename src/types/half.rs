@@ -1,6 +1,6 @@
 //! Floats of 16 bits (feature `half`).
 
-use h5live_model::{ByteOrder, Datatype, Float};
+use h5live_model::{ByteOrder, Datatype, FloatType};
 use half::{bf16, f16};
 
 use super::{ConversionContext, H5Type};
@@ -11,7 +11,7 @@ use crate::convert::{ConvertError, NumberPlan, class};
 pub struct HalfCodec(NumberPlan);
 
 fn brain_float(order: ByteOrder) -> Datatype {
-    Datatype::Float(Float {
+    Datatype::Float(FloatType {
         size: 2,
         order,
         precision: 16,
@@ -20,7 +20,7 @@ fn brain_float(order: ByteOrder) -> Datatype {
         exponent_size: 8,
         mantissa_size: 7,
         exponent_bias: 127,
-        ..Float::default()
+        ..FloatType::default()
     })
 }
 

@@ -20,7 +20,7 @@ pub use strings::FixedStr;
 pub(crate) use strings::{StringCodec, cut_text, kept_text, pad, trim};
 pub use write::H5Write;
 
-use crate::convert::{Conversion, ConvertError};
+use crate::convert::{ConversionPolicy, ConvertError};
 
 /// A Rust type whose values are elements of datasets and attributes.
 ///
@@ -95,7 +95,10 @@ pub trait H5Type: Clone + Send + Sync + 'static {
         mut into: impl Iterator<Item = &'a mut Self>,
         context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
-        column.parts().zip(&mut into).try_for_each(|(element, into)| Self::decode(decoder, element, into, context))
+        column
+            .member_slices()
+            .zip(&mut into)
+            .try_for_each(|(element, into)| Self::decode(decoder, element, into, context))
     }
 
     /// The bytes of values whose memory has exactly the form of the file.
@@ -167,7 +170,7 @@ pub trait H5Type: Clone + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy)]
 pub struct ConversionContext<'a> {
     store: &'a dyn Store,
-    conversion: Conversion,
+    conversion: ConversionPolicy,
     plain: Option<PlainElement<'a>>,
     /// Whether nothing is stored: values are only looked at.
     is_check: bool,
@@ -206,11 +209,17 @@ impl<'a> PlainElement<'a> {
 
 impl<'a> ConversionContext<'a> {
     pub(crate) fn new(store: &'a dyn Store) -> Self {
-        ConversionContext { store, conversion: Conversion::Exact, plain: None, is_check: false, keeps_members: false }
+        ConversionContext {
+            store,
+            conversion: ConversionPolicy::Exact,
+            plain: None,
+            is_check: false,
+            keeps_members: false,
+        }
     }
 
     /// The same heap, for another conversion.
-    pub(crate) fn with_conversion(self, conversion: Conversion) -> Self {
+    pub(crate) fn with_conversion(self, conversion: ConversionPolicy) -> Self {
         ConversionContext { conversion, ..self }
     }
 
@@ -239,7 +248,7 @@ impl<'a> ConversionContext<'a> {
     }
 
     /// What is to be done with values that change.
-    pub fn conversion(&self) -> Conversion {
+    pub fn conversion(&self) -> ConversionPolicy {
         self.conversion
     }
 
@@ -251,7 +260,7 @@ impl<'a> ConversionContext<'a> {
     ///
     /// # Errors
     /// [`ConvertError::Heap`].
-    pub fn read(&self, element: &[u8]) -> Result<Vec<u8>, ConvertError> {
+    pub fn read_varlen(&self, element: &[u8]) -> Result<Vec<u8>, ConvertError> {
         self.with(element, <[u8]>::to_vec)
     }
 
@@ -273,7 +282,7 @@ impl<'a> ConversionContext<'a> {
     ///
     /// # Errors
     /// [`ConvertError::Heap`].
-    pub fn write(&self, bytes: &[u8], count: usize, element: &mut [u8]) -> Result<(), ConvertError> {
+    pub fn write_varlen(&self, bytes: &[u8], count: usize, element: &mut [u8]) -> Result<(), ConvertError> {
         if let Some(PlainBytes::Written(written)) = self.plain_bytes(element) {
             *written.lock() = bytes.to_vec();
             return Ok(());

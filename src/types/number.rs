@@ -3,7 +3,7 @@
 use h5live_model::{ByteOrder, Datatype};
 
 use super::{ConversionContext, H5Type, MemberColumn};
-use crate::convert::{Conversion, ConvertError, Number, NumberPlan};
+use crate::convert::{ConversionPolicy, ConvertError, Number, NumberPlan};
 
 /// How a number is converted.
 #[derive(Debug, Clone)]
@@ -31,13 +31,13 @@ fn convert_column<'a, T: Number>(
     plan: &NumberPlan,
     column: MemberColumn<'_>,
     mut into: impl Iterator<Item = &'a mut T>,
-    conversion: Conversion,
+    conversion: ConversionPolicy,
 ) -> Result<(), ConvertError> {
     let size = plan.input_size();
-    if column.size() != size {
-        return Err(short(size, column.size()));
+    if column.member_size() != size {
+        return Err(short(size, column.member_size()));
     }
-    let mut parts = column.parts();
+    let mut parts = column.member_slices();
     if size > BLOCK_BYTES / BLOCK_ELEMENTS {
         let mut pairs = parts.zip(&mut into);
         return pairs.try_for_each(|(element, into)| plan.convert(element, bytemuck::bytes_of_mut(into), conversion));
@@ -117,7 +117,7 @@ macro_rules! number {
                 if !decoder.0.is_copy() {
                     return convert_column(&decoder.0, column, into, context.conversion());
                 }
-                let elements = column.arrays().ok_or_else(|| short(size_of::<$t>(), column.size()))?;
+                let elements = column.member_arrays().ok_or_else(|| short(size_of::<$t>(), column.member_size()))?;
                 elements.zip(&mut into).for_each(|(element, into)| *into = $t::from_ne_bytes(*element));
                 Ok(())
             }

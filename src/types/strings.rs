@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use h5live_model::{CharacterSet, Datatype, FixedString, StringPadding, VarLen, VarLenKind};
+use h5live_model::{CharacterSet, Datatype, FixedStringType, StringPadding, VarLenKind, VarLenType};
 
 use super::{ConversionContext, H5Type};
-use crate::convert::{Conversion, ConvertError, class};
+use crate::convert::{ConversionPolicy, ConvertError, class};
 
 /// Where the text of an element is.
 #[derive(Debug, Clone)]
@@ -18,8 +18,8 @@ pub enum StringCodec {
 
 fn code(file: &Datatype, memory: &'static str) -> Result<StringCodec, ConvertError> {
     match file {
-        Datatype::String(FixedString { padding, .. }) => Ok(StringCodec::Fixed(*padding)),
-        Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => Ok(StringCodec::Heap),
+        Datatype::String(FixedStringType { padding, .. }) => Ok(StringCodec::Fixed(*padding)),
+        Datatype::VarLen(VarLenType { kind: VarLenKind::String { .. }, .. }) => Ok(StringCodec::Heap),
         _ => Err(ConvertError::Class { file: class(file), memory }),
     }
 }
@@ -57,14 +57,14 @@ pub(crate) fn pad(text: &[u8], element: &mut [u8], padding: StringPadding) -> Re
 pub(crate) fn kept_text(
     text: &[u8],
     padding: Option<StringPadding>,
-    conversion: Conversion,
+    conversion: ConversionPolicy,
 ) -> Result<&[u8], ConvertError> {
     let kept = match padding {
         Some(StringPadding::SpacePadded) => text,
         Some(padding) => trim(text, padding),
         None => trim(text, StringPadding::NullTerminated),
     };
-    if kept.len() < text.len() && conversion == Conversion::Exact {
+    if kept.len() < text.len() && conversion == ConversionPolicy::Exact {
         return Err(ConvertError::StringWithNul { length: text.len(), kept: kept.len() });
     }
     Ok(kept)
@@ -101,11 +101,15 @@ pub(super) fn encode(
         StringCodec::Fixed(padding) => {
             let text = kept_text(text, Some(*padding), context.conversion())?;
             let space = element.len().saturating_sub(usize::from(*padding == StringPadding::NullTerminated));
-            pad(if context.conversion() == Conversion::Lossy { cut_text(text, space) } else { text }, element, *padding)
+            pad(
+                if context.conversion() == ConversionPolicy::Lossy { cut_text(text, space) } else { text },
+                element,
+                *padding,
+            )
         }
         StringCodec::Heap => {
             let text = kept_text(text, None, context.conversion())?;
-            context.write(text, text.len(), element)
+            context.write_varlen(text, text.len(), element)
         }
     }
 }
@@ -116,7 +120,7 @@ impl H5Type for String {
 
     fn datatype() -> Datatype {
         let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-        Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() })
+        Datatype::VarLen(VarLenType { kind, size: 16, base: Box::default() })
     }
 
     fn placeholder() -> Self {
@@ -211,7 +215,7 @@ impl<const N: usize> H5Type for FixedStr<N> {
         code(file, "a FixedStr")
     }
 
-    /// Text that does not fit is an error, or is cut off as libhdf5 does it ([`Conversion::Lossy`]).
+    /// Text that does not fit is an error, or is cut off as libhdf5 does it ([`ConversionPolicy::Lossy`]).
     fn decode(
         decoder: &StringCodec,
         element: &[u8],
@@ -219,7 +223,7 @@ impl<const N: usize> H5Type for FixedStr<N> {
         context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
         decode(decoder, element, context, |text| {
-            if text.len() > N && context.conversion() == Conversion::Exact {
+            if text.len() > N && context.conversion() == ConversionPolicy::Exact {
                 return Err(ConvertError::StringTooLong { length: text.len(), space: N });
             }
             let n = text.len().min(N);

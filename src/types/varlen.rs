@@ -1,6 +1,6 @@
 //! Sequences of variable length as elements.
 
-use h5live_model::{Datatype, VarLen, VarLenKind};
+use h5live_model::{Datatype, VarLenKind, VarLenType};
 
 use super::{ConversionContext, H5Type};
 use crate::convert::{ConvertError, blank_elements, class};
@@ -15,7 +15,7 @@ pub struct SequenceCodec<C> {
 
 fn base(file: &Datatype) -> Result<&Datatype, ConvertError> {
     match file {
-        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, base, .. }) => Ok(base),
+        Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, base, .. }) => Ok(base),
         _ => Err(ConvertError::Class { file: class(file), memory: "sequence" }),
     }
 }
@@ -25,7 +25,7 @@ impl<T: H5Type> H5Type for Vec<T> {
     type Encoder = SequenceCodec<T::Encoder>;
 
     fn datatype() -> Datatype {
-        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::new(T::datatype()) })
+        Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 16, base: Box::new(T::datatype()) })
     }
 
     fn placeholder() -> Self {
@@ -43,7 +43,7 @@ impl<T: H5Type> H5Type for Vec<T> {
         into: &mut Self,
         context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
-        let bytes = context.read(element)?;
+        let bytes = context.read_varlen(element)?;
         if !bytes.len().is_multiple_of(decoder.size) {
             return Err(ConvertError::Truncated { expected: decoder.size, found: bytes.len() % decoder.size });
         }
@@ -65,6 +65,6 @@ impl<T: H5Type> H5Type for Vec<T> {
     ) -> Result<(), ConvertError> {
         let mut bytes = blank_elements(self.len(), encoder.size)?;
         T::encode_slice(&encoder.element, self, &mut bytes, encoder.size, context)?;
-        context.write(&bytes, self.len(), element)
+        context.write_varlen(&bytes, self.len(), element)
     }
 }

@@ -105,7 +105,7 @@ impl H5Write for &str {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Conversion, ErrorKind, File, FixedStr, H5Type};
+    use crate::{ConversionPolicy, ErrorKind, File, FixedStr, H5Type};
 
     #[test]
     fn texts_are_written_as_they_are() {
@@ -137,7 +137,7 @@ mod tests {
         {
             assert!(matches!(data.write(&[text]).unwrap_err().kind(), ErrorKind::Convert(_)), "{text:?}");
             assert_eq!(data.read::<String>().unwrap(), [""], "{text:?}");
-            data.with_conversion(Conversion::Lossy).write(&[text]).unwrap();
+            data.with_conversion(ConversionPolicy::Lossy).write(&[text]).unwrap();
             assert_eq!(data.read::<String>().unwrap(), [kept], "{text:?}");
             data.write(&[""]).unwrap();
         }

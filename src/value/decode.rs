@@ -264,7 +264,7 @@ impl ElementBudget<'_> {
         if self.needed.get() > self.limit {
             return None;
         }
-        let bytes = ConversionContext::new(self.context?).read(element).ok()?;
+        let bytes = ConversionContext::new(self.context?).read_varlen(element).ok()?;
         self.take_bytes(bytes.len() as u64).then_some(bytes)
     }
 }

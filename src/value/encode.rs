@@ -6,7 +6,8 @@ use h5live_model::{Datatype, Name, ReferenceKind, StringPadding, VarLenKind};
 
 use super::Value;
 use crate::convert::{
-    Conversion, ConvertError, InexactValue, IntegerPlan, KeyTable, NativeNumber, NumberPlan, blank_elements, class,
+    ConversionPolicy, ConvertError, InexactValue, IntegerPlan, KeyTable, NativeNumber, NumberPlan, blank_elements,
+    class,
 };
 use crate::types::{ConversionContext, cut_text, kept_text, pad, part_mut};
 
@@ -139,7 +140,7 @@ impl EncodePlan {
             (EncodeStep::Sequence(plan), Value::List(values)) => {
                 let mut bytes = blank_elements(values.len(), plan.size)?;
                 plan.encode_slice(values, &mut bytes, context)?;
-                context.write(&bytes, values.len(), element)
+                context.write_varlen(&bytes, values.len(), element)
             }
             (EncodeStep::Compound(members), Value::Compound(values)) if values.len() == members.len() => {
                 let by_name = OnceCell::new();
@@ -189,12 +190,12 @@ impl EncodePlan {
                     return Ok(());
                 }
                 let space = self.size.saturating_sub(usize::from(*padding == StringPadding::NullTerminated));
-                let is_lossy = context.conversion() == Conversion::Lossy;
+                let is_lossy = context.conversion() == ConversionPolicy::Lossy;
                 pad(if is_lossy { cut_text(text, space) } else { text }, element, *padding)
             }
             (EncodeStep::HeapText, value) => {
                 let text = kept_text(value.bytes().ok_or_else(refused)?, None, context.conversion())?;
-                context.write(text, text.len(), element)
+                context.write_varlen(text, text.len(), element)
             }
             (EncodeStep::Bytes, Value::Bytes(bytes)) if bytes.len() == self.size => {
                 element.copy_from_slice(bytes);
@@ -255,7 +256,7 @@ fn store_integer(
     element: &mut [u8],
     context: ConversionContext<'_>,
 ) -> Result<(), ConvertError> {
-    if plan.store(value, element) || context.conversion() == Conversion::Lossy {
+    if plan.store(value, element) || context.conversion() == ConversionPolicy::Lossy {
         return Ok(());
     }
     Err(InexactValue { value: value.to_string(), class: plan.name(), becomes: plan.text(element) }.into())
@@ -277,7 +278,7 @@ fn encode_integer(
         _ => return None,
     };
     plan.store_float(float, element);
-    if context.conversion() == Conversion::Lossy {
+    if context.conversion() == ConversionPolicy::Lossy {
         return Some(Ok(()));
     }
     let (value, becomes) = (format!("{float:?}"), plan.text(element));
@@ -328,8 +329,8 @@ impl Value {
 #[cfg(test)]
 mod tests {
     use h5live_model::{
-        Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, Enum, EnumMember, FixedString, Opaque, Sign,
-        VarLen,
+        ArrayType, BitfieldType, ByteOrder, CharacterSet, ComplexType, CompoundType, EnumMember, EnumType,
+        FixedStringType, OpaqueType, Sign, VarLenType,
     };
 
     use super::*;
@@ -354,34 +355,35 @@ mod tests {
         let integers = [Value::Integer(-3), Value::Integer(127)];
         comes_back(&int(1), &integers);
         comes_back(&int(16), &[Value::Integer(i128::MIN), Value::Integer(i128::MAX)]);
-        let bits = Bitfield { size: 2, precision: 12, offset: 2, ..Bitfield::default() };
+        let bits = BitfieldType { size: 2, precision: 12, offset: 2, ..BitfieldType::default() };
         comes_back(&Datatype::Bitfield(bits), &[Value::Integer(0xFFF)]);
         comes_back(&Datatype::float(8, ByteOrder::Big).unwrap(), &[Value::Float64(0.1), Value::Float64(f64::INFINITY)]);
         comes_back(&Datatype::float(2, ByteOrder::Little).unwrap(), &[Value::Float32(-0.5)]);
         let padding = StringPadding::SpacePadded;
-        let fixed = FixedString { size: 5, padding, character_set: CharacterSet::Utf8 };
+        let fixed = FixedStringType { size: 5, padding, character_set: CharacterSet::Utf8 };
         comes_back(&Datatype::String(fixed), &[text("grün"), text("")]);
         let padding = StringPadding::NullTerminated;
-        let fixed = FixedString { size: 3, padding, character_set: CharacterSet::Ascii };
+        let fixed = FixedStringType { size: 3, padding, character_set: CharacterSet::Ascii };
         comes_back(&Datatype::String(fixed), &[text("abc"), text("ab")]);
         comes_back(&String::datatype(), &[text("a rather long text"), text("")]);
-        comes_back(&Datatype::Opaque(Opaque { size: 2, tag: "x".into() }), &[Value::Bytes(vec![1, 255])]);
-        let complex = Datatype::Complex(Complex { base: Box::new(Datatype::float(4, ByteOrder::Big).unwrap()) });
+        comes_back(&Datatype::Opaque(OpaqueType { size: 2, tag: "x".into() }), &[Value::Bytes(vec![1, 255])]);
+        let complex = Datatype::Complex(ComplexType { base: Box::new(Datatype::float(4, ByteOrder::Big).unwrap()) });
         comes_back(&complex, &[Value::Complex(Box::new([Value::Float32(1.5), Value::Float32(-2.0)]))]);
         let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value, 0] };
         let members = vec![member("RED", 1), member("GREEN", 2)];
-        let colour = Datatype::Enum(Enum { base: Box::new(u16::datatype()), members });
+        let colour = Datatype::Enum(EnumType { base: Box::new(u16::datatype()), members });
         comes_back(&colour, &[Value::EnumName("GREEN".into()), Value::Integer(7)]);
         comes_back(&bool::datatype(), &[Value::Bool(true), Value::Bool(false)]);
         let list = |values: &[i128]| Value::List(values.iter().copied().map(Value::Integer).collect());
-        let array = Datatype::Array(Array { dims: vec![2, 2], base: Box::new(int(2)) });
+        let array = Datatype::Array(ArrayType { dims: vec![2, 2], base: Box::new(int(2)) });
         comes_back(&array, &[Value::List(vec![list(&[1, 2]), list(&[3, 4])])]);
-        let nested = Datatype::VarLen(VarLen { size: 16, base: Box::new(<Vec<u8>>::datatype()), ..VarLen::default() });
+        let nested =
+            Datatype::VarLen(VarLenType { size: 16, base: Box::new(<Vec<u8>>::datatype()), ..VarLenType::default() });
         comes_back(&nested, &[Value::List(vec![list(&[1]), list(&[]), list(&[2, 3])]), Value::List(vec![])]);
         let member =
             |name: &str, offset, datatype| h5live_model::CompoundMember { name: name.into(), offset, datatype };
         let members = vec![member("colour", 20, colour), member("names", 2, String::datatype())];
-        let compound = Datatype::Compound(Compound { size: 24, members });
+        let compound = Datatype::Compound(CompoundType { size: 24, members });
         let value = vec![("colour".into(), Value::EnumName("RED".into())), ("names".into(), text("x"))];
         comes_back(&compound, &[Value::Compound(value)]);
     }
@@ -402,7 +404,7 @@ mod tests {
         refused(&String::datatype(), Value::Unreadable);
         let with_nul = "a string of 3 bytes has a NUL, at which it would end after 1";
         assert_eq!(refused(&String::datatype(), text("a\0b")), with_nul);
-        let fixed = |padding| Datatype::String(FixedString { size: 4, padding, character_set: CharacterSet::Utf8 });
+        let fixed = |padding| Datatype::String(FixedStringType { size: 4, padding, character_set: CharacterSet::Utf8 });
         assert_eq!(refused(&fixed(StringPadding::NullTerminated), text("a\0b")), with_nul);
         refused(&fixed(StringPadding::NullPadded), text("ab\0"));
         refused(&fixed(StringPadding::NullPadded), text("abc\0"));

@@ -1,6 +1,6 @@
 use h5live_model::{
-    Array, Bitfield, ByteOrder, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember, FixedString, Float,
-    Integer, Opaque, Sign, StringPadding, VarLen, VarLenKind,
+    ArrayType, BitfieldType, ByteOrder, ComplexType, CompoundMember, CompoundType, Datatype, EnumMember, EnumType,
+    FixedStringType, FloatType, IntegerType, OpaqueType, Sign, StringPadding, VarLenKind, VarLenType,
 };
 
 use super::*;
@@ -28,7 +28,7 @@ fn numbers_have_the_digits_that_they_need() {
 
 #[test]
 fn extended_floats_have_a_stored_leading_bit() {
-    let extended = Datatype::Float(Float {
+    let extended = Datatype::Float(FloatType {
         size: 16,
         precision: 80,
         normalization: h5live_model::Normalization::MsbSet,
@@ -47,20 +47,20 @@ fn extended_floats_have_a_stored_leading_bit() {
 
 #[test]
 fn bits_are_taken_from_where_they_are() {
-    let bits = Bitfield { size: 2, order: ByteOrder::Big, offset: 4, precision: 5, ..Default::default() };
+    let bits = BitfieldType { size: 2, order: ByteOrder::Big, offset: 4, precision: 5, ..Default::default() };
     assert_eq!(value(&Datatype::Bitfield(bits), &[0x01, 0x5F]), Value::Integer(0b10101));
-    let wide = Integer { size: 16, precision: 128, ..Default::default() };
+    let wide = IntegerType { size: 16, precision: 128, ..Default::default() };
     assert_eq!(value(&Datatype::Integer(wide), &[0xFF; 16]), Value::Integer(i128::MAX));
 }
 
 #[test]
 fn compounds_arrays_and_complex_numbers_are_made_of_values() {
-    let complex = Datatype::Complex(Complex { base: Box::new(float(4, ByteOrder::Little)) });
-    let array = Datatype::Array(Array { dims: vec![2, 2], base: Box::new(int(1, ByteOrder::Little)) });
+    let complex = Datatype::Complex(ComplexType { base: Box::new(float(4, ByteOrder::Little)) });
+    let array = Datatype::Array(ArrayType { dims: vec![2, 2], base: Box::new(int(1, ByteOrder::Little)) });
     let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
-    let opaque = Datatype::Opaque(Opaque { size: 2, tag: "raw".into() });
+    let opaque = Datatype::Opaque(OpaqueType { size: 2, tag: "raw".into() });
     let members = vec![member("z", 0, complex), member("m", 8, array), member("o", 12, opaque)];
-    let compound = Datatype::Compound(Compound { size: 14, members });
+    let compound = Datatype::Compound(CompoundType { size: 14, members });
     let bytes = [&1f32.to_le_bytes()[..], &(-0.5f32).to_le_bytes(), &[1, 2, 3, 255], &[0xAB, 1]].concat();
     let value = value(&compound, &bytes);
     assert_eq!(value.to_string(), "{z: 1.0-0.5i, m: [[1, 2], [3, -1]], o: 0xab01}");
@@ -71,14 +71,14 @@ fn compounds_arrays_and_complex_numbers_are_made_of_values() {
 #[test]
 fn a_member_outside_its_compound_is_unreadable() {
     let member = CompoundMember { name: "far".into(), offset: 6, datatype: int(4, ByteOrder::Little) };
-    let compound = Datatype::Compound(Compound { size: 8, members: vec![member] });
+    let compound = Datatype::Compound(CompoundType { size: 8, members: vec![member] });
     assert_eq!(value(&compound, &[0; 8]).member("far"), Some(&Value::Unreadable));
 }
 
 #[test]
 fn enums_are_names_or_truths_or_numbers() {
     let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value] };
-    let of = |members| Datatype::Enum(Enum { base: Box::new(int(1, ByteOrder::Little)), members });
+    let of = |members| Datatype::Enum(EnumType { base: Box::new(int(1, ByteOrder::Little)), members });
     let truth = of(vec![member("FALSE", 0), member("TRUE", 1)]);
     assert_eq!(value(&truth, &[1]), Value::Bool(true));
     let colour = of(vec![member("RED", 3)]);
@@ -88,7 +88,7 @@ fn enums_are_names_or_truths_or_numbers() {
 
 #[test]
 fn strings_end_as_their_padding_says() {
-    let string = |padding| Datatype::String(FixedString { size: 4, padding, ..Default::default() });
+    let string = |padding| Datatype::String(FixedStringType { size: 4, padding, ..Default::default() });
     assert_eq!(value(&string(StringPadding::NullTerminated), b"a\0b\0").text(), Some("a"));
     assert_eq!(value(&string(StringPadding::NullPadded), b"a\0b\0").text(), Some("a\0b"));
     assert_eq!(value(&string(StringPadding::SpacePadded), b"a b ").text(), Some("a b"));
@@ -130,7 +130,7 @@ fn sequences_inside_themselves_end() {
     let store = file.store();
     let mut deep = Datatype::integer(1, ByteOrder::Little, Sign::Unsigned);
     for _ in 0..12 {
-        deep = Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::new(deep) });
+        deep = Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 16, base: Box::new(deep) });
     }
     // The second object of the heap holds places of itself.
     let writer = file.writer().unwrap();
@@ -147,8 +147,8 @@ fn sequences_inside_themselves_end() {
 
 #[test]
 fn arrays_of_nothing_have_no_values() {
-    let none = Datatype::Array(Array { dims: vec![0, 3], base: Box::default() });
-    let pair = Datatype::Array(Array { dims: vec![2], base: Box::new(none) });
+    let none = Datatype::Array(ArrayType { dims: vec![0, 3], base: Box::default() });
+    let pair = Datatype::Array(ArrayType { dims: vec![2], base: Box::new(none) });
     assert!(matches!(value(&pair, &[0, 0]), Value::List(_)));
     assert!(Value::decode_all(&pair, &[], None).unwrap().is_empty());
 }

@@ -14,7 +14,7 @@ use h5live_cache::{FileStorage, Storage};
 use h5live_format::{StatusFlags, Superblock};
 use h5live_model::Mode;
 
-use crate::error::{NotLiveReason, OpenConflict};
+use crate::error::{OpenConflict, SwmrUnsupportedReason};
 use crate::file_change::is_different_file;
 use crate::lease::OtherHandles;
 use crate::locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
@@ -37,7 +37,7 @@ const MAX_RECHECKS: u32 = 4;
 
 /// How a process wants to open a file.
 #[derive(Debug, Clone, Copy)]
-pub struct Access {
+pub struct AccessOptions {
     /// The access mode.
     pub mode: Mode,
     /// Whether the file is locked, if the environment does not say.
@@ -97,10 +97,10 @@ impl LocatedSuperblock {
 ///
 /// # Errors
 /// [`Error::InUse`] if a writer has the file, and readers of this kind are not for its files.
-pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, access: Access) -> Result<bool> {
+pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, access: AccessOptions) -> Result<bool> {
     let is_follower = access.mode == Mode::SwmrRead;
     let flags = superblock.status;
-    let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.allows_followers());
+    let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.allows_concurrent_readers());
     let in_use = |reason, holders| Err(Error::InUse { reason, holders });
     if superblock.version < 3 {
         return match (swmr && !is_follower).then(|| lock.find_writer()) {
@@ -124,7 +124,7 @@ pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, access
 ///
 /// # Errors
 /// [`Error::Directory`], [`Error::Stream`].
-pub fn check_is_file(path: &Path) -> Result<()> {
+pub fn refuse_directory_or_pipe(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(Error::Directory),
         Ok(found) if is_stream(found.file_type()) => Err(Error::Stream),
@@ -144,13 +144,13 @@ fn is_stream(_file_type: fs::FileType) -> bool {
     false
 }
 
-impl Access {
+impl AccessOptions {
     /// Refuses a path at which there is a directory, or a pipe, or a file where the mode asks for a new one.
     ///
     /// # Errors
     /// [`Error::Directory`], [`Error::Stream`], [`Error::Exists`].
-    pub fn check_path(&self, path: &Path) -> Result<()> {
-        check_is_file(path)?;
+    pub fn refuse_unopenable_path(&self, path: &Path) -> Result<()> {
+        refuse_directory_or_pipe(path)?;
         match fs::metadata(path) {
             Ok(_) if self.mode == Mode::CreateNew => Err(Error::Exists(path.to_owned())),
             _ => Ok(()),
@@ -174,10 +174,10 @@ impl Access {
             taken = Self::wait_for_writer_to_begin(path, &lock)?;
         }
         if taken == LockAttempt::Conflict {
-            return Err(Error::InUse { reason: OpenConflict::Writer, holders: lock.holders() });
+            return Err(Error::InUse { reason: OpenConflict::Writer, holders: lock.writer_processes() });
         }
         if self.mode == Mode::SwmrRead {
-            lock.look_for_liveness_lock();
+            lock.observe_liveness_lock();
         }
         Ok((File::open(path).map_err(Error::io("open the file"))?, lock))
     }
@@ -196,7 +196,8 @@ impl Access {
     /// before that waits. A writer that keeps the lock has said so in the superblock.
     fn wait_for_writer_to_begin(path: &Path, lock: &LockHandle) -> Result<LockAttempt> {
         let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
-        let writes_alone = |status: StatusFlags| status.contains(StatusFlags::WRITE) && !status.allows_followers();
+        let writes_alone =
+            |status: StatusFlags| status.contains(StatusFlags::WRITE) && !status.allows_concurrent_readers();
         for look in 0..TAKEOVER_WAIT_POLLS {
             match locate_superblock(&storage).ok().map(|(_, superblock)| superblock) {
                 // Its writer keeps the lock.
@@ -219,7 +220,7 @@ impl Access {
     /// Opens an existing file for writing, and takes the locks for that.
     ///
     /// # Errors
-    /// [`Error::Io`]; as [`Access::check_writable`].
+    /// [`Error::Io`]; as [`AccessOptions::check_writable`].
     pub fn open_for_writing(&self, path: &Path) -> Result<OpenedForWriting> {
         self.open_for_writing_checked(path, |storage, lock, locked| self.check_writable(storage, lock, locked))
     }
@@ -227,7 +228,7 @@ impl Access {
     /// Opens a file for writing though it may end before it says.
     ///
     /// # Errors
-    /// As [`Access::open_for_writing`].
+    /// As [`AccessOptions::open_for_writing`].
     pub fn open_for_repair(&self, path: &Path) -> Result<OpenedForWriting> {
         self.open_for_writing_checked(path, |storage, lock, locked| {
             Ok(self.check_repairable(storage, lock, locked)?.assume_unclean())
@@ -304,19 +305,24 @@ impl Access {
     /// # Errors
     /// [`Error::InUse`]; [`Error::Truncated`]; [`Error::NotLive`] if its superblock has no place for what readers go by;
     /// errors of reading the superblock.
-    pub fn check_writable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<LocatedSuperblock> {
-        let found = self.check_repairable(storage, lock, locked)?;
+    pub fn check_writable(
+        &self,
+        storage: &dyn Storage,
+        lock: &LockHandle,
+        got_lock: bool,
+    ) -> Result<LocatedSuperblock> {
+        let found = self.check_repairable(storage, lock, got_lock)?;
         if found.unclean_close.is_none() {
             check_file_len(storage, &found.superblock)?;
         }
         Ok(found)
     }
 
-    /// As [`Access::check_writable`], of a file that may end before it says.
+    /// As [`AccessOptions::check_writable`], of a file that may end before it says.
     fn check_repairable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<LocatedSuperblock> {
         let (at, superblock) = locate_superblock(storage)?;
         let marked = has_write_flags(&superblock);
-        let swmr = superblock.status.allows_followers();
+        let swmr = superblock.status.allows_concurrent_readers();
         // A process that holds a lock on a file with the SWMR flag can only be a SWMR reader. A SWMR writer does not
         // harm it.
         let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite && superblock.version >= 3;
@@ -329,7 +335,7 @@ impl Access {
         }
         if marked && !self.takes_turns {
             let reason = if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
-            if !self.names_writer && lock.look_for_liveness_lock() {
+            if !self.names_writer && lock.observe_liveness_lock() {
                 return Err(Error::InUse { reason, holders: Vec::new() });
             }
             match lock.find_writer() {
@@ -342,7 +348,7 @@ impl Access {
             }
         }
         if self.mode == Mode::SwmrWrite && superblock.version == 1 {
-            return Err(Error::NotLive(NotLiveReason::Superblock(superblock.version)));
+            return Err(Error::NotLive(SwmrUnsupportedReason::Superblock(superblock.version)));
         }
         Ok(LocatedSuperblock {
             offset: at,
@@ -399,7 +405,7 @@ impl Access {
     }
 
     /// Removes a file that was created and could not be begun, unless a process has opened it for writing meanwhile.
-    pub fn remove_unbegun(&self, path: &Path) {
+    pub fn remove_failed_creation(&self, path: &Path) {
         if let Ok(_lock) = self.lock_existing_file(path) {
             // The error of the caller says more than that of the removal.
             let _ = std::fs::remove_file(path);

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live_cache::{Clock, FileStorage};
-use h5live_model::{Diagnosis, FileCondition};
+use h5live_model::{FileDiagnosis, FileOpenState};
 
-use crate::access::check_is_file;
+use crate::access::refuse_directory_or_pipe;
 use crate::locking::{LockHandle, LockPolicy, WriterPresence};
 use crate::superblock::{has_write_flags, locate_superblock};
 use crate::{Error, Result, RetryPolicy};
@@ -16,27 +16,27 @@ use crate::{Error, Result, RetryPolicy};
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::NotHdf5`] and [`Error::Superblock`] if it is no HDF5 file.
-pub fn diagnose(path: &Path) -> Result<Diagnosis> {
-    check_is_file(path)?;
+pub fn diagnose(path: &Path) -> Result<FileDiagnosis> {
+    refuse_directory_or_pipe(path)?;
     let lock = Arc::new(LockHandle::open(path, LockPolicy::Off).map_err(Error::io("open the file"))?);
     let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
     let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();
     let retry = RetryPolicy::default().for_session(Clock::default(), lock.clone());
     let (_, superblock) = retry.retry(|| locate_superblock(&storage))?;
-    let live = superblock.status.allows_followers();
+    let live = superblock.status.allows_concurrent_readers();
     let marked = has_write_flags(&superblock);
     let condition = match lock.find_writer() {
-        WriterPresence::Alive(holders) => FileCondition::OpenForWriting { live, holders },
-        WriterPresence::None if marked => FileCondition::Abandoned { live },
-        WriterPresence::Unknown if marked => FileCondition::Unknown { live },
-        _ => FileCondition::Closed,
+        WriterPresence::Alive(holders) => FileOpenState::OpenForWriting { live, holders },
+        WriterPresence::None if marked => FileOpenState::Abandoned { live },
+        WriterPresence::Unknown if marked => FileOpenState::Unknown { live },
+        _ => FileOpenState::Closed,
     };
     let announced = superblock.end_of_file.get().unwrap_or(0);
     let readers = match &condition {
-        FileCondition::OpenForWriting { holders, .. } => {
+        FileOpenState::OpenForWriting { holders, .. } => {
             lock.other_openers().into_iter().filter(|opener| !holders.contains(opener)).collect()
         }
         _ => lock.other_openers(),
     };
-    Ok(Diagnosis { condition, superblock: Some(superblock.version), length, announced, readers })
+    Ok(FileDiagnosis { condition, superblock: Some(superblock.version), length, announced, readers })
 }

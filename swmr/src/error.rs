@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use h5live_format::{Addr, DecodeError};
-use h5live_model::{FileChange, Holder, Invariant, StoreErrorKind};
+use h5live_model::{FileHolderProcess, ForeignFileChange, StoreErrorKind, SwmrInvariant};
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -62,7 +62,7 @@ pub enum Error {
         reason: OpenConflict,
         /// The processes that have the file open for writing, where the system names them; for a lock that this process
         /// itself holds, this process.
-        holders: Vec<Holder>,
+        holders: Vec<FileHolderProcess>,
     },
     /// More freed space than allowed waits for readers to close the file.
     #[error("{bytes} bytes that are no longer used wait for {}, more than the {limit} bytes that are allowed", waiters_text(.openers))]
@@ -72,16 +72,16 @@ pub enum Error {
         /// Bytes that may wait.
         limit: u64,
         /// The other processes that have the file open, as far as the system names them.
-        openers: Vec<Holder>,
+        openers: Vec<FileHolderProcess>,
     },
     /// The file exists, and was not to be replaced.
     #[error("the file exists")]
     Exists(PathBuf),
     /// The file cannot be read while it is written.
     #[error("the file cannot be read while it is written: {0}")]
-    NotLive(NotLiveReason),
+    NotLive(SwmrUnsupportedReason),
     /// The superblock is being written, and did not become whole.
-    #[error("{}", torn_text(*attempts, source.is_overtaken(), source.invariant()))]
+    #[error("{}", torn_read_message(*attempts, source.is_overtaken(), source.invariant()))]
     Torn {
         /// How often it was read.
         attempts: u32,
@@ -100,7 +100,7 @@ pub enum Error {
 }
 
 /// The text of an error after so many attempts: the writer was faster each time, or what it writes did not become whole.
-pub fn torn_text(attempts: u32, is_overtaken: bool, invariant: Option<Invariant>) -> String {
+pub fn torn_read_message(attempts: u32, is_overtaken: bool, invariant: Option<SwmrInvariant>) -> String {
     let suffix = invariant.map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default();
     match is_overtaken {
         true => format!(
@@ -132,7 +132,7 @@ pub enum OpenConflict {
 /// Why a file cannot be read while it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotLiveReason {
+pub enum SwmrUnsupportedReason {
     /// The superblock has no place for what readers go by.
     #[error("its superblock is of version {0}; a copy of the file with another profile can be followed")]
     Superblock(u8),
@@ -142,7 +142,7 @@ pub enum NotLiveReason {
 }
 
 /// Names the processes that keep space from being used again.
-fn waiters_text(openers: &[Holder]) -> String {
+fn waiters_text(openers: &[FileHolderProcess]) -> String {
     match openers {
         [] => "whoever has the file open".to_owned(),
         some => {
@@ -152,8 +152,8 @@ fn waiters_text(openers: &[Holder]) -> String {
     }
 }
 
-fn in_use_text(holders: &[Holder], reason: &OpenConflict) -> String {
-    let own = holders.iter().any(Holder::is_this_process);
+fn in_use_text(holders: &[FileHolderProcess], reason: &OpenConflict) -> String {
+    let own = holders.iter().any(FileHolderProcess::is_this_process);
     let mut text = match (reason, own) {
         (OpenConflict::Writer, true) => "this process has the file open for writing",
         (OpenConflict::SwmrWriter, true) => {
@@ -189,20 +189,20 @@ impl Error {
     }
 
     /// The change of the file by another program that caused this error, if there was one.
-    pub fn file_change(&self) -> Option<FileChange> {
+    pub fn file_change(&self) -> Option<ForeignFileChange> {
         match self {
-            Error::Replaced => Some(FileChange::Replaced),
-            Error::Deleted => Some(FileChange::Deleted),
-            Error::Truncated { .. } => Some(FileChange::Truncated),
+            Error::Replaced => Some(ForeignFileChange::Replaced),
+            Error::Deleted => Some(ForeignFileChange::Deleted),
+            Error::Truncated { .. } => Some(ForeignFileChange::Truncated),
             _ => None,
         }
     }
 
     /// Which promise a writer has not kept, if this is met while it is followed, and that is known.
-    pub fn invariant(&self) -> Option<Invariant> {
+    pub fn invariant(&self) -> Option<SwmrInvariant> {
         match self {
             Error::Torn { source, .. } => source.invariant(),
-            Error::Superblock(_) => Some(Invariant::TornWritesAreSeen),
+            Error::Superblock(_) => Some(SwmrInvariant::TornWritesAreSeen),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// The file that was opened, for comparison with the file that is there now.
 #[derive(Debug)]
-pub struct OpenedFile {
+pub struct FileChangeDetector {
     lock: Arc<LockHandle>,
     /// Its path, with all links resolved.
     opened_path: PathBuf,
@@ -27,12 +27,12 @@ pub struct OpenedFile {
     max_seen_len: AtomicU64,
 }
 
-impl OpenedFile {
+impl FileChangeDetector {
     /// The file that was opened at `path`. `storage` has its bytes from `base` on.
     pub fn new(lock: Arc<LockHandle>, path: &Path, storage: Arc<dyn Storage>, base: u64) -> Self {
         let longest = storage.len().unwrap_or(0).into();
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        OpenedFile { lock, opened_path: path, storage, base_addr: base, max_seen_len: longest }
+        FileChangeDetector { lock, opened_path: path, storage, base_addr: base, max_seen_len: longest }
     }
 
     /// Refuses a file that is not at its path any more, or has less than `min_len` bytes from the base address on. A file
@@ -59,22 +59,22 @@ impl OpenedFile {
         Ok(Some(here))
     }
 
-    /// As [`OpenedFile::check_path_and_len`], for a reader: the file is not shorter than before, and not shorter than its superblock
+    /// As [`FileChangeDetector::check_path_and_len`], for a reader: the file is not shorter than before, and not shorter than its superblock
     /// announces. A writer that truncates the file announces the new end first. libhdf5 also announces an end before
     /// the file is so long.
     ///
     /// # Errors
-    /// As [`OpenedFile::check_path_and_len`].
-    pub fn check_as_reader(&self) -> Result<()> {
+    /// As [`FileChangeDetector::check_path_and_len`].
+    pub fn check_path_and_announced_len(&self) -> Result<()> {
         self.check_path()?;
-        self.check_length_as_reader()
+        self.check_not_truncated()
     }
 
     /// Refuses a file that was truncated by a process that is not its writer.
     ///
     /// # Errors
     /// [`Error::Truncated`].
-    pub fn check_length_as_reader(&self) -> Result<()> {
+    pub fn check_not_truncated(&self) -> Result<()> {
         // In this order: an end that is announced after the length was seen is at least as new.
         let Ok(len) = self.storage.len() else { return Ok(()) };
         let longest = self.max_seen_len.fetch_max(len, Ordering::AcqRel);
@@ -97,7 +97,7 @@ impl OpenedFile {
     pub fn truncation_or<E: RetryError>(&self, error: E) -> E {
         match error.may_be_truncated() {
             false => error,
-            true => self.check_length_as_reader().err().map_or(error, E::from),
+            true => self.check_not_truncated().err().map_or(error, E::from),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use h5live_cache::{Cache, RedoOverlay, Storage};
-use h5live_format::{Addr, Generation, StatusFlags, Superblock};
+use h5live_format::{Addr, GenerationWord, StatusFlags, Superblock};
 use parking_lot::Mutex;
 
 use crate::generation_word::read_generation;
@@ -24,7 +24,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ShownState {
     /// A generation, in a file that announces this end.
-    Live(Generation, Addr),
+    Live(GenerationWord, Addr),
     /// Nobody writes it, as the superblock says.
     Closed(Box<Superblock>),
 }
@@ -98,7 +98,7 @@ impl Drop for WriterLockGuard<'_> {
         holders.is_kept_after_reads |= self.keeps;
         if holders.read_count == 0 && !holders.is_kept_after_reads {
             // It is taken again with the next look.
-            let _ = self.generations.lock.release_locks();
+            let _ = self.generations.lock.release_flock();
         }
     }
 }
@@ -204,15 +204,16 @@ impl GenerationReader {
                     return Err(Error::ChangedDuringRead);
                 }
                 let storage = &**self.storage.inner();
-                let record = Generation::redo_addr(*end)
+                let record = GenerationWord::redo_record_addr(*end)
                     .map(|at| redo::find_redo_record_at(storage, at, *end, self.cache.widths()));
                 let record = record.transpose()?.flatten().ok_or(Error::ChangedDuringRead)?;
                 // The redo record of the next generation replaces this one only once this one is at rest.
                 if !matches!(self.read_shown()?, ShownState::Live(again, _) if again == *generation) {
                     return Err(Error::ChangedDuringRead);
                 }
-                self.storage
-                    .set_ranges(record.writes.into_iter().map(|write| (write.at.get().unwrap_or(0), write.bytes)));
+                self.storage.replace_overlays(
+                    record.writes.into_iter().map(|write| (write.at.get().unwrap_or(0), write.bytes)),
+                );
                 known.has_overlay = true;
             }
             _ if known.has_overlay => {
@@ -264,7 +265,7 @@ impl GenerationRead<'_> {
     }
 
     /// Drops everything from a read that does not count.
-    pub fn discard_read(self) {
+    pub fn invalidate_caches(self) {
         let mut known = self.generations.adopted.lock();
         // Another look may have settled on something newer since.
         if known.shown.as_ref().is_some_and(|known| known.has_same_contents(&self.shown)) {

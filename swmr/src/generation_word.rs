@@ -1,7 +1,7 @@
 //! The word by which a live file without checksums shows its generation.
 
 use h5live_cache::Storage;
-use h5live_format::{Addr, Generation, StatusFlags, Superblock};
+use h5live_format::{Addr, GenerationWord, StatusFlags, Superblock};
 
 use crate::{Error, Result};
 
@@ -20,12 +20,13 @@ pub(crate) fn announced_end(superblock: &Superblock) -> Option<Addr> {
 ///
 /// # Errors
 /// Those of the storage.
-pub fn read_generation(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<(Generation, Addr)>> {
-    let Some((place, end)) = announced_end(superblock).and_then(|end| Generation::word_addr(end).zip(Some(end))) else {
+pub fn read_generation(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<(GenerationWord, Addr)>> {
+    let Some((place, end)) = announced_end(superblock).and_then(|end| GenerationWord::word_addr(end).zip(Some(end)))
+    else {
         return Ok(None);
     };
-    let mut bytes = [0; Generation::SIZE];
+    let mut bytes = [0; GenerationWord::SIZE];
     let found = storage.read_at(&mut bytes, place.get().unwrap_or(u64::MAX));
     let found = found.map_err(Error::io("read behind the end of the file"))?;
-    Ok(bytes.get(..found).and_then(Generation::from_bytes).map(|generation| (generation, end)))
+    Ok(bytes.get(..found).and_then(GenerationWord::from_bytes).map(|generation| (generation, end)))
 }

@@ -49,9 +49,9 @@ mod linux {
     }
 
     /// `None` if inotify is of no use any more.
-    pub fn listen(inotify: &Inotify, rest: Duration) -> Option<FileEvent> {
+    pub fn poll_inotify(inotify: &Inotify, timeout: Duration) -> Option<FileEvent> {
         let mut fds = [PollFd::new(inotify.as_fd(), PollFlags::POLLIN)];
-        match ppoll(&mut fds, Some(TimeSpec::from_duration(rest)), None) {
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(timeout)), None) {
             Ok(0) | Err(Errno::EINTR) => return Some(FileEvent::Timeout),
             Ok(_) => {}
             Err(_) => return None,
@@ -99,7 +99,7 @@ impl WakeSource for InotifySource {
     fn wait_event(&mut self, rest: Duration) -> FileEvent {
         #[cfg(target_os = "linux")]
         if let Some(inotify) = &self.inotify {
-            match linux::listen(inotify, rest) {
+            match linux::poll_inotify(inotify, rest) {
                 Some(event) => return event,
                 None => self.inotify = None,
             }

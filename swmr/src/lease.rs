@@ -19,7 +19,7 @@ pub enum LeaseProbe {
 /// Asks for a read lease on `file`, which is open for reading only, and gives it back at once.
 #[cfg(target_os = "linux")]
 pub fn probe_read_lease(file: &File) -> LeaseProbe {
-    linux::request(file, FileLeaseKind::Read)
+    linux::probe_file_lease(file, FileLeaseKind::Read)
 }
 
 /// Who has a file open beside one handle.
@@ -39,7 +39,7 @@ pub fn find_other_handles(file: &File) -> OtherHandles {
     if !is_local(file) {
         return OtherHandles::Unknown;
     }
-    match linux::request(file, FileLeaseKind::Write) {
+    match linux::probe_file_lease(file, FileLeaseKind::Write) {
         LeaseProbe::Granted => OtherHandles::None,
         LeaseProbe::Refused => OtherHandles::Some,
         LeaseProbe::Unavailable => OtherHandles::Unknown,
@@ -54,14 +54,14 @@ mod linux {
     use std::fs::File;
     use std::io::ErrorKind::WouldBlock;
 
-    use h5live_cache::{FileLeaseKind, try_lease};
+    use h5live_cache::{FileLeaseKind, probe_lease};
     use nix::sys::statfs::{self, BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC};
 
     use super::LeaseProbe;
 
     /// Asks for a lease, and gives it back at once.
-    pub fn request(file: &File, kind: FileLeaseKind) -> LeaseProbe {
-        match try_lease(file, kind) {
+    pub fn probe_file_lease(file: &File, kind: FileLeaseKind) -> LeaseProbe {
+        match probe_lease(file, kind) {
             Ok(()) => LeaseProbe::Granted,
             Err(error) if error.kind() == WouldBlock => LeaseProbe::Refused,
             Err(_) => LeaseProbe::Unavailable,

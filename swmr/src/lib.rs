@@ -2,13 +2,13 @@
 //!
 //! The file is all that the processes share. This crate has both sides of what they agree on:
 //!
-//! - who may open a file, and in which [`Mode`]: [`Access`], locks ([`LockHandle`]), the kernel's leases, the status
+//! - who may open a file, and in which [`Mode`]: [`AccessOptions`], locks ([`LockHandle`]), the kernel's leases, the status
 //!   flags of the superblock;
 //! - how a reader deals with what it finds half-written: it reads again from the object header on, a bounded number of
 //!   times ([`RetryPolicy`]), reads from the redo records of a writer that died ([`RedoReader`]), or goes by the
 //!   generations of files without checksums ([`GenerationReader`]);
 //! - how a follower waits for a change ([`Poller`]), and notices that the file was replaced, deleted or truncated
-//!   ([`OpenedFile`]);
+//!   ([`FileChangeDetector`]);
 //! - what a dead writer has left ([`diagnose`]).
 //!
 //! The order in which a writer's changes reach the file is kept by the metadata cache (`h5live_cache`). What the
@@ -34,18 +34,21 @@ mod retry;
 mod superblock;
 
 pub use access::{
-    Access, CreatedFile, LocatedSuperblock, OpenedForWriting, UncleanClose, check_is_file, is_left_by_dead_writer,
+    AccessOptions, CreatedFile, LocatedSuperblock, OpenedForWriting, UncleanClose, is_left_by_dead_writer,
+    refuse_directory_or_pipe,
 };
 pub use diagnosis::diagnose;
-pub use error::{Error, NotLiveReason, OpenConflict, Result, RetryError, torn_text};
-pub use file_change::OpenedFile;
+pub use error::{Error, OpenConflict, Result, RetryError, SwmrUnsupportedReason, torn_read_message};
+pub use file_change::FileChangeDetector;
 pub use file_replacement::FileReplacement;
 pub use generation::{GenerationReader, ReaderCache};
 pub use generation_word::read_generation;
-pub use h5live_model::{Diagnosis, FileChange, FileCondition, Holder, Invariant, Mode, Repair};
+pub use h5live_model::{
+    FileDiagnosis, FileHolderProcess, FileOpenState, ForeignFileChange, Mode, RepairReport, SwmrInvariant,
+};
 pub use inotify::InotifySource;
 pub use lease::OtherHandles;
-pub use linked_paths::linked_paths;
+pub use linked_paths::linked_file_candidates;
 pub use lock_yield::LockYield;
 pub use locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
 pub use path_watch::PathWatch;

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use h5live_model::LinkUse;
+use h5live_model::CrossFileLinkKind;
 
 /// The folders of libhdf5's variable for this use of a link. `folder` is the one of the file that names another.
-fn prefix_folders(link: LinkUse, folder: Option<&Path>) -> Vec<PathBuf> {
+fn prefix_folders(link: CrossFileLinkKind, folder: Option<&Path>) -> Vec<PathBuf> {
     let variable = match link {
-        LinkUse::ExternalLink => "HDF5_EXT_PREFIX",
-        LinkUse::VirtualSource => "HDF5_VDS_PREFIX",
+        CrossFileLinkKind::ExternalLink => "HDF5_EXT_PREFIX",
+        CrossFileLinkKind::VirtualSource => "HDF5_VDS_PREFIX",
     };
     let value = std::env::var_os(variable).unwrap_or_default();
     let at_origin = |prefix: PathBuf| match (prefix.strip_prefix("${ORIGIN}"), folder) {
@@ -20,7 +20,7 @@ fn prefix_folders(link: LinkUse, folder: Option<&Path>) -> Vec<PathBuf> {
 
 /// Where a file called `name` may be: as it is called, if that is a whole path; in the folders of the variable; in the
 /// folder of the file that names it; and in the current folder.
-pub fn linked_paths(folder: Option<&Path>, name: &Path, link: LinkUse) -> Vec<PathBuf> {
+pub fn linked_file_candidates(folder: Option<&Path>, name: &Path, link: CrossFileLinkKind) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let mut below = name;
     if name.is_absolute() {

@@ -13,7 +13,7 @@ use crate::locking::LockHandle;
 #[derive(Debug)]
 pub struct LockYield {
     #[cfg(target_os = "linux")]
-    _registration: linux::Registration,
+    _registration: linux::FollowerRegistration,
 }
 
 impl LockYield {
@@ -21,7 +21,7 @@ impl LockYield {
     /// kept.
     pub fn new(lock: &Arc<LockHandle>) -> Option<Self> {
         #[cfg(target_os = "linux")]
-        return Some(LockYield { _registration: linux::Registration::new(lock)? });
+        return Some(LockYield { _registration: linux::FollowerRegistration::new(lock)? });
         #[cfg(not(target_os = "linux"))]
         {
             let _ = lock;
@@ -35,7 +35,7 @@ impl LockYield {
 fn yield_if_awaited(lock: &LockHandle) {
     if lock.is_writer_waiting() {
         // The writer says who holds a lock that is not released.
-        let _ = lock.release_locks();
+        let _ = lock.release_flock();
     }
 }
 
@@ -73,7 +73,7 @@ mod linux {
 
     /// A follower that the watcher of its process knows.
     #[derive(Debug)]
-    pub struct Registration {
+    pub struct FollowerRegistration {
         watcher: Arc<Watcher>,
         watch: WatchDescriptor,
         id: u64,
@@ -118,7 +118,7 @@ mod linux {
         }
     }
 
-    impl Registration {
+    impl FollowerRegistration {
         pub fn new(lock: &Arc<LockHandle>) -> Option<Self> {
             let file = lock.file()?;
             let watcher = Watcher::of_this_process()?;
@@ -128,13 +128,13 @@ mod linux {
             let id = watcher.next_id.fetch_add(1, Ordering::Relaxed);
             followers.entry(watch).or_default().insert(id, Arc::downgrade(lock));
             drop(followers);
-            Some(Registration { watcher, watch, id })
+            Some(FollowerRegistration { watcher, watch, id })
         }
     }
 
-    impl Drop for Registration {
+    impl Drop for FollowerRegistration {
         fn drop(&mut self) {
-            let Registration { watcher, watch, id } = self;
+            let FollowerRegistration { watcher, watch, id } = self;
             if watcher.pid != std::process::id() {
                 return;
             }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use h5live_model::{Holder, Liveness};
+use h5live_model::{FileHolderProcess, WriterLiveness};
 use parking_lot::Mutex;
 
 use crate::lease::{self, LeaseProbe, OtherHandles};
@@ -105,7 +105,7 @@ pub enum WriterPresence {
     /// No process on this machine has the file open for writing.
     None,
     /// One has. The processes, where the system names them.
-    Alive(Vec<Holder>),
+    Alive(Vec<FileHolderProcess>),
     /// The system does not tell.
     Unknown,
 }
@@ -183,7 +183,7 @@ impl LockHandle {
     ///
     /// # Errors
     /// As the system has it.
-    pub fn release_locks(&self) -> io::Result<()> {
+    pub fn release_flock(&self) -> io::Result<()> {
         let _changes = self.changes.lock();
         self.holds_lock.store(false, Ordering::Release);
         let released = self.file_to_lock().map_or(Ok(()), |file| file.unlock());
@@ -197,7 +197,7 @@ impl LockHandle {
     }
 
     /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is
-    /// written, stays open: here until [`LockHandle::close`].
+    /// written, stays open: here until [`LockHandle::close_written_file`].
     ///
     /// # Errors
     /// If another process holds it, or the system has no more descriptors.
@@ -213,7 +213,7 @@ impl LockHandle {
     /// # Errors
     /// Errors of the system.
     pub fn release_for_readers(&self) -> io::Result<()> {
-        self.release_locks()?;
+        self.release_flock()?;
         if self.liveness_file.lock().as_deref().is_some_and(lease::is_local) {
             *self.file.lock() = None;
         }
@@ -234,7 +234,7 @@ impl LockHandle {
     }
 
     /// The processes other than this one that have the file open, as far as the system lets this one see them.
-    pub fn other_openers(&self) -> Vec<Holder> {
+    pub fn other_openers(&self) -> Vec<FileHolderProcess> {
         let openers = self.file().and_then(|file| holders::find_openers(&file).ok()).unwrap_or_default();
         openers.into_iter().filter(|holder| !holder.is_this_process()).collect()
     }
@@ -244,7 +244,7 @@ impl LockHandle {
     }
 
     /// Lets go of the handle through which the file is written.
-    pub fn close(&self) {
+    pub fn close_written_file(&self) {
         let written = self.liveness_file.lock().take();
         #[cfg(target_os = "linux")]
         if let (Some(file), false) = (&written, self.locking == LockPolicy::Off) {
@@ -257,16 +257,16 @@ impl LockHandle {
     /// Lets go of the locks and of all handles: nobody sees any more that this process had the file open.
     ///
     /// # Errors
-    /// As [`LockHandle::release_locks`].
-    pub fn release_all(&self) -> io::Result<()> {
-        let released = self.release_locks();
+    /// As [`LockHandle::release_flock`].
+    pub fn release_flock_and_close(&self) -> io::Result<()> {
+        let released = self.release_flock();
         *self.file.lock() = None;
         released
     }
 
     /// Looks whether a writer holds the record lock that stands for a live one. If it does, and later does no more, it is
     /// known to be dead, also where the system grants no leases. Without locks nothing is known.
-    pub fn look_for_liveness_lock(&self) -> bool {
+    pub fn observe_liveness_lock(&self) -> bool {
         let is_held = self.file_to_lock().is_some_and(|file| holds_liveness_lock(&file));
         if is_held {
             self.has_seen_liveness_lock.store(true, Ordering::Release);
@@ -275,13 +275,13 @@ impl LockHandle {
     }
 
     /// Forgets the writer that was seen, because it has closed the file. Another may follow, of another library.
-    pub fn forget_seen_writer(&self) {
+    pub fn forget_seen_liveness_lock(&self) {
         self.has_seen_liveness_lock.store(false, Ordering::Release);
     }
 
     /// Whether the writer of which the flags speak is known to be dead by the lock that it held.
     fn has_lost_liveness_lock(&self) -> bool {
-        self.has_seen_liveness_lock.load(Ordering::Acquire) && !self.look_for_liveness_lock()
+        self.has_seen_liveness_lock.load(Ordering::Acquire) && !self.observe_liveness_lock()
     }
 
     /// Whether any process has the file open for writing, this one included.
@@ -291,9 +291,9 @@ impl LockHandle {
         loop {
             let holders = match lease::probe_read_lease(&file) {
                 LeaseProbe::Granted => return WriterPresence::None,
-                LeaseProbe::Refused => self.holders(),
-                LeaseProbe::Unavailable if self.look_for_liveness_lock() => {
-                    return WriterPresence::Alive(self.holders());
+                LeaseProbe::Refused => self.writer_processes(),
+                LeaseProbe::Unavailable if self.observe_liveness_lock() => {
+                    return WriterPresence::Alive(self.writer_processes());
                 }
                 LeaseProbe::Unavailable if self.has_lost_liveness_lock() => return WriterPresence::None,
                 LeaseProbe::Unavailable => return WriterPresence::Unknown,
@@ -303,7 +303,7 @@ impl LockHandle {
                 [] => looks < MAX_HOLDER_SCANS,
                 some => {
                     begin.elapsed() < HOLDER_EXIT_TIMEOUT
-                        && !some.iter().any(|holder| holders::is_persistent_holder(&file, holder.pid))
+                        && !some.iter().any(|holder| holders::is_established_writer(&file, holder.pid))
                 }
             };
             if !may_pass {
@@ -315,21 +315,21 @@ impl LockHandle {
 
     /// Whether any process has the file open for writing, for who asks again and again: the process that was found last is
     /// looked at before all others of the machine.
-    pub fn writer_liveness(&self) -> Liveness {
+    pub fn writer_liveness(&self) -> WriterLiveness {
         let seen = self.seen_writer.load(Ordering::Acquire);
         if seen != 0
             && let Some(file) = self.file()
             && lease::probe_read_lease(&file) == LeaseProbe::Refused
-            && holders::is_persistent_holder(&file, seen)
+            && holders::is_established_writer(&file, seen)
         {
-            return Liveness::Live;
+            return WriterLiveness::Live;
         }
         match self.find_writer() {
-            WriterPresence::None => Liveness::AtRest,
-            WriterPresence::Unknown => Liveness::Unknown,
+            WriterPresence::None => WriterLiveness::AtRest,
+            WriterPresence::Unknown => WriterLiveness::Unknown,
             WriterPresence::Alive(holders) => {
                 self.seen_writer.store(holders.first().map_or(0, |holder| holder.pid), Ordering::Release);
-                Liveness::Live
+                WriterLiveness::Live
             }
         }
     }
@@ -343,7 +343,7 @@ impl LockHandle {
             // Every writer takes the exclusive lock first, and then lets readers take theirs only after it has said in
             // the superblock that it is there.
             LeaseProbe::Unavailable => {
-                self.look_for_liveness_lock()
+                self.observe_liveness_lock()
                     || !self.has_lost_liveness_lock() && !self.holds_lock.load(Ordering::Acquire)
             }
         }
@@ -399,7 +399,7 @@ impl LockHandle {
         #[cfg(target_os = "linux")]
         if let Some(file) = self.file_to_lock() {
             // Without it the writer may have to wait longer.
-            let _ = beacon::show_waiting(&file, is_waiting);
+            let _ = beacon::announce_writer_waiting(&file, is_waiting);
         }
         #[cfg(not(target_os = "linux"))]
         let _ = is_waiting;
@@ -408,7 +408,7 @@ impl LockHandle {
     /// Whether a writer waits for readers to release the lock.
     pub fn is_writer_waiting(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().is_some_and(|file| beacon::is_awaited(&file));
+        return self.file_to_lock().is_some_and(|file| beacon::has_waiting_writer(&file));
         #[cfg(not(target_os = "linux"))]
         false
     }
@@ -428,38 +428,38 @@ impl LockHandle {
         #[cfg(target_os = "linux")]
         if let Some(file) = self.file_to_lock() {
             // Without it the writer waits a shorter time.
-            let _ = beacon::show_yielding(&file, is_yielding);
+            let _ = beacon::announce_reader_yielding(&file, is_yielding);
         }
     }
 
     /// Whether another handle holds a lock that is released as soon as a SWMR writer waits for it.
     pub fn has_yielding_readers(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().is_some_and(|file| beacon::has_yielding(&file));
+        return self.file_to_lock().is_some_and(|file| beacon::has_yielding_reader(&file));
         #[cfg(not(target_os = "linux"))]
         false
     }
 
     /// The processes that have the file open for writing, as far as the system lets this one see them.
-    pub fn holders(&self) -> Vec<Holder> {
+    pub fn writer_processes(&self) -> Vec<FileHolderProcess> {
         self.file().and_then(|file| holders::find_writers(&file).ok()).unwrap_or_default()
     }
 
-    /// As [`LockHandle::holders`], when this process has opened the file for writing once just to try.
-    pub fn writers_beside_this_handle(&self) -> Vec<Holder> {
+    /// As [`LockHandle::writer_processes`], when this process has opened the file for writing once just to try.
+    pub fn writers_beside_this_handle(&self) -> Vec<FileHolderProcess> {
         let own = self.file().map_or(0, |file| holders::count_own_writing_handles(&file));
-        self.holders().into_iter().filter(|holder| own > 1 || !holder.is_this_process()).collect()
+        self.writer_processes().into_iter().filter(|holder| own > 1 || !holder.is_this_process()).collect()
     }
 
     /// The processes that hold the file's lock, as far as the system lets this one see them.
-    pub fn lock_holders(&self) -> Vec<Holder> {
+    pub fn lock_holders(&self) -> Vec<FileHolderProcess> {
         self.file().and_then(|file| holders::find_lock_holders(&file).ok()).unwrap_or_default()
     }
 
     /// This process, if it holds the file's lock itself, through another handle.
-    pub fn own_lock_holder(&self) -> Vec<Holder> {
+    pub fn own_lock_holder(&self) -> Vec<FileHolderProcess> {
         let own = self.file().is_some_and(|file| holders::is_locked_by_this_process(&file));
-        own.then(Holder::this_process).into_iter().collect()
+        own.then(FileHolderProcess::this_process).into_iter().collect()
     }
 }
 
@@ -467,9 +467,9 @@ impl Drop for LockHandle {
     /// Lets go of everything. Closing would do, if it were not for processes that another thread starts right now:
     /// until they become other programs they have all handles of this one.
     fn drop(&mut self) {
-        self.close();
+        self.close_written_file();
         // Locks that cannot be released end with the handles.
-        let _ = self.release_locks();
+        let _ = self.release_flock();
     }
 }
 
@@ -573,19 +573,19 @@ mod beacon {
         is_held(file, GENERATION_OFFSET)
     }
 
-    pub fn show_waiting(file: &File, is_waiting: bool) -> io::Result<()> {
+    pub fn announce_writer_waiting(file: &File, is_waiting: bool) -> io::Result<()> {
         set_lock(file, WAITING_OFFSET, if is_waiting { libc::F_RDLCK } else { libc::F_UNLCK })
     }
 
-    pub fn is_awaited(file: &File) -> bool {
+    pub fn has_waiting_writer(file: &File) -> bool {
         is_held(file, WAITING_OFFSET)
     }
 
-    pub fn show_yielding(file: &File, is_yielding: bool) -> io::Result<()> {
+    pub fn announce_reader_yielding(file: &File, is_yielding: bool) -> io::Result<()> {
         set_lock(file, YIELDING_OFFSET, if is_yielding { libc::F_RDLCK } else { libc::F_UNLCK })
     }
 
-    pub fn has_yielding(file: &File) -> bool {
+    pub fn has_yielding_reader(file: &File) -> bool {
         is_held(file, YIELDING_OFFSET)
     }
 }

@@ -51,7 +51,7 @@ pub struct PathWatch {
     is_settled: bool,
     pause: Duration,
     #[cfg(target_os = "linux")]
-    reports: Option<linux::FolderReports>,
+    reports: Option<linux::FolderInotify>,
 }
 
 #[cfg(target_os = "linux")]
@@ -68,12 +68,12 @@ mod linux {
 
     /// The reports of changes of one name in a folder.
     #[derive(Debug)]
-    pub struct FolderReports {
+    pub struct FolderInotify {
         inotify: Inotify,
         name: OsString,
     }
 
-    impl FolderReports {
+    impl FolderInotify {
         /// `None` if there is no such folder, or the path is a link: what it leads to is in another folder.
         pub fn new(path: &Path) -> Option<Self> {
             if path.is_symlink() {
@@ -90,13 +90,13 @@ mod linux {
                 | AddWatchFlags::IN_DELETE
                 | AddWatchFlags::IN_MOVED_FROM;
             inotify.add_watch(folder, events | AddWatchFlags::IN_ONLYDIR).ok()?;
-            Some(FolderReports { inotify, name })
+            Some(FolderInotify { inotify, name })
         }
 
         /// Waits for a report, at most so long. Whether one of the name came; `None` if no more will come.
-        pub fn wait(&self, rest: Duration) -> Option<bool> {
+        pub fn wait(&self, timeout: Duration) -> Option<bool> {
             let mut fds = [PollFd::new(self.inotify.as_fd(), PollFlags::POLLIN)];
-            match ppoll(&mut fds, Some(TimeSpec::from_duration(rest)), None) {
+            match ppoll(&mut fds, Some(TimeSpec::from_duration(timeout)), None) {
                 Ok(0) | Err(Errno::EINTR) => return Some(false),
                 Ok(_) => {}
                 Err(_) => return None,
@@ -131,7 +131,7 @@ impl PathWatch {
             is_settled: true,
             pause,
             #[cfg(target_os = "linux")]
-            reports: linux::FolderReports::new(path),
+            reports: linux::FolderInotify::new(path),
         };
         watch.update_stamp();
         watch

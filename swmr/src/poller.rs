@@ -144,7 +144,7 @@ impl<S: WakeSource> Poller<S> {
     /// Rests; returns what ended that, unless it is that something is due, and how long to look again and again then.
     fn wait_next(&mut self, left: Duration) -> (Option<FileEvent>, Duration) {
         let now = self.source.now();
-        let due = self.predictor.next_due().filter(|(_, until)| now < *until);
+        let due = self.predictor.next_wake_window().filter(|(_, until)| now < *until);
         let heard = match due {
             Some((from, _)) => {
                 let rest = from.saturating_sub(now).min(left);
@@ -154,7 +154,7 @@ impl<S: WakeSource> Poller<S> {
                 heard
             }
             None => {
-                let idle = now.saturating_sub(self.predictor.last()) / LATENCY_FRACTION;
+                let idle = now.saturating_sub(self.predictor.last_change()) / LATENCY_FRACTION;
                 if self.unrelated_events >= UNRELATED_EVENTS_BEFORE_BACKOFF {
                     self.source.sleep(idle.clamp(MIN_POLL_INTERVAL, MAX_UNRELATED_BACKOFF).min(left));
                 }

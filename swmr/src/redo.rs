@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use h5live_cache::{RedoOverlay, Storage};
-use h5live_format::{Addr, Generation, RedoRecord, RedoWrite, SeqlockCounter, Superblock, Widths, decode};
+use h5live_format::{Addr, GenerationWord, RedoRecord, RedoWrite, SeqlockCounter, Superblock, Widths, decode};
 
 use parking_lot::Mutex;
 
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 const MAX_REDO_BYTES: u64 = 1 << 30;
 
 /// The redo record at the end of file that `superblock` announces, if there is a valid one. Where the file shows a
-/// generation, a record of an earlier one is none ([`Generation::has_redo`]). `storage` begins at the base address.
+/// generation, a record of an earlier one is none ([`GenerationWord::accepts_redo_record`]). `storage` begins at the base address.
 ///
 /// # Errors
 /// Errors of the storage.
@@ -28,14 +28,18 @@ pub fn find_redo_record(storage: &dyn Storage, superblock: &Superblock) -> Resul
         return Ok(found);
     }
     let shown = read_generation(storage, superblock)?;
-    Ok(found.filter(|record| shown.is_none_or(|(shown, _)| shown.has_redo(record))))
+    Ok(found.filter(|record| shown.is_none_or(|(shown, _)| shown.accepts_redo_record(record))))
 }
 
 /// The address of a redo record, and the announced end of file.
 fn redo_addr_and_eof(superblock: &Superblock) -> Option<(Addr, Addr)> {
     let end = announced_end(superblock)?;
     // The word of generations comes first.
-    let place = if has_generations(superblock) { Generation::redo_addr(end) } else { SeqlockCounter::word_addr(end) };
+    let place = if has_generations(superblock) {
+        GenerationWord::redo_record_addr(end)
+    } else {
+        SeqlockCounter::word_addr(end)
+    };
     Some((place?, end))
 }
 
@@ -90,7 +94,7 @@ pub fn replay_redo_record(storage: &dyn Storage, record: &RedoRecord) -> Result<
             storage.write_at(&write.bytes, write.at.get().unwrap_or(0))?;
         }
         storage.sync()?;
-        storage.write_at(&record.seqlock.settled().to_bytes(), record.addr.get().unwrap_or(0))
+        storage.write_at(&record.seqlock.round_up_to_even().to_bytes(), record.addr.get().unwrap_or(0))
     };
     finish().map_err(Error::io("finish what a dead writer had begun"))
 }
@@ -158,7 +162,7 @@ impl RedoReader {
     }
 
     /// The storage as the reader sees it.
-    pub fn storage(&self) -> Arc<dyn Storage> {
+    pub fn overlaid_storage(&self) -> Arc<dyn Storage> {
         self.overlay.clone()
     }
 
@@ -189,7 +193,7 @@ impl RedoReader {
 
     /// Overlays the structure at `at`, if a redo record names it. Only this structure is overlaid: everything to which
     /// a torn structure leads is in the file.
-    pub fn overlay_record_at(&self, at: Addr) {
+    pub fn overlay_structure_at(&self, at: Addr) {
         let names = |write: &RedoWrite| {
             write.at <= at && write.at.checked_add(write.bytes.len() as u64).is_some_and(|end| at < end)
         };
@@ -252,7 +256,7 @@ impl RedoReader {
         let under_way = after.filter(|counter| counter.is_odd());
         // From an even counter to the next one, only the change in the redo record was begun.
         let at_rest = before.filter(|counter| !counter.is_odd());
-        let is_same = before == after || at_rest.is_some_and(|counter| Some(counter.next()) == under_way);
+        let is_same = before == after || at_rest.is_some_and(|counter| Some(counter.next_odd()) == under_way);
         let record = match under_way {
             Some(_) if is_same => {
                 let record = find_redo_record_at(storage, place, end, widths)?;
@@ -284,6 +288,6 @@ impl RedoReader {
     }
 
     fn overlay_torn_bytes(&self, at: Addr, bytes: Vec<u8>) -> Result<()> {
-        self.overlay.overlay_torn(at.get().unwrap_or(0), bytes).map_err(Error::io("read what is torn"))
+        self.overlay.overlay_until_changed(at.get().unwrap_or(0), bytes).map_err(Error::io("read what is torn"))
     }
 }

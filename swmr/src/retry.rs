@@ -11,7 +11,7 @@ use h5live_format::Addr;
 use parking_lot::Mutex;
 
 use crate::error::RetryError;
-use crate::file_change::OpenedFile;
+use crate::file_change::FileChangeDetector;
 use crate::generation::GenerationReader;
 use crate::locking::LockHandle;
 use crate::redo::RedoReader;
@@ -55,7 +55,7 @@ pub struct RetryPolicy {
     event_hook: Option<Arc<RetryHook>>,
     wait_budget: Option<Arc<WaitBudget>>,
     lock: Option<Arc<LockHandle>>,
-    opened_file: Option<Arc<OpenedFile>>,
+    opened_file: Option<Arc<FileChangeDetector>>,
 }
 
 /// The time that may be waited in vain.
@@ -191,7 +191,7 @@ impl RetryPolicy {
     }
 
     /// The same policy. Errors say whether another program has changed the file.
-    pub fn for_file(self, file: Arc<OpenedFile>) -> Self {
+    pub fn with_change_detector(self, file: Arc<FileChangeDetector>) -> Self {
         RetryPolicy { opened_file: Some(file), ..self }
     }
 
@@ -208,7 +208,7 @@ impl RetryPolicy {
     }
 
     /// The same policy, for a file whose writer shows generations.
-    pub fn with_generations(self, generations: GenerationReader) -> Self {
+    pub fn with_generation_reader(self, generations: GenerationReader) -> Self {
         RetryPolicy { generations: Some(Arc::new(generations)), ..self }
     }
 
@@ -218,7 +218,7 @@ impl RetryPolicy {
     }
 
     /// The reader of generations, if the file shows them.
-    pub fn generations(&self) -> Option<&GenerationReader> {
+    pub fn generation_reader(&self) -> Option<&GenerationReader> {
         self.generations.as_deref()
     }
 
@@ -244,7 +244,7 @@ impl RetryPolicy {
     /// # Errors
     /// Errors that a repetition cannot mend, and [`RetryError::after_attempts`] when there are no attempts left.
     pub fn retry<T, E: RetryError>(&self, mut operation: impl FnMut() -> Result<T, E>) -> Result<T, E> {
-        self.retry_since(|_| operation())
+        self.retry_with_start_time(|_| operation())
     }
 
     /// As [`RetryPolicy::retry`]. `operation` sets the time at which its first pointer was read, if that was before its
@@ -255,7 +255,7 @@ impl RetryPolicy {
     ///
     /// # Errors
     /// As [`RetryPolicy::retry`].
-    pub fn retry_since<T, E: RetryError>(
+    pub fn retry_with_start_time<T, E: RetryError>(
         &self,
         mut operation: impl FnMut(&mut Duration) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -291,7 +291,7 @@ impl RetryPolicy {
             self.counters.retries.fetch_add(1, Ordering::Relaxed);
             let is_time = attempt >= ATTEMPTS_BEFORE_REDO.min(self.max_attempts - 1) || progress.abandoned_at.is_some();
             if let (Some(redo_reader), Some(at), true) = (&self.redo_reader, error.addr(), is_time) {
-                redo_reader.overlay_record_at(at);
+                redo_reader.overlay_structure_at(at);
             }
             (self.sleep)(wait);
             error = match self.attempt_in_generation(attempt + 1, &mut operation) {
@@ -389,7 +389,7 @@ impl RetryPolicy {
             note(RetryEvent::Validated);
             return done;
         }
-        look.discard_read();
+        look.invalidate_caches();
         Err(Error::ChangedDuringRead.into())
     }
 
@@ -407,7 +407,7 @@ impl RetryPolicy {
         if took > MAX_READ_AGE { Err(Error::ReadTooOld { took }.into()) } else { done }
     }
 
-    /// Now, for [`RetryPolicy::retry_since`].
+    /// Now, for [`RetryPolicy::retry_with_start_time`].
     pub fn now(&self) -> Duration {
         self.clock.now()
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live::model::conformance::{self, Lab};
+use h5live::model::conformance::{self, StoreFixture};
 use h5live::model::{Mode, Store};
 use h5live::{File, UNLIMITED};
 
@@ -24,7 +24,7 @@ impl Directories {
     }
 }
 
-impl Lab for Directories {
+impl StoreFixture for Directories {
     type Store = DirStore;
 
     fn create(&self) -> DirStore {

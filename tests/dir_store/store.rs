@@ -14,22 +14,22 @@ use h5live_format::messages::{DatatypeMessage, FillValueMessage, FilterPipelineM
 use h5live_format::{LibVer, Record, Widths, decode, encode};
 
 pub const CAPABILITIES: Capabilities = Capabilities {
-    features: Features::SHRINK,
+    features: StoreFeatures::SHRINK,
     partial_writes: PartialWrites::Bytes { multiple_of: 1 },
-    staging: Staging::Caller,
-    encoding: Encoding::Pipeline,
-    reads: Reads::Direct { atomic: 0 },
-    commit: AtomicScope::Chunk,
-    view: AtomicScope::Chunk,
-    durability: Durability::Never,
+    staging: SmallWritesStagedBy::Caller,
+    encoding: ChunkEncodedBy::Pipeline,
+    reads: ChunkReadStrategy::Direct { atomic: 0 },
+    commit: ConsistencyScope::Chunk,
+    view: ConsistencyScope::Chunk,
+    durability: DurabilitySupport::Never,
     live: false,
-    limits: Limits::NONE,
+    limits: StoreSizeLimits::NONE,
 };
 
 /// A session. The identity of an object is its number among the directories that were met so far.
 #[derive(Debug)]
 pub struct DirStore {
-    session: Session,
+    session: SessionInfo,
     directories: Mutex<Vec<PathBuf>>,
     is_closed: Arc<AtomicBool>,
     is_dirty: Arc<AtomicBool>,
@@ -111,7 +111,7 @@ fn put_dataspace(bytes: &mut Vec<u8>, space: &Dataspace) {
         Dataspace::Simple(_) => 2,
     });
     put_dims(bytes, space.dims());
-    put_dims(bytes, space.max());
+    put_dims(bytes, space.max_dims());
 }
 
 fn take_dataspace(bytes: &mut &[u8]) -> Result<Dataspace> {
@@ -167,7 +167,7 @@ impl DirStore {
             fs::create_dir(path).map_err(io)?;
         }
         let path = path.canonicalize().map_err(io)?;
-        let mut session = Session::new("dir", mode, ObjectId(0), CAPABILITIES);
+        let mut session = SessionInfo::new("dir", mode, ObjectId(0), CAPABILITIES);
         session.location = Some(Location::from(path.as_path()));
         let directories = Mutex::new(vec![path]);
         Ok(DirStore { session, directories, is_closed: Arc::default(), is_dirty: Arc::default() })
@@ -197,7 +197,7 @@ impl DirStore {
 }
 
 impl Store for DirStore {
-    fn session(&self) -> &Session {
+    fn session(&self) -> &SessionInfo {
         &self.session
     }
 
@@ -275,12 +275,12 @@ impl Store for DirStore {
         Err(Error::Unsupported("references in a directory"))
     }
 
-    fn refresh(&self, _: Scope<'_>) -> Result<()> {
+    fn refresh(&self, _: ObjectScope<'_>) -> Result<()> {
         self.directory(self.session.root).map(drop)
     }
 
-    fn liveness(&self) -> Result<Liveness> {
-        Ok(Liveness::Unknown)
+    fn liveness(&self) -> Result<WriterLiveness> {
+        Ok(WriterLiveness::Unknown)
     }
 
     fn watch(&self, _: &[ObjectId]) -> Result<Box<dyn Watch>> {
@@ -309,13 +309,13 @@ impl Store for DirStore {
 impl StoreWriter for DirStore {
     fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
         let Some((group, name)) = new.link else { return Err(Error::Unsupported("an object without a link")) };
-        name.check_as_link()?;
+        name.check_as_link_name()?;
         let directory = self.group(group)?.join(escaped(name));
         let spec = match &new.spec.body {
-            ObjectBody::Dataset(spec) => Some(spec),
-            ObjectBody::Group(_) => None,
-            ObjectBody::Datatype(_) => return Err(Error::Unsupported("a committed datatype in a directory")),
-            ObjectBody::Map(_) => return Err(Error::Unsupported("a map in a directory")),
+            ObjectKindSpec::Dataset(spec) => Some(spec),
+            ObjectKindSpec::Group(_) => None,
+            ObjectKindSpec::Datatype(_) => return Err(Error::Unsupported("a committed datatype in a directory")),
+            ObjectKindSpec::Map(_) => return Err(Error::Unsupported("a map in a directory")),
         };
         spec.map(|spec| spec.check()).transpose()?;
         let is_compact = spec.is_some_and(|spec| spec.layout == Layout::Compact);
@@ -344,7 +344,7 @@ impl StoreWriter for DirStore {
     }
 
     fn add_link(&self, _: ObjectId, name: &Name, _: &LinkTarget) -> Result<()> {
-        name.check_as_link()?;
+        name.check_as_link_name()?;
         Err(Error::Unsupported("a second link to an object of a directory"))
     }
 
@@ -374,7 +374,7 @@ impl StoreWriter for DirStore {
         fs::remove_file(file).map_err(|_| Error::NotFound(name.clone()))
     }
 
-    fn set_info(&self, _: ObjectId, _: &InfoChange<'_>) -> Result<()> {
+    fn set_info(&self, _: ObjectId, _: &ObjectInfoChange<'_>) -> Result<()> {
         Err(Error::Unsupported("comments and times in a directory"))
     }
 
@@ -394,8 +394,8 @@ impl StoreWriter for DirStore {
         self.is_dirty.load(Ordering::Acquire)
     }
 
-    fn commit(&self, _: Scope<'_>, publish: Publish) -> Result<()> {
-        if publish == Publish::Durable {
+    fn commit(&self, _: ObjectScope<'_>, publish: PublishLevel) -> Result<()> {
+        if publish == PublishLevel::Durable {
             return Err(Error::Unsupported("outlasting a power failure in a directory"));
         }
         self.is_dirty.store(false, Ordering::Release);
@@ -415,7 +415,7 @@ impl DirChunks {
     }
 
     fn write_elements(&self, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
-        let whole = spec.checked_chunk_bytes(write.coord())?;
+        let whole = spec.checked_chunk_bytes(write.first_coord())?;
         let is_whole = |bytes: &[u8]| !spec.filters.is_empty() || bytes.len() as u64 == whole;
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } if is_whole(bytes) => {
@@ -480,8 +480,8 @@ impl ChunkStore for DirChunks {
         read_block_by_runs(self, chunk, (start, count), into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
-        read_each(self, wanted, budget, each)
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        read_chunks_sequentially(self, wanted, budget, each)
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
@@ -506,7 +506,7 @@ impl ChunkStore for DirChunks {
                 return Err(Error::Invalid(format!("{dims:?} is not within the maximum")));
             }
             write_spec(&self.directory, &spec)?;
-            let counts = spec.grid().map(|grid| grid.counts(dims)).unwrap_or_default();
+            let counts = spec.grid().map(|grid| grid.chunk_counts(dims)).unwrap_or_default();
             self.for_each_chunk(&mut |chunk| {
                 let is_inside = chunk.coord.scaled().iter().zip(&counts).all(|(at, count)| at < count);
                 is_inside || fs::remove_file(self.file(&chunk.coord)).is_ok()

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use h5live::model::{CreationOrder, EntryStorage, Layout, LinkTarget, Name};
+use h5live::model::{CreationOrder, Layout, LinkOrAttributeStorageSpec, LinkTarget, Name};
 use h5live::{Attribute, Dataset, File, FixedStr, Group, Object};
 
 use crate::edits::{Catalog, Filter, Step};
@@ -78,7 +78,9 @@ fn take_step(file: &File, step: &Step) -> h5live::Result<()> {
         Step::Group { path, ordered } => {
             let order = if *ordered { CreationOrder::Indexed } else { CreationOrder::Untracked };
             let new = file.root().new_group().link_order(order);
-            new.attribute_storage(EntryStorage { order, ..EntryStorage::default() }).create(path).map(drop)
+            new.attribute_storage(LinkOrAttributeStorageSpec { order, ..LinkOrAttributeStorageSpec::default() })
+                .create(path)
+                .map(drop)
         }
         Step::Dataset { path, kind, shape, max, chunk, filter } => with_kind!(kind, T, {
             let mut builder = file.new_dataset::<T>().shape(shape);
@@ -269,7 +271,7 @@ pub fn catalog(file: &File) -> Result<Catalog, String> {
                 Object::Dataset(dataset) => {
                     found.attributes.extend(attributes(&below, dataset.attribute_names().map_err(failed)?));
                     let spec = dataset.spec().map_err(failed)?;
-                    let (shape, max) = (spec.dataspace.dims().to_vec(), spec.dataspace.max().to_vec());
+                    let (shape, max) = (spec.dataspace.dims().to_vec(), spec.dataspace.max_dims().to_vec());
                     found.datasets.push((below, shape, max, matches!(spec.layout, Layout::Chunked(_))));
                 }
                 _ => {}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live::model::ChunkCoord;
 use h5live::{Dataset, File, LibVer, Mode, Options, UNLIMITED};
-use h5live_cache::{FaultyStorage, WriteFailure};
+use h5live_cache::{FaultyStorage, InjectedFailure};
 use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
 
 const ROW: usize = 64;
@@ -138,7 +138,7 @@ fn a_write_that_fails_loses_none_of_them() {
             append(&data, 0..3);
             data.flush().unwrap();
             let before = storage.change_count();
-            storage.fail_after(failing, WriteFailure::Full, false);
+            storage.fail_after(failing, InjectedFailure::Full, false);
             for number in 3..600 {
                 // One that is refused is not there, and can be appended again.
                 data.append(&row(number)).or_else(|_| data.append(&row(number))).unwrap();

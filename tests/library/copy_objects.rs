@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use h5live::model::{
-    AttributeData, ChunkCoord, Dataspace, Datatype, FillValue, FilterSpec, InfoChange, Integer, NewObject, ObjectTimes,
-    StoreWriter,
+    AttributeData, ChunkCoord, Dataspace, Datatype, FillValue, FilterSpec, IntegerType, NewObject, ObjectInfoChange,
+    ObjectTimes, StoreWriter,
 };
 use h5live::{Copier, File, Options};
 use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
@@ -30,7 +30,7 @@ fn copies_keep_times() {
     let timed = group.new_dataset::<i32>().track_times().create_with_data("timed", &[1, 2, 3]).unwrap();
     let plain = group.new_dataset::<i32>().create_with_data("plain", &[4]).unwrap();
     for id in [group.id(), timed.id()] {
-        store.set_info(id, &InfoChange::Times(times)).unwrap();
+        store.set_info(id, &ObjectInfoChange::Times(times)).unwrap();
     }
     assert_eq!(plain.info().unwrap().times, None);
     file.copy_object("group", "again").unwrap();
@@ -64,7 +64,7 @@ fn a_fill_value_that_does_not_fit_is_left_out_and_reported() {
     let (to, _) = new(&copied);
     let mut copy = Copier::new(&from, &to);
     copy.contents(&from.root(), &to.root()).unwrap();
-    let report = copy.finish().unwrap();
+    let report = copy.copy_data_and_finish().unwrap();
     assert!(!report.is_clean() && report.unverified.is_empty());
     let [odd] = &report.dropped_fill_values[..] else { panic!("{report:?}") };
     assert_eq!((&*odd.path, odd.found, odd.expected), ("/odd", 3, 4));
@@ -72,13 +72,13 @@ fn a_fill_value_that_does_not_fit_is_left_out_and_reported() {
     assert_eq!(dataset.spec().unwrap().fill.value, FillValue::Default);
     assert_eq!(dataset.read::<u32>().unwrap(), [0, 0]);
     to.close().unwrap();
-    h5live_checker::file::check(&copied).expect_clean();
+    h5live_checker::file::check_storage(&copied).expect_clean();
 }
 
 #[test]
 fn numbers_that_use_few_bits_are_copied_into_headers_with_checksums() {
     let (from, _) = new(&MemoryStorage::new());
-    let narrow = Datatype::Integer(Integer { size: 4, precision: 3, ..Integer::default() });
+    let narrow = Datatype::Integer(IntegerType { size: 4, precision: 3, ..IntegerType::default() });
     from.root().new_dataset_with_type(narrow.clone()).shape(&[2]).create("dataset").unwrap();
     from.writer()
         .unwrap()
@@ -98,9 +98,9 @@ fn numbers_that_use_few_bits_are_copied_into_headers_with_checksums() {
     let to = with_mode(&storage, Mode::Create);
     let mut copier = Copier::new(&from, &to);
     copier.contents(&from.root(), &to.root()).unwrap();
-    assert!(copier.finish().unwrap().is_clean());
+    assert!(copier.copy_data_and_finish().unwrap().is_clean());
     to.close().unwrap();
-    h5live_checker::file::check(&storage).expect_clean();
+    h5live_checker::file::check_storage(&storage).expect_clean();
 }
 
 #[test]
@@ -119,14 +119,14 @@ fn a_copy_that_fails_leaves_nothing_behind() {
         for path in ["copy", "there/copy"].into_iter().filter(|_| copies) {
             let mut copier = Copier::new(&from, &to).chunk(&[2]);
             copier.object(&from.object("group").unwrap(), &to.root(), path).unwrap();
-            let error = copier.finish().unwrap_err().to_string();
+            let error = copier.copy_data_and_finish().unwrap_err().to_string();
             assert!(error.contains("32999"), "{error}");
             assert!(!to.root().contains("copy").unwrap() && to.group("there").unwrap().names().unwrap().is_empty());
         }
         to.flush().unwrap();
         to.root().new_dataset::<u8>().create_with_data("last", &[1; 600]).unwrap();
         to.close().unwrap();
-        let report = h5live_checker::file::check(storage);
+        let report = h5live_checker::file::check_storage(storage);
         assert!(report.is_clean(), "{report:?}");
         assert_eq!((report.objects, report.notes.len()), (3, 0), "{report:?}");
     }

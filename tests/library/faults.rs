@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use h5live::model::{CreationOrder, EntryStorage, FileSpace, LinkTarget, SpaceStrategy};
+use h5live::model::{CreationOrder, FileSpaceSettings, LinkOrAttributeStorageSpec, LinkTarget, SpaceStrategy};
 use h5live::{Attribute, Dataset, Datatype, File, Group, H5Type, NamedType, Object, Options};
-use h5live_cache::{FaultyStorage, WriteFailure};
+use h5live_cache::{FaultyStorage, InjectedFailure};
 use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
 
 type Faulty = FaultyStorage<MemoryStorage>;
@@ -84,22 +84,22 @@ fn contents(image: &[u8]) -> String {
 }
 
 /// The kinds of files that are changed.
-fn kinds() -> [(&'static str, LibVer, FileSpace); 7] {
-    let (aggregators, pages, free) = (FileSpace::default(), SpaceStrategy::Paged, SpaceStrategy::FreeSpace);
-    let kept = |strategy| FileSpace { strategy, persist: true, page_size: 512, ..aggregators };
+fn kinds() -> [(&'static str, LibVer, FileSpaceSettings); 7] {
+    let (aggregators, pages, free) = (FileSpaceSettings::default(), SpaceStrategy::Paged, SpaceStrategy::FreeSpace);
+    let kept = |strategy| FileSpaceSettings { strategy, persist: true, page_size: 512, ..aggregators };
     [
         ("earliest", LibVer::Earliest, aggregators),
         ("v18", LibVer::V18, aggregators),
         ("v110", LibVer::V110, aggregators),
         ("latest", LibVer::V200, aggregators),
-        ("in pages", LibVer::V110, FileSpace { persist: false, ..kept(pages) }),
+        ("in pages", LibVer::V110, FileSpaceSettings { persist: false, ..kept(pages) }),
         ("in pages, free space kept", LibVer::V110, kept(pages)),
         ("free space kept", LibVer::V110, kept(free)),
     ]
 }
 
 /// A file with some of everything.
-fn base(profile: LibVer, space: FileSpace) -> h5live::Result<Vec<u8>> {
+fn base(profile: LibVer, space: FileSpaceSettings) -> h5live::Result<Vec<u8>> {
     let storage = MemoryStorage::new();
     let options = OpenOptions { mode: Mode::Create, profile, space, ..OpenOptions::default() };
     let file = open_with(storage.clone(), &options).unwrap();
@@ -129,7 +129,7 @@ fn base(profile: LibVer, space: FileSpace) -> h5live::Result<Vec<u8>> {
         many.link_soft(&format!("soft {i}"), "/rows")?;
         many.set_attribute(&format!("attribute {i}"), &i)?;
     }
-    let indexed = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
+    let indexed = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
     let ordered = root.new_group().link_storage(indexed).attribute_storage(indexed).create("ordered")?;
     // As few as there can be before they move into the header.
     let few = root.new_group().link_storage(indexed).attribute_storage(indexed).create("few")?;
@@ -241,23 +241,23 @@ fn named(file: &File) -> h5live::Result<NamedType> {
 ///
 /// A part of a page is written and nothing ever after it only when the system itself fails within a page, which is the
 /// model checker's matter: here whoever is told of such a failure can still close the file.
-const FAILURES: [(WriteFailure, bool); 5] = [
-    (WriteFailure::Full, true),
-    (WriteFailure::Short(100), false),
-    (WriteFailure::Broken, true),
-    (WriteFailure::Short(4096), true),
-    (WriteFailure::Short(1), false),
+const FAILURES: [(InjectedFailure, bool); 5] = [
+    (InjectedFailure::Full, true),
+    (InjectedFailure::Short(100), false),
+    (InjectedFailure::Broken, true),
+    (InjectedFailure::Short(4096), true),
+    (InjectedFailure::Short(1), false),
 ];
 
 /// All of them for one kind of file, the first for the others; with `H5LIVE_FAULTS=full` all for all.
-fn failures(kind: &str) -> &'static [(WriteFailure, bool)] {
+fn failures(kind: &str) -> &'static [(InjectedFailure, bool)] {
     let all = kind == "v110" || std::env::var("H5LIVE_FAULTS").is_ok_and(|which| which == "full");
     &FAILURES[..if all { FAILURES.len() } else { 1 }]
 }
 
 /// Makes the change on a storage that fails as told, and closes the file; whether that went well, and the file after
 /// it.
-fn attempt(base: &[u8], options: &OpenOptions, change: Change, fault: Option<(u64, WriteFailure, bool)>) -> Attempt {
+fn attempt(base: &[u8], options: &OpenOptions, change: Change, fault: Option<(u64, InjectedFailure, bool)>) -> Attempt {
     let faulty = Faulty::new(storage(base));
     let file = open_with(faulty.clone(), options).unwrap();
     let before = faulty.change_count();
@@ -292,7 +292,7 @@ fn recovered(after: &[u8]) -> String {
 }
 
 fn sound(storage: &MemoryStorage) -> String {
-    let report = h5live_checker::file::check(storage);
+    let report = h5live_checker::file::check_storage(storage);
     match report.findings.first() {
         Some(finding) => finding.to_string(),
         None => contents(&image(storage)),
@@ -365,7 +365,7 @@ fn what_failed_is_written_once_there_is_room_again() {
             for at in 0..flushes {
                 let faulty = Faulty::new(storage(&base));
                 let file = open_with(faulty.clone(), &options).unwrap();
-                faulty.fail_after(at, WriteFailure::Full, true);
+                faulty.fail_after(at, InjectedFailure::Full, true);
                 let changed = change(&file).is_ok();
                 let flushed = file.flush().is_ok();
                 faulty.clear_fault();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use h5live::{Dataset, File, FileChange, Result};
+use h5live::{Dataset, File, ForeignFileChange, Result};
 
 const ROWS: u64 = 20_000;
 
@@ -36,11 +36,11 @@ impl Change {
         }
     }
 
-    fn cause(self) -> FileChange {
+    fn cause(self) -> ForeignFileChange {
         match self {
-            Change::Delete => FileChange::Deleted,
-            Change::Replace => FileChange::Replaced,
-            Change::Cut => FileChange::Truncated,
+            Change::Delete => ForeignFileChange::Deleted,
+            Change::Replace => ForeignFileChange::Replaced,
+            Change::Cut => ForeignFileChange::Truncated,
         }
     }
 }
@@ -90,7 +90,7 @@ fn read_around(data: &Dataset, count: u64, what: &str) -> usize {
         match slice(data, at, count) {
             Ok(values) => assert!(values.iter().copied().eq((at..at + count).map(value)), "{what}: {count} at {at}"),
             Err(error) => {
-                assert_eq!(error.file_change(), Some(FileChange::Truncated), "{what}: {count} at {at}: {error}");
+                assert_eq!(error.file_change(), Some(ForeignFileChange::Truncated), "{what}: {count} at {at}: {error}");
                 cut += 1;
             }
         }
@@ -117,7 +117,7 @@ fn what_was_cut_off_is_an_error_for_a_plain_reader_and_never_zeros() {
                 for len in [len - 1, len / 2 + 3, len / 3, len / 4 / 4096 * 4096] {
                     file.set_len(len).unwrap();
                     let fresh = options().open(&path);
-                    assert_eq!(fresh.map(drop).unwrap_err().file_change(), Some(FileChange::Truncated));
+                    assert_eq!(fresh.map(drop).unwrap_err().file_change(), Some(ForeignFileChange::Truncated));
                     cut = read_around(&data, count, &what);
                 }
                 // What was decoded is kept, and right.
@@ -159,7 +159,7 @@ fn a_plain_reader_of_a_file_that_was_deleted_or_replaced_goes_on() {
     }
 }
 
-fn cause<T>(result: Result<T>) -> Option<FileChange> {
+fn cause<T>(result: Result<T>) -> Option<ForeignFileChange> {
     result.err().and_then(|error| error.file_change())
 }
 
@@ -219,7 +219,7 @@ fn a_writer_that_goes_on_does_not_hide_that_its_file_was_cut() {
     Change::Cut.apply(&path);
     // Much more than the file had.
     let found = (0..100).find_map(|_| cause(data.append(&[1_i64; 10_000])));
-    assert_eq!(found.or_else(|| cause(file.close())), Some(FileChange::Truncated));
+    assert_eq!(found.or_else(|| cause(file.close())), Some(ForeignFileChange::Truncated));
 }
 
 /// A live file, and a follower of it that has seen all there is.

@@ -5,14 +5,14 @@
 use std::path::Path;
 use std::process::Command;
 
-use h5live::model::{FileSpace, SpaceStrategy};
+use h5live::model::{FileSpaceSettings, SpaceStrategy};
 use h5live::{File, LibVer};
 use h5live_checker::file::check_path;
 
-fn spaces() -> Vec<FileSpace> {
-    let of = |strategy, persist, threshold, page_size| FileSpace { strategy, persist, threshold, page_size };
+fn spaces() -> Vec<FileSpaceSettings> {
+    let of = |strategy, persist, threshold, page_size| FileSpaceSettings { strategy, persist, threshold, page_size };
     vec![
-        FileSpace::default(),
+        FileSpaceSettings::default(),
         of(SpaceStrategy::FreeSpace, true, 1, 4096),
         of(SpaceStrategy::FreeSpace, true, 100, 4096),
         of(SpaceStrategy::Paged, false, 1, 4096),
@@ -57,7 +57,7 @@ fn libhdf5_agrees_on_how_a_file_hands_out_its_space() {
             if let Some(python) = &python {
                 let output = Command::new(python).arg(&script).arg(&path).output().unwrap();
                 assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-                let FileSpace { strategy, persist, threshold, page_size } = space;
+                let FileSpaceSettings { strategy, persist, threshold, page_size } = space;
                 let expected = format!("{} {persist} {threshold} {page_size}\n", strategy.name());
                 assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
                 is_sound(&path);
@@ -80,7 +80,7 @@ fn libhdf5_agrees_on_how_a_file_hands_out_its_space() {
 fn refuses_pages_out_of_bounds() {
     for page_size in [0, 511, (1 << 30) + 1] {
         let folder = tempfile::tempdir().unwrap();
-        let space = FileSpace { strategy: SpaceStrategy::Paged, page_size, ..FileSpace::default() };
+        let space = FileSpaceSettings { strategy: SpaceStrategy::Paged, page_size, ..FileSpaceSettings::default() };
         let path = folder.path().join("new.h5");
         assert!(File::options().create().file_space(space).open(&path).is_err());
         assert!(!path.exists() || std::fs::metadata(&path).unwrap().len() == 0);

@@ -141,7 +141,7 @@ fn a_dead_writer_leaves_chunks_that_the_next_one_goes_on_filling_and_a_repair_fi
     let growing = chunk(&file, &data, 1).unwrap();
     std::fs::copy(&path, &copy).unwrap();
     let repaired = h5live::repair(&copy).unwrap();
-    assert_eq!(repaired.after.condition, h5live::FileCondition::Closed);
+    assert_eq!(repaired.after.condition, h5live::FileOpenState::Closed);
     libhdf5_finds(&copy, 1200, 2);
 
     std::fs::copy(&path, &copy).unwrap();
@@ -170,7 +170,7 @@ fn a_repair_says_what_it_could_not_read_and_filters_the_rest() {
     bytes[header + 12] ^= 1;
     std::fs::write(&copy, bytes).unwrap();
     let repaired = h5live::repair(&copy).unwrap();
-    assert_eq!(repaired.after.condition, h5live::FileCondition::Closed);
+    assert_eq!(repaired.after.condition, h5live::FileOpenState::Closed);
     let [left] = &*repaired.left else { panic!("{:?}", repaired.left) };
     assert!(left.contains("copy.h5") && left.contains("/z") && left.contains("checksum"), "{left}");
     libhdf5_finds(&copy, 1200, 2);

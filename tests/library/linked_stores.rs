@@ -12,7 +12,7 @@ fn text(error: Error) -> String {
 
 /// Options with files in memory of one test's own.
 fn options() -> Options {
-    File::options().connectors(Options::built_in_connectors().with(MemoryConnector::new()))
+    File::options().connectors(Options::built_in_connectors().with_connector(MemoryConnector::new()))
 }
 
 /// A file with a dataset `data` of these values.
@@ -219,7 +219,7 @@ fn reference_to(file: &File, name: &str, object: ObjectId) -> Reference {
     let to = Referent { file: Some(name.into()), object, part: ReferentPart::Whole };
     let form = ReferenceType {
         kind: ReferenceKind::Object2,
-        size: file.session().element_sizes.reference(ReferenceKind::Object2),
+        size: file.session().element_sizes.reference_size(ReferenceKind::Object2),
     };
     Reference::new(ReferenceKind::Object2, &file.store().encode_reference(&form, &to).unwrap())
 }

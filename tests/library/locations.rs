@@ -94,7 +94,7 @@ fn an_option_that_a_store_does_not_have_is_refused_by_name() {
         ("libver", |options| options.libver(LibVer::V18)),
         ("eof_headroom", |options| options.eof_headroom(1)),
         ("user_block", |options| options.user_block(b"x")),
-        ("file_space", |options| options.file_space(h5live::model::FileSpace::default())),
+        ("file_space", |options| options.file_space(h5live::model::FileSpaceSettings::default())),
         ("metadata_cache_bytes", |options| options.metadata_cache_bytes(1 << 18)),
         ("take_over", |options| options.take_over(true)),
         ("read_attempts", |options| options.read_attempts(1)),
@@ -148,7 +148,8 @@ fn a_file_in_memory_is_found_by_its_name() {
 #[test]
 fn a_registry_has_its_own_files_in_memory() {
     let (one, other) = (MemoryConnector::new(), MemoryConnector::new());
-    let options = |of: &MemoryConnector| File::options().connectors(Options::built_in_connectors().with(of.clone()));
+    let options =
+        |of: &MemoryConnector| File::options().connectors(Options::built_in_connectors().with_connector(of.clone()));
     options(&one).create().open("mem:a").unwrap().create_group("group").unwrap();
     assert!(options(&other).open("mem:a").is_err());
     assert!(options(&one).open("mem:a").unwrap().group("group").is_ok());

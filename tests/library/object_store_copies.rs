@@ -7,10 +7,10 @@ use std::sync::Arc;
 use h5live::File;
 use h5live::model::{AllocationLimit, Mode, NoFilters, ObjectSpec};
 use h5live_hsds::engine::MemoryEngine;
-use h5live_hsds::{HsdsRequest, HsdsStore};
+use h5live_hsds::{HsdsOpenRequest, HsdsStore};
 
 fn open(engine: MemoryEngine, mode: Mode) -> HsdsStore {
-    let request = HsdsRequest {
+    let request = HsdsOpenRequest {
         mode,
         root: ObjectSpec::group(),
         domain: "home/run".to_owned(),

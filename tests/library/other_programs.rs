@@ -6,7 +6,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use h5live::model::{CharacterSet, CreationOrder, EntryStorage, FixedString, GroupSpec, ObjectSpec, StringPadding};
+use h5live::model::{
+    CharacterSet, CreationOrder, FixedStringType, GroupSpec, LinkOrAttributeStorageSpec, ObjectSpec, StringPadding,
+};
 use h5live::{Dataset, Datatype, File, FixedStr, Group, H5Type, Object, Options, Result};
 
 /// Runs a Python program on a file, if the packages that it imports are there. What it prints is to be `want`.
@@ -26,7 +28,7 @@ fn takes(packages: &str, program: &str, path: &Path, want: &str) {
 fn text(object: &Object, name: &str, text: &str) -> Result<()> {
     let size = u32::try_from(text.len()).unwrap().max(1);
     let (padding, character_set) = (StringPadding::NullPadded, CharacterSet::Utf8);
-    let datatype = Datatype::String(FixedString { size, padding, character_set });
+    let datatype = Datatype::String(FixedStringType { size, padding, character_set });
     let builder = match object {
         Object::Group(group) => group.new_attribute(name),
         Object::Dataset(dataset) => dataset.new_attribute(name),
@@ -36,13 +38,13 @@ fn text(object: &Object, name: &str, text: &str) -> Result<()> {
 }
 
 fn tracked() -> ObjectSpec {
-    let kept = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
+    let kept = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
     ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() }
 }
 
 fn weather(path: &Path) -> Result<()> {
     let file = Options::default().create().root(tracked()).open(path)?;
-    let kept = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
+    let kept = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
     let time = file.new_dataset::<f64>().unlimited_rows(&[]).attribute_storage(kept).create("time")?;
     time.append(&[0.0, 1.0])?;
     let x = file.new_dataset::<i32>().shape(&[3]).attribute_storage(kept).create_with_data("x", &[10, 20, 30])?;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use h5live::model::FileSpace;
-use h5live::{File, Mode, Options, Readers, Value};
+use h5live::model::FileSpaceSettings;
+use h5live::{AllowedReaders, File, Mode, Options, Value};
 use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay_operations};
 use h5live_native::{NativeFile, OpenOptions};
 
@@ -152,7 +152,7 @@ fn a_file_that_is_not_flushed_does_not_grow_either() {
 fn sessions_that_overwrite_strings_leave_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("texts.h5");
-    let space = FileSpace { persist: true, ..FileSpace::default() };
+    let space = FileSpaceSettings { persist: true, ..FileSpaceSettings::default() };
     let file = File::options().create().file_space(space).open(&path).unwrap();
     make(&file);
     file.close().unwrap();
@@ -310,7 +310,7 @@ fn a_follower_of_a_live_file_sees_no_string_that_was_never_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("texts.h5");
     let grace = Duration::from_secs(1);
-    let file = File::options().create().readers(Readers::H5live).reuse_grace(grace).open(&path).unwrap();
+    let file = File::options().create().readers(AllowedReaders::H5live).reuse_grace(grace).open(&path).unwrap();
     make(&file);
     for round in 1..20 {
         overwrite(&file, round);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use h5live::model::ChunkCoord;
 use h5live::{Dataset, File, Mode, Options, UNLIMITED};
-use h5live_cache::{FaultyStorage, WriteFailure};
+use h5live_cache::{FaultyStorage, InjectedFailure};
 use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
 
 const ROW: usize = 64;
@@ -208,7 +208,7 @@ fn a_write_that_fails_loses_nothing_and_leaves_none() {
         file.start_swmr().unwrap();
         append(&data, 0..30);
         let before = storage.change_count();
-        storage.fail_after(failing, WriteFailure::Full, false);
+        storage.fail_after(failing, InjectedFailure::Full, false);
         for number in 30..50 {
             data.append(&row(number)).unwrap();
             data.flush().or_else(|_| data.flush()).unwrap();

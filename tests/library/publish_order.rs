@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live::model::memory::MemoryStore;
-use h5live::{Dataset, ErrorKind, File, Invariant, Options, PublishInterval};
+use h5live::{Dataset, ErrorKind, File, Options, PublishInterval, SwmrInvariant};
 use h5live_cache::{
-    DependencyKind, DependencyKinds, FaultyStorage, MemoryStorage, RecordingStorage, StorageOp, WriteFailure,
+    DependencyKind, DependencyKinds, FaultyStorage, InjectedFailure, MemoryStorage, RecordingStorage, StorageOp,
     replay_operations,
 };
 use h5live_native::{Mode, NativeFile, OpenOptions};
@@ -195,7 +195,7 @@ fn rows_are_not_lost_when_a_short_write_fails() {
         append(&data, 2);
         data.flush().unwrap();
         storage.inner().log_mark("live");
-        storage.fail_after(at, WriteFailure::Short(3), false);
+        storage.fail_after(at, InjectedFailure::Short(3), false);
         append(&data, 2);
         assert!(data.flush().is_err(), "the write {at} fails");
         append(&data, 1);
@@ -452,7 +452,7 @@ fn an_error_in_the_background_is_that_of_a_later_call() {
     let file = File::with_store(Arc::new(store), "faulty", options).unwrap();
     let data = create(&file, "data", false);
     file.flush().unwrap();
-    storage.fail_after(0, WriteFailure::Broken, true);
+    storage.fail_after(0, InjectedFailure::Broken, true);
     let error = loop {
         // Appending does not write, but the background does.
         match data.append(&[1u32]) {
@@ -482,14 +482,14 @@ fn errors_of_a_reader_name_the_promise_that_its_writer_has_not_kept() {
     };
     spoil(seen.chunks().unwrap()[0].offset.unwrap());
     let error = seen.read::<u32>().unwrap_err();
-    assert_eq!(error.broken_invariant(), Some(Invariant::WholeAppends), "{error}");
+    assert_eq!(error.broken_invariant(), Some(SwmrInvariant::WholeAppends), "{error}");
     assert!(error.to_string().contains("I2"), "{error}");
     spoil(seen.id().0 as u64 + 16);
     let error = seen.refresh().unwrap_err();
-    assert_eq!(error.broken_invariant(), Some(Invariant::TornWritesAreSeen), "{error}");
+    assert_eq!(error.broken_invariant(), Some(SwmrInvariant::TornWritesAreSeen), "{error}");
     spoil(seen.id().0 as u64);
     let error = reader.dataset("data").and_then(|data| data.refresh()).unwrap_err();
-    assert_eq!(error.broken_invariant(), Some(Invariant::NoDanglingAddress), "{error}");
+    assert_eq!(error.broken_invariant(), Some(SwmrInvariant::NoDanglingAddress), "{error}");
 }
 
 #[test]

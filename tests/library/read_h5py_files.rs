@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use h5live::model::Sign;
-use h5live::{ByteOrder, Conversion, Datatype, File, Object, Value};
+use h5live::{ByteOrder, ConversionPolicy, Datatype, File, Object, Value};
 
 /// Has h5py make the files; false if there is none.
 fn make(folder: &Path) -> bool {
@@ -45,7 +45,7 @@ fn reads_what_h5py_reads() {
         let (rest, kind) = rest.rsplit_once(' ').unwrap();
         let (name, path) = rest.split_once(' ').unwrap();
         // libhdf5 takes the nearest value where the other type does not have it.
-        let open = || File::options().conversion(Conversion::Lossy).open(folder.path().join(name)).unwrap();
+        let open = || File::options().conversion(ConversionPolicy::Lossy).open(folder.path().join(name)).unwrap();
         let file = files.entry(name).or_insert_with(open);
         let read = || -> h5live::Result<String> {
             let dataset = file.dataset(path)?;

@@ -1,6 +1,6 @@
 //! A write of which some value does not fit changes nothing.
 
-use h5live::{Conversion, Dataset, ErrorKind, File, H5Type, UNLIMITED, Value};
+use h5live::{ConversionPolicy, Dataset, ErrorKind, File, H5Type, UNLIMITED, Value};
 
 fn u16s(file: &File, name: &str, chunk: u64) -> Dataset {
     let new = file.new_dataset::<u16>().shape(&[6]).max_shape(&[UNLIMITED]).chunk_shape(&[chunk]);
@@ -30,7 +30,7 @@ fn chunks_before_the_value_keep_their_elements() {
         is_refused(data.write_slice(1..4, &[7.0, 8.0, 8.5]));
         file.flush().unwrap();
         assert_eq!(data.read::<u16>().unwrap(), [1, 2, 3, 4, 5, 6], "{name}");
-        data.with_conversion(Conversion::Lossy).write(&[7i64, 8, 9, 10, 70_000, 12]).unwrap();
+        data.with_conversion(ConversionPolicy::Lossy).write(&[7i64, 8, 9, 10, 70_000, 12]).unwrap();
         assert_eq!(data.read::<u16>().unwrap(), [7, 8, 9, 10, u16::MAX, 12], "{name}");
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use h5live::model::{
-    AllocationTime, Bitfield, CreationOrder, EntryStorage, EnumMember, FillTime, FilterSpec, Opaque, ReferenceKind,
-    VirtualSource,
+    AllocationTime, BitfieldType, CreationOrder, EnumMember, FillTime, FilterSpec, LinkOrAttributeStorageSpec,
+    OpaqueType, ReferenceKind, VirtualSource,
 };
 use h5live::{
     Datatype, File, FixedStr, H5Type, LibVer, Options, Reference, Result, Selection, UNLIMITED, Value, model,
@@ -59,12 +59,12 @@ fn types(file: &File) -> Result<()> {
     file.new_dataset::<bool>().create_with_data("truths", &[true, false])?;
     let member = |name: &str, value: i16| EnumMember { name: name.into(), value: value.to_le_bytes().into() };
     let members = vec![member("OFF", -1), member("ON", 300)];
-    let switch = Datatype::Enum(model::Enum { base: Box::new(i16::datatype()), members });
+    let switch = Datatype::Enum(model::EnumType { base: Box::new(i16::datatype()), members });
     let state = file.root().new_dataset_with_type(switch).shape(&[2]).create("state")?;
     state.write_values(.., &[Value::EnumName("ON".into()), Value::EnumName("OFF".into())])?;
-    let opaque = Datatype::Opaque(Opaque { size: 3, tag: "raw".into() });
+    let opaque = Datatype::Opaque(OpaqueType { size: 3, tag: "raw".into() });
     file.root().new_dataset_with_type(opaque).create("opaque")?.write_values(.., &[Value::Bytes(vec![1, 0, 255])])?;
-    let bits = Datatype::Bitfield(Bitfield { size: 2, precision: 16, ..Bitfield::default() });
+    let bits = Datatype::Bitfield(BitfieldType { size: 2, precision: 16, ..BitfieldType::default() });
     file.root().new_dataset_with_type(bits).create("bits")?.write_values(.., &[Value::Integer(0x8001)])?;
     Ok(())
 }
@@ -195,7 +195,7 @@ fn h5py_sees_what_its_plugins_can_read() {
 }
 
 fn structure(file: &File, large: usize) -> Result<()> {
-    let indexed = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
+    let indexed = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
     let group = file
         .root()
         .new_group()

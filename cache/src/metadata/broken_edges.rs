@@ -7,15 +7,15 @@ use crate::{dependency_kind::DependencyKind, entry_id::EntryId, mutant::CacheMut
 /// The edges of kinds that a mutant lacks, at the parent. A flush turns them around, because without an edge the order
 /// would only be unsure. Without the feature `mutants`, there are none.
 #[derive(Default)]
-pub(super) struct BrokenEdges {
+pub(super) struct MutantViolatedEdges {
     mutant: CacheMutant,
     #[cfg(feature = "mutants")]
     children: EntryIdMap<Vec<EntryId>>,
 }
 
-impl BrokenEdges {
+impl MutantViolatedEdges {
     pub fn new(mutant: CacheMutant) -> Self {
-        BrokenEdges {
+        MutantViolatedEdges {
             mutant,
             #[cfg(feature = "mutants")]
             children: EntryIdMap::default(),
@@ -23,7 +23,7 @@ impl BrokenEdges {
     }
 
     /// Whether the mutant lacks an edge of this kind, which is kept here then.
-    pub fn record_if_broken(&mut self, kind: DependencyKind, parent: EntryId, child: EntryId) -> bool {
+    pub fn record_if_violated(&mut self, kind: DependencyKind, parent: EntryId, child: EntryId) -> bool {
         let is_broken = self.mutant.lacks_edge(kind);
         #[cfg(feature = "mutants")]
         if is_broken {
@@ -48,7 +48,7 @@ impl BrokenEdges {
     }
 
     /// The child of the broken edge with this number, of those of `parent`.
-    pub fn child(&self, parent: EntryId, number: usize) -> Option<EntryId> {
+    pub fn nth_child(&self, parent: EntryId, number: usize) -> Option<EntryId> {
         #[cfg(feature = "mutants")]
         {
             self.children.get(&parent)?.get(number).copied()
@@ -61,7 +61,7 @@ impl BrokenEdges {
     }
 
     /// Forgets the edges of a parent that is gone.
-    pub fn remove(&mut self, parent: EntryId) {
+    pub fn remove_parent(&mut self, parent: EntryId) {
         #[cfg(feature = "mutants")]
         self.children.remove(&parent);
         let _ = parent;

@@ -31,7 +31,7 @@ pub struct PendingFlush<'a> {
     is_whole_file: bool,
     /// [`CacheOptions::barriers`] at the time of the snapshot.
     barriers: bool,
-    /// As [`Cache::require_atomic_flush`].
+    /// As [`Cache::make_next_flush_atomic`].
     is_atomic: bool,
     succeeded: bool,
     /// While there are redo records, nothing else is written behind the announced end.
@@ -258,7 +258,7 @@ impl PendingFlush<'_> {
 
     /// Whether one redo record has all changes in place.
     fn has_single_redo(&self) -> bool {
-        self.barriers || self.is_atomic || self.cache.has_generations()
+        self.barriers || self.is_atomic || self.cache.publishes_generations()
     }
 
     fn encode_picked(&mut self, mut picked: Vec<FlushItem>) -> Result<()> {
@@ -418,11 +418,11 @@ impl PendingFlush<'_> {
 
     fn add_superblock_step(&self, steps: &mut ProtocolSteps, superblock: FlushStep, end: u64) {
         // A mutant breaks it as thoroughly as can be.
-        match self.cache.lacks_edge(DependencyKind::FileLength) {
+        match self.cache.mutant_lacks_dependency(DependencyKind::FileLength) {
             false => steps.before.insert(0, FlushStep::Extend(end)),
             true => steps.after.push(FlushStep::Extend(end)),
         }
-        match self.cache.lacks_edge(DependencyKind::EndOfFile) {
+        match self.cache.mutant_lacks_dependency(DependencyKind::EndOfFile) {
             false => steps.between.push(superblock),
             true => steps.after.insert(0, superblock),
         }
@@ -434,7 +434,7 @@ impl Drop for PendingFlush<'_> {
         let Cache { shared_graph: ledger, dirty_raw_data: chunks, write_buffer, space, .. } = self.cache;
         if !self.succeeded {
             // The changes of a generation are completed in another way.
-            if !self.cache.has_generations() {
+            if !self.cache.publishes_generations() {
                 self.cache.keep_unfinished_redo(&self.steps, self.steps_done, self.has_single_redo());
             }
             self.cache.atomic_flush.fetch_or(self.is_atomic, Ordering::AcqRel);

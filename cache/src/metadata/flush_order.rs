@@ -150,7 +150,7 @@ impl DependencyGraph {
                 let later = match parents.get(*next) {
                     Some(above) => Some(above.parent),
                     // A broken edge turns the order around, as nothing else would be sure to violate it.
-                    None => self.broken_edges.child(id, *next - parents.len()),
+                    None => self.broken_edges.nth_child(id, *next - parents.len()),
                 };
                 *next += 1;
                 let Some(later) = later else {

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use h5live_format::{Addr, Generation, RedoRecord};
+use h5live_format::{Addr, GenerationWord, RedoRecord};
 
 use crate::{
     entry_id::EntryId,
@@ -32,14 +32,14 @@ pub enum FlushStep {
         /// In bytes from the base address.
         end: u64,
         /// The generation, which stays the same.
-        generation: Generation,
+        generation: GenerationWord,
     },
     /// Another generation is shown.
     SetGeneration {
         /// Where.
         at: Addr,
         /// The generation.
-        generation: Generation,
+        generation: GenerationWord,
     },
     /// Small pieces of new raw data, to which nothing leads yet, are written.
     BufferedRaw(BufferedWrites),

@@ -4,7 +4,7 @@
 //! is in force. When all bytes are in place, the word says that the file is at rest again. A reader whose read begins
 //! and ends in the same generation has seen that generation and no other.
 
-use h5live_format::{Addr, Generation, RedoRecord};
+use h5live_format::{Addr, GenerationWord, RedoRecord};
 
 use super::flush_step::FlushStep;
 use super::generation_state::PublishedGeneration;
@@ -26,12 +26,12 @@ pub(super) struct GenerationSteps {
 
 impl Cache {
     /// The generation that the file shows, if readers go by it.
-    pub(crate) fn generation(&self) -> Option<Generation> {
+    pub(crate) fn generation(&self) -> Option<GenerationWord> {
         self.generation_publisher.0.lock().current
     }
 
     /// Whether readers go by generations.
-    pub fn has_generations(&self) -> bool {
+    pub fn publishes_generations(&self) -> bool {
         self.generation().is_some()
     }
 
@@ -40,11 +40,11 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
-    pub fn start_generations(&self, last: Option<Generation>) -> Result<()> {
+    pub fn start_publishing_generations(&self, last_published: Option<GenerationWord>) -> Result<()> {
         let _only = self.flush_lock.lock();
         // Nobody writes raw data where the word is to be.
         let _beyond = self.redo_state.past_eof_lock.write();
-        let first = last.map_or(Generation::FIRST, |last| last.next().settled());
+        let first = last_published.map_or(GenerationWord::FIRST, |last| last.next_changing().change_completed());
         match self.superblock_update()? {
             None => self.init_generation_at(self.space.superblock_eof(), first),
             Some((_, _, end)) => {
@@ -57,10 +57,10 @@ impl Cache {
 
     /// Writes the word at `end` before that end is announced, and clears the bytes behind it, so that they are no redo
     /// record.
-    pub(crate) fn init_generation_at(&self, end: u64, generation: Generation) -> Result<()> {
-        let place = Generation::word_addr(Addr::new(end)).ok_or(Error::Undefined)?;
+    pub(crate) fn init_generation_at(&self, end: u64, generation: GenerationWord) -> Result<()> {
+        let place = GenerationWord::word_addr(Addr::new(end)).ok_or(Error::Undefined)?;
         let mut bytes = generation.to_bytes().to_vec();
-        bytes.resize(Generation::SIZE + RedoRecord::HEAD_BYTES, 0);
+        bytes.resize(GenerationWord::SIZE + RedoRecord::HEAD_BYTES, 0);
         self.write_past_eof(place, &bytes)?;
         self.generation_publisher.0.lock().current = Some(generation);
         Ok(())
@@ -70,7 +70,7 @@ impl Cache {
     pub(crate) fn clear_generation_at(&self, end: u64) -> Result<()> {
         let Some(last) = self.generation() else { return Ok(()) };
         // A redo record that may still be in force is kept: it is the last one.
-        let last = if last.is_changing() { last } else { last.next() };
+        let last = if last.is_changing() { last } else { last.next_changing() };
         self.init_generation_at(end, last)?;
         *self.generation_publisher.0.lock() = PublishedGeneration::default();
         Ok(())
@@ -78,7 +78,7 @@ impl Cache {
 
     /// Writes the word. A write that fails may have been made all the same. Then readers go by the redo record, which
     /// must be finished.
-    pub(super) fn write_generation_word(&self, at: Addr, generation: Generation) -> Result<()> {
+    pub(super) fn write_generation_word(&self, at: Addr, generation: GenerationWord) -> Result<()> {
         if generation.is_changing() {
             self.generation_publisher.0.lock().current = Some(generation);
         }
@@ -111,12 +111,12 @@ impl Cache {
                 _ => return Ok(()),
             }
         };
-        let place = Generation::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
+        let place = GenerationWord::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
         self.write_generation_word(place, current)?;
         for write in &record.writes {
             self.write_counted(StorageAction::WriteRedo, write.at, &write.bytes)?;
         }
-        self.write_generation_word(place, current.settled())
+        self.write_generation_word(place, current.change_completed())
     }
 
     /// The steps of a flush around its `changes` in place, if readers go by generations.
@@ -125,7 +125,7 @@ impl Cache {
         settings: &CacheOptions,
         changes: &[FlushStep],
     ) -> Result<Option<GenerationSteps>> {
-        let Some(now) = self.generation().map(Generation::settled) else { return Ok(None) };
+        let Some(now) = self.generation().map(GenerationWord::change_completed) else { return Ok(None) };
         let barrier = || settings.barriers.then_some(FlushStep::Barrier);
         let (mut before, mut between, mut after) = (Vec::new(), Vec::new(), Vec::new());
         let mut end = self.space.superblock_eof();
@@ -137,15 +137,15 @@ impl Cache {
         }
         let end = Addr::new(end);
         let (place, record_addr) =
-            Generation::word_addr(end).zip(Generation::redo_addr(end)).ok_or(Error::Undefined)?;
+            GenerationWord::word_addr(end).zip(GenerationWord::redo_record_addr(end)).ok_or(Error::Undefined)?;
         if !changes.is_empty() {
             let step = FlushStep::WriteRedo { record: redo_record(record_addr, changes), is_visible: false };
-            let under_way = FlushStep::SetGeneration { at: place, generation: now.next() };
+            let under_way = FlushStep::SetGeneration { at: place, generation: now.next_changing() };
             between.extend(barrier());
             between.push(step);
             between.extend(barrier());
-            between.extend((!self.lacks_edge(DependencyKind::Generation)).then_some(under_way));
-            after.push(FlushStep::SetGeneration { at: place, generation: now.next().settled() });
+            between.extend((!self.mutant_lacks_dependency(DependencyKind::Generation)).then_some(under_way));
+            after.push(FlushStep::SetGeneration { at: place, generation: now.next_changing().change_completed() });
         }
         Ok(Some(GenerationSteps { before, between, after }))
     }

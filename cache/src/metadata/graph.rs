@@ -12,7 +12,7 @@ use h5live_format::Addr;
 use smallvec::SmallVec;
 
 use super::{
-    broken_edges::BrokenEdges,
+    broken_edges::MutantViolatedEdges,
     dirty_entries::DirtyEntries,
     id_hasher::EntryIdMap,
     owner_deps::OwnerDependencies,
@@ -39,7 +39,10 @@ pub(crate) struct SharedGraph {
 impl SharedGraph {
     pub(crate) fn new(mutant: CacheMutant) -> Self {
         SharedGraph {
-            graph: Mutex::new(DependencyGraph { broken_edges: BrokenEdges::new(mutant), ..DependencyGraph::default() }),
+            graph: Mutex::new(DependencyGraph {
+                broken_edges: MutantViolatedEdges::new(mutant),
+                ..DependencyGraph::default()
+            }),
             stale_owners: StaleOwners::default(),
             next_entry_id: AtomicU64::new(1),
         }
@@ -58,7 +61,7 @@ pub(crate) struct DependencyGraph {
     pub(super) dirty_weight: usize,
     /// The number of the walk that is under way, or was the last.
     pub(super) pass: u32,
-    pub(super) broken_edges: BrokenEdges,
+    pub(super) broken_edges: MutantViolatedEdges,
 }
 
 pub(super) struct GraphNode {
@@ -180,7 +183,7 @@ impl DependencyGraph {
         until: EdgeLifetime,
     ) -> Result<(), DependencyCycle> {
         let (up, down) = (parent.id(), child.id());
-        if self.broken_edges.record_if_broken(kind, up, down) {
+        if self.broken_edges.record_if_violated(kind, up, down) {
             return Ok(());
         }
         // Only a node that waits for something is above others.
@@ -285,7 +288,7 @@ impl DependencyGraph {
     /// Removes a node with all its edges: the entry was removed or evicted, or the proxy's data was written.
     pub(crate) fn remove_node(&mut self, id: EntryId) {
         let Some(node) = self.nodes.remove(&id) else { return };
-        self.broken_edges.remove(id);
+        self.broken_edges.remove_parent(id);
         if node.is_dirty {
             self.dirty_weight -= node.dirty_bytes();
         }

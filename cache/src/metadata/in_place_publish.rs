@@ -22,7 +22,7 @@ const MAX_MAPPED_RAW_BYTES_PREFILLED: usize = 64 << 10;
 
 /// Raw data for a part of a chunk that no reader can see yet. The file leads to the chunk.
 #[derive(Debug, Clone, Copy)]
-pub struct UnpublishedPart<'a> {
+pub struct UnpublishedChunkData<'a> {
     /// The address of the chunk.
     pub chunk: Addr,
     /// Where the part begins, in bytes from the beginning of the chunk.
@@ -59,9 +59,9 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::flush`]. If the write of the entry failed, the entry was changed and is dirty.
-    pub fn publish_part<'a, T: Entry>(
+    pub fn try_publish_chunk_data<'a, T: Entry>(
         &self,
-        part: UnpublishedPart<'_>,
+        part: UnpublishedChunkData<'_>,
         entry: &Handle<T>,
         len: u64,
         change: impl FnOnce(&mut T, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
@@ -99,8 +99,8 @@ impl Cache {
     }
 
     /// Writes raw data by the shortest way.
-    fn write_raw_part(&self, at: Addr, part: UnpublishedPart<'_>) -> Result<()> {
-        let UnpublishedPart { bytes, is_prefilled: is_filled, .. } = part;
+    fn write_raw_part(&self, at: Addr, part: UnpublishedChunkData<'_>) -> Result<()> {
+        let UnpublishedChunkData { bytes, is_prefilled: is_filled, .. } = part;
         // Beyond that, a call costs less than new pages of a mapping do.
         let is_short = bytes.len() <= if is_filled { MAX_MAPPED_RAW_BYTES_PREFILLED } else { MAX_MAPPED_RAW_BYTES };
         if is_short && self.storage.store_mapped(bytes, defined(at.get())?) {
@@ -119,19 +119,19 @@ impl Cache {
         self.write_counted(action, at, &patch.image)
     }
 
-    /// Whether [`Cache::publish_part`] can be used at all, maybe after the next flush: flushes have no steps beside
+    /// Whether [`Cache::try_publish_chunk_data`] can be used at all, maybe after the next flush: flushes have no steps beside
     /// writing dirty entries.
-    pub fn can_publish_parts(&self) -> bool {
+    pub fn can_publish_chunk_data(&self) -> bool {
         !(self.is_read_only()
             || self.has_barriers()
             || self.atomic_flush.load(std::sync::atomic::Ordering::Acquire)
             || self.options.mutant.lacks_edges()
-            || self.has_generations())
+            || self.publishes_generations())
     }
 
     /// Whether a flush has steps beside writing dirty entries and raw data.
     pub(super) fn needs_protocol_steps(&self) -> bool {
-        !self.can_publish_parts() || self.has_active_redo()
+        !self.can_publish_chunk_data() || self.has_active_redo()
     }
 
     /// Whether nothing of `owner` waits to be written, nor anything of others that must be written before.
@@ -147,7 +147,7 @@ mod tests {
     use super::super::tests::Block;
     use super::*;
     use crate::test_superblock::EofOnlySuperblock;
-    use crate::{CacheOptions, FaultyStorage, FlushScope, MemoryStorage, SpaceKind, Storage, WriteFailure};
+    use crate::{CacheOptions, FaultyStorage, FlushScope, InjectedFailure, MemoryStorage, SpaceKind, Storage};
 
     const OWNER: Owner = Owner::new(Addr::new(8));
 
@@ -163,8 +163,8 @@ mod tests {
     }
 
     fn publish(cache: &Cache, extent: &Handle<Block>, chunk: Addr, to: u8) -> Result<bool> {
-        let part = UnpublishedPart { chunk, offset: 2, bytes: &[to; 3], is_prefilled: false };
-        cache.publish_part(part, extent, 4, |extent, _| {
+        let part = UnpublishedChunkData { chunk, offset: 2, bytes: &[to; 3], is_prefilled: false };
+        cache.try_publish_chunk_data(part, extent, 4, |extent, _| {
             extent.0.fill(to);
             Some(Ok(extent.0.clone().into()))
         })
@@ -201,7 +201,7 @@ mod tests {
         refused("the entry is dirty");
         cache.flush(FlushScope::All).unwrap();
         let before = storage.to_vec();
-        cache.write_raw(OWNER, chunk, 0, vec![7]);
+        cache.enqueue_raw_write(OWNER, chunk, 0, vec![7]);
         assert!(!publish(&cache, &extent, chunk, 3).unwrap(), "raw data waits");
         cache.discard_raw(chunk);
         cache.enable_barriers();
@@ -214,7 +214,7 @@ mod tests {
         let memory = MemoryStorage::new();
         let storage = Arc::new(FaultyStorage::new(memory.clone()));
         let (cache, extent, chunk) = prepared(storage.clone());
-        storage.fail_after(1, WriteFailure::Full, false);
+        storage.fail_after(1, InjectedFailure::Full, false);
         assert!(publish(&cache, &extent, chunk, 2).is_err());
         assert!(cache.is_dirty());
         cache.flush(FlushScope::All).unwrap();

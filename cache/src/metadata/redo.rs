@@ -114,7 +114,7 @@ impl Cache {
             _ => {
                 // A reader may have begun when an earlier writer was there. Where nothing tells of one, it may all the
                 // same; so each begins with another number.
-                let any = || SeqlockCounter::new(self.options.clock.now().subsec_nanos()).settled();
+                let any = || SeqlockCounter::new(self.options.clock.now().subsec_nanos()).round_up_to_even();
                 let mut bytes = [0; SeqlockCounter::SIZE];
                 let start = place.get().ok_or(Error::Undefined)?;
                 let found = self.storage.read_at(&mut bytes, start);
@@ -155,9 +155,9 @@ impl Cache {
         let serial = self.next_redo_serial(at)?;
         let counter = match self.generation() {
             Some(_) if serial == 0 => SeqlockCounter::default(),
-            Some(shown) => shown.settled().next().redo_number(),
-            None if is_seen => self.load_seqlock(at)?.next(),
-            None => self.load_seqlock(at)?.settled(),
+            Some(shown) => shown.change_completed().next_changing().redo_seqlock(),
+            None if is_seen => self.load_seqlock(at)?.next_odd(),
+            None => self.load_seqlock(at)?.round_up_to_even(),
         };
         let image = encode(&RedoRecord { seqlock: counter, serial, ..record.clone() }, self.options.widths);
         let image = image.map_err(|source| Error::Encode { at, source })?;
@@ -229,7 +229,7 @@ impl Cache {
 
     /// As [`Cache::invalidate_redo`], but the record may come back after a power failure.
     pub(super) fn retire_redo(&self, at: Addr) -> Result<()> {
-        let counter = self.load_seqlock(at)?.settled();
+        let counter = self.load_seqlock(at)?.round_up_to_even();
         self.write_counted(StorageAction::WriteRedo, at, &counter.to_bytes())?;
         *self.redo_state.seqlock.lock() = Some((at, counter));
         Ok(())

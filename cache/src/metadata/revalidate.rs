@@ -130,28 +130,28 @@ mod tests {
         let (first, bytes, times) = load(3);
         assert_eq!((&bytes[..], times), (&b"old"[..], 1));
         let lean = cache.memory_bytes();
-        cache.mark_owner_stale(Owner::FILE);
+        cache.revalidate_owner_on_load(Owner::FILE);
         assert_eq!(load(3).2, 0, "another owner");
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         assert!(first.is_invalidated() && cache.get_cached::<Block>(Addr::new(0)).unwrap().is_none());
         assert_eq!(load(3).2, 1, "the bytes are kept from now on");
         assert_eq!(cache.memory_bytes(), lean + 3);
-        cache.mark_owner_stale(OWNER);
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         let (same, bytes, times) = load(3);
         assert_eq!((&bytes[..], times), (&b"old"[..], 0));
         assert!(!same.is_invalidated() && cache.get_cached::<Block>(Addr::new(0)).unwrap().is_some());
         storage.write_at(b"new", 0).unwrap();
         assert_eq!(load(3).2, 0, "nobody doubts it");
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         let (_, bytes, times) = load(3);
         assert_eq!((&bytes[..], times), (&b"new"[..], 1));
         assert!(same.is_invalidated() && same.read().0 == b"old");
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         assert_eq!(load(8).2, 1, "of another length");
         load_as(Owner::FILE, 8);
         assert_eq!(load(8).2, 1, "another owner has had it");
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         storage.set_len(4).unwrap();
         assert!(cache.load_block(Addr::new(0), OWNER, 8, |_| Ok::<_, Error>(Block(Vec::new()))).is_err());
         assert!(cache.get_cached::<Block>(Addr::new(0)).unwrap().is_none());
@@ -173,11 +173,11 @@ mod tests {
         };
         let change = |to: u8| {
             storage.write_at(&[to], 0).unwrap();
-            cache.mark_owner_stale(OWNER);
+            cache.revalidate_owner_on_load(OWNER);
         };
         assert_eq!(load(&|| change(1)), 0);
         assert_eq!(load(&|| ()), 1);
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         assert_eq!(load(&|| panic!("the bytes were kept")), 1);
         change(2);
         assert_eq!(load(&|| change(3)), 2);
@@ -231,13 +231,13 @@ mod tests {
             let handle = cache.load_block(Addr::new(0), OWNER, 1, make).unwrap();
             handle.read().0[0]
         };
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         assert_eq!(load(), 1);
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         let (other, storage) = (cache.clone(), watched.storage.clone());
         *watched.after_read.lock() = Some(Box::new(move || {
             storage.write_at(&[2], 0).unwrap();
-            other.mark_owner_stale(OWNER);
+            other.revalidate_owner_on_load(OWNER);
         }));
         assert_eq!(load(), 1, "as it was when it was read");
         assert_eq!(load(), 2);
@@ -254,10 +254,10 @@ mod tests {
         let at = cache.space().alloc(5, SpaceKind::Metadata).unwrap();
         let block = cache.insert_entry(at, OWNER, Block(b"block".to_vec()));
         cache.flush(FlushScope::All).unwrap();
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         assert!(cache.get_cached::<Block>(at).unwrap().is_some(), "it is held");
         drop(block);
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         assert!(cache.get_cached::<Block>(at).unwrap().is_none());
     }
 }

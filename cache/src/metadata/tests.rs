@@ -5,8 +5,8 @@ use h5live_format::{Addr, EncodeError, RedoRecord, SeqlockCounter, Widths, decod
 
 use crate::test_superblock::EofOnlySuperblock;
 use crate::{
-    Cache, CacheOptions, DependencyKind, Entry, Error, FaultyStorage, FlushScope, FlushStep, MemoryStorage, Owner,
-    SpaceKind, Visibility, WriteFailure,
+    Cache, CacheOptions, DependencyKind, Entry, Error, FaultyStorage, FlushScope, FlushStep, InjectedFailure,
+    MemoryStorage, Owner, ReplacedBytesVisibility, SpaceKind,
 };
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ fn children_are_written_before_parents_and_raw_data_first() {
     let parent = add(&cache, OWNER, b"parent");
     let child = add(&cache, OWNER, b"child");
     let chunk = cache.space().alloc(3, SpaceKind::Raw).unwrap();
-    let proxy = cache.write_raw(OWNER, chunk, 0, b"raw".to_vec());
+    let proxy = cache.enqueue_raw_write(OWNER, chunk, 0, b"raw".to_vec());
     cache.add_dependency(&parent, &child, DependencyKind::ObjectHeaderIndex).unwrap();
     cache.add_dependency(&child, &proxy, DependencyKind::ExtensibleArrayChunk).unwrap();
     assert!(cache.add_dependency(&child, &parent, DependencyKind::Link).is_err());
@@ -57,7 +57,7 @@ fn children_are_written_before_parents_and_raw_data_first() {
     cache.read_raw(chunk, 0, &mut read).unwrap();
     assert_eq!(&read, b"raw");
     assert!(cache.plan_flush(FlushScope::All).unwrap().steps().is_empty());
-    cache.shrink_to_allocated_end(true).unwrap();
+    cache.finalize_and_truncate(true).unwrap();
     assert_eq!(storage.to_vec().len() as u64, cache.space().allocated_end());
 }
 
@@ -79,7 +79,7 @@ fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     let parent = add(&cache, OWNER, &[9; 16]);
     let children = [1, 2, 3, 4, 5, 6].map(|n| {
         let child = add(&cache, OWNER, &[n; 16]);
-        cache.add_dependency_until_stored(&parent, &child, DependencyKind::Link).unwrap();
+        cache.add_dependency_to_first_write(&parent, &child, DependencyKind::Link).unwrap();
         child.addr()
     });
     let is_cached = |child: usize| cache.get_cached::<Block>(children[child]).unwrap().is_some();
@@ -180,7 +180,7 @@ fn unused_entries_are_evicted_to_stay_in_the_budget() {
     let cache = Cache::new_read_only(Arc::new(storage), settings);
     let load = |n: u64| {
         let at = Addr::new(n * 100);
-        cache.load(at, OWNER, || cache.read_block(at, 100).map(Block)).unwrap()
+        cache.load(at, OWNER, || cache.read_block_uncached(at, 100).map(Block)).unwrap()
     };
     let held = load(0);
     for n in 1..5000 {
@@ -215,7 +215,7 @@ fn what_was_held_is_evicted_once_it_may_go() {
     let cache = Cache::new_read_only(Arc::new(storage), settings);
     let load = |n: u64| {
         let at = Addr::new(n * 100);
-        cache.load(at, OWNER, || cache.read_block(at, 100).map(Block)).unwrap()
+        cache.load(at, OWNER, || cache.read_block_uncached(at, 100).map(Block)).unwrap()
     };
     let held: Vec<_> = (0..6000).map(load).collect();
     assert_eq!(cache.memory_bytes(), 600_000);
@@ -248,7 +248,7 @@ fn what_is_dirty_or_pinned_or_a_parent_is_not_evicted() {
 fn a_refreshed_reader_reads_again_and_old_handles_stay_as_they_are() {
     let storage = MemoryStorage::from(b"old".to_vec());
     let cache = Cache::new_read_only(Arc::new(storage.clone()), CacheOptions::default());
-    let load = || cache.load(Addr::new(0), OWNER, || cache.read_block(Addr::new(0), 3).map(Block)).unwrap();
+    let load = || cache.load(Addr::new(0), OWNER, || cache.read_block_uncached(Addr::new(0), 3).map(Block)).unwrap();
     let old = load();
     crate::Storage::write_at(&storage, b"new", 0).unwrap();
     assert_eq!(load().read().0, b"old");
@@ -280,24 +280,24 @@ fn an_entry_that_cannot_be_encoded_stays_dirty_and_is_named() {
     let at = cache.space().alloc(1, SpaceKind::Metadata).unwrap();
     cache.insert_entry(at, OWNER, Unfit);
     let chunk = cache.space().alloc(1, SpaceKind::Raw).unwrap();
-    cache.write_raw(OWNER, chunk, 0, vec![1]);
+    cache.enqueue_raw_write(OWNER, chunk, 0, vec![1]);
     for _ in 0..2 {
         assert!(matches!(cache.flush(FlushScope::All), Err(Error::Encode { at: where_, .. }) if where_ == at));
     }
-    assert!(matches!(cache.shrink_to_allocated_end(false), Err(Error::Dirty(3))));
+    assert!(matches!(cache.finalize_and_truncate(false), Err(Error::Dirty(3))));
     assert!(storage.to_vec().is_empty());
     cache.forget_entry(at);
     cache.flush(FlushScope::All).unwrap();
-    cache.shrink_to_allocated_end(false).unwrap();
+    cache.finalize_and_truncate(false).unwrap();
 }
 
 #[test]
 fn a_claimed_size_is_not_trusted() {
     let cache = Cache::new_read_only(Arc::new(MemoryStorage::from(vec![0; 10])), CacheOptions::default());
-    let huge = cache.read_block(Addr::new(4), usize::MAX);
+    let huge = cache.read_block_uncached(Addr::new(4), usize::MAX);
     assert!(matches!(huge, Err(Error::PastEnd { found: 6, .. })));
-    assert!(matches!(cache.read_block(Addr::new(u64::MAX - 1), 1), Err(Error::PastEnd { found: 0, .. })));
-    assert!(matches!(cache.read_block(Addr::UNDEFINED, 1), Err(Error::Undefined)));
+    assert!(matches!(cache.read_block_uncached(Addr::new(u64::MAX - 1), 1), Err(Error::PastEnd { found: 0, .. })));
+    assert!(matches!(cache.read_block_uncached(Addr::UNDEFINED, 1), Err(Error::Undefined)));
     assert!(matches!(cache.flush(FlushScope::All), Err(Error::ReadOnly)));
 }
 
@@ -305,13 +305,13 @@ fn a_claimed_size_is_not_trusted() {
 fn an_end_may_be_announced_far_ahead() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
-    cache.announce_eof_ahead(1 << 20).unwrap();
+    cache.preextend_superblock_eof(1 << 20).unwrap();
     assert_eq!(storage.to_vec().len(), 8 + (1 << 20));
     add(&cache, OWNER, b"block");
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     assert!(matches!(plan.steps(), [FlushStep::Entry { .. }]));
     plan.write_steps().unwrap();
-    cache.shrink_to_allocated_end(false).unwrap();
+    cache.finalize_and_truncate(false).unwrap();
     assert_eq!(storage.to_vec().len() as u64, cache.space().allocated_end());
 }
 
@@ -320,7 +320,7 @@ fn an_end_may_be_announced_far_ahead() {
 fn a_flush_within_an_operation_is_refused() {
     let cache = cache(&MemoryStorage::new());
     let flush = std::panic::AssertUnwindSafe(|| {
-        let _operation = cache.begin_operation();
+        let _operation = cache.begin_atomic_change();
         let _ = cache.flush(FlushScope::All);
     });
     assert!(std::panic::catch_unwind(flush).is_err());
@@ -350,12 +350,12 @@ fn a_parent_waits_once_for_a_change_of_its_child() {
     let cache = cache(&MemoryStorage::new());
     let upper = add(&cache, OWNER, b"upper");
     let lower = add(&cache, OWNER, b"lower");
-    cache.add_dependency_once(&upper, &lower, DependencyKind::BTree1Node).unwrap();
-    assert!(cache.add_dependency_once(&lower, &upper, DependencyKind::BTree1Node).is_err());
+    cache.add_dependency_until_clean(&upper, &lower, DependencyKind::BTree1Node).unwrap();
+    assert!(cache.add_dependency_until_clean(&lower, &upper, DependencyKind::BTree1Node).is_err());
     assert_eq!(order(&cache), [lower.id(), upper.id()]);
     upper.mark_dirty();
     lower.mark_dirty();
-    cache.add_dependency_once(&lower, &upper, DependencyKind::BTree1Node).unwrap();
+    cache.add_dependency_until_clean(&lower, &upper, DependencyKind::BTree1Node).unwrap();
     assert_eq!(order(&cache), [upper.id(), lower.id()]);
 }
 
@@ -367,7 +367,7 @@ fn a_change_made_during_a_flush_is_waited_for_in_the_next() {
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     lower.mark_dirty();
     upper.mark_dirty();
-    cache.add_dependency_once(&upper, &lower, DependencyKind::BTree1Node).unwrap();
+    cache.add_dependency_until_clean(&upper, &lower, DependencyKind::BTree1Node).unwrap();
     plan.write_steps().unwrap();
     assert_eq!(order(&cache), [lower.id(), upper.id()]);
 }
@@ -378,13 +378,13 @@ fn what_leads_to_a_new_entry_waits_for_it_until_it_is_there() {
         let cache = cache(&MemoryStorage::new());
         let upper = add(&cache, OWNER, b"upper");
         let lower = add(&cache, OWNER, b"lower");
-        cache.add_dependency_until_stored(&upper, &lower, DependencyKind::BTree1Node).unwrap();
-        assert!(cache.add_dependency_once(&lower, &upper, DependencyKind::BTree1Symbols).is_err());
+        cache.add_dependency_to_first_write(&upper, &lower, DependencyKind::BTree1Node).unwrap();
+        assert!(cache.add_dependency_until_clean(&lower, &upper, DependencyKind::BTree1Symbols).is_err());
         let plan = cache.plan_flush(FlushScope::All).unwrap();
         lower.mark_dirty();
         upper.mark_dirty();
         // It is on its way: what is written of it later may wait for what leads to it.
-        cache.add_dependency_once(&lower, &upper, DependencyKind::BTree1Symbols).unwrap();
+        cache.add_dependency_until_clean(&lower, &upper, DependencyKind::BTree1Symbols).unwrap();
         if is_written {
             plan.write_steps().unwrap();
         } else {
@@ -423,11 +423,11 @@ fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
     let cache = cache(&MemoryStorage::new());
     let chunk = cache.space().alloc(3, SpaceKind::Raw).unwrap();
     assert!(cache.chunk_proxies(chunk).is_empty());
-    let first = cache.write_raw(OWNER, chunk, 0, b"raw".to_vec());
+    let first = cache.enqueue_raw_write(OWNER, chunk, 0, b"raw".to_vec());
     assert_eq!(cache.chunk_proxies(chunk)[..], [first]);
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     assert_eq!(cache.chunk_proxies(chunk)[..], [first]);
-    let second = cache.write_raw(OWNER, chunk, 0, b"new".to_vec());
+    let second = cache.enqueue_raw_write(OWNER, chunk, 0, b"new".to_vec());
     assert_eq!(cache.chunk_proxies(chunk)[..], [second, first]);
     plan.write_steps().unwrap();
     assert_eq!(cache.chunk_proxies(chunk)[..], [second]);
@@ -502,23 +502,25 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
 
 #[test]
 fn what_belongs_together_is_there_whole_or_not_at_all() {
-    for (fails_after, beneath) in (0..14).flat_map(|n| [(n, Visibility::BeyondExtent), (n, Visibility::Visible)]) {
+    for (fails_after, beneath) in
+        (0..14).flat_map(|n| [(n, ReplacedBytesVisibility::BeyondExtent), (n, ReplacedBytesVisibility::Visible)])
+    {
         let memory = MemoryStorage::new();
         let storage = FaultyStorage::new(memory.clone());
         let cache =
             Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(EofOnlySuperblock));
         let (one, other) = (add(&cache, OWNER, b"old"), add(&cache, OWNER, b"old"));
         let raw = cache.space().alloc(3, SpaceKind::Raw).unwrap();
-        cache.write_raw(OWNER, raw, 0, b"old".into());
+        cache.enqueue_raw_write(OWNER, raw, 0, b"old".into());
         cache.flush(FlushScope::All).unwrap();
         let new = add(&cache, OWNER, b"new");
         for block in [&one, &other] {
             block.update(|block| block.0.copy_from_slice(b"new"));
             cache.add_dependency(block, &new, DependencyKind::Link).unwrap();
         }
-        cache.overwrite_raw(OWNER, raw, [(0, b"new"[..].into())], beneath);
-        cache.require_atomic_flush();
-        storage.fail_after(fails_after, WriteFailure::Full, true);
+        cache.enqueue_chunk_overwrite(OWNER, raw, [(0, b"new"[..].into())], beneath);
+        cache.make_next_flush_atomic();
+        storage.fail_after(fails_after, InjectedFailure::Full, true);
         let flushed = cache.flush(FlushScope::Owner(Owner::new(Addr::new(1)))).is_ok();
         let record = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
         let at = |addr| found(&memory, addr, 3, record);
@@ -572,14 +574,14 @@ fn what_a_failed_flush_has_torn_is_whole_at_every_moment_of_the_next_one() {
         cache.flush(FlushScope::All).unwrap();
         let announced = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
         large.update(|block| block.0.fill(2));
-        storage.fail_after(fails_after, WriteFailure::Short(4096), false);
+        storage.fail_after(fails_after, InjectedFailure::Short(4096), false);
         let flushed = cache.flush(FlushScope::All).is_ok();
         let bytes = |memory: &MemoryStorage| whole(&found(memory, large.addr(), 9000, announced));
         let left = bytes(&memory);
         assert!(left == Some(2) || !flushed && left == Some(1), "{barriers} {fails_after}: {left:?}");
         // The writer goes on, and is killed after so many more changes.
         large.update(|block| block.0.fill(3));
-        storage.fail_after(dies_after, WriteFailure::Short(4096), true);
+        storage.fail_after(dies_after, InjectedFailure::Short(4096), true);
         let flushed = cache.flush(FlushScope::All).is_ok();
         let after = bytes(&memory);
         assert!(

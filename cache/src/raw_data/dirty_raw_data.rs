@@ -11,7 +11,7 @@ use std::{
 use h5live_format::Addr;
 use rustc_hash::FxHashMap;
 
-use super::merged_writes::{MergedWrites, Visibility};
+use super::merged_writes::{MergedWrites, ReplacedBytesVisibility};
 use crate::{
     dependency_node::ChunkProxy,
     metadata::SharedGraph,
@@ -81,12 +81,12 @@ impl RawWrite {
 
     /// Whether readers may be reading the bytes that are replaced.
     pub(crate) fn is_visible(&self) -> bool {
-        self.pieces.visibility == Visibility::Visible
+        self.pieces.visibility == ReplacedBytesVisibility::Visible
     }
 
     /// Whether what lies between the pieces may be written, too, as it is.
     pub(super) fn may_write_gaps(&self) -> bool {
-        self.pieces.visibility == Visibility::NoFollowers
+        self.pieces.visibility == ReplacedBytesVisibility::NoFollowers
     }
 
     /// The pieces and their addresses.
@@ -140,7 +140,7 @@ impl DirtyRawData {
         chunk: &mut DirtyChunk,
         proxy: impl FnOnce() -> ChunkProxy,
         parts: impl IntoIterator<Item = (u64, Cow<'a, [u8]>), IntoIter: ExactSizeIterator>,
-        beneath: Visibility,
+        beneath: ReplacedBytesVisibility,
     ) -> ChunkProxy {
         let (pieces, proxy) = chunk.waiting_writes.get_or_insert_with(|| (MergedWrites::default(), proxy()));
         let before = pieces.memory_bytes();

@@ -12,7 +12,7 @@ const PIECE_MEMORY_BYTES: usize = 64;
 
 /// Whether readers can see the bytes that a write replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Visibility {
+pub enum ReplacedBytesVisibility {
     /// Nobody else reads the file while it is written.
     #[default]
     NoFollowers,
@@ -24,14 +24,20 @@ pub enum Visibility {
     Visible,
 }
 
-impl Visibility {
+impl ReplacedBytesVisibility {
     /// The visibility of two writes that wait at the same time.
-    pub(super) fn combine(self, other: Visibility) -> Visibility {
+    pub(super) fn combine(self, other: ReplacedBytesVisibility) -> ReplacedBytesVisibility {
         match (self, other) {
-            (Visibility::Unreachable, _) | (_, Visibility::Unreachable) => Visibility::Unreachable,
-            (Visibility::Visible, _) | (_, Visibility::Visible) => Visibility::Visible,
-            (Visibility::BeyondExtent, _) | (_, Visibility::BeyondExtent) => Visibility::BeyondExtent,
-            _ => Visibility::NoFollowers,
+            (ReplacedBytesVisibility::Unreachable, _) | (_, ReplacedBytesVisibility::Unreachable) => {
+                ReplacedBytesVisibility::Unreachable
+            }
+            (ReplacedBytesVisibility::Visible, _) | (_, ReplacedBytesVisibility::Visible) => {
+                ReplacedBytesVisibility::Visible
+            }
+            (ReplacedBytesVisibility::BeyondExtent, _) | (_, ReplacedBytesVisibility::BeyondExtent) => {
+                ReplacedBytesVisibility::BeyondExtent
+            }
+            _ => ReplacedBytesVisibility::NoFollowers,
         }
     }
 }
@@ -42,7 +48,7 @@ pub(crate) struct MergedWrites {
     by_offset: BTreeMap<u64, Vec<u8>>,
     weight: usize,
     /// The visibility of the bytes that are replaced.
-    pub(super) visibility: Visibility,
+    pub(super) visibility: ReplacedBytesVisibility,
 }
 
 fn piece_end(offset: u64, bytes: &[u8]) -> u64 {

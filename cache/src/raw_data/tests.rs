@@ -26,7 +26,7 @@ fn writes(storage: &RecordingStorage<MemoryStorage>) -> Vec<(u64, usize)> {
 fn what_waits_is_read_also_past_the_end_of_the_file() {
     let (_, cache) = cache();
     let chunk = cache.space().alloc(10, SpaceKind::Raw).unwrap();
-    cache.write_raw(Owner::FILE, chunk, 4, vec![7; 2]);
+    cache.enqueue_raw_write(Owner::FILE, chunk, 4, vec![7; 2]);
     let mut read = [9; 10];
     cache.read_raw_padded(chunk, 0, &mut read).unwrap();
     assert_eq!(read, [0, 0, 0, 0, 7, 7, 0, 0, 0, 0]);
@@ -38,7 +38,7 @@ fn adjacent_chunks_are_written_in_one_call() {
     let (storage, cache) = cache();
     let chunks: Vec<Addr> = (0..8).map(|_| cache.space().alloc(100, SpaceKind::Raw).unwrap()).collect();
     for (n, chunk) in chunks.iter().enumerate().rev().filter(|(n, _)| *n != 5) {
-        cache.write_raw(Owner::FILE, *chunk, 0, vec![n as u8; 100]);
+        cache.enqueue_raw_write(Owner::FILE, *chunk, 0, vec![n as u8; 100]);
     }
     assert_eq!(cache.dirty_raw_data.waiting_bytes(), 7 * (100 + 64), "with the memory of each piece");
     cache.flush(FlushScope::All).unwrap();
@@ -53,8 +53,8 @@ fn large_pieces_are_not_copied_together() {
     let (storage, cache) = cache();
     let at = cache.space().alloc(1 << 20, SpaceKind::Raw).unwrap();
     let next = cache.space().alloc(10, SpaceKind::Raw).unwrap();
-    cache.write_raw(Owner::FILE, at, 0, vec![1; 1 << 20]);
-    cache.write_raw(Owner::FILE, next, 0, vec![2; 10]);
+    cache.enqueue_raw_write(Owner::FILE, at, 0, vec![1; 1 << 20]);
+    cache.enqueue_raw_write(Owner::FILE, next, 0, vec![2; 10]);
     cache.flush(FlushScope::All).unwrap();
     assert_eq!(writes(&storage).len(), 2);
 }
@@ -87,7 +87,7 @@ fn a_small_write_through_comes_before_what_is_written_over_it() {
     let chunk = cache.space().alloc(4, SpaceKind::Raw).unwrap();
     assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 0, &[1; 4]).unwrap(), None);
     assert_eq!(writes(&storage), []);
-    let waits = cache.write_raw(Owner::FILE, chunk, 0, vec![2; 2]);
+    let waits = cache.enqueue_raw_write(Owner::FILE, chunk, 0, vec![2; 2]);
     assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 2, &[3; 2]).unwrap(), Some(waits));
     assert_eq!(writes(&storage), []);
     let mut read = [0; 4];
@@ -103,11 +103,11 @@ fn a_small_write_through_comes_before_what_is_written_over_it() {
 fn discarded_raw_data_is_not_written() {
     let (storage, cache) = cache();
     let chunk = cache.space().alloc(4, SpaceKind::Raw).unwrap();
-    cache.write_raw(Owner::FILE, chunk, 0, vec![1; 4]);
+    cache.enqueue_raw_write(Owner::FILE, chunk, 0, vec![1; 4]);
     cache.discard_raw(chunk);
     cache.flush(FlushScope::All).unwrap();
     assert_eq!(writes(&storage), []);
-    cache.shrink_to_allocated_end(false).unwrap();
+    cache.finalize_and_truncate(false).unwrap();
 }
 
 #[test]
@@ -130,10 +130,10 @@ fn excess_raw_data_is_written_by_a_trim() {
     let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let [one, two] = [(); 2].map(|()| cache.space().alloc(20, SpaceKind::Raw).unwrap());
     let heap = cache.insert_entry(cache.space().alloc(1, SpaceKind::Metadata).unwrap(), Owner::FILE, Heap);
-    let free = cache.write_raw(Owner::FILE, one, 0, vec![1; 20]);
+    let free = cache.enqueue_raw_write(Owner::FILE, one, 0, vec![1; 20]);
     cache.flush_over_budget().unwrap();
     assert_eq!(writes(&storage), [(8, 20)]);
-    let waits = cache.write_raw(Owner::FILE, two, 0, vec![1; 20]);
+    let waits = cache.enqueue_raw_write(Owner::FILE, two, 0, vec![1; 20]);
     cache.add_dependency(&waits, &heap, crate::DependencyKind::ChunkHeap).unwrap();
     cache.add_dependency(&free, &heap, crate::DependencyKind::ChunkHeap).unwrap();
     cache.flush_over_budget().unwrap();
@@ -143,7 +143,7 @@ fn excess_raw_data_is_written_by_a_trim() {
 #[test]
 fn bytes_beyond_the_end_of_the_file_are_missed() {
     let (_, cache) = cache();
-    cache.write_raw(Owner::FILE, Addr::new(8), 10, vec![1; 10]);
+    cache.enqueue_raw_write(Owner::FILE, Addr::new(8), 10, vec![1; 10]);
     let mut read = [0; 20];
     assert!(matches!(cache.read_raw(Addr::new(8), 0, &mut read), Err(Error::PastEnd { wanted: 10, found: 0, .. })));
     assert!(matches!(cache.read_raw(Addr::UNDEFINED, 0, &mut read), Err(Error::Undefined)));
@@ -209,13 +209,15 @@ proptest! {
 
 #[test]
 fn short_pieces_near_to_each_other_are_written_by_one_call_where_nobody_follows() {
-    for (beneath, few) in
-        [(Visibility::NoFollowers, true), (Visibility::BeyondExtent, false), (Visibility::Visible, false)]
-    {
+    for (beneath, few) in [
+        (ReplacedBytesVisibility::NoFollowers, true),
+        (ReplacedBytesVisibility::BeyondExtent, false),
+        (ReplacedBytesVisibility::Visible, false),
+    ] {
         let (storage, cache) = cache();
         let chunk = cache.space().alloc(100_000, SpaceKind::Raw).unwrap();
         let mut want: Vec<u8> = (0..100_000u32).map(|n| n as u8).collect();
-        cache.write_raw(Owner::FILE, chunk, 0, want.clone());
+        cache.enqueue_raw_write(Owner::FILE, chunk, 0, want.clone());
         cache.flush(FlushScope::All).unwrap();
         storage.take_log();
         // Fifty pieces that are near to each other, two that are long, three that are far from all others.
@@ -223,7 +225,7 @@ fn short_pieces_near_to_each_other_are_written_by_one_call_where_nobody_follows(
         let parts: Vec<(u64, usize)> =
             near.chain([(6000, 5000), (11_500, 5000), (30_000, 8), (30_100, 8), (30_200, 8)]).collect();
         let bytes = |len| Cow::Owned(vec![0xEE; len]);
-        cache.overwrite_raw(
+        cache.enqueue_chunk_overwrite(
             Owner::FILE,
             chunk,
             parts.iter().map(|(at, len)| (*at, bytes(*len))).collect::<Vec<_>>(),
@@ -252,13 +254,13 @@ fn many_short_pieces_are_written_before_their_memory_exceeds_the_budget() {
     let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let chunk = cache.space().alloc(4000, SpaceKind::Raw).unwrap();
     for n in 0..100 {
-        cache.write_raw(Owner::FILE, chunk, n * 2, vec![1]);
+        cache.enqueue_raw_write(Owner::FILE, chunk, n * 2, vec![1]);
         cache.flush_over_budget().unwrap();
     }
     assert_eq!(writes(&storage).len(), 99, "of 65 bytes of memory each");
     // Those that become one take less.
-    cache.write_raw(Owner::FILE, chunk, 200, vec![1]);
-    cache.write_raw(Owner::FILE, chunk, 199, vec![1]);
+    cache.enqueue_raw_write(Owner::FILE, chunk, 200, vec![1]);
+    cache.enqueue_raw_write(Owner::FILE, chunk, 199, vec![1]);
     assert_eq!(cache.dirty_raw_data.waiting_bytes(), 67);
     cache.flush(FlushScope::All).unwrap();
     assert_eq!(cache.dirty_raw_data.waiting_bytes(), 0);
@@ -268,12 +270,12 @@ fn many_short_pieces_are_written_before_their_memory_exceeds_the_budget() {
 fn a_read_is_told_that_waiting_bytes_were_discarded() {
     let (_, cache) = cache();
     let chunk = cache.space().alloc(1, SpaceKind::Raw).unwrap();
-    cache.write_raw(Owner::FILE, chunk, 0, vec![7]);
+    cache.enqueue_raw_write(Owner::FILE, chunk, 0, vec![7]);
     let reading = cache.space().begin_raw_read();
-    assert!(!reading.has_moves() && !reading.has_unwritten_discards());
+    assert!(!reading.has_any_chunk_moved() && !reading.unwritten_discarded_since_start());
     cache.free_raw(None, chunk, 1);
-    assert!(reading.has_moves() && reading.has_unwritten_discards());
+    assert!(reading.has_any_chunk_moved() && reading.unwritten_discarded_since_start());
     let reading = cache.space().begin_raw_read();
     cache.free_raw(None, chunk, 1);
-    assert!(reading.has_moves() && !reading.has_unwritten_discards(), "nothing of it waited");
+    assert!(reading.has_any_chunk_moved() && !reading.unwritten_discarded_since_start(), "nothing of it waited");
 }

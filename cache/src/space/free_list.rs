@@ -34,12 +34,12 @@ impl FreeList {
 
     /// Takes `len` bytes from the smallest section that fits; of several, from the first. `place` gives the first
     /// fitting address from the beginning of a section. So large sections stay whole.
-    pub fn take_best_fit(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    pub fn take_best_fit(&mut self, len: u64, first_fitting_addr: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         if self.by_size.last().is_none_or(|(largest, _)| *largest < len) {
             return None;
         }
         let fit = |start: u64, size: u64| {
-            let at = place(start)?;
+            let at = first_fitting_addr(start)?;
             (at.checked_add(len)? <= start + size).then_some((start, size, at))
         };
         let mut tried = 0;

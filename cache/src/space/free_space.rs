@@ -55,7 +55,7 @@ fn crosses_page(page: u64, at: u64, len: u64) -> bool {
 
 impl FreeSpace {
     /// From now on the file has pages of `page` bytes. It ends at `end`; returns where it ends from now on.
-    pub fn set_page_size(&mut self, page: u64, end: u64) -> Option<u64> {
+    pub fn set_page_size_and_align_end(&mut self, page: u64, end: u64) -> Option<u64> {
         self.dissolve_blocks();
         self.page_size = Some(page);
         let new = end.checked_next_multiple_of(page)?;
@@ -69,12 +69,18 @@ impl FreeSpace {
 
     /// Takes `len` bytes from free space. If none fits, takes them behind `end`, and moves `end`. `None` if there are
     /// no addresses below `limit` any more.
-    pub fn take_bytes(&mut self, len: u64, kind: SpaceKind, end: &mut u64, limit: u64) -> Option<u64> {
-        let Some(page) = self.page_size else { return self.take_unpaged(len, kind, end, limit) };
+    pub fn alloc_free_or_extend(
+        &mut self,
+        len: u64,
+        kind: SpaceKind,
+        allocated_end: &mut u64,
+        limit: u64,
+    ) -> Option<u64> {
+        let Some(page) = self.page_size else { return self.take_unpaged(len, kind, allocated_end, limit) };
         let mut fresh = |pages: &mut FreeList, len: u64| {
             pages.take_best_fit(len, |at| at.checked_next_multiple_of(page)).or_else(|| {
-                let at = end.checked_next_multiple_of(page)?;
-                *end = at.checked_add(len).filter(|new| *new < limit)?;
+                let at = allocated_end.checked_next_multiple_of(page)?;
+                *allocated_end = at.checked_add(len).filter(|new| *new < limit)?;
                 Some(at)
             })
         };
@@ -104,7 +110,7 @@ impl FreeSpace {
         let place = |at| first_fit_unpaged(kind, len, at);
         let size = self.blocks.block_size_for(len, *end).filter(|_| kind == SpaceKind::Metadata);
         let Some(size) = size else { return self.take_or_extend(len, place, end, limit) };
-        if let Some(at) = self.blocks.take_bytes(len, place) {
+        if let Some(at) = self.blocks.alloc_in_block(len, place) {
             return Some(at);
         }
         let to_page = |at: u64| at.checked_next_multiple_of(OS_PAGE_BYTES);
@@ -119,7 +125,7 @@ impl FreeSpace {
         match block {
             Some(block) => {
                 self.blocks.add_block(block, size);
-                self.blocks.take_bytes(len, place)
+                self.blocks.alloc_in_block(len, place)
             }
             // The last addresses are for whatever there is.
             None => self.take_or_extend(len, place, end, limit),
@@ -145,7 +151,7 @@ impl FreeSpace {
 
     /// Dissolves the metadata blocks: their free space may be used for anything.
     fn dissolve_blocks(&mut self) {
-        self.blocks.take_all_free().sections().for_each(|(at, len)| self.metadata.free_range(at, len));
+        self.blocks.close_and_take_free().free_sections().for_each(|(at, len)| self.metadata.free_range(at, len));
     }
 
     /// Takes `len` free bytes that end before `limit`, but no whole page.
@@ -168,7 +174,7 @@ impl FreeSpace {
     /// Adds `len` free bytes at `at`, which held something of `kind`.
     pub fn free_range(&mut self, at: u64, len: u64, kind: SpaceKind) {
         let Some(page) = self.page_size else {
-            if !self.blocks.free_range(at, len) {
+            if !self.blocks.free_if_in_block(at, len) {
                 self.metadata.free_range(at, len);
             }
             return;
@@ -193,11 +199,11 @@ impl FreeSpace {
 
     /// The sections out of which neighbours were merged, as [`FreeSpace::free_range`] takes them: none crosses the
     /// border of a page or of a metadata block.
-    pub fn split_merged(&self, (at, len, kind): FreedSection) -> Vec<FreedSection> {
+    pub fn split_at_boundaries(&self, (at, len, kind): FreedSection) -> Vec<FreedSection> {
         let end = at.saturating_add(len);
         let next = |at: u64| match self.page_size {
             Some(page) => (at / page).saturating_add(1).saturating_mul(page),
-            None => self.blocks.next_border(at),
+            None => self.blocks.next_block_boundary(at),
         };
         let starts = std::iter::successors(Some(at), |at| Some(next(*at))).take_while(|at| *at < end);
         starts.map(|at| (at, next(at).min(end) - at, kind)).collect()
@@ -217,7 +223,7 @@ impl FreeSpace {
     /// The free sections: first byte, length, and the only kind of space for which each may be used.
     pub fn sections(&self) -> impl Iterator<Item = (u64, u64, Option<SpaceKind>)> + '_ {
         let paged = self.page_size.is_some();
-        let metadata = self.metadata.sections().chain(self.blocks.sections());
+        let metadata = self.metadata.sections().chain(self.blocks.free_sections());
         let metadata = metadata.map(move |(at, len)| (at, len, paged.then_some(SpaceKind::Metadata)));
         let raw = self.raw.sections().map(|(at, len)| (at, len, Some(SpaceKind::Raw)));
         metadata.chain(raw).chain(self.pages.sections().map(|(at, len)| (at, len, None)))

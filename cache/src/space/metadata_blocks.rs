@@ -59,8 +59,8 @@ impl RecentFrees {
 
 impl MetadataBlocks {
     /// Bytes of a new block in a file of `file` bytes; `None` if structures of `len` bytes do not go into blocks there.
-    pub fn block_size_for(&self, len: u64, file: u64) -> Option<u64> {
-        let size = (file / BLOCK_FILE_FRACTION).min(BLOCK_BYTES.end);
+    pub fn block_size_for(&self, len: u64, file_len: u64) -> Option<u64> {
+        let size = (file_len / BLOCK_FILE_FRACTION).min(BLOCK_BYTES.end);
         (len <= OS_PAGE_BYTES && size >= BLOCK_BYTES.start && !self.closed).then_some(size - size % BLOCK_BYTES.start)
     }
 
@@ -73,9 +73,9 @@ impl MetadataBlocks {
     }
 
     /// Takes `len` bytes that were freed last, if that is where `place` puts them.
-    pub fn take_recently_freed(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    pub fn take_recently_freed(&mut self, len: u64, first_fitting_addr: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let at = self.recent.pop(len)?;
-        if place(at) == Some(at) {
+        if first_fitting_addr(at) == Some(at) {
             return Some(at);
         }
         self.free.free_range(at, len);
@@ -83,11 +83,14 @@ impl MetadataBlocks {
     }
 
     /// Takes `len` bytes where `place` puts them.
-    pub fn take_bytes(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        self.free.take_best_fit(len, &place).or_else(|| self.take_never_used(len, &place)).or_else(|| {
-            self.merge_recent();
-            self.free.take_best_fit(len, &place)
-        })
+    pub fn alloc_in_block(&mut self, len: u64, first_fitting_addr: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        self.free
+            .take_best_fit(len, &first_fitting_addr)
+            .or_else(|| self.take_never_used(len, &first_fitting_addr))
+            .or_else(|| {
+                self.merge_recent();
+                self.free.take_best_fit(len, &first_fitting_addr)
+            })
     }
 
     fn take_never_used(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
@@ -105,7 +108,7 @@ impl MetadataBlocks {
     }
 
     /// Adds `len` free bytes at `at`, if they lie in a block; says whether they do.
-    pub fn free_range(&mut self, at: u64, len: u64) -> bool {
+    pub fn free_if_in_block(&mut self, at: u64, len: u64) -> bool {
         let ends_by = |end: u64| at.checked_add(len).is_some_and(|last| last <= end);
         let is_inside = self.all.range(..=at).next_back().is_some_and(|(_, end)| ends_by(*end));
         if is_inside && (self.free.overlaps(at, len) || !self.recent.try_push(at, len)) {
@@ -116,20 +119,20 @@ impl MetadataBlocks {
     }
 
     /// The first border of a block behind `at`.
-    pub fn next_border(&self, at: u64) -> u64 {
+    pub fn next_block_boundary(&self, at: u64) -> u64 {
         let of_this = self.all.range(..=at).next_back().map(|(_, end)| *end).filter(|end| *end > at);
         let of_next = || self.all.range(at.saturating_add(1)..).next().map(|(start, _)| *start);
         of_this.or_else(of_next).unwrap_or(u64::MAX)
     }
 
     /// Removes all blocks, and returns their free space.
-    pub fn take_all_free(&mut self) -> Self {
+    pub fn close_and_take_free(&mut self) -> Self {
         self.merge_recent();
         std::mem::replace(self, MetadataBlocks { closed: true, ..MetadataBlocks::default() })
     }
 
     /// All free bytes: first byte and length of each section.
-    pub fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn free_sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let fresh =
             Some((self.never_used.start, self.never_used.end - self.never_used.start)).filter(|(_, len)| *len > 0);
         self.free.sections().chain(self.recent.sections()).chain(fresh)
@@ -236,7 +239,7 @@ mod tests {
         assert_eq!(space.allocated_end(), LARGE + (1 << 20));
         assert_eq!(space.free_bytes(), (1 << 20) - 4096);
         space.adopt_free_range(second, 2048, SpaceKind::Metadata);
-        space.shrink_to_used();
+        space.trim_free_tail();
         assert_eq!((first, space.allocated_end(), space.free_bytes()), (LARGE, LARGE + 2048, 0));
         assert_eq!(space.alloc(100, SpaceKind::Metadata).unwrap(), Addr::new(LARGE + 2048));
         assert_eq!(space.allocated_end(), LARGE + 2148, "there are no more blocks");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use super::ReusePolicy;
-use super::resting_sections::RestingSections;
+use super::resting_sections::SectionsAwaitingNoReaders;
 use super::space_kind::FreedSection;
 use crate::entry_id::Owner;
 use crate::metadata::FlushScope;
@@ -28,7 +28,7 @@ pub(super) struct Quarantine {
     /// Sections that have ever begun to rest.
     rested: u64,
     /// Unreachable, but some process may have had the file open ever since.
-    unproven: RestingSections,
+    unproven: SectionsAwaitingNoReaders,
     /// The last snapshot of a whole flush before which everything that was given back is unreachable, but likewise.
     unproven_snapshot: u64,
     /// Unreachable; by the time from which it is free.
@@ -62,8 +62,8 @@ pub(crate) struct FlushMark {
 const GRACE_ROUNDING_PARTS: u32 = 64;
 
 impl Quarantine {
-    pub fn new(durable: bool) -> Self {
-        Quarantine { durable, ..Quarantine::default() }
+    pub fn new(durable_flushes: bool) -> Self {
+        Quarantine { durable: durable_flushes, ..Quarantine::default() }
     }
 
     /// From now on the file has pages of `page` bytes.
@@ -81,7 +81,7 @@ impl Quarantine {
     pub fn set_policy(&mut self, policy: ReusePolicy) {
         self.policy = policy;
         if policy == ReusePolicy::Never {
-            let lost = self.waiting.saturating_add(self.resting_bytes());
+            let lost = self.waiting.saturating_add(self.unreachable_bytes());
             self.given.clear();
             self.awaiting_flush = UnreachablePending::default();
             self.awaiting_sync = UnreachablePending::default();
@@ -89,47 +89,47 @@ impl Quarantine {
             self.settling.clear();
             (self.timed_bytes, self.waiting) = (0, 0);
             self.unproven.take_all();
-            self.unproven.forget_bytes(lost);
+            self.unproven.add_abandoned_bytes(lost);
         }
     }
 
     /// Whether nobody reads the file meanwhile.
-    pub fn has_no_readers(&self) -> bool {
+    pub fn assumes_no_readers(&self) -> bool {
         self.policy == ReusePolicy::AfterFlush
     }
 
     /// Adds a freed section. With an `owner`, only structures of that object lead there.
     pub fn add_section(&mut self, section: FreedSection, owner: Option<Owner>) {
         if self.policy == ReusePolicy::Never {
-            return self.unproven.forget_bytes(section.1);
+            return self.unproven.add_abandoned_bytes(section.1);
         }
         self.given.entry(owner).or_default().push(section);
         self.waiting = self.waiting.saturating_add(section.1);
     }
 
     /// Other objects lead to `owner` and its freed space too. So only a whole flush makes that unreachable.
-    pub fn unassign_owner(&mut self, owner: Owner) {
+    pub fn await_full_flush_for_owner(&mut self, owner: Owner) {
         if let Some(sections) = self.given.remove(&Some(owner)) {
             self.given.entry(None).or_default().extend(sections);
         }
     }
 
     /// Bytes for which a flush has to come.
-    pub fn waiting_bytes(&self) -> u64 {
+    pub fn bytes_awaiting_flush(&self) -> u64 {
         self.waiting
     }
 
     /// The sections that were freed since the last flush of everything, of no object alone.
-    pub fn waiting_sections(&self) -> impl Iterator<Item = FreedSection> {
+    pub fn sections_awaiting_full_flush(&self) -> impl Iterator<Item = FreedSection> {
         self.given.get(&None).into_iter().flatten().copied()
     }
 
-    pub fn snapshot_count(&self) -> u64 {
+    pub fn full_flush_count(&self) -> u64 {
         self.snapshots
     }
 
     /// The last snapshot before which everything that was given back is free.
-    pub fn settled_snapshot(&self) -> u64 {
+    pub fn last_reusable_full_flush(&self) -> u64 {
         self.settled
     }
 
@@ -227,7 +227,7 @@ impl Quarantine {
     pub fn adopt_section(&mut self, section: FreedSection, now: Duration) -> Option<FreedSection> {
         match self.policy {
             ReusePolicy::AfterFlush => return Some(section),
-            ReusePolicy::Never => self.unproven.forget_bytes(section.1),
+            ReusePolicy::Never => self.unproven.add_abandoned_bytes(section.1),
             ReusePolicy::WhenUnread => self.unproven.add_section(section),
             ReusePolicy::AfterGrace(grace) => {
                 self.rest_for(vec![section], None, grace.max(ReusePolicy::MIN_GRACE), now);
@@ -237,23 +237,23 @@ impl Quarantine {
     }
 
     /// Removes what rests until it is known that nobody has the file open, because it is known now. The caller lets
-    /// it rest for a time ([`Quarantine::rest_unread`]).
-    pub fn take_unproven(&mut self) -> Vec<FreedSection> {
+    /// it rest for a time ([`Quarantine::begin_min_grace`]).
+    pub fn take_awaiting_no_readers(&mut self) -> Vec<FreedSection> {
         self.unproven.take_all()
     }
 
     /// No process has had the file open for a moment since the `sections` became unreachable. They rest for a moment
     /// more, for readers that have the file open only while they read a part of it.
-    pub fn rest_unread(&mut self, sections: Vec<FreedSection>, now: Duration) {
+    pub fn begin_min_grace(&mut self, sections: Vec<FreedSection>, now: Duration) {
         let snapshot = Some(self.unproven_snapshot).filter(|snapshot| *snapshot > self.settled);
         self.rest_for(sections, snapshot, ReusePolicy::MIN_GRACE, now);
     }
 
     /// Whether something waits for the knowledge that nobody has the file open: at least so many bytes, or, if `epochs`
     /// count, space inside structures.
-    pub fn has_unproven(&self, min_bytes: u64, epochs: bool) -> bool {
+    pub fn has_awaiting_no_readers(&self, min_bytes: u64, count_epochs: bool) -> bool {
         let last_settling = self.settling.last_key_value().map_or(self.settled, |(_, snapshot)| *snapshot);
-        self.unproven.total_bytes() >= min_bytes || epochs && self.unproven_snapshot > last_settling
+        self.unproven.total_bytes() >= min_bytes || count_epochs && self.unproven_snapshot > last_settling
     }
 
     /// The policy.
@@ -262,37 +262,37 @@ impl Quarantine {
     }
 
     /// Bytes of what rests.
-    pub fn resting_bytes(&self) -> u64 {
+    pub fn unreachable_bytes(&self) -> u64 {
         self.timed_bytes.saturating_add(self.unproven.total_bytes())
     }
 
     /// Bytes of what rests until it is known that nobody has the file open.
-    pub fn unproven_bytes(&self) -> u64 {
+    pub fn bytes_awaiting_no_readers(&self) -> u64 {
         self.unproven.total_bytes()
     }
 
     /// Bytes of what rests for a time only.
-    pub fn timed_bytes(&self) -> u64 {
+    pub fn bytes_in_grace_period(&self) -> u64 {
         self.timed_bytes
     }
 
     /// Bytes that nobody gets in this session.
-    pub fn forgotten_bytes(&self) -> u64 {
-        self.unproven.forgotten_bytes()
+    pub fn abandoned_bytes(&self) -> u64 {
+        self.unproven.abandoned_bytes()
     }
 
     /// Whether nothing rests for a time.
-    pub fn has_no_timed(&self) -> bool {
+    pub fn is_grace_period_empty(&self) -> bool {
         self.timed.is_empty() && self.settling.is_empty()
     }
 
     /// Nobody reads what rests for a time.
-    pub fn release_timed(&mut self) -> Vec<FreedSection> {
-        self.release_expired(Duration::MAX)
+    pub fn release_all_in_grace(&mut self) -> Vec<FreedSection> {
+        self.release_grace_expired(Duration::MAX)
     }
 
     /// Returns the sections whose grace is over at the time `now`.
-    pub fn release_expired(&mut self, now: Duration) -> Vec<FreedSection> {
+    pub fn release_grace_expired(&mut self, now: Duration) -> Vec<FreedSection> {
         while let Some(first) = self.settling.first_entry().filter(|first| *first.key() <= now) {
             self.settled = self.settled.max(first.remove());
         }

@@ -41,12 +41,12 @@ impl RawReads {
     }
 
     /// The index leads to another place of a chunk, or to none.
-    pub fn note_move(&self) {
+    pub fn count_chunk_move(&self) {
         self.moves.fetch_add(1, SeqCst);
     }
 
     /// Bytes of a chunk that were in no file yet have gone.
-    pub fn note_unwritten_discard(&self) {
+    pub fn note_unwritten_bytes_dropped(&self) {
         self.discards.fetch_add(1, SeqCst);
     }
 
@@ -79,12 +79,12 @@ pub struct RawReadGuard<'a> {
 
 impl RawReadGuard<'_> {
     /// Whether any chunk of the file may have lost its place since the file was opened.
-    pub fn has_moves(&self) -> bool {
+    pub fn has_any_chunk_moved(&self) -> bool {
         self.reads.moves.load(SeqCst) != 0
     }
 
     /// Whether bytes of a chunk that lost its place may have gone since this read began.
-    pub fn has_unwritten_discards(&self) -> bool {
+    pub fn unwritten_discarded_since_start(&self) -> bool {
         self.reads.discards.load(SeqCst) != self.discards
     }
 }
@@ -97,14 +97,14 @@ impl Drop for RawReadGuard<'_> {
 
 /// Freed space of raw data that waits for reads to end.
 #[derive(Debug, Default)]
-pub(super) struct UnreadPending {
+pub(super) struct FreesAwaitingReads {
     /// Freed in the present generation of reads.
     present: Vec<FreedSection>,
     /// Freed in the one before.
     previous: Vec<FreedSection>,
 }
 
-impl UnreadPending {
+impl FreesAwaitingReads {
     pub fn is_empty(&self) -> bool {
         self.present.is_empty() && self.previous.is_empty()
     }
@@ -115,7 +115,7 @@ impl UnreadPending {
     }
 
     /// Returns the sections that no read has found. Nobody else calls this meanwhile.
-    pub fn release(&mut self, reads: &RawReads) -> Vec<FreedSection> {
+    pub fn release_unread(&mut self, reads: &RawReads) -> Vec<FreedSection> {
         let mut free = Vec::new();
         while !self.is_empty() && reads.is_previous_over() {
             free.append(&mut self.previous);
@@ -137,19 +137,23 @@ mod tests {
 
     #[test]
     fn space_waits_for_the_reads_that_began_before_it_was_freed() {
-        let (reads, mut pending) = (RawReads::new(), UnreadPending::default());
+        let (reads, mut pending) = (RawReads::new(), FreesAwaitingReads::default());
         pending.add_section(section(0));
-        assert_eq!(pending.release(&reads), [section(0)], "nobody reads");
+        assert_eq!(pending.release_unread(&reads), [section(0)], "nobody reads");
         let first = reads.begin();
         pending.add_section(section(8));
-        assert_eq!(pending.release(&reads), []);
+        assert_eq!(pending.release_unread(&reads), []);
         let second = reads.begin();
         pending.add_section(section(16));
         drop(first);
-        assert_eq!(pending.release(&reads), [section(8)], "the second read began later");
+        assert_eq!(pending.release_unread(&reads), [section(8)], "the second read began later");
         let third = reads.begin();
         drop(second);
-        assert_eq!(pending.release(&reads), [section(16)], "reads that always follow each other hold nothing for ever");
+        assert_eq!(
+            pending.release_unread(&reads),
+            [section(16)],
+            "reads that always follow each other hold nothing for ever"
+        );
         drop(third);
         assert!(pending.is_empty());
     }
@@ -158,10 +162,10 @@ mod tests {
     fn a_read_knows_what_was_discarded_since_it_began() {
         let reads = RawReads::new();
         let first = reads.begin();
-        assert!(!first.has_moves() && !first.has_unwritten_discards());
-        reads.note_move();
-        reads.note_unwritten_discard();
-        assert!(first.has_moves() && first.has_unwritten_discards());
-        assert!(reads.begin().has_moves() && !reads.begin().has_unwritten_discards());
+        assert!(!first.has_any_chunk_moved() && !first.unwritten_discarded_since_start());
+        reads.count_chunk_move();
+        reads.note_unwritten_bytes_dropped();
+        assert!(first.has_any_chunk_moved() && first.unwritten_discarded_since_start());
+        assert!(reads.begin().has_any_chunk_moved() && !reads.begin().unwritten_discarded_since_start());
     }
 }

@@ -10,7 +10,7 @@ const MAX_SECTIONS: usize = 1 << 16;
 
 /// Sections that rest, by kind.
 #[derive(Debug, Default)]
-pub(super) struct RestingSections {
+pub(super) struct SectionsAwaitingNoReaders {
     metadata: FreeList,
     raw: FreeList,
     /// Bytes of a page of the file, if it has pages.
@@ -19,7 +19,7 @@ pub(super) struct RestingSections {
     forgotten_bytes: u64,
 }
 
-impl RestingSections {
+impl SectionsAwaitingNoReaders {
     /// From now on the file has pages of `page` bytes.
     pub fn set_page_size(&mut self, page: u64) {
         self.page_size = Some(page);
@@ -47,12 +47,12 @@ impl RestingSections {
     }
 
     /// Bytes of sections that were forgotten, or never remembered.
-    pub fn forgotten_bytes(&self) -> u64 {
+    pub fn abandoned_bytes(&self) -> u64 {
         self.forgotten_bytes
     }
 
     /// Counts bytes that rest for ever.
-    pub fn forget_bytes(&mut self, len: u64) {
+    pub fn add_abandoned_bytes(&mut self, len: u64) {
         self.forgotten_bytes = self.forgotten_bytes.saturating_add(len);
     }
 
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn neighbours_of_one_kind_are_merged() {
-        let mut resting = RestingSections::default();
+        let mut resting = SectionsAwaitingNoReaders::default();
         for (at, kind) in
             [(0, SpaceKind::Raw), (100, SpaceKind::Metadata), (200, SpaceKind::Raw), (300, SpaceKind::Raw)]
         {
@@ -90,11 +90,11 @@ mod tests {
 
     #[test]
     fn the_shortest_of_too_many_sections_is_forgotten() {
-        let mut resting = RestingSections::default();
+        let mut resting = SectionsAwaitingNoReaders::default();
         for n in 0..MAX_SECTIONS as u64 + 10 {
             resting.add_section((n * 100, if n == 7 { 10 } else { 20 }, SpaceKind::Metadata));
         }
         assert_eq!(resting.sections().count(), MAX_SECTIONS);
-        assert_eq!(resting.forgotten_bytes(), 10 + 9 * 20);
+        assert_eq!(resting.abandoned_bytes(), 10 + 9 * 20);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use h5live_format::{Generation, Width};
+use h5live_format::{GenerationWord, Width};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 use super::*;
@@ -46,7 +46,7 @@ fn an_address_must_fit_the_width_of_the_file() {
     let end = space.next_superblock_eof().unwrap();
     assert_eq!(end, 0xffef);
     // What is written down behind the end has an address, too.
-    assert!(Generation::redo_addr(Addr::new(end)).unwrap().get() <= Some(0xffff));
+    assert!(GenerationWord::redo_record_addr(Addr::new(end)).unwrap().get() <= Some(0xffff));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn freed_space_waits_for_a_flush_that_began_later_and_succeeded() {
     let space = space(0);
     let at = space.alloc(64, SpaceKind::Metadata).unwrap();
     space.begin_flush(FlushScope::All);
-    space.free(at, 64);
+    space.free_metadata(at, 64);
     space.end_flush(true);
     assert_eq!(space.free_bytes(), 0);
     space.begin_flush(FlushScope::All);
@@ -124,7 +124,7 @@ proptest! {
             } else {
                 let (&at, &len) = held.iter().nth(n % held.len()).unwrap();
                 held.remove(&at);
-                space.free(Addr::new(at), len);
+                space.free_metadata(Addr::new(at), len);
                 space.begin_flush(FlushScope::All);
                 space.end_flush(true);
             }
@@ -172,10 +172,10 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
     space.free_raw(raw, 3000);
     space.free_raw(Addr::new(7096), 1000);
     space.free_raw(large, 5000);
-    assert_eq!(space.pending_free_bytes(), 9000);
+    assert_eq!(space.bytes_awaiting_flush(), 9000);
     space.begin_flush(FlushScope::All);
     space.end_flush(true);
-    assert_eq!(space.pending_free_bytes(), 0);
+    assert_eq!(space.bytes_awaiting_flush(), 0);
     assert_eq!(
         space.alloc(3000, SpaceKind::Metadata).unwrap().get(),
         Some(4096),
@@ -196,14 +196,14 @@ fn pages_of_large_blocks_are_given_back_whole_wherever_they_begin() {
     assert_eq!(space.free_sections(), [(1556, 492, Some(SpaceKind::Metadata)), (998, 538, None)]);
     space.adopt_free_range(0, 998, SpaceKind::Metadata);
     assert_eq!(space.free_sections().last(), Some(&(0, 1536, None)));
-    space.free(last, 20);
+    space.free_metadata(last, 20);
     flush(&space, FlushScope::All);
-    space.shrink_to_used();
+    space.trim_free_tail();
     assert_eq!((space.allocated_end(), space.free_sections().len()), (0, 0));
     space.alloc(1000, SpaceKind::Raw).unwrap();
     space.adopt_free_range(600, 424, SpaceKind::Raw);
     space.adopt_free_range(1000, 24, SpaceKind::Raw);
-    space.shrink_to_used();
+    space.trim_free_tail();
     assert_eq!(space.allocated_end(), 1024, "the file ends with a page");
 }
 
@@ -212,10 +212,10 @@ fn ends_where_the_last_allocated_space_does() {
     let space = Space::new(0, Width::EIGHT, Clock::default(), false);
     let first = space.alloc(100, SpaceKind::Metadata).unwrap();
     let second = space.alloc(100, SpaceKind::Metadata).unwrap();
-    space.free(second, 100);
+    space.free_metadata(second, 100);
     space.begin_flush(FlushScope::All);
     space.end_flush(true);
-    space.shrink_to_used();
+    space.trim_free_tail();
     assert_eq!(space.allocated_end(), 100);
     space.adopt_free_range(first.get().unwrap(), 100, SpaceKind::Metadata);
     assert_eq!(space.free_sections(), [(0, 100, None)]);
@@ -242,7 +242,7 @@ fn freed_space_rests_for_the_grace_after_the_flush() {
     let (space, time) = timed(ReusePolicy::AfterGrace(Duration::from_secs(5)), false);
     let at = space.alloc(64, SpaceKind::Metadata).unwrap();
     let moment = space.current_epoch();
-    space.free(at, 64);
+    space.free_metadata(at, 64);
     time.store(60_000, Relaxed);
     assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at, "no flush has come");
     flush(&space, FlushScope::All);
@@ -258,7 +258,7 @@ fn freed_space_rests_for_the_grace_after_the_flush() {
 fn no_grace_is_shorter_than_what_readers_count_on() {
     let (space, time) = timed(ReusePolicy::AfterGrace(Duration::ZERO), false);
     let at = space.alloc(64, SpaceKind::Metadata).unwrap();
-    space.free(at, 64);
+    space.free_metadata(at, 64);
     flush(&space, FlushScope::All);
     time.store(999, Relaxed);
     assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
@@ -270,7 +270,7 @@ fn no_grace_is_shorter_than_what_readers_count_on() {
 fn the_longest_grace_never_ends() {
     let (space, time) = timed(ReusePolicy::AfterGrace(Duration::MAX), false);
     let at = space.alloc(64, SpaceKind::Metadata).unwrap();
-    space.free(at, 64);
+    space.free_metadata(at, 64);
     flush(&space, FlushScope::All);
     time.store(u64::MAX, Relaxed);
     assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
@@ -287,7 +287,7 @@ fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
     assert_ne!(space.alloc(64 << 10, SpaceKind::Raw).unwrap(), at);
     assert!(!space.is_reclaimable(moment));
     space.reclaim_if_unread(true, || false);
-    assert_eq!(space.resting_space().bytes, 64 << 10);
+    assert_eq!(space.quarantined_space().bytes, 64 << 10);
     space.reclaim_if_unread(true, || true);
     assert!(!space.is_reclaimable(moment), "a moment more, for those that have the file open only now and then");
     space.free_raw(other, 64 << 10);
@@ -295,9 +295,9 @@ fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
     time.store(1_000_001_100, Relaxed);
     assert!(space.is_reclaimable(moment));
     assert_eq!(space.alloc(64 << 10, SpaceKind::Raw).unwrap(), at);
-    assert_eq!(space.resting_space().bytes, 64 << 10, "what became unreachable later waits for the next answer");
-    space.release_resting();
-    assert_eq!((space.resting_space().bytes, space.free_bytes()), (0, 64 << 10));
+    assert_eq!(space.quarantined_space().bytes, 64 << 10, "what became unreachable later waits for the next answer");
+    space.release_all_quarantined();
+    assert_eq!((space.quarantined_space().bytes, space.free_bytes()), (0, 64 << 10));
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn merged_sections_are_given_back_within_the_borders_of_pages_and_blocks() {
     pieces.iter().for_each(|at| space.free_raw(*at, 2000));
     space.free_raw(large, 5000);
     flush(&space, FlushScope::All);
-    space.release_resting();
+    space.release_all_quarantined();
     let (kept, end) = (kept.get().unwrap(), space.allocated_end());
     let free = space.free_sections();
     assert!(free.iter().all(|(at, len, _)| at + len <= kept || *at >= kept + 2000), "{free:?}");
@@ -347,15 +347,15 @@ fn a_flush_of_one_object_frees_what_only_that_object_led_to() {
     let (space, time) = timed(ReusePolicy::AfterGrace(Duration::from_secs(1)), false);
     let [own, others, shared] = std::array::from_fn(|_| space.alloc(64, SpaceKind::Metadata).unwrap());
     let [owner, other] = [1, 2].map(|at| Owner::new(Addr::new(at)));
-    space.free_owned(owner, own, 64);
-    space.free_owned(other, others, 64);
-    space.free(shared, 64);
+    space.free_metadata_owned(owner, own, 64);
+    space.free_metadata_owned(other, others, 64);
+    space.free_metadata(shared, 64);
     flush(&space, FlushScope::Owner(owner));
     time.store(2000, Relaxed);
     assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), own);
     let fresh = space.alloc(64, SpaceKind::Metadata).unwrap();
     assert!(fresh > shared);
-    space.unassign_owner(other);
+    space.await_full_flush_for_owner(other);
     flush(&space, FlushScope::Owner(other));
     time.store(4000, Relaxed);
     assert!(space.alloc(64, SpaceKind::Metadata).unwrap() > fresh, "others led to it");
@@ -370,10 +370,10 @@ fn a_durable_file_waits_for_the_barrier_after_the_flush() {
     for reuse in [ReusePolicy::AfterFlush, ReusePolicy::AfterGrace(Duration::from_secs(1))] {
         let (space, time) = timed(reuse, true);
         let [first, second] = std::array::from_fn(|_| space.alloc(64, SpaceKind::Metadata).unwrap());
-        space.free(first, 64);
+        space.free_metadata(first, 64);
         flush(&space, FlushScope::All);
         let flushed = space.begin_sync();
-        space.free(second, 64);
+        space.free_metadata(second, 64);
         flush(&space, FlushScope::All);
         space.end_sync(flushed);
         space.end_sync(flushed);
@@ -389,7 +389,7 @@ fn a_durable_file_waits_for_the_barrier_after_the_flush() {
 #[test]
 fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     let zeros = |space: &Space, len| {
-        let (at, zeros) = space.alloc_with_zeros(len, SpaceKind::Raw).unwrap();
+        let (at, zeros) = space.alloc_with_zero_start(len, SpaceKind::Raw).unwrap();
         (at.get().unwrap(), zeros)
     };
     let storage = MemoryStorage::from(vec![0xaa; 300]);
@@ -399,7 +399,7 @@ fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     space.ensure_len(1000, &storage).unwrap();
     assert_eq!(zeros(&space, 50), (250, 50), "who died has left something there");
     assert_eq!(zeros(&space, 100), (300, 0));
-    space.shrink_to_used();
+    space.trim_free_tail();
     assert_eq!(zeros(&space, 600), (400, 0));
     assert_eq!(zeros(&space, 1), (1000, 1), "a redo record may come to be where the end is announced");
     space.raise_used_end_for_redo(1500);
@@ -407,7 +407,7 @@ fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     assert_eq!(zeros(&space, 499), (1001, 499), "a redo record was there");
     assert_eq!(zeros(&space, 64), (1500, 0));
     space.free_unwritten(Addr::new(1500), 64);
-    space.shrink_to_used();
+    space.trim_free_tail();
     assert_eq!(zeros(&space, 64), (1500, 64), "it was in use before");
     space.raise_used_end_for_redo(1600);
     assert_eq!(zeros(&space, 400), (1564, 36), "a redo record was at the begin of it");
@@ -529,14 +529,14 @@ fn what_a_damaged_file_gives_back_beyond_its_end_overflows_nothing_and_is_never_
             for kind in [SpaceKind::Metadata, SpaceKind::Raw] {
                 space.adopt_free_range(at, len, kind);
                 space.free_raw(Addr::new(at), len);
-                space.free(Addr::new(at), len);
+                space.free_metadata(Addr::new(at), len);
                 space.free_unwritten(Addr::new(at), len);
             }
         }
         let free = space.free_bytes();
         flush(&space, FlushScope::All);
         assert_eq!(space.free_bytes(), free, "nothing of it is free");
-        space.shrink_to_used();
+        space.trim_free_tail();
         // Of the largest pages there may be no second one.
         let _ = space.alloc(40, SpaceKind::Raw);
         assert!(space.free_sections().iter().all(|(at, len, _)| at + len <= space.allocated_end()));

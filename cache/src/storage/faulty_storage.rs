@@ -7,7 +7,7 @@ use crate::primitive::Mutex;
 
 /// How a write fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteFailure {
+pub enum InjectedFailure {
     /// Nothing is written: the medium is full.
     Full,
     /// Nothing is written: the medium is broken.
@@ -16,11 +16,11 @@ pub enum WriteFailure {
     Short(usize),
 }
 
-impl WriteFailure {
+impl InjectedFailure {
     fn error(self) -> io::Error {
         match self {
-            WriteFailure::Full | WriteFailure::Short(_) => io::ErrorKind::StorageFull.into(),
-            WriteFailure::Broken => io::Error::other("injected failure"),
+            InjectedFailure::Full | InjectedFailure::Short(_) => io::ErrorKind::StorageFull.into(),
+            InjectedFailure::Broken => io::Error::other("injected failure"),
         }
     }
 }
@@ -36,7 +36,7 @@ pub struct FaultyStorage<S> {
 #[derive(Debug, Default)]
 struct PlannedFault {
     done: u64,
-    at: Option<(u64, WriteFailure)>,
+    at: Option<(u64, InjectedFailure)>,
     lasting: bool,
 }
 
@@ -52,10 +52,10 @@ impl<S: Storage> FaultyStorage<S> {
     }
 
     /// Lets `change_count` more changes succeed and the next one fail. Later ones succeed again, unless `lasting`.
-    pub fn fail_after(&self, changes: u64, failure: WriteFailure, lasting: bool) {
+    pub fn fail_after(&self, changes: u64, failure: InjectedFailure, keep_failing: bool) {
         let mut fault = self.fault.lock();
         fault.at = Some((fault.done.saturating_add(changes), failure));
-        fault.lasting = lasting;
+        fault.lasting = keep_failing;
     }
 
     /// Lets everything succeed again.
@@ -68,7 +68,7 @@ impl<S: Storage> FaultyStorage<S> {
         self.fault.lock().done
     }
 
-    fn next_failure(&self) -> Option<WriteFailure> {
+    fn next_failure(&self) -> Option<InjectedFailure> {
         let mut fault = self.fault.lock();
         let now = fault.done;
         fault.done += 1;
@@ -84,7 +84,7 @@ impl<S: Storage> Storage for FaultyStorage<S> {
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         let Some(failure) = self.next_failure() else { return self.inner.write_at(bytes, at) };
-        if let WriteFailure::Short(n) = failure {
+        if let InjectedFailure::Short(n) = failure {
             self.inner.write_at(&bytes[..n.min(bytes.len())], at)?;
         }
         Err(failure.error())

@@ -46,8 +46,8 @@ impl FileStorage {
     fn unmap(&self) {
         #[cfg(target_os = "linux")]
         {
-            self.mmap_writer.lock().close();
-            self.mmap_reader.close();
+            self.mmap_writer.lock().unmap_all_windows();
+            self.mmap_reader.unmap();
         }
     }
 
@@ -143,7 +143,10 @@ impl Storage for FileStorage {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         self.with_file(|file| {
             #[cfg(target_os = "linux")]
-            if into.len() <= mmap_read::MAX_MMAP_READ_BYTES && !self.by_calls && self.mmap_reader.read(file, into, at) {
+            if into.len() <= mmap_read::MAX_MMAP_READ_BYTES
+                && !self.by_calls
+                && self.mmap_reader.try_read_resident(file, into, at)
+            {
                 return Ok(into.len());
             }
             pread_all(file, into, at)
@@ -155,7 +158,7 @@ impl Storage for FileStorage {
             #[cfg(target_os = "linux")]
             if into.len() <= mmap_read::MAX_MMAP_READ_BYTES
                 && !self.by_calls
-                && self.mmap_reader.read_padded(file, into, at)
+                && self.mmap_reader.try_read_zero_padded(file, into, at)
             {
                 return Ok(());
             }

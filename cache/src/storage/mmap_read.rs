@@ -79,13 +79,13 @@ struct ReadMapping {
 
 impl MmapReader {
     /// Fills `into` with the bytes from `at` on; `false` if a call is needed for that.
-    pub fn read(&self, file: &File, into: &mut [u8], at: u64) -> bool {
+    pub fn try_read_resident(&self, file: &File, into: &mut [u8], at: u64) -> bool {
         self.read_below((|len| len, false), file, into, at)
     }
 
-    /// As [`MmapReader::read`], with zeros for what lies beyond the end: the system has them there, up to the end of
+    /// As [`MmapReader::try_read_resident`], with zeros for what lies beyond the end: the system has them there, up to the end of
     /// the page.
-    pub fn read_padded(&self, file: &File, into: &mut [u8], at: u64) -> bool {
+    pub fn try_read_zero_padded(&self, file: &File, into: &mut [u8], at: u64) -> bool {
         self.read_below((|len: u64| len.next_multiple_of(MIN_PAGE_BYTES), true), file, into, at)
     }
 
@@ -116,7 +116,7 @@ impl MmapReader {
     }
 
     /// Maps nothing any more for now.
-    pub fn close(&self) {
+    pub fn unmap(&self) {
         let mut mapped = self.mapped.write();
         if let ReadMappingState::Mapped(_) = *mapped {
             *mapped = ReadMappingState::Unmapped;
@@ -149,7 +149,7 @@ impl ReadMapping {
     fn new(file: &File, len: u64) -> Option<Self> {
         // Beyond its end a file is mapped, too, so that this need not be done each time that it grows.
         let room = len.saturating_mul(2).max(MIN_MAPPED_BYTES);
-        let map = Mapping::new(file, usize::try_from(room).ok()?)?;
+        let map = Mapping::map_from_start(file, usize::try_from(room).ok()?)?;
         let parts = usize::try_from(room.div_ceil(FAULT_AROUND_BYTES).div_ceil(64)).ok()?;
         let touched = (0..parts).map(|_| AtomicU64::new(0)).collect();
         let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten()?;
@@ -173,12 +173,12 @@ impl ReadMapping {
         if !self.is_resident(first, at..end) || (last != first && !self.is_resident(last, at..end)) {
             return Some(false);
         }
-        if !self.map.read(into, at as usize) {
+        if !self.map.copy_from_mapping(into, at as usize) {
             return Some(false);
         }
         // What is read from now on is at least as new.
         fence(Acquire);
-        (!self.map.is_broken()).then_some(true)
+        (!self.map.has_faulted()).then_some(true)
     }
 
     /// Whether the file has the bytes that were just read at `at`. Of a file that was cut, the system has zeros up to
@@ -201,7 +201,7 @@ impl ReadMapping {
         const WORD: usize = size_of::<u64>();
         let page_end = end.next_multiple_of(MIN_PAGE_BYTES) as usize;
         let mut word = [0; WORD];
-        self.map.read(&mut word, page_end - WORD) && word != [0; WORD] && !self.map.is_broken()
+        self.map.copy_from_mapping(&mut word, page_end - WORD) && word != [0; WORD] && !self.map.has_faulted()
     }
 
     /// Whether what of `wanted` lies in a part is in memory, as it is about to be read.
@@ -251,7 +251,7 @@ impl ReadMapping {
         self.pause.store(pause, Relaxed);
         self.paused.store(pause, Relaxed);
         self.touched.iter().chain(&*self.pages).for_each(|known| known.store(0, Relaxed));
-        self.map.unmap_pages();
+        self.map.discard_resident_pages();
     }
 
     /// For each page of a part, whether the system has it in memory: in the lowest bit.
@@ -291,12 +291,12 @@ mod tests {
     /// Reads until the file is mapped; `false` if that cannot be.
     fn is_mapped(glance: &MmapReader, file: &File) -> bool {
         let mut byte = [0];
-        (0..=CALLS_BEFORE_MMAP).any(|_| glance.read(file, &mut byte, 0))
+        (0..=CALLS_BEFORE_MMAP).any(|_| glance.try_read_resident(file, &mut byte, 0))
     }
 
     fn read(glance: &MmapReader, file: &File, at: u64, len: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; len];
-        glance.read(file, &mut bytes, at).then_some(bytes)
+        glance.try_read_resident(file, &mut bytes, at).then_some(bytes)
     }
 
     fn bytes(at: usize, len: usize) -> Vec<u8> {
@@ -327,7 +327,7 @@ mod tests {
         }
         let padded = |at: u64| {
             let mut into = [1; 16];
-            glance.read_padded(&file, &mut into, at).then_some(into)
+            glance.try_read_zero_padded(&file, &mut into, at).then_some(into)
         };
         let (mut across, end) = ([0; 16], bytes(9_992, 8));
         across[..8].copy_from_slice(&end);

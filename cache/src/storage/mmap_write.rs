@@ -81,14 +81,14 @@ struct WriteWindow {
 impl MmapWriter {
     /// Writes `bytes`; `false` if that cannot be done here: some of it may have been written then.
     pub fn store_mapped(&mut self, file: &File, bytes: &[u8], at: u64) -> bool {
-        self.with_window(file, at, |mapping, offset| mapping.write(bytes, offset))
+        self.with_window(file, at, |mapping, offset| mapping.copy_to_mapping(bytes, offset))
     }
 
     /// As [`Storage::store_atomic`](super::Storage::store_atomic).
     pub fn store_atomic(&mut self, file: &File, image: &[u8], changed: Range<usize>, at: u64) -> bool {
-        let Some(store) = VectorStore::covering(image, changed.clone()) else { return false };
-        let start = at + store.offset() as u64;
-        if !self.with_window(file, start, |mapping, offset| mapping.store_vector(store, offset)) {
+        let Some(store) = VectorStore::vector_covering(image, changed.clone()) else { return false };
+        let start = at + store.offset_in_image() as u64;
+        if !self.with_window(file, start, |mapping, offset| mapping.store_by_one_instruction(store, offset)) {
             return false;
         }
         // Who looks has it already: those who listen hear of it by a call that writes the same.
@@ -97,7 +97,7 @@ impl MmapWriter {
     }
 
     /// Closes all windows.
-    pub fn close(&mut self) {
+    pub fn unmap_all_windows(&mut self) {
         self.open_windows.clear();
     }
 
@@ -108,9 +108,9 @@ impl MmapWriter {
         if !action(&window.mapping, (at % WINDOW_BYTES) as usize) {
             return false;
         }
-        if window.mapping.is_broken() {
+        if window.mapping.has_faulted() {
             // Somebody has cut the file, or the disk is full: a call says what is the matter.
-            self.close();
+            self.unmap_all_windows();
             self.is_mappable = Some(false);
             return false;
         }
@@ -129,7 +129,10 @@ impl MmapWriter {
     }
 
     fn map(&mut self, file: &File, at: u64) -> Option<WriteWindow> {
-        if !*self.is_mappable.get_or_insert_with(|| VectorStore::is_supported() && has_coherent_mappings(file)) {
+        if !*self
+            .is_mappable
+            .get_or_insert_with(|| VectorStore::has_vector_instruction() && has_coherent_mappings(file))
+        {
             return None;
         }
         if self.open_windows.len() == MAX_OPEN_WINDOWS {
@@ -139,7 +142,8 @@ impl MmapWriter {
             }
             self.open_windows.remove(0);
         }
-        let window = WritableMapping::new(file, at, WINDOW_BYTES as usize).map(|mapping| WriteWindow { at, mapping });
+        let window = WritableMapping::map_writable_range(file, at, WINDOW_BYTES as usize)
+            .map(|mapping| WriteWindow { at, mapping });
         self.is_mappable = Some(window.is_some());
         window
     }

@@ -46,7 +46,7 @@ impl<S: Storage> RedoOverlay<S> {
     ///
     /// # Errors
     /// Those of the storage.
-    pub fn overlay_torn(&self, at: u64, whole: Vec<u8>) -> io::Result<()> {
+    pub fn overlay_until_changed(&self, at: u64, whole: Vec<u8>) -> io::Result<()> {
         let torn = read(&self.storage, at, whole.len())?;
         if torn.len() == whole.len() && torn != whole {
             let mut pieces = self.pieces.write();
@@ -59,7 +59,7 @@ impl<S: Storage> RedoOverlay<S> {
 
     /// Reads each of these places (bytes) as what is given with it, whatever becomes of it, until
     /// [`RedoOverlay::clear`].
-    pub fn set_ranges(&self, places: impl Iterator<Item = (u64, Vec<u8>)>) {
+    pub fn replace_overlays(&self, places: impl Iterator<Item = (u64, Vec<u8>)>) {
         let mut pieces = self.pieces.write();
         *pieces = places.map(|(at, whole)| OverlayRange { at, torn: None, whole }).collect();
         self.any.store(!pieces.is_empty(), Release);
@@ -167,12 +167,12 @@ mod tests {
     fn a_torn_place_is_whole_until_it_changes() {
         let mended = RedoOverlay::new(MemoryStorage::default());
         mended.write_at(&[1; 12], 0).unwrap();
-        mended.overlay_torn(4, vec![2; 4]).unwrap();
+        mended.overlay_until_changed(4, vec![2; 4]).unwrap();
         assert_eq!(read(&mended, 0, 12).unwrap(), [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1]);
         assert_eq!(read(&mended, 6, 3).unwrap(), [2, 2, 1]);
         mended.write_at(&[3], 5).unwrap();
         assert_eq!(read(&mended, 4, 4).unwrap(), [1, 3, 1, 1]);
-        mended.overlay_torn(4, vec![2; 4]).unwrap();
+        mended.overlay_until_changed(4, vec![2; 4]).unwrap();
         assert_eq!(read(&mended, 4, 4).unwrap(), [2; 4]);
         mended.clear();
         assert_eq!(read(&mended, 4, 4).unwrap(), [1, 3, 1, 1]);
@@ -182,7 +182,7 @@ mod tests {
     fn what_is_laid_over_stays_until_it_is_forgotten() {
         let mended = RedoOverlay::new(MemoryStorage::default());
         mended.write_at(&[1; 8], 0).unwrap();
-        mended.set_ranges([(2, vec![2; 2]), (6, vec![3; 4])].into_iter());
+        mended.replace_overlays([(2, vec![2; 2]), (6, vec![3; 4])].into_iter());
         mended.write_at(&[4; 8], 0).unwrap();
         assert_eq!(read(&mended, 0, 8).unwrap(), [4, 4, 2, 2, 4, 4, 3, 3]);
         mended.clear();
@@ -193,7 +193,7 @@ mod tests {
     fn nothing_is_made_longer() {
         let mended = RedoOverlay::new(MemoryStorage::default());
         mended.write_at(&[1; 4], 0).unwrap();
-        mended.overlay_torn(2, vec![2; 4]).unwrap();
+        mended.overlay_until_changed(2, vec![2; 4]).unwrap();
         assert_eq!(read(&mended, 0, 9).unwrap(), [1; 4]);
     }
 }

@@ -41,7 +41,7 @@ impl CrashedDisk {
     }
 
     /// The recorded operations.
-    pub fn log(&self) -> Vec<StorageOp> {
+    pub fn recorded_ops(&self) -> Vec<StorageOp> {
         self.state.lock().log.clone()
     }
 

@@ -2,7 +2,7 @@
 
 /// How the states after a power failure are chosen, where there are too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PowerFailure {
+pub struct PowerFailureSampling {
     /// If there are no more than this many operations without a barrier, every subset is tried. If there are more:
     /// subsets that lack at most two, subsets with at most two, and some at random.
     pub pending: u32,
@@ -15,8 +15,8 @@ pub struct PowerFailure {
     pub torn: u32,
 }
 
-impl Default for PowerFailure {
+impl Default for PowerFailureSampling {
     fn default() -> Self {
-        PowerFailure { pending: 18, random: 20_000, seed: 1, torn: 8 }
+        PowerFailureSampling { pending: 18, random: 20_000, seed: 1, torn: 8 }
     }
 }

@@ -1,6 +1,6 @@
 //! Which of the operations without a barrier outlast a power failure.
 
-use super::power_failure::PowerFailure;
+use super::power_failure::PowerFailureSampling;
 
 /// Some of `n` operations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) struct Subset {
 }
 
 /// Subsets of `n` operations, the small ones first, and whether they are all there are.
-pub(super) fn subsets(n: usize, power: &PowerFailure) -> (Vec<Subset>, bool) {
+pub(super) fn subsets(n: usize, power: &PowerFailureSampling) -> (Vec<Subset>, bool) {
     let few = n <= power.pending as usize;
     if few {
         let all_torn = n <= power.torn as usize;

@@ -31,7 +31,7 @@ fn images(trace: &Trace, bounds: &CrashBounds) -> (Vec<Vec<u8>>, CrashReport) {
 #[test]
 fn a_dead_process_leaves_every_prefix_and_every_part() {
     let trace = Trace::new(vec![0; 2], vec![write(0, &[1, 2]), StorageOp::SetLen(1)]);
-    let (seen, crashed) = images(&trace, &bounds(CrashKind::Process, AllowedTears::at(1)));
+    let (seen, crashed) = images(&trace, &bounds(CrashKind::Process, AllowedTears::cut_at_multiples_of(1)));
     assert_eq!(seen, [vec![0, 0], vec![1], vec![1, 0], vec![1, 2]]);
     assert!(crashed.exhausted);
 }
@@ -40,7 +40,8 @@ fn a_dead_process_leaves_every_prefix_and_every_part() {
 fn a_power_failure_leaves_any_of_what_no_barrier_followed() {
     let operations = vec![write(0, &[1]), StorageOp::Sync, write(1, &[2]), write(2, &[3])];
     let trace = Trace::new(vec![0; 3], operations);
-    let (seen, crashed) = images(&trace, &bounds(CrashKind::Power(PowerFailure::default()), AllowedTears::NONE));
+    let (seen, crashed) =
+        images(&trace, &bounds(CrashKind::Power(PowerFailureSampling::default()), AllowedTears::NONE));
     assert_eq!(seen, [[0, 0, 0], [1, 0, 0], [1, 0, 0], [1, 0, 3], [1, 2, 0], [1, 2, 3]]);
     assert!(crashed.exhausted);
 }
@@ -51,7 +52,7 @@ fn finds_a_flag_that_may_come_before_its_data() {
         [1, data] if data != 9 => Err("flagged without data".into()),
         _ => Ok(()),
     };
-    let power = CrashKind::Power(PowerFailure::default());
+    let power = CrashKind::Power(PowerFailureSampling::default());
     let ordered = Trace::new(vec![0; 2], vec![write(1, &[9]), StorageOp::Sync, write(0, &[1])]);
     assert_eq!(explore_crashes(&ordered, &bounds(power, AllowedTears::NONE), &recover).wrong, 0);
     let unordered = Trace::new(vec![0; 2], vec![write(1, &[9]), write(0, &[1])]);
@@ -77,13 +78,13 @@ fn recovery_crashes_too() {
     assert_eq!(explore_crashes(&trace, &bounds, &recover).wrong, 0);
     bounds.recrashes = 1;
     let found = explore_crashes(&trace, &bounds, &recover);
-    assert_eq!((found.wrong, &found.violations[0].recoveries), (1, &vec![Position::after(1)]));
+    assert_eq!((found.wrong, &found.violations[0].recoveries), (1, &vec![WriterPosition::after(1)]));
 }
 
 #[test]
 fn many_pending_operations_are_sampled_and_that_is_said() {
     let trace = Trace::new(vec![0; 30], (0..30).map(|n| write(n, &[1])).collect());
-    let power = PowerFailure { random: 100, ..PowerFailure::default() };
+    let power = PowerFailureSampling { random: 100, ..PowerFailureSampling::default() };
     let (seen, crashed) = images(&trace, &bounds(CrashKind::Power(power), AllowedTears::NONE));
     assert!(!crashed.exhausted);
     let missing_one = |image: &&Vec<u8>| image.iter().filter(|byte| **byte == 0).count() == 1;

@@ -9,8 +9,8 @@ use h5live_format::messages::{
 use h5live_format::{Addr, AttributeNameRecord, AttributeOrderRecord, ObjectHeader, Record, lookup3};
 use h5live_model::{Dataspace, Datatype};
 
-use super::Cause;
-use super::header::CheckedHeader;
+use super::FindingCause;
+use super::header::CheckedObjectHeader;
 use super::walk::FileWalk;
 
 const NAME: &str = AttributeMessage::NAME;
@@ -20,7 +20,7 @@ const SHARED_FLAG: u8 = 0x02;
 
 impl FileWalk<'_> {
     /// The attributes of an object.
-    pub fn check_attributes(&mut self, header: &CheckedHeader) {
+    pub fn check_attributes(&mut self, header: &CheckedObjectHeader) {
         let info = self.load_message::<AttributeInfo>(header);
         let limit = info.as_ref().and_then(|info| info.max_creation_order);
         let mut names = HashSet::new();
@@ -28,19 +28,23 @@ impl FileWalk<'_> {
             let Some(body) = self.load_message_body(message, header.addr) else { continue };
             let Some(attribute) = self.decode(AttributeMessage::default(), header.addr, &body) else { continue };
             if !names.insert(attribute.name.clone()) {
-                self.report(NAME, header.addr, Cause::NameRepeated(attribute.name.to_string()));
+                self.report(NAME, header.addr, FindingCause::NameRepeated(attribute.name.to_string()));
             }
             if header.prefix.attribute_order_tracked {
                 self.check_creation_order(header.addr, message.creation_index.into(), limit);
             }
             if let Shareable::Inline(datatype) = &attribute.datatype {
-                self.check_unused_bits(header, datatype);
+                self.check_datatype_unused_bits(header, datatype);
             }
             self.check_attribute(header.addr, &attribute, !message.flags.is_shared());
         }
         if let Some(info) = info.filter(AttributeInfo::is_dense) {
             if !names.is_empty() {
-                self.report(ObjectHeader::NAME, header.addr, Cause::Rule("attributes are compact or dense, not both"));
+                self.report(
+                    ObjectHeader::NAME,
+                    header.addr,
+                    FindingCause::Rule("attributes are compact or dense, not both"),
+                );
             }
             self.check_dense_attributes(header.addr, &info);
         }
@@ -48,8 +52,11 @@ impl FileWalk<'_> {
 
     fn check_creation_order(&mut self, at: Addr, order: u64, limit: Option<u16>) {
         if let Some(limit) = limit.filter(|limit| order >= u64::from(*limit)) {
-            let cause =
-                Cause::ExceedsLimit { what: "creation order", found: order, limit: u64::from(limit).saturating_sub(1) };
+            let cause = FindingCause::ExceedsLimit {
+                what: "creation order",
+                found: order,
+                limit: u64::from(limit).saturating_sub(1),
+            };
             self.report(NAME, at, cause);
         }
     }
@@ -61,7 +68,7 @@ impl FileWalk<'_> {
             Shareable::Inline(message) => Some(Rc::new(message.datatype.clone())),
             Shareable::Shared(shared) => {
                 if counts {
-                    self.count_shared_message_use(MessageType::DATATYPE, &shared.place);
+                    self.count_shared_or_committed_use(MessageType::DATATYPE, &shared.place);
                 }
                 self.resolve_shared_datatype(&shared.place, at)
             }
@@ -70,7 +77,7 @@ impl FileWalk<'_> {
             Shareable::Inline(message) => Some(message.dataspace.clone()),
             Shareable::Shared(shared) => {
                 if counts {
-                    self.count_shared_message_use(MessageType::DATASPACE, &shared.place);
+                    self.count_shared_or_committed_use(MessageType::DATASPACE, &shared.place);
                 }
                 self.resolve_shared_dataspace(&shared.place, at)
             }
@@ -78,10 +85,10 @@ impl FileWalk<'_> {
         let (Some(datatype), Some(dataspace)) = (datatype, dataspace) else { return };
         let size = dataspace.element_count().and_then(|n| n.checked_mul(datatype.size().into()));
         match size.and_then(|size| attribute.data.get(..usize::try_from(size).ok()?)) {
-            Some(data) => self.check_values(&datatype, data, at),
+            Some(data) => self.check_heap_references(&datatype, data, at),
             None => {
                 let (found, stated) = (attribute.data.len() as u64, size.unwrap_or(u64::MAX));
-                self.report(NAME, at, Cause::Count { what: "bytes of the value", stated, found });
+                self.report(NAME, at, FindingCause::Count { what: "bytes of the value", stated, found });
             }
         }
     }
@@ -97,7 +104,7 @@ impl FileWalk<'_> {
 
     fn resolve_shared_dataspace(&mut self, place: &SharedMessageTarget, at: Addr) -> Option<Dataspace> {
         let SharedMessageTarget::Heap(id) = place else {
-            self.report(NAME, at, Cause::Rule("dataspaces are never committed"));
+            self.report(NAME, at, FindingCause::Rule("dataspaces are never committed"));
             return None;
         };
         let body = self.load_shared_message(MessageType::DATASPACE, id, at)?;
@@ -115,16 +122,16 @@ impl FileWalk<'_> {
         let names = self.check_btree2(info.names, AttributeNameRecord::default(), &mut |walk, index, record| {
             let shared = record.flags & SHARED_FLAG != 0;
             let body = if shared {
-                walk.count_shared_message_use(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
+                walk.count_shared_or_committed_use(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
                 walk.load_shared_message(MessageType::ATTRIBUTE, &record.heap_id, at)
             } else {
-                walk.count_heap_object(&mut heap, &record.heap_id)
+                walk.claim_and_read_heap_object(&mut heap, &record.heap_id)
             };
             let decoded = body.and_then(|body| walk.decode(AttributeMessage::default(), info.heap, &body));
             let Some(attribute) = decoded else { return };
             let found = lookup3(attribute.name.as_bytes(), 0);
             if found != record.hash {
-                let cause = Cause::Hash { what: "name", stated: record.hash, found };
+                let cause = FindingCause::Hash { what: "name", stated: record.hash, found };
                 walk.report(AttributeNameRecord::NAME, info.names, cause);
             }
             let key = (record.hash, attribute.name.as_bytes().to_vec());

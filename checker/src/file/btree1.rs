@@ -2,7 +2,7 @@
 
 use h5live_format::{Addr, Btree1Key, Btree1Node, Record};
 
-use super::Cause;
+use super::FindingCause;
 use super::walk::FileWalk;
 
 /// A tree deeper than this has more leaves than a file has room for.
@@ -22,8 +22,8 @@ pub(super) struct Btree1Check<'t, K: Btree1Key> {
 
 impl<'t, K: Btree1Key> Btree1Check<'t, K> {
     /// A tree with at most `2 * k` children in each node, and with `sorted` keys.
-    pub fn new(k: u16, shape: K::Shape, sorted: &'t dyn Fn(&K, &K) -> bool) -> Self {
-        Btree1Check { k, shape, sorted, last: Vec::new(), children: 0 }
+    pub fn new(k: u16, shape: K::Shape, is_key_before: &'t dyn Fn(&K, &K) -> bool) -> Self {
+        Btree1Check { k, shape, sorted: is_key_before, last: Vec::new(), children: 0 }
     }
 }
 
@@ -39,7 +39,7 @@ impl FileWalk<'_> {
         let Some(root) = self.load_btree1_node(&tree, addr) else { return false };
         let levels = usize::from(root.level) + 1;
         if levels > MAX_DEPTH {
-            let cause = Cause::ExceedsLimit { what: "level", found: root.level.into(), limit: MAX_DEPTH as u64 };
+            let cause = FindingCause::ExceedsLimit { what: "level", found: root.level.into(), limit: MAX_DEPTH as u64 };
             self.report(Btree1Node::<K>::NAME, addr, cause);
             return false;
         }
@@ -47,7 +47,11 @@ impl FileWalk<'_> {
         let whole = self.check_btree1_node(&mut tree, addr, root, None, child);
         for (node, right) in tree.last.clone() {
             if whole && right.is_defined() {
-                self.report(Btree1Node::<K>::NAME, node, Cause::Rule("the last node of a level has no right sibling"));
+                self.report(
+                    Btree1Node::<K>::NAME,
+                    node,
+                    FindingCause::Rule("the last node of a level has no right sibling"),
+                );
             }
         }
         whole
@@ -56,7 +60,7 @@ impl FileWalk<'_> {
     fn load_btree1_node<K: Btree1Key>(&mut self, tree: &Btree1Check<'_, K>, addr: Addr) -> Option<Btree1Node<K>> {
         let blank = Btree1Node::<K>::empty(tree.k, tree.shape, self.widths);
         let size = blank.node_bytes() as u64;
-        self.load(blank, addr, size)
+        self.claim_and_decode(blank, addr, size)
     }
 
     fn check_btree1_node<K: Btree1Key>(
@@ -73,7 +77,7 @@ impl FileWalk<'_> {
         self.check_btree1_siblings(tree, addr, &node);
         if node.is_empty() {
             if between.is_some() || node.level > 0 {
-                self.report(btree1_structure_name::<K>(), addr, Cause::Missing("child of it"));
+                self.report(btree1_structure_name::<K>(), addr, FindingCause::Missing("child of it"));
             }
             return true;
         }
@@ -82,7 +86,7 @@ impl FileWalk<'_> {
             && ((tree.sorted)(first, from) || (tree.sorted)(to, last))
         {
             // A writer that moves entries to a new node takes them out of the old one last.
-            let cause = Cause::Rule("the keys of a node lie between those beside it in its parent");
+            let cause = FindingCause::Rule("the keys of a node lie between those beside it in its parent");
             self.report_or_note_if_live(self.owner, btree1_structure_name::<K>(), addr, cause);
         }
         let mut whole = true;
@@ -91,7 +95,11 @@ impl FileWalk<'_> {
                 break;
             };
             if !(tree.sorted)(&from, &to) {
-                self.report(btree1_structure_name::<K>(), addr, Cause::Order { what: "key", index: index as u64 + 1 });
+                self.report(
+                    btree1_structure_name::<K>(),
+                    addr,
+                    FindingCause::Order { what: "key", index: index as u64 + 1 },
+                );
             }
             if node.level == 0 {
                 tree.children += 1;
@@ -117,7 +125,7 @@ impl FileWalk<'_> {
         let Some(below) = self.load_btree1_node(tree, at) else { return false };
         if below.level.checked_add(1) != Some(parent.level) {
             let (stated, found) = (below.level.into(), u64::from(parent.level).saturating_sub(1));
-            self.report(Btree1Node::<K>::NAME, at, Cause::Count { what: "level", stated, found });
+            self.report(Btree1Node::<K>::NAME, at, FindingCause::Count { what: "level", stated, found });
             return false;
         }
         self.check_btree1_node(tree, at, below, Some(between), child)
@@ -127,10 +135,10 @@ impl FileWalk<'_> {
         let Some(last) = tree.last.get_mut(usize::from(node.level)) else { return };
         let before = std::mem::replace(last, (addr, node.right));
         if node.left != before.0 {
-            self.report(Btree1Node::<K>::NAME, addr, Cause::Rule("the left sibling is the node before it"));
+            self.report(Btree1Node::<K>::NAME, addr, FindingCause::Rule("the left sibling is the node before it"));
         }
         if before.0.is_defined() && before.1 != addr {
-            self.report(Btree1Node::<K>::NAME, before.0, Cause::Rule("the right sibling is the node behind it"));
+            self.report(Btree1Node::<K>::NAME, before.0, FindingCause::Rule("the right sibling is the node behind it"));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Version 2 B-trees: order, counts, and how full the nodes are.
 
 use h5live_format::{
-    Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf, Btree2Record, Record, encoded_len,
+    Addr, Btree2ChildPointer, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf, Btree2Record, Record,
+    encoded_len,
 };
 
-use super::Cause;
+use super::FindingCause;
 use super::walk::FileWalk;
 
 /// The state of a walk over a tree.
@@ -22,9 +23,9 @@ impl FileWalk<'_> {
         &mut self,
         addr: Addr,
         blank: R,
-        record: &mut dyn FnMut(&mut FileWalk<'_>, u64, R),
+        each_record: &mut dyn FnMut(&mut FileWalk<'_>, u64, R),
     ) -> Option<Btree2Header> {
-        let header = self.load(Btree2Header::default(), addr, Btree2Header::size(self.widths) as u64)?;
+        let header = self.claim_and_decode(Btree2Header::default(), addr, Btree2Header::size(self.widths) as u64)?;
         const NAME: &str = Btree2Header::NAME;
         self.check_equal(NAME, addr, "record type", header.kind.into(), R::KIND.into());
         let size = encoded_len(&blank, self.widths).unwrap_or_default() as u64;
@@ -36,17 +37,17 @@ impl FileWalk<'_> {
             Ok(geometry) => geometry,
             Err(_) => return None,
         };
-        let mut tree = Btree2Check { geometry, blank, record_count: 0, each_record: record };
+        let mut tree = Btree2Check { geometry, blank, record_count: 0, each_record };
         let mut whole = true;
         if header.root.is_defined() {
-            let root = Btree2Child {
+            let root = Btree2ChildPointer {
                 addr: header.root,
                 record_count: header.root_records,
                 subtree_record_count: header.records,
             };
             whole = self.check_btree2_node(&mut tree, root, header.depth, true);
         } else if header.records != 0 || header.root_records != 0 {
-            self.report(NAME, addr, Cause::Undefined("root"));
+            self.report(NAME, addr, FindingCause::Undefined("root"));
             return None;
         }
         if whole {
@@ -58,21 +59,24 @@ impl FileWalk<'_> {
     fn check_btree2_node<R: Btree2Record>(
         &mut self,
         tree: &mut Btree2Check<'_, R>,
-        node: Btree2Child,
+        node: Btree2ChildPointer,
         depth: u16,
         root: bool,
     ) -> bool {
         let name = if depth == 0 { Btree2Leaf::NAME } else { Btree2Internal::NAME };
         let max_records = tree.geometry.max_records(depth);
         if node.record_count > max_records {
-            let cause =
-                Cause::ExceedsLimit { what: "records", found: node.record_count.into(), limit: max_records.into() };
+            let cause = FindingCause::ExceedsLimit {
+                what: "records",
+                found: node.record_count.into(),
+                limit: max_records.into(),
+            };
             self.report(name, node.addr, cause);
             return false;
         }
         // An empty tree keeps its root; other nodes are merged long before they are empty.
         if node.record_count == 0 && !(root && depth == 0) {
-            self.report(name, node.addr, Cause::Missing("record in it"));
+            self.report(name, node.addr, FindingCause::Missing("record in it"));
             return false;
         }
         if !root && node.record_count < tree.geometry.merge_record_count(depth) / 2 {
@@ -80,17 +84,19 @@ impl FileWalk<'_> {
             self.add_note(
                 name,
                 node.addr,
-                Cause::Count { what: "fewest records", stated: fewest, found: node.record_count.into() },
+                FindingCause::Count { what: "fewest records", stated: fewest, found: node.record_count.into() },
             );
         }
         let size = tree.geometry.node_size().into();
         if depth == 0 {
-            let Some(leaf) = self.load(tree.geometry.blank_leaf(node.record_count), node.addr, size) else {
+            let Some(leaf) = self.claim_and_decode(tree.geometry.blank_leaf(node.record_count), node.addr, size) else {
                 return false;
             };
             return leaf.records.iter().all(|bytes| self.check_btree2_record(tree, node.addr, bytes));
         }
-        let Some(inner) = self.load(tree.geometry.blank_internal(depth, node.record_count), node.addr, size) else {
+        let Some(inner) =
+            self.claim_and_decode(tree.geometry.blank_internal(depth, node.record_count), node.addr, size)
+        else {
             return false;
         };
         let below = inner

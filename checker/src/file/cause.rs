@@ -38,7 +38,7 @@ impl fmt::Display for UsedRange {
 /// The fault of a structure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum FindingCause {
     /// The storage refuses to be read.
     #[error("cannot be read: {0}")]
     Io(std::io::ErrorKind),
@@ -157,35 +157,35 @@ pub enum Cause {
     Rule(&'static str),
 }
 
-impl Cause {
+impl FindingCause {
     /// One word for the kind of cause, for programs.
     pub fn kind(&self) -> &'static str {
         match self {
-            Cause::Io(_) => "io",
-            Cause::Decode(error) => match error.fault {
+            FindingCause::Io(_) => "io",
+            FindingCause::Decode(error) => match error.fault {
                 Fault::Checksum { .. } => "checksum",
                 Fault::Signature { .. } => "signature",
                 Fault::Version { .. } => "version",
                 Fault::Truncated { .. } | Fault::Trailing(_) => "length",
                 _ => "value",
             },
-            Cause::BeyondEnd { .. } => "beyond-end",
-            Cause::Overlap { .. } => "overlap",
-            Cause::UncomparedRanges { .. } => "uncompared",
-            Cause::Count { .. } => "count",
-            Cause::ExceedsLimit { .. } => "limit",
-            Cause::Order { .. } => "order",
-            Cause::Undefined(_) => "undefined",
-            Cause::Missing(_) => "missing",
-            Cause::Repeated(_) | Cause::NameRepeated(_) => "repeated",
-            Cause::Hash { .. } => "hash",
-            Cause::NoObject { .. } => "no-object",
-            Cause::Status(_) => "status",
-            Cause::Filters(_) => "filters",
-            Cause::TooLarge { .. } => "too-large",
-            Cause::NotSupported(_) => "not-supported",
-            Cause::Rule(_) => "rule",
-            Cause::UnfinishedRedo { .. } => "unfinished-redo",
+            FindingCause::BeyondEnd { .. } => "beyond-end",
+            FindingCause::Overlap { .. } => "overlap",
+            FindingCause::UncomparedRanges { .. } => "uncompared",
+            FindingCause::Count { .. } => "count",
+            FindingCause::ExceedsLimit { .. } => "limit",
+            FindingCause::Order { .. } => "order",
+            FindingCause::Undefined(_) => "undefined",
+            FindingCause::Missing(_) => "missing",
+            FindingCause::Repeated(_) | FindingCause::NameRepeated(_) => "repeated",
+            FindingCause::Hash { .. } => "hash",
+            FindingCause::NoObject { .. } => "no-object",
+            FindingCause::Status(_) => "status",
+            FindingCause::Filters(_) => "filters",
+            FindingCause::TooLarge { .. } => "too-large",
+            FindingCause::NotSupported(_) => "not-supported",
+            FindingCause::Rule(_) => "rule",
+            FindingCause::UnfinishedRedo { .. } => "unfinished-redo",
         }
     }
 }

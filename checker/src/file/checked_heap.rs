@@ -32,7 +32,7 @@ pub(super) struct HugeObjectRef {
 
 /// A fractal heap with visited blocks.
 #[derive(Debug)]
-pub(super) struct CheckedHeap {
+pub(super) struct CheckedFractalHeap {
     pub addr: Addr,
     pub header: FractalHeapHeader,
     pub shape: FractalHeapIdFormat,
@@ -50,10 +50,10 @@ pub(super) struct CheckedHeap {
     pub unfiltered: Option<(u64, Vec<u8>)>,
 }
 
-impl CheckedHeap {
+impl CheckedFractalHeap {
     /// A heap without the blocks and objects that its header leads to.
     pub fn new(addr: Addr, header: FractalHeapHeader, widths: Widths) -> Self {
-        CheckedHeap {
+        CheckedFractalHeap {
             addr,
             shape: header.id_format(widths),
             header,

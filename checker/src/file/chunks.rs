@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use h5live_format::messages::{ChunkIndexType, ChunkedStorage, LayoutMessage};
 use h5live_format::{
-    Addr, Btree1Node, Btree2Header, ChunkIndexEntry, ChunkKey, ChunkRank, ChunkRecord, ElementFormat,
+    Addr, Btree1ChunkKey, Btree1ChunkRank, Btree1Node, Btree2Header, ChunkEntryFormat, ChunkIndexEntry, ChunkRecord,
     FilteredChunkRecord, Record,
 };
 use h5live_model::{Datatype, FilterSpecs, UNLIMITED};
 
-use super::Cause;
+use super::FindingCause;
 use super::btree1::Btree1Check;
 use super::walk::FileWalk;
 
@@ -36,14 +36,14 @@ pub(super) struct ChunkedDataset {
 
 impl ChunkedDataset {
     /// Chunks along a dimension of the largest extent; `None` without a limit.
-    pub fn max_extent(&self, dim: usize) -> Option<u64> {
+    pub fn max_chunks_along(&self, dim: usize) -> Option<u64> {
         let (max, chunk) = (*self.max.get(dim)?, *self.storage.dims.get(dim)?);
         (max != UNLIMITED).then(|| max.div_ceil(chunk.max(1)))
     }
 
     /// All chunks of the largest extent, if it has a limit and they fit 64 bits.
     pub fn max_chunk_count(&self) -> Option<u64> {
-        (0..self.max.len()).try_fold(1u64, |n, dim| n.checked_mul(self.max_extent(dim)?))
+        (0..self.max.len()).try_fold(1u64, |n, dim| n.checked_mul(self.max_chunks_along(dim)?))
     }
 
     /// The position of the chunk at an index of an array: row-major, the unlimited dimension slowest.
@@ -51,12 +51,12 @@ impl ChunkedDataset {
         let mut rest = index;
         let mut coord = vec![0; self.max.len()];
         for (dim, at) in coord.iter_mut().enumerate().rev() {
-            if let Some(limit) = self.max_extent(dim) {
+            if let Some(limit) = self.max_chunks_along(dim) {
                 *at = rest.checked_rem(limit).unwrap_or(0);
                 rest = rest.checked_div(limit).unwrap_or(0);
             }
         }
-        if let Some(dim) = (0..self.max.len()).find(|dim| self.max_extent(*dim).is_none()) {
+        if let Some(dim) = (0..self.max.len()).find(|dim| self.max_chunks_along(*dim).is_none()) {
             if let Some(at) = coord.get_mut(dim) {
                 *at = rest;
             }
@@ -67,11 +67,11 @@ impl ChunkedDataset {
     }
 
     /// The format of the elements of an array index.
-    pub fn element_format(&self, length: h5live_format::Width) -> ElementFormat {
+    pub fn element_format(&self, length: h5live_format::Width) -> ChunkEntryFormat {
         if self.filters.is_empty() {
-            ElementFormat::Unfiltered
+            ChunkEntryFormat::Unfiltered
         } else {
-            ElementFormat::filtered(self.bytes, self.version, length)
+            ChunkEntryFormat::filtered(self.bytes, self.version, length)
         }
     }
 
@@ -123,10 +123,10 @@ impl FileWalk<'_> {
                 );
             }
             ChunkIndexType::Implicit => match chunked.max_chunk_count().and_then(|n| n.checked_mul(chunked.bytes)) {
-                Some(bytes) => self.claim_raw("chunks", at, bytes),
+                Some(bytes) => self.claim_unchecksummed_raw("chunks", at, bytes),
                 None => {
                     let rule = "chunks without an index have a limit in each dimension";
-                    self.report(LayoutMessage::NAME, chunked.header, Cause::Rule(rule));
+                    self.report(LayoutMessage::NAME, chunked.header, FindingCause::Rule(rule));
                 }
             },
             ChunkIndexType::FixedArray { page_bits } => self.check_fixed_array(chunked, page_bits),
@@ -148,14 +148,14 @@ impl FileWalk<'_> {
         &mut self,
         (structure, at): (&'static str, Addr),
         chunked: &ChunkedDataset,
-        found: ElementFormat,
+        found: ChunkEntryFormat,
     ) -> bool {
         let is_right = found == chunked.element_format(self.widths.length);
         if !is_right {
             self.report(
                 structure,
                 at,
-                Cause::Rule("elements look as the layout and the filters of the dataset make them"),
+                FindingCause::Rule("elements look as the layout and the filters of the dataset make them"),
             );
         }
         is_right
@@ -188,8 +188,8 @@ impl FileWalk<'_> {
         unfiltered: bool,
     ) {
         for (dim, place) in coord.iter().enumerate() {
-            if let Some(limit) = chunked.max_extent(dim).filter(|limit| place >= limit && *limit > 0) {
-                let cause = Cause::ExceedsLimit { what: "position of a chunk", found: *place, limit: limit - 1 };
+            if let Some(limit) = chunked.max_chunks_along(dim).filter(|limit| place >= limit && *limit > 0) {
+                let cause = FindingCause::ExceedsLimit { what: "position of a chunk", found: *place, limit: limit - 1 };
                 self.report(name, at, cause);
                 return;
             }
@@ -198,7 +198,7 @@ impl FileWalk<'_> {
             |((place, chunk), dim): ((&u64, &u64), &u64)| place.checked_mul(*chunk).is_some_and(|start| start < *dim);
         let is_inside = coord.iter().zip(&chunked.storage.dims).zip(&chunked.dims).all(starts);
         if !is_inside {
-            self.add_note("chunk", addr, Cause::Rule("lies outside the extent"));
+            self.add_note("chunk", addr, FindingCause::Rule("lies outside the extent"));
         }
         let every = 1u32.checked_shl(u32::try_from(chunked.filters.len()).unwrap_or(32)).map_or(u32::MAX, |n| n - 1);
         let plain = unfiltered
@@ -206,7 +206,7 @@ impl FileWalk<'_> {
             || filter_mask & every == every
             || (chunked.storage.unfiltered_partial_chunks && is_inside && chunked.is_edge_chunk(coord));
         if size == 0 {
-            self.report(name, at, Cause::Rule("a stored chunk has bytes"));
+            self.report(name, at, FindingCause::Rule("a stored chunk has bytes"));
             return;
         }
         if plain {
@@ -214,27 +214,28 @@ impl FileWalk<'_> {
         }
         match chunked.has_checksum(if plain { u32::MAX } else { filter_mask }) {
             true => self.claim_checksummed_raw("chunk", addr, size),
-            false => self.claim_raw("chunk", addr, size),
+            false => self.claim_unchecksummed_raw("chunk", addr, size),
         }
         let leads = chunked.datatype.is_some() && is_inside;
         if leads || (self.options.data && !plain) {
             let mask = if plain { u32::MAX } else { filter_mask };
-            self.check_chunk_values(chunked, coord, addr, size, mask);
+            self.unfilter_and_check_chunk(chunked, coord, addr, size, mask);
         }
     }
 
     fn check_chunk_btree1(&mut self, chunked: &ChunkedDataset) {
-        const NAME: &str = Btree1Node::<ChunkKey>::NAME;
+        const NAME: &str = Btree1Node::<Btree1ChunkKey>::NAME;
         let root = chunked.storage.addr;
         let Ok(rank) = u8::try_from(chunked.dims.len()) else { return };
-        let sorted =
-            |from: &ChunkKey, to: &ChunkKey| (&from.start, from.element_offset) < (&to.start, to.element_offset);
-        let tree = Btree1Check::<ChunkKey>::new(self.k.chunk, ChunkRank(rank), &sorted);
+        let sorted = |from: &Btree1ChunkKey, to: &Btree1ChunkKey| {
+            (&from.start, from.element_offset) < (&to.start, to.element_offset)
+        };
+        let tree = Btree1Check::<Btree1ChunkKey>::new(self.k.chunk, Btree1ChunkRank(rank), &sorted);
         let whole = self.check_btree1(root, tree, &mut |walk, key, addr, _| {
             let dims = &chunked.storage.dims;
             let odd = key.start.iter().zip(dims).any(|(start, chunk)| start % chunk.max(&1) != 0);
             if odd || key.element_offset != 0 {
-                walk.report(NAME, root, Cause::Rule("a chunk begins at a multiple of the chunk dimensions"));
+                walk.report(NAME, root, FindingCause::Rule("a chunk begins at a multiple of the chunk dimensions"));
                 return;
             }
             let coord: Vec<u64> = key.start.iter().zip(dims).map(|(start, chunk)| start / chunk.max(&1)).collect();
@@ -248,19 +249,19 @@ impl FileWalk<'_> {
         let mut last: Option<Vec<u64>> = None;
         let mut follows = |walk: &mut FileWalk<'_>, name: &'static str, index: u64, coord: &[u64]| {
             if last.as_deref().is_some_and(|last| last >= coord) {
-                walk.report(name, root, Cause::Order { what: "record", index });
+                walk.report(name, root, FindingCause::Order { what: "record", index });
             }
             last = Some(coord.to_vec());
         };
         match chunked.element_format(self.widths.length) {
-            ElementFormat::Unfiltered => {
+            ChunkEntryFormat::Unfiltered => {
                 self.check_btree2(root, ChunkRecord::blank(rank), &mut |walk, index, record| {
                     const NAME: &str = ChunkRecord::NAME;
                     follows(walk, NAME, index, record.coord.scaled());
                     walk.check_chunk(chunked, NAME, root, record.coord.scaled(), record.addr, chunked.bytes, 0, true);
                 })
             }
-            ElementFormat::Filtered(width) => {
+            ChunkEntryFormat::Filtered(width) => {
                 self.check_btree2(root, FilteredChunkRecord::blank(rank, width), &mut |walk, index, record| {
                     const NAME: &str = FilteredChunkRecord::NAME;
                     let coord = record.coord.scaled();

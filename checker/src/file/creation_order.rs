@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use h5live_format::{Addr, Btree2Record};
 
-use super::Cause;
+use super::FindingCause;
 use super::walk::FileWalk;
 
 impl FileWalk<'_> {
@@ -23,21 +23,21 @@ impl FileWalk<'_> {
         let tree = self.check_btree2(at, blank, &mut |walk, index, record| {
             let (id, stated) = place(&record);
             if last.is_some_and(|last| last >= stated) {
-                walk.report(R::NAME, at, Cause::Order { what: "record", index });
+                walk.report(R::NAME, at, FindingCause::Order { what: "record", index });
             }
             last = Some(stated);
             match orders.remove(&id) {
                 Some(order) if order == stated => {}
                 Some(order) => {
                     let (stated, found) = (stated.cast_unsigned(), order.cast_unsigned());
-                    walk.report(R::NAME, at, Cause::Count { what: "creation order", stated, found });
+                    walk.report(R::NAME, at, FindingCause::Count { what: "creation order", stated, found });
                 }
-                None if whole => walk.report(R::NAME, at, Cause::Missing("record of the name index for it")),
+                None if whole => walk.report(R::NAME, at, FindingCause::Missing("record of the name index for it")),
                 None => {}
             }
         });
         if tree.is_some() && whole && !orders.is_empty() {
-            self.report(R::NAME, at, Cause::Missing("record for each of the name index"));
+            self.report(R::NAME, at, FindingCause::Missing("record for each of the name index"));
         }
     }
 }

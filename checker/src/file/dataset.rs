@@ -4,14 +4,14 @@ use std::rc::Rc;
 
 use h5live_format::messages::{
     ChunkIndexType, DataspaceMessage, DatatypeMessage, ExternalFiles, FillValueMessage, FillValueOldMessage,
-    FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, MessageType, SharedMessage,
+    FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, MessageType, SharedMessageReference,
 };
 use h5live_format::{Addr, GlobalHeapId, Record, VirtualLayout};
 use h5live_model::{Dataspace, Datatype, FillValue, UNLIMITED};
 
-use super::Cause;
+use super::FindingCause;
 use super::chunks::ChunkedDataset;
-use super::header::CheckedHeader;
+use super::header::CheckedObjectHeader;
 use super::walk::FileWalk;
 
 const LAYOUT: &str = LayoutMessage::NAME;
@@ -24,7 +24,7 @@ const MAX_CHUNKED_DIM: u64 = i64::MAX as u64;
 
 impl FileWalk<'_> {
     /// A dataset with its raw data.
-    pub fn check_dataset(&mut self, header: &CheckedHeader) {
+    pub fn check_dataset(&mut self, header: &CheckedObjectHeader) {
         let at = header.addr;
         let parts = (
             self.load_message::<DataspaceMessage>(header),
@@ -33,7 +33,7 @@ impl FileWalk<'_> {
         );
         let kinds = [MessageType::DATASPACE, MessageType::DATATYPE, MessageType::LAYOUT];
         for kind in kinds.into_iter().filter(|kind| !header.has_message(*kind)) {
-            self.report(header.name(), at, Cause::Missing(kind.name().unwrap_or("message")));
+            self.report(header.structure_name(), at, FindingCause::Missing(kind.name().unwrap_or("message")));
         }
         let pipeline = self.load_message::<FilterPipelineMessage>(header);
         let unknown = header.has_message(MessageType::FILTER_PIPELINE) && pipeline.is_none();
@@ -46,14 +46,14 @@ impl FileWalk<'_> {
         let size = space.dataspace.element_count().and_then(|n| n.checked_mul(datatype.size().into()));
         match &layout.storage {
             LayoutClass::Compact { data, .. } => match size {
-                Some(size) if size == data.len() as u64 => self.check_values(&datatype, data, at),
+                Some(size) if size == data.len() as u64 => self.check_heap_references(&datatype, data, at),
                 _ => self.check_equal(LAYOUT, at, "bytes of compact data", data.len() as u64, size.unwrap_or(u64::MAX)),
             },
             LayoutClass::Contiguous { addr, size: stated, .. } => match external {
                 Some(capacity) => {
                     if let Some(size) = size.filter(|size| *size > capacity) {
                         let cause =
-                            Cause::ExceedsLimit { what: "bytes of external data", found: size, limit: capacity };
+                            FindingCause::ExceedsLimit { what: "bytes of external data", found: size, limit: capacity };
                         self.report(ExternalFiles::NAME, at, cause);
                     }
                 }
@@ -78,18 +78,18 @@ impl FileWalk<'_> {
     }
 
     /// The type of a dataset, which may be a committed one.
-    fn load_datatype(&mut self, header: &CheckedHeader) -> Option<Rc<Datatype>> {
+    fn load_datatype(&mut self, header: &CheckedObjectHeader) -> Option<Rc<Datatype>> {
         let message = header.messages_of(MessageType::DATATYPE).next()?;
         if !message.flags.is_shared() {
             let message = self.load_message::<DatatypeMessage>(header)?;
-            self.check_unused_bits(header, &message);
+            self.check_datatype_unused_bits(header, &message);
             return Some(Rc::new(message.datatype));
         }
-        let shared = self.decode(SharedMessage::default(), header.addr, &message.body)?;
+        let shared = self.decode(SharedMessageReference::default(), header.addr, &message.body)?;
         self.resolve_shared_datatype(&shared.place, header.addr)
     }
 
-    fn check_fill_values(&mut self, header: &CheckedHeader, datatype: &Datatype) {
+    fn check_fill_values(&mut self, header: &CheckedObjectHeader, datatype: &Datatype) {
         let size = datatype.size().into();
         let mut values = Vec::new();
         if let Some(old) = self.load_message::<FillValueOldMessage>(header).filter(|old| !old.value.is_empty()) {
@@ -103,19 +103,19 @@ impl FileWalk<'_> {
         for (name, value) in values {
             self.check_equal(name, header.addr, "bytes of the value", value.len() as u64, size);
             if value.len() as u64 == size {
-                self.check_values(datatype, &value, header.addr);
+                self.check_heap_references(datatype, &value, header.addr);
             }
         }
     }
 
     /// Bytes for which the external files of a dataset have room, if its data is in such.
-    fn check_external_files(&mut self, header: &CheckedHeader) -> Option<u64> {
+    fn check_external_files(&mut self, header: &CheckedObjectHeader) -> Option<u64> {
         let files = self.load_message::<ExternalFiles>(header)?;
         self.report.datasets_elsewhere += 1;
         if let Some(mut heap) = self.check_local_heap(files.heap) {
             for file in &files.files {
                 if self.check_local_string(&mut heap, file.name_offset).is_some_and(|name| name.is_empty()) {
-                    self.report(ExternalFiles::NAME, header.addr, Cause::Rule("an external file has a name"));
+                    self.report(ExternalFiles::NAME, header.addr, FindingCause::Rule("an external file has a name"));
                 }
             }
         }
@@ -136,15 +136,15 @@ impl FileWalk<'_> {
             return;
         }
         let (Some(stated), Some(size)) = (stated, size) else {
-            self.report(LAYOUT, at, Cause::Rule("the elements of a dataset have a size below 2^64"));
+            self.report(LAYOUT, at, FindingCause::Rule("the elements of a dataset have a size below 2^64"));
             return;
         };
         self.check_equal(LAYOUT, at, "bytes of contiguous data", stated, size);
         if size == 0 {
-            self.report(LAYOUT, at, Cause::Rule("contiguous data without elements has no address"));
+            self.report(LAYOUT, at, FindingCause::Rule("contiguous data without elements has no address"));
         }
-        self.claim_raw("contiguous data", addr, stated);
-        if datatype.has_heap_references() {
+        self.claim_unchecksummed_raw("contiguous data", addr, stated);
+        if datatype.has_vlen_or_references() {
             self.check_contiguous_values(at, addr, stated.min(size), datatype);
         }
     }
@@ -155,9 +155,9 @@ impl FileWalk<'_> {
         let mut done = 0;
         while done < len && !self.report.is_full() {
             let take = step.min(len - done);
-            let Some(place) = addr.checked_add(done).filter(|_| self.may_read_values(take)) else { return };
+            let Some(place) = addr.checked_add(done).filter(|_| self.try_consume_value_budget(take)) else { return };
             let Some(bytes) = self.read_limited("contiguous data", place, take) else { return };
-            self.check_values(datatype, &bytes, at);
+            self.check_heap_references(datatype, &bytes, at);
             done += take;
         }
     }
@@ -168,7 +168,7 @@ impl FileWalk<'_> {
             return;
         }
         self.report.datasets_elsewhere += 1;
-        if let Some((bytes, _)) = self.read_used_heap_object(place, at) {
+        if let Some((bytes, _)) = self.mark_and_read_global_object(place, at) {
             self.decode(VirtualLayout::default(), place.collection, &bytes);
         }
     }
@@ -185,24 +185,28 @@ impl FileWalk<'_> {
         self.check_equal(LAYOUT, at, "rank of chunks", chunks.dims.len() as u64, space.rank() as u64);
         self.check_equal(LAYOUT, at, "size of an element", chunks.element_size, datatype.size().into());
         let Some(bytes) = chunks.chunk_bytes() else {
-            self.report(LAYOUT, at, Cause::Rule("the bytes of a chunk fit 64 bits"));
+            self.report(LAYOUT, at, FindingCause::Rule("the bytes of a chunk fit 64 bits"));
             return None;
         };
         // libhdf5 rounds dimensions up to a power of two, if there is more than one.
         if let Some(found) = space.dims().iter().copied().find(|dim| space.rank() > 1 && *dim > MAX_CHUNKED_DIM) {
             let what = "dimension of a dataset in chunks";
-            self.report(LAYOUT, at, Cause::ExceedsLimit { what, found, limit: MAX_CHUNKED_DIM });
+            self.report(LAYOUT, at, FindingCause::ExceedsLimit { what, found, limit: MAX_CHUNKED_DIM });
         }
-        let unlimited = space.max().iter().filter(|dim| **dim == UNLIMITED).count();
+        let unlimited = space.max_dims().iter().filter(|dim| **dim == UNLIMITED).count();
         if matches!(chunks.index, ChunkIndexType::ExtensibleArray(_)) && unlimited != 1 {
-            self.report(LAYOUT, at, Cause::Rule("a dataset with an extensible array has one unlimited dimension"));
+            self.report(
+                LAYOUT,
+                at,
+                FindingCause::Rule("a dataset with an extensible array has one unlimited dimension"),
+            );
         }
         if !layout.chunk_size_fits_version() {
             let what = match chunks.index {
                 ChunkIndexType::Btree1 => "bytes of a chunk in a version 1 B-tree",
                 _ => "bytes of a chunk in a layout before version 5",
             };
-            self.report(LAYOUT, at, Cause::ExceedsLimit { what, found: bytes, limit: MAX_OLD_CHUNK_BYTES });
+            self.report(LAYOUT, at, FindingCause::ExceedsLimit { what, found: bytes, limit: MAX_OLD_CHUNK_BYTES });
         }
         (chunks.dims.len() == space.rank()).then(|| ChunkedDataset {
             header: at,
@@ -210,9 +214,9 @@ impl FileWalk<'_> {
             storage: chunks.clone(),
             bytes,
             dims: space.dims().to_vec(),
-            max: space.max().to_vec(),
+            max: space.max_dims().to_vec(),
             filters,
-            datatype: datatype.has_heap_references().then(|| datatype.clone()),
+            datatype: datatype.has_vlen_or_references().then(|| datatype.clone()),
         })
     }
 }

@@ -1,11 +1,12 @@
 //! Extensible arrays: the chunk index of datasets with one unlimited dimension.
 
 use h5live_format::{
-    Addr, AddrTable, ArrayPage, Bitmap, ElementFormat, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayHeader,
-    ExtensibleArrayIndexBlock, ExtensibleArrayParameters, ExtensibleArraySuperBlock, Record, Width,
+    Addr, AddrTable, ArrayDataBlockPage, Bitmap, ChunkEntryFormat, ChunkEntryTable, ExtensibleArrayDataBlock,
+    ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters, ExtensibleArraySuperBlock, Record,
+    Width,
 };
 
-use super::Cause;
+use super::FindingCause;
 use super::chunks::ChunkedDataset;
 use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
@@ -13,7 +14,7 @@ const HEADER: &str = ExtensibleArrayHeader::NAME;
 const INDEX: &str = ExtensibleArrayIndexBlock::NAME;
 const SUPER: &str = ExtensibleArraySuperBlock::NAME;
 const DATA: &str = ExtensibleArrayDataBlock::NAME;
-const PAGE: &str = ArrayPage::NAME;
+const PAGE: &str = ArrayDataBlockPage::NAME;
 
 /// Signature, version, client and checksum of a block.
 const BLOCK_FRAME_BYTES: u64 = 10;
@@ -22,7 +23,7 @@ const BLOCK_FRAME_BYTES: u64 = 10;
 struct ExtensibleArrayCheck<'c> {
     chunked: &'c ChunkedDataset,
     at: Addr,
-    format: ElementFormat,
+    format: ChunkEntryFormat,
     parameters: ExtensibleArrayParameters,
     /// Bytes of an element, of an address, and of the offset of a block.
     element: u64,
@@ -74,10 +75,10 @@ impl ExtensibleArrayCheck<'_> {
         (1 + u32::from(self.parameters.max_bits)).saturating_sub(smallest)
     }
 
-    fn element_table(&self, len: u64) -> Option<ElementTable> {
+    fn element_table(&self, len: u64) -> Option<ChunkEntryTable> {
         let fits = len.checked_mul(self.element).is_some_and(|bytes| bytes <= MAX_STRUCTURE_BYTES);
         let len = usize::try_from(len).ok().filter(|_| fits)?;
-        Some(ElementTable::undefined(len, self.format, Width::new(u8::try_from(self.addr).ok()?)?))
+        Some(ChunkEntryTable::undefined(len, self.format, Width::new(u8::try_from(self.addr).ok()?)?))
     }
 
     fn addr_table(&self, len: u64) -> Option<AddrTable> {
@@ -91,14 +92,14 @@ impl FileWalk<'_> {
     pub fn check_extensible_array(&mut self, chunked: &ChunkedDataset, stated: ExtensibleArrayParameters) {
         let (at, widths) = (chunked.storage.addr, self.widths);
         let size = 16 + (6 * widths.length.bytes() + widths.offset.bytes()) as u64;
-        let Some(header) = self.load(ExtensibleArrayHeader::default(), at, size) else { return };
+        let Some(header) = self.claim_and_decode(ExtensibleArrayHeader::default(), at, size) else { return };
         let format = header.format;
         if !self.check_element_format((HEADER, at), chunked, format) {
             return;
         }
         let parameters = header.parameters;
         if parameters != stated {
-            self.report(HEADER, at, Cause::Rule("the parameters are those of the layout message"));
+            self.report(HEADER, at, FindingCause::Rule("the parameters are those of the layout message"));
             return;
         }
         let offset = Width::new(parameters.max_bits.div_ceil(8)).unwrap_or(Width::EIGHT);
@@ -118,16 +119,23 @@ impl FileWalk<'_> {
             self.check_index_block(&mut array, header.index_block);
         }
         if array.set > header.max_index_set {
-            let cause = Cause::Count { what: "largest index set", stated: header.max_index_set, found: array.set };
+            let cause =
+                FindingCause::Count { what: "largest index set", stated: header.max_index_set, found: array.set };
             self.report_or_note_if_live(self.owner, HEADER, at, cause);
         }
         if array.whole {
             let [supers, super_bytes, blocks, block_bytes, realized] = array.counted;
-            self.check_total(HEADER, at, "super blocks", header.super_blocks, supers);
-            self.check_total(HEADER, at, "bytes of super blocks", header.super_block_bytes, super_bytes);
-            self.check_total(HEADER, at, "data blocks", header.data_blocks, blocks);
-            self.check_total(HEADER, at, "bytes of data blocks", header.data_block_bytes, block_bytes);
-            self.check_total(HEADER, at, "elements realized", header.realized_elements, realized);
+            self.check_equal_or_note_if_live(HEADER, at, "super blocks", header.super_blocks, supers);
+            self.check_equal_or_note_if_live(
+                HEADER,
+                at,
+                "bytes of super blocks",
+                header.super_block_bytes,
+                super_bytes,
+            );
+            self.check_equal_or_note_if_live(HEADER, at, "data blocks", header.data_blocks, blocks);
+            self.check_equal_or_note_if_live(HEADER, at, "bytes of data blocks", header.data_block_bytes, block_bytes);
+            self.check_equal_or_note_if_live(HEADER, at, "elements realized", header.realized_elements, realized);
         }
     }
 
@@ -136,7 +144,11 @@ impl FileWalk<'_> {
         let data_blocks =
             (0..array.direct_super_block_count()).fold(0u64, |n, u| n.saturating_add(array.data_block_count(u)));
         let Some(super_blocks) = array.super_block_count().checked_sub(array.direct_super_block_count()) else {
-            self.report(HEADER, array.at, Cause::Rule("the index block leads to no more super blocks than there are"));
+            self.report(
+                HEADER,
+                array.at,
+                FindingCause::Rule("the index block leads to no more super blocks than there are"),
+            );
             return;
         };
         let size = BLOCK_FRAME_BYTES
@@ -152,7 +164,7 @@ impl FileWalk<'_> {
             data_blocks: direct,
             super_blocks: supers,
         };
-        let Some(block) = self.load(context, at, size) else {
+        let Some(block) = self.claim_and_decode(context, at, size) else {
             array.whole = false;
             return;
         };
@@ -181,7 +193,7 @@ impl FileWalk<'_> {
 
     fn check_array_owner(&mut self, array: &ExtensibleArrayCheck<'_>, name: &'static str, at: Addr, header: Addr) {
         if header != array.at {
-            self.report(name, at, Cause::Rule("a block states the address of its array's header"));
+            self.report(name, at, FindingCause::Rule("a block states the address of its array's header"));
         }
     }
 
@@ -191,7 +203,11 @@ impl FileWalk<'_> {
         let head = BLOCK_FRAME_BYTES + array.addr + array.offset.bytes() as u64;
         let size = head.saturating_add(bitmap).saturating_add(blocks.saturating_mul(array.addr));
         if size > MAX_STRUCTURE_BYTES {
-            self.report(SUPER, at, Cause::BeyondEnd { len: size, end: self.source.base.saturating_add(self.end) });
+            self.report(
+                SUPER,
+                at,
+                FindingCause::BeyondEnd { len: size, end: self.source.base.saturating_add(self.end) },
+            );
             return;
         }
         let Some(data_blocks) = array.addr_table(blocks) else { return };
@@ -203,7 +219,7 @@ impl FileWalk<'_> {
             pages: Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0)),
             data_blocks,
         };
-        let Some(block) = self.load(context, at, size) else {
+        let Some(block) = self.claim_and_decode(context, at, size) else {
             array.whole = false;
             return;
         };
@@ -272,7 +288,7 @@ impl FileWalk<'_> {
             let Some(place) = at.checked_add(head.saturating_add(number.saturating_mul(page))) else { return };
             let Some(bytes) = self.read_limited(PAGE, place, page) else { return };
             let Some(elements) = array.element_table(array.elements_per_page()) else { return };
-            if let Some(decoded) = self.decode(ArrayPage { elements }, place, &bytes) {
+            if let Some(decoded) = self.decode(ArrayDataBlockPage { elements }, place, &bytes) {
                 let first = first.saturating_add(number.saturating_mul(array.elements_per_page()));
                 self.check_array_elements(array, PAGE, place, first, &decoded.elements);
             }
@@ -285,7 +301,7 @@ impl FileWalk<'_> {
         name: &'static str,
         at: Addr,
         first: u64,
-        table: &ElementTable,
+        table: &ChunkEntryTable,
     ) {
         let set = self.check_chunk_elements(array.chunked, name, at, first, table);
         if set > 0 {

@@ -24,7 +24,7 @@ impl<'a> FileBytes<'a> {
 
     /// Takes in what a writer has added to the storage since, and returns how many bytes there are behind the base
     /// address.
-    pub fn follow_growth(&mut self) -> u64 {
+    pub fn refresh_len(&mut self) -> u64 {
         let now = self.storage.len().unwrap_or(0).saturating_sub(self.base);
         self.len = self.len.max(now);
         now

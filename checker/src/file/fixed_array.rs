@@ -1,10 +1,10 @@
 //! Fixed arrays: the chunk index of datasets without an unlimited dimension.
 
 use h5live_format::{
-    Addr, ArrayPage, Bitmap, ElementFormat, ElementTable, FixedArrayDataBlock, FixedArrayHeader, Record,
+    Addr, ArrayDataBlockPage, Bitmap, ChunkEntryFormat, ChunkEntryTable, FixedArrayDataBlock, FixedArrayHeader, Record,
 };
 
-use super::Cause;
+use super::FindingCause;
 use super::chunks::ChunkedDataset;
 use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
@@ -16,7 +16,7 @@ impl FileWalk<'_> {
     pub fn check_fixed_array(&mut self, chunked: &ChunkedDataset, page_bits: u8) {
         let (at, widths) = (chunked.storage.addr, self.widths);
         let size = 12 + (widths.length.bytes() + widths.offset.bytes()) as u64;
-        let Some(header) = self.load(FixedArrayHeader::default(), at, size) else { return };
+        let Some(header) = self.claim_and_decode(FixedArrayHeader::default(), at, size) else { return };
         if !self.check_element_format((HEADER, at), chunked, header.format) {
             return;
         }
@@ -40,18 +40,22 @@ impl FileWalk<'_> {
             return;
         }
         if held > MAX_STRUCTURE_BYTES {
-            self.report(BLOCK, at, Cause::ExceedsLimit { what: "bytes", found: held, limit: MAX_STRUCTURE_BYTES });
+            self.report(
+                BLOCK,
+                at,
+                FindingCause::ExceedsLimit { what: "bytes", found: held, limit: MAX_STRUCTURE_BYTES },
+            );
             return;
         }
         let table =
-            |len: u64| ElementTable::undefined(usize::try_from(len).unwrap_or(0), header.format, self.widths.offset);
+            |len: u64| ChunkEntryTable::undefined(usize::try_from(len).unwrap_or(0), header.format, self.widths.offset);
         let (bitmap, elements) = if pages == 0 { (0, header.elements) } else { (held, 0) };
         let bitmap = Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0));
         let context = FixedArrayDataBlock { header: Addr::UNDEFINED, pages: bitmap, elements: table(elements) };
         let Some(bytes) = self.read_limited(BLOCK, at, head) else { return };
         let Some(block) = self.decode(context, at, &bytes) else { return };
         if block.header != array {
-            self.report(BLOCK, at, Cause::Rule("a data block states the address of its header"));
+            self.report(BLOCK, at, FindingCause::Rule("a data block states the address of its header"));
         }
         self.check_chunk_elements(chunked, BLOCK, at, 0, &block.elements);
         for page in (0..pages).filter(|page| block.pages.get(usize::try_from(*page).unwrap_or(usize::MAX))) {
@@ -72,16 +76,17 @@ impl FileWalk<'_> {
         at: Addr,
         first: u64,
         count: u64,
-        format: ElementFormat,
+        format: ChunkEntryFormat,
     ) {
         let element = format.size(self.widths.offset) as u64;
-        let Some(bytes) = self.read_limited(ArrayPage::NAME, at, count.saturating_mul(element).saturating_add(4))
+        let Some(bytes) =
+            self.read_limited(ArrayDataBlockPage::NAME, at, count.saturating_mul(element).saturating_add(4))
         else {
             return;
         };
-        let elements = ElementTable::undefined(usize::try_from(count).unwrap_or(0), format, self.widths.offset);
-        if let Some(page) = self.decode(ArrayPage { elements }, at, &bytes) {
-            self.check_chunk_elements(chunked, ArrayPage::NAME, at, first, &page.elements);
+        let elements = ChunkEntryTable::undefined(usize::try_from(count).unwrap_or(0), format, self.widths.offset);
+        if let Some(page) = self.decode(ArrayDataBlockPage { elements }, at, &bytes) {
+            self.check_chunk_elements(chunked, ArrayDataBlockPage::NAME, at, first, &page.elements);
         }
     }
 
@@ -92,7 +97,7 @@ impl FileWalk<'_> {
         name: &'static str,
         at: Addr,
         first: u64,
-        elements: &ElementTable,
+        elements: &ChunkEntryTable,
     ) -> u64 {
         let mut set = 0;
         for (index, element) in (0u64..).zip(elements.iter()) {

@@ -2,13 +2,13 @@
 
 use h5live_format::{
     Addr, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIndirectBlock, FreeSpaceClient,
-    HeapObjectLocation, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord, HugeIndirectRecord, Record,
-    decode_prefix_with,
+    HeapObjectLocation, HugeDirectFilteredRecord, HugeDirectRecord, HugeIndirectFilteredRecord, HugeIndirectRecord,
+    Record, decode_prefix_with,
 };
 
 use super::byte_ranges::ByteRanges;
-use super::cause::Cause;
-use super::checked_heap::{CheckedBlock, CheckedHeap, FilterInfo, HugeObjectRef};
+use super::cause::FindingCause;
+use super::checked_heap::{CheckedBlock, CheckedFractalHeap, FilterInfo, HugeObjectRef};
 use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
 const NAME: &str = FractalHeapHeader::NAME;
@@ -16,7 +16,7 @@ const OBJECT: &str = "fractal heap object";
 
 impl FileWalk<'_> {
     /// A fractal heap with all its blocks.
-    pub fn check_fractal_heap(&mut self, addr: Addr) -> Option<CheckedHeap> {
+    pub fn check_fractal_heap(&mut self, addr: Addr) -> Option<CheckedFractalHeap> {
         let bytes = self.peek(NAME, addr, FractalHeapHeader::size_without_filters(self.widths) as u64)?;
         let size = match FractalHeapHeader::stated_size(&bytes, self.widths) {
             Ok(size) => size as u64,
@@ -25,8 +25,8 @@ impl FileWalk<'_> {
                 return None;
             }
         };
-        let header = self.load(FractalHeapHeader::default(), addr, size)?;
-        let mut heap = CheckedHeap::new(addr, header, self.widths);
+        let header = self.claim_and_decode(FractalHeapHeader::default(), addr, size)?;
+        let mut heap = CheckedFractalHeap::new(addr, header, self.widths);
         self.check_heap_blocks(&mut heap);
         if heap.header.huge_index.is_defined() {
             self.check_huge_objects(&mut heap);
@@ -34,7 +34,7 @@ impl FileWalk<'_> {
         Some(heap)
     }
 
-    fn check_heap_blocks(&mut self, heap: &mut CheckedHeap) {
+    fn check_heap_blocks(&mut self, heap: &mut CheckedFractalHeap) {
         let (root, rows, table) = (heap.header.root, heap.header.root_rows, heap.header.table);
         let covered = if !root.is_defined() {
             0
@@ -47,7 +47,7 @@ impl FileWalk<'_> {
             table.row_offset(rows).unwrap_or(u64::MAX)
         };
         heap.blocks.sort_unstable_by_key(|block| block.offset);
-        self.check_total(NAME, heap.addr, "managed space", heap.header.managed_space, covered);
+        self.check_equal_or_note_if_live(NAME, heap.addr, "managed space", heap.header.managed_space, covered);
         if heap.whole {
             let allocated = heap.blocks.iter().fold(0u64, |n, block| n.saturating_add(block.size));
             self.check_heap_count(heap.addr, "allocated space", heap.header.allocated_space, allocated);
@@ -55,16 +55,16 @@ impl FileWalk<'_> {
         let end = heap.blocks.last().map_or(0, |block| block.offset.saturating_add(block.size));
         // A root that is a direct block is the only one; its place among others is not kept.
         if rows > 0 && heap.header.next_block < end {
-            let cause = Cause::Count { what: "next block", stated: heap.header.next_block, found: end };
+            let cause = FindingCause::Count { what: "next block", stated: heap.header.next_block, found: end };
             self.report_or_note_if_live(self.owner, NAME, heap.addr, cause);
         }
     }
 
-    fn check_indirect_block(&mut self, heap: &mut CheckedHeap, offset: u64, rows: u16, addr: Addr, depth: u32) {
+    fn check_indirect_block(&mut self, heap: &mut CheckedFractalHeap, offset: u64, rows: u16, addr: Addr, depth: u32) {
         const NAME: &str = FractalHeapIndirectBlock::NAME;
-        let context = heap.header.indirect_block_context(rows, self.widths);
+        let context = heap.header.blank_indirect_block(rows, self.widths);
         let size = context.size(self.widths) as u64;
-        let Some(block) = self.load(context, addr, size).filter(|_| depth < 64) else {
+        let Some(block) = self.claim_and_decode(context, addr, size).filter(|_| depth < 64) else {
             heap.whole = false;
             return;
         };
@@ -91,7 +91,7 @@ impl FileWalk<'_> {
 
     fn check_heap_owner(
         &mut self,
-        heap: &CheckedHeap,
+        heap: &CheckedFractalHeap,
         name: &'static str,
         addr: Addr,
         owner: Addr,
@@ -99,13 +99,20 @@ impl FileWalk<'_> {
         offset: u64,
     ) {
         if owner != heap.addr {
-            self.report(name, addr, Cause::Rule("a block states the address of its heap's header"));
+            self.report(name, addr, FindingCause::Rule("a block states the address of its heap's header"));
         }
         self.check_equal(name, addr, "offset in heap", stated, offset);
     }
 
     /// A direct block. `filtered`: its bytes in the file and its filter mask, if it went through filters.
-    fn check_direct_block(&mut self, heap: &mut CheckedHeap, offset: u64, size: u64, addr: Addr, filtered: FilterInfo) {
+    fn check_direct_block(
+        &mut self,
+        heap: &mut CheckedFractalHeap,
+        offset: u64,
+        size: u64,
+        addr: Addr,
+        filtered: FilterInfo,
+    ) {
         const NAME: &str = FractalHeapDirectBlock::NAME;
         let stored = filtered.map_or(size, |(stored, _)| stored);
         let block = CheckedBlock { offset, size, addr, stored, filtered: filtered.map(|(_, mask)| (size, mask)) };
@@ -118,20 +125,20 @@ impl FileWalk<'_> {
         }
         heap.blocks.push(block);
         let Some(bytes) = self.read_direct_block(heap, &block) else { return };
-        if let Some(decoded) = self.decode(heap.header.direct_block_context(size), addr, &bytes) {
+        if let Some(decoded) = self.decode(heap.header.blank_direct_block(size), addr, &bytes) {
             self.check_heap_owner(heap, NAME, addr, decoded.heap, decoded.offset, offset);
         }
     }
 
     /// The bytes of a block, before its filters.
-    fn read_direct_block(&mut self, heap: &CheckedHeap, block: &CheckedBlock) -> Option<Vec<u8>> {
+    fn read_direct_block(&mut self, heap: &CheckedFractalHeap, block: &CheckedBlock) -> Option<Vec<u8>> {
         let bytes = self.read_limited(FractalHeapDirectBlock::NAME, block.addr, block.stored)?;
         self.unfilter_heap_bytes(heap, FractalHeapDirectBlock::NAME, block.addr, bytes, block.filtered)
     }
 
     fn unfilter_heap_bytes(
         &mut self,
-        heap: &CheckedHeap,
+        heap: &CheckedFractalHeap,
         name: &'static str,
         addr: Addr,
         bytes: Vec<u8>,
@@ -141,7 +148,7 @@ impl FileWalk<'_> {
         let Some(filters) = self.options.filters.filter(|_| size <= MAX_STRUCTURE_BYTES) else {
             self.incomplete = true;
             if size > MAX_STRUCTURE_BYTES {
-                self.add_unverified(name, addr, Cause::TooLarge { bytes: size, limit: MAX_STRUCTURE_BYTES });
+                self.add_unverified(name, addr, FindingCause::TooLarge { bytes: size, limit: MAX_STRUCTURE_BYTES });
             }
             return None;
         };
@@ -150,23 +157,23 @@ impl FileWalk<'_> {
             Ok(undone) => Some(undone),
             Err(error) => {
                 self.incomplete = true;
-                self.report_filters(name, addr, &error);
+                self.report_filter_error(name, addr, &error);
                 None
             }
         }
     }
 
-    fn check_huge_objects(&mut self, heap: &mut CheckedHeap) {
+    fn check_huge_objects(&mut self, heap: &mut CheckedFractalHeap) {
         let at = heap.header.huge_index;
         let direct = heap.shape.has_direct_huge_ids();
         let mut list: Vec<(u64, HugeObjectRef)> = Vec::new();
         let mut last: Option<(u64, u64)> = None;
         let mut add = |walk: &mut FileWalk<'_>, index: u64, key: (u64, u64), huge: HugeObjectRef| {
             if last.is_some_and(|last| last >= key) {
-                walk.report("huge object record", at, Cause::Order { what: "record", index });
+                walk.report("huge object record", at, FindingCause::Order { what: "record", index });
             }
             last = Some(key);
-            walk.claim_raw("huge object", huge.addr, huge.length);
+            walk.claim_unchecksummed_raw("huge object", huge.addr, huge.length);
             list.push((key.0, huge));
         };
         let place = |addr: Addr| addr.get().unwrap_or(u64::MAX);
@@ -186,7 +193,7 @@ impl FileWalk<'_> {
                     HugeObjectRef { addr: r.addr, length: r.length, filtered: None },
                 );
             }),
-            (true, true) => self.check_btree2(at, HugeFilteredRecord::default(), &mut |walk, index, r| {
+            (true, true) => self.check_btree2(at, HugeDirectFilteredRecord::default(), &mut |walk, index, r| {
                 let filtered = Some((r.size, r.filter_mask));
                 add(walk, index, (place(r.addr), r.length), HugeObjectRef { addr: r.addr, length: r.length, filtered });
             }),
@@ -196,7 +203,7 @@ impl FileWalk<'_> {
     }
 
     /// The place of an object of a heap.
-    fn decode_heap_id(&mut self, heap: &CheckedHeap, id: &[u8]) -> Option<HeapObjectLocation> {
+    fn decode_heap_id(&mut self, heap: &CheckedFractalHeap, id: &[u8]) -> Option<HeapObjectLocation> {
         let context: FractalHeapId = heap.shape.id_of(HeapObjectLocation::default());
         match decode_prefix_with(context, id, self.widths) {
             Ok((id, _)) => Some(id.location),
@@ -208,7 +215,7 @@ impl FileWalk<'_> {
     }
 
     /// The bytes of an object of a heap.
-    pub fn read_heap_object(&mut self, heap: &mut CheckedHeap, id: &[u8]) -> Option<Vec<u8>> {
+    pub fn read_heap_object(&mut self, heap: &mut CheckedFractalHeap, id: &[u8]) -> Option<Vec<u8>> {
         let place = self.decode_heap_id(heap, id)?;
         let found = self.read_heap_location(heap, &place);
         if found.is_none() && heap.whole && !self.incomplete {
@@ -221,13 +228,13 @@ impl FileWalk<'_> {
             self.report(
                 OBJECT,
                 heap.addr,
-                Cause::NoObject { heap: "fractal heap", at: self.offset(heap.addr), object },
+                FindingCause::NoObject { heap: "fractal heap", at: self.offset(heap.addr), object },
             );
         }
         found
     }
 
-    fn read_heap_location(&mut self, heap: &mut CheckedHeap, place: &HeapObjectLocation) -> Option<Vec<u8>> {
+    fn read_heap_location(&mut self, heap: &mut CheckedFractalHeap, place: &HeapObjectLocation) -> Option<Vec<u8>> {
         match place {
             HeapObjectLocation::Managed { offset, length } => self.read_managed_object(heap, *offset, *length),
             HeapObjectLocation::HugeNumber(number) => {
@@ -244,13 +251,13 @@ impl FileWalk<'_> {
         }
     }
 
-    fn read_huge_object(&mut self, heap: &CheckedHeap, huge: HugeObjectRef) -> Option<Vec<u8>> {
-        self.check_range("huge object", huge.addr, huge.length)?;
+    fn read_huge_object(&mut self, heap: &CheckedFractalHeap, huge: HugeObjectRef) -> Option<Vec<u8>> {
+        self.check_and_report_range("huge object", huge.addr, huge.length)?;
         let bytes = self.read_limited("huge object", huge.addr, huge.length)?;
         self.unfilter_heap_bytes(heap, "huge object", huge.addr, bytes, huge.filtered)
     }
 
-    fn read_managed_object(&mut self, heap: &mut CheckedHeap, offset: u64, length: u64) -> Option<Vec<u8>> {
+    fn read_managed_object(&mut self, heap: &mut CheckedFractalHeap, offset: u64, length: u64) -> Option<Vec<u8>> {
         let block = *heap.block_at(offset)?;
         let inside = offset - block.offset;
         let end = inside.checked_add(length).filter(|end| *end <= block.size)?;
@@ -268,17 +275,17 @@ impl FileWalk<'_> {
     }
 
     /// The bytes of an object to which one record leads; notes that it is there.
-    pub fn count_heap_object(&mut self, heap: &mut CheckedHeap, id: &[u8]) -> Option<Vec<u8>> {
+    pub fn claim_and_read_heap_object(&mut self, heap: &mut CheckedFractalHeap, id: &[u8]) -> Option<Vec<u8>> {
         let place = self.decode_heap_id(heap, id)?;
         match &place {
             HeapObjectLocation::Managed { offset, length } => {
                 heap.managed += 1;
                 if *length > u64::from(heap.header.max_managed_bytes) {
                     let (what, limit) = ("bytes of an object in a block", heap.header.max_managed_bytes.into());
-                    self.report(OBJECT, heap.addr, Cause::ExceedsLimit { what, found: *length, limit });
+                    self.report(OBJECT, heap.addr, FindingCause::ExceedsLimit { what, found: *length, limit });
                 }
                 if !heap.used.try_claim(*offset, offset.saturating_add(*length)) {
-                    self.report(OBJECT, heap.addr, Cause::Rule("objects of a heap do not overlap"));
+                    self.report(OBJECT, heap.addr, FindingCause::Rule("objects of a heap do not overlap"));
                     return None;
                 }
             }
@@ -298,7 +305,7 @@ impl FileWalk<'_> {
     }
 
     /// Compares what the header counts with the objects that were found, once all have been.
-    pub fn check_heap_counts(&mut self, heap: &CheckedHeap) {
+    pub fn check_heap_counts(&mut self, heap: &CheckedFractalHeap) {
         let header = &heap.header;
         let space = match (header.root.is_defined(), header.root_rows) {
             (false, _) => 0,
@@ -306,35 +313,47 @@ impl FileWalk<'_> {
             (true, rows) => heap.object_space_bytes(rows, heap.block_overhead_bytes(self.widths), 0),
         };
         if heap.whole {
-            self.check_total(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
+            self.check_equal_or_note_if_live(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
             self.check_heap_count(
                 heap.addr,
                 "free space",
                 header.free_bytes,
                 space.saturating_sub(heap.used.total_bytes()),
             );
-            self.check_total(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
-            self.check_total(NAME, heap.addr, "bytes of huge objects", header.huge_bytes, heap.huge_seen.1);
-            self.check_total(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);
-            self.check_total(NAME, heap.addr, "bytes of tiny objects", header.tiny_bytes, heap.tiny.1);
-            self.check_total(NAME, heap.addr, "huge objects of the index", heap.huge.len() as u64, heap.huge_seen.0);
+            self.check_equal_or_note_if_live(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
+            self.check_equal_or_note_if_live(
+                NAME,
+                heap.addr,
+                "bytes of huge objects",
+                header.huge_bytes,
+                heap.huge_seen.1,
+            );
+            self.check_equal_or_note_if_live(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);
+            self.check_equal_or_note_if_live(NAME, heap.addr, "bytes of tiny objects", header.tiny_bytes, heap.tiny.1);
+            self.check_equal_or_note_if_live(
+                NAME,
+                heap.addr,
+                "huge objects of the index",
+                heap.huge.len() as u64,
+                heap.huge_seen.0,
+            );
         }
         if header.free_space_manager.is_defined() {
             self.check_heap_free_space(heap);
         }
     }
 
-    /// As [`FileWalk::check_total`], of what libhdf5 gets wrong when a heap shrinks to its first block, and ever after.
+    /// As [`FileWalk::check_equal_or_note_if_live`], of what libhdf5 gets wrong when a heap shrinks to its first block, and ever after.
     fn check_heap_count(&mut self, at: Addr, what: &'static str, stated: u64, found: u64) {
         if self.options.strict || stated == found {
-            self.check_total(NAME, at, what, stated, found);
+            self.check_equal_or_note_if_live(NAME, at, what, stated, found);
         } else {
-            self.add_note(NAME, at, Cause::Count { what, stated, found });
+            self.add_note(NAME, at, FindingCause::Count { what, stated, found });
         }
     }
 
     /// The free-space manager of a heap.
-    fn check_heap_free_space(&mut self, heap: &CheckedHeap) {
+    fn check_heap_free_space(&mut self, heap: &CheckedFractalHeap) {
         let at = heap.header.free_space_manager;
         let Some((_, sections)) = self.check_free_sections(at, FreeSpaceClient::FractalHeap) else { return };
         const NAME: &str = "free space sections";
@@ -346,13 +365,13 @@ impl FileWalk<'_> {
             }
             let end = section.addr.saturating_add(size);
             if heap.block_at(section.addr).is_none_or(|block| end > block.offset.saturating_add(block.size)) {
-                self.report(NAME, at, Cause::Rule("a free section lies inside one block of its heap"));
+                self.report(NAME, at, FindingCause::Rule("a free section lies inside one block of its heap"));
             }
             if heap.used.overlaps(section.addr, end) {
-                self.report(NAME, at, Cause::Rule("a free section overlaps an object of the heap"));
+                self.report(NAME, at, FindingCause::Rule("a free section overlaps an object of the heap"));
             }
             if !free.try_claim(section.addr, end) {
-                self.report(NAME, at, Cause::Rule("free sections do not overlap"));
+                self.report(NAME, at, FindingCause::Rule("free sections do not overlap"));
             }
         }
     }

@@ -3,7 +3,7 @@
 use h5live_format::messages::FileSpaceInfo;
 use h5live_format::{Addr, FreeSection, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections, Record};
 
-use super::Cause;
+use super::FindingCause;
 use super::walk::FileWalk;
 
 const NAME: &str = FreeSpaceHeader::NAME;
@@ -15,21 +15,22 @@ impl FileWalk<'_> {
         addr: Addr,
         client: FreeSpaceClient,
     ) -> Option<(FreeSpaceHeader, Vec<(u64, FreeSection)>)> {
-        let header = self.load(FreeSpaceHeader::default(), addr, FreeSpaceHeader::size(self.widths) as u64)?;
+        let header =
+            self.claim_and_decode(FreeSpaceHeader::default(), addr, FreeSpaceHeader::size(self.widths) as u64)?;
         if header.client != client {
-            self.report(NAME, addr, Cause::Rule("a manager serves the file or the heap that leads to it"));
+            self.report(NAME, addr, FindingCause::Rule("a manager serves the file or the heap that leads to it"));
         }
         let counted = header.stored_sections.saturating_add(header.ghost_sections);
         self.check_equal(NAME, addr, "sections", header.section_count, counted);
         if !header.section_list_addr.is_defined() {
             if header.stored_sections > 0 {
-                self.report(NAME, addr, Cause::Undefined("section list"));
+                self.report(NAME, addr, FindingCause::Undefined("section list"));
             }
             return Some((header, Vec::new()));
         }
         if header.section_list_used_bytes > header.section_list_allocated_bytes {
             let (found, limit) = (header.section_list_used_bytes, header.section_list_allocated_bytes);
-            self.report(NAME, addr, Cause::ExceedsLimit { what: "bytes of section list in use", found, limit });
+            self.report(NAME, addr, FindingCause::ExceedsLimit { what: "bytes of section list in use", found, limit });
         }
         let at = header.section_list_addr;
         self.claim(FreeSpaceSections::NAME, at, header.section_list_allocated_bytes)?;
@@ -40,7 +41,11 @@ impl FileWalk<'_> {
         )?;
         let list = self.decode(header.blank_section_list(), at, &bytes)?;
         if list.header != addr {
-            self.report(FreeSpaceSections::NAME, at, Cause::Rule("a section list states the address of its header"));
+            self.report(
+                FreeSpaceSections::NAME,
+                at,
+                FindingCause::Rule("a section list states the address of its header"),
+            );
         }
         let pairs = list.groups.iter().flat_map(|g| g.sections.iter().map(|section| (g.size, *section)));
         Some((header.clone(), pairs.collect()))
@@ -55,15 +60,15 @@ impl FileWalk<'_> {
             for (size, section) in sections {
                 let addr = Addr::new(section.addr);
                 if size == 0 {
-                    self.report(FreeSpaceSections::NAME, *manager, Cause::Rule("a free section has bytes"));
-                } else if let Some(start) = self.check_range("free section", addr, size) {
+                    self.report(FreeSpaceSections::NAME, *manager, FindingCause::Rule("a free section has bytes"));
+                } else if let Some(start) = self.check_and_report_range("free section", addr, size) {
                     self.space.add_free_space(start, size, self.owner, "free section");
                 }
             }
         }
         let before = info.end_before_managers.get();
         if let Some(found) = before.filter(|before| *before > self.end) {
-            let cause = Cause::ExceedsLimit { what: "end before managers", found, limit: self.end };
+            let cause = FindingCause::ExceedsLimit { what: "end before managers", found, limit: self.end };
             self.report(FileSpaceInfo::NAME, extension, cause);
         }
     }

@@ -2,7 +2,7 @@
 
 use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, Record};
 
-use super::cause::Cause;
+use super::cause::FindingCause;
 use super::visited_collections::CollectionObjectUse;
 use super::walk::FileWalk;
 
@@ -21,7 +21,7 @@ impl FileWalk<'_> {
                 return;
             }
         };
-        let Some(heap) = self.load(GlobalHeapCollection::default(), addr, size) else { return };
+        let Some(heap) = self.claim_and_decode(GlobalHeapCollection::default(), addr, size) else { return };
         let object = |object: h5live_format::GlobalHeapObject<'_>| CollectionObjectUse {
             index: object.index,
             len: object.data.len() as u64,
@@ -30,31 +30,31 @@ impl FileWalk<'_> {
         let mut list: Vec<CollectionObjectUse> = heap.objects().map(object).collect();
         list.sort_by_key(|entry| entry.index);
         if list.windows(2).any(|pair| matches!(pair, [a, b] if a.index == b.index)) {
-            self.report(NAME, addr, Cause::Repeated("object of one index"));
+            self.report(NAME, addr, FindingCause::Repeated("object of one index"));
         }
         self.collections.known.insert(at, Some(list));
         self.collections.last = Some((at, heap));
     }
 
     /// Notes that an object is used. Returns its length, and whether it was used before; reports if it is not there.
-    pub fn mark_heap_object_used(&mut self, place: GlobalHeapId, from: Addr) -> Option<(u64, bool)> {
+    pub fn mark_global_object_used(&mut self, place: GlobalHeapId, from: Addr) -> Option<(u64, bool)> {
         self.check_collection(place.collection);
         let known = matches!(self.collections.known.get(&place.collection.get()?), Some(Some(_)));
-        if let Some(entry) = self.collections.object(place) {
+        if let Some(entry) = self.collections.object_use_mut(place) {
             let before = std::mem::replace(&mut entry.used, true);
             return Some((entry.len, before));
         }
         if known {
             let at = self.offset(place.collection);
-            let cause = Cause::NoObject { heap: "global heap collection", at, object: place.index.into() };
+            let cause = FindingCause::NoObject { heap: "global heap collection", at, object: place.index.into() };
             self.report("global heap ID", from, cause);
         }
         None
     }
 
     /// The bytes of an object, and whether it was used before.
-    pub fn read_used_heap_object(&mut self, place: GlobalHeapId, from: Addr) -> Option<(Vec<u8>, bool)> {
-        let (_, before) = self.mark_heap_object_used(place, from)?;
+    pub fn mark_and_read_global_object(&mut self, place: GlobalHeapId, from: Addr) -> Option<(Vec<u8>, bool)> {
+        let (_, before) = self.mark_global_object_used(place, from)?;
         let at = place.collection.get()?;
         if self.collections.last.as_ref().is_none_or(|(last, _)| *last != at) {
             let prefix = self.source.read(at, GlobalHeapCollection::PREFIX_BYTES as u64).ok()?;
@@ -68,7 +68,7 @@ impl FileWalk<'_> {
     }
 
     /// Notes which objects nothing leads to, if that was asked for and all values were looked at.
-    pub fn report_unused_heap_objects(&mut self) {
+    pub fn note_unused_global_objects(&mut self) {
         if !self.options.leaks || self.incomplete || self.unseen_values {
             return;
         }
@@ -80,7 +80,7 @@ impl FileWalk<'_> {
                 self.add_note(
                     NAME,
                     Addr::new(*at),
-                    Cause::Count { what: "objects in use", stated: total, found: total - unused },
+                    FindingCause::Count { what: "objects in use", stated: total, found: total - unused },
                 );
             }
         }

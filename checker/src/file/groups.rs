@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use h5live_format::messages::{GroupInfo, LinkInfo, LinkMessage, LinkValue, MessageType};
 use h5live_format::{Addr, LinkNameRecord, LinkOrderRecord, ObjectHeader, Record, lookup3};
 
-use super::Cause;
-use super::header::CheckedHeader;
+use super::FindingCause;
+use super::header::CheckedObjectHeader;
 use super::space_map::ObjectIndex;
 use super::walk::FileWalk;
 
 impl FileWalk<'_> {
     /// The links of a group.
-    pub fn check_group(&mut self, owner: ObjectIndex, header: &CheckedHeader) {
+    pub fn check_group(&mut self, owner: ObjectIndex, header: &CheckedObjectHeader) {
         if header.has_message(MessageType::SYMBOL_TABLE) {
             self.check_symbol_table(owner, header);
             return;
@@ -32,39 +32,47 @@ impl FileWalk<'_> {
                 continue;
             };
             if !names.insert(link.name.clone()) {
-                self.report(LinkMessage::NAME, header.addr, Cause::NameRepeated(link.name.to_string()));
+                self.report(LinkMessage::NAME, header.addr, FindingCause::NameRepeated(link.name.to_string()));
             }
             if tracked && link.creation_order.is_some_and(|order| !orders.insert(order)) {
-                self.report(LinkMessage::NAME, header.addr, Cause::Rule("no two links are created at once"));
+                self.report(LinkMessage::NAME, header.addr, FindingCause::Rule("no two links are created at once"));
             }
             self.check_link(owner, header.addr, &info, &link);
         }
         if info.is_dense() {
             if !names.is_empty() {
-                self.report(ObjectHeader::NAME, header.addr, Cause::Rule("links are compact or dense, not both"));
+                self.report(
+                    ObjectHeader::NAME,
+                    header.addr,
+                    FindingCause::Rule("links are compact or dense, not both"),
+                );
             }
             self.check_dense_links(owner, header.addr, &info);
         } else if info.names.is_defined() || info.order.is_some_and(Addr::is_defined) {
-            self.report(LinkInfo::NAME, header.addr, Cause::Undefined("fractal heap"));
+            self.report(LinkInfo::NAME, header.addr, FindingCause::Undefined("fractal heap"));
         }
     }
 
     fn check_link(&mut self, owner: ObjectIndex, at: Addr, info: &LinkInfo, link: &LinkMessage) {
-        self.check_name(LinkMessage::NAME, at, &link.name);
+        self.check_name_has_no_nul(LinkMessage::NAME, at, &link.name);
         // What libhdf5 moves from a group that tracks the order to one that does not keeps its place in the order.
         if link.creation_order.is_none() && info.max_creation_order.is_some() {
-            self.report(LinkMessage::NAME, at, Cause::Rule("links have a creation order if their group tracks it"));
+            self.report(
+                LinkMessage::NAME,
+                at,
+                FindingCause::Rule("links have a creation order if their group tracks it"),
+            );
         }
         if let (Some(order), Some(max)) = (link.creation_order, info.max_creation_order)
             && order >= max
         {
             let (found, limit) = (order.cast_unsigned(), max.cast_unsigned().saturating_sub(1));
-            self.report(LinkMessage::NAME, at, Cause::ExceedsLimit { what: "creation order", found, limit });
+            self.report(LinkMessage::NAME, at, FindingCause::ExceedsLimit { what: "creation order", found, limit });
         }
         if let LinkValue::Hard(target) = link.value {
             match target.get() {
                 Some(target) => drop(self.objects.add_link(owner, link.name.as_bytes(), target)),
-                None => self.report(LinkMessage::NAME, at, Cause::Undefined("object header")),
+                None => self.report(LinkMessage::NAME, at, FindingCause::Undefined("object header")),
             }
         }
     }
@@ -79,7 +87,7 @@ impl FileWalk<'_> {
         let mut last: Option<(u32, Vec<u8>)> = None;
         let names = self.check_btree2(info.names, LinkNameRecord::default(), &mut |walk, index, record| {
             let link = walk
-                .count_heap_object(&mut heap, &record.heap_id)
+                .claim_and_read_heap_object(&mut heap, &record.heap_id)
                 .and_then(|bytes| walk.decode(LinkMessage::default(), info.heap, &bytes));
             let Some(link) = link else {
                 walk.incomplete = true;
@@ -87,7 +95,7 @@ impl FileWalk<'_> {
             };
             let found = lookup3(link.name.as_bytes(), 0);
             if found != record.hash {
-                let cause = Cause::Hash { what: "name", stated: record.hash, found };
+                let cause = FindingCause::Hash { what: "name", stated: record.hash, found };
                 walk.report(LinkNameRecord::NAME, info.names, cause);
             }
             let key = (record.hash, link.name.as_bytes().to_vec());
@@ -103,7 +111,7 @@ impl FileWalk<'_> {
             let place = |record: &LinkOrderRecord| (record.heap_id, record.order);
             self.check_creation_order_index(order, LinkOrderRecord::default(), place, orders, names.is_some());
         } else if info.order.is_some() {
-            self.report(LinkInfo::NAME, at, Cause::Undefined("creation order index"));
+            self.report(LinkInfo::NAME, at, FindingCause::Undefined("creation order index"));
         }
         if names.is_some() {
             self.check_heap_counts(&heap);
@@ -121,9 +129,9 @@ impl FileWalk<'_> {
     ) {
         match last.map(|last| last.cmp(key)) {
             Some(std::cmp::Ordering::Equal) => {
-                self.report(name, at, Cause::NameRepeated(String::from_utf8_lossy(&key.1).into_owned()));
+                self.report(name, at, FindingCause::NameRepeated(String::from_utf8_lossy(&key.1).into_owned()));
             }
-            Some(std::cmp::Ordering::Greater) => self.report(name, at, Cause::Order { what: "record", index }),
+            Some(std::cmp::Ordering::Greater) => self.report(name, at, FindingCause::Order { what: "record", index }),
             _ => {}
         }
     }

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 
 use h5live_format::messages::{
-    Continuation, Message, MessageType, ModificationTime, ReferenceCount, SharedMessage, SharedMessageTarget,
+    Continuation, Message, MessageType, ModificationTime, ReferenceCount, SharedMessageReference, SharedMessageTarget,
 };
 use h5live_format::{Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Record};
 
-use super::Cause;
+use super::FindingCause;
 use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
 /// An object header, with the messages of all its chunks.
 #[derive(Debug)]
-pub(super) struct CheckedHeader {
+pub(super) struct CheckedObjectHeader {
     pub addr: Addr,
     pub prefix: ObjectHeaderPrefix,
     pub messages: Vec<RawMessage>,
@@ -20,8 +20,8 @@ pub(super) struct CheckedHeader {
     links: Option<u32>,
 }
 
-impl CheckedHeader {
-    pub fn name(&self) -> &'static str {
+impl CheckedObjectHeader {
+    pub fn structure_name(&self) -> &'static str {
         ObjectHeader::NAME
     }
 
@@ -62,15 +62,15 @@ const SINGLETON_MESSAGES: [MessageType; 16] = [
 
 impl FileWalk<'_> {
     /// An object header with all its chunks.
-    pub fn check_header(&mut self, addr: Addr) -> Option<CheckedHeader> {
+    pub fn check_object_header(&mut self, addr: Addr) -> Option<CheckedObjectHeader> {
         let bytes = self.peek(ObjectHeader::NAME, addr, ObjectHeaderPrefix::MAX_LEN as u64)?;
         let prefix = self.decode(ObjectHeaderPrefix::default(), addr, &bytes)?;
-        let first = self.load(ObjectHeader::default(), addr, prefix.chunk_len())?;
-        let mut header = CheckedHeader { addr, prefix: first.prefix, messages: first.messages, links: None };
-        self.count_header_chunk(&header.prefix, prefix.chunk_len());
+        let first = self.claim_and_decode(ObjectHeader::default(), addr, prefix.first_chunk_len())?;
+        let mut header = CheckedObjectHeader { addr, prefix: first.prefix, messages: first.messages, links: None };
+        self.count_header_chunk(&header.prefix, prefix.first_chunk_len());
         let in_first = header.messages.len() as u64;
         let frame = header.prefix.message_header_len();
-        self.check_chunk_gap(ObjectHeader::NAME, addr, header.prefix.size, frame, &header.messages);
+        self.check_header_chunk_gap(ObjectHeader::NAME, addr, header.prefix.size, frame, &header.messages);
         let mut next = 0;
         while let Some(message) = header.messages.get(next) {
             next += 1;
@@ -85,11 +85,17 @@ impl FileWalk<'_> {
                 len: continuation.length,
                 messages: Vec::new(),
             };
-            match self.load(context, continuation.addr, continuation.length) {
+            match self.claim_and_decode(context, continuation.addr, continuation.length) {
                 Some(chunk) => {
                     self.count_header_chunk(&header.prefix, continuation.length);
                     let area = continuation.length.saturating_sub(ContinuationChunk::overhead(chunk.version));
-                    self.check_chunk_gap(ContinuationChunk::NAME, continuation.addr, area, frame, &chunk.messages);
+                    self.check_header_chunk_gap(
+                        ContinuationChunk::NAME,
+                        continuation.addr,
+                        area,
+                        frame,
+                        &chunk.messages,
+                    );
                     header.messages.extend(chunk.messages);
                 }
                 None => self.incomplete = true,
@@ -98,13 +104,13 @@ impl FileWalk<'_> {
         if header.prefix.version == 1 {
             let (stated, found) = (u64::from(header.prefix.message_count), header.messages.len() as u64);
             if stated < in_first {
-                self.report(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
+                self.report(ObjectHeader::NAME, addr, FindingCause::Count { what: "messages", stated, found });
             } else if stated != found {
-                self.add_note(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
+                self.add_note(ObjectHeader::NAME, addr, FindingCause::Count { what: "messages", stated, found });
             }
         }
         self.check_single_messages(&header);
-        self.check_refused_messages(&header);
+        self.check_libhdf5_refused_messages(&header);
         header.links = self.load_message::<ReferenceCount>(&header).map(|count| count.links);
         Some(header)
     }
@@ -116,17 +122,21 @@ impl FileWalk<'_> {
         }
     }
 
-    fn check_single_messages(&mut self, header: &CheckedHeader) {
+    fn check_single_messages(&mut self, header: &CheckedObjectHeader) {
         let mut seen = HashSet::new();
         for message in &header.messages {
             if SINGLETON_MESSAGES.contains(&message.kind) && !seen.insert(message.kind) {
-                self.report(ObjectHeader::NAME, header.addr, Cause::Repeated(message.kind.name().unwrap_or("message")));
+                self.report(
+                    ObjectHeader::NAME,
+                    header.addr,
+                    FindingCause::Repeated(message.kind.name().unwrap_or("message")),
+                );
             }
         }
     }
 
     /// The message of a type, if there is one that can be decoded.
-    pub fn load_message<M: Message + Default>(&mut self, header: &CheckedHeader) -> Option<M> {
+    pub fn load_message<M: Message + Default>(&mut self, header: &CheckedObjectHeader) -> Option<M> {
         let message = header.messages_of(M::TYPE).find(|message| !message.flags.was_unknown())?;
         let body = self.load_message_body(message, header.addr)?;
         self.decode(M::default(), header.addr, &body)
@@ -137,7 +147,7 @@ impl FileWalk<'_> {
         if !message.flags.is_shared() {
             return Some(message.body.to_vec());
         }
-        let shared = self.decode(SharedMessage::default(), header, &message.body)?;
+        let shared = self.decode(SharedMessageReference::default(), header, &message.body)?;
         match shared.place {
             SharedMessageTarget::Heap(id) => self.load_shared_message(message.kind, &id, header),
             SharedMessageTarget::Committed(addr) => self.load_committed_message(message.kind, addr, header),
@@ -148,11 +158,11 @@ impl FileWalk<'_> {
     pub fn load_committed_message(&mut self, kind: MessageType, addr: Addr, from: Addr) -> Option<Vec<u8>> {
         let found = self.load_messages_without_report(addr);
         let Some(body) = found.and_then(|list| list.into_iter().find(|message| message.kind == kind)) else {
-            self.report("shared message", from, Cause::Missing("message at the other object"));
+            self.report("shared message", from, FindingCause::Missing("message at the other object"));
             return None;
         };
         if body.flags.is_shared() {
-            let shared = self.decode(SharedMessage::default(), from, &body.body)?;
+            let shared = self.decode(SharedMessageReference::default(), from, &body.body)?;
             return match shared.place {
                 SharedMessageTarget::Heap(id) => self.load_shared_message(kind, &id, from),
                 SharedMessageTarget::Committed(_) => None,
@@ -166,7 +176,7 @@ impl FileWalk<'_> {
         let at = addr.get().filter(|at| !self.is_beyond_end(*at, 1))?;
         let prefix = self.source.read(at, ObjectHeaderPrefix::MAX_LEN as u64).ok()?;
         let (prefix, _) = h5live_format::decode_prefix::<ObjectHeaderPrefix>(&prefix, self.widths).ok()?;
-        let len = prefix.chunk_len();
+        let len = prefix.first_chunk_len();
         if len > MAX_STRUCTURE_BYTES {
             return None;
         }

@@ -4,53 +4,61 @@ use h5live_format::messages::{DatatypeMessage, MessageType};
 use h5live_format::{Addr, ObjectHeader, RawMessage, Record};
 use h5live_model::Name;
 
-use super::Cause;
-use super::header::CheckedHeader;
+use super::FindingCause;
+use super::header::CheckedObjectHeader;
 use super::walk::FileWalk;
 
 impl FileWalk<'_> {
     /// Messages that an object is not opened with.
-    pub fn check_refused_messages(&mut self, header: &CheckedHeader) {
+    pub fn check_libhdf5_refused_messages(&mut self, header: &CheckedObjectHeader) {
         for message in &header.messages {
             if message.refuse_unknown(false).is_err() {
-                self.report(ObjectHeader::NAME, header.addr, Cause::Rule("a message of unknown type must be known"));
+                self.report(
+                    ObjectHeader::NAME,
+                    header.addr,
+                    FindingCause::Rule("a message of unknown type must be known"),
+                );
             }
         }
         if header.prefix.version == 1 && header.has_message(MessageType::REFERENCE_COUNT) {
             let rule = "a header of version 1 has no reference count message";
-            self.report(ObjectHeader::NAME, header.addr, Cause::Rule(rule));
+            self.report(ObjectHeader::NAME, header.addr, FindingCause::Rule(rule));
         }
     }
 
     /// Checks the space at the end of a chunk of `area` bytes that is too small for a message. Unused space that is
     /// large enough must include it.
-    pub fn check_chunk_gap(
+    pub fn check_header_chunk_gap(
         &mut self,
         structure: &'static str,
         at: Addr,
-        area: u64,
-        frame: usize,
+        message_area_bytes: u64,
+        message_header_len: usize,
         messages: &[RawMessage],
     ) {
-        let each = |message: &RawMessage| frame.saturating_add(message.body.len()) as u64;
+        let each = |message: &RawMessage| message_header_len.saturating_add(message.body.len()) as u64;
         let used = messages.iter().map(each).fold(0, u64::saturating_add);
-        if area > used && (messages.is_empty() || messages.iter().any(RawMessage::is_unused)) {
-            self.report(structure, at, Cause::Rule("there is no gap beside unused space, or instead of messages"));
+        if message_area_bytes > used && (messages.is_empty() || messages.iter().any(RawMessage::is_unused)) {
+            self.report(
+                structure,
+                at,
+                FindingCause::Rule("there is no gap beside unused space, or instead of messages"),
+            );
         }
     }
 
     /// A number with few used bits counts as damaged if there is no checksum.
-    pub fn check_unused_bits(&mut self, header: &CheckedHeader, message: &DatatypeMessage) {
-        if header.prefix.version == 1 && message.datatype.has_unusual_unused_bits() {
+    pub fn check_datatype_unused_bits(&mut self, header: &CheckedObjectHeader, message: &DatatypeMessage) {
+        if header.prefix.version == 1 && message.datatype.has_over_half_bits_unused() {
             let rule = "numbers use half of their bits or more, in a header without a checksum";
-            self.report(DatatypeMessage::NAME, header.addr, Cause::Rule(rule));
+            self.report(DatatypeMessage::NAME, header.addr, FindingCause::Rule(rule));
         }
     }
 
     /// A name ends at its first NUL for every program in C.
-    pub fn check_name(&mut self, structure: &'static str, at: Addr, name: &Name) {
+    pub fn check_name_has_no_nul(&mut self, structure: &'static str, at: Addr, name: &Name) {
         if name.as_bytes().contains(&0) {
-            self.report(structure, at, Cause::Rule("a name holds no NUL"));
+            self.report(structure, at, FindingCause::Rule("a name holds no NUL"));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use super::report::{Finding, Report};
+use super::report::{FileCheckReport, Finding};
 
 /// Checks of a live file that are made at most, until one is clean or two agree about a finding.
 const MAX_LIVE_CHECKS: usize = 8;
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// Those of `check`.
-pub(super) fn confirmed_report(mut check: impl FnMut() -> io::Result<Report>) -> io::Result<Report> {
+pub(super) fn confirmed_report(mut check: impl FnMut() -> io::Result<FileCheckReport>) -> io::Result<FileCheckReport> {
     let mut earlier: Vec<Finding> = Vec::new();
     for _ in 1..MAX_LIVE_CHECKS {
         let mut report = check()?;
@@ -41,10 +41,10 @@ pub(super) fn confirmed_report(mut check: impl FnMut() -> io::Result<Report>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::Cause;
+    use crate::file::FindingCause;
 
     fn finding(offset: u64) -> Finding {
-        Finding { path: "/a".to_owned(), structure: "chunk", offset, cause: Cause::Rule("r") }
+        Finding { path: "/a".to_owned(), structure: "chunk", offset, cause: FindingCause::Rule("r") }
     }
 
     /// The report after checks that find something at these offsets, and how many checks there were.
@@ -53,7 +53,7 @@ mod tests {
         let report = confirmed_report(|| {
             let found = checks[made % checks.len()].iter().map(|offset| finding(*offset)).collect();
             made += 1;
-            Ok(Report { findings: found, is_hdf5: true, ..Report::default() })
+            Ok(FileCheckReport { findings: found, is_hdf5: true, ..FileCheckReport::default() })
         });
         (report.unwrap().findings.iter().map(|found| found.offset).collect(), made)
     }

@@ -1,8 +1,8 @@
 //! Local heaps: strings, and free blocks between them.
 
-use h5live_format::{Addr, LocalHeap, LocalHeapData, Record};
+use h5live_format::{Addr, LocalHeapData, LocalHeapPrefix, Record};
 
-use super::Cause;
+use super::FindingCause;
 use super::byte_ranges::ByteRanges;
 use super::walk::FileWalk;
 
@@ -26,11 +26,12 @@ impl FileWalk<'_> {
     /// A local heap with its data segment.
     pub fn check_local_heap(&mut self, addr: Addr) -> Option<CheckedLocalHeap> {
         const NAME: &str = LocalHeapData::NAME;
-        let heap = self.load(LocalHeap::default(), addr, LocalHeap::prefix_size(self.widths) as u64)?;
+        let heap =
+            self.claim_and_decode(LocalHeapPrefix::default(), addr, LocalHeapPrefix::prefix_size(self.widths) as u64)?;
         if heap.size == 0 {
             return Some(CheckedLocalHeap { heap: addr, data: LocalHeapData::default(), taken: ByteRanges::default() });
         }
-        let data = self.load(LocalHeapData::default(), heap.data, heap.size)?;
+        let data = self.claim_and_decode(LocalHeapData::default(), heap.data, heap.size)?;
         let free = match data.free_blocks(heap.free, self.widths.length) {
             Ok(free) => free,
             Err(error) => {
@@ -41,7 +42,7 @@ impl FileWalk<'_> {
         let mut strings = CheckedLocalHeap { heap: addr, data, taken: ByteRanges::default() };
         for block in free {
             if block.size > 0 && !strings.taken.try_claim(block.offset, block.offset.saturating_add(block.size)) {
-                self.report(NAME, heap.data, Cause::Rule("free blocks do not overlap"));
+                self.report(NAME, heap.data, FindingCause::Rule("free blocks do not overlap"));
             }
         }
         Some(strings)
@@ -49,12 +50,12 @@ impl FileWalk<'_> {
 
     /// A string of a local heap, which nothing else uses.
     pub fn check_local_string(&mut self, heap: &mut CheckedLocalHeap, offset: u64) -> Option<Vec<u8>> {
-        let overlap = Cause::Rule("a string overlaps free space or another string");
+        let overlap = FindingCause::Rule("a string overlaps free space or another string");
         if heap.taken.overlaps(offset, offset.saturating_add(1)) {
             self.report(LocalHeapData::NAME, heap.heap, overlap);
             return None;
         }
-        let text = match heap.data.text(offset) {
+        let text = match heap.data.string_bytes(offset) {
             Ok(text) => text.to_vec(),
             Err(error) => {
                 self.report(LocalHeapData::NAME, heap.heap, error.into());

@@ -77,20 +77,20 @@ impl ObjectTable {
     }
 
     /// Notes a hard link to an object, which is visited later if it is new.
-    pub fn add_link(&mut self, parent: ObjectIndex, name: &[u8], header: u64) -> ObjectIndex {
-        let known = self.by_header.get(&header).copied();
+    pub fn add_link(&mut self, parent: ObjectIndex, name: &[u8], header_addr: u64) -> ObjectIndex {
+        let known = self.by_header.get(&header_addr).copied();
         let owner = known.unwrap_or_else(|| {
             let owner = ObjectIndex(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
             self.objects.push(FoundObject {
                 parent,
                 name: name.into(),
                 is_named: true,
-                header_addr: header,
+                header_addr,
                 found_links: 0,
                 stated_links: None,
                 cached_symbol_table: None,
             });
-            self.by_header.insert(header, owner);
+            self.by_header.insert(header_addr, owner);
             self.to_visit.push(owner);
             owner
         });
@@ -104,7 +104,7 @@ impl ObjectTable {
     }
 
     /// Notes that a message of an object refers to a committed datatype, to which a link may be found later.
-    pub fn add_datatype_use(&mut self, user: ObjectIndex, header: Addr) {
+    pub fn add_committed_datatype_use(&mut self, user: ObjectIndex, header: Addr) {
         let Some(at) = header.get() else { return };
         let is_new = !self.by_header.contains_key(&at);
         let owner = self.add_link(user, b"(datatype)", at);

@@ -3,7 +3,7 @@
 use h5live_format::messages::{Comment, DatatypeMessage, MessageType, ModificationTime, OldModificationTime};
 use h5live_format::{ObjectHeader, Record};
 
-use super::Cause;
+use super::FindingCause;
 use super::space_map::ObjectIndex;
 use super::walk::FileWalk;
 
@@ -11,17 +11,17 @@ impl FileWalk<'_> {
     /// Visits an object.
     pub fn check_object(&mut self, owner: ObjectIndex) {
         let addr = self.objects.header_addr(owner);
-        let Some(header) = self.check_header(addr) else {
+        let Some(header) = self.check_object_header(addr) else {
             self.incomplete = true;
             return;
         };
         self.objects.set_stated_links(owner, header.stated_link_count());
-        self.count_uses_by_header(&header);
+        self.count_shared_uses_in_header(&header);
         self.check_attributes(&header);
         let group = header.has_message(MessageType::SYMBOL_TABLE) || header.has_message(MessageType::LINK_INFO);
         let dataset = header.has_message(MessageType::LAYOUT);
         if group && dataset {
-            self.report(ObjectHeader::NAME, addr, Cause::Rule("an object is a group or a dataset, not both"));
+            self.report(ObjectHeader::NAME, addr, FindingCause::Rule("an object is a group or a dataset, not both"));
         }
         if group {
             self.check_group(owner, &header);
@@ -29,10 +29,10 @@ impl FileWalk<'_> {
             self.check_dataset(&header);
         } else if header.has_message(MessageType::DATATYPE) {
             if let Some(message) = self.load_message::<DatatypeMessage>(&header) {
-                self.check_unused_bits(&header, &message);
+                self.check_datatype_unused_bits(&header, &message);
             }
         } else {
-            self.report(ObjectHeader::NAME, addr, Cause::Missing("message that tells what the object is"));
+            self.report(ObjectHeader::NAME, addr, FindingCause::Missing("message that tells what the object is"));
         }
         self.load_message::<Comment>(&header);
         self.load_message::<ModificationTime>(&header);
@@ -45,7 +45,7 @@ impl FileWalk<'_> {
             if links < stated && (self.incomplete || self.report.is_full()) {
                 continue;
             }
-            let cause = Cause::Count { what: "hard links", stated: stated.into(), found: links.into() };
+            let cause = FindingCause::Count { what: "hard links", stated: stated.into(), found: links.into() };
             if links > stated || self.options.strict {
                 self.report_or_note_if_live(owner, ObjectHeader::NAME, self.objects.header_addr(owner), cause);
             } else {

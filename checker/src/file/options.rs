@@ -22,7 +22,7 @@ pub struct CheckOptions<'a> {
     /// Most bytes of a chunk, before or after its filters, that is read as a whole.
     pub chunk_bytes: u64,
     /// Undoes the filters of heaps and chunks; without it, what went through filters is not looked into. Of what it cannot
-    /// decode, it says whether that is a fault of the file ([`h5live_model::is_decoder_limitation`]).
+    /// decode, it says whether that is a fault of the file ([`h5live_model::is_unfilter_limitation`]).
     pub filters: Option<&'a dyn FilterEngine>,
 }
 

@@ -3,14 +3,14 @@
 use h5live_cache::Storage;
 use h5live_format::Addr;
 
-use super::cause::{Cause, UsedRange};
+use super::cause::{FindingCause, UsedRange};
 use super::options::CheckOptions;
-use super::report::Report;
+use super::report::FileCheckReport;
 use super::space_map::ObjectIndex;
 use super::walk::FileWalk;
 
 /// Checks a file.
-pub(super) fn check_file(storage: &dyn Storage, options: CheckOptions<'_>) -> Report {
+pub(super) fn check_file(storage: &dyn Storage, options: CheckOptions<'_>) -> FileCheckReport {
     let mut walk = FileWalk::new(storage, options);
     if walk.check_superblock(storage) {
         walk.check_all_objects();
@@ -20,7 +20,7 @@ pub(super) fn check_file(storage: &dyn Storage, options: CheckOptions<'_>) -> Re
 
 impl FileWalk<'_> {
     fn check_all_objects(&mut self) {
-        self.check_root_group();
+        self.enqueue_root_group();
         while let Some(next) = self.objects.next_unvisited().filter(|_| !self.report.is_full()) {
             self.owner = next;
             self.check_object(next);
@@ -28,7 +28,7 @@ impl FileWalk<'_> {
         self.owner = ObjectIndex::FILE;
         self.check_shared_message_counts();
         self.check_link_counts();
-        self.report_unused_heap_objects();
+        self.note_unused_global_objects();
         self.report_overlaps_and_leaks();
         self.report.objects = self.objects.visited_count();
         self.report.is_complete = !self.incomplete && !self.unseen_values && self.space.skipped_uses == 0;
@@ -36,11 +36,11 @@ impl FileWalk<'_> {
 
     /// Reports what overlaps, and what nobody uses.
     fn report_overlaps_and_leaks(&mut self) {
-        let (metadata, raw, free) = self.space.total_bytes();
+        let (metadata, raw, free) = self.space.metadata_raw_and_free_bytes();
         (self.report.metadata_bytes, self.report.raw_bytes, self.report.free_bytes) = (metadata, raw, free);
         let mut space = std::mem::take(&mut self.space);
         let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
-        let room = Report::MAX_FINDINGS.saturating_sub(self.report.findings.len());
+        let room = FileCheckReport::MAX_FINDINGS.saturating_sub(self.report.findings.len());
         let (skipped, max_ranges) = (space.skipped_uses, space.max_ranges);
         // What was left out is no gap, though nothing known lies there.
         let leaks = self.options.leaks && skipped == 0;
@@ -51,7 +51,7 @@ impl FileWalk<'_> {
                 overlaps.len() < room
             },
             |from, to| {
-                if leaks && gaps.len() < Report::MAX_FINDINGS {
+                if leaks && gaps.len() < FileCheckReport::MAX_FINDINGS {
                     gaps.push((from, to));
                 }
             },
@@ -61,11 +61,11 @@ impl FileWalk<'_> {
             self.report.map = self.space.uses().iter().map(|piece| self.to_used_range(piece)).collect();
         }
         for (piece, before) in overlaps {
-            let cause = Cause::Overlap { len: piece.len, with: self.to_used_range(&before) };
+            let cause = FindingCause::Overlap { len: piece.len, with: self.to_used_range(&before) };
             self.report_for(piece.owner, self.space.structure_name(&piece), Addr::new(piece.start), cause);
         }
         if skipped > 0 {
-            let cause = Cause::UncomparedRanges { ranges: skipped, max_ranges };
+            let cause = FindingCause::UncomparedRanges { ranges: skipped, max_ranges };
             self.report_for(ObjectIndex::FILE, "space", Addr::new(0), cause);
         }
         let base = self.source.base;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Cause, UsedRange};
+use super::{FindingCause, UsedRange};
 
 /// Something that is wrong with a file, or worth a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Finding {
     /// Where the structure is, in bytes from the start of the file.
     pub offset: u64,
     /// Its fault.
-    pub cause: Cause,
+    pub cause: FindingCause,
 }
 
 impl fmt::Display for Finding {
@@ -26,13 +26,13 @@ impl fmt::Display for Finding {
 
 /// The result of the check of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// The faults. At most [`Report::MAX_FINDINGS`]; then the check ends.
+pub struct FileCheckReport {
+    /// The faults. At most [`FileCheckReport::MAX_FINDINGS`]; then the check ends.
     pub findings: Vec<Finding>,
-    /// Remarks about unusual but allowed things. At most [`Report::MAX_FINDINGS`].
+    /// Remarks about unusual but allowed things. At most [`FileCheckReport::MAX_FINDINGS`].
     pub notes: Vec<Finding>,
     /// Chunks and heap blocks that went through filters, were to be verified, and could not be. They may be sound. At most
-    /// [`Report::MAX_FINDINGS`].
+    /// [`FileCheckReport::MAX_FINDINGS`].
     pub unverified: Vec<Finding>,
     /// All of them.
     pub unverified_count: u64,
@@ -62,7 +62,7 @@ pub struct Report {
     pub free_bytes: u64,
 }
 
-impl Report {
+impl FileCheckReport {
     /// Most findings, notes and leaks that are kept.
     pub const MAX_FINDINGS: usize = 10_000;
 

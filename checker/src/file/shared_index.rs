@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use h5live_format::SharedMessageIndex;
 
-use super::checked_heap::CheckedHeap;
+use super::checked_heap::CheckedFractalHeap;
 
 /// How often a shared message is used, by its own statement and in truth.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct UseCount {
 #[derive(Debug)]
 pub(super) struct SharedIndex {
     pub index: SharedMessageIndex,
-    pub heap: CheckedHeap,
+    pub heap: CheckedFractalHeap,
     pub uses: HashMap<[u8; 8], UseCount>,
     /// The heap IDs of messages by their hashes.
     pub by_hash: HashMap<u32, [u8; 8]>,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use h5live_format::messages::{
-    AttributeMessage, DatatypeMessage, MessageType, SharedMessage, SharedMessageTableInfo, SharedMessageTarget,
+    AttributeMessage, DatatypeMessage, MessageType, SharedMessageReference, SharedMessageTableInfo, SharedMessageTarget,
 };
 use h5live_format::{
     Addr, Record, SharedMessageIndex, SharedMessageIndexKind, SharedMessageList, SharedMessageLocation,
@@ -13,8 +13,8 @@ use h5live_format::{
 };
 use h5live_model::Datatype;
 
-use super::Cause;
-use super::header::CheckedHeader;
+use super::FindingCause;
+use super::header::CheckedObjectHeader;
 use super::shared_index::{SharedIndex, UseCount};
 use super::space_map::ObjectIndex;
 use super::walk::FileWalk;
@@ -24,11 +24,13 @@ impl FileWalk<'_> {
     pub fn check_shared_message_table(&mut self, info: &SharedMessageTableInfo) {
         let each = 14 + 2 * self.widths.offset.bytes() as u64;
         let size = 8 + each * u64::from(info.indexes);
-        let Some(table) = self.load(SharedMessageTable::blank(info.indexes), info.table, size) else { return };
+        let Some(table) = self.claim_and_decode(SharedMessageTable::blank(info.indexes), info.table, size) else {
+            return;
+        };
         for index in table.indexes {
             if !index.heap.is_defined() {
                 if index.message_count > 0 {
-                    self.report(SharedMessageIndex::NAME, info.table, Cause::Undefined("heap"));
+                    self.report(SharedMessageIndex::NAME, info.table, FindingCause::Undefined("heap"));
                 }
                 continue;
             }
@@ -47,7 +49,7 @@ impl FileWalk<'_> {
             SharedMessageIndexKind::List => {
                 let record = SharedMessageRecord::size(self.widths) as u64;
                 let size = 8 + record * u64::from(index.max_list_messages);
-                let Some(list) = self.load(index.blank_list(), index.index, size) else { return };
+                let Some(list) = self.claim_and_decode(index.blank_list(), index.index, size) else { return };
                 for record in &list.messages {
                     self.check_shared_message_record(shared, SharedMessageList::NAME, record);
                 }
@@ -58,7 +60,11 @@ impl FileWalk<'_> {
                 let mut last = None;
                 let tree = self.check_btree2(index.index, SharedMessageRecord::default(), &mut |walk, at, record| {
                     if last.is_some_and(|last| last > record.hash) {
-                        walk.report(SharedMessageRecord::NAME, index.index, Cause::Order { what: "record", index: at });
+                        walk.report(
+                            SharedMessageRecord::NAME,
+                            index.index,
+                            FindingCause::Order { what: "record", index: at },
+                        );
                     }
                     last = Some(record.hash);
                     walk.check_shared_message_record(shared, SharedMessageRecord::NAME, &record);
@@ -80,12 +86,12 @@ impl FileWalk<'_> {
         record: &SharedMessageRecord,
     ) {
         let SharedMessageLocation::Heap { references, heap_id } = record.place else { return };
-        let Some(body) = self.count_heap_object(&mut shared.heap, &heap_id) else { return };
+        let Some(body) = self.claim_and_read_heap_object(&mut shared.heap, &heap_id) else { return };
         let kinds = (0..16u32).filter(|kind| shared.index.message_types >> kind & 1 != 0);
         let hashes: Vec<u32> = kinds.map(|kind| lookup3(&body, kind)).collect();
         if !hashes.contains(&record.hash) {
             let found = hashes.first().copied().unwrap_or(0);
-            self.report(name, shared.index.index, Cause::Hash { what: "message", stated: record.hash, found });
+            self.report(name, shared.index.index, FindingCause::Hash { what: "message", stated: record.hash, found });
         }
         if shared.index.indexes_type(MessageType::ATTRIBUTE)
             && record.hash == lookup3(&body, MessageType::ATTRIBUTE.number().into())
@@ -102,10 +108,10 @@ impl FileWalk<'_> {
             let decoded = decode_prefix::<AttributeMessage>(&body, self.widths);
             let Ok((attribute, _)) = decoded else { continue };
             if let Some(shared) = attribute.datatype.shared() {
-                self.count_shared_message_use(MessageType::DATATYPE, &shared.place);
+                self.count_shared_or_committed_use(MessageType::DATATYPE, &shared.place);
             }
             if let Some(shared) = attribute.dataspace.shared() {
-                self.count_shared_message_use(MessageType::DATASPACE, &shared.place);
+                self.count_shared_or_committed_use(MessageType::DATASPACE, &shared.place);
             }
         }
     }
@@ -113,13 +119,13 @@ impl FileWalk<'_> {
     /// The body of a message in the heap of shared messages.
     pub fn load_shared_message(&mut self, kind: MessageType, id: &[u8; 8], at: Addr) -> Option<Vec<u8>> {
         let Some(index) = self.shared.iter().position(|shared| shared.index.indexes_type(kind)) else {
-            self.report("shared message", at, Cause::Missing("index of shared messages of its type"));
+            self.report("shared message", at, FindingCause::Missing("index of shared messages of its type"));
             return None;
         };
         let mut list = std::mem::take(&mut self.shared);
         let body = list.get_mut(index).and_then(|shared| {
             if shared.whole && !shared.uses.contains_key(id) {
-                self.report("shared message", at, Cause::Missing("record of the message in its index"));
+                self.report("shared message", at, FindingCause::Missing("record of the message in its index"));
             }
             self.read_heap_object(&mut shared.heap, id)
         });
@@ -128,9 +134,9 @@ impl FileWalk<'_> {
     }
 
     /// Notes that a message is used.
-    pub fn count_shared_message_use(&mut self, kind: MessageType, place: &SharedMessageTarget) {
+    pub fn count_shared_or_committed_use(&mut self, kind: MessageType, place: &SharedMessageTarget) {
         match place {
-            SharedMessageTarget::Committed(addr) => self.objects.add_datatype_use(self.owner, *addr),
+            SharedMessageTarget::Committed(addr) => self.objects.add_committed_datatype_use(self.owner, *addr),
             SharedMessageTarget::Heap(id) => {
                 let index = self.shared.iter_mut().find(|shared| shared.index.indexes_type(kind));
                 if let Some(uses) = index.and_then(|shared| shared.uses.get_mut(id)) {
@@ -154,7 +160,7 @@ impl FileWalk<'_> {
     }
 
     /// Notes which shared messages a header uses.
-    pub fn count_uses_by_header(&mut self, header: &CheckedHeader) {
+    pub fn count_shared_uses_in_header(&mut self, header: &CheckedObjectHeader) {
         for message in header.messages.iter().filter(|message| message.flags.is_shareable()) {
             self.count_first_copy(message.kind, &message.body);
         }
@@ -162,8 +168,8 @@ impl FileWalk<'_> {
             if !message.kind.is_shareable() {
                 continue;
             }
-            if let Some(shared) = self.decode(SharedMessage::default(), header.addr, &message.body) {
-                self.count_shared_message_use(message.kind, &shared.place);
+            if let Some(shared) = self.decode(SharedMessageReference::default(), header.addr, &message.body) {
+                self.count_shared_or_committed_use(message.kind, &shared.place);
             }
         }
     }
@@ -173,7 +179,7 @@ impl FileWalk<'_> {
         let list = std::mem::take(&mut self.shared);
         for shared in &list {
             for uses in shared.uses.values() {
-                let cause = Cause::Count { what: "uses", stated: uses.stated.into(), found: uses.found.into() };
+                let cause = FindingCause::Count { what: "uses", stated: uses.stated.into(), found: uses.found.into() };
                 let (name, at) = (SharedMessageRecord::NAME, shared.index.index);
                 match uses.found.cmp(&uses.stated) {
                     Ordering::Equal => {}

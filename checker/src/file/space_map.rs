@@ -111,7 +111,7 @@ impl SpaceMap {
     }
 
     /// Bytes of metadata, raw data and free space.
-    pub fn total_bytes(&self) -> (u64, u64, u64) {
+    pub fn metadata_raw_and_free_bytes(&self) -> (u64, u64, u64) {
         let sum = |list: &[SpaceUse]| list.iter().fold(0u64, |n, piece| n.saturating_add(piece.len));
         (
             self.metadata.values().fold(0u64, |n, piece| n.saturating_add(piece.len)),
@@ -221,7 +221,7 @@ mod tests {
             space.claim_raw_data(start + 100, 10, ObjectIndex::FILE, "r");
         }
         assert_eq!((space.metadata.len(), space.raw_data.len()), (1, 4));
-        assert_eq!(space.total_bytes(), (40, 40, 0));
+        assert_eq!(space.metadata_raw_and_free_bytes(), (40, 40, 0));
         assert_eq!(swept(&mut space, 200), (vec![], vec![(40, 100), (140, 200)]));
     }
 

@@ -3,11 +3,11 @@
 use h5live_cache::Storage;
 use h5live_format::messages::{BtreeK, CacheImageInfo, DriverInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
 use h5live_format::{
-    Addr, CacheImage, DriverInfoBlock, Generation, Record, RedoRecord, SeqlockCounter, StatusFlags, Superblock, decode,
-    encoded_len,
+    Addr, CacheImage, DriverInfoBlock, GenerationWord, Record, RedoRecord, SeqlockCounter, StatusFlags, Superblock,
+    decode, encoded_len,
 };
 
-use super::Cause;
+use super::FindingCause;
 use super::file_bytes::FileBytes;
 use super::space_map::ObjectIndex;
 use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
@@ -20,7 +20,7 @@ impl<'a> FileWalk<'a> {
         let len = match storage.len() {
             Ok(len) => len,
             Err(error) => {
-                self.report(NAME, Addr::new(0), Cause::Io(error.kind()));
+                self.report(NAME, Addr::new(0), FindingCause::Io(error.kind()));
                 return false;
             }
         };
@@ -31,7 +31,7 @@ impl<'a> FileWalk<'a> {
             bytes.starts_with(&Superblock::SIGNATURE)
         });
         let Some(at) = at else {
-            self.report(NAME, Addr::new(0), Cause::Missing("signature at 0, 512, 1024, ..."));
+            self.report(NAME, Addr::new(0), FindingCause::Missing("signature at 0, 512, 1024, ..."));
             return false;
         };
         self.report.is_hdf5 = true;
@@ -59,7 +59,7 @@ impl<'a> FileWalk<'a> {
         } else {
             if self.superblock.extension.is_defined() {
                 let rule = "nothing lies at the address of free space, which no program has ever written";
-                self.report(NAME, Addr::new(0), Cause::Rule(rule));
+                self.report(NAME, Addr::new(0), FindingCause::Rule(rule));
             }
             if self.superblock.driver_info.is_defined() {
                 self.check_driver_info();
@@ -77,7 +77,7 @@ impl<'a> FileWalk<'a> {
             self.add_note(
                 NAME,
                 Addr::new(0),
-                Cause::Count { what: "base address", stated: stated.get().unwrap_or(0), found: at },
+                FindingCause::Count { what: "base address", stated: stated.get().unwrap_or(0), found: at },
             );
         }
         self.end = announced.saturating_sub(stated.get().unwrap_or(0));
@@ -86,21 +86,21 @@ impl<'a> FileWalk<'a> {
         self.end_may_grow = self.options.live && open;
         let here = len.saturating_sub(at);
         if self.end > here {
-            let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
+            let cause = FindingCause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
             if self.options.live {
                 self.add_note(NAME, Addr::new(0), cause)
             } else {
                 self.report(NAME, Addr::new(0), cause)
             }
         } else if self.end < here {
-            let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
+            let cause = FindingCause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
             self.add_note(NAME, Addr::new(0), cause);
             if self.end_may_grow {
                 self.end = here;
             }
         }
         if open {
-            let cause = Cause::Status(status.bits());
+            let cause = FindingCause::Status(status.bits());
             // Before version 3 nobody looks at the flags.
             if self.superblock.version >= 3 && !self.options.live {
                 self.report(NAME, Addr::new(0), cause);
@@ -118,7 +118,8 @@ impl<'a> FileWalk<'a> {
         // Where readers go by generations, these come first.
         let generations = self.superblock.version < 3 && self.superblock.status.contains(StatusFlags::SWMR);
         let end_at = Addr::new(end);
-        let place = if generations { Generation::redo_addr(end_at) } else { SeqlockCounter::word_addr(end_at) };
+        let place =
+            if generations { GenerationWord::redo_record_addr(end_at) } else { SeqlockCounter::word_addr(end_at) };
         let Some(place) = place.and_then(Addr::get) else { return };
         let head = self.source.read(place, RedoRecord::HEAD_BYTES as u64).unwrap_or_default();
         let Some(bytes) = RedoRecord::stated_size(&head)
@@ -131,7 +132,7 @@ impl<'a> FileWalk<'a> {
         if record.addr != Addr::new(place) {
             return;
         }
-        self.add_note(NAME, Addr::new(0), Cause::UnfinishedRedo { writes: record.writes.len() as u64 });
+        self.add_note(NAME, Addr::new(0), FindingCause::UnfinishedRedo { writes: record.writes.len() as u64 });
         for write in record.writes {
             let len = write.bytes.len() as u64;
             if let Some(at) = write.at.get().filter(|at| at.checked_add(len).is_some_and(|last| last <= end)) {
@@ -142,11 +143,11 @@ impl<'a> FileWalk<'a> {
 
     fn check_superblock_extension(&mut self) {
         let addr = self.superblock.extension;
-        let Some(header) = self.check_header(addr) else {
+        let Some(header) = self.check_object_header(addr) else {
             self.incomplete = true;
             return;
         };
-        self.check_equal(header.name(), addr, "hard links", header.stated_link_count().into(), 1);
+        self.check_equal(header.structure_name(), addr, "hard links", header.stated_link_count().into(), 1);
         // The image lies over other structures, and node sizes decide how they are read.
         if let Some(info) = self.load_message::<CacheImageInfo>(&header) {
             self.check_cache_image(&info);
@@ -173,7 +174,11 @@ impl<'a> FileWalk<'a> {
                 MessageType::REFERENCE_COUNT,
             ];
             if message.kind.is_known() && !belongs.contains(&message.kind) {
-                self.add_note(header.name(), addr, Cause::Rule("a superblock extension holds messages about the file"));
+                self.add_note(
+                    header.structure_name(),
+                    addr,
+                    FindingCause::Rule("a superblock extension holds messages about the file"),
+                );
             }
         }
     }
@@ -181,11 +186,11 @@ impl<'a> FileWalk<'a> {
     /// The image of a metadata cache: structures that are newer than those at their addresses.
     fn check_cache_image(&mut self, info: &CacheImageInfo) {
         let context = CacheImage { size: info.size, entries: Vec::new() };
-        let Some(image) = self.load(context, info.addr, info.size) else { return };
+        let Some(image) = self.claim_and_decode(context, info.addr, info.size) else { return };
         self.check_equal(CacheImage::NAME, info.addr, "size", info.size, image.size);
         for entry in image.entries {
             let len = entry.image.len() as u64;
-            let Some(at) = self.check_range("metadata cache entry", entry.addr, len) else { continue };
+            let Some(at) = self.check_and_report_range("metadata cache entry", entry.addr, len) else { continue };
             if entry.dirty {
                 self.source.overlay(at, entry.image);
             }
@@ -201,10 +206,10 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Begins with the root group.
-    pub fn check_root_group(&mut self) {
+    pub fn enqueue_root_group(&mut self) {
         let header = self.superblock.root.header();
         let Some(at) = header.get() else {
-            self.report(NAME, Addr::new(0), Cause::Undefined("root group"));
+            self.report(NAME, Addr::new(0), FindingCause::Undefined("root group"));
             return;
         };
         let root = self.objects.add_link(ObjectIndex::FILE, b"", at);

@@ -1,11 +1,11 @@
 //! Old groups: a B-tree of symbol table nodes, and a local heap of names.
 
 use h5live_format::messages::SymbolTableMessage;
-use h5live_format::{Addr, GroupKey, Record, SymbolCache, SymbolTableEntry, SymbolTableNode};
+use h5live_format::{Addr, Btree1GroupKey, Record, SymbolTableEntry, SymbolTableNode, SymbolTableScratchPad};
 
-use super::Cause;
+use super::FindingCause;
 use super::btree1::Btree1Check;
-use super::header::CheckedHeader;
+use super::header::CheckedObjectHeader;
 use super::local_heap::CheckedLocalHeap;
 use super::space_map::ObjectIndex;
 use super::walk::FileWalk;
@@ -14,7 +14,7 @@ const NODE: &str = SymbolTableNode::NAME;
 
 impl FileWalk<'_> {
     /// The links of an old group.
-    pub fn check_symbol_table(&mut self, owner: ObjectIndex, header: &CheckedHeader) {
+    pub fn check_symbol_table(&mut self, owner: ObjectIndex, header: &CheckedObjectHeader) {
         let Some(table) = self.load_message::<SymbolTableMessage>(header) else {
             self.incomplete = true;
             return;
@@ -23,15 +23,15 @@ impl FileWalk<'_> {
             && (btree, heap) != (table.btree, table.heap)
         {
             let rule = "the entry of the group states the symbol table of its header";
-            self.report(SymbolTableEntry::NAME, header.addr, Cause::Rule(rule));
+            self.report(SymbolTableEntry::NAME, header.addr, FindingCause::Rule(rule));
         }
         let Some(mut heap) = self.check_local_heap(table.heap) else {
             self.incomplete = true;
             return;
         };
         let names = LocalHeapNames::of(&heap);
-        let sorted = |from: &GroupKey, to: &GroupKey| names.is_sorted(from, to);
-        let tree = Btree1Check::<GroupKey>::new(self.k.group_internal, (), &sorted);
+        let sorted = |from: &Btree1GroupKey, to: &Btree1GroupKey| names.is_sorted(from, to);
+        let tree = Btree1Check::<Btree1GroupKey>::new(self.k.group_internal, (), &sorted);
         let mut last: Option<Vec<u8>> = None;
         let whole = self.check_btree1(table.btree, tree, &mut |walk, from, node, to| {
             let between = (names.get(from.0), names.get(to.0));
@@ -50,29 +50,29 @@ impl FileWalk<'_> {
     ) {
         let blank = SymbolTableNode::for_k(self.k);
         let size = blank.size(self.widths) as u64;
-        let Some(node) = self.load(blank, addr, size) else {
+        let Some(node) = self.claim_and_decode(blank, addr, size) else {
             self.incomplete = true;
             return;
         };
         if node.entries.is_empty() {
-            self.report(NODE, addr, Cause::Missing("entry in it"));
+            self.report(NODE, addr, FindingCause::Missing("entry in it"));
         }
         for (index, entry) in node.entries.iter().enumerate() {
             let Some(name) = self.check_local_string(heap, entry.name_offset) else { continue };
             if name.is_empty() {
-                self.report(NODE, addr, Cause::Rule("a link has a name"));
+                self.report(NODE, addr, FindingCause::Rule("a link has a name"));
             }
             let (from, to) = &between;
             let inside = from.as_ref().is_none_or(|from| from < &name) && to.as_ref().is_none_or(|to| &name <= to);
             if !inside {
-                self.report(NODE, addr, Cause::Rule("names lie between the keys beside their node"));
+                self.report(NODE, addr, FindingCause::Rule("names lie between the keys beside their node"));
             }
             match last.as_ref() {
                 Some(before) if *before == name => {
-                    self.report(NODE, addr, Cause::NameRepeated(String::from_utf8_lossy(&name).into_owned()));
+                    self.report(NODE, addr, FindingCause::NameRepeated(String::from_utf8_lossy(&name).into_owned()));
                 }
                 Some(before) if *before > name => {
-                    self.report(NODE, addr, Cause::Order { what: "entry", index: index as u64 });
+                    self.report(NODE, addr, FindingCause::Order { what: "entry", index: index as u64 });
                 }
                 _ => {}
             }
@@ -89,16 +89,16 @@ impl FileWalk<'_> {
         entry: &SymbolTableEntry,
         name: &[u8],
     ) {
-        if let SymbolCache::SoftLink { value_offset } = entry.cache {
+        if let SymbolTableScratchPad::SoftLink { value_offset } = entry.cache {
             self.check_local_string(heap, value_offset.into());
             return;
         }
         let Some(at) = entry.header.get() else {
-            self.report(NODE, node, Cause::Undefined("object header"));
+            self.report(NODE, node, FindingCause::Undefined("object header"));
             return;
         };
         let child = self.objects.add_link(owner, name, at);
-        if let SymbolCache::Group { btree, heap } = entry.cache {
+        if let SymbolTableScratchPad::Group { btree, heap } = entry.cache {
             self.objects.set_cached_symbol_table(child, (btree, heap));
         }
     }
@@ -122,7 +122,7 @@ impl LocalHeapNames {
         rest.get(..len).map(<[u8]>::to_vec)
     }
 
-    fn is_sorted(&self, from: &GroupKey, to: &GroupKey) -> bool {
+    fn is_sorted(&self, from: &Btree1GroupKey, to: &Btree1GroupKey) -> bool {
         matches!((self.get(from.0), self.get(to.0)), (Some(from), Some(to)) if from < to)
     }
 }

@@ -2,7 +2,7 @@
 
 use h5live_format::{Addr, ObjectHeader, ObjectHeaderPrefix, decode_prefix};
 
-use super::Report;
+use super::FileCheckReport;
 use super::walk::FileWalk;
 
 /// Bytes that are searched at a time.
@@ -21,7 +21,7 @@ impl FileWalk<'_> {
             while at < *to {
                 let Ok(window) = self.source.read(at, WINDOW_BYTES.min(to - at)) else { break };
                 for (place, _) in window.windows(SIGNATURE.len()).enumerate().filter(|(_, bytes)| bytes == SIGNATURE) {
-                    if found.len() == Report::MAX_FINDINGS {
+                    if found.len() == FileCheckReport::MAX_FINDINGS {
                         return found;
                     }
                     let addr = at.saturating_add(place as u64);
@@ -45,7 +45,7 @@ impl FileWalk<'_> {
         let prefix = read(ObjectHeaderPrefix::MAX_LEN as u64);
         let prefix = prefix.and_then(|bytes| decode_prefix::<ObjectHeaderPrefix>(&bytes, self.widths).ok());
         let Some((prefix, _)) = prefix else { return false };
-        let bytes = Some(prefix.chunk_len()).filter(|len| *len <= end - addr).and_then(read);
+        let bytes = Some(prefix.first_chunk_len()).filter(|len| *len <= end - addr).and_then(read);
         bytes.is_some_and(|bytes| decode_prefix::<ObjectHeader>(&bytes, self.widths).is_ok())
     }
 }

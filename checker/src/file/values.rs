@@ -5,17 +5,17 @@ use h5live_format::{
 };
 use h5live_model::{Datatype, ReferenceKind, VarLenKind};
 
-use super::Cause;
+use super::FindingCause;
 use super::chunks::ChunkedDataset;
 use super::walk::FileWalk;
 
 impl FileWalk<'_> {
     /// Whether `len` more bytes of raw data may be read.
-    pub fn may_read_values(&mut self, len: u64) -> bool {
+    pub fn try_consume_value_budget(&mut self, len: u64) -> bool {
         let fits = len <= self.values_left;
         if !fits && self.options.data && self.values_left > 0 {
             let cause = format!("values that lead elsewhere, behind the first {} bytes", self.options.values);
-            self.add_unverified("values", Addr::new(0), Cause::NotSupported(cause));
+            self.add_unverified("values", Addr::new(0), FindingCause::NotSupported(cause));
         }
         self.values_left = if fits { self.values_left - len } else { 0 };
         self.unseen_values |= !fits;
@@ -23,9 +23,9 @@ impl FileWalk<'_> {
     }
 
     /// Looks up where elements lead. `at`: the header of their object.
-    pub fn check_values(&mut self, datatype: &Datatype, data: &[u8], at: Addr) {
+    pub fn check_heap_references(&mut self, datatype: &Datatype, data: &[u8], at: Addr) {
         let size = usize::try_from(datatype.size()).unwrap_or(usize::MAX).max(1);
-        if datatype.has_heap_references() {
+        if datatype.has_vlen_or_references() {
             for element in data.chunks_exact(size) {
                 if self.report.is_full() {
                     return;
@@ -47,15 +47,15 @@ impl FileWalk<'_> {
                 ReferenceKind::Region1 => {
                     let place = self.decode(GlobalHeapId::default(), at, element);
                     let Some(place) = place.filter(GlobalHeapId::is_defined) else { return };
-                    if let Some((bytes, false)) = self.read_used_heap_object(place, at) {
+                    if let Some((bytes, false)) = self.mark_and_read_global_object(place, at) {
                         self.decode(RegionReferenceBlob::default(), place.collection, &bytes);
                     }
                 }
                 _ => self.check_reference(t.size, element, at),
             },
-            Datatype::Array(t) => self.check_values(&t.base, element, at),
+            Datatype::Array(t) => self.check_heap_references(&t.base, element, at),
             Datatype::Compound(t) => {
-                for member in t.members.iter().filter(|member| member.datatype.has_heap_references()) {
+                for member in t.members.iter().filter(|member| member.datatype.has_vlen_or_references()) {
                     let start = usize::try_from(member.offset).unwrap_or(usize::MAX);
                     let end = start.saturating_add(usize::try_from(member.datatype.size()).unwrap_or(usize::MAX));
                     if let Some(part) = element.get(start..end) {
@@ -70,19 +70,19 @@ impl FileWalk<'_> {
     fn check_sequence(&mut self, element: VarLenElement, base: &Datatype, each: u32, at: Addr) {
         if !element.place.is_defined() {
             if element.length > 0 {
-                self.report(VarLenElement::NAME, at, Cause::Undefined("global heap collection"));
+                self.report(VarLenElement::NAME, at, FindingCause::Undefined("global heap collection"));
             }
             return;
         }
-        let Some((len, before)) = self.mark_heap_object_used(element.place, at) else { return };
+        let Some((len, before)) = self.mark_global_object_used(element.place, at) else { return };
         let needed = u64::from(element.length) * u64::from(each);
         if needed > len {
-            let cause = Cause::Count { what: "bytes of the sequence", stated: needed, found: len };
+            let cause = FindingCause::Count { what: "bytes of the sequence", stated: needed, found: len };
             self.report(VarLenElement::NAME, at, cause);
-        } else if base.has_heap_references() && !before && needed > 0 {
-            let bytes = self.read_used_heap_object(element.place, at).map(|(bytes, _)| bytes);
+        } else if base.has_vlen_or_references() && !before && needed > 0 {
+            let bytes = self.mark_and_read_global_object(element.place, at).map(|(bytes, _)| bytes);
             if let Some(inner) = bytes.as_deref().and_then(|bytes| bytes.get(..usize::try_from(needed).ok()?)) {
-                self.check_values(base, inner, at);
+                self.check_heap_references(base, inner, at);
             }
         }
     }
@@ -91,10 +91,10 @@ impl FileWalk<'_> {
         let Some(found) = self.decode(ReferenceElement::blank(size), at, element) else { return };
         let ReferenceValue::Blob { kind, external, length, place } = found.value else { return };
         if !place.is_defined() {
-            self.report(ReferenceElement::NAME, at, Cause::Undefined("global heap collection"));
+            self.report(ReferenceElement::NAME, at, FindingCause::Undefined("global heap collection"));
             return;
         }
-        let Some((bytes, before)) = self.read_used_heap_object(place, at) else { return };
+        let Some((bytes, before)) = self.mark_and_read_global_object(place, at) else { return };
         self.check_equal(ReferenceElement::NAME, at, "bytes of the reference", length.into(), bytes.len() as u64);
         if !before {
             self.decode(ReferenceBlob::blank(kind, external), place.collection, &bytes);
@@ -102,7 +102,14 @@ impl FileWalk<'_> {
     }
 
     /// Undoes the filters of a chunk, and looks up where those of its elements lead that are inside the extent.
-    pub fn check_chunk_values(&mut self, chunked: &ChunkedDataset, coord: &[u64], addr: Addr, size: u64, mask: u32) {
+    pub fn unfilter_and_check_chunk(
+        &mut self,
+        chunked: &ChunkedDataset,
+        coord: &[u64],
+        addr: Addr,
+        size: u64,
+        mask: u32,
+    ) {
         let every = chunked.filters.iter().enumerate().all(|(i, _)| mask.checked_shr(i as u32).unwrap_or(0) & 1 == 1);
         let is_verified = self.options.data && !every;
         let mut leads = chunked.datatype.clone();
@@ -111,14 +118,14 @@ impl FileWalk<'_> {
             self.unseen_values |= leads.is_some();
             if self.options.data {
                 let cause = match largest > limit {
-                    true => Cause::TooLarge { bytes: largest, limit },
-                    false => Cause::NotSupported("no filter is known".to_owned()),
+                    true => FindingCause::TooLarge { bytes: largest, limit },
+                    false => FindingCause::NotSupported("no filter is known".to_owned()),
                 };
                 self.add_unverified("chunk", addr, cause);
             }
             return;
         }
-        if leads.is_some() && !self.may_read_values(largest) {
+        if leads.is_some() && !self.try_consume_value_budget(largest) {
             leads = None;
         }
         if leads.is_none() && !is_verified {
@@ -130,7 +137,7 @@ impl FileWalk<'_> {
                 Ok(undone) => undone,
                 Err(error) => {
                     self.unseen_values |= leads.is_some();
-                    self.report_filters("chunk", addr, &error);
+                    self.report_filter_error("chunk", addr, &error);
                     return;
                 }
             };
@@ -151,7 +158,7 @@ impl FileWalk<'_> {
     ) {
         let parts = (coord.get(dim), chunked.storage.dims.get(dim), chunked.dims.get(dim));
         let (Some(place), Some(chunk), Some(extent)) = parts else {
-            self.check_values(datatype, bytes, chunked.header);
+            self.check_heap_references(datatype, bytes, chunked.header);
             return;
         };
         let start = place.saturating_mul(*chunk);
@@ -160,7 +167,7 @@ impl FileWalk<'_> {
         let Ok(row) = usize::try_from(row) else { return };
         if dim + 1 == chunked.dims.len() {
             let len = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(row);
-            self.check_values(datatype, bytes.get(..len).unwrap_or(bytes), chunked.header);
+            self.check_heap_references(datatype, bytes.get(..len).unwrap_or(bytes), chunked.header);
             return;
         }
         for part in bytes.chunks_exact(row.max(1)).take(usize::try_from(count).unwrap_or(usize::MAX)) {

@@ -23,7 +23,7 @@ pub(super) struct VisitedCollections {
 
 impl VisitedCollections {
     /// The object to which an ID leads.
-    pub fn object(&mut self, place: GlobalHeapId) -> Option<&mut CollectionObjectUse> {
+    pub fn object_use_mut(&mut self, place: GlobalHeapId) -> Option<&mut CollectionObjectUse> {
         let list = self.known.get_mut(&place.collection.get()?)?.as_mut()?;
         let found = list.binary_search_by_key(&place.index, |entry| entry.index.into()).ok()?;
         list.get_mut(found)

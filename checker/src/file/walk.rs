@@ -6,16 +6,16 @@ use std::rc::Rc;
 use h5live_cache::Storage;
 use h5live_format::messages::BtreeK;
 use h5live_format::{
-    Addr, Btree1Node, ChunkKey, DriverInfoBlock, GlobalHeapCollection, LocalHeap, LocalHeapData, Record, Superblock,
-    SymbolTableNode, Widths, decode_prefix_with,
+    Addr, Btree1ChunkKey, Btree1Node, DriverInfoBlock, GlobalHeapCollection, LocalHeapData, LocalHeapPrefix, Record,
+    Superblock, SymbolTableNode, Widths, decode_prefix_with,
 };
-use h5live_model::{Datatype, is_decoder_limitation};
+use h5live_model::{Datatype, is_unfilter_limitation};
 
-use super::cause::{Cause, UsedRange};
+use super::cause::{FindingCause, UsedRange};
 use super::file_bytes::FileBytes;
 use super::object_table::ObjectTable;
 use super::options::CheckOptions;
-use super::report::{Finding, Report};
+use super::report::{FileCheckReport, Finding};
 use super::shared_index::SharedIndex;
 use super::space_map::{ObjectIndex, SpaceMap, SpaceUse};
 use super::visited_collections::VisitedCollections;
@@ -25,9 +25,9 @@ pub(super) const MAX_STRUCTURE_BYTES: u64 = 1 << 28;
 
 /// Structures that have no checksum in any version. Of others, some versions have one.
 const WITHOUT_CHECKSUMS: [&str; 6] = [
-    Btree1Node::<ChunkKey>::NAME,
+    Btree1Node::<Btree1ChunkKey>::NAME,
     SymbolTableNode::NAME,
-    LocalHeap::NAME,
+    LocalHeapPrefix::NAME,
     LocalHeapData::NAME,
     GlobalHeapCollection::NAME,
     DriverInfoBlock::NAME,
@@ -48,7 +48,7 @@ pub(super) struct FileWalk<'a> {
     /// Whether a writer may move the end during the check.
     pub end_may_grow: bool,
     pub space: SpaceMap,
-    pub report: Report,
+    pub report: FileCheckReport,
     pub objects: ObjectTable,
     /// The present object.
     pub owner: ObjectIndex,
@@ -77,7 +77,7 @@ impl<'a> FileWalk<'a> {
             end: 0,
             end_may_grow: false,
             space: SpaceMap::default(),
-            report: Report::default(),
+            report: FileCheckReport::default(),
             objects: ObjectTable::default(),
             owner: ObjectIndex::FILE,
             shared: Vec::new(),
@@ -95,17 +95,17 @@ impl<'a> FileWalk<'a> {
         self.source.base.saturating_add(addr.get().unwrap_or(0))
     }
 
-    fn new_finding(&self, owner: ObjectIndex, structure: &'static str, offset: u64, cause: Cause) -> Finding {
+    fn new_finding(&self, owner: ObjectIndex, structure: &'static str, offset: u64, cause: FindingCause) -> Finding {
         Finding { path: self.objects.path(owner), structure, offset, cause }
     }
 
     /// Reports a fault of a structure of the present object.
-    pub fn report(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
+    pub fn report(&mut self, structure: &'static str, addr: Addr, cause: FindingCause) {
         self.report_for(self.owner, structure, addr, cause);
     }
 
     /// Reports a fault of a structure of an object.
-    pub fn report_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
+    pub fn report_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: FindingCause) {
         if !self.report.is_full() {
             let finding = self.new_finding(owner, structure, self.offset(addr), cause);
             self.report.findings.push(finding);
@@ -113,44 +113,50 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Notes something unusual but allowed.
-    pub fn add_note(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
+    pub fn add_note(&mut self, structure: &'static str, addr: Addr, cause: FindingCause) {
         self.add_note_for(self.owner, structure, addr, cause);
     }
 
     /// As [`FileWalk::add_note`], of another object.
-    pub fn add_note_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
-        if self.report.notes.len() < Report::MAX_FINDINGS {
+    pub fn add_note_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: FindingCause) {
+        if self.report.notes.len() < FileCheckReport::MAX_FINDINGS {
             let note = self.new_finding(owner, structure, self.offset(addr), cause);
             self.report.notes.push(note);
         }
     }
 
     /// Notes that something could not be verified.
-    pub fn add_unverified(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
+    pub fn add_unverified(&mut self, structure: &'static str, addr: Addr, cause: FindingCause) {
         self.report.unverified_count += 1;
-        if self.report.unverified.len() < Report::MAX_FINDINGS {
+        if self.report.unverified.len() < FileCheckReport::MAX_FINDINGS {
             let finding = self.new_finding(self.owner, structure, self.offset(addr), cause);
             self.report.unverified.push(finding);
         }
     }
 
     /// Reports that filters cannot be undone, or notes that this is not known.
-    pub fn report_filters(&mut self, structure: &'static str, addr: Addr, error: &FilterError) {
-        match is_decoder_limitation(&**error) {
-            true => self.add_unverified(structure, addr, Cause::NotSupported(error.to_string())),
-            false => self.report(structure, addr, Cause::Filters(error.to_string())),
+    pub fn report_filter_error(&mut self, structure: &'static str, addr: Addr, error: &FilterError) {
+        match is_unfilter_limitation(&**error) {
+            true => self.add_unverified(structure, addr, FindingCause::NotSupported(error.to_string())),
+            false => self.report(structure, addr, FindingCause::Filters(error.to_string())),
         }
     }
 
     /// Reports if two statements about a number differ.
     pub fn check_equal(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
         if stated != found {
-            self.report(structure, addr, Cause::Count { what, stated, found });
+            self.report(structure, addr, FindingCause::Count { what, stated, found });
         }
     }
 
     /// Reports what a writer brings into order only with its last write: a note if one may be at work.
-    pub fn report_or_note_if_live(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
+    pub fn report_or_note_if_live(
+        &mut self,
+        owner: ObjectIndex,
+        structure: &'static str,
+        addr: Addr,
+        cause: FindingCause,
+    ) {
         if !self.options.live {
             self.report_for(owner, structure, addr, cause);
         } else {
@@ -159,9 +165,16 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Reports if what a structure states in sum is not what there is, unless a writer may be at work.
-    pub fn check_total(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
+    pub fn check_equal_or_note_if_live(
+        &mut self,
+        structure: &'static str,
+        addr: Addr,
+        what: &'static str,
+        stated: u64,
+        found: u64,
+    ) {
         if stated != found {
-            self.report_or_note_if_live(self.owner, structure, addr, Cause::Count { what, stated, found });
+            self.report_or_note_if_live(self.owner, structure, addr, FindingCause::Count { what, stated, found });
         }
     }
 
@@ -179,21 +192,21 @@ impl<'a> FileWalk<'a> {
     pub fn is_beyond_end(&mut self, start: u64, len: u64) -> bool {
         let is_beyond = |limit: u64| start.checked_add(len).is_none_or(|end| end > limit);
         if is_beyond(self.end) && self.end_may_grow {
-            self.end = self.end.max(self.source.follow_growth());
+            self.end = self.end.max(self.source.refresh_len());
         }
         is_beyond(self.end)
     }
 
     /// Checks that `len` bytes from an address on are inside the used space, and returns the address. Reports a fault
     /// otherwise.
-    pub fn check_range(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
+    pub fn check_and_report_range(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
         let Some(start) = addr.get() else {
-            self.report(structure, addr, Cause::Undefined(structure));
+            self.report(structure, addr, FindingCause::Undefined(structure));
             return None;
         };
         if self.is_beyond_end(start, len) {
             let end = self.source.base.saturating_add(self.end);
-            self.report(structure, addr, Cause::BeyondEnd { len, end });
+            self.report(structure, addr, FindingCause::BeyondEnd { len, end });
             return None;
         }
         Some(start)
@@ -201,7 +214,7 @@ impl<'a> FileWalk<'a> {
 
     /// Claims bytes for a structure of the present object, or reports which structure uses them.
     pub fn claim(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
-        let start = self.check_range(structure, addr, len)?;
+        let start = self.check_and_report_range(structure, addr, len)?;
         match self.space.claim(start, len, self.owner, structure) {
             Ok(()) => {
                 if WITHOUT_CHECKSUMS.contains(&structure) {
@@ -211,7 +224,7 @@ impl<'a> FileWalk<'a> {
             }
             Err(taken) => {
                 let with = self.to_used_range(&taken);
-                self.report(structure, addr, Cause::Overlap { len, with });
+                self.report(structure, addr, FindingCause::Overlap { len, with });
                 None
             }
         }
@@ -223,21 +236,21 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Claims bytes for raw data of the present object that no checksum covers.
-    pub fn claim_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
+    pub fn claim_unchecksummed_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
         self.add_unchecksummed(len);
         self.claim_checksummed_raw(what, addr, len);
     }
 
     /// Claims bytes for raw data of the present object that went through a filter with a checksum.
     pub fn claim_checksummed_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
-        if let Some(start) = self.check_range(what, addr, len).filter(|_| len > 0) {
+        if let Some(start) = self.check_and_report_range(what, addr, len).filter(|_| len > 0) {
             self.space.claim_raw_data(start, len, self.owner, what);
         }
     }
 
     /// The bytes from an address on, at most `len`; reports if there are none.
     pub fn peek(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
-        let start = self.check_range(structure, addr, 1)?;
+        let start = self.check_and_report_range(structure, addr, 1)?;
         self.read_limited(structure, addr, len.min(self.end.saturating_sub(start)))
     }
 
@@ -247,7 +260,11 @@ impl<'a> FileWalk<'a> {
             self.report(
                 structure,
                 addr,
-                Cause::ExceedsLimit { what: "bytes that are read at once", found: len, limit: MAX_STRUCTURE_BYTES },
+                FindingCause::ExceedsLimit {
+                    what: "bytes that are read at once",
+                    found: len,
+                    limit: MAX_STRUCTURE_BYTES,
+                },
             );
             return None;
         }
@@ -259,7 +276,7 @@ impl<'a> FileWalk<'a> {
         match self.source.read(addr.get()?, len) {
             Ok(bytes) => Some(bytes),
             Err(error) => {
-                self.report(structure, addr, Cause::Io(error.kind()));
+                self.report(structure, addr, FindingCause::Io(error.kind()));
                 None
             }
         }
@@ -277,7 +294,7 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Takes the bytes of a structure, and decodes it.
-    pub fn load<R: Record>(&mut self, context: R, addr: Addr, len: u64) -> Option<R> {
+    pub fn claim_and_decode<R: Record>(&mut self, context: R, addr: Addr, len: u64) -> Option<R> {
         self.claim(R::NAME, addr, len)?;
         let bytes = self.read_limited(R::NAME, addr, len)?;
         self.decode(context, addr, &bytes)

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::position::{AllowedTears, Position, Tear};
-use super::query::Query;
+use super::position::{AllowedTears, Tear, WriterPosition};
+use super::query::ReaderQuery;
 use super::timeline::Timeline;
 use crate::trace::StorageOp;
 
@@ -11,39 +11,39 @@ use crate::trace::StorageOp;
 #[derive(Debug)]
 pub(super) struct QueryAnswers {
     /// Where the answer changes, ascending, and the number of the new answer. The first is at the start.
-    points: Vec<(Position, u32)>,
+    points: Vec<(WriterPosition, u32)>,
     answers: Vec<Box<[u8]>>,
 }
 
 impl QueryAnswers {
-    pub fn new(timeline: &Timeline, tearing: &AllowedTears, query: Query) -> Self {
+    pub fn new(timeline: &Timeline, tearing: &AllowedTears, query: ReaderQuery) -> Self {
         let mut range = QueryAnswers { points: Vec::new(), answers: Vec::new() };
         let mut known: HashMap<Box<[u8]>, u32> = HashMap::new();
-        let mut note = |position: Position, answer: Vec<u8>| {
+        let mut note = |position: WriterPosition, answer: Vec<u8>| {
             let next = known.len() as u32;
             let number = *known.entry(answer.into()).or_insert(next);
-            let same = |(point, last): &(Position, u32)| *last == number && !point.is_torn();
+            let same = |(point, last): &(WriterPosition, u32)| *last == number && !point.is_torn();
             if position.is_torn() || !range.points.last().is_some_and(same) {
                 range.points.push((position, number));
             }
         };
-        note(Position::default(), compute_answer(timeline, query, Position::default()));
+        note(WriterPosition::default(), compute_answer(timeline, query, WriterPosition::default()));
         let (from, to) = query.span();
         for n in 0..timeline.trace().len() as u32 {
             let changes = match query {
-                Query::Length => timeline.resizes(n),
-                Query::Bytes { .. } => timeline.touches(n, from, to),
+                ReaderQuery::Length => timeline.operation_resizes_file(n),
+                ReaderQuery::Bytes { .. } => timeline.operation_touches(n, from, to),
             };
             if !changes {
                 continue;
             }
             if let Some(StorageOp::Write { at, bytes }) = timeline.operation(n) {
                 for tear in tearing.possible_tears(*at, bytes.len() as u64, from, to) {
-                    let position = Position { prefix: n, tear };
+                    let position = WriterPosition { prefix: n, tear };
                     note(position, compute_answer(timeline, query, position));
                 }
             }
-            let position = Position { prefix: n + 1, tear: Tear::None };
+            let position = WriterPosition { prefix: n + 1, tear: Tear::None };
             note(position, compute_answer(timeline, query, position));
         }
         let mut answers: Vec<_> = known.into_iter().map(|(answer, number)| (number, answer)).collect();
@@ -54,7 +54,7 @@ impl QueryAnswers {
 
     /// The positions of the writer to explore for a reader that stands at `from`. First `from` itself; then, for each
     /// other answer, the first whole position and, if `torn`, the first torn one.
-    pub fn positions_to_explore(&self, from: Position, torn: bool) -> Vec<Position> {
+    pub fn positions_to_explore(&self, from: WriterPosition, torn: bool) -> Vec<WriterPosition> {
         let here = self.answer_number(from);
         let mut choices = vec![from];
         let (mut whole, mut part) = (vec![here], vec![here]);
@@ -83,12 +83,12 @@ impl QueryAnswers {
 
     /// The answer at a position, and its number; `None` if it is one that pages in some order give, and not known
     /// beforehand.
-    pub fn answer_at(&self, position: Position) -> Option<(u32, &[u8])> {
+    pub fn answer_at(&self, position: WriterPosition) -> Option<(u32, &[u8])> {
         let number = self.answer_number(position)?;
         self.answers.get(number as usize).map(|answer| (number, &**answer))
     }
 
-    fn answer_number(&self, position: Position) -> Option<u32> {
+    fn answer_number(&self, position: WriterPosition) -> Option<u32> {
         if let Tear::Pages(pages) = position.tear {
             return self.answer_number_of_pages(position.prefix, pages);
         }
@@ -97,7 +97,7 @@ impl QueryAnswers {
     }
 
     fn answer_number_of_pages(&self, prefix: u32, pages: u64) -> Option<u32> {
-        let whole = Position { prefix, tear: Tear::None };
+        let whole = WriterPosition { prefix, tear: Tear::None };
         let after = self.points.partition_point(|(point, _)| *point <= whole);
         let before = self.points.get(after.checked_sub(1)?).map(|(_, number)| *number);
         let tears = self.points.iter().skip(after).take_while(|(point, _)| point.prefix == prefix);
@@ -111,7 +111,7 @@ impl QueryAnswers {
 }
 
 /// The position of a writer that goes on from `from` until it shows `point`; `None` if it cannot get there.
-fn position_showing(from: Position, point: Position) -> Option<Position> {
+fn position_showing(from: WriterPosition, point: WriterPosition) -> Option<WriterPosition> {
     if point.prefix != from.prefix {
         return (point.prefix > from.prefix).then_some(point);
     }
@@ -121,12 +121,12 @@ fn position_showing(from: Position, point: Position) -> Option<Position> {
         (Tear::Cut(seen), Tear::Cut(more)) if more > seen => Tear::Cut(more),
         _ => return None,
     };
-    Some(Position { prefix: from.prefix, tear })
+    Some(WriterPosition { prefix: from.prefix, tear })
 }
 
-fn compute_answer(timeline: &Timeline, query: Query, position: Position) -> Vec<u8> {
+fn compute_answer(timeline: &Timeline, query: ReaderQuery, position: WriterPosition) -> Vec<u8> {
     match query {
-        Query::Length => timeline.length(position).to_le_bytes().to_vec(),
-        Query::Bytes { at, len } => timeline.read(position, at, len),
+        ReaderQuery::Length => timeline.file_len_at(position).to_le_bytes().to_vec(),
+        ReaderQuery::Bytes { at, len } => timeline.read_at_position(position, at, len),
     }
 }

@@ -3,10 +3,10 @@
 use std::io::{Read, Write};
 
 use super::explore::Counterexample;
-use super::position::{Position, Tear};
-use super::query::Query;
-use super::view::Observation;
-use crate::trace::{Trace, TraceError, TraceRecord, read_record, write_record};
+use super::position::{Tear, WriterPosition};
+use super::query::ReaderQuery;
+use super::view::AnsweredQuery;
+use crate::trace::{Trace, TraceFileError, TraceRecord, read_record, write_record};
 
 const KIND_FAULT: u8 = 16;
 const KIND_LENGTH: u8 = 17;
@@ -18,14 +18,14 @@ impl Counterexample {
     ///
     /// # Errors
     /// As [`Trace::save`].
-    pub fn save(&self, trace: &Trace, mut to: impl Write) -> Result<(), TraceError> {
+    pub fn save(&self, trace: &Trace, mut to: impl Write) -> Result<(), TraceFileError> {
         let last = self.seen.iter().map(|seen| seen.position.prefix as usize + 1).max().unwrap_or(0);
         trace.truncated(last).save(&mut to)?;
         write_record(&mut to, KIND_FAULT, 0, self.fault.as_bytes())?;
         for seen in &self.seen {
             let (kind, at, len) = match seen.query {
-                Query::Length => (KIND_LENGTH, 0, 0),
-                Query::Bytes { at, len } => (KIND_BYTES, at, len as u64),
+                ReaderQuery::Length => (KIND_LENGTH, 0, 0),
+                ReaderQuery::Bytes { at, len } => (KIND_BYTES, at, len as u64),
             };
             let (tear, value) = match seen.position.tear {
                 Tear::None => (0, 0),
@@ -47,17 +47,17 @@ impl Counterexample {
     ///
     /// # Errors
     /// If it is none, or a damaged one.
-    pub fn load(mut from: impl Read) -> Result<(Trace, Self), TraceError> {
+    pub fn load(mut from: impl Read) -> Result<(Trace, Self), TraceFileError> {
         let trace = Trace::load(&mut from)?;
         let mut number = trace.len() as u64 + 2;
         let mut next = || {
             let record = read_record(&mut from, number)?;
             number += 1;
-            Ok::<_, TraceError>((number - 1, record))
+            Ok::<_, TraceFileError>((number - 1, record))
         };
         let (at, first) = next()?;
         if first.kind != KIND_FAULT {
-            return Err(TraceError::Kind { record: at, kind: first.kind });
+            return Err(TraceFileError::Kind { record: at, kind: first.kind });
         }
         let fault = String::from_utf8_lossy(&first.bytes).into_owned();
         let mut seen = Vec::new();
@@ -65,14 +65,14 @@ impl Counterexample {
             let (at, record) = next()?;
             match record.kind {
                 KIND_END if record.number == seen.len() as u64 => return Ok((trace, Counterexample { fault, seen })),
-                KIND_END => return Err(TraceError::Count { stated: record.number, found: seen.len() as u64 }),
-                kind => seen.push(decode_observation(&record).ok_or(TraceError::Kind { record: at, kind })?),
+                KIND_END => return Err(TraceFileError::Count { stated: record.number, found: seen.len() as u64 }),
+                kind => seen.push(decode_observation(&record).ok_or(TraceFileError::Kind { record: at, kind })?),
             }
         }
     }
 }
 
-fn decode_observation(record: &TraceRecord) -> Option<Observation> {
+fn decode_observation(record: &TraceRecord) -> Option<AnsweredQuery> {
     let (len, rest) = record.bytes.split_first_chunk()?;
     let (prefix, rest) = rest.split_first_chunk()?;
     let (tear, rest) = rest.split_first()?;
@@ -84,9 +84,9 @@ fn decode_observation(record: &TraceRecord) -> Option<Observation> {
         _ => return None,
     };
     let query = match record.kind {
-        KIND_LENGTH => Query::Length,
-        KIND_BYTES => Query::Bytes { at: record.number, len: usize::try_from(u64::from_le_bytes(*len)).ok()? },
+        KIND_LENGTH => ReaderQuery::Length,
+        KIND_BYTES => ReaderQuery::Bytes { at: record.number, len: usize::try_from(u64::from_le_bytes(*len)).ok()? },
         _ => return None,
     };
-    Some(Observation { query, position: Position { prefix: u32::from_le_bytes(*prefix), tear } })
+    Some(AnsweredQuery { query, position: WriterPosition { prefix: u32::from_le_bytes(*prefix), tear } })
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::position::{AllowedTears, Position};
+use super::position::{AllowedTears, WriterPosition};
 use super::timeline::Timeline;
-use super::view::{BranchPoint, Checkpoints, Observation, ReaderView, RunFault, RunLimits};
+use super::view::{AnsweredQuery, BranchPoint, Checkpoints, ReaderView, RunFault, RunLimits};
 use crate::trace::Trace;
 
 /// The reader's judgement of what it saw: the fault, in words.
@@ -32,7 +32,7 @@ pub struct ExploreBounds {
     pub time: Option<Duration>,
     /// How many threads explore.
     pub threads: usize,
-    /// Whether schedules that meet at a [checkpoint](ReaderView::checkpoint) go on once.
+    /// Whether schedules that meet at a [checkpoint](ReaderView::is_new_checkpoint_state) go on once.
     pub merge: bool,
 }
 
@@ -57,12 +57,12 @@ pub struct Counterexample {
     /// The fault, in words.
     pub fault: String,
     /// Where the writer was at each of the reader's queries.
-    pub seen: Vec<Observation>,
+    pub seen: Vec<AnsweredQuery>,
 }
 
 impl Counterexample {
     /// How often the writer came further.
-    pub fn moves(&self) -> usize {
+    pub fn writer_move_count(&self) -> usize {
         let positions = self.seen.iter().map(|seen| seen.position);
         positions.clone().zip(positions.skip(1)).filter(|(before, after)| before != after).count()
     }
@@ -96,7 +96,7 @@ const MAX_COUNTEREXAMPLES: usize = 4;
 
 /// Runs `reader` under every schedule within `bounds`. It is run again and again, by several threads, and must do the
 /// same whenever it sees the same.
-pub fn explore(
+pub fn explore_schedules(
     trace: &Trace,
     bounds: &ExploreBounds,
     reader: &(impl Fn(&Arc<ReaderView>) -> Verdict + Sync),
@@ -130,7 +130,7 @@ pub fn explore(
         explored.wrong += part.wrong;
         explored.violations.extend(part.violations);
     }
-    explored.violations.sort_by_key(|found| (found.moves(), found.seen.len()));
+    explored.violations.sort_by_key(|found| (found.writer_move_count(), found.seen.len()));
     explored.violations.truncate(MAX_COUNTEREXAMPLES);
     explored.elapsed = began.elapsed();
     explored
@@ -138,7 +138,7 @@ pub fn explore(
 
 /// The counterexample in which the writer comes further the fewest times, if there is one within `bounds`: looks
 /// through the schedules with one move, then those with two, and so on.
-pub fn find_shortest(
+pub fn find_fewest_moves(
     trace: &Trace,
     bounds: &ExploreBounds,
     reader: &(impl Fn(&Arc<ReaderView>) -> Verdict + Sync),
@@ -146,7 +146,7 @@ pub fn find_shortest(
     let max_moves = bounds.moves.unwrap_or(u32::MAX);
     let mut last = None;
     for moves in 0..=max_moves {
-        let mut explored = explore(trace, &ExploreBounds { moves: Some(moves), ..bounds.clone() }, reader);
+        let mut explored = explore_schedules(trace, &ExploreBounds { moves: Some(moves), ..bounds.clone() }, reader);
         if !explored.violations.is_empty() {
             return (Some(explored.violations.swap_remove(0)), explored);
         }
@@ -163,16 +163,17 @@ pub fn find_shortest(
 /// Runs `reader` once. At each query, the writer is at the position in `seen`.
 ///
 /// Returns the reader's verdict, and its queries.
-pub fn replay(
+pub fn replay_reader(
     trace: &Trace,
     bounds: &ExploreBounds,
-    seen: &[Observation],
+    observations: &[AnsweredQuery],
     reader: &(impl Fn(&Arc<ReaderView>) -> Verdict + Sync),
-) -> (Verdict, Vec<Observation>) {
+) -> (Verdict, Vec<AnsweredQuery>) {
     let timeline = Arc::new(Timeline::new(trace.clone()));
-    let limits = RunLimits { start: Position::after(bounds.start), moves: 0, queries: bounds.queries, merge: false };
+    let limits =
+        RunLimits { start: WriterPosition::after(bounds.start), moves: 0, queries: bounds.queries, merge: false };
     let view = Arc::new(ReaderView::new(timeline, bounds.tearing, limits, Checkpoints::default()));
-    let numbered = seen.iter().enumerate();
+    let numbered = observations.iter().enumerate();
     let forks = numbered.map(|(number, seen)| BranchPoint {
         number: number as u32,
         query: seen.query,
@@ -265,7 +266,7 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
     fn new(timeline: &Arc<Timeline>, bounds: &ExploreBounds, shared: &'a ExploreShared, reader: &'a R) -> Self {
         let moves = bounds.moves.unwrap_or(u32::MAX);
         let ExploreBounds { queries, merge, .. } = *bounds;
-        let limits = RunLimits { start: Position::after(bounds.start), moves, queries, merge };
+        let limits = RunLimits { start: WriterPosition::after(bounds.start), moves, queries, merge };
         let view = Arc::new(ReaderView::new(timeline.clone(), bounds.tearing, limits, shared.checkpoints.clone()));
         ExploreWorker { view, shared, reader, found: ExploreReport::default() }
     }
@@ -334,7 +335,7 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
             while run.forks.len() > floor
                 && let Some(mut fork) = run.forks.pop()
             {
-                if let Some(next) = run.next_position_of(&mut fork) {
+                if let Some(next) = run.next_unexplored_position(&mut fork) {
                     fork.taken = next;
                     run.forks.push(fork);
                     return true;
@@ -351,13 +352,13 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
             let Some(depth) = open.map(|(depth, _)| depth) else { return Vec::new() };
             let mut others = Vec::new();
             if let Some(mut fork) = run.forks.get(depth).cloned() {
-                others.extend(std::iter::from_fn(|| run.next_position_of(&mut fork)));
+                others.extend(std::iter::from_fn(|| run.next_unexplored_position(&mut fork)));
                 run.forks[depth].others.clear();
             }
             let path: Vec<BranchPoint> = run.forks.iter().take(depth + 1).cloned().collect();
             let path: Vec<BranchPoint> =
                 path.into_iter().map(|fork| BranchPoint { others: Vec::new(), ..fork }).collect();
-            let job = |taken: Position| {
+            let job = |taken: WriterPosition| {
                 let mut job = path.clone();
                 job.iter_mut().skip(depth).for_each(|fork| fork.taken = taken);
                 job

@@ -20,17 +20,17 @@ pub enum Tear {
 
 /// A position of a writer: a number of whole operations, and a part of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Position {
+pub struct WriterPosition {
     /// The number of operations that are complete.
     pub prefix: u32,
     /// The visible part of the next operation.
     pub tear: Tear,
 }
 
-impl Position {
+impl WriterPosition {
     /// Between two operations.
     pub fn after(prefix: usize) -> Self {
-        Position { prefix: u32::try_from(prefix).unwrap_or(u32::MAX), tear: Tear::None }
+        WriterPosition { prefix: u32::try_from(prefix).unwrap_or(u32::MAX), tear: Tear::None }
     }
 
     /// Whether it is in the middle of an operation.
@@ -39,7 +39,7 @@ impl Position {
     }
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for WriterPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tear {
             Tear::None => write!(f, "{}", self.prefix),
@@ -70,12 +70,12 @@ impl AllowedTears {
     pub const NONE: AllowedTears = AllowedTears { cut: None, pages: false, observations: 0, lasting: false };
 
     /// Writes that stop at multiples of `unit` bytes, seen at most twice on a path.
-    pub fn at(unit: u32) -> Self {
+    pub fn cut_at_multiples_of(unit: u32) -> Self {
         AllowedTears { cut: NonZeroU32::new(unit), pages: false, observations: 2, lasting: false }
     }
 
     /// Writes whose pages appear in any order, at most twice on a path.
-    pub fn by_pages() -> Self {
+    pub fn pages_in_any_order() -> Self {
         AllowedTears { cut: None, pages: true, observations: 2, lasting: false }
     }
 

@@ -2,7 +2,7 @@
 
 /// A query of a reader to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Query {
+pub enum ReaderQuery {
     /// How long it is.
     Length,
     /// Bytes of it.
@@ -14,11 +14,11 @@ pub enum Query {
     },
 }
 
-impl Query {
+impl ReaderQuery {
     pub(super) fn span(self) -> (u64, u64) {
         match self {
-            Query::Length => (0, u64::MAX),
-            Query::Bytes { at, len } => (at, at.saturating_add(len as u64)),
+            ReaderQuery::Length => (0, u64::MAX),
+            ReaderQuery::Bytes { at, len } => (at, at.saturating_add(len as u64)),
         }
     }
 }

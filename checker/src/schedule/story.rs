@@ -6,14 +6,14 @@ use h5live_format::dump::{self, Dump, DumpContext};
 use h5live_format::{Superblock, Widths};
 
 use super::explore::Counterexample;
-use super::position::{Position, Tear};
-use super::query::Query;
+use super::position::{Tear, WriterPosition};
+use super::query::ReaderQuery;
 use super::timeline::Timeline;
 use crate::trace::{StorageOp, Trace};
 
 /// One line of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoryLine {
+pub enum CounterexampleEvent {
     /// The writer did something, the operation of this number.
     Writer {
         /// Which operation, from 0.
@@ -32,11 +32,11 @@ pub enum StoryLine {
 
 /// The events of a counterexample, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Story {
+pub struct CounterexampleLog {
     /// How many operations had been done before.
     pub begins: u32,
     /// The events.
-    pub lines: Vec<StoryLine>,
+    pub lines: Vec<CounterexampleEvent>,
     /// The fault, in words.
     pub fault: String,
 }
@@ -47,13 +47,13 @@ const MAX_LISTED_CHANGES: usize = 6;
 /// Bytes that are read to recognise a structure.
 const MAX_RECOGNIZED_BYTES: usize = 16 << 10;
 
-impl Story {
+impl CounterexampleLog {
     /// The story of a counterexample.
     pub fn new(trace: &Trace, found: &Counterexample) -> Self {
         let teller = StoryBuilder::new(trace);
         let begins = found.seen.first().map_or(0, |seen| seen.position.prefix);
-        let mut story = Story { begins, lines: Vec::new(), fault: found.fault.clone() };
-        let mut before = Position { prefix: begins, tear: Tear::None };
+        let mut story = CounterexampleLog { begins, lines: Vec::new(), fault: found.fault.clone() };
+        let mut before = WriterPosition { prefix: begins, tear: Tear::None };
         for seen in &found.seen {
             for operation in before.prefix..seen.position.prefix {
                 story.lines.extend(teller.describe_operation(operation, Tear::None));
@@ -65,8 +65,8 @@ impl Story {
             let what = teller.describe_query(seen.query, seen.position);
             match story.lines.last_mut() {
                 // The same again is told once.
-                Some(StoryLine::Reader { what: last }) if *last == what => {}
-                _ => story.lines.push(StoryLine::Reader { what }),
+                Some(CounterexampleEvent::Reader { what: last }) if *last == what => {}
+                _ => story.lines.push(CounterexampleEvent::Reader { what }),
             }
         }
         story
@@ -81,31 +81,31 @@ struct StoryBuilder {
 impl StoryBuilder {
     fn new(trace: &Trace) -> Self {
         let timeline = Timeline::new(trace.clone());
-        let start = timeline.read(Position::default(), 0, Superblock::MAX_SIZE);
+        let start = timeline.read_at_position(WriterPosition::default(), 0, Superblock::MAX_SIZE);
         let widths = Superblock::decode(&start).map(|superblock| superblock.widths).unwrap_or_default();
         StoryBuilder { timeline, widths }
     }
 
-    fn dump_structure(&self, position: Position, at: u64, bytes: &[u8]) -> Option<Dump> {
+    fn dump_structure(&self, position: WriterPosition, at: u64, bytes: &[u8]) -> Option<Dump> {
         // Blocks of arrays name their header, with which they are understood.
         let owner = bytes
             .get(6..6 + self.widths.offset.bytes())
             .map(|field| field.iter().rev().fold(0u64, |addr, byte| addr << 8 | u64::from(*byte)));
-        let header = owner.filter(|_| at != 0).map(|owner| self.timeline.read(position, owner, 256));
+        let header = owner.filter(|_| at != 0).map(|owner| self.timeline.read_at_position(position, owner, 256));
         let context = DumpContext { widths: self.widths, header: header.as_deref(), ..DumpContext::default() };
         dump::dump_any(bytes, &context)
     }
 
-    fn describe_operation(&self, number: u32, tear: Tear) -> Option<StoryLine> {
-        let before = Position { prefix: number, tear: Tear::None };
+    fn describe_operation(&self, number: u32, tear: Tear) -> Option<CounterexampleEvent> {
+        let before = WriterPosition { prefix: number, tear: Tear::None };
         let (what, changes) = match self.timeline.operation(number)? {
             StorageOp::Mark(text) => (format!("({text})"), Vec::new()),
             StorageOp::Sync => ("barrier".into(), Vec::new()),
             StorageOp::SetLen(len) => (format!("the file has {len} bytes"), Vec::new()),
             StorageOp::Write { at, bytes } => {
-                let after = Position { prefix: number + 1, tear: Tear::None };
+                let after = WriterPosition { prefix: number + 1, tear: Tear::None };
                 let new = self.dump_structure(after, *at, bytes);
-                let old = self.timeline.read(before, *at, bytes.len());
+                let old = self.timeline.read_at_position(before, *at, bytes.len());
                 let old = self.dump_structure(before, *at, &old);
                 let name = new.as_ref().map_or("bytes", |new| new.name);
                 let changes = match (&old, &new) {
@@ -116,14 +116,14 @@ impl StoryBuilder {
                 (format!("{name} at {at:#x}, {} bytes{}", bytes.len(), visible_part_text(tear)), changes)
             }
         };
-        Some(StoryLine::Writer { operation: number, what, changes })
+        Some(CounterexampleEvent::Writer { operation: number, what, changes })
     }
 
-    fn describe_query(&self, query: Query, position: Position) -> String {
+    fn describe_query(&self, query: ReaderQuery, position: WriterPosition) -> String {
         match query {
-            Query::Length => format!("asks for the length: {}", self.timeline.length(position)),
-            Query::Bytes { at, len } => {
-                let bytes = self.timeline.read(position, at, len.max(MAX_RECOGNIZED_BYTES));
+            ReaderQuery::Length => format!("asks for the length: {}", self.timeline.file_len_at(position)),
+            ReaderQuery::Bytes { at, len } => {
+                let bytes = self.timeline.read_at_position(position, at, len.max(MAX_RECOGNIZED_BYTES));
                 let structure = self.dump_structure(position, at, &bytes);
                 let found = bytes.len().min(len);
                 let short = if found < len { format!(", of {len}") } else { String::new() };
@@ -164,19 +164,19 @@ fn changed_fields(old: &Dump, new: &Dump) -> Vec<String> {
 /// Columns of the writer's side.
 const WRITER_COLUMNS: usize = 64;
 
-impl fmt::Display for Story {
+impl fmt::Display for CounterexampleLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<WRITER_COLUMNS$} | reader", format!("writer, after {} operations", self.begins))?;
         for line in &self.lines {
             match line {
-                StoryLine::Writer { operation, what, changes } => {
+                CounterexampleEvent::Writer { operation, what, changes } => {
                     writeln!(f, "{:<WRITER_COLUMNS$} |", format!("{operation:>4} {what}"))?;
                     changes.iter().try_for_each(|change| {
                         let text: String = change.chars().take(WRITER_COLUMNS - 7).collect();
                         writeln!(f, "{:<WRITER_COLUMNS$} |", format!("       {text}"))
                     })?;
                 }
-                StoryLine::Reader { what } => writeln!(f, "{:<WRITER_COLUMNS$} | {what}", "")?,
+                CounterexampleEvent::Reader { what } => writeln!(f, "{:<WRITER_COLUMNS$} | {what}", "")?,
             }
         }
         write!(f, "{:<WRITER_COLUMNS$} | {}", "", self.fault)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::story::{Story, StoryLine};
+use super::story::{CounterexampleEvent, CounterexampleLog};
 
 const WIDTH: usize = 1200;
 const READER_X: usize = 640;
@@ -14,16 +14,16 @@ const MAX_READER_CHARS: usize = 68;
 const STYLE: &str = "text{font:12px monospace;fill:#222}.head{font-weight:bold}.change{fill:#666}\
                      .reader{fill:#0a4a8a}.fault{fill:#b00020;font-weight:bold}line{stroke:#999}circle{fill:#999}";
 
-impl Story {
+impl CounterexampleLog {
     /// The story as an SVG document.
-    pub fn svg(&self) -> String {
+    pub fn to_svg(&self) -> String {
         let mut picture = SvgWriter { body: String::new(), rows: 1 };
         picture.text(16, "head", &format!("writer, after {} operations", self.begins), MAX_WRITER_CHARS);
         picture.text(READER_X + 16, "head", "reader", MAX_READER_CHARS);
         for line in &self.lines {
             picture.rows += 1;
             match line {
-                StoryLine::Writer { operation, what, changes } => {
+                CounterexampleEvent::Writer { operation, what, changes } => {
                     picture.dot();
                     picture.text(16, "writer", &format!("{operation:>4} {what}"), MAX_WRITER_CHARS);
                     for change in changes {
@@ -31,7 +31,7 @@ impl Story {
                         picture.text(56, "change", change, MAX_WRITER_CHARS - 6);
                     }
                 }
-                StoryLine::Reader { what } => {
+                CounterexampleEvent::Reader { what } => {
                     picture.dot();
                     picture.text(READER_X + 16, "reader", what, MAX_READER_CHARS);
                 }
@@ -99,11 +99,14 @@ mod tests {
 
     #[test]
     fn a_picture_holds_the_whole_story() {
-        let writer =
-            StoryLine::Writer { operation: 7, what: "bytes <at> 0x10".into(), changes: vec!["a: 0 -> 1".into()] };
-        let reader = StoryLine::Reader { what: "reads bytes & more".into() };
+        let writer = CounterexampleEvent::Writer {
+            operation: 7,
+            what: "bytes <at> 0x10".into(),
+            changes: vec!["a: 0 -> 1".into()],
+        };
+        let reader = CounterexampleEvent::Reader { what: "reads bytes & more".into() };
         let fault = "row 3 is wrong ".repeat(10);
-        let svg = Story { begins: 3, lines: vec![writer, reader], fault }.svg();
+        let svg = CounterexampleLog { begins: 3, lines: vec![writer, reader], fault }.to_svg();
         for part in ["bytes &lt;at&gt; 0x10", "a: 0 -&gt; 1", "reads bytes &amp; more", "after 3 operations"] {
             assert!(svg.contains(part), "{part}\n{svg}");
         }

@@ -36,19 +36,19 @@ fn follow_pointer(view: &std::sync::Arc<ReaderView>) -> Verdict {
 #[test]
 fn passes_a_writer_that_writes_what_is_pointed_to_first() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(2, &[9]), write(0, &[2])]);
-    let explored = explore(&trace, &ExploreBounds::default(), &follow_pointer);
+    let explored = explore_schedules(&trace, &ExploreBounds::default(), &follow_pointer);
     assert_eq!((explored.schedules, explored.wrong, explored.exhausted), (3, 0, true));
 }
 
 #[test]
 fn finds_a_pointer_that_is_written_too_early() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(0, &[2]), write(2, &[9])]);
-    let explored = explore(&trace, &ExploreBounds::default(), &follow_pointer);
+    let explored = explore_schedules(&trace, &ExploreBounds::default(), &follow_pointer);
     assert_eq!(explored.wrong, 1);
-    let (found, _) = find_shortest(&trace, &ExploreBounds::default(), &follow_pointer);
+    let (found, _) = find_fewest_moves(&trace, &ExploreBounds::default(), &follow_pointer);
     let found = found.unwrap();
-    assert_eq!((found.fault.as_str(), found.moves()), ("cell 2 holds 0", 0));
-    let (verdict, seen) = replay(&trace, &ExploreBounds::default(), &found.seen, &follow_pointer);
+    assert_eq!((found.fault.as_str(), found.writer_move_count()), ("cell 2 holds 0", 0));
+    let (verdict, seen) = replay_reader(&trace, &ExploreBounds::default(), &found.seen, &follow_pointer);
     assert_eq!((verdict, seen), (Err(found.fault.clone()), found.seen.clone()));
 }
 
@@ -60,11 +60,12 @@ fn finds_a_write_that_is_seen_in_part() {
         view.read_at(&mut bytes, 0).unwrap();
         if bytes.iter().all(|byte| *byte == bytes[0]) { Ok(()) } else { Err("torn".into()) }
     };
-    assert_eq!(explore(&trace, &one_thread(AllowedTears::NONE), &reader).wrong, 0);
-    assert_eq!(explore(&trace, &one_thread(AllowedTears::at(8)), &reader).wrong, 1);
-    assert_eq!(explore(&trace, &one_thread(AllowedTears::at(512)), &reader).wrong, 0);
-    let found = explore(&trace, &one_thread(AllowedTears::at(8)), &reader).violations.remove(0);
-    assert_eq!(found.seen[0].position, Position { prefix: 0, tear: Tear::Cut(8) });
+    assert_eq!(explore_schedules(&trace, &one_thread(AllowedTears::NONE), &reader).wrong, 0);
+    assert_eq!(explore_schedules(&trace, &one_thread(AllowedTears::cut_at_multiples_of(8)), &reader).wrong, 1);
+    assert_eq!(explore_schedules(&trace, &one_thread(AllowedTears::cut_at_multiples_of(512)), &reader).wrong, 0);
+    let found =
+        explore_schedules(&trace, &one_thread(AllowedTears::cut_at_multiples_of(8)), &reader).violations.remove(0);
+    assert_eq!(found.seen[0].position, WriterPosition { prefix: 0, tear: Tear::Cut(8) });
 }
 
 #[test]
@@ -76,7 +77,11 @@ fn pages_appear_in_any_order() {
         seen.lock().insert(cells);
         Ok(())
     };
-    let explored = explore(&trace, &one_thread(AllowedTears { observations: 9, ..AllowedTears::by_pages() }), &reader);
+    let explored = explore_schedules(
+        &trace,
+        &one_thread(AllowedTears { observations: 9, ..AllowedTears::pages_in_any_order() }),
+        &reader,
+    );
     assert!(explored.exhausted);
     assert_eq!(seen.lock().len(), 8);
 }
@@ -85,7 +90,7 @@ fn pages_appear_in_any_order() {
 fn a_reader_that_is_not_deterministic_is_told() {
     let trace = Trace::new(vec![0; 4], vec![write(0, &[1]), write(1, &[1])]);
     let runs = Mutex::new(0);
-    let explored = explore(&trace, &one_thread(AllowedTears::NONE), &|view: &std::sync::Arc<ReaderView>| {
+    let explored = explore_schedules(&trace, &one_thread(AllowedTears::NONE), &|view: &std::sync::Arc<ReaderView>| {
         *runs.lock() += 1;
         let at = *runs.lock() % 2;
         byte(view, at);
@@ -99,7 +104,7 @@ fn a_reader_that_is_not_deterministic_is_told() {
 fn a_reader_that_never_ends_is_told() {
     let trace = Trace::new(vec![0; 4], vec![write(0, &[1])]);
     let bounds = ExploreBounds { queries: 50, ..one_thread(AllowedTears::NONE) };
-    let explored = explore(&trace, &bounds, &|view: &std::sync::Arc<ReaderView>| {
+    let explored = explore_schedules(&trace, &bounds, &|view: &std::sync::Arc<ReaderView>| {
         let mut byte = [0];
         while view.read_at(&mut byte, 2).is_ok() {}
         Ok(())
@@ -112,8 +117,8 @@ fn two_threads_explore_what_one_does() {
     let operations = (0..8).flat_map(|n| [write(n + 1, &[9]), write(0, &[n as u8 + 1])]).collect();
     let trace = Trace::new(vec![0; 16], operations);
     let reader = |view: &std::sync::Arc<ReaderView>| (0..6).try_for_each(|_| follow_pointer(view));
-    let one = explore(&trace, &one_thread(AllowedTears::NONE), &reader);
-    let two = explore(&trace, &ExploreBounds { threads: 2, ..ExploreBounds::default() }, &reader);
+    let one = explore_schedules(&trace, &one_thread(AllowedTears::NONE), &reader);
+    let two = explore_schedules(&trace, &ExploreBounds { threads: 2, ..ExploreBounds::default() }, &reader);
     assert_eq!((one.schedules, one.states), (two.schedules, two.states));
     assert!(one.schedules > 1000 && one.exhausted && two.exhausted);
 }
@@ -122,12 +127,12 @@ fn two_threads_explore_what_one_does() {
 fn rest_is_when_nothing_is_torn_or_changes() {
     let trace = Trace::new(vec![0; 4], vec![write(0, &[1])]);
     let rests = Mutex::new(Vec::new());
-    explore(&trace, &one_thread(AllowedTears::NONE), &|view: &std::sync::Arc<ReaderView>| {
+    explore_schedules(&trace, &one_thread(AllowedTears::NONE), &|view: &std::sync::Arc<ReaderView>| {
         byte(view, 0);
-        let before = view.is_at_rest();
-        view.restart_operation();
+        let before = view.is_unchanged_since_restart();
+        view.mark_operation_restart();
         byte(view, 0);
-        rests.lock().push((before, view.is_at_rest()));
+        rests.lock().push((before, view.is_unchanged_since_restart()));
         Ok(())
     });
     assert_eq!(*rests.lock(), [(true, true), (true, false), (false, true)]);
@@ -141,9 +146,9 @@ fn ranges(first: &[u8]) -> (u64, usize) {
 }
 
 /// All outcomes, found by trying every position for every read.
-fn all_outcomes(trace: &Trace, positions: &[Position]) -> BTreeSet<Outcome> {
+fn all_outcomes(trace: &Trace, positions: &[WriterPosition]) -> BTreeSet<Outcome> {
     let timeline = Timeline::new(trace.clone());
-    let reaches = |from: Position, to: Position| match (from.tear, to.tear) {
+    let reaches = |from: WriterPosition, to: WriterPosition| match (from.tear, to.tear) {
         _ if from.prefix != to.prefix => from.prefix < to.prefix,
         (Tear::None, _) => true,
         (Tear::Cut(from), Tear::Cut(to)) => from <= to,
@@ -152,12 +157,12 @@ fn all_outcomes(trace: &Trace, positions: &[Position]) -> BTreeSet<Outcome> {
     };
     let mut outcomes = BTreeSet::new();
     for one in positions {
-        let first = timeline.read(*one, 0, 4);
+        let first = timeline.read_at_position(*one, 0, 4);
         let (at, len) = ranges(&first);
         for two in positions.iter().filter(|two| reaches(*one, **two)) {
-            let second = timeline.read(*two, at, len);
+            let second = timeline.read_at_position(*two, at, len);
             for three in positions.iter().filter(|three| reaches(*two, **three)) {
-                let length = timeline.length(*three).to_le_bytes().to_vec();
+                let length = timeline.file_len_at(*three).to_le_bytes().to_vec();
                 outcomes.insert([first.clone(), second.clone(), length]);
             }
         }
@@ -165,16 +170,16 @@ fn all_outcomes(trace: &Trace, positions: &[Position]) -> BTreeSet<Outcome> {
     outcomes
 }
 
-fn positions(trace: &Trace, unit: u32) -> Vec<Position> {
+fn positions(trace: &Trace, unit: u32) -> Vec<WriterPosition> {
     let mut positions = Vec::new();
     for (n, operation) in trace.operations().iter().enumerate() {
-        positions.push(Position::after(n));
+        positions.push(WriterPosition::after(n));
         if let (StorageOp::Write { at, bytes }, true) = (operation, unit > 0) {
             let cuts = (1..bytes.len() as u32).filter(|cut| (*at as u32 + cut).is_multiple_of(unit));
-            positions.extend(cuts.map(|cut| Position { prefix: n as u32, tear: Tear::Cut(cut) }));
+            positions.extend(cuts.map(|cut| WriterPosition { prefix: n as u32, tear: Tear::Cut(cut) }));
         }
     }
-    positions.push(Position::after(trace.len()));
+    positions.push(WriterPosition::after(trace.len()));
     positions
 }
 
@@ -207,8 +212,8 @@ proptest! {
             found.lock().insert([first, second, length]);
             Ok(())
         };
-        let tearing = if unit == 0 { AllowedTears::NONE } else { AllowedTears { observations: 9, ..AllowedTears::at(unit) } };
-        let explored = explore(&trace, &one_thread(tearing), &reader);
+        let tearing = if unit == 0 { AllowedTears::NONE } else { AllowedTears { observations: 9, ..AllowedTears::cut_at_multiples_of(unit) } };
+        let explored = explore_schedules(&trace, &one_thread(tearing), &reader);
         prop_assert_eq!(explored.wrong, 0);
         prop_assert_eq!(&*found.lock(), &all_outcomes(&trace, &positions(&trace, unit)));
     }
@@ -224,9 +229,9 @@ proptest! {
         let timeline = Timeline::new(trace.clone());
         for prefix in 0..=trace.len() {
             let image = trace.image_after(prefix).unwrap();
-            prop_assert_eq!(timeline.length(Position::after(prefix)), image.len() as u64);
+            prop_assert_eq!(timeline.file_len_at(WriterPosition::after(prefix)), image.len() as u64);
             let part: Vec<u8> = image.iter().skip(at as usize).take(len).copied().collect();
-            prop_assert_eq!(timeline.read(Position::after(prefix), at, len), part);
+            prop_assert_eq!(timeline.read_at_position(WriterPosition::after(prefix), at, len), part);
         }
     }
 }
@@ -240,8 +245,8 @@ fn schedules_that_meet_at_a_checkpoint_go_on_once() {
         move |view: &std::sync::Arc<ReaderView>| {
             for pass in 0..3 {
                 follow_pointer(view)?;
-                view.set_history(History::NONE);
-                if merge && !view.checkpoint(pass) {
+                view.replace_history(ReaderHistory::NONE);
+                if merge && !view.is_new_checkpoint_state(pass) {
                     return Ok(());
                 }
             }
@@ -251,21 +256,24 @@ fn schedules_that_meet_at_a_checkpoint_go_on_once() {
     for threads in [1, 2] {
         let bounds = ExploreBounds { threads, ..ExploreBounds::default() };
         let sound = Trace::new(vec![0; 16], operations.clone());
-        let all = explore(&sound, &bounds, &forgetful(false));
-        let merged = explore(&sound, &bounds, &forgetful(true));
+        let all = explore_schedules(&sound, &bounds, &forgetful(false));
+        let merged = explore_schedules(&sound, &bounds, &forgetful(true));
         assert_eq!((all.merged, all.wrong, merged.wrong), (0, 0, 0));
         assert!(merged.merged > 0 && merged.schedules < all.schedules && merged.exhausted);
         let broken = Trace::new(vec![0; 16], wrong.clone());
-        assert!(explore(&broken, &bounds, &forgetful(true)).wrong > 0);
+        assert!(explore_schedules(&broken, &bounds, &forgetful(true)).wrong > 0);
     }
 }
 
 #[test]
 fn counterexamples_come_back_from_files_with_what_the_writer_did() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(0, &[2]), write(2, &[9])]);
-    let (found, _) = find_shortest(&trace, &ExploreBounds::default(), &follow_pointer);
+    let (found, _) = find_fewest_moves(&trace, &ExploreBounds::default(), &follow_pointer);
     let mut found = found.unwrap();
-    found.seen.push(Observation { query: Query::Length, position: Position { prefix: 2, tear: Tear::Pages(3) } });
+    found.seen.push(AnsweredQuery {
+        query: ReaderQuery::Length,
+        position: WriterPosition { prefix: 2, tear: Tear::Pages(3) },
+    });
     let mut file = Vec::new();
     found.save(&trace, &mut file).unwrap();
     let (kept, again) = Counterexample::load(&*file).unwrap();
@@ -285,11 +293,11 @@ fn a_story_names_what_was_written_and_read() {
     };
     let operations = vec![write(0, &image(200)), StorageOp::Mark("d.flushed 2".into()), StorageOp::SetLen(50)];
     let trace = Trace::new(image(100), operations);
-    let query = Query::Bytes { at: 0, len: 48 };
-    let seen = |prefix| Observation { query, position: Position::after(prefix) };
-    let length = Observation { query: Query::Length, position: Position::after(3) };
+    let query = ReaderQuery::Bytes { at: 0, len: 48 };
+    let seen = |prefix| AnsweredQuery { query, position: WriterPosition::after(prefix) };
+    let length = AnsweredQuery { query: ReaderQuery::Length, position: WriterPosition::after(3) };
     let found = Counterexample { fault: "the end is beyond the end".into(), seen: vec![seen(0), seen(1), length] };
-    let story = Story::new(&trace, &found).to_string();
+    let story = CounterexampleLog::new(&trace, &found).to_string();
     for part in [
         "0 superblock at 0x0, 48 bytes",
         "end of file",

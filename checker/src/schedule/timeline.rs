@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::schedule::position::{OS_PAGE_BYTES, Position, Tear};
+use crate::schedule::position::{OS_PAGE_BYTES, Tear, WriterPosition};
 use crate::trace::{MarkValues, StorageOp, Trace};
 
 /// Where the bytes of a segment come from.
@@ -75,7 +75,7 @@ impl Timeline {
     }
 
     /// The time at a position; 0 without times.
-    pub fn time_at(&self, position: Position) -> Duration {
+    pub fn time_at(&self, position: WriterPosition) -> Duration {
         let time = if self.has_times { self.times.last_value_at(position.prefix as usize) } else { None };
         Duration::from_millis(time.unwrap_or(0))
     }
@@ -89,13 +89,13 @@ impl Timeline {
     }
 
     /// The length of the file.
-    pub fn length(&self, position: Position) -> u64 {
+    pub fn file_len_at(&self, position: WriterPosition) -> u64 {
         let whole = self.length_after(position.prefix);
         self.parts(position).iter().fold(whole, |len, (at, bytes)| len.max(at + bytes.len() as u64))
     }
 
     /// Whether an operation changes the bytes between `from` and `to`, or the length of the file there.
-    pub fn touches(&self, operation: u32, from: u64, to: u64) -> bool {
+    pub fn operation_touches(&self, operation: u32, from: u64, to: u64) -> bool {
         let resized = self.length_after(operation) != self.length_after(operation + 1);
         match self.operation(operation) {
             Some(StorageOp::Write { at, bytes }) => {
@@ -107,13 +107,13 @@ impl Timeline {
     }
 
     /// Whether an operation changes the length of the file.
-    pub fn resizes(&self, operation: u32) -> bool {
+    pub fn operation_resizes_file(&self, operation: u32) -> bool {
         self.length_after(operation) != self.length_after(operation + 1)
     }
 
     /// The `len` bytes from `at` on, fewer at the end of the file.
-    pub fn read(&self, position: Position, at: u64, len: usize) -> Vec<u8> {
-        let end = at.saturating_add(len as u64).min(self.length(position));
+    pub fn read_at_position(&self, position: WriterPosition, at: u64, len: usize) -> Vec<u8> {
+        let end = at.saturating_add(len as u64).min(self.file_len_at(position));
         let mut found = vec![0; usize::try_from(end.saturating_sub(at)).unwrap_or(0)];
         let mut segment = self.starts.partition_point(|start| *start <= at).saturating_sub(1);
         while let Some(start) = self.starts.get(segment).copied().filter(|start| *start < end) {
@@ -146,7 +146,7 @@ impl Timeline {
     }
 
     /// The visible parts of the write that is under way.
-    fn parts(&self, position: Position) -> Vec<(u64, &[u8])> {
+    fn parts(&self, position: WriterPosition) -> Vec<(u64, &[u8])> {
         if position.tear == Tear::None {
             return Vec::new();
         }

@@ -10,18 +10,18 @@ use h5live_cache::Storage;
 use parking_lot::Mutex;
 
 use super::answers::QueryAnswers;
-use super::position::{AllowedTears, Position};
-use super::query::Query;
+use super::position::{AllowedTears, WriterPosition};
+use super::query::ReaderQuery;
 use super::timeline::Timeline;
 use crate::trace::Trace;
 
 /// One query of a run, and where it was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Observation {
+pub struct AnsweredQuery {
     /// The query.
-    pub query: Query,
+    pub query: ReaderQuery,
     /// How far the writer was.
-    pub position: Position,
+    pub position: WriterPosition,
 }
 
 /// A branch of the tree: a query that has several answers.
@@ -29,11 +29,11 @@ pub struct Observation {
 pub(super) struct BranchPoint {
     /// Which query of the run it is, from 0.
     pub number: u32,
-    pub query: Query,
+    pub query: ReaderQuery,
     /// The answer that is explored.
-    pub taken: Position,
+    pub taken: WriterPosition,
     /// Those that are not yet.
-    pub others: Vec<Position>,
+    pub others: Vec<WriterPosition>,
     /// The checkpoint directly before the query. A run that continues here is the same as one that passes the
     /// checkpoint with the writer further on.
     pub after: Option<Checkpoint>,
@@ -41,15 +41,15 @@ pub(super) struct BranchPoint {
 
 /// All that a reader saw since some moment: two runs of the same reader with equal histories are in the same state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct History(u64);
+pub struct ReaderHistory(u64);
 
-impl History {
+impl ReaderHistory {
     /// The history of a reader that has seen nothing.
-    pub const NONE: History = History(0);
+    pub const NONE: ReaderHistory = ReaderHistory(0);
 
     /// The history of a reader that knows only this.
-    pub fn of(known: impl Hash) -> Self {
-        History::NONE.with_reader_state(known)
+    pub fn from_reader_state(reader_state: impl Hash) -> Self {
+        ReaderHistory::NONE.with_reader_state(reader_state)
     }
 
     /// This history, and then some state that is no part of the file, but on which the reader depends.
@@ -61,7 +61,7 @@ impl History {
 
     /// This history, and then another.
     #[must_use]
-    pub fn concat(mut self, later: History) -> History {
+    pub fn concat(mut self, later: ReaderHistory) -> ReaderHistory {
         self.add(later);
         self
     }
@@ -76,10 +76,10 @@ impl History {
 /// Everything on which the rest of a run depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Checkpoint {
-    position: Position,
+    position: WriterPosition,
     moves: u32,
     tears: u32,
-    history: History,
+    history: ReaderHistory,
     state: u64,
     /// For a checkpoint in the middle of an operation: whether the file has changed since the operation was restarted,
     /// and the last checkpoint between two operations.
@@ -96,7 +96,7 @@ impl Checkpoint {
     }
 
     /// The same one, the writer being further on; `None` if less may follow than from there.
-    fn moved_to(self, position: Position, limits: &RunLimits) -> Option<Self> {
+    fn moved_to(self, position: WriterPosition, limits: &RunLimits) -> Option<Self> {
         let moves = if limits.moves == u32::MAX { 0 } else { self.moves + 1 };
         let (_, context) = self.within?;
         (!position.is_torn()).then_some(Checkpoint { position, moves, within: Some((true, context)), ..self })
@@ -109,7 +109,7 @@ pub(super) type Checkpoints = Arc<Mutex<HashSet<Checkpoint>>>;
 /// The bounds of one run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunLimits {
-    pub start: Position,
+    pub start: WriterPosition,
     pub moves: u32,
     pub queries: u32,
     pub merge: bool,
@@ -123,9 +123,9 @@ pub struct ReaderView(Mutex<ReaderRun>);
 pub(super) struct ReaderRun {
     timeline: Arc<Timeline>,
     tearing: AllowedTears,
-    ranges: HashMap<Query, Arc<QueryAnswers>, BuildHasherDefault<DefaultHasher>>,
+    ranges: HashMap<ReaderQuery, Arc<QueryAnswers>, BuildHasherDefault<DefaultHasher>>,
     limits: RunLimits,
-    pub position: Position,
+    pub position: WriterPosition,
     pub forks: Vec<BranchPoint>,
     /// How many of the forks have been passed.
     passed: usize,
@@ -136,7 +136,7 @@ pub(super) struct ReaderRun {
     moved: bool,
     /// Beyond this prefix, the writer comes no further.
     rest_beyond: Option<u32>,
-    history: History,
+    history: ReaderHistory,
     /// The state of the last checkpoint between two operations.
     context: u64,
     /// The checkpoint since which nothing was asked.
@@ -148,7 +148,7 @@ pub(super) struct ReaderRun {
     /// Whether the run ended at a checkpoint of another.
     pub merged: bool,
     pub fault: Option<RunFault>,
-    pub journal: Option<Vec<Observation>>,
+    pub journal: Option<Vec<AnsweredQuery>>,
 }
 
 /// A fault that ends a run.
@@ -180,7 +180,7 @@ impl ReaderView {
             tears: 0,
             moved: false,
             rest_beyond: None,
-            history: History::NONE,
+            history: ReaderHistory::NONE,
             context: 0,
             pending_checkpoint: None,
             state_hashes: Vec::new(),
@@ -198,7 +198,7 @@ impl ReaderView {
         run.position = run.limits.start;
         (run.passed, run.queries, run.moves, run.tears) = (0, 0, 0, 0);
         (run.moved, run.fault, run.merged, run.rest_beyond) = (false, None, false, None);
-        (run.history, run.context, run.hash_count, run.pending_checkpoint) = (History::NONE, 0, 0, None);
+        (run.history, run.context, run.hash_count, run.pending_checkpoint) = (ReaderHistory::NONE, 0, 0, None);
         run.journal = journal.then(Vec::new);
     }
 
@@ -207,85 +207,85 @@ impl ReaderView {
     }
 
     /// How far the writer is.
-    pub fn position(&self) -> Position {
+    pub fn writer_position(&self) -> WriterPosition {
         self.0.lock().position
     }
 
     /// The time by the marks `time N` of the writer (milliseconds). The reader itself takes no time.
-    pub fn time(&self) -> Duration {
+    pub fn writer_time(&self) -> Duration {
         let run = self.0.lock();
         run.timeline.time_at(run.position)
     }
 
     /// The number of operations that are complete.
-    pub fn prefix(&self) -> usize {
-        self.position().prefix as usize
+    pub fn completed_op_count(&self) -> usize {
+        self.writer_position().prefix as usize
     }
 
     /// The number of times that the run has come into the middle of a write.
-    pub fn tears(&self) -> u32 {
+    pub fn torn_position_count(&self) -> u32 {
         self.0.lock().tears
     }
 
     /// How many queries the run has made.
-    pub fn queries(&self) -> u32 {
+    pub fn query_count(&self) -> u32 {
         self.0.lock().queries
     }
 
     /// Says that the reader restarts an operation, because its reads did not fit together. A restart, and a failure in
-    /// the end, is right only while the file changes: see [`ReaderView::is_at_rest`].
-    pub fn restart_operation(&self) {
+    /// the end, is right only while the file changes: see [`ReaderView::is_unchanged_since_restart`].
+    pub fn mark_operation_restart(&self) {
         self.0.lock().moved = false;
     }
 
     /// Says that nothing counts any more that the reader sees once the writer is beyond `prefix`, until this is said
     /// again: the writer then comes no further, for it can do so later as well.
-    pub fn discard_beyond(&self, prefix: Option<u32>) {
+    pub fn stop_writer_beyond(&self, prefix: Option<u32>) {
         self.0.lock().rest_beyond = prefix;
     }
 
     /// Whether no write is half-done, unless such writes [last](AllowedTears::lasting), and nothing has changed since
-    /// [`ReaderView::restart_operation`]: then every operation of the reader must succeed.
-    pub fn is_at_rest(&self) -> bool {
+    /// [`ReaderView::mark_operation_restart`]: then every operation of the reader must succeed.
+    pub fn is_unchanged_since_restart(&self) -> bool {
         let run = self.0.lock();
         (run.tearing.lasting || !run.position.is_torn()) && !run.moved
     }
 
-    /// Returns the history since the run began, or since the last [`ReaderView::set_history`]. From now on, the history
+    /// Returns the history since the run began, or since the last [`ReaderView::replace_history`]. From now on, the history
     /// starts with `history`.
     ///
     /// With this a reader says that it has forgotten what it once saw. So runs that differ only in that can meet at a
-    /// [`ReaderView::checkpoint`].
-    pub fn set_history(&self, history: History) -> History {
+    /// [`ReaderView::is_new_checkpoint_state`].
+    pub fn replace_history(&self, history: ReaderHistory) -> ReaderHistory {
         std::mem::replace(&mut self.0.lock().history, history)
     }
 
     /// Asks whether to go on. Everything that the reader does from here on must follow from its history and from
     /// `state`. If another run has been, or will be, here with the same history and state, and with the same position
     /// of the writer, then everything that may follow is explored there. Then the reader should end.
-    pub fn checkpoint(&self, state: impl Hash) -> bool {
+    pub fn is_new_checkpoint_state(&self, state: impl Hash) -> bool {
         let mut run = self.0.lock();
         run.context = hash(state);
         let state = run.context;
         run.should_continue(state, None)
     }
 
-    /// As [`ReaderView::checkpoint`], in the middle of an operation: what the reader does from here on must follow from
+    /// As [`ReaderView::is_new_checkpoint_state`], in the middle of an operation: what the reader does from here on must follow from
     /// its history since the last checkpoint between two, from the state that was given then, and from `state`. If it
     /// should end, it has no other answers but errors.
-    pub fn waypoint(&self, state: impl Hash) -> bool {
+    pub fn is_new_mid_operation_state(&self, state: impl Hash) -> bool {
         let mut run = self.0.lock();
         let within = Some((run.moved, run.context));
         run.should_continue(hash(state), within)
     }
 
     /// Whether the run should end, because another run is or was at the same point.
-    pub fn is_merged(&self) -> bool {
+    pub fn is_duplicate_run(&self) -> bool {
         self.0.lock().merged
     }
 
     /// The hash of the reader's state, by `compute_hash`. Not called while the run repeats another one.
-    pub fn state_hash(&self, compute_hash: impl FnOnce() -> u64) -> u64 {
+    pub fn state_hash_or_compute(&self, compute_hash: impl FnOnce() -> u64) -> u64 {
         {
             let mut run = self.0.lock();
             let number = run.hash_count;
@@ -302,8 +302,8 @@ impl ReaderView {
         hash
     }
 
-    /// The history since the run began, or [`ReaderView::set_history`].
-    pub fn history(&self) -> History {
+    /// The history since the run began, or [`ReaderView::replace_history`].
+    pub fn history(&self) -> ReaderHistory {
         self.0.lock().history
     }
 
@@ -346,7 +346,7 @@ impl ReaderRun {
 
     /// The next answer to explore where the run forked. Another run may have passed a checkpoint with the writer
     /// further on. Everything after that position is then explored there.
-    pub fn next_position_of(&self, fork: &mut BranchPoint) -> Option<Position> {
+    pub fn next_unexplored_position(&self, fork: &mut BranchPoint) -> Option<WriterPosition> {
         let next = fork.others.pop()?;
         let checkpoint = fork.after.and_then(|after| after.moved_to(next, &self.limits));
         if checkpoint.is_some_and(|checkpoint| !checkpoint.insert_if_new(&self.checkpoints)) {
@@ -356,7 +356,7 @@ impl ReaderRun {
         Some(next)
     }
 
-    fn answers_to(&mut self, query: Query) -> Arc<QueryAnswers> {
+    fn answers_to(&mut self, query: ReaderQuery) -> Arc<QueryAnswers> {
         if let Some(range) = self.ranges.get(&query) {
             return range.clone();
         }
@@ -366,7 +366,7 @@ impl ReaderRun {
     }
 
     /// Goes to where a query is answered.
-    fn choose_position(&mut self, query: Query) -> io::Result<Arc<QueryAnswers>> {
+    fn choose_position(&mut self, query: ReaderQuery) -> io::Result<Arc<QueryAnswers>> {
         let number = self.queries;
         self.queries += 1;
         if self.merged {
@@ -407,7 +407,7 @@ impl ReaderRun {
             None => {}
         }
         if let Some(journal) = &mut self.journal {
-            journal.push(Observation { query, position: self.position });
+            journal.push(AnsweredQuery { query, position: self.position });
         }
         Ok(range)
     }
@@ -416,7 +416,7 @@ impl ReaderRun {
         self.rest_beyond.is_some_and(|prefix| self.position.prefix > prefix)
     }
 
-    fn move_to(&mut self, to: Position) {
+    fn move_to(&mut self, to: WriterPosition) {
         if to != self.position {
             self.moves += 1;
             self.tears += u32::from(to.is_torn());
@@ -425,7 +425,7 @@ impl ReaderRun {
         }
     }
 
-    fn answer<R>(&mut self, query: Query, give: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
+    fn answer<R>(&mut self, query: ReaderQuery, give: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
         let range = self.choose_position(query)?;
         Ok(match range.answer_at(self.position) {
             Some((number, answer)) => {
@@ -434,7 +434,7 @@ impl ReaderRun {
             }
             None => {
                 let (at, to) = query.span();
-                let answer = self.timeline.read(self.position, at, usize::try_from(to - at).unwrap_or(0));
+                let answer = self.timeline.read_at_position(self.position, at, usize::try_from(to - at).unwrap_or(0));
                 self.history.add((query, &answer));
                 give(&answer)
             }
@@ -448,7 +448,7 @@ fn read_only_error() -> io::Error {
 
 impl Storage for ReaderView {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
-        self.0.lock().answer(Query::Bytes { at, len: into.len() }, |answer| {
+        self.0.lock().answer(ReaderQuery::Bytes { at, len: into.len() }, |answer| {
             into.iter_mut().zip(answer).for_each(|(byte, found)| *byte = *found);
             answer.len()
         })
@@ -459,7 +459,9 @@ impl Storage for ReaderView {
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.0.lock().answer(Query::Length, |answer| answer.first_chunk().map_or(0, |len| u64::from_le_bytes(*len)))
+        self.0
+            .lock()
+            .answer(ReaderQuery::Length, |answer| answer.first_chunk().map_or(0, |len| u64::from_le_bytes(*len)))
     }
 
     fn set_len(&self, _: u64) -> io::Result<()> {

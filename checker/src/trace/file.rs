@@ -26,7 +26,7 @@ const KIND_END: u8 = 5;
 /// Why a trace cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TraceError {
+pub enum TraceFileError {
     /// The medium failed, or the file ended too early.
     #[error("the trace cannot be read or written")]
     Io(#[from] io::Error),
@@ -77,8 +77,8 @@ impl Trace {
     /// Writes the trace.
     ///
     /// # Errors
-    /// Those of `to`; [`TraceError::TooLarge`].
-    pub fn save(&self, mut to: impl Write) -> Result<(), TraceError> {
+    /// Those of `to`; [`TraceFileError::TooLarge`].
+    pub fn save(&self, mut to: impl Write) -> Result<(), TraceFileError> {
         to.write_all(&MAGIC)?;
         to.write_all(&VERSION.to_le_bytes())?;
         write_record(&mut to, KIND_BASE, 0, &self.base)?;
@@ -98,19 +98,19 @@ impl Trace {
     ///
     /// # Errors
     /// If it is no trace, or a damaged one.
-    pub fn load(mut from: impl Read) -> Result<Self, TraceError> {
+    pub fn load(mut from: impl Read) -> Result<Self, TraceFileError> {
         let mut start = [0; MAGIC.len()];
-        from.read_exact(&mut start).map_err(|_| TraceError::NotATrace)?;
+        from.read_exact(&mut start).map_err(|_| TraceFileError::NotATrace)?;
         if start != MAGIC {
-            return Err(TraceError::NotATrace);
+            return Err(TraceFileError::NotATrace);
         }
         match u32::from_le_bytes(read_array(&mut from)?) {
             VERSION => {}
-            other => return Err(TraceError::Version(other)),
+            other => return Err(TraceFileError::Version(other)),
         }
         let first = read_record(&mut from, 0)?;
         if first.kind != KIND_BASE {
-            return Err(TraceError::Kind { record: 0, kind: first.kind });
+            return Err(TraceFileError::Kind { record: 0, kind: first.kind });
         }
         let mut operations = Vec::new();
         for record in 1.. {
@@ -121,16 +121,16 @@ impl Trace {
                 KIND_BARRIER => StorageOp::Sync,
                 KIND_MARK => StorageOp::Mark(String::from_utf8_lossy(&bytes).into_owned()),
                 KIND_END if number == record => break,
-                KIND_END => return Err(TraceError::Count { stated: number, found: record }),
-                kind => return Err(TraceError::Kind { record, kind }),
+                KIND_END => return Err(TraceFileError::Count { stated: number, found: record }),
+                kind => return Err(TraceFileError::Kind { record, kind }),
             });
         }
         Ok(Trace { base: first.bytes, operations })
     }
 }
 
-pub(crate) fn write_record(to: &mut impl Write, kind: u8, number: u64, bytes: &[u8]) -> Result<(), TraceError> {
-    let len = u32::try_from(bytes.len()).map_err(|_| TraceError::TooLarge(bytes.len()))?;
+pub(crate) fn write_record(to: &mut impl Write, kind: u8, number: u64, bytes: &[u8]) -> Result<(), TraceFileError> {
+    let len = u32::try_from(bytes.len()).map_err(|_| TraceFileError::TooLarge(bytes.len()))?;
     let mut head = [0; 13];
     head[0] = kind;
     head[1..9].copy_from_slice(&number.to_le_bytes());
@@ -141,7 +141,7 @@ pub(crate) fn write_record(to: &mut impl Write, kind: u8, number: u64, bytes: &[
     Ok(to.write_all(&sum.to_le_bytes())?)
 }
 
-pub(crate) fn read_record(from: &mut impl Read, record: u64) -> Result<TraceRecord, TraceError> {
+pub(crate) fn read_record(from: &mut impl Read, record: u64) -> Result<TraceRecord, TraceFileError> {
     let head: [u8; 13] = read_array(from)?;
     let [kind, rest @ ..] = head;
     let number = rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -152,7 +152,7 @@ pub(crate) fn read_record(from: &mut impl Read, record: u64) -> Result<TraceReco
     let computed = crc32c::crc32c_append(crc32c::crc32c(&head), &bytes);
     let stated = u32::from_le_bytes(read_array(from)?);
     if stated != computed {
-        return Err(TraceError::Checksum { record, stated, computed });
+        return Err(TraceFileError::Checksum { record, stated, computed });
     }
     Ok(TraceRecord { kind, number, bytes })
 }

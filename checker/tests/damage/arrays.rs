@@ -2,7 +2,7 @@
 
 use h5live_format::messages::{ChunkIndexType, DataspaceMessage, LayoutClass, LayoutMessage};
 use h5live_format::{
-    Addr, AddrTable, Bitmap, ElementFormat, ElementTable, ExtensibleArrayHeader, ExtensibleArrayIndexBlock,
+    Addr, AddrTable, Bitmap, ChunkEntryFormat, ChunkEntryTable, ExtensibleArrayHeader, ExtensibleArrayIndexBlock,
     ExtensibleArraySuperBlock, FixedArrayDataBlock, FixedArrayHeader, Width,
 };
 use h5live_model::{Dataspace, Shape};
@@ -10,14 +10,14 @@ use h5live_model::{Dataspace, Shape};
 use crate::files::File;
 
 fn index_block() -> ExtensibleArrayIndexBlock {
-    ExtensibleArrayIndexBlock::new(Addr::UNDEFINED, ElementFormat::Unfiltered, Width::EIGHT, 4, 6, 25)
+    ExtensibleArrayIndexBlock::new(Addr::UNDEFINED, ChunkEntryFormat::Unfiltered, Width::EIGHT, 4, 6, 25)
 }
 
 fn fixed_block(elements: usize) -> FixedArrayDataBlock {
     FixedArrayDataBlock {
         header: Addr::UNDEFINED,
         pages: Bitmap::zeros(0),
-        elements: ElementTable::undefined(elements, ElementFormat::Unfiltered, Width::EIGHT),
+        elements: ChunkEntryTable::undefined(elements, ChunkEntryFormat::Unfiltered, Width::EIGHT),
     }
 }
 
@@ -105,7 +105,7 @@ fn blocks_of_another_array_are_found() {
 
     let at = file.at("/grows_paged", "extensible array super block");
     let blank = ExtensibleArraySuperBlock {
-        format: ElementFormat::Unfiltered,
+        format: ChunkEntryFormat::Unfiltered,
         header: Addr::UNDEFINED,
         offset_width: Width::FOUR,
         offset: 0,

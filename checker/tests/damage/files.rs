@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use h5live_cache::{MemoryStorage, Storage};
-use h5live_checker::file::{CheckOptions, Finding, Report, UsedRange, check_with};
+use h5live_checker::file::{CheckOptions, FileCheckReport, Finding, UsedRange, check_storage_with};
 use h5live_format::messages::Message;
 use h5live_format::{MessageFlags, ObjectHeader, RawMessage, Record, Superblock, Widths, decode_prefix_with, encode};
 
@@ -36,7 +36,7 @@ impl File {
     pub fn open(name: &str) -> Option<File> {
         let bytes = std::fs::read(folder()?.join(name).with_extension("h5")).unwrap();
         let storage = MemoryStorage::from(bytes);
-        let map = check_with(&storage, CheckOptions { map: true, ..CheckOptions::default() }).map;
+        let map = check_storage_with(&storage, CheckOptions { map: true, ..CheckOptions::default() }).map;
         Some(File { storage, map })
     }
 
@@ -109,12 +109,12 @@ impl File {
         });
     }
 
-    pub fn report(&self) -> Report {
-        check_with(&self.storage, CheckOptions { strict: true, ..CheckOptions::default() })
+    pub fn report(&self) -> FileCheckReport {
+        check_storage_with(&self.storage, CheckOptions { strict: true, ..CheckOptions::default() })
     }
 
-    pub fn live(&self) -> Report {
-        check_with(&self.storage, CheckOptions { live: true, strict: true, ..CheckOptions::default() })
+    pub fn live(&self) -> FileCheckReport {
+        check_storage_with(&self.storage, CheckOptions { live: true, strict: true, ..CheckOptions::default() })
     }
 
     /// Expects a finding of this kind at this structure.

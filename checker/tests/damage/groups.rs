@@ -4,7 +4,7 @@ use h5live_format::messages::{
     AttributeInfo, AttributeMessage, BtreeK, Continuation, DatatypeMessage, LayoutMessage, LinkInfo, LinkMessage,
     LinkValue, Message, MessageType, ReferenceCount,
 };
-use h5live_format::{Addr, ObjectHeader, RawMessage, SymbolCache, SymbolTableNode};
+use h5live_format::{Addr, ObjectHeader, RawMessage, SymbolTableNode, SymbolTableScratchPad};
 
 use crate::files::{File, WIDTHS};
 
@@ -65,7 +65,7 @@ fn a_symbol_table_that_an_entry_states_wrongly_is_found() {
     let at = file.at("/", NODE);
     file.edit(at, SymbolTableNode::default(), |node| {
         let group = node.entries.iter_mut().find_map(|entry| match &mut entry.cache {
-            SymbolCache::Group { btree, .. } => Some(btree),
+            SymbolTableScratchPad::Group { btree, .. } => Some(btree),
             _ => None,
         });
         *group.expect("a group") = Addr::new(8);

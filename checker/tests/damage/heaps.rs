@@ -1,6 +1,6 @@
 //! Damage to heaps and to free space.
 
-use h5live_format::{Addr, FractalHeapHeader, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections, LocalHeap};
+use h5live_format::{Addr, FractalHeapHeader, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections, LocalHeapPrefix};
 
 use crate::files::File;
 
@@ -38,7 +38,7 @@ fn blocks_of_another_heap_are_found() {
     let at = file.at("/group", HEAP);
     let header = file.get(at, FractalHeapHeader::default());
     let root = header.root.get().unwrap();
-    let context = header.indirect_block_context(header.root_rows, crate::files::WIDTHS);
+    let context = header.blank_indirect_block(header.root_rows, crate::files::WIDTHS);
     file.edit(root, context, |block| block.heap = Addr::new(8));
     file.expect_only("fractal heap indirect block", root, "rule");
 }
@@ -47,7 +47,7 @@ fn blocks_of_another_heap_are_found() {
 fn free_blocks_that_overlap_strings_are_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = file.at("/group", "local heap");
-    let heap = file.get(at, LocalHeap::default());
+    let heap = file.get(at, LocalHeapPrefix::default());
     let data = heap.data.get().unwrap();
     let free = heap.free.expect("some space is free");
     // The free block begins at the last string.
@@ -56,9 +56,9 @@ fn free_blocks_that_overlap_strings_are_found() {
     let size = u64::from_le_bytes(block[8..16].try_into().unwrap()) + 8;
     block[8..16].copy_from_slice(&size.to_le_bytes());
     file.write(data + back, &block);
-    file.edit(at, LocalHeap::default(), |heap| heap.free = Some(back));
+    file.edit(at, LocalHeapPrefix::default(), |heap| heap.free = Some(back));
     assert!(file.report().findings.iter().any(|finding| finding.structure == "local heap data"));
-    file.edit(at, LocalHeap::default(), |heap| heap.size += 1 << 40);
+    file.edit(at, LocalHeapPrefix::default(), |heap| heap.size += 1 << 40);
     file.expect("local heap data", data, "beyond-end");
 }
 

@@ -1,8 +1,8 @@
 //! Damage to B-trees.
 
 use h5live_format::{
-    Addr, AttributeNameRecord, Btree1Key, Btree1Node, Btree2Geometry, Btree2Header, ChunkKey, ChunkRank, ChunkRecord,
-    GroupKey,
+    Addr, AttributeNameRecord, Btree1ChunkKey, Btree1ChunkRank, Btree1GroupKey, Btree1Key, Btree1Node, Btree2Geometry,
+    Btree2Header, ChunkRecord,
 };
 
 use crate::files::{File, WIDTHS};
@@ -121,7 +121,7 @@ fn a_node_that_is_reached_twice_is_found() {
 fn keys_of_chunks_that_are_out_of_order_are_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = leaf(&file, "/chunks");
-    let blank = Btree1Node::<ChunkKey>::empty(32, ChunkRank(2), WIDTHS);
+    let blank = Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), WIDTHS);
     edit_keys(&mut file, at, blank, |keys| keys.swap(1, 2));
     file.expect(NODE, at, "order");
 }
@@ -130,7 +130,7 @@ fn keys_of_chunks_that_are_out_of_order_are_found() {
 fn leaf(file: &File, path: &str) -> u64 {
     let mut at = file.at(path, NODE);
     loop {
-        let node = file.get(at, Btree1Node::<ChunkKey>::empty(32, ChunkRank(2), WIDTHS));
+        let node = file.get(at, Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), WIDTHS));
         if node.level == 0 && node.left == Addr::UNDEFINED {
             return at;
         }
@@ -142,7 +142,7 @@ fn leaf(file: &File, path: &str) -> u64 {
 fn a_chunk_with_a_size_that_it_cannot_have_is_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = leaf(&file, "/chunks");
-    let blank = Btree1Node::<ChunkKey>::empty(32, ChunkRank(2), WIDTHS);
+    let blank = Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), WIDTHS);
     edit_keys(&mut file, at, blank, |keys| keys[1].size += 8);
     let findings = file.report().findings;
     assert!(findings.iter().any(|f| f.structure == NODE && f.cause.kind() == "count"), "{findings:#?}");
@@ -152,7 +152,7 @@ fn a_chunk_with_a_size_that_it_cannot_have_is_found() {
 fn siblings_that_are_none_and_levels_that_are_wrong_are_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = leaf(&file, "/chunks");
-    let blank = || Btree1Node::<ChunkKey>::empty(32, ChunkRank(2), WIDTHS);
+    let blank = || Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), WIDTHS);
     let right = file.get(at, blank()).right;
     file.edit(at, blank(), |node| node.right = Addr::UNDEFINED);
     file.expect_only(NODE, at, "rule");
@@ -166,7 +166,7 @@ fn siblings_that_are_none_and_levels_that_are_wrong_are_found() {
 fn keys_of_groups_that_are_out_of_order_are_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = file.at("/group", NODE);
-    let blank = Btree1Node::<GroupKey>::empty(16, (), WIDTHS);
+    let blank = Btree1Node::<Btree1GroupKey>::empty(16, (), WIDTHS);
     edit_keys(&mut file, at, blank, |keys| keys.swap(0, 1));
     file.expect(NODE, at, "order");
 }

@@ -67,13 +67,13 @@ impl B2ndLayout {
     pub fn decode(
         &self,
         chunk: &BloscChunk<'_>,
-        size: usize,
+        element_size: usize,
         output: &mut [u8],
-        work: &mut BlockBuffers<'_>,
+        buffers: &mut BlockBuffers<'_>,
     ) -> Result<(), FilterFault> {
         let grid: Vec<usize> = self.shape.iter().zip(&self.block).map(|(dim, block)| dim.div_ceil(*block)).collect();
         // No block is larger than the array, so that this is no more than the output.
-        let bytes = product(&self.block).and_then(|elements| elements.checked_mul(size));
+        let bytes = product(&self.block).and_then(|elements| elements.checked_mul(element_size));
         let bytes = bytes.filter(|bytes| *bytes <= output.len()).ok_or(FilterFault::Corrupt("shape"))?;
         let all = product(&grid).and_then(|blocks| blocks.checked_mul(bytes));
         if chunk.block_bytes != bytes || all != Some(chunk.decoded_bytes) {
@@ -82,8 +82,8 @@ impl B2ndLayout {
         let mut block = zeroed(bytes).ok_or(FilterFault::OutOfMemory(bytes))?;
         let mut position = vec![0; grid.len()];
         for index in 0.. {
-            chunk.decode_block(index, &mut block, work)?;
-            self.copy_block(&position, &block, size, output);
+            chunk.decode_block(index, &mut block, buffers)?;
+            self.copy_block(&position, &block, element_size, output);
             if !advance(&mut position, &grid) {
                 break;
             }

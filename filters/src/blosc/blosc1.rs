@@ -23,7 +23,7 @@ impl Filter for Blosc {
 
     fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutcome, FilterFault> {
         let chunk = BloscChunk::parse(input)?;
-        BlockBuffers::with(|work| chunk.decode(output, work)).map(DecodeOutcome::Decoded)
+        BlockBuffers::with_thread_buffers(|work| chunk.decode(output, work)).map(DecodeOutcome::Decoded)
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {

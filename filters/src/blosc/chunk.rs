@@ -77,7 +77,7 @@ pub(super) struct BlockBuffers<'a> {
 
 impl BlockBuffers<'_> {
     /// Runs `work` with memory of this thread.
-    pub fn with<T>(work: impl FnOnce(&mut BlockBuffers<'_>) -> T) -> T {
+    pub fn with_thread_buffers<T>(work: impl FnOnce(&mut BlockBuffers<'_>) -> T) -> T {
         scratch::with(|Scratch { decoded: streams, room: filtered, encoded: spare, next: reference }| {
             work(&mut BlockBuffers { streams, filtered, spare, reference })
         })

@@ -31,7 +31,7 @@ pub(super) struct BloscEncoder {
 
 impl BloscEncoder {
     /// From the level, the filter and the codec, which are parameters 4 to 6 in both filters.
-    pub fn parse(params: &[u32], second: bool) -> Result<Self, FilterFault> {
+    pub fn parse(params: &[u32], is_blosc2: bool) -> Result<Self, FilterFault> {
         let given = |index: usize, default| params.get(index).copied().unwrap_or(default);
         let size = crate::params::param(params, 2)?;
         let level = given(4, super::DEFAULT_LEVEL);
@@ -41,21 +41,15 @@ impl BloscEncoder {
         }
         let filter = match given(5, super::DEFAULT_FILTER) {
             value @ 0..=2 => value as u8,
-            3 if second => DELTA,
+            3 if is_blosc2 => DELTA,
             value => return Err(FilterFault::Parameter { index: 5, value }),
         };
         let codec = BloscCodec::from_param(given(6, super::DEFAULT_CODEC))?;
-        if second && codec == BloscCodec::Snappy {
+        if is_blosc2 && codec == BloscCodec::Snappy {
             return Err(FilterFault::Parameter { index: 6, value: given(6, 0) });
         }
         let size = crate::params::param_to_usize(size);
-        Ok(BloscEncoder {
-            codec,
-            level,
-            filter,
-            size: if size > MAX_ELEMENT_BYTES { 1 } else { size },
-            is_blosc2: second,
-        })
+        Ok(BloscEncoder { codec, level, filter, size: if size > MAX_ELEMENT_BYTES { 1 } else { size }, is_blosc2 })
     }
 
     fn header_bytes(&self) -> usize {
@@ -123,7 +117,7 @@ impl BloscEncoder {
     ) -> Result<bool, FilterFault> {
         let table = output.len();
         output.resize(table + input.len().div_ceil(block) * 4, 0);
-        BlockBuffers::with(|work| {
+        BlockBuffers::with_thread_buffers(|work| {
             for (index, data) in input.chunks(block).enumerate() {
                 let at = (output.len() - start) as u32;
                 set_u32_le(output, table + index * 4, at);

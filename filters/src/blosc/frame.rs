@@ -149,7 +149,7 @@ impl<'a> FrameHeader<'a> {
 /// Decodes a frame; returns the bytes written.
 pub(super) fn decode_frame(input: &[u8], output: &mut [u8]) -> Result<usize, FilterFault> {
     let header = FrameHeader::parse(input)?;
-    BlockBuffers::with(|work| header.decode(output, work))
+    BlockBuffers::with_thread_buffers(|work| header.decode(output, work))
 }
 
 /// Appends a frame with one chunk that is not a grid.

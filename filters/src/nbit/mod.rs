@@ -24,8 +24,7 @@ impl Filter for Nbit {
             return Ok(DecodeOutcome::InputRange(0..input.len()));
         };
         let limit = output.len();
-        let bytes =
-            layout.element_data_bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
+        let bytes = layout.decoded_bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
         let output = output.get_mut(..bytes).unwrap_or_default();
         output.fill(0);
         let mut reader = BitReader::new(input);
@@ -39,7 +38,7 @@ impl Filter for Nbit {
         let Some(layout) = NbitLayout::parse(params)? else {
             return Ok(EncodeOutcome::Unchanged);
         };
-        if layout.element_data_bytes() != Some(input.len()) {
+        if layout.decoded_bytes() != Some(input.len()) {
             return Err(FilterFault::Corrupt("number of elements"));
         }
         let mut writer = BitWriter::new(output);

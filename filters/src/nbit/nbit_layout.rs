@@ -98,13 +98,13 @@ impl NbitLayout {
     }
 
     /// Bytes of all elements.
-    pub fn element_data_bytes(&self) -> Option<usize> {
+    pub fn decoded_bytes(&self) -> Option<usize> {
         self.elements.checked_mul(self.size)
     }
 
     /// The parameters for a dataset.
     pub fn params_for(target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        let elements = target.element_count().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
+        let elements = target.chunk_element_count().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
         let mut builder = NbitParamsBuilder { params: vec![0, 0, elements], packs: false };
         if !matches!(builder.class_of(target.datatype), NbitClass::Other) {
             builder.add_type(target.datatype)?;
@@ -230,8 +230,8 @@ impl NbitParser<'_> {
 /// The class of a datatype for nbit.
 enum NbitClass<'a> {
     Atom { order: ByteOrder, precision: u16, offset: u16 },
-    Array(&'a h5live_model::Array),
-    Compound(&'a h5live_model::Compound),
+    Array(&'a h5live_model::ArrayType),
+    Compound(&'a h5live_model::CompoundType),
     Other,
 }
 

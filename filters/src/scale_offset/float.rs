@@ -9,7 +9,7 @@ use crate::FilterFault;
 use crate::bit_io::{BitReader, BitWriter, ones};
 
 /// The two floating-point types.
-trait FloatType:
+trait ScaledFloat:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
     const BITS: u32;
@@ -27,7 +27,7 @@ trait FloatType:
 
 macro_rules! real {
     ($float:ty, $bits:ty, $integer:ty) => {
-        impl FloatType for $float {
+        impl ScaledFloat for $float {
             const BITS: u32 = <$bits>::BITS;
             const ZERO: Self = 0.0;
             fn from_bits(bits: u64) -> Self {
@@ -79,7 +79,7 @@ pub(super) fn find_packing(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOff
     }
 }
 
-fn find_packing_of<R: FloatType>(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOffsetPacking {
+fn find_packing_of<R: ScaledFloat>(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOffsetPacking {
     let unpacked = ScaleOffsetPacking { bits: R::BITS, minimum: 0 };
     let scale = R::power_of_ten(decimal_digits(params));
     let fill = params.fill.map(R::from_bits);
@@ -121,7 +121,7 @@ pub(super) fn reduce_values(
     }
 }
 
-fn reduce_values_of<R: FloatType>(
+fn reduce_values_of<R: ScaledFloat>(
     params: &ScaleOffsetParams,
     packing: &ScaleOffsetPacking,
     input: &[u8],
@@ -152,7 +152,7 @@ pub(super) fn restore_values(
     }
 }
 
-fn restore_values_of<R: FloatType>(
+fn restore_values_of<R: ScaledFloat>(
     params: &ScaleOffsetParams,
     packing: &ScaleOffsetPacking,
     reader: &mut BitReader<'_>,
@@ -161,7 +161,7 @@ fn restore_values_of<R: FloatType>(
     let scale = R::power_of_ten(decimal_digits(params));
     let min = R::from_bits(packing.minimum);
     let all_ones = ones(packing.bits);
-    params.fill_values(output, || {
+    params.set_element_values(output, || {
         let value = reader.read_bits(packing.bits)?;
         Ok(match params.fill {
             Some(fill) if value == all_ones => fill,

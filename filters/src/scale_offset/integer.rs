@@ -52,7 +52,7 @@ pub(super) fn restore_values(
     output: &mut [u8],
 ) -> Result<(), FilterFault> {
     let all_ones = ones(packing.bits);
-    params.fill_values(output, || {
+    params.set_element_values(output, || {
         let value = reader.read_bits(packing.bits)?;
         Ok(match params.fill {
             Some(fill) if value == all_ones => fill,

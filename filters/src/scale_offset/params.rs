@@ -91,7 +91,7 @@ impl ScaleOffsetParams {
             ByteOrder::Big => true,
             ByteOrder::Vax => return Err(not_applicable),
         };
-        let elements = target.element_count().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
+        let elements = target.chunk_element_count().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
         let fill = match target.fill {
             FillValue::Undefined => None,
             FillValue::Default => Some(0),
@@ -138,7 +138,7 @@ impl ScaleOffsetParams {
     }
 
     /// Sets the values of a chunk one after the other.
-    pub fn fill_values(
+    pub fn set_element_values(
         &self,
         chunk: &mut [u8],
         mut next: impl FnMut() -> Result<u64, FilterFault>,

@@ -99,7 +99,7 @@ impl Btree2Geometry {
     }
 
     /// Most records of a node at `depth` while it is being changed: one more than fits.
-    pub fn room(&self, depth: u16) -> usize {
+    pub fn overfull_record_capacity(&self, depth: u16) -> usize {
         usize::from(self.max_records(depth)).saturating_add(1)
     }
 
@@ -129,19 +129,19 @@ impl Btree2Geometry {
     }
 
     /// The width of the number of records in a child.
-    pub fn count_width(&self) -> Width {
+    pub fn child_record_count_width(&self) -> Width {
         self.count
     }
 
     /// The width of the number of all records below a child of a node at `depth`; `None` if the children are leaves.
-    pub fn total_width(&self, depth: u16) -> Option<Width> {
+    pub fn subtree_count_width(&self, depth: u16) -> Option<Width> {
         let below = depth.checked_sub(1).filter(|below| *below > 0)?;
         self.level(below).map(|level| Width::for_value(level.below))
     }
 
     /// Bytes of a pointer to a child, in a node at `depth`.
     pub fn child_pointer_bytes(&self, depth: u16) -> usize {
-        let total = self.total_width(depth).map_or(0, Width::bytes);
+        let total = self.subtree_count_width(depth).map_or(0, Width::bytes);
         self.offset.bytes().saturating_add(self.count.bytes()).saturating_add(total)
     }
 
@@ -159,7 +159,7 @@ impl Btree2Geometry {
 
     /// An internal node of `records` records at `depth`: context for decoding.
     pub fn blank_internal(&self, depth: u16, records: u16) -> Btree2Internal {
-        let total = self.total_width(depth);
+        let total = self.subtree_count_width(depth);
         let mut node = Btree2Internal::blank(self.kind, self.node_size, self.record_size, self.count, total);
         node.records.set_blank(records);
         node

@@ -23,14 +23,14 @@ impl Btree2Records {
 
     /// A copy with room for `records` records.
     #[must_use]
-    pub fn with_room(&self, records: usize) -> Self {
-        self.copy_range(0..self.len(), records)
+    pub fn clone_with_capacity(&self, capacity: usize) -> Self {
+        self.copy_range(0..self.len(), capacity)
     }
 
     /// A copy of the existing records in `range`, with room for `records` records.
     #[must_use]
-    pub fn copy_range(&self, range: Range<usize>, records: usize) -> Self {
-        let mut bytes = Vec::with_capacity(self.record_size.saturating_mul(records));
+    pub fn copy_range(&self, range: Range<usize>, capacity: usize) -> Self {
+        let mut bytes = Vec::with_capacity(self.record_size.saturating_mul(capacity));
         let at = |index: usize| index.saturating_mul(self.record_size);
         bytes.extend_from_slice(self.bytes.get(at(range.start)..at(range.end)).unwrap_or_default());
         Btree2Records { record_size: self.record_size, bytes }
@@ -197,7 +197,7 @@ impl Record for Btree2Leaf {
 
 /// The way to a child of an internal node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Btree2Child {
+pub struct Btree2ChildPointer {
     /// The node.
     pub addr: Addr,
     /// Records in the node.
@@ -217,7 +217,7 @@ pub struct Btree2Internal {
     /// The records, sorted.
     pub records: Btree2Records,
     /// The children: those of child `i` are before record `i`.
-    pub children: Vec<Btree2Child>,
+    pub children: Vec<Btree2ChildPointer>,
 }
 
 impl Btree2Internal {
@@ -249,7 +249,7 @@ impl Record for Btree2Internal {
         self.records.wire(w)?;
         let children = self.records.len().saturating_add(1);
         if w.is_decoding() {
-            self.children.resize(children, Btree2Child::default());
+            self.children.resize(children, Btree2ChildPointer::default());
         }
         let counted = self.children.len();
         w.require("children", counted == children, counted as u64, "one more than records")?;

@@ -93,7 +93,7 @@ impl Btree2Record for HugeDirectRecord {
 
 /// A huge object of a heap with filters whose IDs hold its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct HugeFilteredRecord {
+pub struct HugeDirectFilteredRecord {
     /// The object.
     pub addr: Addr,
     /// Stored bytes, after the filters.
@@ -104,7 +104,7 @@ pub struct HugeFilteredRecord {
     pub size: u64,
 }
 
-impl Record for HugeFilteredRecord {
+impl Record for HugeDirectFilteredRecord {
     const NAME: &'static str = "direct filtered huge object record";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -115,7 +115,7 @@ impl Record for HugeFilteredRecord {
     }
 }
 
-impl Btree2Record for HugeFilteredRecord {
+impl Btree2Record for HugeDirectFilteredRecord {
     const KIND: u8 = 4;
 }
 
@@ -251,7 +251,7 @@ fn wire_chunk_coord(w: &mut impl Wire, coord: &mut ChunkCoord) -> Result<()> {
 
 /// How the position with which the bytes of a chunk's record end compares with `sought`; `Equal` if they have none of
 /// that rank.
-pub fn compare_chunk(record: &[u8], sought: &ChunkCoord) -> Ordering {
+pub fn compare_chunk_coord(record: &[u8], sought: &ChunkCoord) -> Ordering {
     let sought = sought.scaled();
     let Some(stored) = record.len().checked_sub(size_of_val(sought)).and_then(|start| record.get(start..)) else {
         return Ordering::Equal;

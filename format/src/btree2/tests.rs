@@ -25,7 +25,7 @@ fn nodes_hold_what_libhdf5_puts_into_them() {
     let geometry = Btree2Geometry::from_header(&header(3), WIDTHS).unwrap();
     assert_eq!((0..=4).map(|depth| geometry.max_records(depth)).collect::<Vec<_>>(), [45, 24, 22, 22, 0]);
     assert_eq!(geometry.child_pointer_bytes(1), 9);
-    assert_eq!((geometry.total_width(1), geometry.total_width(2)), (None, Some(Width::TWO)));
+    assert_eq!((geometry.subtree_count_width(1), geometry.subtree_count_width(2)), (None, Some(Width::TWO)));
     assert_eq!((geometry.split_record_count(0), geometry.merge_record_count(0)), (45, 18));
     assert_eq!(Btree2Geometry::from_header(&header(2), WIDTHS).unwrap().with_next_level().unwrap(), geometry);
 }
@@ -55,7 +55,7 @@ fn internal_nodes_come_back_from_bytes() {
         let mut node = geometry.blank_internal(depth, 0);
         let child = |i: u64| {
             let total = if depth == 1 { i } else { i * 50 };
-            Btree2Child { addr: Addr::new(i * 512), record_count: i as u16, subtree_record_count: total }
+            Btree2ChildPointer { addr: Addr::new(i * 512), record_count: i as u16, subtree_record_count: total }
         };
         for i in 0..5 {
             assert!(node.records.insert(i as usize, &link(i), WIDTHS));
@@ -93,7 +93,7 @@ fn records_have_the_sizes_of_the_format() {
     assert_eq!(size(&HugeIndirectRecord::default()), 24);
     assert_eq!(size(&HugeIndirectFilteredRecord::default()), 36);
     assert_eq!(size(&HugeDirectRecord::default()), 16);
-    assert_eq!(size(&HugeFilteredRecord::default()), 28);
+    assert_eq!(size(&HugeDirectFilteredRecord::default()), 28);
     assert_eq!(size(&LinkNameRecord::default()), 11);
     assert_eq!(size(&LinkOrderRecord::default()), 15);
     assert_eq!(size(&AttributeNameRecord::default()), 17);
@@ -120,8 +120,8 @@ fn the_bytes_of_a_chunks_record_tell_where_it_belongs() {
             FilteredChunkRecord { addr: Addr::new(77), size: 5, ..FilteredChunkRecord::blank(2, Width::TWO) };
         let filtered = FilteredChunkRecord { coord: stored.clone(), ..filtered };
         let expected = stored.scaled().cmp(sought.scaled());
-        assert_eq!(compare_chunk(&encode(&plain, WIDTHS).unwrap(), sought), expected);
-        assert_eq!(compare_chunk(&encode(&filtered, WIDTHS).unwrap(), sought), expected);
+        assert_eq!(compare_chunk_coord(&encode(&plain, WIDTHS).unwrap(), sought), expected);
+        assert_eq!(compare_chunk_coord(&encode(&filtered, WIDTHS).unwrap(), sought), expected);
     }
-    assert_eq!(compare_chunk(&[0; 15], &coords[1]), std::cmp::Ordering::Equal);
+    assert_eq!(compare_chunk_coord(&[0; 15], &coords[1]), std::cmp::Ordering::Equal);
 }

@@ -40,7 +40,7 @@ fn nodes_are_read_by_the_header_of_their_tree() {
         assert!(leaf.records.insert(i, &LinkNameRecord { hash: 99, heap_id: [3; 7] }, WIDTHS));
         assert!(node.records.insert(i, &LinkNameRecord { hash: 77, heap_id: [5; 7] }, WIDTHS));
     }
-    node.children = vec![Btree2Child { addr: Addr::new(512), record_count: 40, subtree_record_count: 500 }; 8];
+    node.children = vec![Btree2ChildPointer { addr: Addr::new(512), record_count: 40, subtree_record_count: 500 }; 8];
     let header = encode(&header, WIDTHS).unwrap();
     let known = DumpContext { header: Some(&header), ..Default::default() };
     let (leaf, node) = (encode(&leaf, WIDTHS).unwrap(), encode(&node, WIDTHS).unwrap());
@@ -54,10 +54,10 @@ fn nodes_are_read_by_the_header_of_their_tree() {
 #[test]
 fn blocks_are_read_by_the_header_of_their_heap() {
     let header = FractalHeapHeader { root_rows: 4, ..Default::default() };
-    let mut direct = header.direct_block_context(1024);
+    let mut direct = header.blank_direct_block(1024);
     direct.offset = 4096;
     direct.data = vec![6; 1024 - header.direct_block_overhead(WIDTHS)];
-    let indirect = encode(&header.indirect_block_context(4, WIDTHS).with_undefined_children(WIDTHS), WIDTHS).unwrap();
+    let indirect = encode(&header.blank_indirect_block(4, WIDTHS).with_undefined_children(WIDTHS), WIDTHS).unwrap();
     let bytes = encode(&header, WIDTHS).unwrap();
     let known = DumpContext { header: Some(&bytes), ..Default::default() };
     sound(&bytes, &DumpContext::default(), "fractal heap header");
@@ -78,7 +78,7 @@ fn blocks_are_read_by_the_header_of_their_array() {
         let block = FixedArrayDataBlock {
             header: Addr::new(8),
             pages: Bitmap::zeros(pages),
-            elements: ElementTable::undefined(stored, array.format, WIDTHS.offset),
+            elements: ChunkEntryTable::undefined(stored, array.format, WIDTHS.offset),
         };
         let header = encode(&array, WIDTHS).unwrap();
         let known = DumpContext { header: Some(&header), ..Default::default() };
@@ -93,10 +93,10 @@ fn other_structures_are_known_by_their_signature() {
     sound(&encode(&superblock, WIDTHS).unwrap(), &context, "superblock");
     sound(&encode(&SymbolTableNode::default(), WIDTHS).unwrap(), &context, "symbol table node");
     sound(&encode(&GlobalHeapCollection::default(), WIDTHS).unwrap(), &context, "global heap collection");
-    sound(&encode(&LocalHeap { size: 8, ..Default::default() }, WIDTHS).unwrap(), &context, "local heap");
-    let group = Btree1Node::<GroupKey>::empty(16, (), WIDTHS);
+    sound(&encode(&LocalHeapPrefix { size: 8, ..Default::default() }, WIDTHS).unwrap(), &context, "local heap");
+    let group = Btree1Node::<Btree1GroupKey>::empty(16, (), WIDTHS);
     sound(&encode(&group, WIDTHS).unwrap(), &context, "version 1 B-tree node");
-    let chunks = encode(&Btree1Node::<ChunkKey>::empty(32, ChunkRank(2), WIDTHS), WIDTHS).unwrap();
+    let chunks = encode(&Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), WIDTHS), WIDTHS).unwrap();
     sound(&chunks, &DumpContext { chunk_rank: Some(2), ..context }, "version 1 B-tree node");
     assert!(dump_any(&chunks, &context).unwrap().result.is_err());
     let table = SharedMessageTable { count: 3, indexes: vec![SharedMessageIndex::default(); 3] };

@@ -1,7 +1,7 @@
 //! Extensible array data block.
 
 use crate::array_block::wire_block_start;
-use crate::{Addr, ElementTable, Record, Result, Width, Wire};
+use crate::{Addr, ChunkEntryTable, Record, Result, Width, Wire};
 
 /// A data block: elements, or, if it is paged, what precedes its pages (format specification 4.0, VII.D).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct ExtensibleArrayDataBlock {
     /// The index of the first element, less those of the index block.
     pub offset: u64,
     /// The elements; an empty table if the block is paged.
-    pub elements: ElementTable,
+    pub elements: ChunkEntryTable,
 }
 
 impl Record for ExtensibleArrayDataBlock {

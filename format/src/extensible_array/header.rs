@@ -1,7 +1,7 @@
 //! Extensible array header.
 
 use crate::array_block::wire_header_start;
-use crate::{Addr, ElementFormat, Fault, Record, Result, Wire};
+use crate::{Addr, ChunkEntryFormat, Fault, Record, Result, Wire};
 
 /// The numbers that fix the shape of an extensible array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ impl ExtensibleArrayParameters {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensibleArrayHeader {
     /// The format of an element.
-    pub format: ElementFormat,
+    pub format: ChunkEntryFormat,
     /// The shape.
     pub parameters: ExtensibleArrayParameters,
     /// Number of super blocks.
@@ -73,7 +73,7 @@ pub struct ExtensibleArrayHeader {
 impl Default for ExtensibleArrayHeader {
     fn default() -> Self {
         ExtensibleArrayHeader {
-            format: ElementFormat::Unfiltered,
+            format: ChunkEntryFormat::Unfiltered,
             parameters: ExtensibleArrayParameters::default(),
             super_blocks: 0,
             super_block_bytes: 0,

@@ -1,7 +1,7 @@
 //! Extensible array index block.
 
 use crate::array_block::wire_block_start;
-use crate::{Addr, AddrTable, ElementFormat, ElementTable, Record, Result, Width, Wire};
+use crate::{Addr, AddrTable, ChunkEntryFormat, ChunkEntryTable, Record, Result, Width, Wire};
 
 /// The index block: the first elements, and the way to all data blocks and super blocks (format specification 4.0,
 /// VII.D).
@@ -10,7 +10,7 @@ pub struct ExtensibleArrayIndexBlock {
     /// The header of the array.
     pub header: Addr,
     /// The first elements.
-    pub elements: ElementTable,
+    pub elements: ChunkEntryTable,
     /// The data blocks that have no super block of their own.
     pub data_blocks: AddrTable,
     /// The super blocks.
@@ -21,7 +21,7 @@ impl ExtensibleArrayIndexBlock {
     /// An empty index block with room for these numbers of elements, data blocks and super blocks.
     pub fn new(
         header: Addr,
-        format: ElementFormat,
+        format: ChunkEntryFormat,
         offset: Width,
         elements: usize,
         data_blocks: usize,
@@ -29,7 +29,7 @@ impl ExtensibleArrayIndexBlock {
     ) -> Self {
         ExtensibleArrayIndexBlock {
             header,
-            elements: ElementTable::undefined(elements, format, offset),
+            elements: ChunkEntryTable::undefined(elements, format, offset),
             data_blocks: AddrTable::undefined(data_blocks, offset),
             super_blocks: AddrTable::undefined(super_blocks, offset),
         }

@@ -1,13 +1,13 @@
 //! Extensible array super block.
 
 use crate::array_block::wire_block_start;
-use crate::{Addr, AddrTable, Bitmap, ElementFormat, Record, Result, Width, Wire};
+use crate::{Addr, AddrTable, Bitmap, ChunkEntryFormat, Record, Result, Width, Wire};
 
 /// A super block: the way to a run of data blocks of one size (format specification 4.0, VII.D).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensibleArraySuperBlock {
     /// The format of an element.
-    pub format: ElementFormat,
+    pub format: ChunkEntryFormat,
     /// The header of the array.
     pub header: Addr,
     /// Width of `offset`.

@@ -1,7 +1,7 @@
 //! The blocks of a fractal heap.
 
 use super::DoublingTable;
-use crate::{Addr, AddrTable, ChunkIndexEntry, ElementFormat, ElementTable, Record, Result, Width, Widths, Wire};
+use crate::{Addr, AddrTable, ChunkEntryFormat, ChunkEntryTable, ChunkIndexEntry, Record, Result, Width, Widths, Wire};
 
 /// A direct block, which holds objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct FractalHeapDirectBlock {
 
 impl FractalHeapDirectBlock {
     /// Makes an empty block of this shape, for writing. `overhead` is the value of the header.
-    pub fn with_zeros(mut self, heap: Addr, offset: u64, overhead: usize) -> Self {
+    pub fn with_zeroed_data(mut self, heap: Addr, offset: u64, overhead: usize) -> Self {
         let len = usize::try_from(self.size).unwrap_or(usize::MAX).saturating_sub(overhead);
         (self.heap, self.offset, self.data) = (heap, offset, vec![0; len]);
         self
@@ -84,24 +84,24 @@ pub struct FractalHeapIndirectBlock {
     /// Where the block begins in heap space (bytes).
     pub offset: u64,
     /// The direct blocks, row after row. In heaps with filters each has its stored size and filter mask.
-    pub direct: ElementTable,
+    pub direct: ChunkEntryTable,
     /// The indirect blocks, row after row.
     pub indirect: AddrTable,
     offset_width: Width,
-    format: ElementFormat,
+    format: ChunkEntryFormat,
     direct_entries: usize,
     indirect_entries: usize,
 }
 
 impl FractalHeapIndirectBlock {
     pub(super) fn blank(table: &DoublingTable, rows: u16, filtered: bool, widths: Widths) -> Self {
-        let format = if filtered { ElementFormat::Filtered(widths.length) } else { ElementFormat::Unfiltered };
+        let format = if filtered { ChunkEntryFormat::Filtered(widths.length) } else { ChunkEntryFormat::Unfiltered };
         let direct_rows = rows.min(table.direct_rows());
         let entries = |rows: u16| usize::from(rows).saturating_mul(table.column_count.into());
         FractalHeapIndirectBlock {
             heap: Addr::UNDEFINED,
             offset: 0,
-            direct: ElementTable::undefined(0, format, widths.offset),
+            direct: ChunkEntryTable::undefined(0, format, widths.offset),
             indirect: AddrTable::undefined(0, widths.offset),
             offset_width: table.offset_width(),
             format,
@@ -112,7 +112,7 @@ impl FractalHeapIndirectBlock {
 
     /// Makes all entries undefined, for writing.
     pub fn with_undefined_children(mut self, widths: Widths) -> Self {
-        self.direct = ElementTable::undefined(self.direct_entries, self.format, widths.offset);
+        self.direct = ChunkEntryTable::undefined(self.direct_entries, self.format, widths.offset);
         self.indirect = AddrTable::undefined(self.indirect_entries, widths.offset);
         self
     }
@@ -136,13 +136,13 @@ impl FractalHeapIndirectBlock {
     }
 
     /// Replaces the block to which an entry leads. In heaps with filters, that is no direct block.
-    pub fn set_child(&mut self, entry: usize, addr: Addr) -> bool {
-        self.set_child_element(entry, ChunkIndexEntry { addr, ..ChunkIndexEntry::default() })
+    pub fn set_child_addr(&mut self, entry: usize, addr: Addr) -> bool {
+        self.set_child_entry(entry, ChunkIndexEntry { addr, ..ChunkIndexEntry::default() })
     }
 
-    /// As [`FractalHeapIndirectBlock::set_child`], with the size and the mask that a direct block has in a heap with
+    /// As [`FractalHeapIndirectBlock::set_child_addr`], with the size and the mask that a direct block has in a heap with
     /// filters.
-    pub fn set_child_element(&mut self, entry: usize, block: ChunkIndexEntry) -> bool {
+    pub fn set_child_entry(&mut self, entry: usize, block: ChunkIndexEntry) -> bool {
         match entry.checked_sub(self.direct.len()) {
             None => self.direct.set(entry, block),
             Some(entry) => self.indirect.set(entry, block.addr),
@@ -151,7 +151,7 @@ impl FractalHeapIndirectBlock {
 
     /// The block to which an entry leads, with its size and its mask if it is a direct one in a heap with filters;
     /// `None` past the last entry.
-    pub fn child_element(&self, entry: usize) -> Option<ChunkIndexEntry> {
+    pub fn child_entry(&self, entry: usize) -> Option<ChunkIndexEntry> {
         match entry.checked_sub(self.direct.len()) {
             None => self.direct.get(entry),
             Some(entry) => self.indirect.get(entry).map(|addr| ChunkIndexEntry { addr, ..ChunkIndexEntry::default() }),
@@ -188,7 +188,7 @@ impl Record for FractalHeapIndirectBlock {
         let offset = w.widths().offset;
         if w.is_decoding() {
             let direct = w.bounded("direct blocks", self.direct_entries as u64, self.format.size(offset))?;
-            self.direct = ElementTable::undefined(direct, self.format, offset);
+            self.direct = ChunkEntryTable::undefined(direct, self.format, offset);
         }
         let counts = (self.direct.len(), self.indirect.len());
         let whole = w.is_decoding() || counts == (self.direct_entries, self.indirect_entries);

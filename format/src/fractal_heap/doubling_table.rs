@@ -5,14 +5,14 @@ use crate::{Fault, Record, Result, Width, Wire};
 
 /// A stretch of a fractal heap's space that one block stands for, or could stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HeapSlot {
+pub struct HeapBlockSlot {
     /// Its first byte in heap space.
     pub start: u64,
     /// Bytes of heap space.
     pub size: u64,
 }
 
-impl HeapSlot {
+impl HeapBlockSlot {
     /// Its end in heap space (bytes).
     pub fn end(&self) -> u64 {
         self.start.saturating_add(self.size)
@@ -181,20 +181,20 @@ impl DoublingTable {
     }
 
     /// The first direct block of at least `min_size` bytes that begins at `from` or later in heap space.
-    pub fn slot_after(&self, from: u64, min_size: u64) -> Option<HeapSlot> {
+    pub fn first_direct_slot_from(&self, from: u64, min_size: u64) -> Option<HeapBlockSlot> {
         self.slot_below(self.max_rows(), 0, from, min_size)
     }
 
-    /// As [`DoublingTable::slot_after`], in an indirect block of `rows` rows that begins at `base`; `from` counts from
+    /// As [`DoublingTable::first_direct_slot_from`], in an indirect block of `rows` rows that begins at `base`; `from` counts from
     /// there.
-    fn slot_below(&self, rows: u16, base: u64, from: u64, min_size: u64) -> Option<HeapSlot> {
+    fn slot_below(&self, rows: u16, base: u64, from: u64, min_size: u64) -> Option<HeapBlockSlot> {
         let (mut row, mut column, mut inside) = self.row_column_and_offset(from)?;
         while row < rows {
             let size = self.row_block_size(row)?;
             let start = base.checked_add(self.offset_of(row, column)?)?;
             let largest = |rows: u16| self.row_block_size(rows.min(self.direct_rows()).saturating_sub(1)).unwrap_or(0);
             let large_enough = match self.child_rows(row) {
-                None if inside == 0 && size >= min_size => return Some(HeapSlot { start, size }),
+                None if inside == 0 && size >= min_size => return Some(HeapBlockSlot { start, size }),
                 None => size >= min_size,
                 Some(below) if largest(below) >= min_size => {
                     let found = self.slot_below(below, start, inside, min_size);
@@ -216,13 +216,13 @@ impl DoublingTable {
 
     /// The fewest direct and indirect blocks that cover heap space from `from` to `to`, in a heap whose root has `rows`
     /// rows. Both are borders of blocks.
-    pub fn slots_between(&self, rows: u16, from: u64, to: u64) -> Vec<HeapSlot> {
+    pub fn covering_slots(&self, root_rows: u16, from: u64, to: u64) -> Vec<HeapBlockSlot> {
         let mut found = Vec::new();
-        self.add_slots_between(rows, 0, (from, to), &mut found);
+        self.add_slots_between(root_rows, 0, (from, to), &mut found);
         found
     }
 
-    fn add_slots_between(&self, rows: u16, base: u64, (from, to): (u64, u64), found: &mut Vec<HeapSlot>) {
+    fn add_slots_between(&self, rows: u16, base: u64, (from, to): (u64, u64), found: &mut Vec<HeapBlockSlot>) {
         for row in 0..rows {
             let start = self.row_offset(row).and_then(|offset| base.checked_add(offset));
             let (Some(start), Some(size)) = (start, self.row_block_size(row)) else { return };
@@ -231,7 +231,7 @@ impl DoublingTable {
             }
             let first = from.saturating_sub(start).checked_div(size).unwrap_or(0);
             for column in first..self.column_count.into() {
-                let slot = HeapSlot { start: start.saturating_add(size.saturating_mul(column)), size };
+                let slot = HeapBlockSlot { start: start.saturating_add(size.saturating_mul(column)), size };
                 if slot.start >= to {
                     return;
                 }

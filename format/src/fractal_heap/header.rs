@@ -6,7 +6,7 @@ use crate::{Addr, ChunkIndexEntry, Fault, Record, Result, Width, Widths, Wire, e
 
 /// The filters of a heap, and how its root is stored if that is a direct block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FilteredRoot {
+pub struct FractalHeapFilterInfo {
     /// Stored bytes of the root direct block, after the filters.
     pub size: u64,
     /// Bit `i` set: filter `i` was skipped on the root direct block.
@@ -57,7 +57,7 @@ pub struct FractalHeapHeader {
     /// Rows of the root block; 0 if it is a direct block.
     pub root_rows: u16,
     /// The filters, if there are any.
-    pub filtered: Option<FilteredRoot>,
+    pub filtered: Option<FractalHeapFilterInfo>,
 }
 
 impl Default for FractalHeapHeader {
@@ -134,7 +134,7 @@ impl FractalHeapHeader {
     }
 
     /// Makes a direct block the root of the heap. Its size and mask count if there are filters.
-    pub fn set_root_block(&mut self, block: ChunkIndexEntry) {
+    pub fn set_direct_root(&mut self, block: ChunkIndexEntry) {
         (self.root, self.root_rows) = (block.addr, 0);
         if let Some(filtered) = &mut self.filtered {
             (filtered.size, filtered.filter_mask) = (block.size, block.filter_mask);
@@ -142,19 +142,19 @@ impl FractalHeapHeader {
     }
 
     /// Makes an indirect block, or none, the root of the heap.
-    pub fn set_root(&mut self, root: Addr, rows: u16) {
-        self.set_root_block(ChunkIndexEntry { addr: root, ..ChunkIndexEntry::default() });
+    pub fn set_indirect_root(&mut self, root: Addr, rows: u16) {
+        self.set_direct_root(ChunkIndexEntry { addr: root, ..ChunkIndexEntry::default() });
         self.root_rows = rows;
     }
 
     /// An empty direct block of `size` bytes: context for decoding. Blocks that went through filters are decoded
     /// from their bytes before the filters.
-    pub fn direct_block_context(&self, size: u64) -> FractalHeapDirectBlock {
+    pub fn blank_direct_block(&self, size: u64) -> FractalHeapDirectBlock {
         FractalHeapDirectBlock::blank(self.table.offset_width(), self.has_block_checksums, size)
     }
 
     /// An empty indirect block of `rows` rows: context for decoding.
-    pub fn indirect_block_context(&self, rows: u16, widths: Widths) -> FractalHeapIndirectBlock {
+    pub fn blank_indirect_block(&self, rows: u16, widths: Widths) -> FractalHeapIndirectBlock {
         FractalHeapIndirectBlock::blank(&self.table, rows, self.filtered.is_some(), widths)
     }
 }
@@ -176,7 +176,7 @@ impl Record for FractalHeapPrefix {
     }
 }
 
-impl FilteredRoot {
+impl FractalHeapFilterInfo {
     fn wire(&mut self, w: &mut impl Wire, len: u16) -> Result<()> {
         w.length("stored size of root", &mut self.size)?;
         w.u32("filter mask of root", &mut self.filter_mask)?;

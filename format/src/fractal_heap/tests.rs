@@ -9,7 +9,7 @@ const WIDTHS: Widths = Widths { offset: Width::EIGHT, length: Width::EIGHT };
 fn filtered() -> FractalHeapHeader {
     let deflate = FilterSpec { id: 1, params: vec![6], ..Default::default() };
     let filters = FilterPipelineMessage { version: 2, filters: vec![deflate] };
-    let filtered = Some(FilteredRoot { size: 300, filter_mask: 1, filters });
+    let filtered = Some(FractalHeapFilterInfo { size: 300, filter_mask: 1, filters });
     FractalHeapHeader { filtered, ..Default::default() }
 }
 
@@ -80,7 +80,7 @@ fn direct_blocks_come_back_from_bytes() {
     for checksums in [true, false] {
         let header = FractalHeapHeader { has_block_checksums: checksums, ..Default::default() };
         let overhead = header.direct_block_overhead(WIDTHS);
-        let mut block = header.direct_block_context(512);
+        let mut block = header.blank_direct_block(512);
         block.heap = Addr::new(800);
         block.offset = 1024;
         block.data = vec![0; 512 - overhead];
@@ -88,7 +88,7 @@ fn direct_blocks_come_back_from_bytes() {
         block.object_mut(first, 3).unwrap().copy_from_slice(b"abc");
         let bytes = encode(&block, WIDTHS).unwrap();
         assert_eq!(bytes.len(), 512);
-        let decoded = decode_with(header.direct_block_context(512), &bytes, WIDTHS).unwrap();
+        let decoded = decode_with(header.blank_direct_block(512), &bytes, WIDTHS).unwrap();
         assert_eq!(decoded, block);
         assert_eq!(decoded.object(first, 3), Some(&b"abc"[..]));
         assert_eq!((decoded.object(first - 1, 1), decoded.object(1024 + 512, 1)), (None, None));
@@ -99,16 +99,16 @@ fn direct_blocks_come_back_from_bytes() {
 #[test]
 fn checksum_of_a_direct_block_covers_all_of_it() {
     let header = FractalHeapHeader::default();
-    let mut block = header.direct_block_context(64);
+    let mut block = header.blank_direct_block(64);
     block.data = vec![7; 64 - header.direct_block_overhead(WIDTHS)];
     let bytes = encode(&block, WIDTHS).unwrap();
     for bit in 0..bytes.len() * 8 {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        assert!(decode_with(header.direct_block_context(64), &flipped, WIDTHS).is_err(), "bit {bit}");
+        assert!(decode_with(header.blank_direct_block(64), &flipped, WIDTHS).is_err(), "bit {bit}");
     }
     for len in 0..bytes.len() {
-        assert!(decode_with(header.direct_block_context(64), &bytes[..len], WIDTHS).is_err());
+        assert!(decode_with(header.blank_direct_block(64), &bytes[..len], WIDTHS).is_err());
     }
 }
 
@@ -116,14 +116,14 @@ fn checksum_of_a_direct_block_covers_all_of_it() {
 fn indirect_blocks_come_back_from_bytes() {
     for header in [FractalHeapHeader::default(), filtered()] {
         for rows in [1, 4, 12] {
-            let mut block = header.indirect_block_context(rows, WIDTHS).with_undefined_children(WIDTHS);
+            let mut block = header.blank_indirect_block(rows, WIDTHS).with_undefined_children(WIDTHS);
             let size = if header.filtered.is_some() { 55 } else { 0 };
             assert!(block.direct.set(3, ChunkIndexEntry { addr: Addr::new(77), size, filter_mask: 0 }));
             assert_eq!(block.indirect.set(2, Addr::new(99)), rows > 9);
             let bytes = encode(&block, WIDTHS).unwrap();
             assert_eq!(bytes.len(), block.size(WIDTHS));
-            assert_eq!(decode_with(header.indirect_block_context(rows, WIDTHS), &bytes, WIDTHS).unwrap(), block);
-            assert!(decode_with(header.indirect_block_context(rows + 1, WIDTHS), &bytes, WIDTHS).is_err());
+            assert_eq!(decode_with(header.blank_indirect_block(rows, WIDTHS), &bytes, WIDTHS).unwrap(), block);
+            assert!(decode_with(header.blank_indirect_block(rows + 1, WIDTHS), &bytes, WIDTHS).is_err());
         }
     }
 }
@@ -167,17 +167,17 @@ fn ids_of_links_take_seven_bytes() {
 #[test]
 fn slots_are_found_by_size_and_cover_the_space_between() {
     let table = DoublingTable::LINKS;
-    let slot = |start, size| Some(HeapSlot { start, size });
-    assert_eq!(table.slot_after(0, 512), slot(0, 512));
-    assert_eq!(table.slot_after(512, 1024), slot(4096, 1024));
-    assert_eq!(table.slot_after(512, 2048), slot(8192, 2048));
+    let slot = |start, size| Some(HeapBlockSlot { start, size });
+    assert_eq!(table.first_direct_slot_from(0, 512), slot(0, 512));
+    assert_eq!(table.first_direct_slot_from(512, 1024), slot(4096, 1024));
+    assert_eq!(table.first_direct_slot_from(512, 2048), slot(8192, 2048));
     // Row 9 is the first of indirect blocks: each of 7 rows, the largest of 16 KiB.
     let nine = table.row_offset(9).unwrap();
-    assert_eq!(table.slot_after(nine, 512), slot(nine, 512));
-    assert_eq!(table.slot_after(nine, 16_384), slot(nine + table.row_offset(6).unwrap(), 16_384));
+    assert_eq!(table.first_direct_slot_from(nine, 512), slot(nine, 512));
+    assert_eq!(table.first_direct_slot_from(nine, 16_384), slot(nine + table.row_offset(6).unwrap(), 16_384));
     let eleven = table.row_offset(11).unwrap();
-    assert_eq!(table.slot_after(nine, 65_536), slot(eleven + table.row_offset(8).unwrap(), 65_536));
-    let slots = table.slots_between(table.max_rows(), 512, eleven + 1024);
+    assert_eq!(table.first_direct_slot_from(nine, 65_536), slot(eleven + table.row_offset(8).unwrap(), 65_536));
+    let slots = table.covering_slots(table.max_rows(), 512, eleven + 1024);
     assert!(slots.windows(2).all(|pair| pair[0].end() == pair[1].start));
     assert_eq!((slots[0].start, slots.last().unwrap().end()), (512, eleven + 1024));
     assert_eq!(slots.len(), 3 + 8 * 4 + 2 * 4 + 2);

@@ -65,14 +65,14 @@ fn add_file_seeds(seeds: &mut Seeds) {
     let entry = SymbolTableEntry {
         name_offset: 0,
         header: SEED_ADDR,
-        cache: SymbolCache::Group { btree: SEED_ADDR, heap: SEED_ADDR },
+        cache: SymbolTableScratchPad::Group { btree: SEED_ADDR, heap: SEED_ADDR },
     };
-    let old = Superblock { root: RootGroup::Entry(entry), end_of_file: SEED_ADDR, ..Default::default() };
+    let old = Superblock { root: RootGroupLocation::Entry(entry), end_of_file: SEED_ADDR, ..Default::default() };
     for version in [0, 1] {
         seeds.add("superblock", &[], &Superblock { version, ..old.clone() });
     }
     for version in [2, 3] {
-        let root = RootGroup::Header(SEED_ADDR);
+        let root = RootGroupLocation::Header(SEED_ADDR);
         seeds.add_checksummed(
             "superblock",
             &[],
@@ -110,9 +110,13 @@ fn add_message_seeds(seeds: &mut Seeds) {
         let spec = FilterSpec { id: 32001, optional: true, name: Some("blosc".into()), params: vec![1, 2, 3] };
         let deflate = FilterSpec { id: 1, params: vec![6], ..Default::default() };
         seeds.add_message(&FilterPipelineMessage { version, filters: vec![spec, deflate] });
-        seeds.add("message", &[0, 0x1f], &SharedMessage { version, place: SharedMessageTarget::Committed(SEED_ADDR) });
+        seeds.add(
+            "message",
+            &[0, 0x1f],
+            &SharedMessageReference { version, place: SharedMessageTarget::Committed(SEED_ADDR) },
+        );
     }
-    seeds.add("message", &[0, 0x1f], &SharedMessage { version: 3, place: SharedMessageTarget::Heap([1; 8]) });
+    seeds.add("message", &[0, 0x1f], &SharedMessageReference { version: 3, place: SharedMessageTarget::Heap([1; 8]) });
     seeds.add_message(&LinkInfo {
         max_creation_order: Some(4),
         heap: SEED_ADDR,
@@ -197,7 +201,7 @@ fn add_layout_seeds(seeds: &mut Seeds) {
         seeds.add_message(&LayoutMessage { version, storage: chunked(ChunkIndexType::Btree1) });
     }
     for index in [
-        ChunkIndexType::Single { filtered: Some(FilteredChunk { size: 77, filter_mask: 1 }) },
+        ChunkIndexType::Single { filtered: Some(SingleChunkFilterInfo { size: 77, filter_mask: 1 }) },
         ChunkIndexType::Implicit,
         ChunkIndexType::FixedArray { page_bits: 10 },
         ChunkIndexType::ExtensibleArray(ExtensibleArrayParameters::default()),
@@ -213,13 +217,13 @@ fn add_datatype_seeds(seeds: &mut Seeds) {
     let double = Datatype::float(8, ByteOrder::Big).unwrap();
     let names = [("RED", 0u8), ("GREEN", 1)];
     let members = names.map(|(name, value)| EnumMember { name: name.into(), value: vec![value, 0] });
-    let enumeration = Datatype::Enum(Enum { base: Box::new(int(2)), members: members.to_vec() });
+    let enumeration = Datatype::Enum(EnumType { base: Box::new(int(2)), members: members.to_vec() });
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    let string = Datatype::VarLen(VarLen { kind, size: 16, base: Box::new(int(1)) });
-    let array = Datatype::Array(Array { dims: vec![2, 3], base: Box::new(int(4)) });
+    let string = Datatype::VarLen(VarLenType { kind, size: 16, base: Box::new(int(1)) });
+    let array = Datatype::Array(ArrayType { dims: vec![2, 3], base: Box::new(int(4)) });
     let inner =
-        Compound { size: 24, members: vec![member("s", 0, string.clone()), member("e", 16, enumeration.clone())] };
-    let record = Compound {
+        CompoundType { size: 24, members: vec![member("s", 0, string.clone()), member("e", 16, enumeration.clone())] };
+    let record = CompoundType {
         size: 64,
         members: vec![
             member("x", 0, double.clone()),
@@ -230,15 +234,15 @@ fn add_datatype_seeds(seeds: &mut Seeds) {
     let types = [
         int(4),
         double.clone(),
-        Datatype::Time(Time { size: 4, precision: 32, order: ByteOrder::Little }),
+        Datatype::Time(TimeType { size: 4, precision: 32, order: ByteOrder::Little }),
         Datatype::fixed_string(9, CharacterSet::Utf8),
-        Datatype::Bitfield(Bitfield { size: 2, precision: 16, ..Default::default() }),
-        Datatype::Opaque(Opaque { size: 3, tag: "tag".into() }),
+        Datatype::Bitfield(BitfieldType { size: 2, precision: 16, ..Default::default() }),
+        Datatype::Opaque(OpaqueType { size: 3, tag: "tag".into() }),
         Datatype::Reference(ReferenceType { kind: ReferenceKind::Region2, size: 18 }),
         enumeration,
         string,
         array,
-        Datatype::Complex(Complex { base: Box::new(double) }),
+        Datatype::Complex(ComplexType { base: Box::new(double) }),
         Datatype::Compound(record),
     ];
     for datatype in types {
@@ -249,11 +253,11 @@ fn add_datatype_seeds(seeds: &mut Seeds) {
 }
 
 fn add_tree_seeds(seeds: &mut Seeds) {
-    let mut group = Btree1Node::<GroupKey>::empty(2, (), WIDTHS);
-    assert!(group.set_entries(&[GroupKey(0), GroupKey(8), GroupKey(16)], &[SEED_ADDR, SEED_ADDR]));
+    let mut group = Btree1Node::<Btree1GroupKey>::empty(2, (), WIDTHS);
+    assert!(group.set_entries(&[Btree1GroupKey(0), Btree1GroupKey(8), Btree1GroupKey(16)], &[SEED_ADDR, SEED_ADDR]));
     seeds.add("btree1", &[0, 0, 2], &group);
-    let mut chunks = Btree1Node::<ChunkKey>::empty(1, ChunkRank(1), WIDTHS);
-    let key = |at: u64| ChunkKey { size: 80, filter_mask: 0, start: [at].as_slice().into(), element_offset: 0 };
+    let mut chunks = Btree1Node::<Btree1ChunkKey>::empty(1, Btree1ChunkRank(1), WIDTHS);
+    let key = |at: u64| Btree1ChunkKey { size: 80, filter_mask: 0, start: [at].as_slice().into(), element_offset: 0 };
     assert!(chunks.set_entries(&[key(0), key(10)], &[SEED_ADDR]));
     seeds.add("btree1", &[0, 2, 1], &chunks);
     let header = Btree2Header { root: SEED_ADDR, root_records: 3, records: 60, depth: 1, ..Default::default() };
@@ -271,16 +275,16 @@ fn add_tree_seeds(seeds: &mut Seeds) {
     seeds.add_bytes("btree2", &[0, 12, 6, 2, 7], bytes, 10 + 7 * 11);
     let mut node = geometry.blank_internal(2, 0);
     assert!(node.records.insert(0, &record, WIDTHS));
-    node.children = vec![Btree2Child { addr: SEED_ADDR, record_count: 5, subtree_record_count: 50 }; 2];
+    node.children = vec![Btree2ChildPointer { addr: SEED_ADDR, record_count: 5, subtree_record_count: 50 }; 2];
     let covered = 10 + 11 + 2 * geometry.child_pointer_bytes(2);
     seeds.add_bytes("btree2", &[0, 13, 6, 2, 1], encode(&node, WIDTHS).unwrap(), covered);
 }
 
 fn add_heap_seeds(seeds: &mut Seeds) {
     let entry = |cache| SymbolTableEntry { name_offset: 8, header: SEED_ADDR, cache };
-    let entries = vec![entry(SymbolCache::None), entry(SymbolCache::SoftLink { value_offset: 16 })];
+    let entries = vec![entry(SymbolTableScratchPad::None), entry(SymbolTableScratchPad::SoftLink { value_offset: 16 })];
     seeds.add("heap", &[0, 0, 3], &SymbolTableNode { capacity: 3, entries });
-    seeds.add("heap", &[0, 1, 0], &LocalHeap { size: 88, free: Some(16), data: SEED_ADDR });
+    seeds.add("heap", &[0, 1, 0], &LocalHeapPrefix { size: 88, free: Some(16), data: SEED_ADDR });
     let mut data = LocalHeapData { bytes: vec![0; 56] };
     let head = data.set_free_blocks(
         &[LocalHeapFreeBlock { offset: 8, size: 16 }, LocalHeapFreeBlock { offset: 32, size: 24 }],
@@ -301,7 +305,7 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
         version: 2,
         filters: vec![FilterSpec { id: 1, params: vec![6], ..Default::default() }],
     };
-    let filtered = Some(FilteredRoot { size: 300, filter_mask: 0, filters });
+    let filtered = Some(FractalHeapFilterInfo { size: 300, filter_mask: 0, filters });
     let header = FractalHeapHeader { root: SEED_ADDR, root_rows: 2, ..Default::default() };
     seeds.add_checksummed("fractal_heap", &[0, 0, 1, 2], &header);
     seeds.add_checksummed(
@@ -311,7 +315,7 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
     );
     for checksums in [true, false] {
         let header = FractalHeapHeader { has_block_checksums: checksums, ..header.clone() };
-        let mut block = header.direct_block_context(64);
+        let mut block = header.blank_direct_block(64);
         block.data = vec![3; 64 - header.direct_block_overhead(WIDTHS)];
         if checksums {
             seeds.add_checksummed("fractal_heap", &[0, 1, 16, 0], &block);
@@ -321,7 +325,7 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
     }
     for (b, filtered) in [(0, None), (2, filtered.clone())] {
         let header = FractalHeapHeader { filtered, ..header.clone() };
-        let block = header.indirect_block_context(2, WIDTHS).with_undefined_children(WIDTHS);
+        let block = header.blank_indirect_block(2, WIDTHS).with_undefined_children(WIDTHS);
         seeds.add_checksummed("fractal_heap", &[0, 2, 2, b], &block);
     }
     for (id_len, place) in [
@@ -346,8 +350,8 @@ fn add_array_seeds(seeds: &mut Seeds) {
         &[0, 5, 0, 0],
         &FixedArrayHeader { elements: 9, data_block: SEED_ADDR, ..Default::default() },
     );
-    for (b, format) in [(0, ElementFormat::Unfiltered), (4, ElementFormat::Filtered(Width::FOUR))] {
-        let elements = || ElementTable::undefined(2, format, Width::EIGHT);
+    for (b, format) in [(0, ChunkEntryFormat::Unfiltered), (4, ChunkEntryFormat::Filtered(Width::FOUR))] {
+        let elements = || ChunkEntryTable::undefined(2, format, Width::EIGHT);
         let index = ExtensibleArrayIndexBlock::new(header, format, Width::EIGHT, 2, 6, 25);
         seeds.add_checksummed("array", &[0, 1, 2, b], &index);
         let (pages, data_blocks) = (Bitmap::zeros(b.into()), AddrTable::undefined(2, Width::EIGHT));
@@ -358,7 +362,7 @@ fn add_array_seeds(seeds: &mut Seeds) {
             &[0, 3, 2, b],
             &ExtensibleArrayDataBlock { header, offset_width, offset, elements: elements() },
         );
-        seeds.add_checksummed("array", &[0, 4, 2, b], &ArrayPage { elements: elements() });
+        seeds.add_checksummed("array", &[0, 4, 2, b], &ArrayDataBlockPage { elements: elements() });
         let block = FixedArrayDataBlock { header, pages: Bitmap::zeros(b.into()), elements: elements() };
         seeds.add_checksummed("array", &[0, 6, 2, b], &block);
     }
@@ -371,7 +375,7 @@ fn add_free_space_seeds(seeds: &mut Seeds) {
     let messages = vec![SharedMessageRecord::default(), SharedMessageRecord { hash: 3, place }];
     seeds.add_checksummed("space", &[0, 1, 2, 2], &SharedMessageList { capacity: 2, count: 2, messages });
     for (kind, client) in [(3, FreeSpaceClient::File), (4, FreeSpaceClient::FractalHeap)] {
-        let blocks = (client == FreeSpaceClient::FractalHeap).then(FreeBlocks::default);
+        let blocks = (client == FreeSpaceClient::FractalHeap).then(FreeHeapBlockRun::default);
         let section = FreeSection { addr: 800, class: 1, blocks };
         let mut header =
             FreeSpaceHeader { client, stored_sections: 2, section_list_addr: SEED_ADDR, ..Default::default() };
@@ -381,7 +385,7 @@ fn add_free_space_seeds(seeds: &mut Seeds) {
             (list.header, list.groups) = (SEED_ADDR, groups.clone());
             list
         };
-        header.section_list_used_bytes = fill(&header).len(WIDTHS) as u64;
+        header.section_list_used_bytes = fill(&header).encoded_size(WIDTHS) as u64;
         seeds.add_checksummed("space", &[0, 2, 0, 0], &header);
         seeds.add_checksummed(
             "space",
@@ -434,14 +438,14 @@ fn add_indirect_block_seeds(seeds: &mut Seeds) {
     }
     let token = vec![7; 8];
     let file = Some(Name::from("f.h5"));
-    let object = ReferenceBlob { token: token.clone(), file: file.clone(), part: ReferencePart::Object };
+    let object = ReferenceBlob { token: token.clone(), file: file.clone(), part: ReferencedPart::Object };
     seeds.add("indirect", &[0, 5], &object);
-    let part = ReferencePart::Region(stored);
+    let part = ReferencedPart::Region(stored);
     seeds.add("indirect", &[0, 6], &ReferenceBlob { token: token.clone(), file: None, part: part.clone() });
     seeds.add("indirect", &[0, 7], &ReferenceBlob { token: token.clone(), file, part });
-    let part = ReferencePart::Attribute("units".into());
+    let part = ReferencedPart::Attribute("units".into());
     seeds.add("indirect", &[0, 8], &ReferenceBlob { token, file: None, part });
-    let cache = SymbolCache::Group { btree: SEED_ADDR, heap: SEED_ADDR };
+    let cache = SymbolTableScratchPad::Group { btree: SEED_ADDR, heap: SEED_ADDR };
     seeds.add("indirect", &[0, 9], &SymbolTableEntry { name_offset: 8, header: SEED_ADDR, cache });
 }
 

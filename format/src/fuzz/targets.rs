@@ -90,15 +90,15 @@ fn message(data: &[u8]) -> bool {
         MessageType::REFERENCE_COUNT => body::<ReferenceCount>(rest, w),
         MessageType::FILE_SPACE_INFO => body::<FileSpaceInfo>(rest, w),
         MessageType::CACHE_IMAGE => body::<CacheImageInfo>(rest, w),
-        _ => check_round_trip(&SharedMessage::default(), rest, w),
+        _ => check_round_trip(&SharedMessageReference::default(), rest, w),
     }
 }
 
 fn datatype(data: &[u8]) -> bool {
     let sound = check_round_trip(&DatatypeMessage::default(), data, Widths::default());
     if let Ok((message, _)) = decode_prefix::<DatatypeMessage>(data, Widths::default()) {
-        message.datatype.has_unusual_unused_bits();
-        message.datatype.has_heap_references();
+        message.datatype.has_over_half_bits_unused();
+        message.datatype.has_vlen_or_references();
         for profile in LibVer::ALL {
             let message = DatatypeMessage::new(profile, message.datatype.clone());
             let bytes = encode(&message, Widths::default()).expect("a datatype fits every profile");
@@ -113,8 +113,8 @@ fn btree1(data: &[u8]) -> bool {
     let Some(([w, kind, k], rest)) = head(data) else { return false };
     let w = widths_from_byte(w);
     match kind % 34 {
-        0 => check_round_trip(&Btree1Node::<GroupKey>::empty(k.into(), (), w), rest, w),
-        rank => check_round_trip(&Btree1Node::<ChunkKey>::empty(k.into(), ChunkRank(rank - 1), w), rest, w),
+        0 => check_round_trip(&Btree1Node::<Btree1GroupKey>::empty(k.into(), (), w), rest, w),
+        rank => check_round_trip(&Btree1Node::<Btree1ChunkKey>::empty(k.into(), Btree1ChunkRank(rank - 1), w), rest, w),
     }
 }
 
@@ -130,7 +130,7 @@ fn btree2(data: &[u8]) -> bool {
         (1, _) => check_round_trip(&HugeIndirectRecord::default(), rest, w),
         (2, _) => check_round_trip(&HugeIndirectFilteredRecord::default(), rest, w),
         (3, _) => check_round_trip(&HugeDirectRecord::default(), rest, w),
-        (4, _) => check_round_trip(&HugeFilteredRecord::default(), rest, w),
+        (4, _) => check_round_trip(&HugeDirectFilteredRecord::default(), rest, w),
         (5, _) => check_round_trip(&LinkNameRecord::default(), rest, w),
         (6, _) => check_round_trip(&LinkOrderRecord::default(), rest, w),
         (7, _) => check_round_trip(&SharedMessageRecord::default(), rest, w),
@@ -149,7 +149,7 @@ fn heap(data: &[u8]) -> bool {
     let w = widths_from_byte(w);
     match kind % 5 {
         0 => check_round_trip(&SymbolTableNode { capacity: k.into(), entries: Vec::new() }, rest, w),
-        1 => check_round_trip(&LocalHeap::default(), rest, w),
+        1 => check_round_trip(&LocalHeapPrefix::default(), rest, w),
         2 => {
             let heap = LocalHeapData { bytes: rest.to_vec() };
             heap.string(k.into()).is_ok() && heap.free_blocks(Some(k.into()), w.length).is_ok()
@@ -177,7 +177,7 @@ fn fractal_heap(data: &[u8]) -> bool {
     let w = widths_from_byte(w);
     let mut header =
         FractalHeapHeader { id_bytes: u16::from(a).max(2), has_block_checksums: b & 1 == 0, ..Default::default() };
-    header.filtered = (b & 2 != 0).then(FilteredRoot::default);
+    header.filtered = (b & 2 != 0).then(FractalHeapFilterInfo::default);
     match kind % 5 {
         0 => {
             let sound = check_round_trip(&FractalHeapHeader::default(), rest, w);
@@ -186,8 +186,8 @@ fn fractal_heap(data: &[u8]) -> bool {
             }
             sound
         }
-        1 => check_round_trip(&header.direct_block_context(u64::from(a) * 4), rest, w),
-        2 => check_round_trip(&header.indirect_block_context(u16::from(a % 16), w), rest, w),
+        1 => check_round_trip(&header.blank_direct_block(u64::from(a) * 4), rest, w),
+        2 => check_round_trip(&header.blank_indirect_block(u16::from(a % 16), w), rest, w),
         3 => check_round_trip(&header.id_format(w).id_of(HeapObjectLocation::default()), rest, w),
         _ => check_round_trip(&DoublingTable::default(), rest, w),
     }
@@ -205,8 +205,8 @@ fn geometry(table: &DoublingTable, offset: u64) {
 fn array(data: &[u8]) -> bool {
     let Some(([w, kind, a, b], rest)) = head(data) else { return false };
     let w = widths_from_byte(w);
-    let format = Width::new(b).map_or(ElementFormat::Unfiltered, ElementFormat::Filtered);
-    let elements = |len: u8| ElementTable::undefined(len.into(), format, w.offset);
+    let format = Width::new(b).map_or(ChunkEntryFormat::Unfiltered, ChunkEntryFormat::Filtered);
+    let elements = |len: u8| ChunkEntryTable::undefined(len.into(), format, w.offset);
     let (header, offset_width, offset) = (Addr::UNDEFINED, Width::FOUR, 0);
     match kind % 8 {
         0 => check_round_trip(&ExtensibleArrayHeader::default(), rest, w),
@@ -219,7 +219,7 @@ fn array(data: &[u8]) -> bool {
         3 => {
             check_round_trip(&ExtensibleArrayDataBlock { header, offset_width, offset, elements: elements(a) }, rest, w)
         }
-        4 | 7 => check_round_trip(&ArrayPage { elements: elements(a) }, rest, w),
+        4 | 7 => check_round_trip(&ArrayDataBlockPage { elements: elements(a) }, rest, w),
         5 => check_round_trip(&FixedArrayHeader::default(), rest, w),
         _ => {
             let block = FixedArrayDataBlock { header, pages: Bitmap::zeros(b.into()), elements: elements(a) };

@@ -43,8 +43,8 @@ impl AttributeMessage {
 
     /// The version of an attribute message in a file with these version bounds, for a name with this encoding.
     /// `shared`: the type or shape is stored elsewhere.
-    pub fn version_for(profile: LibVer, name: CharacterSet, shared: bool) -> u8 {
-        match (profile, name, shared) {
+    pub fn version_for(profile: LibVer, name_encoding: CharacterSet, shared: bool) -> u8 {
+        match (profile, name_encoding, shared) {
             (LibVer::Earliest, CharacterSet::Ascii, false) => 1,
             (LibVer::Earliest, CharacterSet::Ascii, true) => 2,
             _ => 3,
@@ -160,7 +160,7 @@ mod tests {
     use h5live_model::{ByteOrder, Dataspace, Datatype, Shape, Sign};
 
     use super::*;
-    use crate::messages::{SharedMessage, SharedMessageTarget};
+    use crate::messages::{SharedMessageReference, SharedMessageTarget};
     use crate::{Addr, Widths, decode, encode};
 
     fn sample(version: u8) -> AttributeMessage {
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn says_where_a_shared_datatype_is() {
-        let shared = SharedMessage::new(SharedMessageTarget::Committed(Addr::new(800)));
+        let shared = SharedMessageReference::new(SharedMessageTarget::Committed(Addr::new(800)));
         let message = AttributeMessage { datatype: Shareable::Shared(shared), ..sample(3) };
         let bytes = encode(&message, Widths::default()).unwrap();
         assert_eq!(decode::<AttributeMessage>(&bytes, Widths::default()).unwrap(), message);

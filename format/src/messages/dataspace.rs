@@ -32,7 +32,7 @@ impl DataspaceMessage {
     }
 
     /// The version with which the body of a message begins.
-    pub fn version_of(body: &[u8]) -> Option<u8> {
+    pub fn peek_version(body: &[u8]) -> Option<u8> {
         body.first().copied()
     }
 
@@ -66,7 +66,9 @@ impl Record for DataspaceMessage {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let (mut dims, mut max) = match &self.dataspace {
-            Dataspace::Simple(shape) => (SmallVec::from(shape.dims()), shape.has_max().then(|| shape.max().into())),
+            Dataspace::Simple(shape) => {
+                (SmallVec::from(shape.dims()), shape.has_max_dims().then(|| shape.max_dims().into()))
+            }
             _ => (SmallVec::new(), None),
         };
         w.version(1..=2, &mut self.version)?;

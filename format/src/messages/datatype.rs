@@ -4,7 +4,8 @@ mod class_bits;
 mod datatype_checks;
 
 use h5live_model::{
-    Array, ByteOrder, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember, Name, ReferenceKind, VarLen,
+    ArrayType, ByteOrder, ComplexType, CompoundMember, CompoundType, Datatype, EnumMember, EnumType, Name,
+    ReferenceKind, VarLenType,
 };
 
 use super::{Message, MessageType};
@@ -84,7 +85,7 @@ fn version_of(datatype: &Datatype, min_version: u8) -> u8 {
 
 /// The number of members of a compound type that are raised to its version. When a member of a later version is added,
 /// libhdf5 raises the version of the compound type and of all members so far. Later members keep theirs.
-fn promoted_members(t: &Compound, min_version: u8) -> usize {
+fn promoted_members(t: &CompoundType, min_version: u8) -> usize {
     let mut version = min_version;
     let mut raised = 0;
     for (i, member) in t.members.iter().enumerate() {
@@ -148,9 +149,9 @@ fn wire_datatype<W: Wire>(
         Datatype::Opaque(t) => wire_tag(w, count, &mut t.tag)?,
         Datatype::Compound(t) => inner.wire_compound(w, count, t)?,
         Datatype::Enum(t) => inner.wire_enumeration(w, size, count, t)?,
-        Datatype::VarLen(VarLen { base, .. }) => inner.wire_base(w, base)?,
+        Datatype::VarLen(VarLenType { base, .. }) => inner.wire_base(w, base)?,
         Datatype::Array(t) => inner.wire_array(w, size, t)?,
-        Datatype::Complex(Complex { base }) => {
+        Datatype::Complex(ComplexType { base }) => {
             inner.wire_base(w, base)?;
             w.require("size", u64::from(base.size()).saturating_mul(2) == size.into(), size.into(), "twice the base")?;
         }
@@ -207,7 +208,7 @@ impl NestedTypes<'_> {
         }
     }
 
-    fn wire_compound(&mut self, w: &mut impl Wire, count: u32, t: &mut Compound) -> Result<()> {
+    fn wire_compound(&mut self, w: &mut impl Wire, count: u32, t: &mut CompoundType) -> Result<()> {
         self.lower_version();
         w.require("members", count != 0, 0, "at least one")?;
         let smallest = if self.version < 3 { 20 } else { 10 };
@@ -251,11 +252,11 @@ impl NestedTypes<'_> {
         w.require("dimension", !dims.contains(&0), 0, "must not be 0")?;
         datatype_checks::checked_array_size(w, dims, t)?;
         let base = Box::new(std::mem::take(t));
-        *t = Datatype::Array(Array { dims: dims.to_vec(), base });
+        *t = Datatype::Array(ArrayType { dims: dims.to_vec(), base });
         Ok(())
     }
 
-    fn wire_enumeration(&mut self, w: &mut impl Wire, size: u32, count: u32, t: &mut Enum) -> Result<()> {
+    fn wire_enumeration(&mut self, w: &mut impl Wire, size: u32, count: u32, t: &mut EnumType) -> Result<()> {
         self.lower_version();
         self.wire_base(w, &mut t.base)?;
         w.require("size", t.base.size() == size, size.into(), "that of the base type")?;
@@ -272,7 +273,7 @@ impl NestedTypes<'_> {
         t.members.iter_mut().try_for_each(|member| w.bytes("member value", size, &mut member.value))
     }
 
-    fn wire_array(&mut self, w: &mut impl Wire, size: u32, t: &mut Array) -> Result<()> {
+    fn wire_array(&mut self, w: &mut impl Wire, size: u32, t: &mut ArrayType) -> Result<()> {
         if self.version != 2 {
             self.lower_version();
         }

@@ -1,6 +1,6 @@
 //! How the file's space is managed (format specification 4.0, IV.A.2.x).
 
-use h5live_model::FileSpace;
+use h5live_model::FileSpaceSettings;
 pub use h5live_model::SpaceStrategy;
 
 use super::{Message, MessageType};
@@ -60,16 +60,16 @@ impl Default for FileSpaceInfo {
     }
 }
 
-impl From<&FileSpaceInfo> for FileSpace {
+impl From<&FileSpaceInfo> for FileSpaceSettings {
     fn from(info: &FileSpaceInfo) -> Self {
         let FileSpaceInfo { strategy, threshold, page_size, .. } = *info;
-        FileSpace { strategy, persist: info.managers.is_some(), threshold, page_size }
+        FileSpaceSettings { strategy, persist: info.managers.is_some(), threshold, page_size }
     }
 }
 
-impl From<FileSpace> for FileSpaceInfo {
-    fn from(space: FileSpace) -> Self {
-        let FileSpace { strategy, persist, threshold, page_size } = space;
+impl From<FileSpaceSettings> for FileSpaceInfo {
+    fn from(space: FileSpaceSettings) -> Self {
+        let FileSpaceSettings { strategy, persist, threshold, page_size } = space;
         let managers = persist.then(|| vec![Addr::UNDEFINED; MANAGER_COUNT]);
         FileSpaceInfo { strategy, threshold, page_size, managers, ..FileSpaceInfo::default() }
     }

@@ -79,7 +79,7 @@ pub enum ChunkIndexType {
     /// Nothing: the only chunk is at the address.
     Single {
         /// How the chunk is stored, if it went through filters.
-        filtered: Option<FilteredChunk>,
+        filtered: Option<SingleChunkFilterInfo>,
     },
     /// Nothing: all chunks lie behind one another.
     Implicit,
@@ -103,7 +103,7 @@ pub enum ChunkIndexType {
 
 /// How the only chunk is stored when it went through filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FilteredChunk {
+pub struct SingleChunkFilterInfo {
     /// Stored bytes.
     pub size: u64,
     /// Bit `i` set: filter `i` was skipped.
@@ -309,7 +309,9 @@ impl ChunkedStorage {
         let number = w.derived_u8("chunk index type", Self::index_type_number(&self.index))?;
         if w.is_decoding() {
             self.index = match number {
-                1 => ChunkIndexType::Single { filtered: (flags & SINGLE_FILTERED != 0).then(FilteredChunk::default) },
+                1 => ChunkIndexType::Single {
+                    filtered: (flags & SINGLE_FILTERED != 0).then(SingleChunkFilterInfo::default),
+                },
                 2 => ChunkIndexType::Implicit,
                 3 => ChunkIndexType::FixedArray { page_bits: 0 },
                 4 => ChunkIndexType::ExtensibleArray(ExtensibleArrayParameters::default()),
@@ -412,7 +414,7 @@ mod tests {
         messages.extend((1..=3).map(|version| (version, chunked(ChunkIndexType::Btree1))));
         for index in [
             ChunkIndexType::Single { filtered: None },
-            ChunkIndexType::Single { filtered: Some(FilteredChunk { size: 77, filter_mask: 1 }) },
+            ChunkIndexType::Single { filtered: Some(SingleChunkFilterInfo { size: 77, filter_mask: 1 }) },
             ChunkIndexType::Implicit,
             ChunkIndexType::FixedArray { page_bits: 10 },
             ChunkIndexType::ExtensibleArray(ExtensibleArrayParameters::default()),

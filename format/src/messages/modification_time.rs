@@ -39,7 +39,7 @@ impl Default for OldModificationTime {
 
 impl OldModificationTime {
     /// Seconds since 1970-01-01 UTC.
-    pub fn seconds(&self) -> i64 {
+    pub fn unix_seconds(&self) -> i64 {
         let number = |from: usize, to: usize| {
             let digits = self.digits.get(from..to).unwrap_or_default();
             digits
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn counts_seconds_across_leap_years() {
-        let seconds = |digits: &[u8; 14]| OldModificationTime { digits: *digits }.seconds();
+        let seconds = |digits: &[u8; 14]| OldModificationTime { digits: *digits }.unix_seconds();
         assert_eq!(seconds(b"19700101000000"), 0);
         assert_eq!(seconds(b"20000229235959"), 951_868_799);
         assert_eq!(seconds(b"20240301000000"), 1_709_251_200);

@@ -14,34 +14,34 @@ pub enum SharedMessageTarget {
 
 /// Stands in an object header for a shared message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SharedMessage {
+pub struct SharedMessageReference {
     /// 1 to 3.
     pub version: u8,
     /// Where the message is.
     pub place: SharedMessageTarget,
 }
 
-impl Default for SharedMessage {
+impl Default for SharedMessageReference {
     fn default() -> Self {
-        SharedMessage::new(SharedMessageTarget::Committed(Addr::UNDEFINED))
+        SharedMessageReference::new(SharedMessageTarget::Committed(Addr::UNDEFINED))
     }
 }
 
 const IN_HEAP: u8 = 1;
 const COMMITTED: u8 = 2;
 
-impl SharedMessage {
+impl SharedMessageReference {
     /// The reference to a message at `place`, in the version that libhdf5 writes.
     pub fn new(place: SharedMessageTarget) -> Self {
         let version = match place {
             SharedMessageTarget::Committed(_) => 2,
             SharedMessageTarget::Heap(_) => 3,
         };
-        SharedMessage { version, place }
+        SharedMessageReference { version, place }
     }
 }
 
-impl Record for SharedMessage {
+impl Record for SharedMessageReference {
     const NAME: &'static str = "shared message";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -78,7 +78,7 @@ pub enum Shareable<M> {
     /// The message itself.
     Inline(M),
     /// The place of the shared message.
-    Shared(SharedMessage),
+    Shared(SharedMessageReference),
 }
 
 impl<M: Default> Default for Shareable<M> {
@@ -97,7 +97,7 @@ impl<M> Shareable<M> {
     }
 
     /// Where the message is, if it is elsewhere.
-    pub fn shared(&self) -> Option<&SharedMessage> {
+    pub fn shared(&self) -> Option<&SharedMessageReference> {
         match self {
             Shareable::Inline(_) => None,
             Shareable::Shared(shared) => Some(shared),
@@ -141,15 +141,15 @@ mod tests {
         let committed = SharedMessageTarget::Committed(Addr::new(800));
         let heap = SharedMessageTarget::Heap([1, 2, 3, 4, 5, 6, 7, 8]);
         for (version, place) in [(1, committed), (2, committed), (3, committed), (3, heap)] {
-            let shared = SharedMessage { version, place };
+            let shared = SharedMessageReference { version, place };
             let bytes = encode(&shared, Widths::default()).unwrap();
-            assert_eq!(decode::<SharedMessage>(&bytes, Widths::default()).unwrap(), shared);
+            assert_eq!(decode::<SharedMessageReference>(&bytes, Widths::default()).unwrap(), shared);
         }
     }
 
     #[test]
     fn cannot_write_a_heap_id_before_version_3() {
-        let shared = SharedMessage { version: 2, place: SharedMessageTarget::Heap([0; 8]) };
+        let shared = SharedMessageReference { version: 2, place: SharedMessageTarget::Heap([0; 8]) };
         assert!(encode(&shared, Widths::default()).is_err());
     }
 }

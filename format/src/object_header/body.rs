@@ -45,7 +45,7 @@ impl MessageBody {
     }
 
     /// Bytes of memory outside of the structure itself.
-    pub fn weight(&self) -> usize {
+    pub fn extra_memory_bytes(&self) -> usize {
         match &self.0 {
             BodyBytes::Long(bytes) => bytes.len(),
             BodyBytes::Short { .. } | BodyBytes::Zeros { .. } => 0,
@@ -203,7 +203,7 @@ mod tests {
             (MessageBody::from(vec![7; MAX_INLINE_BODY_BYTES]), 0),
             (MessageBody::from(vec![7; MAX_INLINE_BODY_BYTES + 1]), MAX_INLINE_BODY_BYTES + 1),
         ] {
-            assert_eq!(body.weight(), weight);
+            assert_eq!(body.extra_memory_bytes(), weight);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{Record, Result, Wire};
 
 /// The memory that messages take, in bytes.
 fn messages_weight(messages: &[RawMessage]) -> usize {
-    messages.iter().map(|message| size_of_val(message).saturating_add(message.body.weight())).sum()
+    messages.iter().map(|message| size_of_val(message).saturating_add(message.body.extra_memory_bytes())).sum()
 }
 
 /// The first chunk of an object header.
@@ -20,9 +20,9 @@ pub struct ObjectHeader {
 
 impl ObjectHeader {
     /// The offset of the body of a message in the image (bytes).
-    pub fn body_offset(&self, message: usize) -> Option<usize> {
+    pub fn body_offset(&self, message_index: usize) -> Option<usize> {
         let frame = self.prefix.message_header_len();
-        let (before, rest) = self.messages.split_at_checked(message)?;
+        let (before, rest) = self.messages.split_at_checked(message_index)?;
         let start = self.prefix.messages_offset().checked_add(frame).filter(|_| !rest.is_empty())?;
         before.iter().try_fold(start, |at, message| at.checked_add(frame)?.checked_add(message.body.len()))
     }
@@ -39,7 +39,7 @@ impl Record for ObjectHeader {
     }
 
     fn size_hint(&self) -> usize {
-        usize::try_from(self.prefix.chunk_len()).unwrap_or(usize::MAX)
+        usize::try_from(self.prefix.first_chunk_len()).unwrap_or(usize::MAX)
     }
 
     fn weight(&self) -> usize {

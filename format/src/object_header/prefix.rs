@@ -82,7 +82,7 @@ impl ObjectHeaderPrefix {
     }
 
     /// Bytes from the start of the prefix to the end of the first chunk, checksum included.
-    pub fn chunk_len(&self) -> u64 {
+    pub fn first_chunk_len(&self) -> u64 {
         let prefix = match self.version {
             1 => 16,
             _ => {
@@ -97,7 +97,7 @@ impl ObjectHeaderPrefix {
     /// Bytes from the start of the prefix to the first message.
     pub fn messages_offset(&self) -> usize {
         let checksum = if self.version == 1 { 0 } else { 4 };
-        usize::try_from(self.chunk_len().saturating_sub(self.size)).unwrap_or(usize::MAX).saturating_sub(checksum)
+        usize::try_from(self.first_chunk_len().saturating_sub(self.size)).unwrap_or(usize::MAX).saturating_sub(checksum)
     }
 
     fn flags(&self) -> u8 {

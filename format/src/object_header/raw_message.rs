@@ -30,8 +30,8 @@ impl MessageFlags {
     }
 
     /// Whether a program that does not know the type must not open the object, or not for writing.
-    pub fn must_be_known(self, writing: bool) -> bool {
-        self.0 & 0x80 != 0 || (writing && self.0 & 0x08 != 0)
+    pub fn must_be_known(self, for_writing: bool) -> bool {
+        self.0 & 0x80 != 0 || (for_writing && self.0 & 0x08 != 0)
     }
 
     fn fault(self, kind: MessageType) -> Option<&'static str> {
@@ -111,8 +111,8 @@ impl RawMessage {
     ///
     /// # Errors
     /// [`Fault::UnknownMessage`].
-    pub fn refuse_unknown(&self, writing: bool) -> Result<()> {
-        if self.kind.is_known() || !self.flags.must_be_known(writing) {
+    pub fn refuse_unknown(&self, for_writing: bool) -> Result<()> {
+        if self.kind.is_known() || !self.flags.must_be_known(for_writing) {
             return Ok(());
         }
         let fault = Fault::UnknownMessage(self.kind.number());

@@ -31,7 +31,7 @@ fn headers_survive_the_way_through_their_bytes() {
         let header = sample(version, tracked);
         let bytes = encode(&header, Widths::default()).unwrap();
         assert_eq!(decode::<ObjectHeader>(&bytes, Widths::default()).unwrap(), header);
-        assert_eq!(header.prefix.chunk_len(), bytes.len() as u64);
+        assert_eq!(header.prefix.first_chunk_len(), bytes.len() as u64);
     }
 }
 

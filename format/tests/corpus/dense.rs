@@ -43,7 +43,7 @@ impl Walk<'_> {
         if header.filtered.is_some() || !self.first_visit(addr) {
             return;
         }
-        if let Some(block) = self.compare_at(header.direct_block_context(size), addr) {
+        if let Some(block) = self.compare_at(header.blank_direct_block(size), addr) {
             heap.blocks.insert(block.offset, block);
         }
     }
@@ -52,7 +52,7 @@ impl Walk<'_> {
         if !self.first_visit(addr) {
             return;
         }
-        let Some(block) = self.compare_at(header.indirect_block_context(rows, self.widths), addr) else { return };
+        let Some(block) = self.compare_at(header.blank_indirect_block(rows, self.widths), addr) else { return };
         let width = usize::from(header.table.column_count);
         for (i, child) in block.direct.iter().enumerate() {
             let size = header.table.row_block_size((i / width) as u16).unwrap();
@@ -92,8 +92,11 @@ impl Walk<'_> {
         let Some(header) = self.compare_at(Btree2Header::default(), addr) else { return records };
         self.agree(header.kind == R::KIND, "record type of a B-tree");
         let geometry = Btree2Geometry::from_header(&header, self.widths).unwrap();
-        let root =
-            Btree2Child { addr: header.root, record_count: header.root_records, subtree_record_count: header.records };
+        let root = Btree2ChildPointer {
+            addr: header.root,
+            record_count: header.root_records,
+            subtree_record_count: header.records,
+        };
         self.btree2_node(&geometry, root, header.depth, &blank, &mut records);
         self.agree(records.len() as u64 == header.records, "records of a B-tree");
         records
@@ -102,7 +105,7 @@ impl Walk<'_> {
     fn btree2_node<R: Btree2Record + Debug>(
         &mut self,
         geometry: &Btree2Geometry,
-        node: Btree2Child,
+        node: Btree2ChildPointer,
         depth: u16,
         blank: &R,
         out: &mut Vec<R>,

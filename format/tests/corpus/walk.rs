@@ -205,7 +205,7 @@ impl<'a> Walk<'a> {
             return;
         }
         if message.flags.is_shared() {
-            self.compare(SharedMessage::default(), at, &message.body);
+            self.compare(SharedMessageReference::default(), at, &message.body);
             return;
         }
         match message.kind {
@@ -311,12 +311,14 @@ impl<'a> Walk<'a> {
     fn chunks(&mut self, chunks: &ChunkedStorage, version: u8, filtered: bool) {
         let rank = chunks.dims.len();
         match chunks.index {
-            ChunkIndexType::Btree1 => drop(self.btree1::<ChunkKey>(chunks.addr, self.k.chunk, ChunkRank(rank as u8))),
+            ChunkIndexType::Btree1 => {
+                drop(self.btree1::<Btree1ChunkKey>(chunks.addr, self.k.chunk, Btree1ChunkRank(rank as u8)))
+            }
             ChunkIndexType::FixedArray { .. } => drop(self.compare_at(FixedArrayHeader::default(), chunks.addr)),
             ChunkIndexType::ExtensibleArray(_) => drop(self.compare_at(ExtensibleArrayHeader::default(), chunks.addr)),
             ChunkIndexType::Btree2 { .. } if filtered => {
-                let format = ElementFormat::filtered(chunks.chunk_bytes().unwrap(), version, self.widths.length);
-                let ElementFormat::Filtered(width) = format else { return };
+                let format = ChunkEntryFormat::filtered(chunks.chunk_bytes().unwrap(), version, self.widths.length);
+                let ChunkEntryFormat::Filtered(width) = format else { return };
                 self.btree2(chunks.addr, FilteredChunkRecord::blank(rank, width));
             }
             ChunkIndexType::Btree2 { .. } => drop(self.btree2(chunks.addr, ChunkRecord::blank(rank))),
@@ -325,7 +327,7 @@ impl<'a> Walk<'a> {
     }
 
     fn symbol_table(&mut self, btree: Addr, heap: Addr) {
-        for leaf in self.btree1::<GroupKey>(btree, self.k.group_internal, ()) {
+        for leaf in self.btree1::<Btree1GroupKey>(btree, self.k.group_internal, ()) {
             if let Some(node) = self.compare_at(SymbolTableNode::for_k(self.k), leaf) {
                 for entry in node.entries {
                     self.header(entry.header);
@@ -339,7 +341,7 @@ impl<'a> Walk<'a> {
         if !self.first_visit(addr) {
             return;
         }
-        let Some(heap) = self.compare_at(LocalHeap::default(), addr) else { return };
+        let Some(heap) = self.compare_at(LocalHeapPrefix::default(), addr) else { return };
         let Some((_, bytes)) = self.at(heap.data) else { return };
         let Some(bytes) = bytes.get(..usize::try_from(heap.size).unwrap()) else { return };
         let mut data = LocalHeapData { bytes: bytes.to_vec() };

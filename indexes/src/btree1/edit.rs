@@ -141,7 +141,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
     fn free_new_nodes(&self) {
         let space = self.tree.metadata.cache().space();
         let made = self.edited_nodes.iter().filter(|work| work.handle.is_none());
-        made.for_each(|work| space.free(work.addr, work.node.node_bytes() as u64));
+        made.for_each(|work| space.free_metadata(work.addr, work.node.node_bytes() as u64));
     }
 
     fn edit_path(&mut self, path: &[Btree1PathStep], entries: NodeEntries<K>) -> Result<()> {
@@ -348,7 +348,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
                 } else if *made || self.edited_nodes.iter().zip(&handles).any(|(_, other)| other.addr() == *child) {
                     let child = cache.get_cached::<Btree1Node<K>>(*child)?;
                     if let Some(child) = child.filter(Handle::is_new) {
-                        let edge = cache.add_dependency_until_stored(handle, &child, DependencyKind::BTree1Node);
+                        let edge = cache.add_dependency_to_first_write(handle, &child, DependencyKind::BTree1Node);
                         edge.map_err(h5live_cache::Error::from)?;
                     }
                 }
@@ -365,7 +365,9 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
                 return Ok(());
             }
             cache.remove_dependency(earlier, later);
-            cache.add_dependency_once(later, earlier, DependencyKind::BTree1Node).map_err(h5live_cache::Error::from)
+            cache
+                .add_dependency_until_clean(later, earlier, DependencyKind::BTree1Node)
+                .map_err(h5live_cache::Error::from)
         };
         self.lost_edges.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, false))?;
         self.new_left_siblings.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, true))?;

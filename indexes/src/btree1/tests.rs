@@ -6,18 +6,18 @@ use h5live_cache::{
     Cache, CacheOptions, DependencyKind, DependencyKinds, FlushScope, MemoryStorage, RecordingStorage,
     replay_operations,
 };
-use h5live_format::{Addr, Btree1Node, ChunkIndexEntry, ChunkKey, ChunkRank, Widths, decode_with, encode};
+use h5live_format::{Addr, Btree1ChunkKey, Btree1ChunkRank, Btree1Node, ChunkIndexEntry, Widths, decode_with, encode};
 use h5live_model::{ChunkCoord, ChunkGrid};
 use proptest::prelude::*;
 
 use crate::tests::{NoSuperblock, OWNER, Root, root};
-use crate::{ChunkBtree1, ChunkIndex, IndexRoot, ObjectMetadata};
+use crate::{ChunkBtree1, ChunkIndex, IndexAddrSlot, ObjectMetadataAccess};
 
 type Model = BTreeMap<ChunkCoord, ChunkIndexEntry>;
 
 fn index(cache: Arc<Cache>, root: Arc<Root>, k: u16) -> ChunkBtree1 {
     let grid = ChunkGrid::new(&[10, 5]).unwrap();
-    ChunkBtree1::new(ObjectMetadata::new(cache, OWNER), root, grid, 4, k)
+    ChunkBtree1::new(ObjectMetadataAccess::new(cache, OWNER), root, grid, 4, k)
 }
 
 fn coord(row: u64) -> ChunkCoord {
@@ -51,9 +51,9 @@ impl Walk<'_> {
         walk.found.iter().map(|(start, element)| (scaled(start), *element)).collect()
     }
 
-    fn node(&mut self, addr: Addr, level: Option<u8>, bounds: Option<(ChunkKey, ChunkKey)>) {
+    fn node(&mut self, addr: Addr, level: Option<u8>, bounds: Option<(Btree1ChunkKey, Btree1ChunkKey)>) {
         assert!(self.seen.insert(addr), "a node has one parent");
-        let empty = Btree1Node::<ChunkKey>::empty(self.k, ChunkRank(2), Widths::default());
+        let empty = Btree1Node::<Btree1ChunkKey>::empty(self.k, Btree1ChunkRank(2), Widths::default());
         let bytes = &self.bytes[addr.get().unwrap() as usize..][..empty.node_bytes()];
         let node = decode_with(empty, bytes, Widths::default()).unwrap();
         assert!(level.is_none_or(|level| level == node.level));
@@ -107,14 +107,14 @@ struct Pair {
 
 impl Pair {
     fn set(&mut self, row: u64, value: u64) {
-        let _operation = self.cache.begin_operation();
+        let _operation = self.cache.begin_atomic_change();
         let element = ChunkIndexEntry { addr: Addr::new(1 << 30 | row << 16 | value), size: value, filter_mask: 1 };
         self.index.set_element(&coord(row), element, None).unwrap();
         self.model.insert(coord(row), element);
     }
 
     fn remove(&mut self, row: u64) {
-        let _operation = self.cache.begin_operation();
+        let _operation = self.cache.begin_atomic_change();
         self.removed.insert(coord(row));
         assert_eq!(self.index.remove_element(&coord(row)).unwrap(), self.model.remove(&coord(row)));
     }
@@ -226,10 +226,14 @@ fn a_leaf_that_moves_to_other_keys_is_listed_once() {
 
 #[test]
 fn nodes_that_lead_to_the_same_are_not_gone_through_without_end() {
-    let empty = Btree1Node::<ChunkKey>::empty(2, ChunkRank(2), Widths::default());
+    let empty = Btree1Node::<Btree1ChunkKey>::empty(2, Btree1ChunkRank(2), Widths::default());
     let size = empty.node_bytes() as u64;
-    let key =
-        |row: u64| ChunkKey { size: 8, filter_mask: 0, start: [row * 10, 0].as_slice().into(), element_offset: 0 };
+    let key = |row: u64| Btree1ChunkKey {
+        size: 8,
+        filter_mask: 0,
+        start: [row * 10, 0].as_slice().into(),
+        element_offset: 0,
+    };
     for rows in [[0, 9, 0, 9, 0], [0, 3, 6, 9, 12], [5, 5, 5, 5, 5], [9, 7, 5, 3, 1]] {
         let mut bytes = Vec::new();
         for level in 0..=255u8 {
@@ -256,7 +260,7 @@ fn chunks_come_first(disabled: DependencyKinds) -> bool {
     let tree = index(cache.clone(), place.clone(), 2);
     for row in 0..60 {
         let addr = cache.space().alloc(8, h5live_cache::SpaceKind::Raw).unwrap();
-        let proxy = cache.write_raw(OWNER, addr, 0, vec![row as u8 + 1; 8]);
+        let proxy = cache.enqueue_raw_write(OWNER, addr, 0, vec![row as u8 + 1; 8]);
         tree.set_element(&coord(row), ChunkIndexEntry { addr, size: 8, filter_mask: 0 }, Some(&proxy)).unwrap();
     }
     cache.flush(FlushScope::All).unwrap();
@@ -266,7 +270,7 @@ fn chunks_come_first(disabled: DependencyKinds) -> bool {
         let there = |at: u64| image.get(at as usize..at as usize + 8).is_some_and(|bytes| bytes != [0; 8]);
         let node = |at: usize| image.get(at..at + 4) == Some(b"TREE".as_slice());
         (4096..image.len()).step_by(8).filter(|at| node(*at)).all(|at| {
-            let empty = Btree1Node::<ChunkKey>::empty(2, ChunkRank(2), Widths::default());
+            let empty = Btree1Node::<Btree1ChunkKey>::empty(2, Btree1ChunkRank(2), Widths::default());
             let node = decode_with(empty.clone(), &image[at..at + empty.node_bytes()], Widths::default()).unwrap();
             node.level > 0 || (0..node.len()).all(|index| there(node.child(index).unwrap().get().unwrap()))
         })

@@ -27,7 +27,10 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// As [`Btree2::for_each`].
-    pub fn for_each_batch<E: From<Error>>(&self, each: &mut dyn FnMut(Vec<R>) -> Result<bool, E>) -> Result<(), E> {
+    pub fn for_each_batch_unordered<E: From<Error>>(
+        &self,
+        each: &mut dyn FnMut(Vec<R>) -> Result<bool, E>,
+    ) -> Result<(), E> {
         let root = self.header()?;
         let lock = root.read().tree_lock();
         let _shared = lock.read_recursive();
@@ -137,7 +140,8 @@ impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
         let start = first.addr.get().ok_or(h5live_cache::Error::Undefined)?;
         let node_size = self.geometry.node_size() as usize;
         let offset = |way: &NodePtr| way.addr.get().map_or(usize::MAX, |at| (at - start) as usize);
-        let bytes = self.tree.metadata.cache().read_block(first.addr, offset(last).saturating_add(node_size))?;
+        let bytes =
+            self.tree.metadata.cache().read_block_uncached(first.addr, offset(last).saturating_add(node_size))?;
         for way in group {
             let wrong = |source| h5live_cache::Error::Decode { at: way.addr, source };
             let node = bytes.get(offset(way)..).and_then(|rest| rest.get(..node_size)).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use h5live_cache::{DependencyKind, Entry, Handle, SpaceKind};
-use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Record};
+use h5live_format::{Addr, Btree2ChildPointer, Btree2Geometry, Btree2Header, Btree2Record};
 use smallvec::SmallVec;
 
 use super::header::CachedBtree2Header;
@@ -88,23 +88,23 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         self.tree.root_ptr(&self.header)
     }
 
-    pub fn open_node(&mut self, way: NodePtr) -> Result<OpenNode> {
-        if self.opened.contains(&way.addr) {
-            return Err(self.tree.two_parents_error(way.addr));
+    pub fn open_node(&mut self, ptr: NodePtr) -> Result<OpenNode> {
+        if self.opened.contains(&ptr.addr) {
+            return Err(self.tree.two_parents_error(ptr.addr));
         }
-        self.opened.push(way.addr);
-        self.tree.open_node(&self.root, way, &self.geometry)
+        self.opened.push(ptr.addr);
+        self.tree.open_node(&self.root, ptr, &self.geometry)
     }
 
     /// The place of what `compare` seeks in a node that is being changed, and the record there if it is that.
     pub fn search_node<E: From<Error>>(
         &self,
         node: &OpenNode,
-        glance: &impl Fn(&[u8]) -> Ordering,
+        prefilter: &impl Fn(&[u8]) -> Ordering,
         compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<(usize, Option<R>), E> {
         binary_search(node.content.len(), compare, |range| {
-            self.tree.narrow_by_glance(node.addr, &node.content.records, range, glance)
+            self.tree.narrow_by_glance(node.addr, &node.content.records, range, prefilter)
         })
     }
 
@@ -135,8 +135,9 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     }
 
     /// Decides the address of a node, and returns the pointer to it. It replaces the node at `was`, if that is defined.
-    fn assign_node_addr(&mut self, was: Addr, depth: u16, content: NodeRecords) -> Result<Btree2Child> {
-        let unshadowed = self.tree.metadata.cache().lacks_edge(DependencyKind::BTree2Shadow) && was.is_defined();
+    fn assign_node_addr(&mut self, was: Addr, depth: u16, content: NodeRecords) -> Result<Btree2ChildPointer> {
+        let unshadowed =
+            self.tree.metadata.cache().mutant_lacks_dependency(DependencyKind::BTree2Shadow) && was.is_defined();
         let addr = if self.root.read().is_fresh_node(was) || unshadowed {
             was
         } else {
@@ -149,15 +150,21 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         let records = u16::try_from(content.len()).unwrap_or(u16::MAX);
         let total = content.subtree_record_count().min(self.geometry.max_subtree_records(depth));
         self.nodes.push(OpenNode { addr, depth, content });
-        Ok(Btree2Child { addr, record_count: records, subtree_record_count: total })
+        Ok(Btree2ChildPointer { addr, record_count: records, subtree_record_count: total })
     }
 
     /// Makes a changed node, which may hold too much or too little, child `index` of `parent`. `last`: what made it
     /// grow comes after everything else in the tree.
-    pub fn finish_child(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode, last: bool) -> Result<()> {
+    pub fn replace_child_rebalanced(
+        &mut self,
+        parent: &mut OpenNode,
+        index: usize,
+        child: OpenNode,
+        is_append: bool,
+    ) -> Result<()> {
         let len = child.content.len();
         if len > self.split_threshold(child.depth) {
-            self.handle_overflow(parent, index, child, last)
+            self.handle_overflow(parent, index, child, is_append)
         } else if len < self.min_records(child.depth) && parent.content.len() > 0 {
             self.handle_underflow(parent, index, child)
         } else {
@@ -167,7 +174,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         }
     }
 
-    fn set_child(&self, parent: &mut OpenNode, index: usize, child: Btree2Child) {
+    fn set_child(&self, parent: &mut OpenNode, index: usize, child: Btree2ChildPointer) {
         if let Some(slot) = parent.content.children.get_mut(index) {
             *slot = child;
         }
@@ -197,7 +204,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         let OpenNode { addr, depth, mut content } = child;
         let len = content.len();
         let left = if last { len - 1 - fewest } else { len / 2 };
-        let (between, right) = content.split_off(left);
+        let (between, right) = content.split_off_with_separator(left);
         let left = self.assign_node_addr(addr, depth, content)?;
         let right = self.assign_node_addr(Addr::UNDEFINED, depth, right)?;
         self.set_child(parent, index, left);
@@ -214,7 +221,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         let wide = parent.content.children.len().min(MAX_SHARING_SIBLINGS);
         let first = index.saturating_sub(1).min(parent.content.children.len() - wide);
         let (mut addrs, mut child) = (SmallVec::<[Addr; MAX_SHARING_SIBLINGS]>::new(), Some(child));
-        let mut all = NodeRecords::with_room(&self.geometry, wide * self.geometry.room(depth));
+        let mut all = NodeRecords::with_capacity(&self.geometry, wide * self.geometry.overfull_record_capacity(depth));
         for at in first..first + wide {
             let node = match child.take_if(|_| at == index) {
                 Some(child) => child,
@@ -234,7 +241,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         for part in 0..parts {
             let left = parts - part - 1;
             let len = (all.len() - done - left) / (left + 1);
-            let content = all.slice(done..done + len, self.geometry.room(depth));
+            let content = all.copy_range(done..done + len, self.geometry.overfull_record_capacity(depth));
             let placed = self.assign_node_addr(addrs.get(part).copied().unwrap_or(Addr::UNDEFINED), depth, content)?;
             done += len + 1;
             let (children, records) = (&mut parent.content.children, &mut parent.content.records);
@@ -286,7 +293,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// left one.
     fn redistribute_pair(&mut self, parent: &mut OpenNode, first: usize, mut pair: OpenNode, len: usize) -> Result<()> {
         let right_addr = self.child_ptr(parent, first + 1)?.addr;
-        let (between, right) = pair.content.split_off(len);
+        let (between, right) = pair.content.split_off_with_separator(len);
         let left = self.assign_node_addr(pair.addr, pair.depth, pair.content)?;
         let right = self.assign_node_addr(right_addr, pair.depth, right)?;
         self.set_child(parent, first, left);
@@ -298,7 +305,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 
     /// Makes a changed node the root. The tree grows by a level if it holds too much, and loses one if nothing is
     /// between its children.
-    pub fn finish_root(&mut self, root: OpenNode, last: bool) -> Result<()> {
+    pub fn replace_root_rebalanced(&mut self, root: OpenNode, is_append: bool) -> Result<()> {
         let len = root.content.len();
         let child = if len > self.split_threshold(root.depth) {
             let depth = root.depth + 1;
@@ -307,8 +314,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             self.check_node_capacity(&geometry, depth)?;
             self.geometry = Arc::new(geometry);
             let mut above = OpenNode { addr: Addr::UNDEFINED, depth, content: NodeRecords::empty(&self.geometry) };
-            above.content.children.push(Btree2Child::default());
-            self.finish_child(&mut above, 0, root, last)?;
+            above.content.children.push(Btree2ChildPointer::default());
+            self.replace_child_rebalanced(&mut above, 0, root, is_append)?;
             self.header.depth = depth;
             self.assign_node_addr(Addr::UNDEFINED, depth, above.content)?
         } else if len > 0 {
@@ -347,7 +354,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         self.root.update(|root| root.set_header(header, widths));
         for addr in std::mem::take(&mut self.freed_nodes) {
             self.root.read().forget_fresh_node(addr);
-            self.tree.metadata.free_owned_structure(addr, self.geometry.node_size().into());
+            self.tree.metadata.free_after_owner_flush(addr, self.geometry.node_size().into());
         }
         Ok(())
     }
@@ -362,7 +369,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             }
             // A node is new where the mark of a deleted object was.
             Ok(None) | Err(h5live_cache::Error::WrongType { .. }) => {
-                metadata.cache().check_allocation(addr, self.geometry.node_size().into())?;
+                metadata.cache().check_allocation_limit(addr, self.geometry.node_size().into())?;
                 metadata.cache().insert_entry(addr, metadata.owner(), node)
             }
             Err(error) => return Err(error.into()),
@@ -375,6 +382,6 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 impl<R> Drop for Btree2Edit<'_, R> {
     fn drop(&mut self) {
         let space = self.tree.metadata.cache().space();
-        self.allocated.iter().for_each(|addr| space.free(*addr, self.geometry.node_size().into()));
+        self.allocated.iter().for_each(|addr| space.free_metadata(*addr, self.geometry.node_size().into()));
     }
 }

@@ -34,7 +34,7 @@ impl<R: Btree2Record> Btree2<R> {
     /// # Errors
     /// The first error of `compare`; if a node cannot be read, or there is no room for a new one. The tree is then
     /// unchanged.
-    pub fn insert<E: From<Error>>(
+    pub fn insert_if_absent<E: From<Error>>(
         &self,
         record: &R,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
@@ -42,32 +42,32 @@ impl<R: Btree2Record> Btree2<R> {
         self.insert_or_replace(|| Ok(Some(record.clone())), DuplicatePolicy::Keep, |_| Ordering::Equal, compare)
     }
 
-    /// As [`Btree2::insert`], of the record that `make` makes, which is called if there is no equal one, while the tree
+    /// As [`Btree2::insert_if_absent`], of the record that `make` makes, which is called if there is no equal one, while the tree
     /// is being changed; if it makes none, nothing is added. `glance` as for [`Btree2::find_prefiltered`].
     ///
     /// # Errors
-    /// As [`Btree2::insert`]; the error of `make`.
+    /// As [`Btree2::insert_if_absent`]; the error of `make`.
     pub fn insert_if_absent_with<E: From<Error>>(
         &self,
-        glance: impl Fn(&[u8]) -> Ordering,
+        prefilter: impl Fn(&[u8]) -> Ordering,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
         make: impl FnOnce() -> Result<Option<R>, E>,
     ) -> Result<Option<R>, E> {
-        self.insert_or_replace(make, DuplicatePolicy::Keep, glance, compare)
+        self.insert_or_replace(make, DuplicatePolicy::Keep, prefilter, compare)
     }
 
     /// Adds a record in place of the equal one, if there is one, which is then returned. `glance` as for
-    /// [`Btree2::find_prefiltered`], `compare` as for [`Btree2::insert`].
+    /// [`Btree2::find_prefiltered`], `compare` as for [`Btree2::insert_if_absent`].
     ///
     /// # Errors
-    /// As [`Btree2::insert`].
+    /// As [`Btree2::insert_if_absent`].
     pub fn insert_or_overwrite<E: From<Error>>(
         &self,
         record: &R,
-        glance: impl Fn(&[u8]) -> Ordering,
+        prefilter: impl Fn(&[u8]) -> Ordering,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
-        self.insert_or_replace(|| Ok(Some(record.clone())), DuplicatePolicy::Replace, glance, compare)
+        self.insert_or_replace(|| Ok(Some(record.clone())), DuplicatePolicy::Replace, prefilter, compare)
     }
 
     fn insert_or_replace<E: From<Error>>(
@@ -107,13 +107,13 @@ impl<R: Btree2Record> Btree2<R> {
                 let Some(bytes) = bytes()? else { return Ok(None) };
                 let mut content = NodeRecords::empty(&edit.geometry);
                 let _ = content.records.insert_bytes(0, &bytes);
-                edit.finish_root(OpenNode { addr: Addr::UNDEFINED, depth: 0, content }, true)?;
+                edit.replace_root_rebalanced(OpenNode { addr: Addr::UNDEFINED, depth: 0, content }, true)?;
                 return Ok(None);
             };
             let InsertOutcome { node, old, last } =
                 insert_below(edit, root, (&mut bytes, equal), (&glance, &mut compare))?;
             if let Some(root) = node {
-                edit.finish_root(root, last)?;
+                edit.replace_root_rebalanced(root, last)?;
             }
             Ok(old)
         })
@@ -143,6 +143,6 @@ fn insert_below<R: Btree2Record, E: From<Error>>(
     let InsertOutcome { node: child, old, last } = insert_below(edit, below, (bytes, equal), (glance, compare))?;
     let Some(child) = child else { return Ok(InsertOutcome { node: None, old, last }) };
     let last = last && index == len;
-    edit.finish_child(&mut node, index, child, last)?;
+    edit.replace_child_rebalanced(&mut node, index, child, last)?;
     Ok(InsertOutcome { node: Some(node), old, last })
 }

@@ -54,7 +54,8 @@ impl<R: Btree2Record> Btree2<R> {
             let is_known_ancestor =
                 ancestors.iter().any(|(ancestor, ..): &(Handle<_>, _, _)| ancestor.addr() == way.addr);
             if is_known_ancestor
-                || fresh == NodeFreshness::Stored && self.metadata.cache().lacks_edge(DependencyKind::BTree2Shadow)
+                || fresh == NodeFreshness::Stored
+                    && self.metadata.cache().mutant_lacks_dependency(DependencyKind::BTree2Shadow)
             {
                 return Ok(InsertPoint::MustSplit);
             }
@@ -129,7 +130,7 @@ impl<R: Btree2Record> Btree2<R> {
             match space.alloc(size, SpaceKind::Metadata) {
                 Ok(place) => places.push(place),
                 Err(full) => {
-                    places.iter().for_each(|place| space.free(*place, size));
+                    places.iter().for_each(|place| space.free_metadata(*place, size));
                     return Err(full.into());
                 }
             }
@@ -178,7 +179,7 @@ impl<R: Btree2Record> PathChange<'_, R> {
         });
         metadata.add_dependency(self.root, &node, kind)?;
         self.root.read().add_fresh_node(place, known(node));
-        metadata.cache().space().free_owned(metadata.owner(), was, self.size);
+        metadata.cache().space().free_metadata_owned(metadata.owner(), was, self.size);
         Ok(place)
     }
 }

@@ -65,7 +65,10 @@ impl<R: Btree2Record> Btree2<R> {
         way: NodePtr,
         geometry: &Btree2Geometry,
     ) -> Result<OpenNode> {
-        let content = self.load_node_with_freshness(root, way, geometry)?.0.copy_records(geometry.room(way.depth));
+        let content = self
+            .load_node_with_freshness(root, way, geometry)?
+            .0
+            .copy_records(geometry.overfull_record_capacity(way.depth));
         Ok(OpenNode { addr: way.addr, depth: way.depth, content })
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use h5live_cache::Handle;
-use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Records};
+use h5live_format::{Addr, Btree2ChildPointer, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Records};
 
 use crate::Error;
 
@@ -54,14 +54,14 @@ impl CachedBtree2Node {
     }
 
     /// A copy with room for `room` records.
-    pub fn copy_records(&self, room: usize) -> NodeRecords {
+    pub fn copy_records(&self, capacity: usize) -> NodeRecords {
         match self {
             CachedBtree2Node::Leaf(node) => {
-                NodeRecords { records: node.read().records.with_room(room), children: Vec::new() }
+                NodeRecords { records: node.read().records.clone_with_capacity(capacity), children: Vec::new() }
             }
             CachedBtree2Node::Internal(node) => {
                 let node = node.read();
-                NodeRecords { records: node.records.with_room(room), children: node.children.clone() }
+                NodeRecords { records: node.records.clone_with_capacity(capacity), children: node.children.clone() }
             }
         }
     }
@@ -81,7 +81,7 @@ pub(super) enum NodeFreshness {
 #[derive(Debug)]
 pub(super) struct NodeRecords {
     pub records: Btree2Records,
-    pub children: Vec<Btree2Child>,
+    pub children: Vec<Btree2ChildPointer>,
 }
 
 impl NodeRecords {
@@ -100,8 +100,8 @@ impl NodeRecords {
     }
 
     /// Empty contents with room for `records` records.
-    pub fn with_room(geometry: &Btree2Geometry, records: usize) -> Self {
-        NodeRecords { records: geometry.empty_leaf().records.with_room(records), children: Vec::new() }
+    pub fn with_capacity(geometry: &Btree2Geometry, records: usize) -> Self {
+        NodeRecords { records: geometry.empty_leaf().records.clone_with_capacity(records), children: Vec::new() }
     }
 
     /// Puts a record behind these.
@@ -123,13 +123,13 @@ impl NodeRecords {
     }
 
     /// A copy of a range of records, with the children around them, and with room for `room` records.
-    pub fn slice(&self, range: Range<usize>, room: usize) -> NodeRecords {
+    pub fn copy_range(&self, range: Range<usize>, capacity: usize) -> NodeRecords {
         let children = self.children.get(range.start..=range.end).unwrap_or_default().to_vec();
-        NodeRecords { records: self.records.copy_range(range, room), children }
+        NodeRecords { records: self.records.copy_range(range, capacity), children }
     }
 
     /// Leaves the first `len` records; returns the one after them, and the rest.
-    pub fn split_off(&mut self, len: usize) -> (Vec<u8>, NodeRecords) {
+    pub fn split_off_with_separator(&mut self, len: usize) -> (Vec<u8>, NodeRecords) {
         let mut records = self.records.split_off(len);
         let between = records.remove(0).unwrap_or_default();
         let children = match self.children.len() {

@@ -35,7 +35,7 @@ impl<R: Btree2Record> Btree2<R> {
         let at = packing.pack_subtree(way);
         let space = self.metadata.cache().space();
         let len = packing.geometry.node_size().into();
-        packing.places.drain().for_each(|(_, place)| space.free(place, len));
+        packing.places.drain().for_each(|(_, place)| space.free_metadata(place, len));
         if at != way.addr {
             packing.order_after_moved_child(&root, NodePtr { addr: at, ..way }, DependencyKind::BTree2Root)?;
             root.update(|root| root.header.root = at);
@@ -111,12 +111,12 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
     fn order_after_moved_child(&self, parent: &Handle<impl Entry>, child: NodePtr, kind: DependencyKind) -> Result<()> {
         let cache = self.tree.metadata.cache();
         let done = match child.depth {
-            0 => {
-                cache.get_cached::<Btree2Leaf>(child.addr)?.map(|child| cache.add_dependency_once(parent, &child, kind))
-            }
+            0 => cache
+                .get_cached::<Btree2Leaf>(child.addr)?
+                .map(|child| cache.add_dependency_until_clean(parent, &child, kind)),
             _ => cache
                 .get_cached::<Btree2Internal>(child.addr)?
-                .map(|child| cache.add_dependency_once(parent, &child, kind)),
+                .map(|child| cache.add_dependency_until_clean(parent, &child, kind)),
         };
         Ok(done.unwrap_or(Ok(())).map_err(h5live_cache::Error::from)?)
     }

@@ -19,7 +19,7 @@ impl<R: Btree2Record> Btree2<R> {
         self.edit(|edit| {
             let Some(root) = edit.root_ptr() else { return Ok(None) };
             let Some((root, old)) = remove_below(edit, root, &mut compare)? else { return Ok(None) };
-            edit.finish_root(root, false)?;
+            edit.replace_root_rebalanced(root, false)?;
             Ok(Some(old))
         })
     }
@@ -50,7 +50,7 @@ fn remove_below<R: Btree2Record, E: From<Error>>(
             (index, child, old)
         }
     };
-    edit.finish_child(&mut node, index, child, false)?;
+    edit.replace_child_rebalanced(&mut node, index, child, false)?;
     Ok(Some((node, old)))
 }
 
@@ -63,6 +63,6 @@ fn take_first<R: Btree2Record>(edit: &mut Btree2Edit<'_, R>, way: NodePtr) -> Re
     }
     let below = edit.child_ptr(&node, 0)?;
     let (child, first) = take_first(edit, below)?;
-    edit.finish_child(&mut node, 0, child, false)?;
+    edit.replace_child_rebalanced(&mut node, 0, child, false)?;
     Ok((node, first))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use h5live_cache::{Cache, CacheOptions, FlushScope, MemoryStorage, OperationGuard, RecordingStorage, Storage};
+use h5live_cache::{AtomicChangeGuard, Cache, CacheOptions, FlushScope, MemoryStorage, RecordingStorage, Storage};
 use h5live_format::{
     Addr, AttributeOrderRecord, Btree2Geometry, Btree2Header, Btree2Record, ChunkRecord, FilteredChunkRecord,
     HugeDirectRecord, LinkNameRecord, Width, Widths, decode, decode_with,
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use self::walk::{Walk, block, nodes};
 use super::Btree2;
 use crate::tests::{NoSuperblock, OWNER};
-use crate::{Error, ObjectMetadata};
+use crate::{Error, ObjectMetadataAccess};
 
 /// A type of record, and how a number becomes one and comes back.
 trait Kind: Btree2Record + PartialEq + std::fmt::Debug + 'static {
@@ -100,8 +100,8 @@ fn cache(storage: Arc<dyn Storage>) -> Arc<Cache> {
     Arc::new(Cache::new_writable(storage, CacheOptions::default(), 4096, Arc::new(NoSuperblock)))
 }
 
-fn metadata(cache: &Arc<Cache>) -> ObjectMetadata {
-    ObjectMetadata::new(cache.clone(), OWNER)
+fn metadata(cache: &Arc<Cache>) -> ObjectMetadataAccess {
+    ObjectMetadataAccess::new(cache.clone(), OWNER)
 }
 
 /// A tree, and what it should hold.
@@ -118,8 +118,8 @@ impl<R: Kind> Pair<R> {
         Pair { cache, tree, model: BTreeMap::new() }
     }
 
-    fn operation(&self) -> OperationGuard<'_> {
-        self.cache.begin_operation()
+    fn operation(&self) -> AtomicChangeGuard<'_> {
+        self.cache.begin_atomic_change()
     }
 
     fn put(&mut self, key: u64, value: u64) {
@@ -161,7 +161,7 @@ impl<R: Kind> Pair<R> {
     /// All records, as pieces have them.
     fn pieces(tree: &Btree2<R>) -> Result<Vec<R>, Error> {
         let mut records = Vec::new();
-        tree.for_each_batch(&mut |piece| {
+        tree.for_each_batch_unordered(&mut |piece| {
             records.extend(piece);
             Ok::<_, Error>(true)
         })?;
@@ -358,7 +358,7 @@ fn a_node_is_made_where_another_structure_is_cached_whose_space_is_free() {
     let deleted = metadata(&pair.cache).create(512, Btree2Header::default()).unwrap();
     drop(operation);
     pair.flush();
-    pair.cache.space().free(deleted.addr(), 512);
+    pair.cache.space().free_metadata(deleted.addr(), 512);
     pair.flush();
     (0..5).for_each(|key| pair.put(key, key));
     assert!(deleted.is_invalidated(), "its space is used again");
@@ -557,7 +557,7 @@ fn packed_nodes_leave_nothing_but_the_end_free() {
     assert_eq!(pair.records(), pair.expected());
     pair.flush();
     assert_eq!(pair.stored(&storage), pair.expected());
-    space.shrink_to_used();
+    space.trim_free_tail();
     assert!(space.free_bytes() < 2 * 512, "{:?}", space.free_sections());
     space.set_reuse_policy(h5live_cache::ReusePolicy::Never);
     assert!(!pair.tree.move_nodes_before(0).unwrap(), "others may read");

@@ -2,7 +2,7 @@
 
 use h5live_cache::Handle;
 use h5live_format::{
-    Addr, ElementFormat, ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock,
+    Addr, ChunkEntryFormat, ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock,
     ExtensibleArrayParameters, ExtensibleArraySuperBlock, Widths,
 };
 
@@ -23,11 +23,11 @@ pub(super) struct DataBlockRef {
 impl ArrayHeader for ExtensibleArrayHeader {
     type Shape = ExtensibleArrayParameters;
 
-    fn new_header(format: ElementFormat, parameters: ExtensibleArrayParameters) -> Self {
+    fn new_header(format: ChunkEntryFormat, parameters: ExtensibleArrayParameters) -> Self {
         ExtensibleArrayHeader { format, parameters, ..Default::default() }
     }
 
-    fn shape(&self) -> (ElementFormat, ExtensibleArrayParameters) {
+    fn shape(&self) -> (ChunkEntryFormat, ExtensibleArrayParameters) {
         (self.format, self.parameters)
     }
 

@@ -7,7 +7,7 @@ use h5live_model::ChunkCoord;
 use super::ExtensibleArray;
 use super::blocks::{DataBlock, DataBlockRef, ExtensibleHeader, IndexBlock, SuperBlock};
 use super::geometry::{DataBlockPath, ElementLocation};
-use super::last_block::LastElementBlock;
+use super::last_block::LastWrittenBlock;
 use crate::Result;
 use crate::element_block::ElementBlock;
 
@@ -61,9 +61,9 @@ impl ExtensibleArray {
 
     fn create_data_block(&self, header: &ExtensibleHeader, number: u32, in_line: u64) -> Result<DataBlock> {
         let elements = self.geometry.elements_per_data_block(number);
-        let offset = self.geometry.first_index_below(number) + in_line * elements;
+        let offset = self.geometry.super_block_offset(number) + in_line * elements;
         let space = self.data_block_space(number);
-        self.array.metadata.cache().check_allocation(header.addr(), self.data_block_len(number))?;
+        self.array.metadata.cache().check_allocation_limit(header.addr(), self.data_block_len(number))?;
         let block = self.array.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;
         header.update(|header| {
             header.data_blocks += 1;
@@ -117,7 +117,7 @@ impl ExtensibleArray {
                     self.load_page(addr)?
                 } else {
                     let page = self.array.create_page(addr, self.geometry.elements_per_page())?;
-                    super_block.update(|super_block| super_block.pages.set(bit));
+                    super_block.update(|super_block| super_block.pages.set_if_clear(bit));
                     page
                 };
                 self.array.metadata.add_dependency(&super_block, &page, DependencyKind::ExtensibleArrayPage)?;
@@ -142,13 +142,17 @@ impl ExtensibleArray {
 
     pub(super) fn set_in_last_block(
         &self,
-        recent: &LastElementBlock,
+        recent: &LastWrittenBlock,
         slot: usize,
         element: ChunkIndexEntry,
         proxy: Option<&ChunkProxy>,
     ) -> Result<()> {
         if let Some(proxy) = proxy {
-            self.array.metadata.add_dependency(recent.node(), proxy, DependencyKind::ExtensibleArrayChunk)?;
+            self.array.metadata.add_dependency(
+                recent.dependency_node(),
+                proxy,
+                DependencyKind::ExtensibleArrayChunk,
+            )?;
         }
         let done = recent.set(slot, element);
         debug_assert!(done, "every place of the geometry is in its block");
@@ -174,9 +178,13 @@ impl ExtensibleArray {
         let Some(recent) = &*recent else { return Ok(0) };
         let Some(slot) = recent.slot_for_writing(index, || self.array.root.parents()) else { return Ok(0) };
         if let Some(proxy) = proxy {
-            self.array.metadata.add_dependency(recent.node(), proxy, DependencyKind::ExtensibleArrayChunk)?;
+            self.array.metadata.add_dependency(
+                recent.dependency_node(),
+                proxy,
+                DependencyKind::ExtensibleArrayChunk,
+            )?;
         }
-        Ok(recent.set_all(slot, addrs))
+        Ok(recent.set_unfiltered_from(slot, addrs))
     }
 
     /// The table in which to set the element at `place`.

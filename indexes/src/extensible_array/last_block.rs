@@ -11,7 +11,7 @@ use crate::element_block::ElementBlock;
 /// A table, and the structures that lead to it. Everything that waits for the table has its flush dependency, and keeps
 /// it while the table is held here.
 #[derive(Debug)]
-pub(super) struct LastElementBlock {
+pub(super) struct LastWrittenBlock {
     header: ExtensibleHeader,
     table: ElementBlock,
     /// The range of its elements.
@@ -20,14 +20,14 @@ pub(super) struct LastElementBlock {
     parents: [Option<EntryId>; 2],
 }
 
-impl LastElementBlock {
+impl LastWrittenBlock {
     pub fn new(
         header: ExtensibleHeader,
         table: ElementBlock,
         elements: Range<u64>,
         parents: [Option<EntryId>; 2],
     ) -> Self {
-        LastElementBlock { header, table, elements, parents }
+        LastWrittenBlock { header, table, elements, parents }
     }
 
     /// The slot of the element at `index`, if it is here, and no block has been put in the place of one that leads
@@ -38,7 +38,7 @@ impl LastElementBlock {
         (is_current && is_here).then(|| (index - self.elements.start) as usize)
     }
 
-    /// As [`LastElementBlock::slot`], for a write. `None` if other `parents` must wait.
+    /// As [`LastWrittenBlock::slot`], for a write. `None` if other `parents` must wait.
     pub fn slot_for_writing(&self, index: u64, parents: impl FnOnce() -> [Option<EntryId>; 2]) -> Option<usize> {
         self.slot(index).filter(|_| self.parents == parents())
     }
@@ -53,14 +53,14 @@ impl LastElementBlock {
 
     /// Sets the elements of unfiltered chunks from a slot on, as many as the array counts here, and returns their
     /// number.
-    pub fn set_all(&self, slot: usize, addrs: &[Addr]) -> usize {
+    pub fn set_unfiltered_from(&self, slot: usize, addrs: &[Addr]) -> usize {
         let end = self.elements.end.min(self.header.read().max_index_set);
         let room = end.saturating_sub(self.elements.start).saturating_sub(slot as u64);
         let addrs = addrs.get(..addrs.len().min(usize::try_from(room).unwrap_or(usize::MAX))).unwrap_or_default();
-        self.table.set_all(slot, addrs)
+        self.table.set_unfiltered_from(slot, addrs)
     }
 
-    pub fn node(&self) -> &dyn DependencyNode {
-        self.table.node()
+    pub fn dependency_node(&self) -> &dyn DependencyNode {
+        self.table.dependency_node()
     }
 }

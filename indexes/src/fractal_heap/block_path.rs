@@ -2,7 +2,7 @@
 
 use h5live_cache::Handle;
 use h5live_format::{
-    Addr, ChunkIndexEntry, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot,
+    Addr, ChunkIndexEntry, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapBlockSlot,
 };
 
 use smallvec::SmallVec;
@@ -20,7 +20,7 @@ pub(super) struct BlockPath {
     /// The indirect blocks that lead to it, from the root down, and the entry in each. None if the block is the root.
     pub ancestors: SmallVec<[(IndirectBlock, usize); 2]>,
     /// The stretch of heap space that it stands for.
-    pub slot: HeapSlot,
+    pub slot: HeapBlockSlot,
     /// Where the block is.
     pub element: ChunkIndexEntry,
 }
@@ -37,7 +37,7 @@ impl FractalHeap {
         let table = &header.table;
         let lost = || self.contradiction(self.addr, "heap ID", "an object lies where the heap has a block");
         if header.root_rows == 0 {
-            let slot = HeapSlot { start: 0, size: table.start_block_bytes };
+            let slot = HeapBlockSlot { start: 0, size: table.start_block_bytes };
             return Ok(BlockPath { ancestors: SmallVec::new(), slot, element: self.root_block(header) });
         }
         let (mut at, mut rows, mut start, mut inside) = (header.root, header.root_rows, 0u64, offset);
@@ -52,7 +52,7 @@ impl FractalHeap {
             let Some(below) = table.child_rows(row) else {
                 let element = block.read().direct.get(entry).ok_or_else(lost)?;
                 ancestors.push((block, entry));
-                let slot = HeapSlot { start: before, size: table.row_block_size(row).ok_or_else(lost)? };
+                let slot = HeapBlockSlot { start: before, size: table.row_block_size(row).ok_or_else(lost)? };
                 return Ok(BlockPath { ancestors, slot, element });
             };
             let child = block.read().child_addr(entry);
@@ -72,7 +72,7 @@ impl FractalHeap {
     ) -> Result<IndirectBlock> {
         let block = self.metadata.load_with_computed_len(at, || {
             let widths = self.metadata.widths();
-            let empty = header.indirect_block_context(rows, widths);
+            let empty = header.blank_indirect_block(rows, widths);
             let len = empty.size(widths) as u64;
             (empty, len)
         })?;
@@ -86,8 +86,8 @@ impl FractalHeap {
 
     /// The direct block at a place, of a heap without filters.
     pub(super) fn load_direct_block(&self, header: &FractalHeapHeader, place: &BlockPath) -> Result<DirectBlock> {
-        let (HeapSlot { start, size }, at) = (place.slot, place.element.addr);
-        let block = self.metadata.load(at, size, || header.direct_block_context(size))?;
+        let (HeapBlockSlot { start, size }, at) = (place.slot, place.element.addr);
+        let block = self.metadata.load(at, size, || header.blank_direct_block(size))?;
         let (heap, offset) = {
             let block = block.read();
             (block.heap, block.offset)
@@ -102,8 +102,8 @@ impl FractalHeap {
         header: &FractalHeapHeader,
         place: &BlockPath,
     ) -> Result<MaybeCached<FractalHeapDirectBlock>> {
-        let (HeapSlot { start, size }, at) = (place.slot, place.element.addr);
-        let block = self.metadata.read_once(at, size, || header.direct_block_context(size))?;
+        let (HeapBlockSlot { start, size }, at) = (place.slot, place.element.addr);
+        let block = self.metadata.read_once(at, size, || header.blank_direct_block(size))?;
         let stated = block.with(|block| (block.heap, block.offset));
         self.check_block_owner(at, "fractal heap direct block", stated, start)?;
         Ok(block)

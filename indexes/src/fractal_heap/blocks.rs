@@ -2,7 +2,7 @@
 
 use h5live_cache::{DependencyKind, DependencyNode};
 use h5live_format::{
-    Addr, ChunkIndexEntry, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot,
+    Addr, ChunkIndexEntry, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapBlockSlot,
 };
 
 use super::block_path::{BlockPath, DirectBlock, IndirectBlock};
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// A block of a heap, or the place of one that does not exist.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeapBlock {
-    pub slot: HeapSlot,
+    pub slot: HeapBlockSlot,
     pub addr: Addr,
     /// Bytes in the file.
     pub stored_bytes: u64,
@@ -26,7 +26,7 @@ impl FractalHeap {
     }
 
     /// The bytes for objects in the block of a slot: their offset in heap space, and how many there are.
-    pub(super) fn object_range(&self, header: &FractalHeapHeader, slot: HeapSlot) -> (u64, u64) {
+    pub(super) fn object_range(&self, header: &FractalHeapHeader, slot: HeapBlockSlot) -> (u64, u64) {
         let overhead = self.block_overhead_bytes(header);
         (slot.start.saturating_add(overhead), slot.size.saturating_sub(overhead))
     }
@@ -93,22 +93,23 @@ impl FractalHeap {
     pub(super) fn add_block_for(&self, header: &HeapHeader, sections: &mut HeapSections, len: u64) -> Result<()> {
         let shape = header.read().clone();
         let min_size = self.min_block_bytes(&shape, len);
-        let hole = sections.missing_blocks(min_size).find_map(|hole| {
-            let slot = shape.table.slot_after(hole.start, min_size)?;
+        let hole = sections.unallocated_slots(min_size).find_map(|hole| {
+            let slot = shape.table.first_direct_slot_from(hole.start, min_size)?;
             (slot.end() <= hole.end()).then_some((hole, slot))
         });
         let slot = match hole {
             Some((hole, slot)) => {
-                sections.remove_missing_blocks(hole.start, hole.start.saturating_add(1));
+                sections.remove_unallocated_slots(hole.start, hole.start.saturating_add(1));
                 slot
             }
             None => {
-                let slot = shape.table.slot_after(self.used_space_end(&shape), min_size);
+                let slot = shape.table.first_direct_slot_from(self.used_space_end(&shape), min_size);
                 slot.ok_or(Error::HeapFull { at: self.addr })?
             }
         };
         let (from, to) = hole.map_or((self.used_space_end(&shape), slot.end()), |(hole, _)| (hole.start, hole.end()));
-        let is_root = !shape.root.is_defined() && slot == HeapSlot { start: 0, size: shape.table.start_block_bytes };
+        let is_root =
+            !shape.root.is_defined() && slot == HeapBlockSlot { start: 0, size: shape.table.start_block_bytes };
         if is_root {
             self.add_root_block(header, &shape, slot)?;
         } else {
@@ -116,10 +117,10 @@ impl FractalHeap {
         }
         let rows = header.read().root_rows;
         for (from, to) in [(from, slot.start), (slot.end(), to)] {
-            shape.table.slots_between(rows, from, to).into_iter().for_each(|slot| sections.add_missing_block(slot));
+            shape.table.covering_slots(rows, from, to).into_iter().for_each(|slot| sections.add_unallocated_slot(slot));
         }
         let (offset, len) = self.object_range(&shape, slot);
-        sections.insert_section(offset, len);
+        sections.insert_coalesced(offset, len);
         Ok(())
     }
 
@@ -128,11 +129,11 @@ impl FractalHeap {
         &self,
         parent: &impl DependencyNode,
         shape: &FractalHeapHeader,
-        slot: HeapSlot,
+        slot: HeapBlockSlot,
     ) -> Result<ChunkIndexEntry> {
-        self.metadata.cache().check_allocation(self.addr, slot.size)?;
+        self.metadata.cache().check_allocation_limit(self.addr, slot.size)?;
         let overhead = shape.direct_block_overhead(self.metadata.widths());
-        let block = shape.direct_block_context(slot.size).with_zeros(self.addr, slot.start, overhead);
+        let block = shape.blank_direct_block(slot.size).with_zeroed_data(self.addr, slot.start, overhead);
         if let Some(filtered) = &shape.filtered {
             return self.store_filtered_block(parent, &filtered.filters.filters, block);
         }
@@ -141,17 +142,17 @@ impl FractalHeap {
         Ok(ChunkIndexEntry { addr: block.addr(), ..ChunkIndexEntry::default() })
     }
 
-    fn add_root_block(&self, header: &HeapHeader, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
+    fn add_root_block(&self, header: &HeapHeader, shape: &FractalHeapHeader, slot: HeapBlockSlot) -> Result<()> {
         let block = self.create_direct_block(header, shape, slot)?;
         let (_, room) = self.object_range(shape, slot);
         header.update(|header| {
-            header.set_root_block(block);
+            header.set_direct_root(block);
             (header.managed_space, header.allocated_space, header.free_bytes) = (slot.size, slot.size, room);
         });
         Ok(())
     }
 
-    fn add_block_at(&self, header: &HeapHeader, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
+    fn add_block_at(&self, header: &HeapHeader, shape: &FractalHeapHeader, slot: HeapBlockSlot) -> Result<()> {
         let lost = || self.contradiction(self.addr, "doubling table", "a block has its place in it");
         let table = &shape.table;
         let (row, ..) = table.row_column_and_offset(slot.start).ok_or_else(lost)?;
@@ -177,7 +178,7 @@ impl FractalHeap {
             start = table.offset_of(row, column).and_then(|before| before.checked_add(start)).ok_or_else(lost)?;
             let Some(rows) = table.child_rows(row) else {
                 let block = self.create_direct_block(&parent, shape, slot)?;
-                parent.update(|parent| parent.set_child_element(entry, block));
+                parent.update(|parent| parent.set_child_entry(entry, block));
                 break;
             };
             let child = parent.read().child_addr(entry).ok_or_else(lost)?;
@@ -185,7 +186,7 @@ impl FractalHeap {
                 self.load_indirect_block(shape, child, rows, start)?
             } else {
                 let child = self.create_indirect_block(shape, rows, start)?;
-                parent.update(|parent| parent.set_child(entry, child.addr()));
+                parent.update(|parent| parent.set_child_addr(entry, child.addr()));
                 child
             };
             self.add_dependency(&parent, &child)?;
@@ -200,7 +201,7 @@ impl FractalHeap {
 
     fn create_indirect_block(&self, shape: &FractalHeapHeader, rows: u16, start: u64) -> Result<IndirectBlock> {
         let widths = self.metadata.widths();
-        let mut block = shape.indirect_block_context(rows, widths).with_undefined_children(widths);
+        let mut block = shape.blank_indirect_block(rows, widths).with_undefined_children(widths);
         (block.heap, block.offset) = (self.addr, start);
         self.metadata.create(block.size(widths) as u64, block)
     }
@@ -213,7 +214,7 @@ impl FractalHeap {
             old_rows => {
                 let old = self.load_indirect_block(shape, shape.root, old_rows, 0)?;
                 let old = old.read();
-                (0..old.entry_count()).filter_map(|entry| old.child_element(entry)).collect()
+                (0..old.entry_count()).filter_map(|entry| old.child_entry(entry)).collect()
             }
         };
         for child in children.iter().filter(|child| child.addr.is_defined()) {
@@ -221,20 +222,20 @@ impl FractalHeap {
         }
         root.update(|root| {
             for (entry, child) in children.iter().enumerate() {
-                root.set_child_element(entry, *child);
+                root.set_child_entry(entry, *child);
             }
         });
         self.add_dependency(header, &root)?;
         let space = |rows| self.object_space(shape, shape.root, rows);
         let more = space(rows).saturating_sub(space(shape.root_rows));
         header.update(|header| {
-            header.set_root(root.addr(), rows);
+            header.set_indirect_root(root.addr(), rows);
             header.managed_space = header.table.row_offset(rows).unwrap_or(u64::MAX);
             header.free_bytes = header.free_bytes.saturating_add(more);
         });
         if shape.root_rows > 0 {
             let widths = self.metadata.widths();
-            self.free_structure(shape.root, shape.indirect_block_context(shape.root_rows, widths).size(widths) as u64);
+            self.free_structure(shape.root, shape.blank_indirect_block(shape.root_rows, widths).size(widths) as u64);
         }
         Ok(())
     }
@@ -266,7 +267,7 @@ impl FractalHeap {
         let mut gap = slot;
         let mut emptied = ancestors.is_empty();
         while let Some((block, entry)) = ancestors.pop() {
-            block.update(|block| block.set_child(entry, Addr::UNDEFINED));
+            block.update(|block| block.set_child_addr(entry, Addr::UNDEFINED));
             emptied = block.read().has_no_children();
             if !emptied {
                 break;
@@ -279,13 +280,13 @@ impl FractalHeap {
             if let Some((_, entry)) = ancestors.last() {
                 let row = entry / usize::from(shape.table.column_count);
                 let size = u16::try_from(row).ok().and_then(|row| shape.table.row_block_size(row)).unwrap_or(0);
-                gap = HeapSlot { start, size };
+                gap = HeapBlockSlot { start, size };
             }
         }
         if emptied {
             *sections = HeapSections::empty(sections.is_known);
             header.update(|header| {
-                header.set_root(Addr::UNDEFINED, 0);
+                header.set_indirect_root(Addr::UNDEFINED, 0);
                 (header.managed_space, header.allocated_space, header.free_bytes) = (0, 0, 0);
                 header.next_block = 0;
             });
@@ -296,11 +297,11 @@ impl FractalHeap {
             header.allocated_space = header.allocated_space.saturating_sub(slot.size);
             header.next_block = end;
         });
-        sections.remove_missing_blocks(gap.start, gap.end());
+        sections.remove_unallocated_slots(gap.start, gap.end());
         if gap.end() <= end {
-            sections.add_missing_block(gap);
+            sections.add_unallocated_slot(gap);
         } else {
-            sections.remove_missing_blocks(end, u64::MAX);
+            sections.remove_unallocated_slots(end, u64::MAX);
         }
         Ok(())
     }
@@ -329,11 +330,11 @@ impl FractalHeap {
     }
 
     /// The meaning of an entry of the indirect block that begins at `start`.
-    fn slot_of_entry(&self, shape: &FractalHeapHeader, start: u64, entry: usize) -> Option<HeapSlot> {
+    fn slot_of_entry(&self, shape: &FractalHeapHeader, start: u64, entry: usize) -> Option<HeapBlockSlot> {
         let row = self.row_of_entry(shape, entry);
         let column = u16::try_from(entry % usize::from(shape.table.column_count.max(1))).ok()?;
         let start = start.checked_add(shape.table.offset_of(row, column)?)?;
-        Some(HeapSlot { start, size: shape.table.row_block_size(row)? })
+        Some(HeapBlockSlot { start, size: shape.table.row_block_size(row)? })
     }
 
     /// Calls `each` with every block, children before parents, and with every place before the last block where there
@@ -345,7 +346,7 @@ impl FractalHeap {
         if shape.root_rows > 0 {
             return self.for_each_block_below(shape, (shape.root, shape.root_rows, 0), each);
         }
-        let slot = HeapSlot { start: 0, size: shape.table.start_block_bytes };
+        let slot = HeapBlockSlot { start: 0, size: shape.table.start_block_bytes };
         let len = shape.filtered.as_ref().map_or(slot.size, |root| root.size);
         each(HeapBlock { slot, addr: shape.root, stored_bytes: len });
         Ok(())
@@ -376,7 +377,7 @@ impl FractalHeap {
             }
         }
         let len = block.size(self.metadata.widths()) as u64;
-        each(HeapBlock { slot: HeapSlot { start, size: 0 }, addr: at, stored_bytes: len });
+        each(HeapBlock { slot: HeapBlockSlot { start, size: 0 }, addr: at, stored_bytes: len });
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 
 use h5live_cache::{DependencyNode, Handle};
 use h5live_format::{
-    ChunkIndexEntry, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, HeapSlot, Record, Wire, decode_with,
-    encode,
+    ChunkIndexEntry, FractalHeapDirectBlock, FractalHeapFilterInfo, FractalHeapHeader, HeapBlockSlot, Record, Wire,
+    decode_with, encode,
 };
 use h5live_model::FilterSpec;
 
@@ -42,13 +42,13 @@ impl FractalHeap {
     pub(super) fn load_filtered_block(
         &self,
         header: &FractalHeapHeader,
-        filtered: &FilteredRoot,
+        filtered: &FractalHeapFilterInfo,
         place: &BlockPath,
     ) -> Result<Handle<FilteredDirectBlock>> {
         let (cache, widths, element) = (self.metadata.cache(), self.metadata.widths(), place.element);
-        let (HeapSlot { start, size }, at) = (place.slot, element.addr);
+        let (HeapBlockSlot { start, size }, at) = (place.slot, element.addr);
         let stored = cache.load(at, self.metadata.owner(), || {
-            let bytes = cache.read_block(at, usize::try_from(element.size).unwrap_or(usize::MAX))?;
+            let bytes = cache.read_block_uncached(at, usize::try_from(element.size).unwrap_or(usize::MAX))?;
             let place = HugeLocation {
                 addr: at,
                 stored_bytes: element.size,
@@ -56,7 +56,7 @@ impl FractalHeap {
                 object_bytes: size,
             };
             let plain = self.unfilter_huge(&filtered.filters.filters, place, bytes.clone())?;
-            let block = decode_with(header.direct_block_context(size), &plain, widths);
+            let block = decode_with(header.blank_direct_block(size), &plain, widths);
             let block = block.map_err(|source| Error::Cache(h5live_cache::Error::Decode { at, source }))?;
             Ok::<_, Error>(FilteredDirectBlock { block, bytes })
         })?;
@@ -95,12 +95,12 @@ impl FractalHeap {
         let element = match place.ancestors.last() {
             None => {
                 let element = self.store_filtered_block(header, filters, block)?;
-                header.update(|header| header.set_root_block(element));
+                header.update(|header| header.set_direct_root(element));
                 element
             }
             Some((parent, entry)) => {
                 let element = self.store_filtered_block(parent, filters, block)?;
-                parent.update(|parent| parent.set_child_element(*entry, element));
+                parent.update(|parent| parent.set_child_entry(*entry, element));
                 element
             }
         };

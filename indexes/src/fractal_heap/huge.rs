@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use h5live_cache::{DependencyKind, Handle};
 use h5live_format::{
-    Addr, Btree2Record, FractalHeapHeader, HeapObjectLocation, HugeDirectRecord, HugeFilteredRecord,
+    Addr, Btree2Record, FractalHeapHeader, HeapObjectLocation, HugeDirectFilteredRecord, HugeDirectRecord,
     HugeIndirectFilteredRecord, HugeIndirectRecord, Record, Wire,
 };
 
@@ -84,7 +84,7 @@ impl FractalHeap {
         if let Some(held) = cache.get_cached::<HugeObject>(addr)? {
             return Ok(held.read().bytes.clone());
         }
-        Ok(cache.read_block(addr, usize::try_from(length).unwrap_or(usize::MAX))?)
+        Ok(cache.read_block_uncached(addr, usize::try_from(length).unwrap_or(usize::MAX))?)
     }
 
     /// The widest number that an ID can hold.
@@ -133,7 +133,7 @@ impl FractalHeap {
                 self.insert_huge_record(header, &stored, record, |held| held.addr.cmp(&addr))?;
             }
             (true, true) => {
-                let record = HugeFilteredRecord { addr, length, filter_mask, size };
+                let record = HugeDirectFilteredRecord { addr, length, filter_mask, size };
                 self.insert_huge_record(header, &stored, record, |held| held.addr.cmp(&addr))?;
             }
             (false, false) => {
@@ -168,7 +168,7 @@ impl FractalHeap {
     ) -> Result<()> {
         let tree = self.huge_object_tree_for_writing(header, record.clone())?;
         tree.depend_on(stored, DependencyKind::FractalHeapBlock)?;
-        tree.insert(&record, infallible_compare(compare))?;
+        tree.insert_if_absent(&record, infallible_compare(compare))?;
         Ok(())
     }
 
@@ -184,8 +184,8 @@ impl FractalHeap {
             }
             (HeapObjectLocation::Huge { addr, .. }, true) => {
                 let found = self
-                    .huge_object_tree(&shape, HugeFilteredRecord::default())
-                    .remove(infallible_compare(|held: &HugeFilteredRecord| held.addr.cmp(&addr)))?;
+                    .huge_object_tree(&shape, HugeDirectFilteredRecord::default())
+                    .remove(infallible_compare(|held: &HugeDirectFilteredRecord| held.addr.cmp(&addr)))?;
                 found.map(|held| (held.addr, held.length, held.size))
             }
             (HeapObjectLocation::HugeNumber(id), false) => {
@@ -225,9 +225,8 @@ impl FractalHeap {
             (true, false) => {
                 self.delete_huge_object_tree(header, HugeDirectRecord::default(), |held| (held.addr, held.length))
             }
-            (true, true) => {
-                self.delete_huge_object_tree(header, HugeFilteredRecord::default(), |held| (held.addr, held.length))
-            }
+            (true, true) => self
+                .delete_huge_object_tree(header, HugeDirectFilteredRecord::default(), |held| (held.addr, held.length)),
             (false, false) => {
                 self.delete_huge_object_tree(header, HugeIndirectRecord::default(), |held| (held.addr, held.length))
             }

@@ -32,11 +32,11 @@ impl FractalHeap {
         before: &[Prerequisite<'_>],
     ) -> Result<HeapObjectLocation> {
         let len = object.len() as u64;
-        let offset = match sections.take_bytes(len) {
+        let offset = match sections.alloc_best_fit(len) {
             Some(offset) => offset,
             None => {
                 self.add_block_for(header, sections, len)?;
-                sections.take_bytes(len).ok_or(Error::HeapFull { at: self.addr })?
+                sections.alloc_best_fit(len).ok_or(Error::HeapFull { at: self.addr })?
             }
         };
         self.write_managed_object(header, offset, object, before)?;
@@ -101,7 +101,7 @@ impl FractalHeap {
             self.free_huge_object(header, &place)?;
         }
         for (offset, len) in sections.take_reclaimable_ranges(self.metadata.cache().space()) {
-            let section = sections.insert_section(offset, len);
+            let section = sections.insert_coalesced(offset, len);
             self.free_block_if_empty(header, sections, section)?;
         }
         Ok(())
@@ -132,9 +132,9 @@ impl FractalHeap {
         for block in learned.into_iter().filter(|block| block.slot.size > 0) {
             if block.addr.is_defined() {
                 let (offset, len) = self.object_range(header, block.slot);
-                sections.insert_section(offset, len);
+                sections.insert_coalesced(offset, len);
             } else {
-                sections.add_missing_block(block.slot);
+                sections.add_unallocated_slot(block.slot);
             }
         }
         for (offset, len) in taken.iter().chain(&waiting) {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use h5live_format::{
-    FractalHeapHeader, HeapObjectLocation, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord,
+    FractalHeapHeader, HeapObjectLocation, HugeDirectFilteredRecord, HugeDirectRecord, HugeIndirectFilteredRecord,
     HugeIndirectRecord,
 };
 
@@ -45,7 +45,7 @@ impl FractalHeap {
     /// The error of `held`; if an ID is none, or a block cannot be read.
     pub fn recount_contents<E: From<Error>>(
         &self,
-        held: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,
+        visit_ids: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,
     ) -> Result<HeapRecount, E> {
         let found = self.header()?.read().clone();
         let mut right = FractalHeapHeader {
@@ -57,7 +57,7 @@ impl FractalHeap {
             ..found.clone()
         };
         let (mut used, mut huge, mut failed) = (0u64, HashSet::new(), None);
-        held(&mut |id| {
+        visit_ids(&mut |id| {
             let counted = self.decode_id(&found, id).and_then(|place| {
                 match &place {
                     HeapObjectLocation::Managed { length, .. } => {
@@ -130,10 +130,12 @@ impl FractalHeap {
                 let HugeDirectRecord { addr, length } = record;
                 add(HeapObjectLocation::Huge { addr, length, filter_mask: 0, size: length }, length)
             })?,
-            (true, true) => self.huge_object_tree(found, HugeFilteredRecord::default()).for_each(&mut |record| {
-                let HugeFilteredRecord { addr, length, filter_mask, size } = record;
-                add(HeapObjectLocation::Huge { addr, length, filter_mask, size }, size)
-            })?,
+            (true, true) => {
+                self.huge_object_tree(found, HugeDirectFilteredRecord::default()).for_each(&mut |record| {
+                    let HugeDirectFilteredRecord { addr, length, filter_mask, size } = record;
+                    add(HeapObjectLocation::Huge { addr, length, filter_mask, size }, size)
+                })?
+            }
             (false, false) => self
                 .huge_object_tree(found, HugeIndirectRecord::default())
                 .for_each(&mut |record| add(HeapObjectLocation::HugeNumber(record.id), record.length))?,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use h5live_cache::{FreeEpoch, Space};
-use h5live_format::{HeapObjectLocation, HeapSlot};
+use h5live_format::{HeapBlockSlot, HeapObjectLocation};
 use parking_lot::{Mutex, MutexGuard};
 
 /// The free space inside one heap, as this session knows it. Keep it as long as the session, for all
@@ -39,13 +39,13 @@ pub(super) struct HeapSections {
 
 impl HeapSections {
     /// Nothing is free; or, if that is not `known`, there is nothing to be said.
-    pub fn empty(known: bool) -> Self {
-        HeapSections { is_known: known, ..HeapSections::default() }
+    pub fn empty(is_complete: bool) -> Self {
+        HeapSections { is_known: is_complete, ..HeapSections::default() }
     }
 
     /// Adds a free section, and returns it with its free neighbours. Neighbours are always of the same direct block,
     /// because each block begins with its own fields.
-    pub fn insert_section(&mut self, offset: u64, len: u64) -> (u64, u64) {
+    pub fn insert_coalesced(&mut self, offset: u64, len: u64) -> (u64, u64) {
         self.index_open_section();
         let (mut start, mut end) = (offset, offset.saturating_add(len));
         while let Some((&near, &size)) = self.by_offset.range(..=end).next_back() {
@@ -73,14 +73,14 @@ impl HeapSections {
         self.index_section(offset, len);
     }
 
-    /// Takes a section as [`HeapSections::insert_section`] returned it out of the list.
+    /// Takes a section as [`HeapSections::insert_coalesced`] returned it out of the list.
     pub fn remove_section(&mut self, offset: u64, len: u64) {
         self.by_offset.remove(&offset);
         self.by_size.remove(&(len, offset));
     }
 
     /// Takes `len` bytes from the smallest section that has them.
-    pub fn take_bytes(&mut self, len: u64) -> Option<u64> {
+    pub fn alloc_best_fit(&mut self, len: u64) -> Option<u64> {
         let listed = self.by_size.range((len, 0)..).next().copied();
         let fits = self.open_section.1 >= len;
         if let Some((size, offset)) = listed.filter(|(size, _)| !fits || *size < self.open_section.1) {
@@ -151,18 +151,18 @@ impl HeapSections {
     }
 
     /// Adds the place of a block that does not exist.
-    pub fn add_missing_block(&mut self, slot: HeapSlot) {
+    pub fn add_unallocated_slot(&mut self, slot: HeapBlockSlot) {
         self.missing_blocks.insert((slot.size, slot.start));
     }
 
     /// Takes places of blocks out of the list that lie between `from` and `to`.
-    pub fn remove_missing_blocks(&mut self, from: u64, to: u64) {
+    pub fn remove_unallocated_slots(&mut self, from: u64, to: u64) {
         self.missing_blocks.retain(|(_, start)| !(from..to).contains(start));
     }
 
     /// Places of blocks that stand for `min_size` bytes of heap space or more, the smallest first.
-    pub fn missing_blocks(&self, min_size: u64) -> impl Iterator<Item = HeapSlot> + '_ {
-        self.missing_blocks.range((min_size, 0)..).map(|&(size, start)| HeapSlot { start, size })
+    pub fn unallocated_slots(&self, min_size: u64) -> impl Iterator<Item = HeapBlockSlot> + '_ {
+        self.missing_blocks.range((min_size, 0)..).map(|&(size, start)| HeapBlockSlot { start, size })
     }
 }
 
@@ -173,14 +173,14 @@ mod tests {
     #[test]
     fn free_neighbours_become_one_section() {
         let mut sections = HeapSections::default();
-        assert_eq!(sections.insert_section(100, 10), (100, 10));
-        assert_eq!(sections.insert_section(120, 10), (120, 10));
-        assert_eq!(sections.insert_section(110, 10), (100, 30));
-        assert_eq!(sections.take_bytes(31), None);
-        assert_eq!(sections.take_bytes(10), Some(100));
+        assert_eq!(sections.insert_coalesced(100, 10), (100, 10));
+        assert_eq!(sections.insert_coalesced(120, 10), (120, 10));
+        assert_eq!(sections.insert_coalesced(110, 10), (100, 30));
+        assert_eq!(sections.alloc_best_fit(31), None);
+        assert_eq!(sections.alloc_best_fit(10), Some(100));
         sections.remove_range(115, 5);
         assert_eq!(
-            (sections.take_bytes(10), sections.take_bytes(5), sections.take_bytes(1)),
+            (sections.alloc_best_fit(10), sections.alloc_best_fit(5), sections.alloc_best_fit(1)),
             (Some(120), Some(110), None)
         );
     }
@@ -188,32 +188,32 @@ mod tests {
     #[test]
     fn objects_go_into_the_smallest_section_that_has_room_for_them() {
         let mut sections = HeapSections::default();
-        sections.insert_section(0, 100);
-        assert_eq!([sections.take_bytes(30), sections.take_bytes(30)], [Some(0), Some(30)]);
-        sections.insert_section(200, 20);
-        sections.insert_section(300, 50);
+        sections.insert_coalesced(0, 100);
+        assert_eq!([sections.alloc_best_fit(30), sections.alloc_best_fit(30)], [Some(0), Some(30)]);
+        sections.insert_coalesced(200, 20);
+        sections.insert_coalesced(300, 50);
         assert_eq!(
-            [sections.take_bytes(25), sections.take_bytes(20), sections.take_bytes(15)],
+            [sections.alloc_best_fit(25), sections.alloc_best_fit(20), sections.alloc_best_fit(15)],
             [Some(60), Some(200), Some(85)]
         );
         assert_eq!(
-            [sections.take_bytes(25), sections.take_bytes(25), sections.take_bytes(1)],
+            [sections.alloc_best_fit(25), sections.alloc_best_fit(25), sections.alloc_best_fit(1)],
             [Some(300), Some(325), None]
         );
-        assert_eq!(sections.insert_section(0, 350), (0, 350), "all of it was taken");
-        assert_eq!([sections.take_bytes(350), sections.take_bytes(1)], [Some(0), None]);
+        assert_eq!(sections.insert_coalesced(0, 350), (0, 350), "all of it was taken");
+        assert_eq!([sections.alloc_best_fit(350), sections.alloc_best_fit(1)], [Some(0), None]);
     }
 
     #[test]
     fn what_is_left_of_a_section_is_still_free() {
         let mut sections = HeapSections::default();
-        sections.insert_section(0, 100);
-        assert_eq!(sections.take_bytes(30), Some(0));
-        assert_eq!(sections.insert_section(10, 20), (10, 90));
-        assert_eq!(sections.take_bytes(5), Some(10));
+        sections.insert_coalesced(0, 100);
+        assert_eq!(sections.alloc_best_fit(30), Some(0));
+        assert_eq!(sections.insert_coalesced(10, 20), (10, 90));
+        assert_eq!(sections.alloc_best_fit(5), Some(10));
         sections.remove_range(50, 10);
         assert_eq!(
-            [sections.take_bytes(36), sections.take_bytes(35), sections.take_bytes(35)],
+            [sections.alloc_best_fit(36), sections.alloc_best_fit(35), sections.alloc_best_fit(35)],
             [Some(60), Some(15), None]
         );
     }

@@ -11,7 +11,7 @@ use crate::tests::cache;
 const OWNER: Owner = Owner::new(Addr::new(48));
 
 fn create(cache: &Arc<Cache>, parameters: HeapParameters) -> FractalHeap {
-    let metadata = ObjectMetadata::new(cache.clone(), OWNER);
+    let metadata = ObjectMetadataAccess::new(cache.clone(), OWNER);
     FractalHeap::create(metadata, Arc::new(NoFilters), &parameters, None, Arc::default()).unwrap()
 }
 
@@ -41,13 +41,13 @@ impl FilterEngine for Short {
 fn short(parameters: HeapParameters, cache: &Arc<Cache>) -> FractalHeap {
     let spec = FilterSpec { id: 300, optional: false, name: None, params: [].into() };
     let filters = FilterPipelineMessage { version: 2, filters: vec![spec] };
-    let metadata = ObjectMetadata::new(cache.clone(), OWNER);
+    let metadata = ObjectMetadataAccess::new(cache.clone(), OWNER);
     FractalHeap::create(metadata, Arc::new(Short), &parameters, Some(filters), Arc::default()).unwrap()
 }
 
 /// The heap as another session finds it.
 fn reopened(storage: &MemoryStorage, addr: Addr) -> FractalHeap {
-    let metadata = ObjectMetadata::new(cache(storage), OWNER);
+    let metadata = ObjectMetadataAccess::new(cache(storage), OWNER);
     FractalHeap::new(metadata, addr, Arc::new(Short), Arc::default())
 }
 
@@ -321,7 +321,7 @@ proptest! {
                     open.flush(FlushScope::All).unwrap();
                     let end = open.space().allocated_end();
                     open = crate::tests::cache_from(&storage, end);
-                    let metadata = ObjectMetadata::new(open.clone(), OWNER);
+                    let metadata = ObjectMetadataAccess::new(open.clone(), OWNER);
                     heap = FractalHeap::new(metadata, heap.addr(), Arc::new(Short), Arc::default());
                     heap.init_free_space(|each| {
                         objects.keys().for_each(|id| each(id));

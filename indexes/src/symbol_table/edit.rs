@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use h5live_cache::{DependencyKind, DependencyNode, Handle};
 use h5live_format::messages::BtreeK;
-use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, SymbolTableNode};
+use h5live_format::{Addr, Btree1GroupKey, Btree1Node, SymbolTableEntry, SymbolTableNode, SymbolTableScratchPad};
 use h5live_model::Name;
 
 use super::{SymbolTable, SymbolTarget, partition_point};
 use crate::btree1::{Btree1, Btree1PathStep, LeafCallbacks, NodeEntries};
 use crate::local_heap::{LocalHeapFreeSpace, LocalHeapStrings};
-use crate::{Error, ObjectMetadata, Prerequisite, Result};
+use crate::{Error, ObjectMetadataAccess, Prerequisite, Result};
 
 /// Bytes of a new local heap, if it is not known how many names there will be.
 const NEW_HEAP_BYTES: u64 = 88;
@@ -20,7 +20,7 @@ const NEW_HEAP_BYTES: u64 = 88;
 struct NamePosition {
     path: Vec<Btree1PathStep>,
     /// The entries of the leaf at the end of the path.
-    leaf: NodeEntries<GroupKey>,
+    leaf: NodeEntries<Btree1GroupKey>,
     /// The child of the leaf between whose names the wanted name lies.
     index: usize,
 }
@@ -30,8 +30,8 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(metadata: ObjectMetadata, k: BtreeK, space: Arc<LocalHeapFreeSpace>) -> Result<Self> {
-        let (tree, _) = Btree1::<GroupKey>::create(metadata.clone(), k.group_internal, ())?;
+    pub fn create(metadata: ObjectMetadataAccess, k: BtreeK, space: Arc<LocalHeapFreeSpace>) -> Result<Self> {
+        let (tree, _) = Btree1::<Btree1GroupKey>::create(metadata.clone(), k.group_internal, ())?;
         let heap = LocalHeapStrings::create(&metadata, NEW_HEAP_BYTES, &space)?.addr();
         Ok(SymbolTable { metadata, tree, heap, k, space })
     }
@@ -52,10 +52,10 @@ impl SymbolTable {
 
     fn find_position(&self, names: &LocalHeapStrings, name: &Name) -> Result<NamePosition> {
         let mut found = None;
-        let path = self.tree.path_to_leaf(|node: &Btree1Node<GroupKey>| {
+        let path = self.tree.path_to_leaf(|node: &Btree1Node<Btree1GroupKey>| {
             // The names below child `i` are not greater than key `i + 1`.
             let index = partition_point(node.len(), |i| {
-                let GroupKey(offset) = node.key(i + 1).unwrap_or_default();
+                let Btree1GroupKey(offset) = node.key(i + 1).unwrap_or_default();
                 Ok(names.compare_string(offset, name)? == Ordering::Less)
             })?;
             let index = index.min(node.len().saturating_sub(1));
@@ -87,18 +87,19 @@ impl SymbolTable {
         &self,
         name: &Name,
         target: &SymbolTarget,
-        group: Option<(Addr, Addr)>,
-        before: &[Prerequisite<'_>],
+        group_symbol_table: Option<(Addr, Addr)>,
+        prerequisites: &[Prerequisite<'_>],
     ) -> Result<()> {
         let mut names = self.name_heap()?;
-        let entry = self.new_entry(&mut names, name, target, group)?;
+        let entry = self.new_entry(&mut names, name, target, group_symbol_table)?;
         let name_offset = entry.name_offset;
         let NamePosition { path, mut leaf, index } = self.find_position(&names, name)?;
         let Some(&child) = leaf.children.get(index) else {
             let node = self.create_node(&names, vec![entry])?;
-            leaf = NodeEntries { keys: vec![GroupKey(0), GroupKey(name_offset)], children: vec![node.addr()] };
+            leaf =
+                NodeEntries { keys: vec![Btree1GroupKey(0), Btree1GroupKey(name_offset)], children: vec![node.addr()] };
             self.tree.replace_leaf_entries(&path, leaf, &[node.addr()], &SymbolNodes { table: self, names: &names })?;
-            self.metadata.add_prerequisites(&node, before);
+            self.metadata.add_prerequisites(&node, prerequisites);
             return Ok(());
         };
         let node = self.load_node(child)?;
@@ -110,8 +111,8 @@ impl SymbolTable {
         if entries.len() <= usize::from(node.read().capacity) {
             // The first name may have belonged to the node before until now, so the tree must be written first. A node
             // that waits for the structures to which it leads stays unchanged, because it may still have to move.
-            let is_in_place =
-                node.is_new() || !is_last && before.is_empty() && (at > 0 || self.make_node_wait(&node, &path)?);
+            let is_in_place = node.is_new()
+                || !is_last && prerequisites.is_empty() && (at > 0 || self.make_node_wait(&node, &path)?);
             let moved = if is_in_place {
                 self.replace_node(&names, &node, entries)
             } else {
@@ -121,11 +122,11 @@ impl SymbolTable {
             if set_leaf_child(&mut leaf, index, &moved, bound) {
                 self.tree.replace_leaf_entries(&path, leaf, &[moved.addr()], &symbols)?;
             }
-            self.metadata.add_prerequisites(&moved, before);
+            self.metadata.add_prerequisites(&moved, prerequisites);
             return Ok(());
         }
         let position = NamePosition { path, leaf, index };
-        self.split_node(&names, position, &node, (entries, at), before)
+        self.split_node(&names, position, &node, (entries, at), prerequisites)
     }
 
     /// An entry for a new name, whose strings go to the heap.
@@ -144,13 +145,14 @@ impl SymbolTable {
         let offset = |index: usize| offsets.get(index).copied().unwrap_or(0);
         let (header, cache) = match target {
             SymbolTarget::Hard(header) => {
-                let cache = group.map_or(SymbolCache::None, |(btree, heap)| SymbolCache::Group { btree, heap });
+                let cache = group
+                    .map_or(SymbolTableScratchPad::None, |(btree, heap)| SymbolTableScratchPad::Group { btree, heap });
                 (*header, cache)
             }
             SymbolTarget::Soft(_) => {
                 let value = u32::try_from(offset(1));
                 let value_offset = value.map_err(|_| Error::HeapFull { at: self.heap })?;
-                (Addr::UNDEFINED, SymbolCache::SoftLink { value_offset })
+                (Addr::UNDEFINED, SymbolTableScratchPad::SoftLink { value_offset })
             }
         };
         Ok(SymbolTableEntry { name_offset: offset(0), header, cache })
@@ -175,11 +177,11 @@ impl SymbolTable {
         let left = self.move_node(names, node, entries)?;
         let right = self.create_node(names, right)?;
         // The right half may now lead to structures for which the left half waits.
-        let kept = self.metadata.cache().add_dependency_once(&right, &left, DependencyKind::BTree1Symbols);
+        let kept = self.metadata.cache().add_dependency_until_clean(&right, &left, DependencyKind::BTree1Symbols);
         kept.map_err(|circle| Error::Cache(circle.into()))?;
         set_leaf_child(&mut leaf, index, &left, None);
         leaf.children.insert((index + 1).min(leaf.children.len()), right.addr());
-        leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
+        leaf.keys.insert((index + 1).min(leaf.keys.len()), Btree1GroupKey(left_bound));
         set_leaf_child(&mut leaf, index + 1, &right, right_bound.filter(|_| is_last));
         let symbols = SymbolNodes { table: self, names };
         self.tree.replace_leaf_entries(&path, leaf, &[left.addr(), right.addr()], &symbols)?;
@@ -191,7 +193,7 @@ impl SymbolTable {
     fn make_node_wait(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
         for step in path {
             let above = self.tree.load_node(step.addr, None)?;
-            if self.metadata.cache().add_dependency_once(node, &above, DependencyKind::BTree1Symbols).is_err() {
+            if self.metadata.cache().add_dependency_until_clean(node, &above, DependencyKind::BTree1Symbols).is_err() {
                 return Ok(false);
             }
         }
@@ -203,7 +205,7 @@ impl SymbolTable {
         node.mark_dirty();
         for step in path {
             let above = self.tree.load_node(step.addr, None)?;
-            if self.metadata.cache().add_dependency_once(&above, node, DependencyKind::BTree1Symbols).is_err() {
+            if self.metadata.cache().add_dependency_until_clean(&above, node, DependencyKind::BTree1Symbols).is_err() {
                 return Ok(false);
             }
         }
@@ -217,12 +219,12 @@ impl SymbolTable {
         for addr in reached.nodes {
             let node = self.tree.load_node(addr, None)?;
             let node = node.read();
-            offsets.extend((0..=node.len()).filter_map(|index| node.key(index)).map(|GroupKey(offset)| offset));
+            offsets.extend((0..=node.len()).filter_map(|index| node.key(index)).map(|Btree1GroupKey(offset)| offset));
         }
         for child in reached.children {
             for entry in self.load_entries(child)? {
                 offsets.push(entry.name_offset);
-                if let SymbolCache::SoftLink { value_offset } = entry.cache {
+                if let SymbolTableScratchPad::SoftLink { value_offset } = entry.cache {
                     offsets.push(value_offset.into());
                 }
             }
@@ -297,7 +299,7 @@ impl SymbolTable {
                 let len = node.read().size(self.metadata.widths()) as u64;
                 match node.is_new() {
                     // Through it, another node may wait for the structures to which its own entries lead.
-                    true => self.metadata.cache().space().free(child, len),
+                    true => self.metadata.cache().space().free_metadata(child, len),
                     false => self.metadata.free_structure(child, len),
                 }
             }
@@ -316,7 +318,7 @@ impl SymbolTable {
             }
         }
         names.remove_strings(&self.space, &[entry.name_offset])?;
-        if let SymbolCache::SoftLink { value_offset } = entry.cache {
+        if let SymbolTableScratchPad::SoftLink { value_offset } = entry.cache {
             names.remove_strings(&self.space, &[value_offset.into()])?;
         }
         Ok(Some(target))
@@ -327,15 +329,15 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If the heap cannot be changed.
-    pub fn write_free_name_list(&self) -> Result<bool> {
-        if self.space.is_changed() { self.name_heap()?.write_free_list(&self.space) } else { Ok(false) }
+    pub fn finalize_name_heap(&self) -> Result<bool> {
+        if self.space.is_changed() { self.name_heap()?.finalize_heap(&self.space) } else { Ok(false) }
     }
 
     /// Bytes of the heap of names.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn heap_bytes(&self) -> Result<u64> {
+    pub fn name_heap_bytes(&self) -> Result<u64> {
         Ok(self.name_heap()?.segment_bytes())
     }
 
@@ -357,7 +359,7 @@ impl SymbolTable {
 
 /// Replaces a child, and the last name below it if that is different. Returns whether anything has changed.
 fn set_leaf_child(
-    leaf: &mut NodeEntries<GroupKey>,
+    leaf: &mut NodeEntries<Btree1GroupKey>,
     index: usize,
     child: &Handle<SymbolTableNode>,
     name_offset: Option<u64>,
@@ -368,7 +370,7 @@ fn set_leaf_child(
         changed = true;
     }
     if let (Some(key), Some(name_offset)) = (leaf.keys.get_mut(index + 1), name_offset) {
-        *key = GroupKey(name_offset);
+        *key = Btree1GroupKey(name_offset);
         changed = true;
     }
     changed
@@ -380,12 +382,12 @@ struct SymbolNodes<'a> {
     names: &'a LocalHeapStrings,
 }
 
-impl LeafCallbacks<GroupKey> for SymbolNodes<'_> {
-    fn add_child_dependency(&self, node: &Handle<Btree1Node<GroupKey>>, child: Addr) -> Result<()> {
+impl LeafCallbacks<Btree1GroupKey> for SymbolNodes<'_> {
+    fn add_child_dependency(&self, node: &Handle<Btree1Node<Btree1GroupKey>>, child: Addr) -> Result<()> {
         let metadata = &self.table.metadata;
         match metadata.cache().get_cached::<SymbolTableNode>(child)? {
             Some(child) if child.is_new() => {
-                let done = metadata.cache().add_dependency_until_stored(node, &child, DependencyKind::BTree1Symbols);
+                let done = metadata.cache().add_dependency_to_first_write(node, &child, DependencyKind::BTree1Symbols);
                 done.map_err(|circle| Error::Cache(circle.into()))
             }
             _ => Ok(()),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use h5live_format::{Addr, Btree1Node, GroupKey, SymbolTableNode};
+use h5live_format::{Addr, Btree1GroupKey, Btree1Node, SymbolTableNode};
 
 use super::SymbolTable;
 use crate::Result;
@@ -16,7 +16,7 @@ use crate::btree1::NodeEntries;
 #[must_use = "nothing leads to the copies yet"]
 pub struct SymbolTableRelocation {
     table: SymbolTable,
-    changed: Vec<(Addr, Btree1Node<GroupKey>)>,
+    changed: Vec<(Addr, Btree1Node<Btree1GroupKey>)>,
     /// The originals, and how long they are (bytes).
     moved: Vec<(Addr, u64)>,
 }
@@ -28,7 +28,7 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If a node cannot be read.
-    pub fn copy_nodes_before(&self, limit: u64) -> Result<Option<SymbolTableRelocation>> {
+    pub fn copy_nodes_down_below(&self, limit: u64) -> Result<Option<SymbolTableRelocation>> {
         let (metadata, cache) = (&self.metadata, self.metadata.cache());
         let node_len = self.tree.node_size();
         let symbols_len = SymbolTableNode::for_k(self.k).size(metadata.widths()) as u64;

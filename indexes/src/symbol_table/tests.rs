@@ -18,14 +18,14 @@ fn k(leaf: u16, internal: u16) -> BtreeK {
 }
 
 fn create(cache: &Arc<Cache>, k: BtreeK) -> SymbolTable {
-    let metadata = ObjectMetadata::new(cache.clone(), OWNER);
+    let metadata = ObjectMetadataAccess::new(cache.clone(), OWNER);
     SymbolTable::create(metadata, k, Arc::default()).unwrap()
 }
 
 /// The table as another session finds it.
 fn reopened(cache: Arc<Cache>, table: &SymbolTable) -> SymbolTable {
     let (btree, heap) = table.tree_and_heap_addrs();
-    SymbolTable::new(ObjectMetadata::new(cache, OWNER), btree, heap, table.k, Arc::default())
+    SymbolTable::new(ObjectMetadataAccess::new(cache, OWNER), btree, heap, table.k, Arc::default())
 }
 
 fn target(number: u64) -> SymbolTarget {
@@ -127,8 +127,8 @@ fn a_heap_that_is_put_away_has_no_room_at_its_end_and_lists_the_rest() {
         links.remove(&name);
     }
     cache.flush(FlushScope::All).unwrap();
-    assert!(table.write_free_name_list().unwrap());
-    assert!(!table.write_free_name_list().unwrap());
+    assert!(table.finalize_name_heap().unwrap());
+    assert!(!table.finalize_name_heap().unwrap());
     cache.flush(FlushScope::All).unwrap();
     let cache = cache_from(&storage, cache.space().allocated_end());
     let table = reopened(cache.clone(), &table);
@@ -164,7 +164,7 @@ fn a_packed_table_is_whole_before_and_after_it_leads_to_the_copies() {
     cache.flush(FlushScope::All).unwrap();
     let space = cache.space();
     let (end, free) = (space.allocated_end(), space.free_bytes());
-    let copies = table.copy_nodes_before(end - free).unwrap().unwrap();
+    let copies = table.copy_nodes_down_below(end - free).unwrap().unwrap();
     cache.flush(FlushScope::All).unwrap();
     check(&reopened(cache_from(&storage, end), &table), &links);
     copies.switch_to_copies().unwrap();
@@ -225,11 +225,11 @@ proptest! {
                 Step::Flush => open.flush(FlushScope::All).unwrap(),
                 Step::PutAway => {
                     open.flush(FlushScope::All).unwrap();
-                    table.write_free_name_list().unwrap();
+                    table.finalize_name_heap().unwrap();
                 }
                 Step::Pack(limit) => {
                     open.flush(FlushScope::All).unwrap();
-                    if let Some(copies) = table.copy_nodes_before(limit).unwrap() {
+                    if let Some(copies) = table.copy_nodes_down_below(limit).unwrap() {
                         open.flush(FlushScope::All).unwrap();
                         check(&reopened(cache_from(&storage, open.space().allocated_end()), &table), &links);
                         copies.switch_to_copies().unwrap();
@@ -292,7 +292,7 @@ proptest! {
         let storage = Arc::new(recording.clone());
         let open = Arc::new(Cache::new_writable(storage, CacheOptions::default(), 4096, Arc::new(NoSuperblock)));
         open.space().set_reuse_policy(reuse);
-        let objects = ObjectMetadata::new(open.clone(), Owner::new(Addr::new(96)));
+        let objects = ObjectMetadataAccess::new(open.clone(), Owner::new(Addr::new(96)));
         let object = SymbolTableNode::for_k(k(leaf, internal));
         let len = object.size(open.widths()) as u64;
         let table = create(&open, k(leaf, internal));

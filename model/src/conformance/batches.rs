@@ -4,14 +4,14 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-use super::lab::{Lab, make, read_stored, u16le, unlimited_spec};
+use super::lab::{StoreFixture, make, read_stored, u16le, unlimited_spec};
 use crate::{
-    ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Durability, Error, Fill, FillValue, LinkTarget,
-    PartialWrites, Publish, Scope, Staging, Store,
+    ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkWrite, DatasetSpec, DurabilitySupport, Error, Fill, FillValue,
+    LinkTarget, ObjectScope, PartialWrites, PublishLevel, SmallWritesStagedBy, Store,
 };
 
 /// A batch does what its parts do one after the other; a row of chunks is its chunks.
-pub fn batches(lab: &impl Lab) {
+pub fn test_write_batches(lab: &impl StoreFixture) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[0, 2], &[2, 2]));
     let (first, last) = (ChunkCoord::new(&[0, 0]), ChunkCoord::new(&[3, 0]));
@@ -21,7 +21,7 @@ pub fn batches(lab: &impl Lab) {
         ChunkWrite::Whole { coord: &last, filter_mask: 0, bytes: &[9; 8] },
         ChunkWrite::Whole { coord: &first, filter_mask: 0, bytes: &[7; 8] },
     ];
-    let batch = ChunkBatch { writes: &writes, extent: Some(&[8, 2]), after: &[], publish: Some(Publish::Visible) };
+    let batch = ChunkBatch { writes: &writes, extent: Some(&[8, 2]), after: &[], publish: Some(PublishLevel::Visible) };
     data.write(&batch).unwrap();
     data.write(&ChunkBatch::default()).unwrap();
     assert_eq!(data.spec().unwrap().dataspace.dims(), [8, 2]);
@@ -32,7 +32,7 @@ pub fn batches(lab: &impl Lab) {
 }
 
 /// A batch that is refused leaves the extent, and may be given again once it is right.
-pub fn refused_batches(lab: &impl Lab) {
+pub fn test_refused_batches(lab: &impl StoreFixture) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[2], &[2]));
     let (coord, outside) = (ChunkCoord::new(&[1]), ChunkCoord::new(&[1, 0]));
@@ -41,7 +41,8 @@ pub fn refused_batches(lab: &impl Lab) {
     let nowhere = ChunkWrite::Whole { coord: &outside, filter_mask: 0, bytes: &[1; 4] };
     for (write, extent) in [(good, &[4, 4][..]), (short, &[4]), (nowhere, &[4])] {
         let writes = [write];
-        let batch = ChunkBatch { writes: &writes, extent: Some(extent), after: &[], publish: Some(Publish::Visible) };
+        let batch =
+            ChunkBatch { writes: &writes, extent: Some(extent), after: &[], publish: Some(PublishLevel::Visible) };
         assert!(matches!(data.write(&batch), Err(Error::Invalid(_))), "{batch:?}");
         assert_eq!(data.spec().unwrap().dataspace.dims(), [2], "{batch:?}");
     }
@@ -52,7 +53,7 @@ pub fn refused_batches(lab: &impl Lab) {
 }
 
 /// Parts of chunks are written as the capabilities say; the rest of a new chunk has fill values.
-pub fn parts(lab: &impl Lab) {
+pub fn test_partial_chunk_writes(lab: &impl StoreFixture) {
     let store = lab.create();
     let fill = Fill { value: FillValue::Value(vec![5, 6]), ..Fill::default() };
     let data = make(&store, "data", DatasetSpec { fill, ..unlimited_spec(&[0], &[1 << 16]) });
@@ -128,7 +129,7 @@ fn blocks_of_a_table(store: &impl Store) {
 }
 
 /// A session reads what it has written before it is committed. If the store gathers writes, nobody else does.
-pub fn staged_writes(lab: &impl Lab) {
+pub fn test_staged_writes(lab: &impl StoreFixture) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[2], &[2]));
     let coord = ChunkCoord::new(&[0]);
@@ -151,12 +152,12 @@ pub fn staged_writes(lab: &impl Lab) {
         .unwrap();
         // A store may have chunks that wait for later elements.
         assert!([0].into_iter().chain(2..=u64::from(round)).all(|at| listed.contains(&at)), "{listed:?}");
-        if let (Some(seen), Staging::Store) = (&seen, store.session().capabilities.staging) {
+        if let (Some(seen), SmallWritesStagedBy::Store) = (&seen, store.session().capabilities.staging) {
             seen.refresh().unwrap();
             assert_eq!(read_stored(&**seen, &[0]), [round - 1; 4], "nobody sees what is not committed");
             assert_eq!(seen.locate(&ChunkCoord::new(&[round.into()])).unwrap(), None);
         }
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
         if let Some(seen) = &seen {
             seen.refresh().unwrap();
             assert_eq!(read_stored(&**seen, &[0]), [round; 4]);
@@ -166,7 +167,7 @@ pub fn staged_writes(lab: &impl Lab) {
 }
 
 /// Boxes of elements of a chunk are read by one call, in their order; what nobody wrote is the fill value.
-pub fn reads_of_blocks(lab: &impl Lab) {
+pub fn test_block_reads(lab: &impl StoreFixture) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[8, 6, 4], &[4, 3, 4]));
     let coord = ChunkCoord::new(&[1, 0, 0]);
@@ -206,7 +207,7 @@ pub fn reads_of_blocks(lab: &impl Lab) {
 }
 
 /// Many chunks are read by one call: each once, whole or in part, in any order. It stops at an error of who takes them.
-pub fn reads_of_many(lab: &impl Lab) {
+pub fn test_multi_chunk_reads(lab: &impl StoreFixture) {
     const BUDGET: usize = 1 << 20;
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[40], &[2]));
@@ -215,7 +216,8 @@ pub fn reads_of_many(lab: &impl Lab) {
         data.write_whole(coord, 0, &[coord.scaled()[0] as u8; 4]).unwrap();
     }
     let part = |number: usize| number.is_multiple_of(3).then_some(1..3);
-    let wanted: Vec<_> = coords.iter().enumerate().map(|(n, coord)| ChunkRead { coord, part: part(n) }).collect();
+    let wanted: Vec<_> =
+        coords.iter().enumerate().map(|(n, coord)| ChunkReadRequest { coord, part: part(n) }).collect();
     let found = Mutex::new(vec![None; wanted.len()]);
     data.read_many(&wanted, BUDGET, &|number, bytes| {
         let bytes = bytes.map(|found| {
@@ -239,7 +241,7 @@ pub fn reads_of_many(lab: &impl Lab) {
 }
 
 /// Whoever sees the later dataset sees the earlier one too.
-pub fn ordering(lab: &impl Lab) {
+pub fn test_dataset_publish_order(lab: &impl StoreFixture) {
     let store = lab.create();
     let earlier = make(&store, "earlier", unlimited_spec(&[0], &[2]));
     let later = make(&store, "later", unlimited_spec(&[0], &[2]));
@@ -261,7 +263,7 @@ pub fn ordering(lab: &impl Lab) {
         earlier.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: None }).unwrap();
         let after = [earlier.id()];
         let batch =
-            ChunkBatch { writes: &writes, extent: Some(&extent), after: &after, publish: Some(Publish::Visible) };
+            ChunkBatch { writes: &writes, extent: Some(&extent), after: &after, publish: Some(PublishLevel::Visible) };
         later.write(&batch).unwrap();
         if let Some((earlier, later)) = &readers {
             later.refresh().unwrap();
@@ -275,19 +277,19 @@ pub fn ordering(lab: &impl Lab) {
 }
 
 /// A commit is refused if the store cannot keep what it promises; after one that was not, nothing is dirty.
-pub fn commits(lab: &impl Lab) {
+pub fn test_commits(lab: &impl StoreFixture) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[2], &[2]));
     data.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 4]).unwrap();
     let writer = store.writer().unwrap();
     assert!(writer.is_dirty());
-    for scope in [Scope::Objects(&[data.id()]), Scope::All] {
-        let durable = writer.commit(scope, Publish::Durable);
+    for scope in [ObjectScope::Objects(&[data.id()]), ObjectScope::All] {
+        let durable = writer.commit(scope, PublishLevel::Durable);
         match store.session().capabilities.durability {
-            Durability::Never => assert!(matches!(durable, Err(Error::Unsupported(_))), "{durable:?}"),
-            Durability::OnRequest | Durability::Always => durable.unwrap(),
+            DurabilitySupport::Never => assert!(matches!(durable, Err(Error::Unsupported(_))), "{durable:?}"),
+            DurabilitySupport::OnRequest | DurabilitySupport::Always => durable.unwrap(),
         }
-        writer.commit(scope, Publish::Visible).unwrap();
+        writer.commit(scope, PublishLevel::Visible).unwrap();
     }
     assert!(!writer.is_dirty());
     assert_eq!(read_stored(&*data, &[0]), [1; 4]);
@@ -295,7 +297,7 @@ pub fn commits(lab: &impl Lab) {
 }
 
 /// Several threads change a store at once.
-pub fn threads(lab: &impl Lab) {
+pub fn test_concurrent_writes(lab: &impl StoreFixture) {
     const THREADS: u64 = 4;
     const CHUNKS: u64 = 50;
     let store = lab.create();

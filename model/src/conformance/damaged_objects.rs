@@ -5,12 +5,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::claims::has_claimed_features;
-use super::lab::{Lab, make, name, number, u16le, unlimited_spec};
+use super::lab::{StoreFixture, make, name, number, u16le, unlimited_spec};
 use super::maps::{make_map, put};
 use super::types::rows;
 use crate::{
-    CharacterSet, ChunkCoord, Datatype, Features, LinkTarget, MapScan, NewObject, ObjectId, ObjectKind, ObjectSpec,
-    Publish, Result, Scope, Store, StringPadding, VarLen, VarLenKind,
+    CharacterSet, ChunkCoord, Datatype, LinkTarget, MapScan, NewObject, ObjectId, ObjectKind, ObjectScope, ObjectSpec,
+    PublishLevel, Result, Store, StoreFeatures, StringPadding, VarLenKind, VarLenType,
 };
 
 /// Bytes of a file that are changed, one after the other.
@@ -18,7 +18,7 @@ const CHANGES_IN_A_FILE: u64 = 200;
 
 /// What is covered by checksums, so that a changed byte cannot be read as something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checksums {
+pub enum ChecksumCoverage {
     /// Everything.
     All,
     /// What says which objects there are and where they lie, but not values.
@@ -27,8 +27,8 @@ pub enum Checksums {
     None,
 }
 
-/// A [`Lab`] whose stores lie in files, which can be damaged. [`damage_suite!`](super::damage_suite) makes the test.
-pub trait DamagedLab: Lab {
+/// A [`StoreFixture`] whose stores lie in files, which can be damaged. [`damage_suite!`](super::damage_suite) makes the test.
+pub trait DamagedStoreFixture: StoreFixture {
     /// The files of the store that was closed last: each kind of object that it stores is in one of them.
     fn files(&self) -> Vec<PathBuf>;
 
@@ -39,23 +39,12 @@ pub trait DamagedLab: Lab {
     fn open_damaged(&self) -> Result<Self::Store>;
 
     /// What has checksums.
-    fn checksums(&self) -> Checksums;
+    fn checksums(&self) -> ChecksumCoverage;
 
     /// Whether the check of the store finds something wrong with the one that was closed last.
     fn is_found_by_check(&self) -> bool {
         false
     }
-}
-
-/// Makes a test: `damage_suite!(Lab::new())`.
-#[macro_export]
-macro_rules! conformance_damage_suite {
-    ($lab:expr) => {
-        #[test]
-        fn damaged_objects() {
-            $crate::conformance::damaged_objects(&$lab);
-        }
-    };
 }
 
 /// What a store holds: what there is, and the values in it.
@@ -136,7 +125,7 @@ impl StoreContent {
 }
 
 /// A store with an object of each kind, which is closed.
-fn write_each_kind<L: DamagedLab>(lab: &L) {
+fn write_each_kind<L: DamagedStoreFixture>(lab: &L) {
     let store = lab.create();
     let writer = store.writer().unwrap();
     let root = store.session().root;
@@ -144,30 +133,31 @@ fn write_each_kind<L: DamagedLab>(lab: &L) {
     writer.set_attribute(group, &number(name("number"), 7)).unwrap();
     let data = make(&store, "data", unlimited_spec(&[20], &[4]));
     (0..5).for_each(|at| data.write_whole(&ChunkCoord::new(&[at]), 0, &[at as u8 + 1; 8]).unwrap());
-    data.publish(Publish::Visible).unwrap();
-    if has_claimed_features(&store, Features::COMMITTED_TYPES) {
+    data.publish(PublishLevel::Visible).unwrap();
+    if has_claimed_features(&store, StoreFeatures::COMMITTED_TYPES) {
         writer.create(&NewObject::linked(root, &name("type"), &u16le().into())).unwrap();
     }
-    if has_claimed_features(&store, Features::VARIABLE_LENGTH) {
+    if has_claimed_features(&store, StoreFeatures::VARIABLE_LENGTH) {
         let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-        let text = Datatype::VarLen(VarLen { kind, size: store.session().element_sizes.vlen, base: Box::default() });
+        let text =
+            Datatype::VarLen(VarLenType { kind, size: store.session().element_sizes.vlen, base: Box::default() });
         let texts = make(&store, "texts", rows(text, 2));
         let element = |text: &str| writer.put_blob(text.as_bytes(), text.len() as u32).unwrap();
         let elements = [element("the first text"), element("another one")].concat();
         texts.write_whole(&ChunkCoord::new(&[0]), 0, &elements).unwrap();
-        texts.publish(Publish::Visible).unwrap();
+        texts.publish(PublishLevel::Visible).unwrap();
     }
-    if has_claimed_features(&store, Features::MAPS) {
+    if has_claimed_features(&store, StoreFeatures::MAPS) {
         let map = make_map(&store, "map", u16le(), u16le());
         put(&store, map, &[(&[1, 0], &[2, 0]), (&[3, 0], &[4, 0])]).unwrap();
     }
-    writer.commit(Scope::All, Publish::Visible).unwrap();
+    writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     store.close().unwrap();
 }
 
 /// A changed byte of whatever is stored is an error, or is read as what was written, or the check of the store finds it; where
 /// no checksum covers it, it may be read as another value. It never ends the process, and never takes for ever.
-pub fn damaged_objects(lab: &impl DamagedLab) {
+pub fn test_damaged_bytes(lab: &impl DamagedStoreFixture) {
     write_each_kind(lab);
     let sound = StoreContent::read(&lab.open_damaged().unwrap()).unwrap();
     assert!(sound.structures.len() > 5 && sound.values.len() > 5, "{sound:?}");
@@ -185,9 +175,9 @@ pub fn damaged_objects(lab: &impl DamagedLab) {
                 Ok(_) if lab.is_found_by_check() => found_by_check += 1,
                 Ok(found) => {
                     let is_covered = match lab.checksums() {
-                        Checksums::All => true,
-                        Checksums::Structures => found.structures != sound.structures,
-                        Checksums::None => false,
+                        ChecksumCoverage::All => true,
+                        ChecksumCoverage::Structures => found.structures != sound.structures,
+                        ChecksumCoverage::None => false,
                     };
                     assert!(!is_covered, "{}, byte {at}: {found:?} instead of {sound:?}", file.display());
                     others += 1;

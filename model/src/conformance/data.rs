@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::claims::has_claimed_features;
-use super::lab::{Lab, blob, link_names, make, name, read_stored, u16le, unlimited_spec};
+use super::lab::{StoreFixture, blob, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
-    ByteOrder, ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Datatype, ElementSizes, Encoding, Error, Features, Fill,
-    FillValue, FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, PartialWrites, Publish,
-    ReferenceKind, ReferenceType, Referent, ReferentPart, Scope, Selection, Shape, Sign, Store, VarLen, VarLenKind,
+    ByteOrder, ChunkCoord, ChunkEncodedBy, ChunkGrid, DatasetSpec, Dataspace, Datatype, Error, Fill, FillValue,
+    FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectScope, ObjectSpec, PartialWrites, PublishLevel,
+    ReferenceKind, ReferenceType, Referent, ReferentPart, Selection, Shape, Sign, Store, StoreFeatures, VarLenKind,
+    VarLenType, VlenAndReferenceSizes,
 };
 
 /// Whether any part of a chunk can be written by itself. What other stores take is tried in `parts`.
@@ -16,7 +17,7 @@ fn writes_any_part(store: &impl Store) -> bool {
 }
 
 /// A dataset that is not chunked is one chunk at the origin, and a part of it can be written.
-pub fn contiguous(lab: &impl Lab) {
+pub fn test_unchunked_datasets(lab: &impl StoreFixture) {
     let store = lab.create();
     if !writes_any_part(&store) {
         return;
@@ -50,7 +51,7 @@ pub fn contiguous(lab: &impl Lab) {
 }
 
 /// A compact dataset is made with its elements, and those like it with theirs.
-pub fn compact(lab: &impl Lab) {
+pub fn test_compact_datasets(lab: &impl StoreFixture) {
     let store = lab.create();
     let spec = |dims: &[u64], layout| -> ObjectSpec {
         let dataspace = if dims.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(Shape::fixed(dims)) };
@@ -85,7 +86,7 @@ pub fn compact(lab: &impl Lab) {
 }
 
 /// Chunks are stored where they belong, and parts of them overwritten.
-pub fn chunks(lab: &impl Lab) {
+pub fn test_chunks(lab: &impl StoreFixture) {
     let store = lab.create();
     if !writes_any_part(&store) {
         return;
@@ -128,12 +129,12 @@ pub fn chunks(lab: &impl Lab) {
 }
 
 /// Filtered chunks are of any size, change it, and keep their mask.
-pub fn filtered_chunks(lab: &impl Lab) {
+pub fn test_filtered_chunks(lab: &impl StoreFixture) {
     let store = lab.create();
     let deflate = FilterSpec { id: 1, params: vec![6], ..Default::default() };
     let spec = DatasetSpec { filters: vec![deflate], ..unlimited_spec(&[100], &[10]) };
     let data = make(&store, "data", spec.clone());
-    if store.session().capabilities.encoding == Encoding::Store {
+    if store.session().capabilities.encoding == ChunkEncodedBy::Store {
         assert!(matches!(data.write_whole(&ChunkCoord::new(&[1]), 0, &[1; 19]), Err(Error::Invalid(_))));
         assert!(matches!(data.write_whole(&ChunkCoord::new(&[1]), 1, &[1; 20]), Err(Error::Invalid(_))));
         data.write_whole(&ChunkCoord::new(&[1]), 0, &[1; 20]).unwrap();
@@ -167,7 +168,7 @@ pub fn filtered_chunks(lab: &impl Lab) {
 }
 
 /// An extent grows within its maximum, and data may come before it.
-pub fn extents(lab: &impl Lab) {
+pub fn test_extents(lab: &impl StoreFixture) {
     let store = lab.create();
     let mut spec = unlimited_spec(&[0, 2], &[4, 2]);
     spec.dataspace = Dataspace::Simple(Shape::with_max(&[0, 2], &[10, 2]).unwrap());
@@ -182,14 +183,14 @@ pub fn extents(lab: &impl Lab) {
     assert_eq!(data.spec().unwrap().dataspace.dims(), [7, 2]);
     let again = store.dataset(data.id()).unwrap();
     assert_eq!(again.spec().unwrap().dataspace.dims(), [7, 2], "two handles of a dataset share its state");
-    data.publish(Publish::Visible).unwrap();
+    data.publish(PublishLevel::Visible).unwrap();
     assert_eq!(again.spec().unwrap().dataspace.dims(), [7, 2]);
 }
 
 /// Chunks outside a smaller extent are gone.
-pub fn shrinking(lab: &impl Lab) {
+pub fn test_shrinking_extents(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::SHRINK) {
+    if !has_claimed_features(&store, StoreFeatures::SHRINK) {
         return;
     }
     let data = make(&store, "data", unlimited_spec(&[10], &[2]));
@@ -205,9 +206,9 @@ pub fn shrinking(lab: &impl Lab) {
 }
 
 /// Variable-length elements come back from the heap.
-pub fn heap(lab: &impl Lab) {
+pub fn test_blobs(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::VARIABLE_LENGTH) {
+    if !has_claimed_features(&store, StoreFeatures::VARIABLE_LENGTH) {
         return;
     }
     let elements: Vec<_> = (0..50u8)
@@ -224,9 +225,9 @@ pub fn heap(lab: &impl Lab) {
 
 /// Many variable-length elements that are put at once come back as those that are put one by one, also after a commit and
 /// in a later session: empty ones, and some larger than the rest together.
-pub fn many_blobs(lab: &impl Lab) {
+pub fn test_many_blobs(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::VARIABLE_LENGTH) {
+    if !has_claimed_features(&store, StoreFeatures::VARIABLE_LENGTH) {
         return;
     }
     let size = store.session().element_sizes.vlen as usize;
@@ -240,7 +241,7 @@ pub fn many_blobs(lab: &impl Lab) {
     assert_eq!(writer.put_blobs(&[]).unwrap(), []);
     let mut elements = writer.put_blob(&texts[1], texts[1].len() as u32).unwrap();
     elements.extend(writer.put_blobs(&blobs[2..1500]).unwrap());
-    writer.commit(Scope::All, Publish::Visible).unwrap();
+    writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     elements.extend(writer.put_blobs(&blobs[1500..]).unwrap());
     assert_eq!(elements.len(), size * (texts.len() - 1));
     let expect = |store: &dyn Store, elements: &[u8]| {
@@ -266,9 +267,9 @@ pub fn many_blobs(lab: &impl Lab) {
 
 /// Blobs that are given up take nothing from the others, whatever is put there later, and those that are none are passed
 /// over.
-pub fn removed_blobs(lab: &impl Lab) {
+pub fn test_removed_blobs(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::VARIABLE_LENGTH) {
+    if !has_claimed_features(&store, StoreFeatures::VARIABLE_LENGTH) {
         return;
     }
     let writer = store.writer().unwrap();
@@ -286,7 +287,7 @@ pub fn removed_blobs(lab: &impl Lab) {
         let elements: Vec<&[u8]> = old.iter().chain([&nothing, &never_written]).map(|element| &element[..]).collect();
         writer.remove_blobs(&elements).unwrap();
         if round % 2 == 0 {
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         }
         for (element, bytes) in &kept {
             assert_eq!(&blob(&store, element), bytes, "round {round}");
@@ -315,7 +316,7 @@ pub fn removed_blobs(lab: &impl Lab) {
 
 /// Writes variable-length elements into a new dataset `data`, if the store has such datasets.
 fn write_elements(store: &impl Store, elements: &[u8], count: u64) -> bool {
-    let datatype = Datatype::VarLen(VarLen {
+    let datatype = Datatype::VarLen(VarLenType {
         kind: VarLenKind::Sequence,
         size: store.session().element_sizes.vlen,
         base: Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)),
@@ -333,9 +334,9 @@ fn write_elements(store: &impl Store, elements: &[u8], count: u64) -> bool {
 }
 
 /// References to objects lead back to them, and null to nothing.
-pub fn references(lab: &impl Lab) {
+pub fn test_object_references(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::OBJECT_REFERENCES.with(Features::REGION_REFERENCES)) {
+    if !has_claimed_features(&store, StoreFeatures::OBJECT_REFERENCES.with(StoreFeatures::REGION_REFERENCES)) {
         return;
     }
     let a = store
@@ -376,9 +377,9 @@ pub(super) fn elements(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
 }
 
 /// References to regions and attributes, and references of HDF5 1.12, lead to the object from which they were made.
-pub fn region_references(lab: &impl Lab) {
+pub fn test_region_references(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::REGION_REFERENCES.with(Features::STANDARD_REFERENCES)) {
+    if !has_claimed_features(&store, StoreFeatures::REGION_REFERENCES.with(StoreFeatures::STANDARD_REFERENCES)) {
         return;
     }
     let data = make(&store, "data", unlimited_spec(&[10, 4], &[2, 2])).id();
@@ -395,7 +396,7 @@ pub fn region_references(lab: &impl Lab) {
     let forms = store.session().element_sizes;
     for (kind, size, part) in cases {
         // In HDF5 files, references of HDF5 1.12 have any size that has room.
-        let size = if forms == ElementSizes::default() { size } else { forms.reference(kind) };
+        let size = if forms == VlenAndReferenceSizes::default() { size } else { forms.reference_size(kind) };
         let to = Referent { file: None, object: data, part };
         let element = store.encode_reference(&ReferenceType { kind, size }, &to).unwrap();
         assert_eq!(element.len(), size as usize);

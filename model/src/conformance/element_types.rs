@@ -1,13 +1,14 @@
 //! Elements of every type of the model.
 
 use super::data::elements as part_elements;
-use super::lab::{Lab, blob, make, name, number, read_stored, unlimited_spec};
+use super::lab::{StoreFixture, blob, make, name, number, read_stored, unlimited_spec};
 use super::types::{find, rows};
 use crate::{
-    Array, AttributeData, Bitfield, ByteOrder, CharacterSet, ChunkCoord, Complex, Compound, CompoundMember, Dataspace,
-    Datatype, ElementSizes, Enum, EnumMember, Error, Fill, FillValue, FixedString, Float, Integer, NewObject,
-    Normalization, ObjectId, Opaque, Padding, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart, Result,
-    Selection, Shape, Sign, Store, StringPadding, Time, VarLen, VarLenKind,
+    ArrayType, AttributeData, BitfieldType, ByteOrder, CharacterSet, ChunkCoord, ComplexType, CompoundMember,
+    CompoundType, Dataspace, Datatype, EnumMember, EnumType, Error, Fill, FillValue, FixedStringType, FloatType,
+    IntegerType, NewObject, Normalization, ObjectId, OpaqueType, Padding, PublishLevel, ReferenceKind, ReferenceType,
+    Referent, ReferentPart, Result, Selection, Shape, Sign, Store, StringPadding, TimeType, VarLenKind, VarLenType,
+    VlenAndReferenceSizes,
 };
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
@@ -43,52 +44,68 @@ fn numbers() -> Vec<Datatype> {
         for size in [1, 2, 4, 8] {
             types.extend([Sign::Signed, Sign::Unsigned].map(|sign| Datatype::integer(size, order, sign)));
             let precision = size as u16 * 8;
-            types.push(Datatype::Bitfield(Bitfield { size, order, precision, ..Bitfield::default() }));
+            types.push(Datatype::Bitfield(BitfieldType { size, order, precision, ..BitfieldType::default() }));
             types.extend(Datatype::float(size, order));
         }
         // 12 of 16 bits, with ones above them; 3 bytes; a brain float; 80 bits of a processor in 16 bytes.
-        let odd =
-            Integer { size: 2, order, precision: 12, offset: 2, high_padding: Padding::One, ..Integer::default() };
+        let odd = IntegerType {
+            size: 2,
+            order,
+            precision: 12,
+            offset: 2,
+            high_padding: Padding::One,
+            ..IntegerType::default()
+        };
         types.extend([Datatype::Integer(odd), Datatype::integer(3, order, Sign::Signed)]);
-        let brain = Float {
+        let brain = FloatType {
             size: 2,
             order,
             precision: 16,
             sign_position: 15,
             exponent_position: 7,
             exponent_size: 8,
-            ..Float::default()
+            ..FloatType::default()
         };
-        types.push(Datatype::Float(Float { mantissa_size: 7, exponent_bias: 127, ..brain }));
-        let extended =
-            Float { size: 16, order, precision: 80, sign_position: 79, exponent_position: 64, ..Float::default() };
-        let extended = Float { exponent_size: 15, mantissa_size: 64, exponent_bias: 16383, ..extended };
-        types.push(Datatype::Float(Float { normalization: Normalization::MsbSet, ..extended }));
-        types.push(Datatype::Time(Time { size: 4, order, precision: 32 }));
+        types.push(Datatype::Float(FloatType { mantissa_size: 7, exponent_bias: 127, ..brain }));
+        let extended = FloatType {
+            size: 16,
+            order,
+            precision: 80,
+            sign_position: 79,
+            exponent_position: 64,
+            ..FloatType::default()
+        };
+        let extended = FloatType { exponent_size: 15, mantissa_size: 64, exponent_bias: 16383, ..extended };
+        types.push(Datatype::Float(FloatType { normalization: Normalization::MsbSet, ..extended }));
+        types.push(Datatype::Time(TimeType { size: 4, order, precision: 32 }));
         types.extend([4, 8].into_iter().filter_map(|size| Datatype::float(size, order)).map(complex));
     }
     types
 }
 
 fn complex(base: Datatype) -> Datatype {
-    Datatype::Complex(Complex { base: Box::new(base) })
+    Datatype::Complex(ComplexType { base: Box::new(base) })
 }
 
 fn array(dims: &[u32], base: Datatype) -> Datatype {
-    Datatype::Array(Array { dims: dims.to_vec(), base: Box::new(base) })
+    Datatype::Array(ArrayType { dims: dims.to_vec(), base: Box::new(base) })
 }
 
 fn sequence(base: Datatype) -> Datatype {
-    let size = ElementSizes::default().vlen;
-    Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size, base: Box::new(base) })
+    let size = VlenAndReferenceSizes::default().vlen;
+    Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size, base: Box::new(base) })
 }
 
 fn texts() -> Vec<Datatype> {
     let mut types = Vec::new();
     for (padding, character_set) in PADDINGS.into_iter().flat_map(|padding| CHARACTER_SETS.map(|set| (padding, set))) {
-        types.push(Datatype::String(FixedString { size: 6, padding, character_set }));
+        types.push(Datatype::String(FixedStringType { size: 6, padding, character_set }));
         let kind = VarLenKind::String { padding, character_set };
-        types.push(Datatype::VarLen(VarLen { kind, size: ElementSizes::default().vlen, base: Box::default() }));
+        types.push(Datatype::VarLen(VarLenType {
+            kind,
+            size: VlenAndReferenceSizes::default().vlen,
+            base: Box::default(),
+        }));
     }
     types
 }
@@ -96,7 +113,7 @@ fn texts() -> Vec<Datatype> {
 fn enums() -> [Datatype; 2] {
     let of = |base, members: &[(&str, &[u8])]| {
         let member = |(name, value): &(&str, &[u8])| EnumMember { name: (*name).into(), value: value.to_vec() };
-        Datatype::Enum(Enum { base: Box::new(base), members: members.iter().map(member).collect() })
+        Datatype::Enum(EnumType { base: Box::new(base), members: members.iter().map(member).collect() })
     };
     // As h5py has truth values.
     let truth = of(Datatype::integer(1, ByteOrder::Little, Sign::Signed), &[("FALSE", &[0]), ("TRUE", &[1])]);
@@ -108,10 +125,11 @@ fn enums() -> [Datatype; 2] {
 fn every_type() -> Vec<Datatype> {
     let int = Datatype::integer(4, ByteOrder::Big, Sign::Signed);
     let text = texts().remove(1);
-    let reference = |kind| Datatype::Reference(ReferenceType { kind, size: ElementSizes::default().reference(kind) });
+    let reference =
+        |kind| Datatype::Reference(ReferenceType { kind, size: VlenAndReferenceSizes::default().reference_size(kind) });
     let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let gaps = vec![member("a", 1, int.clone()), member("ä", 8, enums()[1].clone())];
-    let gaps = Datatype::Compound(Compound { size: 13, members: gaps });
+    let gaps = Datatype::Compound(CompoundType { size: 13, members: gaps });
     let inner =
         Datatype::compound([("text", text.clone()), ("numbers", sequence(int.clone())), ("gaps", gaps.clone())]);
     let row = Datatype::compound([
@@ -119,12 +137,12 @@ fn every_type() -> Vec<Datatype> {
         ("grid", array(&[2, 3], int.clone())),
         ("texts", array(&[2], text.clone())),
         ("to", reference(ReferenceKind::Object1)),
-        ("bytes", Datatype::Opaque(Opaque { size: 3, tag: "in a row".into() })),
+        ("bytes", Datatype::Opaque(OpaqueType { size: 3, tag: "in a row".into() })),
     ]);
     let mut types = numbers();
     types.extend(texts());
     types.extend(enums());
-    types.push(Datatype::Opaque(Opaque { size: 5, tag: "five bytes".into() }));
+    types.push(Datatype::Opaque(OpaqueType { size: 5, tag: "five bytes".into() }));
     types.extend([gaps.clone(), inner, row.clone()]);
     types.extend([
         array(&[3], int.clone()),
@@ -205,7 +223,7 @@ fn content(datatype: &Datatype, n: usize) -> Content {
     }
 }
 
-fn elements(array: &Array) -> usize {
+fn elements(array: &ArrayType) -> usize {
     array.dims.iter().product::<u32>() as usize
 }
 
@@ -232,7 +250,7 @@ fn stored(store: &impl Store, target: ObjectId, datatype: &Datatype, content: &C
                 out[member.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
             }
         }
-        (Datatype::Array(Array { base, .. }) | Datatype::Complex(Complex { base }), Content::Parts(parts)) => {
+        (Datatype::Array(ArrayType { base, .. }) | Datatype::Complex(ComplexType { base }), Content::Parts(parts)) => {
             let parts = parts.iter().map(|part| stored(store, target, base, part));
             out = parts.collect::<Result<Vec<_>>>()?.concat();
         }
@@ -264,7 +282,9 @@ fn found(store: &impl Store, target: ObjectId, datatype: &Datatype, bytes: &[u8]
                 })
                 .collect(),
         ),
-        Datatype::Array(Array { base, .. }) | Datatype::Complex(Complex { base }) => Content::Parts(each(base, bytes)),
+        Datatype::Array(ArrayType { base, .. }) | Datatype::Complex(ComplexType { base }) => {
+            Content::Parts(each(base, bytes))
+        }
         Datatype::VarLen(t) => Content::VariableLength(each(&t.base, &blob(store, bytes))),
         Datatype::Reference(t) => {
             let to = store.referent(t.kind, bytes).unwrap().expect("the reference is not null");
@@ -298,7 +318,7 @@ fn attribute(datatype: &Datatype, value: Vec<u8>) -> AttributeData {
 /// Makes a dataset of a type, with two elements, which it has as its attribute, too.
 fn make_rows(store: &impl Store, at: &str, datatype: &Datatype) -> Result<()> {
     let mut spec = rows(datatype.clone(), 2);
-    if !datatype.has_heap_references() {
+    if !datatype.has_vlen_or_references() {
         let element = stored(store, find(store, TARGET), datatype, &content(datatype, 5))?;
         spec.fill = Fill { value: FillValue::Value(element), ..Fill::default() };
     }
@@ -308,17 +328,18 @@ fn make_rows(store: &impl Store, at: &str, datatype: &Datatype) -> Result<()> {
     store.writer()?.set_attribute(id, &attribute(datatype, pair(store, datatype, 1)?))?;
     let made = data.spec()?;
     assert_eq!((&made.datatype, &made.dataspace, &made.fill.value), (datatype, &spec.dataspace, &spec.fill.value));
-    data.publish(Publish::Visible)
+    data.publish(PublishLevel::Visible)
 }
 
 /// Elements of every type, in a dataset and in an attribute, are there after the store was closed and opened, and so are those
 /// that are appended then.
-pub fn elements_of_every_type(lab: &impl Lab) {
+pub fn test_every_element_type(lab: &impl StoreFixture) {
     let store = lab.create();
     make(&store, TARGET, unlimited_spec(&[10, 4], &[2, 2]));
     let (forms, mut made) = (store.session().element_sizes, Vec::new());
     for (i, plain) in every_type().into_iter().enumerate() {
-        let (at, datatype) = (format!("d{i}"), plain.with_element_sizes(ElementSizes::default(), forms));
+        let (at, datatype) =
+            (format!("d{i}"), plain.with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), forms));
         match make_rows(&store, &at, &datatype) {
             Ok(()) => made.push((at, datatype)),
             Err(Error::Unsupported(what)) => println!("skipped: {plain}: {what}"),
@@ -336,7 +357,7 @@ pub fn elements_of_every_type(lab: &impl Lab) {
         assert_pair(&store, datatype, &found.value, 1);
         let value = attribute(datatype, pair(&store, datatype, 3).unwrap());
         store.writer().unwrap().set_attribute(data.id(), &value).unwrap();
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
     }
     store.close().unwrap();
     let store = lab.reopen(store);

@@ -1,13 +1,13 @@
 //! What is left of a batch during which the medium of the store fails.
 
-use super::lab::{Lab, make, read_stored, unlimited_spec};
-use crate::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, Publish, Scope, Store};
+use super::lab::{StoreFixture, make, read_stored, unlimited_spec};
+use crate::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, ObjectScope, PublishLevel, Store};
 
 /// Changes of the medium that one batch is expected to need at most.
 const MAX_CHANGES: u64 = 1000;
 
-/// A [`Lab`] whose stores fail when the suite wants them to. [`fault_suite!`](super::fault_suite) makes the tests.
-pub trait FaultyLab: Lab {
+/// A [`StoreFixture`] whose stores fail when the suite wants them to. [`fault_suite!`](super::fault_suite) makes the tests.
+pub trait FaultyStoreFixture: StoreFixture {
     /// Lets so many changes of the medium succeed from now on, and all later ones fail. With `None`, all succeed again.
     fn fail_after(&self, store: &Self::Store, changes: Option<u64>);
 
@@ -16,12 +16,12 @@ pub trait FaultyLab: Lab {
 }
 
 /// A dataset of one published chunk, in a file that others may follow.
-fn create_with_first_rows<L: FaultyLab>(lab: &L) -> (L::Store, std::sync::Arc<dyn ChunkStore>) {
+fn create_with_first_rows<L: FaultyStoreFixture>(lab: &L) -> (L::Store, std::sync::Arc<dyn ChunkStore>) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[2], &[2]));
     data.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 4]).unwrap();
     let writer = store.writer().unwrap();
-    writer.commit(Scope::All, Publish::Visible).unwrap();
+    writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     if store.session().capabilities.live {
         writer.start_swmr().unwrap();
     }
@@ -32,7 +32,7 @@ fn create_with_first_rows<L: FaultyLab>(lab: &L) -> (L::Store, std::sync::Arc<dy
 fn write_second_batch(data: &dyn ChunkStore) -> crate::Result<()> {
     let coords = [0, 1, 2].map(|at| ChunkCoord::new(&[at]));
     let writes = coords.each_ref().map(|coord| ChunkWrite::Whole { coord, filter_mask: 0, bytes: &[2; 4] });
-    data.write(&ChunkBatch { writes: &writes, extent: Some(&[6]), after: &[], publish: Some(Publish::Visible) })
+    data.write(&ChunkBatch { writes: &writes, extent: Some(&[6]), after: &[], publish: Some(PublishLevel::Visible) })
 }
 
 /// Whether a file holds all of the batch. Otherwise it holds the old extent, and the old or the new chunk.
@@ -56,7 +56,7 @@ fn is_second_batch_published(store: &impl Store, what: &str) -> bool {
 
 /// The medium fails at each change of a batch in turn, and then the writer dies: the file is as before the batch, or as
 /// after it.
-pub fn failed_batches_before_death(lab: &impl FaultyLab) {
+pub fn test_failed_batch_then_crash(lab: &impl FaultyStoreFixture) {
     for changes in 0..MAX_CHANGES {
         let (store, data) = create_with_first_rows(lab);
         lab.fail_after(&store, Some(changes));
@@ -78,7 +78,7 @@ pub fn failed_batches_before_death(lab: &impl FaultyLab) {
 }
 
 /// The medium fails at each change of a batch in turn, and works again: the same batch succeeds when it is given again.
-pub fn failed_batches_given_again(lab: &impl FaultyLab) {
+pub fn test_failed_batch_retry(lab: &impl FaultyStoreFixture) {
     for changes in 0..MAX_CHANGES {
         let (store, data) = create_with_first_rows(lab);
         lab.fail_after(&store, Some(changes));

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Makes the stores that the suite tries.
-pub trait Lab {
+pub trait StoreFixture {
     /// The store.
     type Store: Store;
 

@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use super::claims::has_claimed_features;
-use super::lab::{Lab, make, name, number, u16le, unlimited_spec};
+use super::lab::{StoreFixture, make, name, number, u16le, unlimited_spec};
 use super::maps::{make_map, put};
-use crate::{Features, LinkTarget, MapScan, NewObject, ObjectId, ObjectSpec, Publish, Scope, Store, Watch, WatchEvent};
+use crate::{
+    LinkTarget, MapScan, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Store, StoreFeatures, Watch,
+    WatchEvent,
+};
 
 /// Waits until `find` finds something: a wait may end without a change, and a change may be another one.
 fn wait_for<T>(reader: &impl Store, watch: &mut dyn Watch, what: &str, find: impl Fn() -> Option<T>) -> T {
     loop {
         assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Changed, "{what}");
-        reader.refresh(Scope::All).unwrap();
+        reader.refresh(ObjectScope::All).unwrap();
         if let Some(found) = find() {
             return found;
         }
@@ -20,7 +23,7 @@ fn wait_for<T>(reader: &impl Store, watch: &mut dyn Watch, what: &str, find: imp
 
 /// A reader that looks for a group, a dataset, an attribute and a map before they are there is told of each, by a watch that it
 /// made before.
-pub fn later_objects(lab: &impl Lab) {
+pub fn test_watch_for_new_objects(lab: &impl StoreFixture) {
     let writer = lab.create();
     if !writer.session().capabilities.live {
         return;
@@ -32,7 +35,7 @@ pub fn later_objects(lab: &impl Lab) {
         LinkTarget::Hard(id) => Some(id),
         other => panic!("{other:?}"),
     };
-    let publish = || writer.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    let publish = || writer.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let mut watch = reader.watch(&[root]).unwrap();
     for at in ["group", "data", "map"] {
         assert_eq!(linked(root, at), None, "{at} is not there yet");
@@ -58,7 +61,7 @@ pub fn later_objects(lab: &impl Lab) {
         assert_eq!(wait_for(&reader, &mut *watch, "an attribute", find).value, [7, 0]);
     }
 
-    if has_claimed_features(&writer, Features::MAPS) {
+    if has_claimed_features(&writer, StoreFeatures::MAPS) {
         let map = make_map(&writer, "map", u16le(), u16le());
         put(&writer, map, &[(&[1, 0], &[2, 0])]).unwrap();
         let seen = see(&mut *watch, "map");

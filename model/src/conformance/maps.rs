@@ -4,21 +4,21 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use super::claims::has_claimed_features;
-use super::lab::{Lab, name, number, u16le};
+use super::lab::{StoreFixture, name, number, u16le};
 use crate::{
-    ByteOrder, CharacterSet, Compound, CompoundMember, Datatype, Error, Features, LinkTarget, MapEdit, MapKey,
-    MapKeyBuf, MapPrefetch, MapScan, MapSpec, MapStore, NewObject, ObjectId, ObjectKind, ObjectSpec, Publish, Result,
-    Scope, Sign, Store, StringPadding, VarLen, VarLenKind, WatchEvent,
+    ByteOrder, CharacterSet, CompoundMember, CompoundType, Datatype, Error, LinkTarget, MapEdit, MapKey, MapKeyBuf,
+    MapPrefetch, MapScan, MapSpec, MapStore, NewObject, ObjectId, ObjectKind, ObjectScope, ObjectSpec, PublishLevel,
+    Result, Sign, Store, StoreFeatures, StringPadding, VarLenKind, VarLenType, WatchEvent,
 };
 
 fn text(store: &impl Store) -> Datatype {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    Datatype::VarLen(VarLen { kind, size: store.session().element_sizes.vlen, base: Box::default() })
+    Datatype::VarLen(VarLenType { kind, size: store.session().element_sizes.vlen, base: Box::default() })
 }
 
 fn sequence(store: &impl Store, base: Datatype) -> Datatype {
     let size = store.session().element_sizes.vlen;
-    Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size, base: Box::new(base) })
+    Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size, base: Box::new(base) })
 }
 
 fn maps(store: &impl Store) -> &dyn MapStore {
@@ -66,9 +66,9 @@ fn keys(store: &impl Store, map: ObjectId, scan: &MapScan<'_>) -> Vec<Vec<u8>> {
 }
 
 /// Pairs are put, replaced, found, listed and removed; a map is an object with links and attributes like others.
-pub fn map_pairs(lab: &impl Lab) {
+pub fn test_map_pairs(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::MAPS) {
+    if !has_claimed_features(&store, StoreFeatures::MAPS) {
         assert!(store.maps().is_none());
         return;
     }
@@ -103,7 +103,7 @@ pub fn map_pairs(lab: &impl Lab) {
     writer.remove_link(root, &name("map")).unwrap();
     assert_eq!(store.link(root, &name("map")).unwrap(), None);
     assert!(matches!(maps(&store).len(map), Err(Error::NoObject(_))));
-    if has_claimed_features(&store, Features::UNLINKED) {
+    if has_claimed_features(&store, StoreFeatures::UNLINKED) {
         let map = writer.create(&NewObject::unlinked(&spec.into())).unwrap();
         put(&store, map, &[(&[5, 0], &[5; 4])]).unwrap();
         writer.add_link(root, &name("later"), &LinkTarget::Hard(map)).unwrap();
@@ -112,9 +112,9 @@ pub fn map_pairs(lab: &impl Lab) {
 }
 
 /// What is no map, no key and no value is refused, and nothing is changed by the batch.
-pub fn refused_map_edits(lab: &impl Lab) {
+pub fn test_refused_map_edits(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::MAPS) {
+    if !has_claimed_features(&store, StoreFeatures::MAPS) {
         return;
     }
     let map = make_map(&store, "map", u16le(), u16le());
@@ -138,9 +138,9 @@ pub fn refused_map_edits(lab: &impl Lab) {
 }
 
 /// Pairs come in the order of their keys, from any key to any other, however few are fetched at a time.
-pub fn map_ranges(lab: &impl Lab) {
+pub fn test_map_range_scans(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::MAPS) {
+    if !has_claimed_features(&store, StoreFeatures::MAPS) {
         return;
     }
     let map = make_map(&store, "map", Datatype::integer(2, ByteOrder::Little, Sign::Signed), u16le());
@@ -191,9 +191,9 @@ pub fn map_ranges(lab: &impl Lab) {
 }
 
 /// Keys and values of variable length, null and empty strings, and compounds are kept as they are.
-pub fn map_key_types(lab: &impl Lab) {
+pub fn test_map_key_types(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::MAPS.with(Features::VARIABLE_LENGTH)) {
+    if !has_claimed_features(&store, StoreFeatures::MAPS.with(StoreFeatures::VARIABLE_LENGTH)) {
         return;
     }
     let texts = make_map(&store, "texts", text(&store), text(&store));
@@ -228,28 +228,30 @@ pub fn map_key_types(lab: &impl Lab) {
     let member = |at: u32, label: &str, datatype| CompoundMember { name: name(label), offset: at, datatype };
     let inner = text(&store);
     let size = inner.size() + 2;
-    let value = Datatype::Compound(Compound { size, members: vec![member(0, "n", u16le()), member(2, "t", inner)] });
-    let key = Datatype::Compound(Compound { size: 4, members: vec![member(0, "a", u16le()), member(2, "b", u16le())] });
+    let value =
+        Datatype::Compound(CompoundType { size, members: vec![member(0, "n", u16le()), member(2, "t", inner)] });
+    let key =
+        Datatype::Compound(CompoundType { size: 4, members: vec![member(0, "a", u16le()), member(2, "b", u16le())] });
     let records = make_map(&store, "records", key, value);
     let mut record = vec![3, 0];
     record.extend(store.writer().unwrap().put_blob(b"inside", 6).unwrap());
     put(&store, records, &[(&[1, 0, 2, 0], &record)]).unwrap();
-    store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let found = get(&store, records, MapKey::Bytes(&[1, 0, 2, 0])).unwrap();
     assert_eq!(super::lab::blob(&store, &found[2..]), b"inside");
 }
 
 /// All pairs are there after the store was closed and opened again.
-pub fn kept_maps(lab: &impl Lab) {
+pub fn test_map_persistence(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::MAPS.with(Features::VARIABLE_LENGTH)) {
+    if !has_claimed_features(&store, StoreFeatures::MAPS.with(StoreFeatures::VARIABLE_LENGTH)) {
         return;
     }
     let map = make_map(&store, "map", text(&store), u16le());
     let empty = make_map(&store, "empty", u16le(), u16le());
     put(&store, map, &[(b"a", &[1, 0]), (b"", &[2, 0])]).unwrap();
     maps(&store).write(map, &[MapEdit::Put { key: MapKey::Null, value: &[3, 0] }]).unwrap();
-    store.writer().unwrap().commit(Scope::Objects(&[map]), Publish::Visible).unwrap();
+    store.writer().unwrap().commit(ObjectScope::Objects(&[map]), PublishLevel::Visible).unwrap();
     maps(&store).write(map, &[MapEdit::Remove { key: MapKey::Bytes(b"a") }]).unwrap();
     assert!(store.writer().unwrap().is_dirty());
     store.close().unwrap();
@@ -268,10 +270,10 @@ pub fn kept_maps(lab: &impl Lab) {
 }
 
 /// A reader keeps its snapshot until it refreshes, and sees each batch whole; it cannot write.
-pub fn live_maps(lab: &impl Lab) {
+pub fn test_live_map_reads(lab: &impl StoreFixture) {
     let writer = lab.create();
     let capabilities = writer.session().capabilities;
-    if !has_claimed_features(&writer, Features::MAPS) || !capabilities.live {
+    if !has_claimed_features(&writer, StoreFeatures::MAPS) || !capabilities.live {
         return;
     }
     let map = make_map(&writer, "map", u16le(), u16le());
@@ -292,12 +294,12 @@ pub fn live_maps(lab: &impl Lab) {
         ];
         maps(&writer).write(map, &edits).unwrap();
         assert_eq!(all(&reader), before, "nobody sees what is not committed");
-        writer.writer().unwrap().commit(Scope::Objects(&[map]), Publish::Visible).unwrap();
+        writer.writer().unwrap().commit(ObjectScope::Objects(&[map]), PublishLevel::Visible).unwrap();
         assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Changed);
         assert_eq!(all(&reader), before, "nothing but a refresh moves what a reader sees");
         match i % 2 {
-            0 => reader.refresh(Scope::All).unwrap(),
-            _ => reader.refresh(Scope::Objects(&[seen])).unwrap(),
+            0 => reader.refresh(ObjectScope::All).unwrap(),
+            _ => reader.refresh(ObjectScope::Objects(&[seen])).unwrap(),
         }
         assert_eq!(all(&reader), list(&writer, map, &MapScan::default()));
         assert_eq!(maps(&reader).len(seen).unwrap(), u64::from(i) + 2);

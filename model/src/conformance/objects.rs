@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::claims::has_claimed_features;
-use super::lab::{Lab, link_names, make, name, number, read_stored, u16le, unlimited_spec};
+use super::lab::{StoreFixture, link_names, make, name, number, read_stored, u16le, unlimited_spec};
 use crate::{
-    AttributeData, ByteOrder, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error,
-    Features, GroupSpec, InfoChange, LinkTarget, Name, NewObject, ObjectId, ObjectKind, ObjectSpec, Shape, Store,
+    AttributeData, ByteOrder, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, Error, GroupSpec,
+    LinkOrAttributeStorageSpec, LinkTarget, Name, NewObject, ObjectId, ObjectInfoChange, ObjectKind, ObjectSpec, Shape,
+    Store, StoreFeatures,
 };
 
 /// Groups are made, found and listed; a name is taken once.
-pub fn groups(lab: &impl Lab) {
+pub fn test_groups(lab: &impl StoreFixture) {
     let store = lab.create();
     let root = store.session().root;
     assert_eq!(store.kind(root).unwrap(), ObjectKind::Group);
@@ -60,15 +61,15 @@ pub fn groups(lab: &impl Lab) {
 }
 
 /// Links of every class keep their targets.
-pub fn links(lab: &impl Lab) {
+pub fn test_links(lab: &impl StoreFixture) {
     let store = lab.create();
     let root = store.session().root;
     let a = store.writer().unwrap().create(&NewObject::linked(root, &name("a"), &ObjectSpec::group())).unwrap();
     let external = LinkTarget::External { file: name("other.h5"), path: name("/x") };
     let mut targets = vec![
-        (Features::HARD_LINKS, "hard", LinkTarget::Hard(a)),
-        (Features::SOFT_LINKS, "soft", LinkTarget::Soft(name("/a/nowhere"))),
-        (Features::EXTERNAL_LINKS, "external", external),
+        (StoreFeatures::HARD_LINKS, "hard", LinkTarget::Hard(a)),
+        (StoreFeatures::SOFT_LINKS, "soft", LinkTarget::Soft(name("/a/nowhere"))),
+        (StoreFeatures::EXTERNAL_LINKS, "external", external),
     ];
     targets.retain(|(feature, ..)| has_claimed_features(&store, *feature));
     for (_, at, target) in &targets {
@@ -82,9 +83,9 @@ pub fn links(lab: &impl Lab) {
 }
 
 /// An object lives as long as a hard link leads to it.
-pub fn link_removal(lab: &impl Lab) {
+pub fn test_link_removal(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::HARD_LINKS) {
+    if !has_claimed_features(&store, StoreFeatures::HARD_LINKS) {
         return;
     }
     let root = store.session().root;
@@ -105,9 +106,9 @@ pub fn link_removal(lab: &impl Lab) {
 }
 
 /// A link moves from one name to another, and its target stays the same.
-pub fn renaming(lab: &impl Lab) {
+pub fn test_link_renaming(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::RENAME.with(Features::SOFT_LINKS)) {
+    if !has_claimed_features(&store, StoreFeatures::RENAME.with(StoreFeatures::SOFT_LINKS)) {
         return;
     }
     let root = store.session().root;
@@ -134,9 +135,12 @@ pub fn renaming(lab: &impl Lab) {
 }
 
 /// An object that is made without links has as many as are added.
-pub fn created_without_links(lab: &impl Lab) {
+pub fn test_unlinked_objects(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::UNLINKED.with(Features::HARD_LINKS).with(Features::COMMITTED_TYPES)) {
+    if !has_claimed_features(
+        &store,
+        StoreFeatures::UNLINKED.with(StoreFeatures::HARD_LINKS).with(StoreFeatures::COMMITTED_TYPES),
+    ) {
         return;
     }
     let group = store.writer().unwrap().create(&NewObject::unlinked(&ObjectSpec::group())).unwrap();
@@ -164,13 +168,13 @@ pub fn created_without_links(lab: &impl Lab) {
 }
 
 /// Links and attributes know their order of creation where it is tracked, also after some are gone.
-pub fn creation_order(lab: &impl Lab) {
+pub fn test_creation_order(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::CREATION_ORDER.with(Features::SOFT_LINKS)) {
+    if !has_claimed_features(&store, StoreFeatures::CREATION_ORDER.with(StoreFeatures::SOFT_LINKS)) {
         return;
     }
     for order in [CreationOrder::Untracked, CreationOrder::Tracked, CreationOrder::Indexed] {
-        let kept = EntryStorage { order, ..EntryStorage::default() };
+        let kept = LinkOrAttributeStorageSpec { order, ..LinkOrAttributeStorageSpec::default() };
         let spec = ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() };
         let group = store
             .writer()
@@ -200,9 +204,9 @@ pub fn creation_order(lab: &impl Lab) {
 }
 
 /// A committed type is read back unchanged.
-pub fn committed_types(lab: &impl Lab) {
+pub fn test_committed_types(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::COMMITTED_TYPES) {
+    if !has_claimed_features(&store, StoreFeatures::COMMITTED_TYPES) {
         return;
     }
     let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
@@ -217,9 +221,9 @@ pub fn committed_types(lab: &impl Lab) {
 }
 
 /// Datasets and attributes whose type is a committed one say so, and keep it alive.
-pub fn uses_of_committed_types(lab: &impl Lab) {
+pub fn test_committed_type_uses(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::COMMITTED_TYPES.with(Features::HARD_LINKS)) {
+    if !has_claimed_features(&store, StoreFeatures::COMMITTED_TYPES.with(StoreFeatures::HARD_LINKS)) {
         return;
     }
     let root = store.session().root;
@@ -246,9 +250,9 @@ pub fn uses_of_committed_types(lab: &impl Lab) {
 }
 
 /// A comment is set, replaced and taken away.
-pub fn comments(lab: &impl Lab) {
+pub fn test_comments(lab: &impl StoreFixture) {
     let store = lab.create();
-    if !has_claimed_features(&store, Features::COMMENTS) {
+    if !has_claimed_features(&store, StoreFeatures::COMMENTS) {
         return;
     }
     let comment = || store.info(store.session().root).unwrap().comment;
@@ -257,14 +261,14 @@ pub fn comments(lab: &impl Lab) {
         store
             .writer()
             .unwrap()
-            .set_info(store.session().root, &InfoChange::Comment(text.map(Name::from).as_ref()))
+            .set_info(store.session().root, &ObjectInfoChange::Comment(text.map(Name::from).as_ref()))
             .unwrap();
         assert_eq!(comment().filter(|text| !text.is_empty()), text.filter(|text| !text.is_empty()).map(Name::from));
     }
 }
 
 /// Attributes are set, replaced, listed and removed.
-pub fn attributes(lab: &impl Lab) {
+pub fn test_attributes(lab: &impl StoreFixture) {
     let store = lab.create();
     let root = store.session().root;
     let make = |at: &str, value: &[u8]| AttributeData {

@@ -15,7 +15,7 @@ const MAX_ELEMENTS: usize = 64;
 
 /// Reads all objects, attributes, chunks, pairs and variable-length data. Errors are passed over: a damaged store may have
 /// any.
-pub fn read_all(store: &dyn Store) {
+pub fn sample_reads_ignoring_errors(store: &dyn Store) {
     let (mut seen, mut next) = (BTreeSet::new(), VecDeque::from([store.session().root]));
     while let Some(id) = next.pop_front() {
         if seen.len() >= MAX_OBJECTS || !seen.insert(id) {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::claims::has_claimed_features;
-use super::lab::{Lab, link_names, make, name, number, u16le, unlimited_spec};
+use super::lab::{StoreFixture, link_names, make, name, number, u16le, unlimited_spec};
 use crate::{
-    AttributeData, DatasetSpec, Dataspace, Error, Features, Layout, LinkTarget, Name, NewObject, ObjectSpec, Shape,
-    Store, UNLIMITED,
+    AttributeData, DatasetSpec, Dataspace, Error, Layout, LinkTarget, Name, NewObject, ObjectSpec, Shape, Store,
+    StoreFeatures, UNLIMITED,
 };
 
 /// Datasets that no file can have, and what every store says of them.
@@ -41,7 +41,7 @@ fn assert_refused(found: crate::Result<()>, what: &str) {
 }
 
 /// Ranks, lengths and names that no file can have are refused before anything is made, each with the same words in every store.
-pub fn refused_objects(lab: &impl Lab) {
+pub fn test_refused_objects(lab: &impl StoreFixture) {
     let store = lab.create();
     let root = store.session().root;
     let data = make(&store, "data", unlimited_spec(&[4], &[2]));
@@ -49,7 +49,7 @@ pub fn refused_objects(lab: &impl Lab) {
     for (spec, what) in impossible_datasets() {
         let spec: ObjectSpec = spec.into();
         assert_refused(writer.create(&NewObject::linked(root, &name("bad"), &spec)).map(drop), what);
-        if store.session().capabilities.features.has(Features::UNLINKED) {
+        if store.session().capabilities.features.has(StoreFeatures::UNLINKED) {
             assert_refused(writer.create(&NewObject::unlinked(&spec)).map(drop), what);
         }
     }
@@ -67,7 +67,7 @@ pub fn refused_objects(lab: &impl Lab) {
         for target in [LinkTarget::Hard(data.id()), LinkTarget::Soft(name("/data"))] {
             assert_refused(writer.add_link(root, &bad, &target), what);
         }
-        if has_claimed_features(&store, Features::RENAME) {
+        if has_claimed_features(&store, StoreFeatures::RENAME) {
             assert_refused(writer.rename_link((root, &name("data")), (root, &bad)), what);
         }
     }

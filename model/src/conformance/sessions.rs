@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::claims::has_claimed_features;
-use super::lab::{Lab, link_names, make, name, read_stored, u16le, unlimited_spec};
+use super::lab::{StoreFixture, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
-    AttributeData, ChunkCoord, Dataspace, Error, Features, LinkTarget, Liveness, NewObject, ObjectSpec, Publish, Store,
-    WatchEvent,
+    AttributeData, ChunkCoord, Dataspace, Error, LinkTarget, NewObject, ObjectSpec, PublishLevel, Store, StoreFeatures,
+    WatchEvent, WriterLiveness,
 };
 
 /// Everything is there after the file was closed and opened again; a closed session does nothing.
-pub fn persistence(lab: &impl Lab) {
+pub fn test_persistence(lab: &impl StoreFixture) {
     let store = lab.create();
     let group = store
         .writer()
@@ -20,7 +20,7 @@ pub fn persistence(lab: &impl Lab) {
         .unwrap();
     store.writer().unwrap().create(&NewObject::linked(group, &name("below"), &ObjectSpec::group())).unwrap();
     let mut names = BTreeSet::from([name("below")]);
-    if has_claimed_features(&store, Features::SOFT_LINKS) {
+    if has_claimed_features(&store, StoreFeatures::SOFT_LINKS) {
         store.writer().unwrap().add_link(group, &name("soft"), &LinkTarget::Soft(name("/g"))).unwrap();
         names.insert(name("soft"));
     }
@@ -58,12 +58,12 @@ pub fn persistence(lab: &impl Lab) {
     assert_eq!(data.locate(&ChunkCoord::new(&[0, 0])).unwrap(), None);
     data.set_extent(&[4, 2]).unwrap();
     data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[9; 8]).unwrap();
-    data.publish(Publish::Visible).unwrap();
+    data.publish(PublishLevel::Visible).unwrap();
     assert_eq!(read_stored(&*data, &[0, 0]), [9; 8]);
 }
 
 /// A reader sees an extent after the writer's flush and its own refresh, whole, and cannot write.
-pub fn live(lab: &impl Lab) {
+pub fn test_live_reads(lab: &impl StoreFixture) {
     let writer = lab.create();
     if !writer.session().capabilities.live {
         return;
@@ -71,8 +71,8 @@ pub fn live(lab: &impl Lab) {
     let data = make(&writer, "data", unlimited_spec(&[0], &[2]));
     writer.writer().unwrap().start_swmr().unwrap();
     let Some(reader) = lab.reader(&writer) else { return };
-    assert_ne!(reader.liveness().unwrap(), Liveness::AtRest);
-    assert_eq!(writer.liveness().unwrap(), Liveness::AtRest, "nobody else changes the file of a writer");
+    assert_ne!(reader.liveness().unwrap(), WriterLiveness::AtRest);
+    assert_eq!(writer.liveness().unwrap(), WriterLiveness::AtRest, "nobody else changes the file of a writer");
     let LinkTarget::Hard(id) = reader.link(reader.session().root, &name("data")).unwrap().unwrap().target else {
         panic!("a hard link");
     };
@@ -85,7 +85,7 @@ pub fn live(lab: &impl Lab) {
         data.set_extent(&[2 * i + 2]).unwrap();
         seen.refresh().unwrap();
         assert!(extent() <= 2 * i + 2);
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
         assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Changed);
         seen.refresh().unwrap();
         assert_eq!(extent(), 2 * i + 2);
@@ -98,5 +98,5 @@ pub fn live(lab: &impl Lab) {
     assert!(matches!(seen.set_extent(&[0]), Err(Error::ReadOnly)));
     assert!(matches!(reader.writer().map(drop), Err(Error::ReadOnly)));
     writer.close().unwrap();
-    assert_eq!(reader.liveness().unwrap(), Liveness::AtRest);
+    assert_eq!(reader.liveness().unwrap(), WriterLiveness::AtRest);
 }

@@ -1,21 +1,21 @@
 //! Types that are read back and used again.
 
-use super::lab::{Lab, name, number};
+use super::lab::{StoreFixture, name, number};
 use crate::{
-    Array, AttributeData, ByteOrder, CharacterSet, ChunkCoord, Compound, CompoundMember, DatasetSpec, Dataspace,
-    Datatype, ElementSizes, Error, Layout, LinkTarget, NewObject, ObjectId, Publish, ReferenceKind, ReferenceType,
-    Shape, Sign, Store, StringPadding, UNLIMITED, VarLen, VarLenKind,
+    ArrayType, AttributeData, ByteOrder, CharacterSet, ChunkCoord, CompoundMember, CompoundType, DatasetSpec,
+    Dataspace, Datatype, Error, Layout, LinkTarget, NewObject, ObjectId, PublishLevel, ReferenceKind, ReferenceType,
+    Shape, Sign, Store, StringPadding, UNLIMITED, VarLenKind, VarLenType, VlenAndReferenceSizes,
 };
 
 /// Types of each kind, as they are in an HDF5 file.
 fn types() -> Vec<(&'static str, Datatype)> {
-    let forms = ElementSizes::default();
+    let forms = VlenAndReferenceSizes::default();
     let text = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    let text = Datatype::VarLen(VarLen { kind: text, size: forms.vlen, base: Box::default() });
+    let text = Datatype::VarLen(VarLenType { kind: text, size: forms.vlen, base: Box::default() });
     let sequence =
-        |base| Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: forms.vlen, base: Box::new(base) });
-    let reference = |kind| Datatype::Reference(ReferenceType { kind, size: forms.reference(kind) });
-    let array = |base| Datatype::Array(Array { base: Box::new(base), dims: vec![2, 3] });
+        |base| Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: forms.vlen, base: Box::new(base) });
+    let reference = |kind| Datatype::Reference(ReferenceType { kind, size: forms.reference_size(kind) });
+    let array = |base| Datatype::Array(ArrayType { base: Box::new(base), dims: vec![2, 3] });
     let int = Datatype::integer(4, ByteOrder::Big, Sign::Signed);
     let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let vlen = forms.vlen;
@@ -25,7 +25,7 @@ fn types() -> Vec<(&'static str, Datatype)> {
         member("last", 4 + vlen, int.clone()),
         member("texts", 8 + vlen, array(text.clone())),
     ];
-    let row = Datatype::Compound(Compound { size: 8 + 7 * vlen, members });
+    let row = Datatype::Compound(CompoundType { size: 8 + 7 * vlen, members });
     vec![
         ("integer", int.clone()),
         ("fixed string", Datatype::fixed_string(5, CharacterSet::Utf8)),
@@ -55,11 +55,12 @@ pub(super) fn find(store: &impl Store, at: &str) -> ObjectId {
 
 /// A type that is read back is the one that was given, for datasets and attributes. It is appended to and set again, and
 /// makes a further dataset: what fits the store stays as it is when it is made to fit.
-pub fn types_that_are_read_back(lab: &impl Lab) {
+pub fn test_types_read_back(lab: &impl StoreFixture) {
     let store = lab.create();
     let (mut made, root) = (Vec::new(), store.session().root);
     for (at, plain) in types() {
-        let datatype = plain.with_element_sizes(ElementSizes::default(), store.session().element_sizes);
+        let datatype =
+            plain.with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), store.session().element_sizes);
         let spec = rows(datatype.clone(), 2);
         match store.writer().unwrap().create(&NewObject::linked(root, &name(at), &spec.into())) {
             Ok(id) => {
@@ -83,18 +84,22 @@ pub fn types_that_are_read_back(lab: &impl Lab) {
         let data = store.dataset(id).unwrap();
         let found = data.spec().unwrap().datatype.clone();
         assert_eq!(found, datatype, "{at}");
-        assert_eq!(found.with_element_sizes(forms, ElementSizes::default()), plain, "{at}");
-        assert_eq!(found.with_element_sizes(ElementSizes::default(), forms), found, "{at} fits already");
+        assert_eq!(found.with_vlen_and_reference_sizes(forms, VlenAndReferenceSizes::default()), plain, "{at}");
+        assert_eq!(
+            found.with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), forms),
+            found,
+            "{at} fits already"
+        );
         data.set_extent(&[4]).unwrap();
         data.write_whole(&ChunkCoord::new(&[1]), 0, &vec![0; 2 * found.size() as usize]).unwrap();
         let attribute = store.attribute(id, &name("a")).unwrap().unwrap();
         assert_eq!(attribute.datatype, datatype, "{at}");
         store.writer().unwrap().set_attribute(id, &attribute).unwrap();
-        let again = rows(attribute.datatype.with_element_sizes(ElementSizes::default(), forms), 0);
+        let again = rows(attribute.datatype.with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), forms), 0);
         let root = store.session().root;
         let again =
             store.writer().unwrap().create(&NewObject::linked(root, &name(&format!("{at} again")), &again.into()));
         assert_eq!(store.dataset(again.unwrap()).unwrap().spec().unwrap().datatype, datatype, "{at}");
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
     }
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use super::setting::ConnectorOptions;
 use super::{Location, OpenError};
 use crate::{
-    AllocationLimit, Capabilities, Diagnosis, FilterEngine, Mode, Name, ObjectSpec, ReclaimReport, Repair, Store,
-    StoreCheckOptions, StoreCheckReport,
+    AllocationLimit, Capabilities, FileDiagnosis, FilterEngine, Mode, Name, ObjectSpec, ReclaimReport, RepairReport,
+    Store, StoreCheckOptions, StoreCheckReport,
 };
 
 /// Opens the stores of one kind, and knows what their locations mean.
@@ -51,7 +51,7 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
 
     /// Where a file may be that a store calls `name` in a link, the likeliest location first. The store is at `base`;
     /// `None`: it has no location. The name is taken as it is stored, without any decoding.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location>;
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: CrossFileLinkKind) -> Vec<Location>;
 
     /// The file of this machine that is the store at a location, if it is one file.
     fn file_path(&self, at: &Location) -> Option<PathBuf>;
@@ -61,11 +61,11 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
     fn file_location(&self, path: &Path) -> Option<Location>;
 
     /// Whose word is taken for what is at a location.
-    fn origin(&self, at: &Location) -> Origin;
+    fn trust_origin(&self, at: &Location) -> TrustOrigin;
 
     /// What is equal for two locations of this connector if they lead to the same store; `None` if nothing is there, or
     /// nobody else can be led there.
-    fn identity(&self, at: &Location) -> Option<Identity>;
+    fn identity(&self, at: &Location) -> Option<StoreIdentity>;
 
     /// What finds out in which state a store is, and brings it into order; `None` if such stores need nothing of the
     /// kind.
@@ -115,7 +115,7 @@ impl OpenRequest<'_> {
     ///
     /// # Errors
     /// [`OpenError::ForeignOptions`] if they are another connector's.
-    pub fn typed_options<T: ConnectorOptions>(&self) -> Result<&T, OpenError> {
+    pub fn downcast_options<T: ConnectorOptions>(&self) -> Result<&T, OpenError> {
         let options: &dyn Any = self.options;
         options.downcast_ref().ok_or(OpenError::ForeignOptions(self.options.connector()))
     }
@@ -123,7 +123,7 @@ impl OpenRequest<'_> {
 
 /// What a link is that names another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkUse {
+pub enum CrossFileLinkKind {
     /// An external link, or a reference to an object of another file.
     ExternalLink,
     /// A source of a virtual dataset.
@@ -133,7 +133,7 @@ pub enum LinkUse {
 /// Whose word is taken for what is at a location. Links lead to the origin from which they come, unless more is
 /// allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Origin {
+pub enum TrustOrigin {
     /// The file systems of this machine.
     Files,
     /// Something else: the memory of this process, a host, a bucket.
@@ -142,7 +142,7 @@ pub enum Origin {
 
 /// What is equal for two locations that lead to the same store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Identity(pub Box<[u8]>);
+pub struct StoreIdentity(pub Box<[u8]>);
 
 /// What finds out in which state a store is, and brings it into order.
 pub trait Maintenance {
@@ -150,13 +150,13 @@ pub trait Maintenance {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError>;
+    fn diagnose(&self, at: &Location) -> Result<FileDiagnosis, OpenError>;
 
     /// Brings a store into order whose writer died.
     ///
     /// # Errors
     /// As [`Connector::open`].
-    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError>;
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<RepairReport, OpenError>;
 
     /// Brings a store into order, and deletes the objects to which no path leads.
     ///

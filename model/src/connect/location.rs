@@ -11,7 +11,7 @@
 //!   file, `mem://x` the store. So a text never means one thing today and another thing tomorrow.
 //! - In a URL, `%20` and the like are decoded, in the rest and in the query. In a path, a percent sign is a percent sign.
 //!
-//! Names of files in links and virtual datasets ([`Url::in_link`]) have no query, and nothing in them is decoded.
+//! Names of files in links and virtual datasets ([`Url::from_link_name`]) have no query, and nothing in them is decoded.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -88,14 +88,14 @@ pub fn path_from_bytes(bytes: &[u8]) -> PathBuf {
 impl Url {
     /// The URL that the name of a file in a link is, if it begins with a scheme. It has no query, and nothing in it is
     /// decoded.
-    pub fn in_link(name: &Name) -> Option<Self> {
+    pub fn from_link_name(name: &Name) -> Option<Self> {
         let text = name.as_str()?;
         let scheme = scheme_of(text)?;
         Some(Url { text: text.to_owned(), scheme, query_start: None, is_literal: true })
     }
 
     /// The URL of a scheme and of a rest in which nothing is decoded. The rest has no `//` in front of it.
-    pub fn literal(scheme: &str, rest: &str) -> Self {
+    pub fn without_escapes(scheme: &str, rest: &str) -> Self {
         Url {
             text: format!("{scheme}:{rest}"),
             scheme: scheme.to_ascii_lowercase(),
@@ -151,7 +151,7 @@ impl Url {
     ///
     /// # Errors
     /// [`OpenError::Escape`]; [`OpenError::Query`] if a part of the query is not `name=value`.
-    pub fn settings(&self) -> Result<Settings, OpenError> {
+    pub fn query_settings(&self) -> Result<Settings, OpenError> {
         let mut settings = Settings::default();
         if matches!(self.scheme(), "http" | "https") {
             return Ok(settings);
@@ -166,12 +166,12 @@ impl Url {
     }
 
     /// Whether nothing in it is decoded, because it comes from a link.
-    pub fn is_literal(&self) -> bool {
+    pub fn has_no_escapes(&self) -> bool {
         self.is_literal
     }
 
     /// The whole text as a path: what it is if no connector has the scheme.
-    pub fn to_path(&self) -> PathBuf {
+    pub fn text_as_path(&self) -> PathBuf {
         PathBuf::from(&self.text)
     }
 
@@ -330,10 +330,10 @@ mod tests {
         assert_eq!((found.scheme(), found.encoded_path()), ("kv+s3", "//bucket/a%20b"));
         assert_eq!(found.decoded_path().unwrap(), b"//bucket/a b");
         assert_eq!(found.encoded_query(), Some("map_size=64GiB&x=%26"));
-        let settings = found.settings().unwrap();
+        let settings = found.query_settings().unwrap();
         assert_eq!(settings.iter().collect::<Vec<_>>(), [("map_size", "64GiB"), ("x", "&")]);
         assert!(found.has_authority() && !url("mem:x").has_authority());
-        assert_eq!(url("run:1.h5?").to_path(), Path::new("run:1.h5?"));
+        assert_eq!(url("run:1.h5?").text_as_path(), Path::new("run:1.h5?"));
         assert_eq!(url("mem:").decoded_path().unwrap(), b"");
     }
 
@@ -354,18 +354,18 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        assert!(matches!(url("mem:x?a").settings(), Err(OpenError::Query { part, .. }) if part == "a"));
-        assert!(matches!(url("mem:x?a=%ff").settings(), Err(OpenError::Query { .. })));
+        assert!(matches!(url("mem:x?a").query_settings(), Err(OpenError::Query { part, .. }) if part == "a"));
+        assert!(matches!(url("mem:x?a=%ff").query_settings(), Err(OpenError::Query { .. })));
         assert_eq!(url("mem:100%25").decoded_path().unwrap(), b"100%");
     }
 
     #[test]
     fn a_name_in_a_link_is_taken_as_it_is() {
-        let found = Url::in_link(&"mem:a%20b?x=1".into()).unwrap();
+        let found = Url::from_link_name(&"mem:a%20b?x=1".into()).unwrap();
         assert_eq!(found.decoded_path().unwrap(), b"a%20b?x=1");
-        assert_eq!(found.settings().unwrap(), Settings::default());
-        assert_eq!(Url::in_link(&"run.h5".into()), None);
-        assert_eq!(Url::literal("mem", "a%b").decoded_path().unwrap(), b"a%b");
+        assert_eq!(found.query_settings().unwrap(), Settings::default());
+        assert_eq!(Url::from_link_name(&"run.h5".into()), None);
+        assert_eq!(Url::without_escapes("mem", "a%b").decoded_path().unwrap(), b"a%b");
     }
 
     #[test]

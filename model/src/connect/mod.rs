@@ -7,13 +7,14 @@ mod registry;
 mod setting;
 
 pub use connector::{
-    Connector, ConnectorRegistry, Identity, LinkUse, LocationWatch, Maintenance, OpenRequest, Origin, PathProbe,
+    Connector, ConnectorRegistry, CrossFileLinkKind, LocationWatch, Maintenance, OpenRequest, PathProbe, StoreIdentity,
+    TrustOrigin,
 };
 pub use error::OpenError;
 pub use location::{Location, Url, path_from_bytes};
 pub use registry::ResolvedLocation;
 pub use setting::{
-    ConnectorOptions, Setting, SettingError, SettingValue, name_of_value, read_setting, value_with_name,
+    ConnectorOptions, SettingDescription, SettingError, SettingValue, name_of_value, parse_setting, value_with_name,
 };
 
 #[cfg(test)]

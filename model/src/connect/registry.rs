@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{
-    Connector, ConnectorOptions, ConnectorRegistry, Identity, Location, OpenError, OpenRequest, Origin, PathProbe, Url,
+    Connector, ConnectorOptions, ConnectorRegistry, Location, OpenError, OpenRequest, PathProbe, StoreIdentity,
+    TrustOrigin, Url,
 };
 use crate::{Mode, Settings, Store};
 
@@ -17,8 +18,8 @@ pub struct ResolvedLocation {
 
 impl ConnectorRegistry {
     /// One connector, which opens every path that no other one claims.
-    pub fn new(connector: impl Connector) -> Self {
-        ConnectorRegistry { connectors: vec![Arc::new(connector)], missing: Vec::new() }
+    pub fn new(path_connector: impl Connector) -> Self {
+        ConnectorRegistry { connectors: vec![Arc::new(path_connector)], missing: Vec::new() }
     }
 
     /// No connectors, for stores that have none beneath them.
@@ -27,7 +28,7 @@ impl ConnectorRegistry {
     }
 
     /// Adds a connector; one of the same name is replaced.
-    pub fn with(mut self, connector: impl Connector) -> Self {
+    pub fn with_connector(mut self, connector: impl Connector) -> Self {
         let connector: Arc<dyn Connector> = Arc::new(connector);
         match self.connectors.iter_mut().find(|known| known.name() == connector.name()) {
             Some(known) => *known = connector,
@@ -37,7 +38,7 @@ impl ConnectorRegistry {
     }
 
     /// Says that a scheme needs a feature without which the library was built.
-    pub fn with_missing(mut self, scheme: &'static str, feature: &'static str) -> Self {
+    pub fn with_missing_feature(mut self, scheme: &'static str, feature: &'static str) -> Self {
         self.missing.push((scheme, feature));
         self
     }
@@ -58,12 +59,12 @@ impl ConnectorRegistry {
     }
 
     /// The schemes that need a feature without which the library was built, and the features.
-    pub fn missing(&self) -> &[(&'static str, &'static str)] {
+    pub fn missing_features(&self) -> &[(&'static str, &'static str)] {
         &self.missing
     }
 
     /// The connector for paths that no other one claims.
-    pub fn path_connector(&self) -> Option<&Arc<dyn Connector>> {
+    pub fn default_path_connector(&self) -> Option<&Arc<dyn Connector>> {
         self.connectors.first()
     }
 
@@ -78,10 +79,10 @@ impl ConnectorRegistry {
             Location::Url(url) => url,
         };
         let Some(connector) = self.connector_of(url)? else {
-            return self.resolve_path(Location::Path(url.to_path()), mode);
+            return self.resolve_path(Location::Path(url.text_as_path()), mode);
         };
-        if !url.is_literal() && !url.has_authority() && url.to_path().symlink_metadata().is_ok() {
-            let (text, rest) = (url.to_path().display().to_string(), url.encoded_path());
+        if !url.has_no_escapes() && !url.has_authority() && url.text_as_path().symlink_metadata().is_ok() {
+            let (text, rest) = (url.text_as_path().display().to_string(), url.encoded_path());
             return Err(OpenError::Ambiguous { text, url: format!("{}://{rest}", url.scheme()) });
         }
         Ok(ResolvedLocation { connector: connector.clone(), location: at.clone() })
@@ -128,12 +129,12 @@ impl ConnectorRegistry {
     /// # Errors
     /// [`OpenError::Setting`] if the store does not have one of them, [`OpenError::UnknownConnector`] if typed options
     /// are for a connector that is not here; errors of the URL's query.
-    pub fn options(
+    pub fn resolve_options(
         &self,
         at: &ResolvedLocation,
         typed: &[Arc<dyn ConnectorOptions>],
         settings: &Settings,
-        mut common: Option<&mut dyn ConnectorOptions>,
+        mut common_options: Option<&mut dyn ConnectorOptions>,
     ) -> Result<Box<dyn ConnectorOptions>, OpenError> {
         let known = |options: &Arc<dyn ConnectorOptions>| self.connectors().any(|c| c.name() == options.connector());
         if let Some(options) = typed.iter().find(|options| !known(options)) {
@@ -142,9 +143,9 @@ impl ConnectorRegistry {
         }
         let typed = typed.iter().find(|options| options.connector() == at.connector.name());
         let mut options = typed.map_or_else(|| at.connector.options(), |options| options.clone_options());
-        let mut set = |name: &str, value: &str| match common.as_deref_mut() {
+        let mut set = |name: &str, value: &str| match common_options.as_deref_mut() {
             Some(common) if common.settings().iter().any(|setting| setting.name == name) => {
-                common.set(name, value).map_err(|error| error.of_connector(at.connector.name()))
+                common.set(name, value).map_err(|error| error.with_connector(at.connector.name()))
             }
             Some(common) => options.set(name, value).map_err(|error| error.with_known(common.settings())),
             None => options.set(name, value),
@@ -153,7 +154,7 @@ impl ConnectorRegistry {
             set(name, value)?;
         }
         if let Location::Url(url) = &at.location {
-            for (name, value) in url.settings()?.iter() {
+            for (name, value) in url.query_settings()?.iter() {
                 set(name, value)?;
             }
         }
@@ -191,12 +192,12 @@ impl ResolvedLocation {
     }
 
     /// As [`Connector::identity`].
-    pub fn identity(&self) -> Option<Identity> {
+    pub fn identity(&self) -> Option<StoreIdentity> {
         self.connector.identity(&self.location)
     }
 
-    /// As [`Connector::origin`].
-    pub fn origin(&self) -> Origin {
-        self.connector.origin(&self.location)
+    /// As [`Connector::trust_origin`].
+    pub fn trust_origin(&self) -> TrustOrigin {
+        self.connector.trust_origin(&self.location)
     }
 }

@@ -8,7 +8,7 @@ use crate::{LibVer, SpaceStrategy};
 
 /// What is known of an option: its row in a list of a store's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setting {
+pub struct SettingDescription {
     /// The name.
     pub name: &'static str,
     /// What values look like: `BYTES`, `yes|no`.
@@ -48,7 +48,7 @@ pub enum SettingError {
 impl SettingError {
     /// The error as one of the connector that has the options among its own: a part of [`settings!`](crate::settings).
     #[doc(hidden)]
-    pub fn of_connector(self, owner: &'static str) -> Self {
+    pub fn with_connector(self, owner: &'static str) -> Self {
         match self {
             SettingError::Unknown { name, known, .. } => SettingError::Unknown { connector: owner, name, known },
             SettingError::Value { name, value, form, .. } => {
@@ -60,7 +60,7 @@ impl SettingError {
 
 impl SettingError {
     /// The error, with further names that are known.
-    pub(super) fn with_known(self, more: &[Setting]) -> Self {
+    pub(super) fn with_known(self, more: &[SettingDescription]) -> Self {
         match self {
             SettingError::Unknown { connector, name, mut known } => {
                 known.extend(more.iter().map(|setting| setting.name));
@@ -81,7 +81,7 @@ pub trait ConnectorOptions: Any + Send + Sync + fmt::Debug {
     fn connector(&self) -> &'static str;
 
     /// What options there are for users.
-    fn settings(&self) -> &'static [Setting];
+    fn settings(&self) -> &'static [SettingDescription];
 
     /// Sets one of them by its name.
     ///
@@ -123,7 +123,7 @@ pub fn name_of_value<T: PartialEq>(names: &[(T, &'static str)], value: &T) -> St
 /// # Errors
 /// [`SettingError::Value`].
 #[doc(hidden)]
-pub fn read_setting<T: SettingValue>(
+pub fn parse_setting<T: SettingValue>(
     connector: &'static str,
     name: &'static str,
     text: &str,
@@ -351,8 +351,8 @@ macro_rules! settings {
                 $connector
             }
 
-            fn settings(&self) -> &'static [$crate::Setting] {
-                const SETTINGS: &[$crate::Setting] = &[$($crate::Setting {
+            fn settings(&self) -> &'static [$crate::SettingDescription] {
+                const SETTINGS: &[$crate::SettingDescription] = &[$($crate::SettingDescription {
                     name: stringify!($field),
                     form: <$type as $crate::SettingValue>::FORM,
                     help: $help.trim_ascii(),
@@ -363,15 +363,15 @@ macro_rules! settings {
             #[allow(unused_variables, reason = "a store may have no options")]
             fn set(&mut self, name: &str, text: &str) -> ::std::result::Result<(), $crate::SettingError> {
                 $(if name == stringify!($field) {
-                    self.$field = $crate::read_setting($connector, stringify!($field), text)?;
+                    self.$field = $crate::parse_setting($connector, stringify!($field), text)?;
                     return Ok(());
                 })*
                 $($(if $crate::ConnectorOptions::get(&self.$included, name).is_some() {
                     let set = $crate::ConnectorOptions::set(&mut self.$included, name, text);
-                    return set.map_err(|error| error.of_connector($connector));
+                    return set.map_err(|error| error.with_connector($connector));
                 })*)?
                 $($(if name == stringify!($hidden) {
-                    self.$hidden = $crate::read_setting($connector, stringify!($hidden), text)?;
+                    self.$hidden = $crate::parse_setting($connector, stringify!($hidden), text)?;
                     return Ok(());
                 })*)?
                 Err($crate::SettingError::Unknown {
@@ -403,7 +403,7 @@ macro_rules! settings {
     // The options of a store without, and with, those of others.
     (@all $own:ident;) => { $own };
     (@all $own:ident; $($included_type:ty)+) => {{
-        static ALL: ::std::sync::LazyLock<Vec<$crate::Setting>> = ::std::sync::LazyLock::new(|| {
+        static ALL: ::std::sync::LazyLock<Vec<$crate::SettingDescription>> = ::std::sync::LazyLock::new(|| {
             let mut all = $own.to_vec();
             $(all.extend_from_slice($crate::ConnectorOptions::settings(
                 &<$included_type as ::std::default::Default>::default(),

@@ -53,7 +53,7 @@ impl Connector for Dir {
         Ok(Arc::new(MemoryStore::new()))
     }
 
-    fn linked_locations(&self, _: Option<&Location>, _: &Name, _: LinkUse) -> Vec<Location> {
+    fn linked_locations(&self, _: Option<&Location>, _: &Name, _: CrossFileLinkKind) -> Vec<Location> {
         Vec::new()
     }
 
@@ -65,11 +65,11 @@ impl Connector for Dir {
         None
     }
 
-    fn origin(&self, _: &Location) -> Origin {
-        Origin::Files
+    fn trust_origin(&self, _: &Location) -> TrustOrigin {
+        TrustOrigin::Files
     }
 
-    fn identity(&self, _: &Location) -> Option<Identity> {
+    fn identity(&self, _: &Location) -> Option<StoreIdentity> {
         None
     }
 
@@ -83,7 +83,7 @@ impl Connector for Dir {
 }
 
 fn registry() -> ConnectorRegistry {
-    ConnectorRegistry::new(MemoryConnector::new()).with(Dir("dir")).with_missing("kv", "kv")
+    ConnectorRegistry::new(MemoryConnector::new()).with_connector(Dir("dir")).with_missing_feature("kv", "kv")
 }
 
 fn resolve(registry: &ConnectorRegistry, text: &str) -> Result<(&'static str, Location), OpenError> {
@@ -123,7 +123,7 @@ fn a_scheme_whose_feature_is_missing_names_the_feature() {
             )
         );
     }
-    assert_eq!(resolve(&registry().with(Dir("kv")), "kv:x").unwrap().0, "kv");
+    assert_eq!(resolve(&registry().with_connector(Dir("kv")), "kv:x").unwrap().0, "kv");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_url_that_is_also_the_name_of_a_file_is_refused() {
     let file = format!("mem:registry-test-{}", std::process::id());
     fs::write(&file, "").unwrap();
     let error = resolve(&registry(), &file);
-    let link = registry().resolve(&Url::in_link(&file.as_str().into()).unwrap().into(), Mode::Read);
+    let link = registry().resolve(&Url::from_link_name(&file.as_str().into()).unwrap().into(), Mode::Read);
     fs::remove_file(&file).unwrap();
     let url = file.replacen("mem:", "mem://", 1);
     assert_eq!(
@@ -152,7 +152,7 @@ fn a_path_goes_to_the_connector_that_claims_it() {
     let [plain, marked] = ["plain", "marked"].map(|name| folder.path().join(name));
     fs::write(&plain, "something").unwrap();
     fs::write(&marked, "other, and more").unwrap();
-    let registry = registry().with(Dir("other"));
+    let registry = registry().with_connector(Dir("other"));
     let name = |path: &Path, mode| registry.resolve(&path.into(), mode).map(|found| found.connector().name());
     assert_eq!(name(&plain, Mode::Read).unwrap(), "mem");
     assert_eq!(name(&folder.path().join("none"), Mode::Read).unwrap(), "mem");
@@ -170,7 +170,7 @@ fn the_url_goes_before_settings_and_settings_before_typed_options() {
     settings.set("limit", "8");
     let limit = |text: &str, typed, settings: &Settings| {
         let at = registry.resolve(&text.into(), Mode::Read).unwrap();
-        let options = registry.options(&at, typed, settings, None)?;
+        let options = registry.resolve_options(&at, typed, settings, None)?;
         Ok::<_, OpenError>((options.get("keep").unwrap(), options.get("limit").unwrap()))
     };
     let of = |keep: &str, limit: &str| (keep.to_owned(), limit.to_owned());
@@ -185,16 +185,16 @@ fn the_url_goes_before_settings_and_settings_before_typed_options() {
     let expected = r#"the option "limit" of the store "dir" is BYTES[KiB|MiB|GiB|TiB], and not "much""#;
     assert_eq!(error, expected);
     let at = registry.resolve(&"mem:x".into(), Mode::Read).unwrap();
-    let error = registry.options(&at, &[], &settings, None).unwrap_err().to_string();
+    let error = registry.resolve_options(&at, &[], &settings, None).unwrap_err().to_string();
     assert_eq!(error, r#"the store "mem" has no option "limit": it has none"#);
     let other = ConnectorRegistry::new(MemoryConnector::new());
-    let error = other.options(&at, &typed, &Settings::default(), None).unwrap_err().to_string();
+    let error = other.resolve_options(&at, &typed, &Settings::default(), None).unwrap_err().to_string();
     assert_eq!(error, r#"there are options for the store "dir", which is not registered; the stores are mem"#);
 }
 
 fn open(registry: &ConnectorRegistry, text: &str, mode: Mode) -> Result<Arc<dyn Store>, OpenError> {
     let at = registry.resolve(&text.into(), mode)?;
-    let options = registry.options(&at, &[], &Settings::default(), None)?;
+    let options = registry.resolve_options(&at, &[], &Settings::default(), None)?;
     let max_allocation = AllocationLimit::default();
     let (root, unfilter) = (&ObjectSpec::group(), Arc::new(NoFilters));
     at.open(&OpenRequest { mode, root, options: &*options, max_allocation, unfilter, registry })
@@ -264,7 +264,7 @@ fn a_file_in_memory_has_one_writer_and_lets_only_followers_in() {
 fn links_in_memory_lead_beside_the_file_first() {
     let connector = MemoryConnector::new();
     let at = |base: &str, name: &str| {
-        let found = connector.linked_locations(Some(&base.into()), &name.into(), LinkUse::ExternalLink);
+        let found = connector.linked_locations(Some(&base.into()), &name.into(), CrossFileLinkKind::ExternalLink);
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(at("mem:a", "b"), ["mem:b"]);

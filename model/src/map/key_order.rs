@@ -2,8 +2,8 @@
 
 use super::{MapKey, MapKeyBuf};
 use crate::{
-    ByteOrder, Datatype, Error, FixedString, Float, Integer, Normalization, Padding, Result, Sign, StringPadding,
-    VarLenKind,
+    ByteOrder, Datatype, Error, FixedStringType, FloatType, IntegerType, Normalization, Padding, Result, Sign,
+    StringPadding, VarLenKind,
 };
 
 /// Makes of keys of one type bytes that sort bytewise in the order of the keys, and keys of such bytes.
@@ -20,7 +20,7 @@ use crate::{
 ///
 /// Numbers of more than 16 bytes, of VAX byte order, and floats of other layouts are in the order of their stored bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MapKeyOrder {
+pub struct OrderPreservingKeyCodec {
     whole: WholeKey,
 }
 
@@ -79,7 +79,7 @@ enum NumberKind {
     Float(u128),
 }
 
-impl MapKeyOrder {
+impl OrderPreservingKeyCodec {
     /// The order of keys of a type.
     pub fn new(key: &Datatype) -> Self {
         let whole = match key {
@@ -91,7 +91,7 @@ impl MapKeyOrder {
             },
             other => WholeKey::Element(Part::new(other)),
         };
-        MapKeyOrder { whole }
+        OrderPreservingKeyCodec { whole }
     }
 
     /// Appends the bytes of a key.
@@ -124,14 +124,14 @@ impl MapKeyOrder {
     /// The bytes of a key.
     ///
     /// # Errors
-    /// As [`MapKeyOrder::encode`].
-    pub fn ordered(&self, key: MapKey<'_>) -> Result<Vec<u8>> {
+    /// As [`OrderPreservingKeyCodec::encode`].
+    pub fn encode_to_vec(&self, key: MapKey<'_>) -> Result<Vec<u8>> {
         let mut ordered = Vec::with_capacity(key.bytes().len() + 1);
         self.encode(key, &mut ordered)?;
         Ok(ordered)
     }
 
-    /// The key of bytes that [`MapKeyOrder::encode`] has made. `into` holds its bytes.
+    /// The key of bytes that [`OrderPreservingKeyCodec::encode`] has made. `into` holds its bytes.
     ///
     /// # Errors
     /// [`Error::Invalid`] if no key has such bytes.
@@ -162,11 +162,11 @@ impl MapKeyOrder {
         if rest.is_empty() { Ok(MapKey::Bytes(into)) } else { Err(not_ordered()) }
     }
 
-    /// The key of bytes that [`MapKeyOrder::encode`] has made.
+    /// The key of bytes that [`OrderPreservingKeyCodec::encode`] has made.
     ///
     /// # Errors
-    /// As [`MapKeyOrder::decode`].
-    pub fn key(&self, ordered: &[u8]) -> Result<MapKeyBuf> {
+    /// As [`OrderPreservingKeyCodec::decode`].
+    pub fn decode_to_buf(&self, ordered: &[u8]) -> Result<MapKeyBuf> {
         let mut bytes = Vec::new();
         Ok(match self.decode(ordered, &mut bytes)? {
             MapKey::Null => MapKeyBuf::Null,
@@ -195,7 +195,8 @@ impl Part {
                 let t = t.clone();
                 let (low_padding, high_padding) = (t.low_padding, t.high_padding);
                 let (size, order, offset, precision) = (t.size, t.order, t.offset, t.precision);
-                let bits = Integer { size, order, sign: Sign::Unsigned, offset, precision, low_padding, high_padding };
+                let bits =
+                    IntegerType { size, order, sign: Sign::Unsigned, offset, precision, low_padding, high_padding };
                 NumberBits::of_integer(&bits).map(PartForm::Number)
             }
             Datatype::Float(t) => NumberBits::of_float(t).map(PartForm::Number),
@@ -288,7 +289,7 @@ fn are_apart(members: &[(usize, Part)], size: usize) -> bool {
 }
 
 impl FixedText {
-    fn new(t: &FixedString) -> Option<Self> {
+    fn new(t: &FixedStringType) -> Option<Self> {
         let text = FixedText { size: t.size as usize, padding: t.padding };
         (!matches!(t.padding, StringPadding::Reserved(_))).then_some(text)
     }
@@ -320,7 +321,7 @@ impl FixedText {
 }
 
 impl NumberBits {
-    fn of_integer(t: &Integer) -> Option<Self> {
+    fn of_integer(t: &IntegerType) -> Option<Self> {
         let kind = if t.sign == Sign::Signed { NumberKind::Signed } else { NumberKind::Unsigned };
         let bits = NumberBits::new(t.size, t.order, t.offset, t.precision, kind)?;
         let all = mask(t.size * 8);
@@ -330,7 +331,7 @@ impl NumberBits {
         Some(NumberBits { unused: low | high, ..bits })
     }
 
-    fn of_float(t: &Float) -> Option<Self> {
+    fn of_float(t: &FloatType) -> Option<Self> {
         let (mantissa, exponent) = (u32::from(t.mantissa_size), u32::from(t.exponent_size));
         let is_ieee = t.normalization == Normalization::Implied
             && (t.offset, t.mantissa_position, t.exponent_position) == (0, 0, t.mantissa_size)

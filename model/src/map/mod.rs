@@ -5,5 +5,5 @@ mod key_order;
 mod spec;
 
 pub use key::{MapKey, MapKeyBuf};
-pub use key_order::MapKeyOrder;
+pub use key_order::OrderPreservingKeyCodec;
 pub use spec::MapSpec;

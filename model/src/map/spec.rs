@@ -91,24 +91,27 @@ fn contains_reference(datatype: &Datatype) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Array, ByteOrder, CharacterSet, Compound, CompoundMember, ReferenceType, Sign, StringPadding, VarLen};
+    use crate::{
+        ArrayType, ByteOrder, CharacterSet, CompoundMember, CompoundType, ReferenceType, Sign, StringPadding,
+        VarLenType,
+    };
 
     fn number() -> Datatype {
         Datatype::integer(4, ByteOrder::Little, Sign::Signed)
     }
 
     fn sequence(base: Datatype) -> Datatype {
-        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::new(base) })
+        Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 16, base: Box::new(base) })
     }
 
     fn text() -> Datatype {
         let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-        Datatype::VarLen(VarLen { kind, size: 16, base: Box::new(Datatype::default()) })
+        Datatype::VarLen(VarLenType { kind, size: 16, base: Box::new(Datatype::default()) })
     }
 
     fn record(member: Datatype) -> Datatype {
         let members = vec![CompoundMember { name: "m".into(), offset: 0, datatype: member }];
-        Datatype::Compound(Compound { size: 16, members })
+        Datatype::Compound(CompoundType { size: 16, members })
     }
 
     fn spec(key: Datatype) -> MapSpec {
@@ -118,7 +121,7 @@ mod tests {
     #[test]
     fn refuses_keys_with_references_or_with_variable_length_inside() {
         let reference = Datatype::Reference(ReferenceType { size: 8, ..ReferenceType::default() });
-        let array = |base| Datatype::Array(Array { dims: vec![2], base: Box::new(base) });
+        let array = |base| Datatype::Array(ArrayType { dims: vec![2], base: Box::new(base) });
         for fine in [number(), text(), sequence(number()), record(array(number())), sequence(record(number()))] {
             spec(fine).check().unwrap();
         }

@@ -10,8 +10,9 @@ use super::dataset::{MemoryChunk, MemoryDims};
 use super::file::{MemoryAccess, MemoryFile};
 use super::state::MemoryState;
 use crate::{
-    ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Dataspace, Error, ObjectId,
-    Publish, Reads, Result, SharedBytes, StoredChunk, read_block_by_runs, read_each,
+    ChunkBatch, ChunkBytes, ChunkCoord, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore, DatasetSpec,
+    Dataspace, Error, ObjectId, PublishLevel, Result, SharedBytes, StoredChunk, read_block_by_runs,
+    read_chunks_sequentially,
 };
 
 /// Threads that answer one batch of reads.
@@ -67,7 +68,7 @@ fn describe_chunk(coord: &ChunkCoord, (filter_mask, bytes): &MemoryChunk) -> Sto
 /// Reads chunks by several threads, the last one first: as a store may whose reads come back in any order.
 fn read_backwards(
     chunks: &MemoryChunks,
-    wanted: &[ChunkRead<'_>],
+    wanted: &[ChunkReadRequest<'_>],
     budget: usize,
     in_flight: usize,
     each: &ChunkSink<'_>,
@@ -82,13 +83,13 @@ fn read_backwards(
         let wanted = wanted.get(number..=number).unwrap_or_default();
         {
             let _shared = shares.read();
-            match read_each(chunks, wanted, budget / threads, &put) {
+            match read_chunks_sequentially(chunks, wanted, budget / threads, &put) {
                 Err(Error::Allocation(_)) => {}
                 done => return done,
             }
         }
         let _alone = shares.write();
-        read_each(chunks, wanted, budget, &put)
+        read_chunks_sequentially(chunks, wanted, budget, &put)
     };
     let work = || {
         let take = |left: usize| left.checked_sub(1).filter(|_| failure.lock().is_none());
@@ -159,10 +160,12 @@ impl ChunkStore for MemoryChunks {
         read_block_by_runs(self, chunk, (start, count), into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
         match self.file.behavior.reads {
-            Reads::Direct { .. } | Reads::Blocks => read_each(self, wanted, budget, each),
-            Reads::Batched { in_flight, .. } => read_backwards(self, wanted, budget, in_flight, each),
+            ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::Blocks => {
+                read_chunks_sequentially(self, wanted, budget, each)
+            }
+            ChunkReadStrategy::Batched { in_flight, .. } => read_backwards(self, wanted, budget, in_flight, each),
         }
     }
 
@@ -180,7 +183,7 @@ impl ChunkStore for MemoryChunks {
             return self.read_state().map(drop);
         }
         let mut state = self.write_state()?;
-        if batch.publish == Some(Publish::Durable) {
+        if batch.publish == Some(PublishLevel::Durable) {
             return Err(Error::Unsupported("outlasting a power failure in memory"));
         }
         let stored = state.dataset_mut(self.id)?;

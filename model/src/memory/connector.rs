@@ -7,10 +7,10 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::file::{MemoryAccess, MemoryFile, SCHEME};
-use super::{MemoryBehavior, MemoryState, MemoryStore};
+use super::{MemoryState, MemoryStore, MemoryStoreCapabilities};
 use crate::{
-    Capabilities, Connector, ConnectorOptions, Error, Holder, Identity, LinkUse, Location, LocationWatch, Maintenance,
-    Mode, Name, OpenError, OpenRequest, Origin, PathProbe, Store, StoreErrorKind, Url,
+    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, Error, FileHolderProcess, Location, LocationWatch,
+    Maintenance, Mode, Name, OpenError, OpenRequest, PathProbe, Store, StoreErrorKind, StoreIdentity, TrustOrigin, Url,
 };
 
 /// Opens files in memory: `mem:` makes one that nobody else can open, `mem:name` one that links and further sessions of
@@ -48,7 +48,9 @@ impl From<MemoryOpenError> for OpenError {
         let kind = match error {
             MemoryOpenError::NotThere => StoreErrorKind::NotFound,
             MemoryOpenError::Exists => StoreErrorKind::AlreadyExists,
-            MemoryOpenError::Written | MemoryOpenError::Read => StoreErrorKind::InUse(vec![Holder::this_process()]),
+            MemoryOpenError::Written | MemoryOpenError::Read => {
+                StoreErrorKind::InUse(vec![FileHolderProcess::this_process()])
+            }
         };
         Error::store(kind, error).into()
     }
@@ -130,7 +132,7 @@ impl Connector for MemoryConnector {
     }
 
     fn capabilities(&self) -> Capabilities {
-        super::capabilities(MemoryBehavior::default(), Mode::Create)
+        super::capabilities(MemoryStoreCapabilities::default(), Mode::Create)
     }
 
     fn options(&self) -> Box<dyn ConnectorOptions> {
@@ -163,12 +165,12 @@ impl Connector for MemoryConnector {
     }
 
     /// A file beside the one that names it, then one of just that name.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
         let Some(name) = name.as_str() else { return Vec::new() };
         let base = base.and_then(|base| String::from_utf8(file_name(base).ok()?).ok()).unwrap_or_default();
         let folder = base.rsplit_once('/').map(|(folder, _)| format!("{folder}/{name}"));
         let names = folder.into_iter().chain([name.to_owned()]);
-        names.map(|name| Url::literal(SCHEME, &name).into()).collect()
+        names.map(|name| Url::without_escapes(SCHEME, &name).into()).collect()
     }
 
     fn file_path(&self, _: &Location) -> Option<PathBuf> {
@@ -179,13 +181,13 @@ impl Connector for MemoryConnector {
         None
     }
 
-    fn origin(&self, _: &Location) -> Origin {
-        Origin::Named(SCHEME.to_owned())
+    fn trust_origin(&self, _: &Location) -> TrustOrigin {
+        TrustOrigin::Named(SCHEME.to_owned())
     }
 
-    fn identity(&self, at: &Location) -> Option<Identity> {
+    fn identity(&self, at: &Location) -> Option<StoreIdentity> {
         let name = file_name(at).ok()?;
-        self.files.lock().contains_key(&name).then(|| Identity(name.into()))
+        self.files.lock().contains_key(&name).then(|| StoreIdentity(name.into()))
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {

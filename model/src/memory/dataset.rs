@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::behavior::MemoryBehavior;
+use super::behavior::MemoryStoreCapabilities;
 use crate::{
-    AllocationLimit, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Encoding, Error, Layout, ObjectId, PartialWrites,
-    Result, Staging,
+    AllocationLimit, ChunkCoord, ChunkEncodedBy, ChunkWrite, DatasetSpec, Dataspace, Error, Layout, ObjectId,
+    PartialWrites, Result, SmallWritesStagedBy,
 };
 
 pub(super) type MemoryDims = SmallVec<[u64; 4]>;
@@ -76,7 +76,7 @@ impl MemoryDataset {
     pub(super) fn write(
         &mut self,
         write: &ChunkWrite<'_>,
-        behavior: MemoryBehavior,
+        behavior: MemoryStoreCapabilities,
         limit: AllocationLimit,
     ) -> Result<()> {
         self.check_write(write, behavior)?;
@@ -108,10 +108,10 @@ impl MemoryDataset {
     }
 
     /// Refuses what the store does not take.
-    fn check_write(&self, write: &ChunkWrite<'_>, behavior: MemoryBehavior) -> Result<()> {
-        let whole = self.spec.checked_chunk_bytes(write.coord())?;
+    fn check_write(&self, write: &ChunkWrite<'_>, behavior: MemoryStoreCapabilities) -> Result<()> {
+        let whole = self.spec.checked_chunk_bytes(write.first_coord())?;
         // Chunks that the store encodes come to it as if there were no filters.
-        let is_decoded = self.spec.filters.is_empty() || behavior.encoding == Encoding::Store;
+        let is_decoded = self.spec.filters.is_empty() || behavior.encoding == ChunkEncodedBy::Store;
         let is_valid = match (*write, behavior.partial_writes) {
             (ChunkWrite::Whole { bytes, filter_mask, .. }, _) => {
                 !is_decoded || bytes.len() as u64 == whole && (filter_mask == 0 || self.spec.filters.is_empty())
@@ -147,10 +147,10 @@ impl MemoryDataset {
             && size == Some(bytes)
     }
 
-    fn put_chunk(&mut self, coord: &ChunkCoord, chunk: MemoryChunk, staging: Staging) {
+    fn put_chunk(&mut self, coord: &ChunkCoord, chunk: MemoryChunk, staging: SmallWritesStagedBy) {
         match staging {
-            Staging::Caller => drop(self.chunks.insert(coord.clone(), chunk)),
-            Staging::Store => drop(self.pending.insert(coord.clone(), Some(chunk))),
+            SmallWritesStagedBy::Caller => drop(self.chunks.insert(coord.clone(), chunk)),
+            SmallWritesStagedBy::Store => drop(self.pending.insert(coord.clone(), Some(chunk))),
         }
     }
 
@@ -158,12 +158,12 @@ impl MemoryDataset {
     fn chunk_to_change(
         &mut self,
         coord: &ChunkCoord,
-        staging: Staging,
+        staging: SmallWritesStagedBy,
         limit: AllocationLimit,
     ) -> Result<&mut Vec<u8>> {
         let is_there = match staging {
-            Staging::Caller => self.chunks.contains_key(coord),
-            Staging::Store => matches!(self.pending.get(coord), Some(Some(_))),
+            SmallWritesStagedBy::Caller => self.chunks.contains_key(coord),
+            SmallWritesStagedBy::Store => matches!(self.pending.get(coord), Some(Some(_))),
         };
         if !is_there {
             let chunk = match self.chunk(coord, true) {
@@ -177,27 +177,27 @@ impl MemoryDataset {
             self.put_chunk(coord, chunk, staging);
         }
         let chunk = match staging {
-            Staging::Caller => self.chunks.get_mut(coord),
-            Staging::Store => self.pending.get_mut(coord).and_then(Option::as_mut),
+            SmallWritesStagedBy::Caller => self.chunks.get_mut(coord),
+            SmallWritesStagedBy::Store => self.pending.get_mut(coord).and_then(Option::as_mut),
         };
         chunk.map(|(_, bytes)| bytes).ok_or_else(|| Error::Invalid("the chunk is gone".into()))
     }
 
     /// Changes the extent.
-    pub(super) fn resize(&mut self, dims: &[u64], behavior: MemoryBehavior) -> Result<()> {
+    pub(super) fn resize(&mut self, dims: &[u64], behavior: MemoryStoreCapabilities) -> Result<()> {
         let spec = Arc::make_mut(&mut self.spec);
         let (Layout::Chunked(_), Dataspace::Simple(shape)) = (&spec.layout, &mut spec.dataspace) else {
             return Err(Error::Invalid("only a chunked dataset changes its extent".into()));
         };
         if !shape.resize(dims) {
-            return Err(Error::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max())));
+            return Err(Error::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max_dims())));
         }
         let Some(grid) = spec.grid() else { return Ok(()) };
-        let counts = grid.counts(dims);
+        let counts = grid.chunk_counts(dims);
         let is_outside = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).any(|(at, n)| at >= n);
         match behavior.staging {
-            Staging::Caller => self.chunks.retain(|coord, _| !is_outside(coord)),
-            Staging::Store => {
+            SmallWritesStagedBy::Caller => self.chunks.retain(|coord, _| !is_outside(coord)),
+            SmallWritesStagedBy::Store => {
                 let outside: Vec<_> =
                     self.chunks(true).into_keys().filter(|coord| is_outside(coord)).cloned().collect();
                 self.pending.extend(outside.into_iter().map(|coord| (coord, None)));

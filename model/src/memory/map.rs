@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{MapEdit, MapKeyOrder, MapSpec, Result};
+use crate::{MapEdit, MapSpec, OrderPreservingKeyCodec, Result};
 
 /// The values by the ordered bytes of their keys.
 pub(super) type MemoryPairs = BTreeMap<Vec<u8>, Arc<[u8]>>;
@@ -11,7 +11,7 @@ pub(super) type MemoryPairs = BTreeMap<Vec<u8>, Arc<[u8]>>;
 #[derive(Debug)]
 pub(super) struct MemoryMap {
     pub(super) spec: MapSpec,
-    pub(super) order: MapKeyOrder,
+    pub(super) order: OrderPreservingKeyCodec,
     /// As the writer sees them.
     pub(super) pairs: Arc<MemoryPairs>,
     /// As of the last commit.
@@ -20,7 +20,7 @@ pub(super) struct MemoryMap {
 
 impl MemoryMap {
     pub(super) fn new(spec: MapSpec) -> Self {
-        let order = MapKeyOrder::new(&spec.key);
+        let order = OrderPreservingKeyCodec::new(&spec.key);
         MemoryMap { spec, order, pairs: Arc::default(), published: Arc::default() }
     }
 
@@ -41,7 +41,7 @@ impl MemoryMap {
                 MapEdit::Remove { .. } => None,
             };
             value.as_deref().map(|value| self.spec.check_value(value)).transpose()?;
-            Ok((self.order.ordered(edit.key())?, value))
+            Ok((self.order.encode_to_vec(edit.key())?, value))
         };
         let edits = edits.iter().map(check).collect::<Result<Vec<_>>>()?;
         let pairs = Arc::make_mut(&mut self.pairs);

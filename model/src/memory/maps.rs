@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use super::MemoryStore;
 use super::map::MemoryPairs;
-use crate::{MapEdit, MapKey, MapKeyOrder, MapScan, MapSpec, MapStore, ObjectId, Result};
+use crate::{MapEdit, MapKey, MapScan, MapSpec, MapStore, ObjectId, OrderPreservingKeyCodec, Result};
 
 /// What a session sees of a map.
 struct MapView {
     spec: MapSpec,
-    order: MapKeyOrder,
+    order: OrderPreservingKeyCodec,
     pairs: Arc<MemoryPairs>,
 }
 
 impl MapView {
     fn key(&self, key: MapKey<'_>) -> Result<Vec<u8>> {
         self.spec.check_key(key)?;
-        self.order.ordered(key)
+        self.order.encode_to_vec(key)
     }
 }
 
@@ -69,7 +69,7 @@ impl MapStore for MemoryStore {
         each: &mut dyn FnMut(MapKey<'_>, &[u8]) -> bool,
     ) -> Result<()> {
         let view = self.map_view(map)?;
-        let Some(bounds) = scan.ordered_bounds(&view.order)? else { return Ok(()) };
+        let Some(bounds) = scan.encode_bounds(&view.order)? else { return Ok(()) };
         let mut bytes = Vec::new();
         for (key, value) in view.pairs.range(bounds) {
             let key = view.order.decode(key, &mut bytes)?;

@@ -19,31 +19,32 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-pub use self::behavior::MemoryBehavior;
+pub use self::behavior::MemoryStoreCapabilities;
 use self::chunks::MemoryChunks;
 pub use self::connector::MemoryConnector;
 use self::file::{MemoryAccess, MemoryFile, MemoryWatch, SCHEME};
 use self::map::MemoryPairs;
 use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
-    AllocationLimit, AtomicScope, AttributeData, Capabilities, ChunkStore, DatasetSpec, Durability, Error, Features,
-    Limits, Link, Liveness, Location, MapStore, Mode, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec,
-    Publish, ReferenceKind, ReferenceType, Referent, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
+    AllocationLimit, AttributeData, Capabilities, ChunkStore, ConsistencyScope, DatasetSpec, DurabilitySupport, Error,
+    Link, Location, MapStore, Mode, Name, ObjectId, ObjectInfo, ObjectKind, ObjectKindSpec, ObjectScope, ObjectSpec,
+    PublishLevel, ReferenceKind, ReferenceType, Referent, Result, SessionInfo, Stats, Store, StoreFeatures,
+    StoreSizeLimits, StoreWriter, Watch, WriterLiveness,
 };
 
 /// The capabilities of a session on a file in memory.
-fn capabilities(behavior: MemoryBehavior, mode: Mode) -> Capabilities {
+fn capabilities(behavior: MemoryStoreCapabilities, mode: Mode) -> Capabilities {
     Capabilities {
-        features: Features::all().without(Features::TIMES),
+        features: StoreFeatures::all().without(StoreFeatures::TIMES),
         partial_writes: behavior.partial_writes,
         staging: behavior.staging,
         encoding: behavior.encoding,
         reads: behavior.reads_of(mode.writes()),
-        commit: AtomicScope::Object,
-        view: AtomicScope::Object,
-        durability: Durability::Never,
+        commit: ConsistencyScope::Object,
+        view: ConsistencyScope::Object,
+        durability: DurabilitySupport::Never,
         live: true,
-        limits: Limits::NONE,
+        limits: StoreSizeLimits::NONE,
     }
 }
 
@@ -56,7 +57,7 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct MemorySession {
     access: Arc<MemoryAccess>,
-    described: Session,
+    described: SessionInfo,
     datasets: Mutex<BTreeMap<ObjectId, Arc<MemoryChunks>>>,
     /// What a reader has looked at, as of its last refresh.
     maps: Mutex<BTreeMap<ObjectId, Arc<MemoryPairs>>>,
@@ -76,12 +77,12 @@ impl MemoryStore {
 
     /// A new, empty file, open for writing. A chunk of which only a part is written has at most as many bytes as the
     /// limit: the rest of it is in memory too.
-    pub fn limited(max_allocation: AllocationLimit) -> Self {
+    pub fn with_partial_chunk_limit(max_allocation: AllocationLimit) -> Self {
         MemoryStore::open(Arc::new(MemoryFile { max_allocation, ..MemoryFile::default() }), Mode::Create)
     }
 
     /// A new, empty file, open for writing, that behaves in another way.
-    pub fn with_behavior(behavior: MemoryBehavior) -> Self {
+    pub fn with_capabilities(behavior: MemoryStoreCapabilities) -> Self {
         MemoryStore::open(Arc::new(MemoryFile { behavior, ..MemoryFile::default() }), Mode::Create)
     }
 
@@ -94,7 +95,7 @@ impl MemoryStore {
     ///
     /// # Errors
     /// [`Error::Unsupported`] while another session writes.
-    pub fn reopen(&self) -> Result<Self> {
+    pub fn reopen_for_writing(&self) -> Result<Self> {
         let mut state = self.session.access.file.state.lock();
         if state.has_writer {
             return Err(Error::Unsupported("a second writer"));
@@ -126,7 +127,7 @@ impl MemoryStore {
     }
 
     fn open_at(location: Option<&Location>, file: Arc<MemoryFile>, mode: Mode) -> Self {
-        let mut described = Session::new(SCHEME, mode, ROOT, capabilities(file.behavior, mode));
+        let mut described = SessionInfo::new(SCHEME, mode, ROOT, capabilities(file.behavior, mode));
         described.location = location.cloned();
         let access = Arc::new(MemoryAccess::new(file, mode.writes()));
         MemoryStore {
@@ -144,7 +145,7 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn session(&self) -> &Session {
+    fn session(&self) -> &SessionInfo {
         &self.session.described
     }
 
@@ -161,9 +162,9 @@ impl Store for MemoryStore {
         let state = self.lock_to_read()?;
         let object = state.object(id)?;
         let body = match &object.body {
-            MemoryBody::Group(links) => ObjectBody::Group(links.spec),
-            MemoryBody::Datatype(datatype) => ObjectBody::Datatype(datatype.clone()),
-            MemoryBody::Map(map) => ObjectBody::Map(Box::new(map.spec.clone())),
+            MemoryBody::Group(links) => ObjectKindSpec::Group(links.spec),
+            MemoryBody::Datatype(datatype) => ObjectKindSpec::Datatype(datatype.clone()),
+            MemoryBody::Map(map) => ObjectKindSpec::Map(Box::new(map.spec.clone())),
             MemoryBody::Dataset(_) => {
                 drop(state);
                 let spec = DatasetSpec::clone(&*self.dataset(id)?.spec()?);
@@ -221,25 +222,25 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+    fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
         drop(self.lock_to_read()?);
         self.refresh_maps(|id| match scope {
-            Scope::All => true,
-            Scope::Objects(objects) => objects.contains(&id),
+            ObjectScope::All => true,
+            ObjectScope::Objects(objects) => objects.contains(&id),
         })?;
         let open = self.session.datasets.lock().clone();
         match scope {
-            Scope::All => open.values().try_for_each(|dataset| dataset.refresh_if_there()),
-            Scope::Objects(objects) => objects.iter().try_for_each(|id| match open.get(id) {
+            ObjectScope::All => open.values().try_for_each(|dataset| dataset.refresh_if_there()),
+            ObjectScope::Objects(objects) => objects.iter().try_for_each(|id| match open.get(id) {
                 Some(dataset) => dataset.refresh().map(drop),
                 None => self.kind(*id).map(drop),
             }),
         }
     }
 
-    fn liveness(&self) -> Result<Liveness> {
+    fn liveness(&self) -> Result<WriterLiveness> {
         let is_live = self.lock_to_read()?.has_writer && !self.session.access.writable;
-        Ok(if is_live { Liveness::Live } else { Liveness::AtRest })
+        Ok(if is_live { WriterLiveness::Live } else { WriterLiveness::AtRest })
     }
 
     fn stats(&self) -> Stats {
@@ -271,7 +272,7 @@ impl Store for MemoryStore {
             return Ok(());
         }
         if self.session.access.writable {
-            self.commit(Scope::All, Publish::Visible)?;
+            self.commit(ObjectScope::All, PublishLevel::Visible)?;
             self.session.access.file.state.lock().has_writer = false;
             self.session.access.file.flushed.notify_all();
         }
@@ -288,11 +289,13 @@ impl Store for MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Encoding, LinkTarget, NewObject, PartialWrites, Reads, Staging, conformance};
+    use crate::{
+        ChunkEncodedBy, ChunkReadStrategy, LinkTarget, NewObject, PartialWrites, SmallWritesStagedBy, conformance,
+    };
 
     struct Memory;
 
-    impl conformance::Lab for Memory {
+    impl conformance::StoreFixture for Memory {
         type Store = MemoryStore;
 
         fn create(&self) -> MemoryStore {
@@ -300,7 +303,7 @@ mod tests {
         }
 
         fn reopen(&self, closed: MemoryStore) -> MemoryStore {
-            closed.reopen().unwrap()
+            closed.reopen_for_writing().unwrap()
         }
 
         fn reader(&self, writer: &MemoryStore) -> Option<MemoryStore> {
@@ -310,7 +313,7 @@ mod tests {
 
     conformance::suite!(Memory);
 
-    impl conformance::FaultyLab for Memory {
+    impl conformance::FaultyStoreFixture for Memory {
         fn fail_after(&self, store: &MemoryStore, changes: Option<u64>) {
             store.fail_after(changes);
         }
@@ -318,24 +321,24 @@ mod tests {
         fn recover(&self, died: MemoryStore) -> MemoryStore {
             died.fail_after(None);
             died.abandon();
-            died.reopen().unwrap()
+            died.reopen_for_writing().unwrap()
         }
     }
 
     conformance::fault_suite!(Memory);
 
     /// A file in memory that behaves in another way.
-    struct Behaving(MemoryBehavior);
+    struct Behaving(MemoryStoreCapabilities);
 
-    impl conformance::Lab for Behaving {
+    impl conformance::StoreFixture for Behaving {
         type Store = MemoryStore;
 
         fn create(&self) -> MemoryStore {
-            MemoryStore::with_behavior(self.0)
+            MemoryStore::with_capabilities(self.0)
         }
 
         fn reopen(&self, closed: MemoryStore) -> MemoryStore {
-            closed.reopen().unwrap()
+            closed.reopen_for_writing().unwrap()
         }
 
         fn reader(&self, writer: &MemoryStore) -> Option<MemoryStore> {
@@ -349,7 +352,7 @@ mod tests {
             mod $module {
                 use super::*;
 
-                conformance::suite!(Behaving(MemoryBehavior { $field: $value, ..MemoryBehavior::default() }));
+                conformance::suite!(Behaving(MemoryStoreCapabilities { $field: $value, ..MemoryStoreCapabilities::default() }));
             }
         )*};
     }
@@ -358,22 +361,22 @@ mod tests {
         of_whole_chunks: partial_writes = PartialWrites::Whole;
         of_pieces: partial_writes = PartialWrites::Bytes { multiple_of: 64 };
         of_blocks: partial_writes = PartialWrites::Blocks;
-        that_stages: staging = Staging::Store;
-        that_encodes: encoding = Encoding::Store;
-        read_by_blocks: reads = Reads::Blocks;
-        read_in_batches: reads = Reads::Batched { in_flight: 3, gap: 16 };
+        that_stages: staging = SmallWritesStagedBy::Store;
+        that_encodes: encoding = ChunkEncodedBy::Store;
+        read_by_blocks: reads = ChunkReadStrategy::Blocks;
+        read_in_batches: reads = ChunkReadStrategy::Batched { in_flight: 3, gap: 16 };
     }
 
     #[test]
     fn refuses_a_second_writer() {
-        assert!(matches!(MemoryStore::new().reopen(), Err(Error::Unsupported(_))));
+        assert!(matches!(MemoryStore::new().reopen_for_writing(), Err(Error::Unsupported(_))));
     }
 
     #[test]
     fn refuses_durable_commits_which_it_cannot_keep() {
         let store = MemoryStore::new();
-        assert_eq!(store.session().capabilities.durability, Durability::Never);
-        let durable = store.writer().unwrap().commit(Scope::All, Publish::Durable);
+        assert_eq!(store.session().capabilities.durability, DurabilitySupport::Never);
+        let durable = store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Durable);
         assert!(matches!(durable, Err(Error::Unsupported(_))));
     }
 
@@ -385,7 +388,7 @@ mod tests {
         let (name, spec) = ("g".into(), ObjectSpec::group());
         writer.create(&NewObject::linked(root, &name, &spec)).unwrap();
         assert!(writer.is_dirty());
-        writer.commit(Scope::All, Publish::Visible).unwrap();
+        writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         assert!(!writer.is_dirty());
         writer.remove_link(root, &name).unwrap();
         assert!(writer.is_dirty());

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::{
-    AttributeData, CreationOrder, Datatype, EntryStorage, Error, GroupSpec, Link, LinkTarget, Name, ObjectBody,
-    ObjectId, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart, Result,
+    AttributeData, CreationOrder, Datatype, Error, GroupSpec, Link, LinkOrAttributeStorageSpec, LinkTarget, Name,
+    ObjectId, ObjectKindSpec, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart, Result,
 };
 
 use super::dataset::MemoryDataset;
@@ -36,7 +36,7 @@ impl Default for MemoryState {
 #[derive(Debug)]
 pub(super) struct MemoryObject {
     pub(super) attributes: BTreeMap<Name, AttributeData>,
-    pub(super) attribute_storage: EntryStorage,
+    pub(super) attribute_storage: LinkOrAttributeStorageSpec,
     next_attribute: u16,
     pub(super) comment: Option<Name>,
     /// Hard links, and uses of a committed datatype.
@@ -89,7 +89,7 @@ impl MemoryObject {
 impl MemoryState {
     /// A new file that somebody writes, with a root group like this.
     pub(super) fn new(root: &ObjectSpec) -> Self {
-        let spec = if let ObjectBody::Group(spec) = root.body { spec } else { GroupSpec::default() };
+        let spec = if let ObjectKindSpec::Group(spec) = root.body { spec } else { GroupSpec::default() };
         let body = MemoryBody::Group(MemoryLinks { spec, ..MemoryLinks::default() });
         let objects = [(ROOT, MemoryObject { hard_links: 1, ..MemoryObject::new(root, body) })].into();
         MemoryState {
@@ -156,13 +156,13 @@ impl MemoryState {
     /// Makes an object without links.
     pub(super) fn create(&mut self, spec: &ObjectSpec) -> Result<ObjectId> {
         let body = match &spec.body {
-            ObjectBody::Group(group) => MemoryBody::Group(MemoryLinks { spec: *group, ..MemoryLinks::default() }),
-            ObjectBody::Datatype(datatype) => MemoryBody::Datatype(datatype.clone()),
-            ObjectBody::Map(spec) => {
+            ObjectKindSpec::Group(group) => MemoryBody::Group(MemoryLinks { spec: *group, ..MemoryLinks::default() }),
+            ObjectKindSpec::Datatype(datatype) => MemoryBody::Datatype(datatype.clone()),
+            ObjectKindSpec::Map(spec) => {
                 spec.check()?;
                 MemoryBody::Map(Box::new(MemoryMap::new((**spec).clone())))
             }
-            ObjectBody::Dataset(spec) => {
+            ObjectKindSpec::Dataset(spec) => {
                 spec.check()?;
                 self.check_committed(spec.committed, &spec.datatype)?;
                 MemoryBody::Dataset(Box::new(MemoryDataset::new((**spec).clone())))
@@ -170,7 +170,7 @@ impl MemoryState {
         };
         let id = ObjectId(self.next_id);
         self.next_id += 1;
-        if let ObjectBody::Dataset(spec) = &spec.body {
+        if let ObjectKindSpec::Dataset(spec) = &spec.body {
             self.add_hard_link(spec.committed)?;
         }
         self.objects.insert(id, MemoryObject::new(spec, body));
@@ -179,7 +179,7 @@ impl MemoryState {
 
     /// Refuses a link that cannot be added.
     pub(super) fn check_new_link(&self, group: ObjectId, name: &Name) -> Result<()> {
-        name.check_as_link()?;
+        name.check_as_link_name()?;
         let taken = self.links(group)?.by_name.contains_key(name);
         if taken { Err(Error::Exists(name.clone())) } else { Ok(()) }
     }

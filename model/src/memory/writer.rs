@@ -4,8 +4,8 @@ use super::MemoryStore;
 use super::dataset::MemoryDataset;
 use super::state::MemoryBody;
 use crate::{
-    AttributeData, ChunkCoord, ChunkWrite, Error, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
-    ObjectId, Publish, Result, Scope, StoreWriter,
+    AttributeData, ChunkCoord, ChunkWrite, Error, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectInfoChange,
+    ObjectKindSpec, ObjectScope, PublishLevel, Result, StoreWriter,
 };
 
 impl StoreWriter for MemoryStore {
@@ -15,7 +15,7 @@ impl StoreWriter for MemoryStore {
             state.check_new_link(group, name)?;
         }
         let elements = new.elements.map(|elements| match &new.spec.body {
-            ObjectBody::Dataset(spec) if spec.layout == Layout::Compact => Ok((elements, spec.dataspace.rank())),
+            ObjectKindSpec::Dataset(spec) if spec.layout == Layout::Compact => Ok((elements, spec.dataspace.rank())),
             _ => Err(Error::Invalid("only a compact dataset is made with its elements".into())),
         });
         let elements = elements.transpose()?;
@@ -47,11 +47,11 @@ impl StoreWriter for MemoryStore {
         Ok(())
     }
 
-    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+    fn set_info(&self, id: ObjectId, change: &ObjectInfoChange<'_>) -> Result<()> {
         let mut state = self.lock_to_write()?;
         match change {
-            InfoChange::Comment(comment) => state.object_mut(id)?.comment = comment.cloned(),
-            InfoChange::Times(_) => return Err(Error::Unsupported("keeping when an object was touched")),
+            ObjectInfoChange::Comment(comment) => state.object_mut(id)?.comment = comment.cloned(),
+            ObjectInfoChange::Times(_) => return Err(Error::Unsupported("keeping when an object was touched")),
         }
         state.changed.insert(id);
         Ok(())
@@ -112,16 +112,16 @@ impl StoreWriter for MemoryStore {
     }
 
     fn start_swmr(&self) -> Result<()> {
-        self.commit(Scope::All, Publish::Visible)
+        self.commit(ObjectScope::All, PublishLevel::Visible)
     }
 
     fn is_dirty(&self) -> bool {
         self.lock_to_write().is_ok_and(|state| !state.changed.is_empty())
     }
 
-    fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()> {
+    fn commit(&self, scope: ObjectScope<'_>, publish: PublishLevel) -> Result<()> {
         let mut state = self.lock_to_write()?;
-        if publish == Publish::Durable {
+        if publish == PublishLevel::Durable {
             return Err(Error::Unsupported("outlasting a power failure in memory"));
         }
         let has_no_links = |id: &ObjectId| {
@@ -129,10 +129,10 @@ impl StoreWriter for MemoryStore {
         };
         match scope {
             // Whatever a link leads to is seen before the link.
-            Scope::Objects(objects) if objects.iter().all(has_no_links) => {
+            ObjectScope::Objects(objects) if objects.iter().all(has_no_links) => {
                 objects.iter().try_for_each(|id| state.publish(*id))?;
             }
-            Scope::Objects(_) | Scope::All => state.publish_all(),
+            ObjectScope::Objects(_) | ObjectScope::All => state.publish_all(),
         }
         state.generation += 1;
         self.session.access.file.flushed.notify_all();

@@ -112,7 +112,7 @@ mod tests {
         let selected = Selection::block(&[1, 2], &[3, 3]).bind(&[4, 6]).unwrap();
         let mut found = Vec::new();
         let cut = selected.split_by_chunks(&grid);
-        cut.for_each_strided(&ChunkCoord::origin(2), |runs| found.push(strided_run_as_block(grid.dims(), &runs)));
+        cut.for_each_strided(&ChunkCoord::origin(2), |runs| found.push(strided_run_as_block(grid.chunk_dims(), &runs)));
         let want = Block { start: SelectDims::from_slice(&[1, 2]), count: SelectDims::from_slice(&[3, 3]) };
         assert_eq!(found, [Some(want)]);
         let scalar: Vec<_> = split_run_into_blocks(&[], 0..1).collect();

@@ -334,7 +334,8 @@ impl ChunkSplit<'_> {
 
     /// The number of selected elements of a chunk. An element that is selected several times counts once.
     pub fn elements_in(&self, chunk: &ChunkCoord) -> u64 {
-        if let (BoundKind::Regular(regular), true) = (&self.selected.kind, chunk.rank() == self.grid.dims().len()) {
+        if let (BoundKind::Regular(regular), true) = (&self.selected.kind, chunk.rank() == self.grid.chunk_dims().len())
+        {
             return regular.distinct_in(self.grid, chunk);
         }
         // Points come as they lie in the chunk, and boxes do not overlap.
@@ -358,7 +359,7 @@ impl ChunkSplit<'_> {
 
     /// As [`for_each_run`](Self::for_each_run), with those that are equally far apart together.
     pub fn for_each_strided(&self, chunk: &ChunkCoord, mut each: impl FnMut(StridedRun)) {
-        if self.selected.elements == 0 || chunk.rank() != self.grid.dims().len() {
+        if self.selected.elements == 0 || chunk.rank() != self.grid.chunk_dims().len() {
             return;
         }
         let each = &mut each;

@@ -18,8 +18,8 @@ pub(super) struct ChunkPoint {
 
 /// The points of an extent, chunk by chunk, within a chunk as they lie there; those at one place in the order given.
 pub(super) fn sort_by_chunk(points: &[SelectDims], grid: &ChunkGrid, extent: &[u64]) -> Vec<ChunkPoint> {
-    let dims = grid.dims();
-    let (counts, within) = (grid.counts(extent), strides(dims));
+    let dims = grid.chunk_dims();
+    let (counts, within) = (grid.chunk_counts(extent), strides(dims));
     let (counts, within) = (&counts[..], &within[..]);
     let countable = counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count)).is_some();
     let point = |(place, point): (usize, &SelectDims)| {
@@ -72,11 +72,11 @@ pub(super) fn for_each_run(
 
 /// The run of one point.
 pub(super) fn emit_run(points: &[SelectDims], i: usize, grid: &ChunkGrid, each: &mut dyn FnMut(ElementRun)) {
-    let within = points[i].iter().zip(grid.dims()).map(|(at, size)| at % size);
-    let at = within.zip(&strides(grid.dims())).map(|(at, stride)| at * stride).sum();
+    let within = points[i].iter().zip(grid.chunk_dims()).map(|(at, size)| at % size);
+    let at = within.zip(&strides(grid.chunk_dims())).map(|(at, stride)| at * stride).sum();
     each(ElementRun { at, dest: i as u64, len: 1 });
 }
 
 fn scaled_coord<'a>(point: &'a [u64], grid: &'a ChunkGrid) -> impl Iterator<Item = u64> + 'a {
-    point.iter().zip(grid.dims()).map(|(at, size)| at / size)
+    point.iter().zip(grid.chunk_dims()).map(|(at, size)| at / size)
 }

@@ -81,7 +81,7 @@ impl RegularSelection {
     fn chunk_overlap(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<ChunkOverlap> {
         let lo = grid.start_of(chunk);
         let mut positions: SmallVec<[Range<u64>; 4]> = SmallVec::with_capacity(self.patterns.len());
-        for ((pattern, lo), size) in self.patterns.iter().zip(&lo).zip(grid.dims()) {
+        for ((pattern, lo), size) in self.patterns.iter().zip(&lo).zip(grid.chunk_dims()) {
             let range = pattern.positions_in(*lo, lo.saturating_add(*size));
             if range.is_empty() {
                 return None;
@@ -92,7 +92,7 @@ impl RegularSelection {
         while inner > 0 {
             let (pattern, range) = (&self.patterns[inner], &positions[inner]);
             let len = range.end - range.start;
-            if len != grid.dims()[inner] || len != pattern.len || !pattern.is_segment(range) {
+            if len != grid.chunk_dims()[inner] || len != pattern.len || !pattern.is_segment(range) {
                 break;
             }
             inner -= 1;
@@ -107,7 +107,7 @@ impl RegularSelection {
         // Whether dimensions behind are not taken whole.
         let mut is_part = false;
         for (dim, pattern) in self.patterns.iter().enumerate().rev() {
-            let (size, first) = (*grid.dims().get(dim)?, pattern.index_at(0));
+            let (size, first) = (*grid.chunk_dims().get(dim)?, pattern.index_at(0));
             scaled[dim] = first / size;
             let at = first - scaled[dim] * size;
             let is_run = if is_part { pattern.len == 1 } else { pattern.is_segment(&(0..pattern.len)) };
@@ -128,7 +128,7 @@ impl RegularSelection {
         let zeros = SelectDims::from_elem(0, self.patterns.len());
         let (mut scaled, mut start, mut count) = (zeros.clone(), zeros.clone(), zeros);
         for (dim, pattern) in self.patterns.iter().enumerate() {
-            let (size, first) = (*grid.dims().get(dim)?, pattern.index_at(0));
+            let (size, first) = (*grid.chunk_dims().get(dim)?, pattern.index_at(0));
             scaled[dim] = first / size;
             start[dim] = first - scaled[dim] * size;
             count[dim] = pattern.len;
@@ -146,7 +146,7 @@ impl RegularSelection {
         // Dimensions behind this one are taken whole, as [`ChunkOverlap::inner`] has it.
         let mut inner = None;
         for (dim, pattern) in self.patterns.iter().enumerate().rev() {
-            let (size, at) = (*grid.dims().get(dim)?, *chunk.scaled().get(dim)?);
+            let (size, at) = (*grid.chunk_dims().get(dim)?, *chunk.scaled().get(dim)?);
             let lo = at.saturating_mul(size);
             let range = pattern.positions_in(lo, lo.saturating_add(size));
             let len = range.end - range.start;
@@ -175,7 +175,7 @@ impl RegularSelection {
         let (mut first, mut len, mut stride) = (0, 1, 1u64);
         let mut is_part = false;
         for (dim, pattern) in self.patterns.iter().enumerate().rev() {
-            let (size, at) = (*grid.dims().get(dim)?, *chunk.scaled().get(dim)?);
+            let (size, at) = (*grid.chunk_dims().get(dim)?, *chunk.scaled().get(dim)?);
             let lo = at.saturating_mul(size);
             let range = if dim < depth { pattern.positions_in(lo, lo.saturating_add(size)) } else { 0..pattern.len };
             let n = range.end - range.start;
@@ -206,7 +206,7 @@ impl RegularSelection {
 
     pub(super) fn for_each_strided(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(StridedRun)) {
         let Some(ChunkOverlap { lo, positions, inner }) = self.chunk_overlap(grid, chunk) else { return };
-        let (chunk_strides, place_strides) = (strides(grid.dims()), strides(&self.dims()));
+        let (chunk_strides, place_strides) = (strides(grid.chunk_dims()), strides(&self.dims()));
         let side = |dim: usize| AxisSelection {
             pattern: &self.patterns[dim],
             positions: positions[dim].clone(),
@@ -297,7 +297,8 @@ impl RegularSelection {
     }
 
     pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> RegularChunks<'a> {
-        let first = self.patterns.iter().zip(grid.dims()).map(|(pattern, size)| pattern.index_at(0) / size).collect();
+        let first =
+            self.patterns.iter().zip(grid.chunk_dims()).map(|(pattern, size)| pattern.index_at(0) / size).collect();
         RegularChunks { regular: self, grid, next: Some(first) }
     }
 }
@@ -312,7 +313,7 @@ pub(super) struct RegularChunks<'a> {
 impl RegularChunks<'_> {
     /// The chunk with the next selected index along a dimension after those of chunk `at`.
     fn next_chunk_along(&self, dim: usize, at: u64) -> Option<u64> {
-        let (pattern, size) = (&self.regular.patterns[dim], self.grid.dims()[dim]);
+        let (pattern, size) = (&self.regular.patterns[dim], self.grid.chunk_dims()[dim]);
         let p = pattern.count_before(at.saturating_add(1).saturating_mul(size));
         (p < pattern.len).then(|| pattern.index_at(p) / size)
     }
@@ -331,7 +332,7 @@ impl Iterator for RegularChunks<'_> {
                     self.next = Some(next);
                     break;
                 }
-                None => next[dim] = self.regular.patterns[dim].index_at(0) / self.grid.dims()[dim],
+                None => next[dim] = self.regular.patterns[dim].index_at(0) / self.grid.chunk_dims()[dim],
             }
         }
         Some(ChunkCoord::new(&current))

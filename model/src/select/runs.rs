@@ -34,7 +34,7 @@ impl From<ElementRun> for StridedRun {
 
 impl StridedRun {
     /// The places of all elements in the destination, if they follow each other there.
-    pub fn dest_range(&self) -> Option<Range<u64>> {
+    pub fn contiguous_dest_range(&self) -> Option<Range<u64>> {
         let is_one_run = self.count == 1 || self.dest_stride == self.run.len;
         is_one_run.then(|| self.run.dest..self.run.dest + self.count * self.run.len)
     }

@@ -161,12 +161,13 @@ impl SpanTree {
             return each(ElementRun { at: 0, dest: 0, len: 1 });
         }
         let lo = grid.start_of(chunk);
-        SpanWalk { lo: &lo, sizes: grid.dims(), strides: &strides(grid.dims()), each }.emit_runs(&self.root, 0, 0, 0);
+        SpanWalk { lo: &lo, sizes: grid.chunk_dims(), strides: &strides(grid.chunk_dims()), each }
+            .emit_runs(&self.root, 0, 0, 0);
     }
 
     pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> SpanChunks<'a> {
         let root = SpanLevel { nodes: SmallVec::from_slice(&[&*self.root]), next: 0 };
-        SpanChunks { sizes: grid.dims(), levels: vec![root], coord: SelectDims::new(), scalar: self.scalar }
+        SpanChunks { sizes: grid.chunk_dims(), levels: vec![root], coord: SelectDims::new(), scalar: self.scalar }
     }
 }
 

@@ -14,7 +14,7 @@ pub struct ChunkBatch<'a> {
     /// these so far.
     pub after: &'a [ObjectId],
     /// Whether to publish what was changed of the dataset, now and before, with whatever must be seen before it.
-    pub publish: Option<Publish>,
+    pub publish: Option<PublishLevel>,
 }
 
 impl ChunkBatch<'_> {
@@ -75,7 +75,7 @@ pub enum ChunkWrite<'a> {
 
 impl ChunkWrite<'_> {
     /// The first chunk that is written to.
-    pub fn coord(&self) -> &ChunkCoord {
+    pub fn first_coord(&self) -> &ChunkCoord {
         match self {
             ChunkWrite::Whole { coord, .. }
             | ChunkWrite::Consecutive { first: coord, .. }
@@ -87,7 +87,7 @@ impl ChunkWrite<'_> {
 
 /// How far a publication reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Publish {
+pub enum PublishLevel {
     /// Other processes see it, and it outlasts the death of this one.
     Visible,
     /// It also outlasts a power failure.

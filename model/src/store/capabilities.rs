@@ -6,25 +6,25 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// What of the data model it has.
-    pub features: Features,
+    pub features: StoreFeatures,
     /// The parts of an unfiltered chunk that can be written by themselves.
     pub partial_writes: PartialWrites,
     /// Who gathers small writes until the commit.
-    pub staging: Staging,
+    pub staging: SmallWritesStagedBy,
     /// Whether chunks cross the seam as filters left them.
-    pub encoding: Encoding,
+    pub encoding: ChunkEncodedBy,
     /// How chunks are best read.
-    pub reads: Reads,
+    pub reads: ChunkReadStrategy,
     /// What one commit shows at once.
-    pub commit: AtomicScope,
+    pub commit: ConsistencyScope,
     /// What a reader's view shows as of one moment.
-    pub view: AtomicScope,
+    pub view: ConsistencyScope,
     /// Whether commits outlast a power failure.
-    pub durability: Durability,
+    pub durability: DurabilitySupport,
     /// Whether others can read while a session writes.
     pub live: bool,
     /// What has a largest size.
-    pub limits: Limits,
+    pub limits: StoreSizeLimits,
 }
 
 /// Which parts of an unfiltered chunk a store overwrites in place.
@@ -43,7 +43,7 @@ pub enum PartialWrites {
 
 /// Who gathers small writes until the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Staging {
+pub enum SmallWritesStagedBy {
     /// The facade: the store gets each chunk once, if it can.
     Caller,
     /// The store: it gets rows as they come, and shows them to its own session before the commit.
@@ -52,7 +52,7 @@ pub enum Staging {
 
 /// In which form chunks cross the seam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Encoding {
+pub enum ChunkEncodedBy {
     /// As the filters of the dataset left them.
     Pipeline,
     /// Decoded; the store encodes them in its own way.
@@ -61,7 +61,7 @@ pub enum Encoding {
 
 /// How chunks are best read. Where many are best read at once, many are best written at once, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reads {
+pub enum ChunkReadStrategy {
     /// One by one: a read costs little more than its bytes.
     Direct {
         /// Of raw data that is changed in place meanwhile, a read of so many bytes (from a multiple of this many on,
@@ -82,19 +82,19 @@ pub enum Reads {
     },
 }
 
-impl Reads {
+impl ChunkReadStrategy {
     /// Chunks that are best on their way at a time, to the store or from it.
-    pub fn in_flight(self) -> usize {
+    pub fn preferred_in_flight(self) -> usize {
         match self {
-            Reads::Direct { .. } | Reads::Blocks => 1,
-            Reads::Batched { in_flight, .. } => in_flight.max(1),
+            ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::Blocks => 1,
+            ChunkReadStrategy::Batched { in_flight, .. } => in_flight.max(1),
         }
     }
 }
 
 /// How much of a store belongs together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AtomicScope {
+pub enum ConsistencyScope {
     /// Each chunk by itself.
     Chunk,
     /// All of one object.
@@ -105,8 +105,8 @@ pub enum AtomicScope {
 
 /// Whether what is committed outlasts a power failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Durability {
-    /// If that is asked for: [`Publish::Durable`](crate::Publish::Durable).
+pub enum DurabilitySupport {
+    /// If that is asked for: [`PublishLevel::Durable`](crate::PublishLevel::Durable).
     OnRequest,
     /// Always.
     Always,
@@ -117,39 +117,39 @@ pub enum Durability {
 /// The largest sizes that a store holds (bytes); `u64::MAX` where it has no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct StoreSizeLimits {
     /// A chunk, decoded or encoded.
     pub chunk: u64,
 }
 
-impl Limits {
+impl StoreSizeLimits {
     /// No limits.
-    pub const NONE: Limits = Limits { chunk: u64::MAX };
+    pub const NONE: StoreSizeLimits = StoreSizeLimits { chunk: u64::MAX };
 
     /// The same, with chunks of so many bytes at most.
     #[must_use]
-    pub const fn with_chunk(self, bytes: u64) -> Self {
-        Limits { chunk: bytes }
+    pub const fn with_max_chunk_bytes(self, bytes: u64) -> Self {
+        StoreSizeLimits { chunk: bytes }
     }
 }
 
 /// A set of what a store has of the data model.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Features(u32);
+pub struct StoreFeatures(u32);
 
 macro_rules! features {
     ($($(#[$doc:meta])* $constant:ident = $name:literal,)*) => {
         features!(@constants 0u32; $($(#[$doc])* $constant,)*);
 
-        impl Features {
+        impl StoreFeatures {
             /// Each feature with its name.
-            pub const NAMED: &'static [(Features, &'static str)] = &[$((Features::$constant, $name)),*];
+            pub const NAMED: &'static [(StoreFeatures, &'static str)] = &[$((StoreFeatures::$constant, $name)),*];
         }
     };
     (@constants $bit:expr; $(#[$doc:meta])* $constant:ident, $($rest:tt)*) => {
-        impl Features {
+        impl StoreFeatures {
             $(#[$doc])*
-            pub const $constant: Features = Features(1 << ($bit));
+            pub const $constant: StoreFeatures = StoreFeatures(1 << ($bit));
         }
         features!(@constants $bit + 1; $($rest)*);
     };
@@ -195,39 +195,39 @@ features! {
     MAPS = "maps",
 }
 
-impl Features {
+impl StoreFeatures {
     /// No features.
-    pub const NONE: Features = Features(0);
+    pub const NONE: StoreFeatures = StoreFeatures(0);
 
     /// Those of both.
     #[must_use]
-    pub const fn with(self, other: Features) -> Self {
-        Features(self.0 | other.0)
+    pub const fn with(self, other: StoreFeatures) -> Self {
+        StoreFeatures(self.0 | other.0)
     }
 
     /// Those that are not among `other`.
     #[must_use]
-    pub const fn without(self, other: Features) -> Self {
-        Features(self.0 & !other.0)
+    pub const fn without(self, other: StoreFeatures) -> Self {
+        StoreFeatures(self.0 & !other.0)
     }
 
     /// Whether all of `other` are among these.
-    pub const fn has(self, other: Features) -> bool {
+    pub const fn has(self, other: StoreFeatures) -> bool {
         self.0 & other.0 == other.0
     }
 
     /// All that there are.
     pub const fn all() -> Self {
-        Features((1 << Self::NAMED.len()) - 1)
+        StoreFeatures((1 << Self::NAMED.len()) - 1)
     }
 
-    /// The names of these, in the order of [`Features::NAMED`].
+    /// The names of these, in the order of [`StoreFeatures::NAMED`].
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMED.iter().filter(move |(feature, _)| self.has(*feature)).map(|(_, name)| *name)
     }
 }
 
-impl fmt::Debug for Features {
+impl fmt::Debug for StoreFeatures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.names()).finish()
     }
@@ -239,14 +239,14 @@ mod tests {
 
     #[test]
     fn each_feature_has_a_bit_of_its_own_and_a_name() {
-        let all = Features::NAMED.iter().fold(Features::NONE, |all, (feature, _)| {
+        let all = StoreFeatures::NAMED.iter().fold(StoreFeatures::NONE, |all, (feature, _)| {
             assert!(!all.has(*feature));
             all.with(*feature)
         });
-        assert_eq!(all, Features::all());
-        assert_eq!(all.names().count(), Features::NAMED.len());
-        let some = Features::TIMES.with(Features::MAPS);
+        assert_eq!(all, StoreFeatures::all());
+        assert_eq!(all.names().count(), StoreFeatures::NAMED.len());
+        let some = StoreFeatures::TIMES.with(StoreFeatures::MAPS);
         assert_eq!(format!("{some:?}"), r#"{"times", "maps"}"#);
-        assert!(!some.without(Features::MAPS).has(some));
+        assert!(!some.without(StoreFeatures::MAPS).has(some));
     }
 }

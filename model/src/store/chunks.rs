@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::SharedBytes;
-use super::reads::{ChunkRead, ChunkSink};
-use crate::{ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, ObjectId, Publish, Result, StoredChunk};
+use super::reads::{ChunkReadRequest, ChunkSink};
+use crate::{ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, ObjectId, PublishLevel, Result, StoredChunk};
 
 /// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
 pub trait ChunkStore: Send + Sync + fmt::Debug {
@@ -37,7 +37,7 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
 
     /// Reads a box of elements of a chunk without filters, row-major. `start` (`[rank]`, elements) is counted from the
-    /// first element of the chunk. A store whose reads are not [of blocks](crate::Reads::Blocks) calls
+    /// first element of the chunk. A store whose reads are not [of blocks](crate::ChunkReadStrategy::Blocks) calls
     /// [`read_block_by_runs`](crate::read_block_by_runs).
     ///
     /// # Errors
@@ -47,13 +47,13 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
 
     /// Looks up chunks and reads them, and calls `each` with what it finds of each of `wanted`, in any order and from
     /// any thread. It holds at most `budget` bytes at a time beside what `each` has, and stops at the first error. A
-    /// store whose reads are [direct](crate::Reads::Direct) calls [`read_each`](crate::read_each).
+    /// store whose reads are [direct](crate::ChunkReadStrategy::Direct) calls [`read_each`](crate::read_chunks_sequentially).
     ///
     /// # Errors
     /// The first error of `each`. [`crate::Error::Moved`] if a chunk was stored anew meanwhile: refresh, and ask again
     /// for those that did not come. [`crate::Error::Allocation`] if a chunk is larger than the budget.
     /// [`crate::Error::Store`] if one cannot be read.
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()>;
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()>;
 
     /// Where stored bytes of a chunk begin, from `at` on (bytes), that may be other than zero; `None` if there are none
     /// up to its end. Copies skip the holes between. A store that does not know where its holes are returns `at`.
@@ -119,17 +119,20 @@ impl dyn ChunkStore + '_ {
     ///
     /// # Errors
     /// As [`ChunkStore::write`].
-    pub fn write_row(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
-        self.write(&ChunkBatch { writes: &[ChunkWrite::Consecutive { first, size, bytes }], ..ChunkBatch::default() })
+    pub fn write_consecutive_chunks(&self, first: &ChunkCoord, chunk_bytes: usize, bytes: &[u8]) -> Result<()> {
+        self.write(&ChunkBatch {
+            writes: &[ChunkWrite::Consecutive { first, size: chunk_bytes, bytes }],
+            ..ChunkBatch::default()
+        })
     }
 
     /// Overwrites part of a chunk, from `at` on (bytes).
     ///
     /// # Errors
     /// As [`ChunkStore::write`].
-    pub fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
+    pub fn write_part(&self, coord: &ChunkCoord, byte_offset: u64, bytes: &[u8]) -> Result<()> {
         self.write(&ChunkBatch {
-            writes: &[ChunkWrite::Part { coord, at, bytes, unseen: false }],
+            writes: &[ChunkWrite::Part { coord, at: byte_offset, bytes, unseen: false }],
             ..ChunkBatch::default()
         })
     }
@@ -155,7 +158,7 @@ impl dyn ChunkStore + '_ {
     ///
     /// # Errors
     /// As [`ChunkStore::write`].
-    pub fn publish_after(&self, after: &[ObjectId]) -> Result<()> {
+    pub fn add_publish_dependencies(&self, after: &[ObjectId]) -> Result<()> {
         self.write(&ChunkBatch { after, ..ChunkBatch::default() })
     }
 
@@ -163,7 +166,7 @@ impl dyn ChunkStore + '_ {
     ///
     /// # Errors
     /// As [`ChunkStore::write`].
-    pub fn publish(&self, publish: Publish) -> Result<()> {
+    pub fn publish(&self, publish: PublishLevel) -> Result<()> {
         self.write(&ChunkBatch { publish: Some(publish), ..ChunkBatch::default() })
     }
 }

@@ -2,10 +2,10 @@
 
 use std::ops::Bound;
 
-use crate::{MapKey, MapKeyOrder, ObjectId, Result};
+use crate::{MapKey, ObjectId, OrderPreservingKeyCodec, Result};
 
 /// The maps of a session: [`Store::maps`](crate::Store::maps). A map is made, linked, described and deleted as every
-/// object ([`StoreWriter::create`](crate::StoreWriter::create) with [`ObjectBody::Map`](crate::ObjectBody::Map)).
+/// object ([`StoreWriter::create`](crate::StoreWriter::create) with [`ObjectKindSpec::Map`](crate::ObjectKindSpec::Map)).
 ///
 /// Keys and values are in the types of the map ([`MapSpec`](crate::MapSpec)). A value of fixed size is an element as it
 /// is stored. A value of variable length is its base elements as they are stored, and none if it is null. What lies
@@ -14,7 +14,7 @@ use crate::{MapKey, MapKeyOrder, ObjectId, Result};
 /// [`Store::encode_reference`](crate::Store::encode_reference) return it. When such a value is replaced or removed, or its
 /// map deleted, the store gives up what only it leads to.
 ///
-/// Two keys are the same if [`MapKeyOrder`](crate::MapKeyOrder) makes the same bytes of them. A store may return another
+/// Two keys are the same if [`OrderPreservingKeyCodec`](crate::OrderPreservingKeyCodec) makes the same bytes of them. A store may return another
 /// stored form of the same key than it was given.
 ///
 /// A session reads one snapshot, in which its own changes show at once. Others see changes once they are committed and
@@ -45,7 +45,7 @@ pub trait MapStore: Send + Sync {
     /// As all methods; `each` may have got other values.
     fn get(&self, map: ObjectId, keys: &[MapKey<'_>], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()>;
 
-    /// Calls `each` with the pairs of a range of keys, in the order of [`MapKeyOrder`](crate::MapKeyOrder), until it
+    /// Calls `each` with the pairs of a range of keys, in the order of [`OrderPreservingKeyCodec`](crate::OrderPreservingKeyCodec), until it
     /// returns `false`.
     ///
     /// # Errors
@@ -107,15 +107,15 @@ pub struct MapScan<'a> {
 pub type OrderedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 impl MapScan<'_> {
-    /// The range as what [`MapKeyOrder`] makes of its keys; `None` if no key can be in it.
+    /// The range as what [`OrderPreservingKeyCodec`] makes of its keys; `None` if no key can be in it.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] if its ends are no keys of this order.
-    pub fn ordered_bounds(&self, order: &MapKeyOrder) -> Result<Option<OrderedBounds>> {
+    pub fn encode_bounds(&self, order: &OrderPreservingKeyCodec) -> Result<Option<OrderedBounds>> {
         let ordered = |bound: Bound<MapKey<'_>>| -> Result<_> {
             Ok(match bound {
-                Bound::Included(key) => Bound::Included(order.ordered(key)?),
-                Bound::Excluded(key) => Bound::Excluded(order.ordered(key)?),
+                Bound::Included(key) => Bound::Included(order.encode_to_vec(key)?),
+                Bound::Excluded(key) => Bound::Excluded(order.encode_to_vec(key)?),
                 Bound::Unbounded => Bound::Unbounded,
             })
         };

@@ -19,19 +19,20 @@ mod writer;
 use std::fmt;
 use std::sync::Arc;
 
-pub use batch::{ChunkBatch, ChunkWrite, Publish};
+pub use batch::{ChunkBatch, ChunkWrite, PublishLevel};
 pub use capabilities::{
-    AtomicScope, Capabilities, Durability, Encoding, Features, Limits, PartialWrites, Reads, Staging,
+    Capabilities, ChunkEncodedBy, ChunkReadStrategy, ConsistencyScope, DurabilitySupport, PartialWrites,
+    SmallWritesStagedBy, StoreFeatures, StoreSizeLimits,
 };
 pub use chunks::ChunkStore;
 pub use maps::{MapEdit, MapPrefetch, MapScan, MapStore, OrderedBounds};
-pub use read_block::{check_block, read_block_by_runs};
-pub use read_each::read_each;
-pub use reads::{ChunkBytes, ChunkRead, ChunkSink};
-pub use scope::Scope;
-pub use session::Session;
+pub use read_block::{check_block_in_chunk, read_block_by_runs};
+pub use read_each::read_chunks_sequentially;
+pub use reads::{ChunkBytes, ChunkReadRequest, ChunkSink};
+pub use scope::ObjectScope;
+pub use session::SessionInfo;
 pub use shared_bytes::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
-pub use writer::{InfoChange, NewObject, StoreWriter};
+pub use writer::{NewObject, ObjectInfoChange, StoreWriter};
 
 use crate::{
     AttributeData, Link, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, ReferenceType, Referent,
@@ -40,7 +41,7 @@ use crate::{
 
 /// Whether another process may be changing a store while it is read here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Liveness {
+pub enum WriterLiveness {
     /// Nobody else changes it.
     AtRest,
     /// Somebody does.
@@ -65,7 +66,7 @@ pub fn read_blob(store: &dyn Store, element: &[u8]) -> Result<Vec<u8>> {
 /// listings must not call the store, which may hold a lock meanwhile.
 pub trait Store: Send + Sync + fmt::Debug {
     /// What this session is, and what it can do.
-    fn session(&self) -> &Session;
+    fn session(&self) -> &SessionInfo;
 
     /// The kind of an object.
     ///
@@ -148,13 +149,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`crate::Error::Store`] if an object cannot be read any more.
-    fn refresh(&self, scope: Scope<'_>) -> Result<()>;
+    fn refresh(&self, scope: ObjectScope<'_>) -> Result<()>;
 
     /// Whether another process may be changing the store while it is read here.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if that cannot be found out.
-    fn liveness(&self) -> Result<Liveness>;
+    fn liveness(&self) -> Result<WriterLiveness>;
 
     /// Whether the session that wrote the store last has ended without closing it, because its process died, as far as this
     /// session has seen. `false` if a session writes, or nobody can tell.
@@ -187,6 +188,6 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`crate::Error::ReadOnly`] for a session that only reads, [`crate::Error::Closed`].
     fn writer(&self) -> Result<&dyn StoreWriter>;
 
-    /// The maps of the store; `None` if it holds none ([`Features::MAPS`]).
+    /// The maps of the store; `None` if it holds none ([`StoreFeatures::MAPS`]).
     fn maps(&self) -> Option<&dyn MapStore>;
 }

@@ -9,17 +9,24 @@ use crate::{ChunkStore, DatasetSpec, Error, Result, StoredChunk};
 /// # Errors
 /// [`Error::Invalid`] if the box does not lie in a chunk, or has another number of bytes; [`Error::Unsupported`] for a
 /// dataset with filters.
-pub fn check_block(spec: &DatasetSpec, start: &[u64], count: &[u64], bytes: usize) -> Result<(Vec<u64>, u64)> {
+pub fn check_block_in_chunk(
+    spec: &DatasetSpec,
+    start: &[u64],
+    count: &[u64],
+    buffer_bytes: usize,
+) -> Result<(Vec<u64>, u64)> {
     let outside = || Error::Invalid(format!("no chunk has the block of {count:?} elements at {start:?}"));
     let grid = spec.grid().ok_or_else(outside)?;
-    let (sides, size) = (grid.dims(), u64::from(spec.datatype.size()));
+    let (sides, size) = (grid.chunk_dims(), u64::from(spec.datatype.size()));
     let fits = |((start, count), side): ((&u64, &u64), &u64)| start.checked_add(*count).is_some_and(|end| end <= *side);
     if start.len() != sides.len() || count.len() != sides.len() || !start.iter().zip(count).zip(sides).all(fits) {
         return Err(outside());
     }
     let wanted = count.iter().try_fold(size, |bytes, count| bytes.checked_mul(*count));
-    if wanted != Some(bytes as u64) {
-        return Err(Error::Invalid(format!("{bytes} bytes are not the block of {count:?} elements of {size} bytes")));
+    if wanted != Some(buffer_bytes as u64) {
+        return Err(Error::Invalid(format!(
+            "{buffer_bytes} bytes are not the block of {count:?} elements of {size} bytes"
+        )));
     }
     Ok((sides.to_vec(), size))
 }
@@ -35,7 +42,7 @@ pub fn read_block_by_runs(
     into: &mut [u8],
 ) -> Result<()> {
     let spec = chunks.spec()?;
-    let (sides, size) = check_block(&spec, start, count, into.len())?;
+    let (sides, size) = check_block_in_chunk(&spec, start, count, into.len())?;
     if into.is_empty() {
         return Ok(());
     }

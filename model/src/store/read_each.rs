@@ -1,13 +1,18 @@
 //! Reading many chunks where each read is cheap.
 
-use super::reads::{ChunkBytes, ChunkRead, ChunkSink};
+use super::reads::{ChunkBytes, ChunkReadRequest, ChunkSink};
 use crate::{AllocationLimit, ChunkStore, Result};
 
 /// [`ChunkStore::read_many`] for a store that reads chunks one by one: in their order, on this thread.
 ///
 /// # Errors
 /// As [`ChunkStore::read_many`].
-pub fn read_each(chunks: &dyn ChunkStore, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+pub fn read_chunks_sequentially(
+    chunks: &dyn ChunkStore,
+    wanted: &[ChunkReadRequest<'_>],
+    budget: usize,
+    each: &ChunkSink<'_>,
+) -> Result<()> {
     let limit = AllocationLimit::new(budget as u64);
     let mut memory: Vec<u8> = Vec::new();
     for (number, wanted) in wanted.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::{ChunkCoord, Result, StoredChunk};
 
 /// What is wanted of a chunk, for [`ChunkStore::read_many`](crate::ChunkStore::read_many).
 #[derive(Debug, Clone)]
-pub struct ChunkRead<'a> {
+pub struct ChunkReadRequest<'a> {
     /// The chunk.
     pub coord: &'a ChunkCoord,
     /// Its stored bytes from here to there; `None` for all.

@@ -4,7 +4,7 @@ use crate::ObjectId;
 
 /// Of what something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope<'a> {
+pub enum ObjectScope<'a> {
     /// Of everything in the store.
     All,
     /// Of these objects.

@@ -1,10 +1,10 @@
 //! What a session is and what it can do, as data.
 
-use crate::{Capabilities, ElementSizes, Location, Mode, ObjectId, Settings};
+use crate::{Capabilities, Location, Mode, ObjectId, Settings, VlenAndReferenceSizes};
 
 /// A session on a store: [`Store::session`](crate::Store::session). It stays the same until the session ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+pub struct SessionInfo {
     /// The name of the kind of store, as `native`.
     pub connector: &'static str,
     /// Where the store is, if it is anywhere that another process could find it.
@@ -14,22 +14,22 @@ pub struct Session {
     /// The group from which paths start.
     pub root: ObjectId,
     /// Sizes of elements that lead elsewhere.
-    pub element_sizes: ElementSizes,
+    pub element_sizes: VlenAndReferenceSizes,
     /// What the session can do.
     pub capabilities: Capabilities,
     /// How the container was made: what only stores of the same kind understand.
     pub settings: Settings,
 }
 
-impl Session {
+impl SessionInfo {
     /// A session that knows only what every session has. `root` is the group from which paths start.
     pub fn new(connector: &'static str, mode: Mode, root: ObjectId, capabilities: Capabilities) -> Self {
-        Session {
+        SessionInfo {
             connector,
             location: None,
             mode,
             root,
-            element_sizes: ElementSizes::default(),
+            element_sizes: VlenAndReferenceSizes::default(),
             capabilities,
             settings: Settings::default(),
         }

@@ -27,14 +27,14 @@ pub unsafe trait MappedMemory: Send + Sync {
     }
 
     /// Fills `into` with the bytes from `at` on, also while others change or shorten the file. `false` if there are no
-    /// such bytes, or nothing can be copied so. Whether all of them were bytes of the file, [`MappedMemory::is_whole`]
+    /// such bytes, or nothing can be copied so. Whether all of them were bytes of the file, [`MappedMemory::is_unaffected_by_truncation`]
     /// says afterwards.
     fn copy_to(&self, at: usize, into: &mut [u8]) -> bool;
 
     /// Whether the file has had all of these bytes until now, as far as copies have met them.
-    fn is_whole(&self) -> bool;
+    fn is_unaffected_by_truncation(&self) -> bool;
 
-    /// Whether a copy has met bytes that the file does not have any more. Costs nothing, unlike [`MappedMemory::is_whole`].
+    /// Whether a copy has met bytes that the file does not have any more. Costs nothing, unlike [`MappedMemory::is_unaffected_by_truncation`].
     fn has_faulted(&self) -> bool;
 }
 
@@ -53,9 +53,9 @@ impl SharedBytes {
         self.0.copy_to(at, into)
     }
 
-    /// Whether what was copied so far were bytes of the file, as [`MappedMemory::is_whole`].
-    pub fn is_whole(&self) -> bool {
-        self.0.is_whole()
+    /// Whether what was copied so far were bytes of the file, as [`MappedMemory::is_unaffected_by_truncation`].
+    pub fn is_unaffected_by_truncation(&self) -> bool {
+        self.0.is_unaffected_by_truncation()
     }
 
     /// Whether a copy has met bytes that the file does not have any more, as [`MappedMemory::has_faulted`].
@@ -178,7 +178,7 @@ mod tests {
             false
         }
 
-        fn is_whole(&self) -> bool {
+        fn is_unaffected_by_truncation(&self) -> bool {
             true
         }
 

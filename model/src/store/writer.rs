@@ -1,6 +1,6 @@
 //! What changes objects, and publishes what was changed.
 
-use crate::{AttributeData, LinkTarget, Name, ObjectId, ObjectSpec, ObjectTimes, Publish, Result, Scope};
+use crate::{AttributeData, LinkTarget, Name, ObjectId, ObjectScope, ObjectSpec, ObjectTimes, PublishLevel, Result};
 
 /// An object to be made.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ impl<'a> NewObject<'a> {
 
 /// A change of what is known of an object beside its links, attributes and values.
 #[derive(Debug, Clone, Copy)]
-pub enum InfoChange<'a> {
+pub enum ObjectInfoChange<'a> {
     /// When it was touched, where that is kept.
     Times(ObjectTimes),
     /// The comment on it; `None` takes it away.
@@ -97,7 +97,7 @@ pub trait StoreWriter: Send + Sync {
     ///
     /// # Errors
     /// [`crate::Error::NoObject`], [`crate::Error::Unsupported`] if the store does not keep that.
-    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()>;
+    fn set_info(&self, id: ObjectId, change: &ObjectInfoChange<'_>) -> Result<()>;
 
     /// Keeps the `count` base elements of a variable-length element, `bytes` in all, and returns the stored form of the
     /// element, which [`Store::read_blobs`](crate::Store::read_blobs) takes.
@@ -147,6 +147,6 @@ pub trait StoreWriter: Send + Sync {
     ///
     /// # Errors
     /// [`crate::Error::Store`] if a write fails; what was committed before stays readable.
-    /// [`crate::Error::Unsupported`] for [`Publish::Durable`] where [`Durability`](crate::Durability) is `Never`.
-    fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()>;
+    /// [`crate::Error::Unsupported`] for [`PublishLevel::Durable`] where [`DurabilitySupport`](crate::DurabilitySupport) is `Never`.
+    fn commit(&self, scope: ObjectScope<'_>, publish: PublishLevel) -> Result<()>;
 }

@@ -9,7 +9,7 @@ use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
 use super::stored::StoredAttribute;
-use crate::dense_storage::{DenseStorage, HashOrderedPart};
+use crate::dense_storage::{DenseStorage, HashOrderedPage};
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
 use crate::{Error, Result};
@@ -42,7 +42,12 @@ impl DenseAttributes {
     }
 
     /// The attributes to which `info` leads, for a comparison with other structures or for a correction of those.
-    pub fn for_recount(session: &NativeSession, header: &CachedHeader, info: &AttributeInfo, repair: bool) -> Self {
+    pub fn open_for_check_or_repair(
+        session: &NativeSession,
+        header: &CachedHeader,
+        info: &AttributeInfo,
+        repair: bool,
+    ) -> Self {
         if repair { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
     }
 
@@ -88,7 +93,7 @@ impl DenseAttributes {
         record: &AttributeNameRecord,
     ) -> Result<StoredAttribute> {
         let message = if record.flags & SHARED_FLAG != 0 {
-            session.load_message_from_heap(&record.heap_id)?
+            session.load_message_from_shared_heap(&record.heap_id)?
         } else {
             let bytes = self.storage.heap.read_object(&record.heap_id)?;
             let decoded = decode_prefix::<AttributeMessage>(&bytes, header.widths());
@@ -165,19 +170,19 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read; the error of `each`.
-    pub fn for_each_attribute_after(
+    pub fn for_each_attribute_page(
         &self,
         (session, header): (&NativeSession, &CachedHeader),
         after: Option<&Name>,
         each: &mut dyn FnMut(StoredAttribute) -> Result<bool>,
     ) -> Result<bool> {
-        let (first, mut part) = (HashOrderedPart::after(after), HashOrderedPart::after(after));
+        let (first, mut part) = (HashOrderedPage::after(after), HashOrderedPage::after(after));
         self.storage
             .names
-            .for_each_from(&mut |record| Ok::<_, Error>(first.is_before(record.hash)), &mut |record| {
-                part.take(record.hash, || each(self.decode_record(session, header, &record)?))
+            .for_each_from(&mut |record| Ok::<_, Error>(first.hash_precedes_page(record.hash)), &mut |record| {
+                part.visit_if_in_page(record.hash, || each(self.decode_record(session, header, &record)?))
             })?;
-        Ok(part.is_ended())
+        Ok(part.has_more_after_page())
     }
 
     /// Calls `each` with every attribute, and its ID in the file's heap of shared messages if it is there.
@@ -229,7 +234,7 @@ impl DenseAttributes {
         (session, header): (&NativeSession, &CachedHeader),
         name: &Name,
         source: &AttributeSource<'_>,
-        position: u16,
+        creation_order: u16,
         before: &[Prerequisite<'_>],
     ) -> Result<()> {
         self.init_heap_space()?;
@@ -249,7 +254,7 @@ impl DenseAttributes {
         let heap_id = <[u8; 8]>::try_from(&id[..]);
         let heap_id =
             heap_id.map_err(|_| header.damaged_error("its heap has IDs of the length that its indexes hold"))?;
-        let order = old.as_ref().map_or(u32::from(position), |old| old.order);
+        let order = old.as_ref().map_or(u32::from(creation_order), |old| old.order);
         let record = AttributeNameRecord { heap_id, flags, order, hash: key.0 };
         if old.as_ref().is_some_and(|old| *old == record) {
             return Ok(());
@@ -284,7 +289,7 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn check_or_repair(&self, repair: bool) -> Result<bool> {
+    pub fn find_or_repair_inconsistency(&self, repair: bool) -> Result<bool> {
         let mut missing = HashMap::new();
         let recount = self.storage.heap.recount_contents(|each| {
             self.storage.names.for_each(&mut |AttributeNameRecord { heap_id, flags, order, .. }| {
@@ -308,7 +313,7 @@ impl DenseAttributes {
             Ok(())
         };
         let key = |record: &AttributeOrderRecord| (record.order, record.heap_id);
-        wrong |= self.storage.check_or_repair_order_index(missing, (key, |record| record.order), add, repair)?;
+        wrong |= self.storage.find_or_repair_order_index_fault(missing, (key, |record| record.order), add, repair)?;
         Ok(wrong)
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType, SharedMessage, SharedMessageTarget};
+use h5live_format::messages::{
+    AttributeInfo, AttributeMessage, MessageType, SharedMessageReference, SharedMessageTarget,
+};
 use h5live_format::{Addr, MessageFlags, RawMessage, decode_prefix};
 use h5live_indexes::Prerequisite;
 use h5live_model::{Error as ModelError, Name};
@@ -164,7 +166,7 @@ impl NativeSession {
         }
         let position = position_of(position, &mut info)?;
         dense.insert_or_replace((self, header), &message.name, &AttributeSource::Message(message), position, before)?;
-        header.move_out_message(MessageType::ATTRIBUTE, encode_info_message(header, &info)?)?;
+        header.remove_and_replace_messages(MessageType::ATTRIBUTE, encode_info_message(header, &info)?)?;
         dense.add_flush_parent(header)
     }
 
@@ -173,7 +175,7 @@ impl NativeSession {
         let mut found = Vec::new();
         header.for_each_message(|spot, raw| {
             if raw.kind == MessageType::ATTRIBUTE && raw.flags.is_shared() {
-                let shared = decode_prefix::<SharedMessage>(&raw.body, header.widths());
+                let shared = decode_prefix::<SharedMessageReference>(&raw.body, header.widths());
                 let (shared, _) = shared.map_err(|source| Error::Message { header: header.addr(), source })?;
                 if let SharedMessageTarget::Heap(id) = shared.place {
                     found.push((spot, id));

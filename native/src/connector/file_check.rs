@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::Path;
 
 use h5live_cache::FileStorage;
-use h5live_checker::file::{CheckOptions, Finding, Report, check_path_with};
-use h5live_model::{FileCondition, Leak, LeakLocation, OpenRequest, StoreCheckOptions, StoreCheckReport, StoreFinding};
+use h5live_checker::file::{CheckOptions, FileCheckReport, Finding, check_path_with};
+use h5live_model::{FileOpenState, Leak, LeakLocation, OpenRequest, StoreCheckOptions, StoreCheckReport, StoreFinding};
 use h5live_swmr::locate_superblock;
 
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ struct StructureFault {
     /// In bytes from the start of the file.
     offset: u64,
     #[source]
-    cause: h5live_checker::file::Cause,
+    cause: h5live_checker::file::FindingCause,
 }
 
 /// Checks the file at a path. A process may write it meanwhile.
@@ -44,17 +44,17 @@ pub fn check(path: &Path, how: &OpenRequest<'_>, what: StoreCheckOptions) -> Res
     Ok(store_report(report))
 }
 
-fn check_as(path: &Path, options: CheckOptions<'_>) -> Result<Report> {
+fn check_as(path: &Path, options: CheckOptions<'_>) -> Result<FileCheckReport> {
     check_path_with(path, options).map_err(Error::io("read the file"))
 }
 
 /// Whether a process writes the file while others may follow.
 fn is_live(path: &Path) -> Result<bool> {
     let found = h5live_swmr::diagnose(path)?;
-    Ok(matches!(found.condition, FileCondition::OpenForWriting { live: true, .. }))
+    Ok(matches!(found.condition, FileOpenState::OpenForWriting { live: true, .. }))
 }
 
-fn store_report(report: Report) -> StoreCheckReport {
+fn store_report(report: FileCheckReport) -> StoreCheckReport {
     // Only the headers are known to be those of objects.
     let leaks =
         report.unreachable.iter().map(|offset| Leak { place: LeakLocation::Offset(*offset), kind: None, bytes: 0 });

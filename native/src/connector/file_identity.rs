@@ -3,12 +3,12 @@
 use std::fs::Metadata;
 use std::path::Path;
 
-use h5live_model::Identity;
+use h5live_model::StoreIdentity;
 
 use crate::member_files;
 
 /// The identity of the file at a path; `None` if nothing is there.
-pub(super) fn identity_of_path(path: &Path) -> Option<Identity> {
+pub(super) fn identity_of_path(path: &Path) -> Option<StoreIdentity> {
     match path.metadata() {
         Ok(found) => identity_of_metadata(path, &found),
         Err(_) => {
@@ -20,15 +20,15 @@ pub(super) fn identity_of_path(path: &Path) -> Option<Identity> {
 
 /// The device and the number of the file on it: the same for every hard link and every mount.
 #[cfg(unix)]
-fn identity_of_metadata(_: &Path, found: &Metadata) -> Option<Identity> {
+fn identity_of_metadata(_: &Path, found: &Metadata) -> Option<StoreIdentity> {
     use std::os::unix::fs::MetadataExt;
     let bytes: Vec<u8> = found.dev().to_le_bytes().into_iter().chain(found.ino().to_le_bytes()).collect();
-    Some(Identity(bytes.into()))
+    Some(StoreIdentity(bytes.into()))
 }
 
 /// The path without links.
 #[cfg(not(unix))]
-fn identity_of_metadata(path: &Path, _: &Metadata) -> Option<Identity> {
+fn identity_of_metadata(path: &Path, _: &Metadata) -> Option<StoreIdentity> {
     let path = path.canonicalize().ok()?;
-    Some(Identity(path.as_os_str().as_encoded_bytes().into()))
+    Some(StoreIdentity(path.as_os_str().as_encoded_bytes().into()))
 }

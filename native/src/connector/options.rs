@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use h5live_model::{FileSpace, LibVer, SettingValue, SpaceStrategy, name_of_value, settings, value_with_name};
+use h5live_model::{FileSpaceSettings, LibVer, SettingValue, SpaceStrategy, name_of_value, settings, value_with_name};
 
 use h5live_format::messages::BtreeK;
 
 use crate::open_options::RequestedBtreeK;
-use crate::{OpenOptions, Readers, RetryPolicy};
+use crate::{AllowedReaders, OpenOptions, RetryPolicy};
 
 /// Whether files are locked against use by other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -45,19 +45,20 @@ impl SettingValue for Locking {
     }
 }
 
-impl Readers {
-    const NAMES: [(Readers, &'static str); 2] = [(Readers::Any, "any"), (Readers::H5live, "h5live")];
+impl AllowedReaders {
+    const NAMES: [(AllowedReaders, &'static str); 2] =
+        [(AllowedReaders::Any, "any"), (AllowedReaders::H5live, "h5live")];
 }
 
-impl SettingValue for Readers {
+impl SettingValue for AllowedReaders {
     const FORM: &'static str = "any|h5live";
 
     fn from_text(text: &str) -> Option<Self> {
-        value_with_name(&Readers::NAMES, text)
+        value_with_name(&AllowedReaders::NAMES, text)
     }
 
     fn to_text(&self) -> String {
-        name_of_value(&Readers::NAMES, self)
+        name_of_value(&AllowedReaders::NAMES, self)
     }
 }
 
@@ -72,7 +73,7 @@ settings! {
         /// The bytes, not HDF5's own, with which a new file begins.
         user_block: Vec<u8> = Vec::new(),
         /// Who may follow the file while it is live: any readers, or those of h5live only.
-        readers: Readers = Readers::Any,
+        readers: AllowedReaders = AllowedReaders::Any,
         /// How long readers of h5live may use space to which nothing leads any more, where there are no others.
         grace: Duration = Duration::from_secs(5),
         /// Whether such space is used again when nobody else has the file open.
@@ -82,13 +83,13 @@ settings! {
         /// Bytes beyond its end that a live file announces, for readers of libhdf5.
         headroom: u64 = 0,
         /// Who hands out the space in a new file.
-        strategy: SpaceStrategy = FileSpace::default().strategy,
+        strategy: SpaceStrategy = FileSpaceSettings::default().strategy,
         /// Whether a new file keeps what is free while nobody has it open.
-        persist: bool = FileSpace::default().persist,
+        persist: bool = FileSpaceSettings::default().persist,
         /// The smallest free section that a new file keeps.
-        threshold: u64 = FileSpace::default().threshold,
+        threshold: u64 = FileSpaceSettings::default().threshold,
         /// Bytes of a page of a new file with pages.
-        page_size: u64 = FileSpace::default().page_size,
+        page_size: u64 = FileSpaceSettings::default().page_size,
         /// Whether the file may be mapped into memory.
         mapped: bool = true,
         /// Bytes of the addresses in a new file: 2, 4 or 8.
@@ -120,14 +121,14 @@ settings! {
 
 impl Native {
     /// How a new file hands out its space.
-    pub fn file_space(&self) -> FileSpace {
+    pub fn file_space(&self) -> FileSpaceSettings {
         let Native { strategy, persist, threshold, page_size, .. } = *self;
-        FileSpace { strategy, persist, threshold, page_size }
+        FileSpaceSettings { strategy, persist, threshold, page_size }
     }
 
     /// Says how a new file hands out its space.
-    pub fn set_file_space(&mut self, space: FileSpace) {
-        FileSpace {
+    pub fn set_file_space(&mut self, space: FileSpaceSettings) {
+        FileSpaceSettings {
             strategy: self.strategy,
             persist: self.persist,
             threshold: self.threshold,

@@ -4,7 +4,7 @@ use h5live_format::messages::{
     AttributeInfo, AttributeMessage, Continuation, LinkInfo, LinkMessage, MessageType, SymbolTableMessage,
 };
 use h5live_format::{
-    Addr, ContinuationChunk, LocalHeap, ObjectHeader, RawMessage, Superblock, Widths, decode_prefix, decode_with,
+    Addr, ContinuationChunk, LocalHeapPrefix, ObjectHeader, RawMessage, Superblock, Widths, decode_prefix, decode_with,
 };
 use h5live_model::Name;
 
@@ -13,7 +13,7 @@ const MAX_HEADER_CHUNKS: usize = 8;
 
 /// Whether the root group of a file has one of these links or attributes, as far as the first bytes of the file say it;
 /// `None` if they do not.
-pub fn peek_root(head: &[u8], links: &[Name], attributes: &[Name]) -> Option<bool> {
+pub fn peek_root_has_any(head: &[u8], links: &[Name], attributes: &[Name]) -> Option<bool> {
     let is_superblock = |at: &usize| head.get(*at..).is_some_and(|bytes| bytes.starts_with(&Superblock::SIGNATURE));
     let mut offsets = Superblock::possible_offsets(head.len() as u64).filter_map(|at| usize::try_from(at).ok());
     let image = FileHead::new(head.get(offsets.find(is_superblock)?..)?)?;
@@ -108,7 +108,7 @@ impl<'a> FileHead<'a> {
 
     /// Whether the heap of a symbol table has the bytes of one of the names. They stay there when the link was deleted.
     fn heap_may_have(&self, heap: Addr, names: &[Name]) -> Option<bool> {
-        let (heap, _) = decode_prefix::<LocalHeap>(self.bytes_from(heap)?, self.widths()).ok()?;
+        let (heap, _) = decode_prefix::<LocalHeapPrefix>(self.bytes_from(heap)?, self.widths()).ok()?;
         let stored = self.bytes_from(heap.data)?.get(..usize::try_from(heap.size).ok()?)?;
         let has = |name: &Name| stored.windows(name.as_bytes().len().max(1)).any(|bytes| bytes == name.as_bytes());
         Some(names.iter().any(has))
@@ -135,7 +135,7 @@ mod tests {
         let names = [Name::from("_LOG")];
         let damaged = [&Superblock::SIGNATURE[..], &[7; 100]].concat();
         for head in [&[][..], b"text", &[0; 4096], &damaged] {
-            assert_eq!(peek_root(head, &names, &[]), None);
+            assert_eq!(peek_root_has_any(head, &names, &[]), None);
         }
     }
 }

@@ -1,7 +1,8 @@
 use std::path::Path;
 
 use h5live_model::{
-    Connector, ConnectorOptions, LibVer, LinkUse, Location, NewObject, ObjectSpec, OpenError, StoreWriter, Url,
+    Connector, ConnectorOptions, CrossFileLinkKind, LibVer, Location, NewObject, ObjectSpec, OpenError, StoreWriter,
+    Url,
 };
 
 use super::*;
@@ -54,10 +55,10 @@ fn options_that_only_stores_above_set_are_not_listed() {
 #[test]
 fn names_in_links_are_paths_as_they_are() {
     let base = Location::from("native:/data/a.h5");
-    let found = NativeConnector.linked_locations(Some(&base), &"100%25:b.h5".into(), LinkUse::ExternalLink);
+    let found = NativeConnector.linked_locations(Some(&base), &"100%25:b.h5".into(), CrossFileLinkKind::ExternalLink);
     assert!(found.contains(&Location::Path("/data/100%25:b.h5".into())));
     assert_eq!(found.last(), Some(&Location::Path("100%25:b.h5".into())));
-    let found = NativeConnector.linked_locations(Some(&base), &"/x/b.h5".into(), LinkUse::VirtualSource);
+    let found = NativeConnector.linked_locations(Some(&base), &"/x/b.h5".into(), CrossFileLinkKind::VirtualSource);
     assert_eq!(found.first(), Some(&Location::Path("/x/b.h5".into())));
     assert!(found.contains(&Location::Path("/data/b.h5".into())));
 }
@@ -77,7 +78,7 @@ fn a_file_is_the_same_under_each_of_its_names() {
     assert_eq!(identity(&a), identity(&soft));
     assert_ne!(identity(&a), identity(&other));
     assert_eq!(identity(&folder.path().join("none.h5")), None);
-    let url = Url::literal("native", &a.display().to_string());
+    let url = Url::without_escapes("native", &a.display().to_string());
     assert_eq!(NativeConnector.identity(&url.into()), identity(&a));
 }
 
@@ -90,7 +91,7 @@ fn peeked(options: &OpenOptions) -> [Option<bool>; 3] {
         file.create(&NewObject::linked(file.session().root, &name.into(), &ObjectSpec::group())).unwrap();
     };
     let peek = |name: &str| {
-        file.commit(h5live_model::Scope::All, h5live_model::Publish::Visible).unwrap();
+        file.commit(h5live_model::ObjectScope::All, h5live_model::PublishLevel::Visible).unwrap();
         NativeConnector.peek_root(&PathProbe::new(&path), &[name.into()], &["attribute".into()])
     };
     link("wanted");

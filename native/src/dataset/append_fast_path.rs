@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{EntryPatch, UnpublishedPart, Visibility};
-use h5live_format::encode_transient;
+use h5live_cache::{EntryPatch, ReplacedBytesVisibility, UnpublishedChunkData};
+use h5live_format::encode_with_size_hint;
 use h5live_model::ChunkCoord;
 use smallvec::SmallVec;
 
@@ -24,14 +24,14 @@ impl NativeDataset {
             let state = self.state();
             let old = state.spec.dataspace.dims();
             let grows = old.len() == dims.len() && old.iter().zip(dims).all(|(old, new)| old <= new);
-            let is_plain = !state.spec.datatype.has_heap_references();
+            let is_plain = !state.spec.datatype.has_vlen_or_references();
             let end = at.saturating_add(bytes.len() as u64);
             let fits =
                 state.spec.chunk_bytes().is_some_and(|size| end <= size) && state.oversized_for_version.is_none();
             if !session.may_be_followed() || !grows || !is_plain || !fits {
                 return Ok(false);
             }
-            if self.visibility_of(&state, coord, at..end) != Visibility::BeyondExtent {
+            if self.visibility_of(&state, coord, at..end) != ReplacedBytesVisibility::BeyondExtent {
                 return Ok(false);
             }
             let ready = self.preallocated_chunk(coord, old);
@@ -46,7 +46,7 @@ impl NativeDataset {
                 },
             };
             let Some(chunk) = chunk else { return Ok(false) };
-            let part = UnpublishedPart { chunk, offset: at, bytes, is_prefilled: ready.is_some() };
+            let part = UnpublishedChunkData { chunk, offset: at, bytes, is_prefilled: ready.is_some() };
             (part, SmallVec::<[u64; 4]>::from_slice(old))
         };
         if let Some(repeated_append) =
@@ -68,14 +68,16 @@ impl NativeDataset {
     /// `wanted`.
     fn append_in_place_once(
         &self,
-        part: UnpublishedPart<'_>,
+        part: UnpublishedChunkData<'_>,
         dims: &[u64],
         wanted: bool,
     ) -> Result<(bool, Option<RepeatedAppend>)> {
         let (session, old) = (&self.session, self.state());
         let widths = session.cache.widths();
         let spec = spec_with_extent(&old.spec, dims)?;
-        let Some((header, extent_message)) = ExtentMessage::new(&old, &spec, widths)? else { return Ok((false, None)) };
+        let Some((header, extent_message)) = ExtentMessage::encode_in_first_header_chunk(&old, &spec, widths)? else {
+            return Ok((false, None));
+        };
         let new = Arc::new(DatasetState { spec: Arc::new(spec), ..DatasetState::clone(&old) });
         let mut repeated_append = None;
         let done = session.publish_in_place(part, header, |first, edition| {
@@ -84,7 +86,7 @@ impl NativeDataset {
                 return None;
             }
             *state = new.clone();
-            let image = encode_transient(first, widths);
+            let image = encode_with_size_hint(first, widths);
             if let (true, Ok(image)) = (wanted, &image) {
                 repeated_append = RepeatedAppend::new(
                     &old,
@@ -104,7 +106,7 @@ impl NativeDataset {
     fn append_in_place_again(
         &self,
         repeated_append: &mut RepeatedAppend,
-        part: UnpublishedPart<'_>,
+        part: UnpublishedChunkData<'_>,
         dims: &[u64],
     ) -> Result<bool> {
         let RepeatedAppend {
@@ -129,7 +131,7 @@ impl NativeDataset {
             }
             message.copy_from_slice(stated);
             if !imprint.patch(stated) {
-                return Some(encode_transient(first, self.session.cache.widths()).map(EntryPatch::from));
+                return Some(encode_with_size_hint(first, self.session.cache.widths()).map(EntryPatch::from));
             }
             Some(Ok(EntryPatch { image: imprint.image().into(), changed: imprint.changed_range() }))
         })?;

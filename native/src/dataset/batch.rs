@@ -1,7 +1,7 @@
 //! Changes of a dataset, as the seam has them: one batch at a time.
 
 use h5live_cache::{FlushScope, Owner};
-use h5live_model::{ChunkBatch, ChunkWrite, Error as ModelError, Publish};
+use h5live_model::{ChunkBatch, ChunkWrite, Error as ModelError, PublishLevel};
 
 use super::NativeDataset;
 use crate::{Error, Result};
@@ -35,8 +35,8 @@ impl NativeDataset {
         drop(alone);
         let scope = FlushScope::Owner(Owner::new(self.shared.header_addr));
         match batch.publish {
-            Some(Publish::Visible) => self.session.flush(scope),
-            Some(Publish::Durable) => self.session.flush_durable(scope),
+            Some(PublishLevel::Visible) => self.session.flush(scope),
+            Some(PublishLevel::Durable) => self.session.flush_durable(scope),
             None => Ok(()),
         }
     }
@@ -44,7 +44,7 @@ impl NativeDataset {
     /// Takes the short way of a batch that appends one part and publishes it, and says whether that could be done.
     fn try_append_batch_in_place(&self, batch: &ChunkBatch<'_>) -> Result<bool> {
         match *batch {
-            ChunkBatch { writes: [write], extent: Some(dims), after: [], publish: Some(Publish::Visible) } => {
+            ChunkBatch { writes: [write], extent: Some(dims), after: [], publish: Some(PublishLevel::Visible) } => {
                 match write {
                     ChunkWrite::Part { coord, at, bytes, .. } => self.try_append_in_place(coord, *at, bytes, dims),
                     ChunkWrite::Whole { coord, bytes, .. } if self.is_whole_chunk(bytes) => {
@@ -72,7 +72,7 @@ impl NativeDataset {
             // Nobody must find chunks gone below the extent that is in the file.
             self.session.flush(FlushScope::Owner(Owner::new(self.shared.header_addr)))?;
             self.free_chunks_outside(&self.state(), dims)?;
-            self.session.reclaim_space()?;
+            self.session.count_operation_and_flush_if_due()?;
         }
         Ok(())
     }

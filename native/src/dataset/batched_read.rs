@@ -7,7 +7,7 @@ use std::thread;
 use h5live_cache::{Error as CacheError, StorageAction};
 use h5live_format::Addr;
 use h5live_model::{
-    AllocationLimit, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, Error as ModelError, Layout,
+    AllocationLimit, ChunkBytes, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, Error as ModelError, Layout,
     Result as ModelResult, Selection, StoredChunk,
 };
 
@@ -32,7 +32,7 @@ impl NativeDataset {
     /// `in_flight` is how many reads of the storage are best under way at a time.
     pub(super) fn read_ranges(
         &self,
-        wanted: &[ChunkRead<'_>],
+        wanted: &[ChunkReadRequest<'_>],
         in_flight: usize,
         budget: usize,
         each: &ChunkSink<'_>,
@@ -105,7 +105,7 @@ impl NativeDataset {
     pub(super) fn load_index(&self, in_flight: usize) {
         let spec = self.state().spec.clone();
         let (Layout::Chunked(_), Some(grid)) = (&spec.layout, spec.grid()) else { return };
-        let counts = grid.counts(spec.dataspace.dims());
+        let counts = grid.chunk_counts(spec.dataspace.dims());
         let places = counts.iter().try_fold(1u64, |places, count| places.checked_mul(*count));
         if !places.is_some_and(|places| (2..=MAX_LISTED_PLACES).contains(&places)) {
             return;

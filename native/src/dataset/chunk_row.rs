@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use h5live_cache::{ChunkProxy, Owner, SpaceKind};
-use h5live_format::{Addr, ChunkIndexEntry, ElementFormat};
+use h5live_format::{Addr, ChunkEntryFormat, ChunkIndexEntry};
 use h5live_model::ChunkCoord;
 
 use super::NativeDataset;
@@ -37,7 +37,7 @@ impl NativeDataset {
                 row.places.push(cache.space().alloc(size, SpaceKind::Raw)?);
             }
             let mut begin = 0;
-            let is_shared = layout.allows_shared_proxy();
+            let is_shared = layout.allows_proxy_shared_by_chunks();
             for run in row.places.chunk_by(|one, next| is_shared && one.checked_add(size) == Some(*next)) {
                 let range = begin..begin + run.len();
                 begin = range.end;
@@ -64,11 +64,11 @@ impl NativeDataset {
         row: &StoredChunkRow,
     ) -> Result<()> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
-        let _operation = self.session.cache.begin_operation();
+        let _operation = self.session.cache.begin_atomic_change();
         row.runs.iter().try_for_each(|(range, proxy)| {
             let begin = first.with_index(axis, at.saturating_add(range.start as u64));
             let places = row.places.get(range.clone()).unwrap_or_default();
-            state.layout.set_chunk_row(&begin, axis, places, proxy.as_ref())
+            state.layout.set_chunks_along_axis(&begin, axis, places, proxy.as_ref())
         })
     }
 
@@ -79,7 +79,7 @@ impl NativeDataset {
         mut coords: impl Iterator<Item = ChunkCoord>,
         stored: &StoredChunkRow,
     ) -> Result<()> {
-        let _operation = self.session.cache.begin_operation();
+        let _operation = self.session.cache.begin_atomic_change();
         for (range, proxy) in &stored.runs {
             for addr in stored.places.get(range.clone()).unwrap_or_default() {
                 let Some(coord) = coords.next() else { return Ok(()) };
@@ -99,8 +99,8 @@ impl NativeDataset {
         let state = self.state();
         let number = bytes.len() / size.max(1);
         let at = first.scaled().first().copied().unwrap_or_default();
-        let is_row = matches!(&state.layout, NativeLayout::Chunked(_, _, ElementFormat::Unfiltered))
-            && !state.spec.datatype.has_heap_references()
+        let is_row = matches!(&state.layout, NativeLayout::Chunked(_, _, ChunkEntryFormat::Unfiltered))
+            && !state.spec.datatype.has_vlen_or_references()
             && number > 0
             && number * size == bytes.len();
         let last = first.with_index(0, at.saturating_add(number.saturating_sub(1) as u64));
@@ -108,7 +108,7 @@ impl NativeDataset {
         if is_row {
             self.check_chunk_writable(&state, first, Some(size))?;
             self.check_chunk_writable(&state, &last, Some(size))?;
-            are_new = !state.layout.has_any_in_row(first, 0, number as u64)?;
+            are_new = !state.layout.has_any_chunk_along_axis(first, 0, number as u64)?;
         }
         if !are_new {
             let mut chunks = (at..).zip(bytes.chunks(size.max(1)));

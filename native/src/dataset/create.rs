@@ -9,7 +9,7 @@ use h5live_format::messages::{
     FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, MessageType,
 };
 use h5live_format::{
-    Addr, ExtensibleArrayParameters, LibVer, LocalHeap, LocalHeapData, MessageFlags, RawMessage, StoredSelection,
+    Addr, ExtensibleArrayParameters, LibVer, LocalHeapData, LocalHeapPrefix, MessageFlags, RawMessage, StoredSelection,
     StructureVersions, VirtualLayout, VirtualMapping, encode,
 };
 use h5live_model::{
@@ -19,7 +19,7 @@ use h5live_model::{
 
 use super::layout::NativeLayout;
 use super::state::{DatasetState, NewDataset};
-use crate::header::{CachedHeader, HeaderRoom};
+use crate::header::{CachedHeader, ReservedHeaderSpace};
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
@@ -36,7 +36,7 @@ const DATASET_ROOM_BYTES: usize = 160;
 
 /// Bytes of the messages of a new dataset with a header of version 1, with unused space for attributes: the number of
 /// libhdf5.
-const V1_DATASET_ROOM: HeaderRoom = HeaderRoom::UpTo(256);
+const V1_DATASET_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::UpTo(256);
 
 /// Most bytes of a compact dataset: its layout message must fit its size field.
 const MAX_COMPACT_BYTES: u64 = 65_520;
@@ -65,16 +65,16 @@ pub(crate) fn create_dataset(
     }
     let layout = LayoutMessage::new(profile, storage, !spec.filters.is_empty());
     messages.push(session.encode_message(layout, MessageFlags::default())?);
-    let can_grow = spec.dataspace.dims() != spec.dataspace.max();
+    let can_grow = spec.dataspace.dims() != spec.dataspace.max_dims();
     let prefix = session.new_header_prefix(object);
     let room = match prefix.version {
         1 => V1_DATASET_ROOM,
         // The extent and the checksum change together: beside each other, one short store changes both.
         _ if can_grow => {
             messages.rotate_left(1);
-            HeaderRoom::BeforeLast(DATASET_ROOM_BYTES)
+            ReservedHeaderSpace::BeforeLast(DATASET_ROOM_BYTES)
         }
-        _ => HeaderRoom::More(DATASET_ROOM_BYTES),
+        _ => ReservedHeaderSpace::More(DATASET_ROOM_BYTES),
     };
     let header = session.create_header(object, prefix, messages, room)?;
     if let Some((at, heap, data)) = names {
@@ -84,7 +84,7 @@ pub(crate) fn create_dataset(
         header.metadata().add_dependency(&heap, &data, DependencyKind::SymbolTable)?;
         header.add_message_dependency(MessageType::EXTERNAL_FILES, &heap, DependencyKind::SymbolTable)?;
     }
-    session.global_heap.add_header_dependencies(&header)?;
+    session.global_heap.add_header_as_flush_parent(&header)?;
     session.count_datatype_use(&header, spec.committed)?;
     if spec.layout == Layout::Compact && spec.committed.is_none() {
         debug_assert_eq!(super::load::cached_spec(session, &header)?.0, described, "what is made is what is read");
@@ -99,7 +99,7 @@ pub(crate) fn create_dataset(
             header_len,
             header_image: None,
         };
-        session.datasets.keep_new_dataset(NewDataset { addr: header.addr(), state });
+        session.datasets.cache_new_dataset_state(NewDataset { addr: header.addr(), state });
     }
     Ok(header)
 }
@@ -136,7 +136,7 @@ pub(crate) fn not_compact_error() -> Error {
 fn create_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<&[u8]>) -> Result<LayoutClass> {
     let bytes = spec.dataspace.element_count().and_then(|n| n.checked_mul(spec.datatype.size().into()));
     let bytes = bytes.ok_or_else(|| Error::invalid("a dataset has less than 2^64 bytes"))?;
-    let fixed = spec.dataspace.dims() == spec.dataspace.max();
+    let fixed = spec.dataspace.dims() == spec.dataspace.max_dims();
     match &spec.layout {
         Layout::Chunked(_) | Layout::Virtual(_) | Layout::External(_) => {}
         _ if !fixed => return Err(Error::invalid("a dataset that can grow is stored in chunks")),
@@ -194,9 +194,9 @@ fn create_chunked_storage(session: &NativeSession, spec: &DatasetSpec, dims: &[u
         return Err(Error::invalid("only a dataset with dimensions is stored in chunks"));
     };
     let fits = dims.len() == shape.rank() && !dims.is_empty() && !dims.contains(&0);
-    let below_max = dims.iter().zip(shape.max()).all(|(dim, max)| dim <= max || shape.dims().contains(&0));
+    let below_max = dims.iter().zip(shape.max_dims()).all(|(dim, max)| dim <= max || shape.dims().contains(&0));
     if !fits || !below_max {
-        return Err(Error::invalid(format!("chunks of {dims:?} do not fit a dataset of {:?}", shape.max())));
+        return Err(Error::invalid(format!("chunks of {dims:?} do not fit a dataset of {:?}", shape.max_dims())));
     }
     let bytes = dims.iter().try_fold(u64::from(spec.datatype.size()), |n, dim| n.checked_mul(*dim));
     let bytes = bytes.ok_or_else(|| Error::invalid("a chunk has less than 2^64 bytes"))?;
@@ -207,14 +207,15 @@ fn create_chunked_storage(session: &NativeSession, spec: &DatasetSpec, dims: &[u
     }
     let filtered = !spec.filters.is_empty();
     let mut addr = Addr::UNDEFINED;
-    let index = match shape.unlimited().count() {
+    let index = match shape.unlimited_axes().count() {
         _ if !uses_version_4_indexes(session.profile, spec.unfiltered_partial_chunks, bytes) => IndexKind::Btree1,
-        0 if shape.dims() == shape.max() && shape.dims() == dims => {
+        0 if shape.dims() == shape.max_dims() && shape.dims() == dims => {
             IndexKind::Single { filtered: filtered.then(Default::default) }
         }
         0 if !filtered && spec.fill.allocation == AllocationTime::Early => {
             let chunks = ChunkGrid::new(dims).and_then(|grid| {
-                let mut counts = shape.max().iter().zip(grid.dims()).map(|(max, chunk)| max.div_ceil(*chunk));
+                let mut counts =
+                    shape.max_dims().iter().zip(grid.chunk_dims()).map(|(max, chunk)| max.div_ceil(*chunk));
                 counts.try_fold(1u64, |n, count| n.checked_mul(count))
             });
             let bytes = chunks.and_then(|chunks| chunks.checked_mul(bytes));
@@ -224,7 +225,7 @@ fn create_chunked_storage(session: &NativeSession, spec: &DatasetSpec, dims: &[u
             }
             IndexKind::Implicit
         }
-        0 if !fits_fixed_array(dims, shape.max()) => CHUNK_BTREE2,
+        0 if !fits_fixed_array(dims, shape.max_dims()) => CHUNK_BTREE2,
         0 => IndexKind::FixedArray { page_bits: 10 },
         // An append writes, and sums up, a whole page: small ones cost little. A page must not be smaller than the
         // first data block below a super block.
@@ -287,7 +288,7 @@ fn selection_rank(selection: &Selection) -> usize {
 fn create_external_file_list(
     session: &NativeSession,
     pieces: &[ExternalPiece],
-) -> Result<(ExternalFiles, LocalHeap, LocalHeapData)> {
+) -> Result<(ExternalFiles, LocalHeapPrefix, LocalHeapData)> {
     let open = pieces.iter().position(|piece| piece.size == UNLIMITED);
     if pieces.is_empty() || open.is_some_and(|at| at + 1 < pieces.len()) {
         return Err(Error::invalid("a dataset in raw files names some, and only the last of them has no end"));
@@ -307,7 +308,7 @@ fn create_external_file_list(
         }
     }
     let space = session.cache.space();
-    let heap = LocalHeap { size: end, free: None, data: space.alloc(end, SpaceKind::Metadata)? };
-    let at = space.alloc(LocalHeap::prefix_size(widths) as u64, SpaceKind::Metadata)?;
+    let heap = LocalHeapPrefix { size: end, free: None, data: space.alloc(end, SpaceKind::Metadata)? };
+    let at = space.alloc(LocalHeapPrefix::prefix_size(widths) as u64, SpaceKind::Metadata)?;
     Ok((ExternalFiles { heap: at, files }, heap, data))
 }

@@ -69,7 +69,7 @@ impl OpenDataset {
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub fn delete_index(&self) -> Result<()> {
+    pub fn mark_deleted_and_free_index(&self) -> Result<()> {
         self.mark_deleted();
         self.state().layout.delete_index()
     }
@@ -152,12 +152,12 @@ impl DatasetRegistry {
 
     /// Keeps the state of a dataset that was created, until it is opened or another one is created.
     #[inline]
-    pub fn keep_new_dataset(&self, made: NewDataset) {
+    pub fn cache_new_dataset_state(&self, made: NewDataset) {
         *self.newest_dataset.lock() = Some(made);
     }
 
     /// Forgets the dataset that was created last: another object may come to be where it is.
-    pub fn forget_new_dataset(&self) {
+    pub fn drop_cached_new_dataset(&self) {
         *self.newest_dataset.lock() = None;
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{FlushScope, Owner, Visibility};
+use h5live_cache::{FlushScope, Owner, ReplacedBytesVisibility};
 use h5live_format::messages::{DataspaceMessage, MessageType};
 use h5live_format::{Addr, MessageFlags};
 use h5live_model::StoredChunk;
@@ -19,11 +19,11 @@ const MAX_CHUNKS_DROPPED_AT_ONCE: usize = 4096;
 impl NativeDataset {
     /// Puts a new extent into the header, and says whether some dimension has become smaller.
     pub(super) fn write_extent(&self, dims: &[u64]) -> Result<bool> {
-        let _operation = self.session.cache.begin_operation();
+        let _operation = self.session.cache.begin_atomic_change();
         let _lock = self.session.lock_header(self.shared.header_addr);
         let mut state = self.shared.state.write();
         let spec = spec_with_extent(&state.spec, dims)?;
-        let written = match ExtentMessage::new(&state, &spec, self.session.cache.widths())? {
+        let written = match ExtentMessage::encode_in_first_header_chunk(&state, &spec, self.session.cache.widths())? {
             Some((header, said)) => header.update(|header| said.write_into(header)),
             None => false,
         };
@@ -61,7 +61,7 @@ impl NativeDataset {
             return Ok(());
         };
         state.layout.for_each_chunk_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
-            let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
+            let begins = coord.scaled().iter().zip(grid.chunk_dims()).map(|(at, size)| at.saturating_mul(*size));
             let is_outside = begins.zip(dims).any(|(begin, end)| begin >= *end);
             !is_outside || each(self.stored_chunk(state, &coord, element))
         })
@@ -79,7 +79,7 @@ impl NativeDataset {
             found = true;
             false
         })?;
-        Ok(found || state.layout.check_or_repair_index_block_counts(false)?)
+        Ok(found || state.layout.find_or_fix_block_count_errors(false)?)
     }
 
     /// Drops the chunks that a writer that died has left outside of the extent, and has the index count its blocks
@@ -90,8 +90,8 @@ impl NativeDataset {
     pub(crate) fn free_unpublished_chunks(&self) -> Result<()> {
         let state = self.state();
         self.free_chunks_outside(&state, state.spec.dataspace.dims())?;
-        let _operation = self.session.cache.begin_operation();
-        state.layout.check_or_repair_index_block_counts(true).map(drop)
+        let _operation = self.session.cache.begin_atomic_change();
+        state.layout.find_or_fix_block_count_errors(true).map(drop)
     }
 
     /// Drops the chunks that lie wholly outside of the extent `dims`, some at a time. Where the index has no way to drop
@@ -109,7 +109,7 @@ impl NativeDataset {
                 outside.len() < MAX_CHUNKS_DROPPED_AT_ONCE
             })?;
             let (found, mut dropped) = (outside.len(), 0);
-            let operation = cache.begin_operation();
+            let operation = cache.begin_atomic_change();
             for chunk in outside {
                 if let (Some(offset), true) = (chunk.offset, state.layout.remove_chunk(&chunk.coord)?) {
                     cache.free_raw(Some(Owner::new(self.shared.header_addr)), Addr::new(offset), chunk.size);
@@ -132,9 +132,9 @@ impl NativeDataset {
         let mut cleared = 0;
         let mut clear = |chunk: StoredChunk| {
             let at = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
-            cache.check_allocation(at, chunk.size)?;
+            cache.check_allocation_limit(at, chunk.size)?;
             let bytes = state.spec.fill_bytes(chunk.size as usize);
-            self.overwrite_chunk(state, at, (0, bytes), Visibility::BeyondExtent)?;
+            self.overwrite_chunk(state, at, (0, bytes), ReplacedBytesVisibility::BeyondExtent)?;
             cleared += 1;
             match cleared % MAX_CHUNKS_DROPPED_AT_ONCE {
                 0 => self.session.flush(FlushScope::Owner(Owner::new(self.shared.header_addr))),

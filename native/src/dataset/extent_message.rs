@@ -2,7 +2,7 @@
 
 use h5live_cache::Handle;
 use h5live_format::messages::{DataspaceMessage, MessageType};
-use h5live_format::{ObjectHeader, Widths, encode_transient};
+use h5live_format::{ObjectHeader, Widths, encode_with_size_hint};
 use h5live_model::{DatasetSpec, Dataspace, Layout};
 
 use super::state::DatasetState;
@@ -23,7 +23,7 @@ pub(super) fn resize_spec(spec: &mut DatasetSpec, dims: &[u64]) -> bool {
 pub(super) fn spec_with_extent(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpec> {
     let mut spec = DatasetSpec::clone(spec);
     if !resize_spec(&mut spec, dims) && dims != spec.dataspace.dims() {
-        return Err(Error::invalid(format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max())));
+        return Err(Error::invalid(format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max_dims())));
     }
     Ok(spec)
 }
@@ -39,7 +39,7 @@ impl ExtentMessage {
     ///
     /// # Errors
     /// If the extent does not fit the format.
-    pub fn new<'a>(
+    pub fn encode_in_first_header_chunk<'a>(
         state: &'a DatasetState,
         spec: &DatasetSpec,
         widths: Widths,
@@ -50,10 +50,10 @@ impl ExtentMessage {
             let header = header.read();
             let plain = header.messages.get(spot);
             let plain = plain.filter(|message| !message.flags.is_shared() && !message.flags.is_shareable());
-            plain.and_then(|message| DataspaceMessage::version_of(&message.body))
+            plain.and_then(|message| DataspaceMessage::peek_version(&message.body))
         };
         let Some(version) = version else { return Ok(None) };
-        let body = encode_transient(&mut DataspaceMessage { version, dataspace: spec.dataspace.clone() }, widths)?;
+        let body = encode_with_size_hint(&mut DataspaceMessage { version, dataspace: spec.dataspace.clone() }, widths)?;
         Ok(Some((header, ExtentMessage { message_index: spot, body })))
     }
 

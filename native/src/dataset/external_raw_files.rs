@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use h5live_cache::{FileStorage, Storage};
 use h5live_format::messages::ExternalFiles;
-use h5live_format::{LocalHeap, LocalHeapData};
+use h5live_format::{LocalHeapData, LocalHeapPrefix};
 use h5live_model::{ExternalPiece, Name};
 use h5live_swmr::{FileReplacement, locate_superblock};
 
@@ -34,12 +34,12 @@ pub(crate) struct ExternalRawFiles {
 pub(super) fn external_pieces(header: &CachedHeader) -> Result<Vec<ExternalPiece>> {
     let message: ExternalFiles = header.require_message("a dataset in raw files says which")?;
     let metadata = header.metadata();
-    let prefix_len = LocalHeap::prefix_size(header.widths()) as u64;
-    let prefix = metadata.load(message.heap, prefix_len, LocalHeap::default)?.read().clone();
+    let prefix_len = LocalHeapPrefix::prefix_size(header.widths()) as u64;
+    let prefix = metadata.load(message.heap, prefix_len, LocalHeapPrefix::default)?.read().clone();
     let names = metadata.load(prefix.data, prefix.size, LocalHeapData::default)?;
     let names = names.read();
     let piece = |file: &h5live_format::messages::ExternalFile| {
-        let name = names.text(file.name_offset);
+        let name = names.string_bytes(file.name_offset);
         let name = name.map_err(|source| h5live_cache::Error::Decode { at: message.heap, source })?;
         Ok(ExternalPiece { name: Name::from(name), offset: file.offset, size: file.size })
     };
@@ -67,8 +67,8 @@ pub fn existing_raw_file(hdf5_file: &Path, name: &Name) -> Option<PathBuf> {
 
 impl ExternalRawFiles {
     /// The pieces of a dataset of the file at `path_of_name`.
-    pub fn new(pieces: Vec<ExternalPiece>, path: &Path) -> Self {
-        let folder = path.parent().map(Path::to_owned);
+    pub fn new(pieces: Vec<ExternalPiece>, hdf5_file: &Path) -> Self {
+        let folder = hdf5_file.parent().map(Path::to_owned);
         ExternalRawFiles { folder, pieces }
     }
 

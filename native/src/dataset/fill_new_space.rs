@@ -3,7 +3,7 @@
 
 use h5live_cache::{Owner, SpaceKind};
 use h5live_format::Addr;
-use h5live_model::{AllocationTime, DatasetSpec, FillTime, Layout, ObjectBody, ObjectSpec};
+use h5live_model::{AllocationTime, DatasetSpec, FillTime, Layout, ObjectKindSpec, ObjectSpec};
 
 use crate::Result;
 use crate::session::NativeSession;
@@ -24,7 +24,7 @@ impl NativeSession {
     /// # Errors
     /// If the file cannot become so long.
     pub(super) fn extend_eof_for_hole(&self, spec: &DatasetSpec, bytes: u64) -> Result<()> {
-        if bytes <= HOLE || spec.fill_pattern().is_some() {
+        if bytes <= HOLE || spec.nonzero_fill_value().is_some() {
             return Ok(());
         }
         let (space, bytes) = (self.cache.space(), bytes.saturating_add(SLACK));
@@ -32,7 +32,7 @@ impl NativeSession {
             return Ok(());
         }
         // Nothing else is ever written into space that was announced before it is allocated.
-        Ok(self.cache.announce_eof_ahead(bytes)?)
+        Ok(self.cache.preextend_superblock_eof(bytes)?)
     }
 
     /// As [`extend_eof_for_hole`](Self::extend_eof_for_hole), for the space that a new object has from the start.
@@ -40,7 +40,7 @@ impl NativeSession {
     /// # Errors
     /// As [`extend_eof_for_hole`](Self::extend_eof_for_hole).
     pub(crate) fn extend_eof_for_object(&self, object: &ObjectSpec) -> Result<()> {
-        let ObjectBody::Dataset(spec) = &object.body else { return Ok(()) };
+        let ObjectKindSpec::Dataset(spec) = &object.body else { return Ok(()) };
         let is_early = spec.fill.allocation == AllocationTime::Early && spec.fill.time != FillTime::Never;
         if !is_early || !spec.filters.is_empty() {
             return Ok(());
@@ -59,7 +59,7 @@ impl NativeSession {
     pub(super) fn alloc_raw_space(&self, bytes: u64) -> Result<(Addr, u64)> {
         let space = self.cache.space();
         let end = space.allocated_end();
-        let (addr, zeros) = space.alloc_with_zeros(bytes, SpaceKind::Raw)?;
+        let (addr, zeros) = space.alloc_with_zero_start(bytes, SpaceKind::Raw)?;
         let is_trusted = self.mutant.trusts_unallocated_zeros() && addr.get().is_some_and(|at| at >= end);
         Ok((addr, if is_trusted { 0 } else { zeros }))
     }
@@ -71,7 +71,7 @@ impl NativeSession {
     pub(super) fn alloc_filled_space(&self, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
         let (addr, zeros) = self.alloc_raw_space(bytes)?;
         // Bytes that must wait for a flush are in memory.
-        self.write_fill_values(spec, addr, (bytes, zeros), || Ok(self.cache.check_allocation(addr, bytes)?))?;
+        self.write_fill_values(spec, addr, (bytes, zeros), || Ok(self.cache.check_allocation_limit(addr, bytes)?))?;
         Ok(addr)
     }
 
@@ -84,8 +84,8 @@ impl NativeSession {
         (bytes, zeros): (u64, u64),
         waits: impl Fn() -> Result<()>,
     ) -> Result<()> {
-        let bytes = if spec.fill_pattern().is_some() { bytes } else { zeros };
-        let size = spec.fill_pattern().map_or(1, <[u8]>::len);
+        let bytes = if spec.nonzero_fill_value().is_some() { bytes } else { zeros };
+        let size = spec.nonzero_fill_value().map_or(1, <[u8]>::len);
         let whole = PIECE - PIECE % size;
         let mut piece = vec![0; if whole > 0 { whole } else { PIECE }];
         spec.fill_into(0, &mut piece);
@@ -110,7 +110,7 @@ fn early_allocation_bytes(spec: &DatasetSpec) -> Option<u64> {
     match &spec.layout {
         Layout::Contiguous => spec.dataspace.element_count()?.checked_mul(spec.datatype.size().into()),
         Layout::Chunked(_) => {
-            let counts = spec.grid()?.counts(spec.dataspace.max());
+            let counts = spec.grid()?.chunk_counts(spec.dataspace.max_dims());
             counts.iter().try_fold(spec.chunk_bytes()?, |n, count| n.checked_mul(*count))
         }
         _ => None,

@@ -18,11 +18,11 @@ use crate::header::CachedHeader;
 impl DatasetState {
     /// Whether a chunk has elements below the extent, and there is no index in which it could be.
     pub(super) fn lacks_index_at(&self, coord: &ChunkCoord) -> bool {
-        if !self.layout.lacks_index() {
+        if !self.layout.lacks_chunk_index_yet() {
             return false;
         }
         let Some(grid) = self.spec.grid() else { return false };
-        let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, side)| at.saturating_mul(*side));
+        let begins = coord.scaled().iter().zip(grid.chunk_dims()).map(|(at, side)| at.saturating_mul(*side));
         begins.zip(self.spec.dataspace.dims()).all(|(begin, end)| begin < *end)
     }
 
@@ -31,7 +31,7 @@ impl DatasetState {
         let is_split =
             |header: &CachedHeader| header.may_be_written_before(MessageType::DATASPACE, MessageType::LAYOUT);
         let has_elements = self.spec.dataspace.element_count() != Some(0);
-        self.layout.lacks_index() && has_elements && self.layout.header().is_some_and(is_split)
+        self.layout.lacks_chunk_index_yet() && has_elements && self.layout.header().is_some_and(is_split)
     }
 }
 
@@ -49,10 +49,10 @@ impl NativeDataset {
         let dims = |state: &DatasetState| state.spec.dataspace.dims().to_vec();
         let before = self.state();
         if !before.may_lack_published_index() || *missed == dims(&before) {
-            return Ok(!before.layout.lacks_index());
+            return Ok(!before.layout.lacks_chunk_index_yet());
         }
         self.session.retry.poll_with_backoff(|| {
-            let is_last = !self.session.may_be_written()?;
+            let is_last = !self.session.may_have_live_writer()?;
             self.reload_header()?;
             Ok::<_, Error>(is_last || !self.state().may_lack_published_index())
         })?;
@@ -60,6 +60,6 @@ impl NativeDataset {
         if now.may_lack_published_index() {
             *missed = dims(&now);
         }
-        Ok(!now.layout.lacks_index())
+        Ok(!now.layout.lacks_chunk_index_yet())
     }
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay_operations};
 use h5live_format::messages::MessageType;
 use h5live_model::{
-    ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, NewObject, ObjectId, Publish, Scope,
-    Shape, Sign, Store, StoreWriter, UNLIMITED,
+    ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, NewObject, ObjectId, ObjectScope,
+    PublishLevel, Shape, Sign, Store, StoreWriter, UNLIMITED,
 };
 
 use crate::{Mode, NativeFile, OpenOptions, RetryPolicy};
@@ -65,7 +65,7 @@ fn recorded() -> Recorded {
         let mut dims = dataset.spec().unwrap().dataspace.dims().to_vec();
         dims[0] = 1;
         dataset.set_extent(&dims).unwrap();
-        file.commit(Scope::All, Publish::Visible).unwrap();
+        file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     }
     std::mem::forget(file);
     Recorded { base, log: storage.take_log(), datasets }

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_cache::{ChunkProxy, DependencyKind, DependencyNode, EntryId};
 use h5live_format::messages::{
-    BtreeK, ChunkIndexType as IndexKind, ChunkedStorage, FilteredChunk, LayoutClass, LayoutMessage, MessageType,
+    BtreeK, ChunkIndexType as IndexKind, ChunkedStorage, LayoutClass, LayoutMessage, MessageType, SingleChunkFilterInfo,
 };
-use h5live_format::{Addr, ChunkIndexEntry, ElementFormat};
+use h5live_format::{Addr, ChunkEntryFormat, ChunkIndexEntry};
 use h5live_indexes::{
-    Btree2Parameters, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, ImplicitIndex, IndexRoot,
+    Btree2Parameters, ChunkBtree1, ChunkBtree2, ChunkIndex, ExtensibleArray, FixedArray, ImplicitIndex, IndexAddrSlot,
     LinearChunkOrder,
 };
 use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError};
@@ -26,9 +26,9 @@ pub(crate) enum NativeLayout {
     /// In the header; the bytes, if nobody changes them.
     Compact(Option<Vec<u8>>),
     /// In one run of bytes, to which the layout message leads: contiguous storage, or a single chunk.
-    Single(Arc<LayoutRoot>, ElementFormat),
+    Single(Arc<LayoutRoot>, ChunkEntryFormat),
     /// In chunks.
-    Chunked(Arc<dyn ChunkIndex>, Arc<LayoutRoot>, ElementFormat),
+    Chunked(Arc<dyn ChunkIndex>, Arc<LayoutRoot>, ChunkEntryFormat),
     /// In raw files.
     External(ExternalRawFiles),
     /// In other datasets, which are read above the seam.
@@ -41,7 +41,7 @@ pub(crate) struct LayoutRoot {
     headers: Arc<ObjectHeaders>,
     header_addr: Addr,
     index_addr: AtomicU64,
-    filtered_single_chunk: parking_lot::Mutex<FilteredChunk>,
+    filtered_single_chunk: parking_lot::Mutex<SingleChunkFilterInfo>,
     /// Whether all of the header is in its first chunk.
     is_single_chunk_header: bool,
     /// Whether a chunk can come to be elsewhere.
@@ -83,7 +83,7 @@ impl LayoutRoot {
     }
 }
 
-impl IndexRoot for LayoutRoot {
+impl IndexAddrSlot for LayoutRoot {
     fn addr(&self) -> Addr {
         self.index_addr()
     }
@@ -168,14 +168,17 @@ impl NativeLayout {
                 )));
             }
             LayoutClass::Contiguous { addr, .. } => {
-                return Ok(NativeLayout::Single(root(*addr, FilteredChunk::default()), ElementFormat::Unfiltered));
+                return Ok(NativeLayout::Single(
+                    root(*addr, SingleChunkFilterInfo::default()),
+                    ChunkEntryFormat::Unfiltered,
+                ));
             }
             LayoutClass::Virtual { .. } => return Ok(NativeLayout::Virtual),
             LayoutClass::Chunked(chunks) => chunks,
         };
         let filtered = match chunks.index {
             IndexKind::Single { filtered } => filtered.unwrap_or_default(),
-            _ => FilteredChunk::default(),
+            _ => SingleChunkFilterInfo::default(),
         };
         NativeLayout::for_chunked(context.btree_k, header, spec, layout.version, chunks, root(chunks.addr, filtered))
     }
@@ -191,12 +194,12 @@ impl NativeLayout {
     ) -> Result<Self> {
         let bytes = chunks.chunk_bytes().ok_or_else(|| header.damaged_error("a chunk has less than 2^64 bytes"))?;
         let format = match spec.filters.is_empty() {
-            true => ElementFormat::Unfiltered,
-            false => ElementFormat::filtered(bytes, version, header.widths().length),
+            true => ChunkEntryFormat::Unfiltered,
+            false => ChunkEntryFormat::filtered(bytes, version, header.widths().length),
         };
         let grid = ChunkGrid::new(&chunks.dims).ok_or_else(|| header.damaged_error("chunks have no dimension of 0"))?;
         let line = || {
-            LinearChunkOrder::new(&grid, spec.dataspace.max())
+            LinearChunkOrder::new(&grid, spec.dataspace.max_dims())
                 .ok_or_else(|| header.damaged_error("chunks are of the dataset's rank"))
         };
         let metadata = header.metadata().clone();
@@ -221,7 +224,7 @@ impl NativeLayout {
     }
 
     /// The format of the index elements; `None` if the only chunk is stated in the header.
-    pub fn element_format(&self) -> Option<ElementFormat> {
+    pub fn chunk_index_element_format(&self) -> Option<ChunkEntryFormat> {
         match self {
             NativeLayout::Single(_, format) | NativeLayout::Chunked(_, _, format) => Some(*format),
             _ => None,
@@ -237,7 +240,7 @@ impl NativeLayout {
     }
 
     /// Whether the first chunk of the header is all of it.
-    pub fn is_single_chunk(&self) -> bool {
+    pub fn has_single_chunk_header(&self) -> bool {
         match self {
             NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => root.is_single_chunk_header,
             _ => false,
@@ -245,7 +248,7 @@ impl NativeLayout {
     }
 
     /// Whether the dataset needs a chunk index and has none yet.
-    pub fn lacks_index(&self) -> bool {
+    pub fn lacks_chunk_index_yet(&self) -> bool {
         matches!(self, NativeLayout::Chunked(_, root, _) if !root.index_addr().is_defined())
     }
 
@@ -279,7 +282,7 @@ impl NativeLayout {
     }
 
     /// Whether any of `number` chunks is stored: `first`, and those that follow it along the dimension `axis`.
-    pub fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
+    pub fn has_any_chunk_along_axis(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.has_any_in_row(first, axis, count)?),
             _ => Ok(self.locate_chunk(first)?.is_some()),
@@ -296,13 +299,13 @@ impl NativeLayout {
                     LayoutClass::Chunked(chunks) => {
                         chunks.addr = element.addr;
                         if let IndexKind::Single { filtered: Some(chunk) } = &mut chunks.index {
-                            *chunk = FilteredChunk { size: element.size, filter_mask: element.filter_mask };
+                            *chunk = SingleChunkFilterInfo { size: element.size, filter_mask: element.filter_mask };
                         }
                     }
                     _ => {}
                 })?;
                 *root.filtered_single_chunk.lock() =
-                    FilteredChunk { size: element.size, filter_mask: element.filter_mask };
+                    SingleChunkFilterInfo { size: element.size, filter_mask: element.filter_mask };
                 root.index_addr.store(element.addr.get().unwrap_or(u64::MAX), Ordering::Release);
                 proxy.map_or(Ok(()), |proxy| root.add_dependency(proxy, DependencyKind::LayoutRaw))
             }
@@ -326,20 +329,20 @@ impl NativeLayout {
     }
 
     /// Whether the raw data of neighbouring chunks may wait as one: [`ChunkIndex::allows_shared_proxy`].
-    pub fn allows_shared_proxy(&self) -> bool {
+    pub fn allows_proxy_shared_by_chunks(&self) -> bool {
         matches!(self, NativeLayout::Chunked(index, ..) if index.allows_shared_proxy())
     }
 
     /// As [`set`](Self::set), for chunks without filters that follow each other along a dimension.
-    pub fn set_chunk_row(
+    pub fn set_chunks_along_axis(
         &self,
         first: &ChunkCoord,
         axis: usize,
-        places: &[Addr],
+        chunk_addrs: &[Addr],
         proxy: Option<&ChunkProxy>,
     ) -> Result<()> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.set_element_row(first, axis, places, proxy)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.set_element_row(first, axis, chunk_addrs, proxy)?),
             _ => Err(unsupported_error("a row of chunks where there is no index")),
         }
     }
@@ -374,7 +377,7 @@ impl NativeLayout {
     }
 
     /// Whether the index counts its blocks wrong; with `mend`, it does not afterwards.
-    pub fn check_or_repair_index_block_counts(&self, repair: bool) -> Result<bool> {
+    pub fn find_or_fix_block_count_errors(&self, repair: bool) -> Result<bool> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.check_block_counts(repair)?),
             _ => Ok(false),
@@ -382,7 +385,7 @@ impl NativeLayout {
     }
 
     /// Makes the extent wait for raw data that is written into existing chunks.
-    pub fn add_raw_dependency(&self, proxy: &ChunkProxy) -> Result<()> {
+    pub fn make_header_wait_for_raw_data(&self, proxy: &ChunkProxy) -> Result<()> {
         match self {
             NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => {
                 root.add_dependency(proxy, DependencyKind::LayoutRaw)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use h5live_format::messages::{
     DataspaceMessage, DatatypeMessage, FillValueMessage, FillValueOldMessage, FilterPipelineMessage, LayoutClass,
-    LayoutMessage, MessageType, SharedMessage,
+    LayoutMessage, MessageType, SharedMessageReference,
 };
 use h5live_format::{Addr, GlobalHeapId, VirtualLayout, VirtualMapping, decode, decode_prefix};
 use h5live_model::{DatasetSpec, Fill, Layout, Name, VirtualSource};
@@ -27,7 +27,9 @@ pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: 
     let context =
         LayoutContext { headers: &session.headers, path: session.hold.path(), btree_k: session.extension.btree_k };
     let place = match &mut layout.storage {
-        LayoutClass::Compact { data, .. } if session.is_at_rest() => NativeLayout::Compact(Some(std::mem::take(data))),
+        LayoutClass::Compact { data, .. } if session.file_cannot_change() => {
+            NativeLayout::Compact(Some(std::mem::take(data)))
+        }
         _ => NativeLayout::new(context, header, &spec, &layout)?,
     };
     let header_len = header.chunk_ranges().next().map_or(0, |(_, len)| len);
@@ -59,7 +61,7 @@ pub(super) fn cached_spec(session: &NativeSession, header: &CachedHeader) -> Res
     let layout = decode_layout(session, header, &message.storage)?;
     // A header that is being written may change before all of it is decoded.
     if session.mode.writes() {
-        return Ok((session.datasets.spec_cache.share(decode_spec(session, header, layout)?), message));
+        return Ok((session.datasets.spec_cache.intern_spec(decode_spec(session, header, layout)?), message));
     }
     if let Some(spec) = session.datasets.spec_cache.find(header, &layout) {
         return Ok((spec, message));
@@ -101,7 +103,7 @@ fn decode_spec(
     let filters =
         session.load_message::<FilterPipelineMessage>(header)?.map(|message| message.filters).unwrap_or_default();
     let shared = header.with_first_message(MessageType::DATATYPE, |message| {
-        message.flags.is_shared().then(|| decode_prefix::<SharedMessage>(&message.body, header.widths()))
+        message.flags.is_shared().then(|| decode_prefix::<SharedMessageReference>(&message.body, header.widths()))
     });
     let shared = shared.flatten();
     let shared = shared.transpose().map_err(|source| Error::Message { header: header.addr(), source })?;

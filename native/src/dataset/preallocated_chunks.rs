@@ -71,7 +71,7 @@ impl PreallocatedChunks {
         (wanted, max_chunks, size): (u64, u64, u64),
     ) -> Result<Option<Self>> {
         let Some(chunk) = state.spec.chunk_dims() else { return Ok(None) };
-        let sides = chunk.get(axis).copied().zip(state.spec.dataspace.max().get(axis));
+        let sides = chunk.get(axis).copied().zip(state.spec.dataspace.max_dims().get(axis));
         let (Some((side, max)), Some(first)) = (sides, from.scaled().get(axis).copied()) else { return Ok(None) };
         let mut row_chunks: Vec<u64> = dims.iter().zip(chunk).map(|(dim, side)| dim.div_ceil(*side)).collect();
         if let Some(along) = row_chunks.get_mut(axis) {
@@ -155,7 +155,7 @@ impl PreallocatedChunks {
     }
 
     /// Whether the extent `dims` has nothing of a chunk: it is where it was made ready then.
-    pub fn is_chunk_unused(&self, coord: &ChunkCoord, dims: &[u64]) -> bool {
+    pub fn is_chunk_beyond_extent(&self, coord: &ChunkCoord, dims: &[u64]) -> bool {
         let extent = coord.scaled().get(self.axis).zip(dims.get(self.axis));
         extent.is_some_and(|(at, extent)| at.saturating_mul(self.rows_per_chunk) >= *extent)
     }
@@ -169,7 +169,7 @@ impl PreallocatedChunks {
         let message = headers.load_header(owner)?.require_message::<DataspaceMessage>("a dataset has a dataspace")?;
         let used = message.dataspace.dims().get(self.axis).map_or(0, |extent| extent.div_ceil(self.rows_per_chunk));
         let cache = headers.cache();
-        let (owner, _operation) = (Owner::new(owner), cache.begin_operation());
+        let (owner, _operation) = (Owner::new(owner), cache.begin_atomic_change());
         for coord in self.index_range().skip_while(|at| *at < used).flat_map(|at| self.chunks_of_row(at)) {
             let Some(element) = self.layout.locate_chunk(&coord)? else { continue };
             self.layout.remove_chunk(&coord)?;

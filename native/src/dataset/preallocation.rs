@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 
 use h5live_cache::{FlushScope, Owner};
-use h5live_format::{Addr, ElementFormat};
+use h5live_format::{Addr, ChunkEntryFormat};
 use h5live_model::{ChunkCoord, DatasetSpec};
 
 use super::NativeDataset;
@@ -48,7 +48,7 @@ fn row_width(axis: usize, dims: &[u64], chunk: &[u64]) -> u64 {
 
 /// Fill values, `bytes` bytes of them.
 fn fill_bytes(spec: &DatasetSpec, bytes: usize) -> Cow<'static, [u8]> {
-    let zeros = ZEROS.get(..bytes).filter(|_| spec.fill_pattern().is_none());
+    let zeros = ZEROS.get(..bytes).filter(|_| spec.nonzero_fill_value().is_none());
     zeros.map_or_else(|| spec.fill_bytes(bytes).into(), Cow::Borrowed)
 }
 
@@ -107,11 +107,11 @@ impl NativeDataset {
     ) -> Result<Option<PreallocatedChunks>> {
         let chunk = state.spec.chunk_dims().unwrap_or_default();
         let number = SequentialAppends::count_append(row, axis, coord, row_width(axis, dims, chunk));
-        let is_plain = matches!(state.layout, NativeLayout::Chunked(_, _, ElementFormat::Unfiltered))
+        let is_plain = matches!(state.layout, NativeLayout::Chunked(_, _, ChunkEntryFormat::Unfiltered))
             && state.layout.can_move_chunks();
         let size = state.spec.chunk_bytes().filter(|size| (1..=MAX_PREALLOCATED_CHUNK_BYTES).contains(size));
         let (true, Some(size)) = (is_plain && number >= MIN_SEQUENTIAL_CHUNKS, size) else { return Ok(None) };
-        if !self.session.cache.can_publish_parts() {
+        if !self.session.cache.can_publish_chunk_data() {
             return Ok(None);
         }
         let wanted =
@@ -124,7 +124,7 @@ impl NativeDataset {
     pub(super) fn preallocated_chunk(&self, coord: &ChunkCoord, dims: &[u64]) -> Option<(Addr, bool)> {
         let ready = self.session.datasets.preallocated.lock();
         let ready = ready.get(&self.shared.header_addr)?;
-        Some((ready.chunk_addr(coord)?, ready.is_chunk_unused(coord, dims)))
+        Some((ready.chunk_addr(coord)?, ready.is_chunk_beyond_extent(coord, dims)))
     }
 
     /// Stores chunks with fill values, and enters them into the index. Returns the address of the first one. `None` if

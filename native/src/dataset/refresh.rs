@@ -30,7 +30,7 @@ impl NativeDataset {
         let image = self.read_header_image(before.header_len);
         if let Some(new) = before.state_from_image(since, &image, self.session.cache.widths()) {
             // Chunks come, and move, without the header.
-            self.session.cache.mark_owner_stale(Owner::new(self.shared.header_addr));
+            self.session.cache.revalidate_owner_on_load(Owner::new(self.shared.header_addr));
             self.session.global_heap.forget_read_collections();
             let mut state = self.shared.state.write();
             if Arc::ptr_eq(&state, &before) {
@@ -50,9 +50,9 @@ impl NativeDataset {
 
     /// The first `len` bytes of the header in the file. Empty if the bytes alone do not tell whether it has changed.
     fn read_header_image(&self, len: usize) -> Vec<u8> {
-        match self.session.retry.generations() {
+        match self.session.retry.generation_reader() {
             Some(_) => Vec::new(),
-            None => self.session.cache.read_prefix(self.shared.header_addr, len).unwrap_or_default(),
+            None => self.session.cache.read_uncached_to_eof(self.shared.header_addr, len).unwrap_or_default(),
         }
     }
 }
@@ -61,7 +61,9 @@ impl DatasetState {
     /// Whether a header that is all in `image` says just what this one did that the state was made of.
     fn matches_image(&self, image: &[u8], widths: Widths) -> bool {
         let first = self.layout.header().and_then(|header| header.find_in_first_chunk(MessageType::DATASPACE));
-        let Some((first, _)) = first.filter(|_| self.layout.is_single_chunk() && image.len() == self.header_len) else {
+        let Some((first, _)) =
+            first.filter(|_| self.layout.has_single_chunk_header() && image.len() == self.header_len)
+        else {
             return false;
         };
         decode_prefix::<ObjectHeader>(image, widths).is_ok_and(|(header, _)| header == *first.read())
@@ -105,7 +107,7 @@ impl DatasetState {
         }
         let (message, _) = decode_prefix::<DataspaceMessage>(content.get(extent)?, widths).ok()?;
         let (old, new) = (&self.spec.dataspace, message.dataspace);
-        let spec = spec_with_extent(&self.spec, new.dims()).ok().filter(|_| new.max() == old.max())?;
+        let spec = spec_with_extent(&self.spec, new.dims()).ok().filter(|_| new.max_dims() == old.max_dims())?;
         (spec.dataspace == new).then_some(spec)
     }
 }

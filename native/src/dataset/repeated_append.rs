@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use h5live_cache::Handle;
 use h5live_format::messages::DataspaceMessage;
-use h5live_format::{ObjectHeader, PatchableImage, Widths, encode_transient};
+use h5live_format::{ObjectHeader, PatchableImage, Widths, encode_with_size_hint};
 use h5live_model::{Dataspace, Shape, UNLIMITED};
 use smallvec::SmallVec;
 
@@ -55,7 +55,7 @@ impl RepeatedAppend {
         let (before, dims) = (old.spec.dataspace.dims(), new.spec.dataspace.dims());
         let axis = before.iter().zip(dims).position(|(before, now)| before != now)?;
         let body = extent_message.body();
-        let place = extent_byte_range(DataspaceMessage::version_of(body)?, (axis, dims.len()), widths)?;
+        let place = extent_byte_range(DataspaceMessage::peek_version(body)?, (axis, dims.len()), widths)?;
         let stated = dims.get(axis)?.to_le_bytes();
         let as_expected = stated.get(..place.len()) == body.get(place.clone());
         let from = first.body_offset(extent_message.message_index())? + place.start;
@@ -88,7 +88,7 @@ fn extent_byte_range(version: u8, (axis, rank): (usize, usize), widths: Widths) 
         let mut dims = SmallVec::<[u64; 4]>::from_elem(0, rank);
         *dims.get_mut(axis)? = extent;
         let shape = Shape::with_max(&dims, &SmallVec::<[u64; 4]>::from_elem(UNLIMITED, rank))?;
-        encode_transient(&mut DataspaceMessage { version, dataspace: Dataspace::Simple(shape) }, widths).ok()
+        encode_with_size_hint(&mut DataspaceMessage { version, dataspace: Dataspace::Simple(shape) }, widths).ok()
     };
     // All bytes of one and the other differ.
     let (zeros, other) = (body(0)?, body(largest / 2)?);

@@ -59,7 +59,7 @@ impl SpecCache {
     }
 
     /// A description that was decoded: many datasets that are described alike share one in memory.
-    pub fn share(&self, spec: DatasetSpec) -> Arc<DatasetSpec> {
+    pub fn intern_spec(&self, spec: DatasetSpec) -> Arc<DatasetSpec> {
         let mut last = self.0.lock();
         match last.as_ref() {
             Some((_, known)) if **known == spec => known.clone(),

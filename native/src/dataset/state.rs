@@ -37,7 +37,7 @@ pub(crate) struct NewDataset {
 impl DatasetState {
     /// Refuses to write chunks that other programs cannot read.
     #[inline]
-    pub fn check_chunk_size(&self) -> Result<()> {
+    pub fn check_chunk_size_for_version(&self) -> Result<()> {
         self.oversized_for_version.map_or(Ok(()), |version| Err(self.oversized_chunk_error(version)))
     }
 
@@ -59,7 +59,7 @@ impl DatasetState {
 
     /// Refuses elements that have no place.
     #[inline]
-    pub fn check_element_bytes(&self) -> Result<()> {
+    pub fn check_layout_covers_elements(&self) -> Result<()> {
         self.too_short_layout_bytes.map_or(Ok(()), |size| Err(self.size_mismatch_error(size)))
     }
 

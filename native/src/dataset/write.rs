@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use h5live_cache::{Cache, ChunkProxy, DependencyKind, Owner, SpaceKind, Visibility};
+use h5live_cache::{Cache, ChunkProxy, DependencyKind, Owner, ReplacedBytesVisibility, SpaceKind};
 use h5live_format::messages::{LayoutClass, LayoutMessage, MessageType};
-use h5live_format::{Addr, ChunkIndexEntry, ElementFormat};
+use h5live_format::{Addr, ChunkEntryFormat, ChunkIndexEntry};
 use h5live_model::{ChunkCoord, ChunkWrite, Dataspace};
 
 use super::layout::NativeLayout;
@@ -34,8 +34,8 @@ impl NativeDataset {
         bytes: Option<usize>,
     ) -> Result<()> {
         state.layout.check_not_virtual()?;
-        state.check_element_bytes()?;
-        state.check_chunk_size()?;
+        state.check_layout_covers_elements()?;
+        state.check_chunk_size_for_version()?;
         let single = matches!(state.layout, NativeLayout::Compact(_) | NativeLayout::Single(..));
         let rank = state.spec.dataspace.rank();
         if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
@@ -44,7 +44,7 @@ impl NativeDataset {
         let dims = state.spec.chunk_dims();
         if let (Some(dims), Dataspace::Simple(shape)) = (dims, &state.spec.dataspace) {
             let begins = coord.scaled().iter().zip(dims).map(|(at, size)| at.saturating_mul(*size));
-            if begins.zip(shape.max()).any(|(begin, max)| begin >= *max) {
+            if begins.zip(shape.max_dims()).any(|(begin, max)| begin >= *max) {
                 return Err(Error::invalid(format!("chunk {:?} lies outside of the largest extent", coord.scaled())));
             }
         }
@@ -58,24 +58,33 @@ impl NativeDataset {
     }
 
     /// Whether readers can see the present bytes of this part of a stored chunk.
-    pub(super) fn visibility_of(&self, state: &DatasetState, coord: &ChunkCoord, bytes: Range<u64>) -> Visibility {
+    pub(super) fn visibility_of(
+        &self,
+        state: &DatasetState,
+        coord: &ChunkCoord,
+        bytes: Range<u64>,
+    ) -> ReplacedBytesVisibility {
         let size = u64::from(state.spec.datatype.size()).max(1);
         let (Some(chunk), true) = (state.spec.chunk_dims(), self.session.may_be_followed()) else {
             // One element.
-            return if self.session.may_be_followed() { Visibility::Visible } else { Visibility::NoFollowers };
+            return if self.session.may_be_followed() {
+                ReplacedBytesVisibility::Visible
+            } else {
+                ReplacedBytesVisibility::NoFollowers
+            };
         };
         let begins = coord.scaled().iter().zip(chunk).map(|(at, side)| at.saturating_mul(*side));
         let inside = state.spec.dataspace.dims().iter().zip(begins).map(|(end, begin)| end.saturating_sub(begin));
         match extent_overlap::overlaps_extent(bytes.start / size..bytes.end.div_ceil(size), chunk, inside) {
-            true => Visibility::Visible,
-            false => Visibility::BeyondExtent,
+            true => ReplacedBytesVisibility::Visible,
+            false => ReplacedBytesVisibility::BeyondExtent,
         }
     }
 
     /// Makes raw data that may lead to objects of a global heap wait for the objects that were written lately.
     fn add_heap_dependency(&self, state: &DatasetState, proxy: &ChunkProxy) -> Result<()> {
-        match state.spec.datatype.has_heap_references() {
-            true => self.session.global_heap.add_parent(proxy, DependencyKind::ChunkHeap),
+        match state.spec.datatype.has_vlen_or_references() {
+            true => self.session.global_heap.add_flush_parent(proxy, DependencyKind::ChunkHeap),
             false => Ok(()),
         }
     }
@@ -90,23 +99,32 @@ impl NativeDataset {
             NativeLayout::External(files) => return files.write(0, bytes),
             _ => {}
         }
-        let filtered = matches!(state.layout.element_format(), Some(ElementFormat::Filtered(_)));
+        let filtered = matches!(state.layout.chunk_index_element_format(), Some(ChunkEntryFormat::Filtered(_)));
         let beneath = self.visibility_of(&state, coord, 0..bytes.len() as u64);
         // A follower must see the old chunk or the new one, not a mixture.
-        let moves = filtered || (beneath == Visibility::Visible && state.layout.can_move_chunks());
+        let moves = filtered || (beneath == ReplacedBytesVisibility::Visible && state.layout.can_move_chunks());
         let mut stays = if moves { None } else { state.layout.locate_chunk(coord)? };
-        if !moves && stays.is_none() && beneath == Visibility::BeyondExtent && self.preallocate_rows(&state, coord)? {
+        if !moves
+            && stays.is_none()
+            && beneath == ReplacedBytesVisibility::BeyondExtent
+            && self.preallocate_rows(&state, coord)?
+        {
             stays = state.layout.locate_chunk(coord)?;
         }
         if let Some(old) = stays {
             return self.overwrite_chunk(&state, old.addr, (0, bytes.to_vec()), beneath);
         }
         let addr = cache.space().alloc(bytes.len() as u64, SpaceKind::Raw)?;
-        let proxy = match state.spec.datatype.has_heap_references() {
-            true => Some(cache.write_raw_with_visibility(owner, addr, (0, bytes.to_vec()), Visibility::Unreachable)),
+        let proxy = match state.spec.datatype.has_vlen_or_references() {
+            true => Some(cache.enqueue_raw_with_visibility(
+                owner,
+                addr,
+                (0, bytes.to_vec()),
+                ReplacedBytesVisibility::Unreachable,
+            )),
             false => cache.write_raw_through(owner, addr, 0, bytes)?,
         };
-        let operation = cache.begin_operation();
+        let operation = cache.begin_atomic_change();
         if let Some(proxy) = &proxy {
             self.add_heap_dependency(&state, proxy)?;
         }
@@ -139,7 +157,7 @@ impl NativeDataset {
         }
         let beneath = self.visibility_of(&state, coord, range);
         let mut old = state.layout.locate_chunk(coord)?;
-        if old.is_none() && beneath == Visibility::BeyondExtent && self.preallocate_rows(&state, coord)? {
+        if old.is_none() && beneath == ReplacedBytesVisibility::BeyondExtent && self.preallocate_rows(&state, coord)? {
             old = state.layout.locate_chunk(coord)?;
         }
         let Some(old) = old else {
@@ -158,7 +176,9 @@ impl NativeDataset {
             return Err(Error::invalid("part of a filtered chunk cannot be overwritten"));
         };
         match self.visibility_of(state, coord, range) {
-            Visibility::Visible => Err(Error::invalid("part of a chunk of a filtered dataset that others may read")),
+            ReplacedBytesVisibility::Visible => {
+                Err(Error::invalid("part of a chunk of a filtered dataset that others may read"))
+            }
             beneath => self.overwrite_chunk(state, stored.addr, (at, bytes.to_vec()), beneath),
         }
     }
@@ -180,12 +200,13 @@ impl NativeDataset {
         let Some(chunk) = chunk else {
             return rest.try_for_each(|(coord, at, bytes)| self.write_chunk_part(coord, at, bytes));
         };
-        let (size, mut beneath, mut end) = (state.spec.chunk_bytes().unwrap_or(0), Visibility::default(), 0);
+        let (size, mut beneath, mut end) =
+            (state.spec.chunk_bytes().unwrap_or(0), ReplacedBytesVisibility::default(), 0);
         let mut parts = Vec::with_capacity(parts.len() - 1);
         for (_, at, bytes) in rest {
             let range = checked_part(size, at, bytes)?;
             end = end.max(range.end);
-            if beneath != Visibility::Visible {
+            if beneath != ReplacedBytesVisibility::Visible {
                 beneath = self.visibility_of(&state, coord, range);
             }
             parts.push((at, Cow::Borrowed(bytes)));
@@ -204,7 +225,7 @@ impl NativeDataset {
         let size = state.spec.chunk_bytes().unwrap_or(0);
         let fits = at.checked_add(bytes.len() as u64).is_some_and(|end| end <= size);
         let is_raw = matches!(state.layout, NativeLayout::Single(..)) && state.spec.filters.is_empty();
-        if !fits || !is_raw || state.spec.datatype.has_heap_references() {
+        if !fits || !is_raw || state.spec.datatype.has_vlen_or_references() {
             return self.write_chunk_part(coord, at, bytes);
         }
         let Some(stored) = state.layout.locate_chunk(coord)? else {
@@ -214,13 +235,13 @@ impl NativeDataset {
         let (cache, owner) = (&self.session.cache, Owner::new(self.shared.header_addr));
         check_allocated(cache, stored.addr, at, bytes.len() as u64)?;
         let proxy = cache.write_raw_through(owner, stored.addr, at, bytes)?;
-        let operation = cache.begin_operation();
+        let operation = cache.begin_atomic_change();
         if let Some(proxy) = &proxy {
-            state.layout.add_raw_dependency(proxy)?;
+            state.layout.make_header_wait_for_raw_data(proxy)?;
         }
         if !self.session.global_heap.changed_collections().is_empty() {
             let header = self.session.load_header(self.shared.header_addr)?;
-            self.session.global_heap.add_header_dependencies(&header)?;
+            self.session.global_heap.add_header_as_flush_parent(&header)?;
         }
         drop(operation);
         Ok(cache.flush_over_budget()?)
@@ -236,7 +257,7 @@ impl NativeDataset {
         state: &DatasetState,
         chunk: Addr,
         (offset, bytes): (u64, Vec<u8>),
-        beneath: Visibility,
+        beneath: ReplacedBytesVisibility,
     ) -> Result<()> {
         check_allocated(&self.session.cache, chunk, offset, bytes.len() as u64)?;
         self.overwrite_located(state, chunk, [(offset, Cow::Owned(bytes))], beneath)
@@ -248,14 +269,14 @@ impl NativeDataset {
         state: &DatasetState,
         chunk: Addr,
         parts: impl IntoIterator<Item = (u64, Cow<'a, [u8]>), IntoIter: ExactSizeIterator>,
-        beneath: Visibility,
+        beneath: ReplacedBytesVisibility,
     ) -> Result<()> {
         let cache = &self.session.cache;
-        let operation = cache.begin_operation();
+        let operation = cache.begin_atomic_change();
         self.session.require_atomic_flush();
-        let proxy = cache.overwrite_raw(Owner::new(self.shared.header_addr), chunk, parts, beneath);
+        let proxy = cache.enqueue_chunk_overwrite(Owner::new(self.shared.header_addr), chunk, parts, beneath);
         self.add_heap_dependency(state, &proxy)?;
-        state.layout.add_raw_dependency(&proxy)?;
+        state.layout.make_header_wait_for_raw_data(&proxy)?;
         drop(operation);
         Ok(cache.flush_over_budget()?)
     }
@@ -272,7 +293,7 @@ impl NativeDataset {
         let (cache, owner, spec) = (&self.session.cache, Owner::new(self.shared.header_addr), &state.spec);
         self.session.extend_eof_for_hole(spec, size)?;
         let (addr, zeros) = self.session.alloc_raw_space(size)?;
-        let (offset, raw) = if zeros == 0 && spec.fill_pattern().is_none() {
+        let (offset, raw) = if zeros == 0 && spec.nonzero_fill_value().is_none() {
             (at, Cow::Borrowed(bytes))
         } else if size <= FILLED_WITH {
             let mut chunk = spec.fill_bytes(size as usize);
@@ -288,10 +309,10 @@ impl NativeDataset {
             WriteTime::Now => cache.write_raw_through(owner, addr, offset, &raw)?,
             WriteTime::AtFlush => {
                 let raw = (offset, raw.into_owned());
-                Some(cache.write_raw_with_visibility(owner, addr, raw, Visibility::Unreachable))
+                Some(cache.enqueue_raw_with_visibility(owner, addr, raw, ReplacedBytesVisibility::Unreachable))
             }
         };
-        let operation = cache.begin_operation();
+        let operation = cache.begin_atomic_change();
         if let Some(proxy) = &proxy {
             self.add_heap_dependency(state, proxy)?;
         }
@@ -301,7 +322,7 @@ impl NativeDataset {
     }
 
     fn write_compact(&self, at: usize, bytes: &[u8]) -> Result<()> {
-        let _operation = self.session.cache.begin_operation();
+        let _operation = self.session.cache.begin_atomic_change();
         let _lock = self.session.lock_header(self.shared.header_addr);
         let mut header = self.session.load_header(self.shared.header_addr)?;
         let misfit = || Error::invalid("the bytes do not fit the dataset");
@@ -312,14 +333,14 @@ impl NativeDataset {
         });
         if let Some(done) = found.flatten() {
             done.ok_or_else(misfit)?;
-            return self.session.global_heap.add_header_dependencies(&header);
+            return self.session.global_heap.add_header_as_flush_parent(&header);
         }
         let mut layout = header.require_message::<LayoutMessage>("a dataset has a layout")?;
         if let LayoutClass::Compact { data, .. } = &mut layout.storage {
             data.get_mut(range).ok_or_else(misfit)?.copy_from_slice(bytes);
         }
         header.set_message(&layout)?;
-        self.session.global_heap.add_header_dependencies(&header)
+        self.session.global_heap.add_header_as_flush_parent(&header)
     }
 }
 

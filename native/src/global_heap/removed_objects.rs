@@ -41,7 +41,7 @@ impl GlobalHeapRemovals {
     }
 
     /// Takes the objects that were given up at a moment which is settled: their numbers, by collection.
-    pub fn take_settled(&mut self, is_settled: impl Fn(FreeEpoch) -> bool) -> BTreeMap<Addr, BTreeSet<u32>> {
+    pub fn take_removable_objects(&mut self, is_settled: impl Fn(FreeEpoch) -> bool) -> BTreeMap<Addr, BTreeSet<u32>> {
         let mut settled: BTreeMap<Addr, BTreeSet<u32>> = BTreeMap::new();
         let GlobalHeapRemovals::Waiting(waiting) = self else { return settled };
         let mut last = None;

@@ -6,7 +6,7 @@
 use h5live_cache::{DependencyKind, Owner, SpaceKind};
 use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount};
 use h5live_format::{Addr, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width};
-use h5live_indexes::ObjectMetadata;
+use h5live_indexes::ObjectMetadataAccess;
 use smallvec::smallvec;
 
 use super::header_sizes::HeaderSizes;
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 /// Readers of other programs follow messages that are added in the first chunk. So there must be room for a
 /// continuation message at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeaderRoom {
+pub enum ReservedHeaderSpace {
     /// This many.
     More(usize),
     /// This many, before the last message.
@@ -49,7 +49,7 @@ impl CachedHeader {
         cache: &std::sync::Arc<h5live_cache::Cache>,
         mut prefix: ObjectHeaderPrefix,
         mut messages: Vec<RawMessage>,
-        room: HeaderRoom,
+        room: ReservedHeaderSpace,
     ) -> Result<Self> {
         let sizes = HeaderSizes::new(&prefix, cache.widths());
         if let Some(message) = messages.iter().find(|message| message.body.len() > MAX_BODY_BYTES) {
@@ -59,8 +59,10 @@ impl CachedHeader {
             message.body.resize(message.body.len().next_multiple_of(sizes.alignment_bytes));
         }
         let unused = match room {
-            HeaderRoom::More(len) | HeaderRoom::BeforeLast(len) => len.next_multiple_of(sizes.alignment_bytes),
-            HeaderRoom::UpTo(len) => {
+            ReservedHeaderSpace::More(len) | ReservedHeaderSpace::BeforeLast(len) => {
+                len.next_multiple_of(sizes.alignment_bytes)
+            }
+            ReservedHeaderSpace::UpTo(len) => {
                 let used: usize = messages.iter().map(|message| sizes.message_bytes(message)).sum();
                 len.saturating_sub(used.saturating_add(sizes.message_header_bytes))
             }
@@ -77,13 +79,13 @@ impl CachedHeader {
                 0x100..=0xffff => Width::TWO,
                 _ => Width::FOUR,
             };
-            unused += (prefix.chunk_len().next_multiple_of(HEADER_ALIGNMENT) - prefix.chunk_len()) as usize;
+            unused += (prefix.first_chunk_len().next_multiple_of(HEADER_ALIGNMENT) - prefix.first_chunk_len()) as usize;
         }
-        let last = usize::from(matches!(room, HeaderRoom::BeforeLast(_)));
+        let last = usize::from(matches!(room, ReservedHeaderSpace::BeforeLast(_)));
         messages.insert(messages.len().saturating_sub(last), RawMessage::unused(unused));
         prefix.message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
-        let addr = cache.space().alloc(prefix.chunk_len(), SpaceKind::Metadata)?;
-        let metadata = ObjectMetadata::new(cache.clone(), Owner::new(addr));
+        let addr = cache.space().alloc(prefix.first_chunk_len(), SpaceKind::Metadata)?;
+        let metadata = ObjectMetadataAccess::new(cache.clone(), Owner::new(addr));
         let first = cache.insert_entry(addr, metadata.owner(), ObjectHeader { prefix, messages });
         Ok(CachedHeader { metadata, prefix, chunks: smallvec![HeaderChunk::First(first)] })
     }
@@ -143,7 +145,7 @@ impl CachedHeader {
         let room = sizes.message_bytes(&old);
         let taken = sizes.message_bytes(&new);
         if sizes.fits_in(room, taken) {
-            chunk.change_messages(|messages| {
+            chunk.change_messages_and_fill(|messages| {
                 messages
                     .splice(spot.message..=spot.message, [new].into_iter().chain(sizes.unused_message(room - taken)));
             });
@@ -189,7 +191,7 @@ impl CachedHeader {
     /// If there is no such message.
     pub fn remove_message(&mut self, spot: MessagePosition) -> Result<()> {
         let frame = self.message_sizes().message_header_bytes;
-        self.chunk_of(spot)?.change_messages(|messages| {
+        self.chunk_of(spot)?.change_messages_and_fill(|messages| {
             if let Some(message) = messages.get_mut(spot.message) {
                 *message = RawMessage::unused(message.body.len());
             }
@@ -214,7 +216,7 @@ impl CachedHeader {
             let must_continue = number == last;
             if let Some(at) = chunk.with_messages(|messages| find_unused_message(messages, taken, sizes, must_continue))
             {
-                chunk.change_messages(|messages| put_in_unused_space(messages, at, message, sizes));
+                chunk.change_messages_and_fill(|messages| put_in_unused_space(messages, at, message, sizes));
                 self.update_message_count();
                 return Ok(());
             }
@@ -249,7 +251,7 @@ impl CachedHeader {
             .add_dependency(last.dependency_node(), &chunk, DependencyKind::Continuation)
             .map_err(h5live_cache::Error::from)?;
         put_in_unused_space(&mut kept, at, continuation, sizes);
-        last.change_messages(|messages| *messages = kept);
+        last.change_messages_and_fill(|messages| *messages = kept);
         self.chunks.push(HeaderChunk::Next(chunk));
         self.update_message_count();
         Ok(())
@@ -303,7 +305,7 @@ impl CachedHeader {
                 HeaderChunk::Next(chunk) => self.metadata.free_structure(chunk.addr(), chunk.read().len),
             }
         }
-        (self.addr(), self.prefix.chunk_len())
+        (self.addr(), self.prefix.first_chunk_len())
     }
 
     /// Gives back the space of the header, to which nothing must lead any more.
@@ -311,11 +313,11 @@ impl CachedHeader {
         let cache = self.metadata.cache();
         for chunk in &self.chunks {
             let (at, len) = match chunk {
-                HeaderChunk::First(chunk) => (chunk.addr(), self.prefix.chunk_len()),
+                HeaderChunk::First(chunk) => (chunk.addr(), self.prefix.first_chunk_len()),
                 HeaderChunk::Next(chunk) => (chunk.addr(), chunk.read().len),
             };
             cache.forget_entry(at);
-            cache.space().free(at, len);
+            cache.space().free_metadata(at, len);
         }
     }
 

@@ -1,12 +1,12 @@
 //! How an object keeps its attributes and links, as its header says.
 
 use h5live_format::{AttributePhaseChange, ObjectHeaderPrefix};
-use h5live_model::{CreationOrder, EntryStorage};
+use h5live_model::{CreationOrder, LinkOrAttributeStorageSpec};
 
 /// How an object keeps its attributes.
-pub(super) fn attribute_storage(prefix: &ObjectHeaderPrefix) -> EntryStorage {
+pub(super) fn attribute_storage(prefix: &ObjectHeaderPrefix) -> LinkOrAttributeStorageSpec {
     let AttributePhaseChange { max_compact, min_dense } = prefix.attribute_phase.unwrap_or_default();
-    EntryStorage {
+    LinkOrAttributeStorageSpec {
         order: creation_order(prefix.attribute_order_tracked, prefix.attributes_indexed),
         max_compact,
         min_dense,

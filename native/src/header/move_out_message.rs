@@ -16,13 +16,13 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If there is no space for a new chunk. The header is then unchanged.
-    pub fn move_out_message(&mut self, gone: MessageType, new: RawMessage) -> Result<()> {
+    pub fn remove_and_replace_messages(&mut self, removed_type: MessageType, new: RawMessage) -> Result<()> {
         let sizes = self.message_sizes();
         if self.chunks[1..].iter().any(|chunk| chunk.with_messages(|held| held.iter().any(must_stay_in_first_chunk))) {
-            return self.move_out_in_place(gone, new);
+            return self.move_out_in_place(removed_type, new);
         }
         let is_kept = |message: &RawMessage| {
-            !message.is_unused() && message.kind != gone && message.kind != MessageType::CONTINUATION
+            !message.is_unused() && message.kind != removed_type && message.kind != MessageType::CONTINUATION
         };
         let replaced = |message: &RawMessage| message.kind == new.kind;
         let mut moving: Vec<RawMessage> = Vec::new();
@@ -45,7 +45,7 @@ impl CachedHeader {
         }
         if let Some(whole) = try_merge(&messages, &moving, sizes) {
             let old: Vec<_> = self.chunks.drain(1..).collect();
-            self.chunks[0].change_messages(|held| *held = whole);
+            self.chunks[0].change_messages_and_fill(|held| *held = whole);
             old.into_iter().for_each(|chunk| self.free_chunk(chunk));
         } else {
             self.move_messages_to_new_chunk(messages, moving, sizes)?;
@@ -95,7 +95,7 @@ impl CachedHeader {
             put_in_unused_space(&mut messages, at, continuation, sizes);
         }
         let old: Vec<_> = self.chunks.drain(1..).collect();
-        first.change_messages(|held| *held = messages);
+        first.change_messages_and_fill(|held| *held = messages);
         self.chunks.push(HeaderChunk::Next(chunk));
         old.into_iter().for_each(|chunk| self.free_chunk(chunk));
         Ok(())

@@ -9,7 +9,7 @@ use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode, look
 use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
-use crate::dense_storage::{DenseStorage, HashOrderedPart};
+use crate::dense_storage::{DenseStorage, HashOrderedPage};
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
 use crate::{Error, Result};
@@ -43,7 +43,12 @@ impl DenseLinks {
     }
 
     /// The links to which `info` leads, for a comparison with other structures or for a correction of those.
-    pub fn for_recount(session: &NativeSession, header: &CachedHeader, info: &LinkInfo, repair: bool) -> Self {
+    pub fn open_for_check_or_repair(
+        session: &NativeSession,
+        header: &CachedHeader,
+        info: &LinkInfo,
+        repair: bool,
+    ) -> Self {
         if repair { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
     }
 
@@ -144,7 +149,7 @@ impl DenseLinks {
         if self.follows {
             return self.storage.names.for_each(&mut |record| Ok(each(self.decode_record(header, &record)?)));
         }
-        self.for_each_stored_chunk(&mut |bytes| Ok(each(Self::decode_link(header, bytes)?))).map(drop)
+        self.for_each_encoded_link(&mut |bytes| Ok(each(Self::decode_link(header, bytes)?))).map(drop)
     }
 
     /// Calls `each` with every link whose name has a greater hash than `after`, until it returns `false` and the hash
@@ -152,7 +157,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn for_each_link_after(
+    pub fn for_each_link_page(
         &self,
         header: &CachedHeader,
         after: Option<&Name>,
@@ -161,13 +166,13 @@ impl DenseLinks {
         if !self.follows && after.is_none() {
             return self.for_each_link(header, each).map(|()| false);
         }
-        let (first, mut part) = (HashOrderedPart::after(after), HashOrderedPart::after(after));
+        let (first, mut part) = (HashOrderedPage::after(after), HashOrderedPage::after(after));
         self.storage
             .names
-            .for_each_from(&mut |record| Ok::<_, Error>(first.is_before(record.hash)), &mut |record| {
-                part.take(record.hash, || Ok(each(self.decode_record(header, &record)?)))
+            .for_each_from(&mut |record| Ok::<_, Error>(first.hash_precedes_page(record.hash)), &mut |record| {
+                part.visit_if_in_page(record.hash, || Ok(each(self.decode_record(header, &record)?)))
             })?;
-        Ok(part.is_ended())
+        Ok(part.has_more_after_page())
     }
 
     /// Calls `each` with the bytes of every link, in no particular order, until it returns `false`; returns whether it
@@ -175,9 +180,9 @@ impl DenseLinks {
     ///
     /// # Errors
     /// The first error of `each`; if a structure cannot be read.
-    pub fn for_each_stored_chunk(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
+    pub fn for_each_encoded_link(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let (mut heap, mut whole) = (self.storage.heap.bulk_reader()?, true);
-        self.storage.names.for_each_batch(&mut |records| {
+        self.storage.names.for_each_batch_unordered(&mut |records| {
             let ids = records.iter().map(|record| record.heap_id);
             whole = heap.for_each_object(ids, &mut *each)?;
             Ok::<_, Error>(whole)
@@ -228,7 +233,7 @@ impl DenseLinks {
             };
             if let (Some(order), Some(position)) = (&self.storage.order, link.creation_order) {
                 let record = LinkOrderRecord { order: position, heap_id };
-                order.insert(&record, |record| Ok::<_, Error>(record.order.cmp(&position)))?;
+                order.insert_if_absent(&record, |record| Ok::<_, Error>(record.order.cmp(&position)))?;
             }
             return Ok(true);
         }
@@ -255,7 +260,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn check_or_repair(&self, header: &CachedHeader, repair: bool) -> Result<bool> {
+    pub fn find_or_repair_inconsistency(&self, header: &CachedHeader, repair: bool) -> Result<bool> {
         let mut missing = HashMap::new();
         let recount = self.storage.heap.recount_contents(|each| {
             self.storage.names.for_each(&mut |LinkNameRecord { heap_id, .. }| {
@@ -276,11 +281,11 @@ impl DenseLinks {
             let order =
                 order.ok_or_else(|| header.damaged_error("links have a position if there is an index of them"))?;
             let record = LinkOrderRecord { order, heap_id };
-            tree.insert(&record, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+            tree.insert_if_absent(&record, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
             Ok(())
         };
         let (key, position) = (|record: &LinkOrderRecord| record.heap_id, |record: &LinkOrderRecord| record.order);
-        wrong |= self.storage.check_or_repair_order_index(missing, (key, position), add, repair)?;
+        wrong |= self.storage.find_or_repair_order_index_fault(missing, (key, position), add, repair)?;
         Ok(wrong)
     }
 

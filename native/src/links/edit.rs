@@ -97,7 +97,7 @@ impl NativeSession {
                     dense.insert_link(header, link, &[])?;
                 }
                 dense.insert_link(header, &link, &before)?;
-                header.move_out_message(MessageType::LINK, encode_info_message(header, &info)?)?;
+                header.remove_and_replace_messages(MessageType::LINK, encode_info_message(header, &info)?)?;
                 return dense.add_flush_parent(header);
             }
             header.add_message(message)?;
@@ -145,7 +145,7 @@ impl NativeSession {
             None
         };
         let info = header.encode_message(&info, MessageFlags::default())?;
-        header.move_out_message(MessageType::SYMBOL_TABLE, info)?;
+        header.remove_and_replace_messages(MessageType::SYMBOL_TABLE, info)?;
         if let Some(dense) = dense {
             dense.add_flush_parent(header)?;
         }
@@ -161,7 +161,7 @@ impl NativeSession {
         if let Some(table) = header.get_message::<SymbolTableMessage>()? {
             let table = self.heaps.symbol_table_for_writing(header.metadata(), &table);
             table.remove_link(name)?.map(drop).ok_or_else(missing)?;
-            return self.heaps.note_removed_names(&table);
+            return self.heaps.track_freed_name_heap(&table);
         }
         let mut info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {

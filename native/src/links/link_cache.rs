@@ -115,7 +115,7 @@ impl LinkTable {
     }
 
     /// All links were added.
-    pub fn build_directory(&mut self) {
+    pub fn build_hash_buckets(&mut self) {
         self.encoded_messages.shrink_to_fit();
         self.message_ranges.shrink_to_fit();
         self.message_ranges.sort_unstable();
@@ -166,7 +166,7 @@ mod tests {
         for message in messages {
             table.add_link(&h5live_format::encode(&message, Widths::default()).unwrap(), message.name.as_bytes());
         }
-        table.build_directory();
+        table.build_hash_buckets();
         table
     }
 

@@ -1,6 +1,6 @@
 //! Giving back what deleted objects had.
 
-use h5live_format::LocalHeap;
+use h5live_format::LocalHeapPrefix;
 use h5live_format::messages::{AttributeInfo, ExternalFiles, LinkInfo, SymbolTableMessage};
 
 use super::NativeSession;
@@ -32,7 +32,7 @@ impl NativeSession {
     pub fn free_deleted(&self, mut plan: DeletePlan) -> Result<()> {
         self.release_shared_uses(std::mem::take(&mut plan.shared_uses))?;
         for dataset in &plan.datasets {
-            dataset.delete_index()?;
+            dataset.mark_deleted_and_free_index()?;
         }
         let (cache, space) = (&self.cache, self.cache.space());
         for (addr, len) in &plan.raw_ranges {
@@ -40,19 +40,19 @@ impl NativeSession {
         }
         for addr in &plan.deleted_objects {
             let header = CachedHeader::load_header(&self.object_metadata(*addr), true)?;
-            self.delete_storage(&header)?;
-            space.unassign_owner(header.metadata().owner());
+            self.free_link_and_attribute_heaps(&header)?;
+            space.await_full_flush_for_owner(header.metadata().owner());
             if self.may_be_followed() {
                 let (at, len) = header.replace_with_tombstone();
                 // Readers of h5live keep the address for as long as they have the object open, and then look there.
-                if self.followers.waits_until_unread() {
-                    space.free(at, len);
+                if self.followers.reuses_only_when_unread() {
+                    space.free_metadata(at, len);
                 }
             } else {
                 header.delete_header()
             }
             self.datasets.forget_dataset(*addr);
-            self.heaps.forget_structures_of(*addr);
+            self.heaps.forget_changed_heap_owner(*addr);
         }
         Ok(())
     }
@@ -62,19 +62,19 @@ impl NativeSession {
     /// # Errors
     /// If a structure cannot be read.
     pub fn finalize_deletes(&self, pending: Vec<DeletePlan>) -> Result<()> {
-        let _operation = self.cache.begin_operation();
-        pending.into_iter().try_for_each(|plan| self.delete_for_good(plan))
+        let _operation = self.cache.begin_atomic_change();
+        pending.into_iter().try_for_each(|plan| self.free_and_mark_deleted(plan))
     }
 
     /// Gives back what goes, and finds no object there from now on, though the file still has the bytes of its header.
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn delete_for_good(&self, plan: DeletePlan) -> Result<()> {
+    pub fn free_and_mark_deleted(&self, plan: DeletePlan) -> Result<()> {
         let deleted = plan.deleted_objects.clone();
         // Until then, one may lead to another: attributes to their types.
         self.free_deleted(plan)?;
-        deleted.into_iter().for_each(|addr| self.headers.note_deleted(addr));
+        deleted.into_iter().for_each(|addr| self.headers.mark_deleted(addr));
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn delete_storage(&self, header: &CachedHeader) -> Result<()> {
+    pub fn free_link_and_attribute_heaps(&self, header: &CachedHeader) -> Result<()> {
         let metadata = header.metadata();
         if let Some(info) = header.get_message::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
             DenseAttributes::open_for_writing(self, header, &info).delete_heap_and_indexes()?;
@@ -94,11 +94,11 @@ impl NativeSession {
             self.heaps.delete_symbol_table(metadata, &message)?;
         }
         if let Some(files) = header.get_message::<ExternalFiles>()? {
-            let len = LocalHeap::prefix_size(header.widths()) as u64;
-            let heap = metadata.load(files.heap, len, LocalHeap::default)?.read().clone();
+            let len = LocalHeapPrefix::prefix_size(header.widths()) as u64;
+            let heap = metadata.load(files.heap, len, LocalHeapPrefix::default)?.read().clone();
             for (addr, len) in [(files.heap, len), (heap.data, heap.size)] {
                 self.cache.forget_entry(addr);
-                self.cache.space().free(addr, len);
+                self.cache.space().free_metadata(addr, len);
             }
         }
         Ok(())

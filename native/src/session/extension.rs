@@ -3,10 +3,10 @@
 use h5live_cache::FlushScope;
 use h5live_format::messages::{BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SpaceStrategy};
 use h5live_format::{Addr, MessageFlags};
-use h5live_model::{FileSpace, ObjectSpec};
+use h5live_model::{FileSpaceSettings, ObjectSpec};
 
 use super::NativeSession;
-use crate::header::HeaderRoom;
+use crate::header::ReservedHeaderSpace;
 use crate::superblock_extension::{load_extension_header, load_file_space_info};
 use crate::{Error, Result};
 
@@ -19,7 +19,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the extension cannot be changed.
-    pub fn claim_extension(&self) -> Result<()> {
+    pub fn drop_cache_image_and_free_list(&self) -> Result<()> {
         let Some(mut header) = load_extension_header(&self.cache, &self.superblock)? else { return Ok(()) };
         if header.has_message(MessageType::DRIVER_INFO) {
             let what = "changing a file that is cut into several";
@@ -31,12 +31,12 @@ impl NativeSession {
             if info.strategy == SpaceStrategy::Paged && info.version > 0 {
                 self.cache.space().set_page_size(info.page_size)?;
             }
-            free = self.load_free_space(info)?;
+            free = self.take_over_free_space(info)?;
         }
-        let operation = self.cache.begin_operation();
+        let operation = self.cache.begin_atomic_change();
         if let Some((spot, message)) = header.find_message(|message| message.kind == MessageType::CACHE_IMAGE) {
             let image: CacheImageInfo = header.decode_message(&message)?;
-            self.cache.space().free(image.addr, image.size);
+            self.cache.space().free_metadata(image.addr, image.size);
             header.remove_message(spot)?;
         }
         if let Some(info) = space.filter(|info| info.managers.is_some()) {
@@ -57,7 +57,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create_extension(&mut self, space: FileSpace) -> Result<Addr> {
+    pub fn create_superblock_extension(&mut self, space: FileSpaceSettings) -> Result<Addr> {
         if space.strategy == SpaceStrategy::Paged {
             self.cache.space().set_page_size(space.page_size)?;
         }
@@ -65,11 +65,12 @@ impl NativeSession {
         if self.extension.btree_k != BtreeK::default() {
             messages.push(self.encode_message(self.extension.btree_k, MessageFlags(0))?);
         }
-        if space != FileSpace::default() {
+        if space != FileSpaceSettings::default() {
             messages.push(self.encode_message(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?);
         }
         let spec = ObjectSpec::group();
-        let header = self.create_header(&spec, self.new_header_prefix(&spec), messages, HeaderRoom::More(0))?;
+        let header =
+            self.create_header(&spec, self.new_header_prefix(&spec), messages, ReservedHeaderSpace::More(0))?;
         self.extension.space = space;
         Ok(header.addr())
     }

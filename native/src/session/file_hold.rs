@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use h5live_cache::{Clock, Storage};
-use h5live_model::{Liveness, Mode};
+use h5live_model::{Mode, WriterLiveness};
 use h5live_swmr::{
-    Error as SwmrError, LockAttempt, LockHandle, LockKind, LockYield, OpenedFile, RetryError, RetryPolicy,
+    Error as SwmrError, FileChangeDetector, LockAttempt, LockHandle, LockKind, LockYield, RetryError, RetryPolicy,
     read_superblock,
 };
 
@@ -28,7 +28,7 @@ pub(super) const FLUSH_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 pub(crate) struct FileHold {
     path: PathBuf,
     lock: Arc<LockHandle>,
-    opened_file: Arc<OpenedFile>,
+    opened_file: Arc<FileChangeDetector>,
     /// Whether the record lock that stands for a live writer was taken.
     has_liveness_lock: bool,
     /// The clock of the session.
@@ -41,7 +41,7 @@ pub(crate) struct FileHold {
 
 impl FileHold {
     /// The hold of a session of this mode on the file at `path`, which was opened and locked.
-    pub fn new(path: &Path, lock: Arc<LockHandle>, opened: Arc<OpenedFile>, mode: Mode, clock: Clock) -> Self {
+    pub fn new(path: &Path, lock: Arc<LockHandle>, opened: Arc<FileChangeDetector>, mode: Mode, clock: Clock) -> Self {
         let has_liveness_lock = mode.writes() && lock.is_liveness_locked();
         let (checked_at, lock_yield) = (AtomicU64::new(NEVER_CHECKED), OnceLock::new());
         FileHold { path: path.to_owned(), lock, opened_file: opened, has_liveness_lock, clock, checked_at, lock_yield }
@@ -68,9 +68,14 @@ impl FileHold {
     /// # Errors
     /// If the file was replaced, deleted or cut, or the lock was lost.
     #[inline]
-    pub fn check_held_within(&self, min_file_len: impl FnOnce() -> u64, now: Duration, valid: Duration) -> Result<()> {
+    pub fn check_held_with_max_age(
+        &self,
+        min_file_len: impl FnOnce() -> u64,
+        now: Duration,
+        max_age: Duration,
+    ) -> Result<()> {
         let looked = self.checked_at.load(Ordering::Relaxed);
-        if looked != NEVER_CHECKED && nanos(now).saturating_sub(looked) < nanos(valid) {
+        if looked != NEVER_CHECKED && nanos(now).saturating_sub(looked) < nanos(max_age) {
             return Ok(());
         }
         self.check_held_uncached(min_file_len(), now)
@@ -111,16 +116,16 @@ impl FileHold {
     ///
     /// # Errors
     /// If the superblock cannot be read, the file was replaced or cut, or it cannot be locked.
-    pub fn liveness(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<Liveness> {
+    pub fn liveness(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<WriterLiveness> {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
-        if superblock.status.allows_followers() {
-            self.opened_file.check_as_reader()?;
+        if superblock.status.allows_concurrent_readers() {
+            self.opened_file.check_path_and_announced_len()?;
             return Ok(self.lock.writer_liveness());
         }
-        self.lock.forget_seen_writer();
-        self.opened_file.check_length_as_reader()?;
+        self.lock.forget_seen_liveness_lock();
+        self.opened_file.check_not_truncated()?;
         self.keep_plain_writers_out(superblock.version)?;
-        Ok(Liveness::AtRest)
+        Ok(WriterLiveness::AtRest)
     }
 
     /// Keeps plain writers out of a file at rest that is followed. A reader of a file with a superblock before `version` 3
@@ -147,9 +152,9 @@ impl FileHold {
     ///
     /// # Errors
     /// If the superblock cannot be read.
-    pub fn may_be_written(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<bool> {
+    pub fn may_have_live_writer(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<bool> {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
-        Ok(superblock.status.allows_followers() && self.lock.may_be_written())
+        Ok(superblock.status.allows_concurrent_readers() && self.lock.may_be_written())
     }
 
     /// Gives up the file, after its storage was closed.
@@ -157,10 +162,10 @@ impl FileHold {
     /// # Errors
     /// If it cannot be unlocked.
     pub fn release_file(&self, has_generation_lock: bool) -> Result<()> {
-        self.lock.close();
+        self.lock.close_written_file();
         if has_generation_lock {
             self.lock.release_generation_lock().map_err(Error::io("unlock the file"))?;
         }
-        self.lock.release_all().map_err(Error::io("unlock the file"))
+        self.lock.release_flock_and_close().map_err(Error::io("unlock the file"))
     }
 }

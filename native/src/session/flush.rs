@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use h5live_cache::{DependencyKind, EntryPatch, FlushScope, Handle, Owner, UnpublishedPart};
+use h5live_cache::{DependencyKind, EntryPatch, FlushScope, Handle, Owner, UnpublishedChunkData};
 use h5live_format::{Addr, EncodeError, ObjectHeader};
 use h5live_model::Stats;
 
@@ -16,7 +16,7 @@ impl NativeSession {
     /// after the other in any case.
     pub fn require_atomic_flush(&self) {
         if !self.may_be_followed() {
-            self.cache.require_atomic_flush();
+            self.cache.make_next_flush_atomic();
         }
     }
 
@@ -40,7 +40,7 @@ impl NativeSession {
 
     /// Refuses to go on if the file is not ours any more, as of now: nothing is promised to last that does not.
     pub(super) fn check_file_held(&self) -> Result<()> {
-        self.hold.check_held_now(self.cache.space().min_file_len())
+        self.hold.check_held_now(self.cache.space().known_storage_len())
     }
 
     /// Makes everything that was flushed durable.
@@ -57,23 +57,23 @@ impl NativeSession {
     /// `false` if the fast path cannot be used.
     pub fn publish_in_place<'a>(
         &self,
-        part: UnpublishedPart<'_>,
+        part: UnpublishedChunkData<'_>,
         header: &Handle<ObjectHeader>,
         change: impl FnOnce(&mut ObjectHeader, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
     ) -> Result<bool> {
-        let len = header.read().prefix.chunk_len();
-        self.with_flush_time(|| Ok(self.cache.publish_part(part, header, len, change)?))
+        let len = header.read().prefix.first_chunk_len();
+        self.with_flush_time(|| Ok(self.cache.try_publish_chunk_data(part, header, len, change)?))
     }
 
     fn with_flush_time<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
         let (hold, space) = (&self.hold, self.cache.space());
         let begin = hold.clock.now();
-        hold.check_held_within(|| space.min_file_len(), begin, FLUSH_CHECK_INTERVAL)?;
+        hold.check_held_with_max_age(|| space.known_storage_len(), begin, FLUSH_CHECK_INTERVAL)?;
         self.followers.reclaim_if_unread(space, hold.lock())?;
         let flushed = write();
         let end = hold.clock.now();
         // The write has been made. If the file is no longer ours, the next flush is refused.
-        let _refused = hold.check_held_within(|| space.min_file_len(), end, CHECK_INTERVAL);
+        let _refused = hold.check_held_with_max_age(|| space.known_storage_len(), end, CHECK_INTERVAL);
         self.flush_times.record_flush(end.saturating_sub(begin));
         flushed
     }
@@ -91,7 +91,7 @@ impl NativeSession {
         stats.torn = counts.torn.load(Ordering::Relaxed);
         stats.retries = counts.retries.load(Ordering::Relaxed);
         stats.flushes = totals.flushes;
-        let resting = self.cache.space().resting_space();
+        let resting = self.cache.space().quarantined_space();
         stats.resting_bytes = resting.bytes.saturating_add(resting.forgotten_bytes);
         self.flush_times.copy_to_stats(&mut stats);
         stats
@@ -100,7 +100,7 @@ impl NativeSession {
     fn flush_scope(&self, scope: FlushScope) -> Result<()> {
         let generation = self.global_heap.begin_flush();
         if scope == FlushScope::All {
-            self.heaps.reset_removed_names();
+            self.heaps.reset_freed_name_heap();
         }
         self.cache.flush(scope)?;
         self.global_heap.end_flush(generation);
@@ -112,13 +112,14 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the flush fails; the operation is done then, and is flushed later.
-    pub fn reclaim_space(&self) -> Result<()> {
+    pub fn count_operation_and_flush_if_due(&self) -> Result<()> {
         // While others follow, only the flushes of the program decide what they see.
         if self.may_be_followed() {
             return Ok(());
         }
         self.cache.flush_over_budget()?;
-        let is_due = self.reclaims.is_reclaim_due(self.cache.space(), || self.heaps.max_freed_name_heap());
+        let is_due =
+            self.reclaims.count_operation_and_check_due(self.cache.space(), || self.heaps.max_freed_name_heap_bytes());
         if is_due { self.flush(FlushScope::All) } else { Ok(()) }
     }
 
@@ -139,12 +140,13 @@ impl NativeSession {
     pub fn order_headers(&self, later: Addr, earlier: Addr) -> Result<()> {
         self.check_writable()?;
         let circle = {
-            let _operation = self.cache.begin_operation();
+            let _operation = self.cache.begin_atomic_change();
             let (later, earlier) = (self.load_header(later)?, self.load_header(earlier)?);
             later.chunk_nodes().any(|parent| {
                 let mut children = earlier.chunk_nodes();
-                children
-                    .any(|child| self.cache.add_dependency_once(parent, child, DependencyKind::PublishAfter).is_err())
+                children.any(|child| {
+                    self.cache.add_dependency_until_clean(parent, child, DependencyKind::PublishAfter).is_err()
+                })
             })
         };
         // Something of the earlier one already waits for the later one, which is thus to be written first and again.

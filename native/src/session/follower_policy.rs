@@ -6,7 +6,7 @@ use h5live_cache::{Cache, ReusePolicy, Space};
 use h5live_format::StatusFlags;
 use h5live_swmr::{Error as SwmrError, LockHandle, OtherHandles};
 
-use crate::open_options::{OpenOptions, Readers};
+use crate::open_options::{AllowedReaders, OpenOptions};
 use crate::{Mode, Result};
 
 /// Whether others may follow what a session writes, and what it does for them: it announces space ahead, and lets space
@@ -21,7 +21,7 @@ pub(crate) struct FollowerPolicy {
     /// Most bytes of such space.
     max_resting_bytes: u64,
     /// Who follows.
-    readers: Readers,
+    readers: AllowedReaders,
     /// Whether the file stays live when the session ends, for the next of several writers that take turns.
     leaves_live: bool,
     /// Whether it is one of those that take turns with the file: the next turn goes on behind what is there.
@@ -54,7 +54,7 @@ impl FollowerPolicy {
     }
 
     /// Whether the space behind the end is given back when the file stays live: it may be long until the next writer comes.
-    pub fn cuts_when_left(&self) -> bool {
+    pub fn truncates_when_left_live(&self) -> bool {
         !self.takes_turns
     }
 
@@ -74,14 +74,14 @@ impl FollowerPolicy {
     }
 
     /// Whether what rests is free only when nobody else has the file open.
-    pub fn waits_until_unread(&self) -> bool {
+    pub fn reuses_only_when_unread(&self) -> bool {
         self.reuse == ReusePolicy::WhenUnread
     }
 
     /// The status flags of a live file.
     pub fn live_flags(&self, has_generations: bool) -> StatusFlags {
         match self.readers {
-            Readers::H5live if !has_generations => StatusFlags::LIVE_FOR_H5LIVE,
+            AllowedReaders::H5live if !has_generations => StatusFlags::LIVE_FOR_H5LIVE,
             _ => StatusFlags::WRITE | StatusFlags::SWMR,
         }
     }
@@ -93,7 +93,7 @@ impl FollowerPolicy {
     pub fn announce_headroom(&self, cache: &Cache) -> Result<()> {
         match self.headroom {
             0 => cache.write_superblock()?,
-            headroom => cache.announce_eof_ahead(headroom)?,
+            headroom => cache.preextend_superblock_eof(headroom)?,
         }
         Ok(())
     }
@@ -114,10 +114,10 @@ impl FollowerPolicy {
     #[cold]
     fn check_resting(&self, space: &Space, lock: &LockHandle) -> Result<()> {
         let limit = self.max_resting_bytes;
-        if space.resting_space().bytes > limit {
+        if space.quarantined_space().bytes > limit {
             space.reclaim_if_unread(true, || lock.is_sole_handle());
         }
-        match space.unproven_bytes() {
+        match space.bytes_awaiting_no_readers() {
             bytes if bytes > limit => {
                 Err(SwmrError::TooMuchResting { bytes, limit, openers: lock.other_openers() }.into())
             }
@@ -126,9 +126,9 @@ impl FollowerPolicy {
     }
 
     /// The session ends. What rests is free if nobody else has the file open.
-    pub fn release_if_unread(&self, space: &Space, lock: &LockHandle) {
+    pub fn release_resting_if_unread(&self, space: &Space, lock: &LockHandle) {
         if self.may_be_followed() && lock.is_sole_handle() {
-            space.release_resting();
+            space.release_all_quarantined();
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use h5live_model::Name;
 use h5live_swmr::{LockHandle, RetryPolicy};
 
-use crate::part_limit::PartLimit;
+use crate::part_limit::AdaptiveBatchLimit;
 use crate::seen_names::{NameScope, SeenNames};
 use crate::{Error, Mode, Result};
 
@@ -41,7 +41,7 @@ impl NameLookups {
     ///
     /// # Errors
     /// Errors of `find`.
-    pub fn find_item<T>(
+    pub fn find_name_with_retry<T>(
         &self,
         of: NameScope,
         name: &Name,
@@ -58,7 +58,7 @@ impl NameLookups {
                 (true, false) if self.is_written_by_others() => self.seen.add_names(of, [name].into_iter()),
                 (false, true) if self.is_written_by_others() => {
                     vanished.set(true);
-                    return Err(of.torn_error());
+                    return Err(of.missing_name_error());
                 }
                 _ => {}
             }
@@ -77,7 +77,7 @@ impl NameLookups {
     ///
     /// # Errors
     /// Errors of `list_after`.
-    pub fn list_items<T>(
+    pub fn list_names_with_retry<T>(
         &self,
         of: NameScope,
         name_of: impl Fn(&T) -> &Name,
@@ -87,16 +87,16 @@ impl NameLookups {
             return self.list_in_parts(name_of, list_after);
         }
         let mut less = None;
-        let gathered = self.retry.retry_since(|since| {
+        let gathered = self.retry.retry_with_start_time(|since| {
             less = None;
             let all = self.list_in_parts(&name_of, &mut list_after)?;
             // Each part was read fast enough.
             *since = self.retry.now();
             let names = all.iter().map(&name_of).collect();
-            if !self.seen.contains_all_of(of, &names) {
+            if !self.seen.are_all_seen_in(of, &names) {
                 drop(names);
                 less = Some(all);
-                return Err(of.torn_error());
+                return Err(of.missing_name_error());
             }
             self.seen.add_names(of, names.into_iter());
             Ok(all)
@@ -113,7 +113,7 @@ impl NameLookups {
 
     /// Whether what is read counts only if the file shows one generation meanwhile. Then no name is missed.
     fn reads_generations(&self) -> bool {
-        self.is_follower() && self.retry.generations().is_some()
+        self.is_follower() && self.retry.generation_reader().is_some()
     }
 
     /// Lists everything in the order in which it is kept, in parts: a list that takes longer than the writer takes from
@@ -124,7 +124,7 @@ impl NameLookups {
         name_of: impl Fn(&T) -> &Name,
         mut list_after: impl FnMut(Option<&Name>, &mut dyn FnMut(T) -> bool) -> Result<bool>,
     ) -> Result<Vec<T>> {
-        let (mut all, mut limit, mut parts) = (Vec::new(), PartLimit::new(), 0);
+        let (mut all, mut limit, mut parts) = (Vec::new(), AdaptiveBatchLimit::new(), 0);
         loop {
             let after = all.last().map(|last| name_of(last).clone());
             let (part, is_ended) = self.retry.retry(|| {
@@ -132,12 +132,12 @@ impl NameLookups {
                 let mut part = Vec::new();
                 let is_ended = list_after(after.as_ref(), &mut |item| {
                     part.push(item);
-                    limit.has_room(part.len())
+                    limit.may_read_more(part.len())
                 });
-                limit.end_attempt(part.len());
+                limit.record_attempt_size(part.len());
                 Ok::<_, Error>((part, is_ended?))
             })?;
-            limit.end_part();
+            limit.grow_after_success();
             all.extend(part);
             parts += 1;
             if !is_ended {
@@ -151,7 +151,7 @@ impl NameLookups {
 
     /// Calls `each` with everything that `list_after` lists. A follower may have to start again, and a writer must not
     /// keep others from writing meanwhile. So both first gather the whole list.
-    pub fn for_each_item<T>(
+    pub fn for_each_name_with_retry<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
         (of, name_of): (NameScope, impl Fn(&T) -> &Name),
@@ -166,7 +166,7 @@ impl NameLookups {
             };
             return list_after(None, &mut each).map(drop);
         }
-        let all = self.list_items(of, name_of, list_after)?;
+        let all = self.list_names_with_retry(of, name_of, list_after)?;
         all.into_iter().all(each);
         Ok(())
     }

@@ -15,7 +15,7 @@ impl NativeSession {
     /// # Errors
     /// If a structure cannot be read.
     pub fn reclaim_heap_space(&self) -> Result<bool> {
-        let _operation = self.cache.begin_operation();
+        let _operation = self.cache.begin_atomic_change();
         Ok(self.global_heap.reclaim_removed() | self.heaps.reclaim_all()?)
     }
 
@@ -30,14 +30,14 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read, or a flush fails.
-    pub fn move_structures_before_end(&self) -> Result<()> {
+    pub fn move_structures_from_file_end(&self) -> Result<()> {
         let limit = self.end_without_free_space();
         if self.durable_flushes.is_always() || limit == self.cache.space().allocated_end() {
             return Ok(());
         }
-        let operation = self.cache.begin_operation();
+        let operation = self.cache.begin_atomic_change();
         let mut packed = false;
-        for owner in self.heaps.take_changed_owners() {
+        for owner in self.heaps.take_changed_heap_owners() {
             // A structure that cannot be read stays where it is. A hole is no error.
             packed |= self
                 .load_header(owner)
@@ -46,14 +46,14 @@ impl NativeSession {
         }
         let mut copies = Vec::new();
         for table in self.heaps.changed_symbol_tables() {
-            copies.extend(table.copy_nodes_before(limit).unwrap_or(None));
+            copies.extend(table.copy_nodes_down_below(limit).unwrap_or(None));
         }
         drop(operation);
         if packed || !copies.is_empty() {
             self.cache.flush(FlushScope::All)?;
         }
         if !copies.is_empty() {
-            let operation = self.cache.begin_operation();
+            let operation = self.cache.begin_atomic_change();
             copies.into_iter().try_for_each(|copies| copies.switch_to_copies())?;
             drop(operation);
             self.cache.flush(FlushScope::All)?;

@@ -29,7 +29,7 @@ pub(crate) struct ReclaimSchedule {
 impl ReclaimSchedule {
     /// Counts an operation, and says whether a flush is due. `pending_names` are the bytes of the largest heap in which
     /// the flush makes names free. If one is due, the count begins again.
-    pub fn is_reclaim_due(&self, space: &Space, pending_names: impl FnOnce() -> u64) -> bool {
+    pub fn count_operation_and_check_due(&self, space: &Space, pending_name_heap_bytes: impl FnOnce() -> u64) -> bool {
         let operations = u64::from(self.operations.fetch_add(1, Ordering::Relaxed));
         // In a small file, the waiting space is much of the file.
         let many = (space.allocated_end() / FILE_BYTES_PER_OPERATION)
@@ -39,9 +39,10 @@ impl ReclaimSchedule {
         }
         // The end need not have moved if there had been a flush before.
         let share = if space.allocated_end() > self.end_at_last_reclaim.load(Ordering::Relaxed) { 512 } else { 128 };
-        let names = pending_names();
+        let names = pending_name_heap_bytes();
         let are_names_worth_it = names > 0 && operations >= names / MAX_NAME_BYTES_PER_OPERATION;
-        if space.pending_free_bytes() <= (space.allocated_end() / share).max(MIN_RECLAIM_BYTES) && !are_names_worth_it {
+        if space.bytes_awaiting_flush() <= (space.allocated_end() / share).max(MIN_RECLAIM_BYTES) && !are_names_worth_it
+        {
             return false;
         }
         self.operations.store(0, Ordering::Relaxed);
@@ -67,10 +68,19 @@ mod tests {
         let names = || 20 * MAX_NAME_BYTES_PER_OPERATION;
         for round in 0..2 {
             for operation in 0..20 {
-                assert!(!schedule.is_reclaim_due(space, names), "operation {operation} of round {round}");
+                assert!(
+                    !schedule.count_operation_and_check_due(space, names),
+                    "operation {operation} of round {round}"
+                );
             }
-            assert!(schedule.is_reclaim_due(space, names), "20 operations pay for the names, round {round}");
+            assert!(
+                schedule.count_operation_and_check_due(space, names),
+                "20 operations pay for the names, round {round}"
+            );
         }
-        assert!((0..200).all(|_| !schedule.is_reclaim_due(space, || 0)), "nothing is to be had from a flush");
+        assert!(
+            (0..200).all(|_| !schedule.count_operation_and_check_due(space, || 0)),
+            "nothing is to be had from a flush"
+        );
     }
 }

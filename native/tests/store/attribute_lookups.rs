@@ -5,7 +5,8 @@ use std::sync::Arc;
 use h5live_cache::MemoryStorage;
 use h5live_format::LibVer;
 use h5live_model::{
-    AttributeData, ByteOrder, Dataspace, Datatype, Name, ObjectId, Publish, Scope, Shape, Sign, Store, StoreWriter,
+    AttributeData, ByteOrder, Dataspace, Datatype, Name, ObjectId, ObjectScope, PublishLevel, Shape, Sign, Store,
+    StoreWriter,
 };
 use h5live_native::{Mode, NativeFile, OpenOptions};
 
@@ -115,19 +116,19 @@ fn a_live_reader_finds_what_has_changed_since() {
         let writer = open(&storage, Mode::Create, LibVer::V110);
         (0..count).for_each(|number| set(&writer, number, number));
         writer.start_swmr().unwrap();
-        writer.commit(Scope::All, Publish::Visible).unwrap();
+        writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         let reader = open(&storage, Mode::SwmrRead, LibVer::V110);
         for round in 0..4 {
             let at = (round * 100 + 3) % count;
             set(&writer, at, 1000 + round);
             set(&writer, count + round, round);
-            writer.commit(Scope::All, Publish::Visible).unwrap();
-            reader.refresh(Scope::All).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
+            reader.refresh(ObjectScope::All).unwrap();
             assert_eq!(get(&reader, at).unwrap(), value(1000 + round));
             assert_eq!(get(&reader, count + round).unwrap(), value(round));
             writer.remove_attribute(root(&writer), &name(count + round)).unwrap();
-            writer.commit(Scope::All, Publish::Visible).unwrap();
-            reader.refresh(Scope::All).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
+            reader.refresh(ObjectScope::All).unwrap();
             assert_eq!(get(&reader, count + round).unwrap(), None);
         }
     }

@@ -4,8 +4,8 @@
 
 use h5live_checker::file::check_path;
 use h5live_model::{
-    AttributeData, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, Publish, Scope, Shape, Sign, Store,
-    StoreWriter,
+    AttributeData, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, ObjectScope, PublishLevel, Shape, Sign,
+    Store, StoreWriter,
 };
 use h5live_native::{Mode, NativeFile};
 
@@ -101,7 +101,7 @@ fn change_in_turns(libver: &str, tracked: &str) {
                 set(file, group, number, vec![7; 4]);
                 set(file, group, number, vec![7; if number % 27 == 0 { 8000 } else { 400 }]);
             }
-            file.commit(Scope::All, Publish::Visible).unwrap();
+            file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             numbers().for_each(|number| set(file, group, number, value(number)));
         },
         numbers(),
@@ -110,9 +110,9 @@ fn change_in_turns(libver: &str, tracked: &str) {
     lab.change(
         |file, group| {
             add(file, group, 1500..2000);
-            file.commit(Scope::All, Publish::Visible).unwrap();
+            file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             remove(file, group, 300..1400);
-            file.commit(Scope::All, Publish::Visible).unwrap();
+            file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             add(file, group, 2000..2300);
         },
         (0..100).chain(1400..2300),

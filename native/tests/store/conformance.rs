@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use h5live_cache::{FaultyStorage, WriteFailure};
+use h5live_cache::{FaultyStorage, InjectedFailure};
 use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_model::Store;
-use h5live_model::conformance::{self, Checksums, DamagedLab, FaultyLab, Lab};
+use h5live_model::conformance::{self, ChecksumCoverage, DamagedStoreFixture, FaultyStoreFixture, StoreFixture};
 use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions};
 
 struct Files {
@@ -30,7 +30,7 @@ impl Files {
     }
 }
 
-impl Lab for Files {
+impl StoreFixture for Files {
     type Store = NativeFile;
 
     fn create(&self) -> NativeFile {
@@ -51,7 +51,7 @@ impl Lab for Files {
     }
 }
 
-impl DamagedLab for Files {
+impl DamagedStoreFixture for Files {
     fn files(&self) -> Vec<PathBuf> {
         vec![self.last()]
     }
@@ -60,11 +60,11 @@ impl DamagedLab for Files {
         Ok(NativeFile::open(&self.last(), &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?)
     }
 
-    fn checksums(&self) -> Checksums {
+    fn checksums(&self) -> ChecksumCoverage {
         match self.profile {
             // Headers of the first version and symbol tables have none.
-            LibVer::Earliest => Checksums::None,
-            _ => Checksums::Structures,
+            LibVer::Earliest => ChecksumCoverage::None,
+            _ => ChecksumCoverage::Structures,
         }
     }
 }
@@ -100,7 +100,7 @@ impl FailingFiles {
     }
 }
 
-impl Lab for FailingFiles {
+impl StoreFixture for FailingFiles {
     type Store = NativeFile;
 
     fn create(&self) -> NativeFile {
@@ -118,11 +118,11 @@ impl Lab for FailingFiles {
     }
 }
 
-impl FaultyLab for FailingFiles {
+impl FaultyStoreFixture for FailingFiles {
     fn fail_after(&self, _store: &NativeFile, changes: Option<u64>) {
         let storage = self.0.lock().unwrap();
         match changes {
-            Some(changes) => storage.fail_after(changes, WriteFailure::Full, true),
+            Some(changes) => storage.fail_after(changes, InjectedFailure::Full, true),
             None => storage.clear_fault(),
         }
     }

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use h5live_cache::{MemoryStorage, RecordingStorage, Storage, replay_operations};
-use h5live_format::{Addr, Generation, RedoRecord, Superblock, Widths, decode_prefix};
-use h5live_model::{LinkTarget, Name, NewObject, ObjectSpec, Publish, Scope, Store, StoreWriter};
+use h5live_format::{Addr, GenerationWord, RedoRecord, Superblock, Widths, decode_prefix};
+use h5live_model::{LinkTarget, Name, NewObject, ObjectScope, ObjectSpec, PublishLevel, Store, StoreWriter};
 use h5live_native::{LibVer, Mode, NativeFile, OpenOptions};
 
 /// What the record changes that is not so in the file.
 fn stale_writes(file: &[u8]) -> Vec<Addr> {
     let superblock = Superblock::decode(file).unwrap();
-    let at = Generation::redo_addr(superblock.end_of_file).unwrap().get().unwrap() as usize;
+    let at = GenerationWord::redo_record_addr(superblock.end_of_file).unwrap().get().unwrap() as usize;
     let Ok((record, _)) = decode_prefix::<RedoRecord>(file.get(at..).unwrap_or_default(), Widths::default()) else {
         return Vec::new();
     };
@@ -40,7 +40,7 @@ fn edit_links(file: &NativeFile, changes: u64, mut flushed: impl FnMut(u64)) {
                 file.add_link(group, &text, &target).unwrap();
             }
         }
-        file.commit(Scope::All, Publish::Visible).unwrap();
+        file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         flushed(number);
     }
 }
@@ -136,7 +136,8 @@ fn a_record_of_an_earlier_flush_counts_for_nobody_once_the_file_is_at_rest() {
     let mut tried = 0;
     for pair in images.windows(2).skip(200) {
         let [before, now] = pair else { continue };
-        let place = |image: &[u8]| Generation::redo_addr(Superblock::decode(image).unwrap().end_of_file).unwrap();
+        let place =
+            |image: &[u8]| GenerationWord::redo_record_addr(Superblock::decode(image).unwrap().end_of_file).unwrap();
         let at = place(now).get().unwrap() as usize;
         if place(before) != place(now) || before.len() <= at {
             continue;

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use h5live_cache::{FaultyStorage, MemoryStorage, WriteFailure};
+use h5live_cache::{FaultyStorage, InjectedFailure, MemoryStorage};
 use h5live_model::{
-    AttributeData, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Liveness,
-    Name, NewObject, ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreWriter, UNLIMITED,
+    AttributeData, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name,
+    NewObject, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign, Store, StoreWriter, UNLIMITED, WriterLiveness,
 };
 use h5live_native::{Error, LibVer, Mode, NativeFile, OpenOptions, RetryPolicy, repair};
-use h5live_swmr::{Error as SwmrError, FileCondition, OpenConflict, RetryEvent, diagnose};
+use h5live_swmr::{Error as SwmrError, FileOpenState, OpenConflict, RetryEvent, diagnose};
 
 const OLD: [LibVer; 2] = [LibVer::Earliest, LibVer::V18];
 
@@ -83,7 +83,7 @@ fn die(path: &Path, profile: LibVer, rows_left: u64) {
     let file = live(path, profile);
     let data = dataset(&file, "data");
     (0..rows_left).for_each(|row| append(&data, row));
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     std::fs::copy(path, &copy).unwrap();
     drop((data, file));
     std::fs::rename(copy, path).unwrap();
@@ -99,22 +99,22 @@ fn everything_that_is_flushed_is_followed() {
         let (data, seen) = (dataset(&writer, "data"), dataset(&reader, "data"));
         for row in 0..150 {
             append(&data, row);
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             assert_eq!(rows(&seen), row + 1);
         }
-        assert!(reader.liveness().unwrap() != Liveness::AtRest);
+        assert!(reader.liveness().unwrap() != WriterLiveness::AtRest);
         for number in 0..40 {
             let name = Name::from(format!("new {number}").as_str());
             let group = writer.create(&NewObject::linked(writer.session().root, &name, &ObjectSpec::group())).unwrap();
             writer.set_attribute(group, &attribute("number", number)).unwrap();
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             let LinkTarget::Hard(found) = reader.link(reader.session().root, &name).unwrap().unwrap().target else {
                 panic!()
             };
             assert_eq!(reader.attribute(found, &"number".into()).unwrap().unwrap().value, [number]);
             if number % 3 == 0 {
                 writer.remove_link(writer.session().root, &name).unwrap();
-                writer.commit(Scope::All, Publish::Visible).unwrap();
+                writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
                 assert!(reader.link(reader.session().root, &name).unwrap().is_none());
                 assert!(reader.attribute(found, &"number".into()).is_err());
             }
@@ -122,8 +122,8 @@ fn everything_that_is_flushed_is_followed() {
         drop(data);
         writer.close().unwrap();
         assert_eq!(rows(&seen), 150);
-        assert!(reader.liveness().unwrap() == Liveness::AtRest);
-        assert_eq!(diagnose(&path).unwrap().condition, FileCondition::Closed);
+        assert!(reader.liveness().unwrap() == WriterLiveness::AtRest);
+        assert_eq!(diagnose(&path).unwrap().condition, FileOpenState::Closed);
         // It takes the file for one that nobody changes, and sees to it.
         assert!(matches!(open(&path, Mode::SwmrWrite), Err(Error::Swmr(SwmrError::InUse { .. }))));
         drop((seen, reader));
@@ -159,7 +159,7 @@ fn a_dead_writer_is_replaced_under_its_readers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("live.h5");
         die(&path, profile, 5);
-        assert_eq!(diagnose(&path).unwrap().condition, FileCondition::Abandoned { live: true });
+        assert_eq!(diagnose(&path).unwrap().condition, FileOpenState::Abandoned { live: true });
         let reader = open(&path, Mode::SwmrRead).unwrap();
         let seen = dataset(&reader, "data");
         assert_eq!(rows(&seen), 5);
@@ -167,7 +167,7 @@ fn a_dead_writer_is_replaced_under_its_readers() {
         let data = dataset(&writer, "data");
         for row in 5..10 {
             append(&data, row);
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             assert_eq!(rows(&seen), row + 1);
         }
     }
@@ -198,7 +198,7 @@ fn a_repaired_file_ends_where_it_did() {
         die(&path, profile, 5);
         assert!(repair(&path, &OpenOptions::default()).unwrap().changed());
         let found = diagnose(&path).unwrap();
-        assert_eq!((found.condition, found.length), (FileCondition::Closed, found.announced));
+        assert_eq!((found.condition, found.length), (FileOpenState::Closed, found.announced));
         assert_eq!(rows(&dataset(&open(&path, Mode::Read).unwrap(), "data")), 5);
     }
 }
@@ -218,7 +218,7 @@ fn a_flush_that_failed_is_finished_by_the_next() {
             let reader =
                 NativeFile::open_storage(Arc::new(storage), &options(Mode::SwmrRead, LibVer::default())).unwrap();
             let seen = dataset(&reader, "data");
-            faulty.fail_after(at, WriteFailure::Short(100), false);
+            faulty.fail_after(at, InjectedFailure::Short(100), false);
             let mut failed = false;
             for row in 1..5 {
                 let coord = ChunkCoord::new(&[row, 0]);
@@ -231,11 +231,11 @@ fn a_flush_that_failed_is_finished_by_the_next() {
                     .create(&NewObject::linked(writer.session().root, &name.as_str().into(), &ObjectSpec::group()))
                     .unwrap();
                 let before = rows(&seen);
-                if writer.commit(Scope::All, Publish::Visible).is_err() {
+                if writer.commit(ObjectScope::All, PublishLevel::Visible).is_err() {
                     failed = true;
                     let between = rows(&seen);
                     assert!(between == before || between == row + 1, "write {at}: {between} rows");
-                    writer.commit(Scope::All, Publish::Visible).unwrap();
+                    writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
                 }
                 assert_eq!(rows(&seen), row + 1, "write {at}");
                 assert!(reader.link(reader.session().root, &name.as_str().into()).unwrap().is_some(), "write {at}");
@@ -288,7 +288,7 @@ fn a_list_that_takes_longer_than_the_pause_between_flushes_is_read_in_parts() {
     let (flushed, flushing) = (flushes.clone(), writer.clone());
     let reader = slow_reader(&path, move || {
         append(&data, flushed.fetch_add(1, Ordering::Relaxed));
-        flushing.commit(Scope::All, Publish::Visible).unwrap();
+        flushing.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     });
     let mut names = Vec::new();
     reader
@@ -315,7 +315,7 @@ fn an_operation_that_is_always_overtaken_says_so() {
     let retry = RetryPolicy::new(5, |_| ()).with_hook(move |event| {
         if let (RetryEvent::ReadFinished, Some(())) = (event, is_open.get()) {
             append(&data, rows.fetch_add(1, Ordering::Relaxed));
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         }
     });
     let options = OpenOptions { mode: Mode::SwmrRead, retry, ..OpenOptions::default() };
@@ -342,7 +342,7 @@ fn chunks_that_take_longer_than_the_pause_between_flushes_are_listed_in_parts() 
     let (flushed, flushing) = (flushes.clone(), writer.clone());
     let reader = slow_reader(&path, move || {
         append(&data, flushed.fetch_add(1, Ordering::Relaxed));
-        flushing.commit(Scope::All, Publish::Visible).unwrap();
+        flushing.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     });
     let mut coords = Vec::new();
     dataset(&reader, "many")

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use h5live_cache::{
-    FaultyStorage, MemoryStorage, RecordingStorage, Storage, StorageOp, WriteFailure, replay_operations,
+    FaultyStorage, InjectedFailure, MemoryStorage, RecordingStorage, Storage, StorageOp, replay_operations,
 };
 use h5live_model::{
     AllocationTime, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name,
-    NewObject, Publish, Scope, Shape, Sign, Store, StoreWriter, UNLIMITED,
+    NewObject, ObjectScope, PublishLevel, Shape, Sign, Store, StoreWriter, UNLIMITED,
 };
 use h5live_native::{LibVer, Mode, NativeFile, OpenOptions, RetryPolicy};
 
@@ -78,7 +78,7 @@ fn what_a_killed_writer_was_rewriting_is_found_old_or_new() {
         drop(recording.take_log());
         for new in 2..5 {
             fill(&data, new);
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             let log = recording.take_log();
             let mut seen = new - 1;
             for operation in &log {
@@ -145,7 +145,7 @@ fn readers_find_the_old_or_the_new_while_it_is_rewritten() {
             });
             for new in 2..=250 {
                 fill(&data, new);
-                writer.commit(Scope::All, Publish::Visible).unwrap();
+                writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             }
             ended.store(true, Ordering::Release);
         });
@@ -165,15 +165,15 @@ fn a_rewrite_that_fails_is_finished_by_the_next_flush() {
             let reader = NativeFile::open_storage(there, &options(Mode::SwmrRead)).unwrap();
             let seen = dataset(&reader);
             fill(&data, 2);
-            faulty.fail_after(fails, WriteFailure::Short(4096), false);
-            let flushed = writer.commit(Scope::All, Publish::Visible).is_ok();
+            faulty.fail_after(fails, InjectedFailure::Short(4096), false);
+            let flushed = writer.commit(ObjectScope::All, PublishLevel::Visible).is_ok();
             let left = value(&seen);
             assert!(left == 2 || !flushed && left == 1, "{fails}: {left}");
             fill(&data, 3);
             // The fault comes once, now or before.
             writer
-                .commit(Scope::All, Publish::Visible)
-                .or_else(|_| writer.commit(Scope::All, Publish::Visible))
+                .commit(ObjectScope::All, PublishLevel::Visible)
+                .or_else(|_| writer.commit(ObjectScope::All, PublishLevel::Visible))
                 .unwrap();
             assert_eq!(value(&seen), 3, "{fails}");
         }
@@ -199,7 +199,7 @@ fn only_what_may_be_read_is_written_twice() {
             data.set_extent(&[to]).unwrap();
         }
         drop(recording.take_log());
-        writer.commit(Scope::All, Publish::Visible).unwrap();
+        writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         let is_long = |operation: &StorageOp| matches!(operation, StorageOp::Write { bytes, .. } if bytes.len() >= 500);
         recording.take_log().iter().filter(|operation| is_long(operation)).count()
     };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay_operations};
 use h5live_model::{
-    AttributeData, ByteOrder, CreationOrder, Dataspace, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Name,
-    NewObject, ObjectId, ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreWriter,
+    AttributeData, ByteOrder, CreationOrder, Dataspace, Datatype, GroupSpec, Link, LinkOrAttributeStorageSpec,
+    LinkTarget, Name, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign, Store, StoreWriter,
 };
 use h5live_native::{LibVer, Mode, NativeFile, OpenOptions};
 
@@ -172,10 +172,10 @@ fn kill_everywhere(profile: LibVer, seed: u64, max_entries: u64, flushes: u32, c
     let file = NativeFile::open_storage(Arc::new(storage.clone()), &options(profile, Mode::Create)).unwrap();
     let order =
         if seed % 2 == 1 && profile > LibVer::Earliest { CreationOrder::Indexed } else { CreationOrder::Untracked };
-    let entries = EntryStorage { order, ..Default::default() };
+    let entries = LinkOrAttributeStorageSpec { order, ..Default::default() };
     let spec = ObjectSpec { attributes: entries, ..GroupSpec { links: entries }.into() };
     let group = file.create(&NewObject::linked(file.session().root, &"g".into(), &spec)).unwrap();
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let mut random = Random(seed);
     let mut state = State::default();
     let mut image = Vec::new();
@@ -186,7 +186,7 @@ fn kill_everywhere(profile: LibVer, seed: u64, max_entries: u64, flushes: u32, c
         for _ in 0..1 + random.below(changes) {
             change(&file, group, &mut random, &mut state, &mut epoch, max_entries);
         }
-        file.commit(Scope::All, Publish::Visible).unwrap();
+        file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         epoch.after = state.clone();
         let log: Vec<StorageOp> = storage.take_log();
         for (at, operation) in log.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use h5live_checker::file::check_path;
-use h5live_model::{LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Publish, Scope, Store, StoreWriter};
+use h5live_model::{LinkTarget, Name, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Store, StoreWriter};
 use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions};
 
 use crate::h5py_lab::H5pyLab;
@@ -103,9 +103,9 @@ fn change_in_turns(libver: &str, tracked: &str) {
     ours(
         &mut |file, group| {
             (2500..2600).for_each(|n| add(file, group, n));
-            file.commit(Scope::All, Publish::Visible).unwrap();
+            file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             (1400..2400).for_each(|n| file.remove_link(group, &name(n)).unwrap());
-            file.commit(Scope::All, Publish::Visible).unwrap();
+            file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             (2600..2900).for_each(|n| add(file, group, n));
         },
         &mut (0..100).chain(300..400).chain(2400..2900),
@@ -211,7 +211,7 @@ fn a_link_is_found_by_one_thread_while_another_changes_the_group() {
         scope.spawn(|| {
             for _ in 0..20 {
                 (1..200).for_each(add);
-                file.commit(Scope::All, Publish::Visible).unwrap();
+                file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
                 (1..200).for_each(|n| file.remove_link(root, &name(n)).unwrap());
             }
             done.store(true, Ordering::Release);
@@ -265,11 +265,11 @@ fn who_follows_a_writer_finds_every_link_that_was_flushed() {
                     _ => writer.add_link(root, &name(number), &LinkTarget::Soft("/".into())).unwrap(),
                 }
                 if number % 3 == 0 {
-                    writer.commit(Scope::All, Publish::Visible).unwrap();
+                    writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
                     flushed.store(number + 1, Ordering::Release);
                 }
             }
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             flushed.store(ALL, Ordering::Release);
         });
         let reader = open(Mode::SwmrRead);

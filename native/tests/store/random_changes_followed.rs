@@ -9,8 +9,8 @@ use std::time::Duration;
 use h5live_cache::MemoryStorage;
 use h5live_model::{
     AllocationTime, AttributeData, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, FilterSpec,
-    Layout, Link, LinkTarget, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, Publish, Scope, Shape,
-    Sign, Store, StoreWriter, UNLIMITED, VarLen, VarLenKind, read_blob,
+    Layout, Link, LinkTarget, Name, NewObject, ObjectId, ObjectKind, ObjectKindSpec, ObjectScope, ObjectSpec,
+    PublishLevel, Shape, Sign, Store, StoreWriter, UNLIMITED, VarLenKind, VarLenType, read_blob,
 };
 use h5live_native::{Clock, Mode, NativeFile, OpenOptions};
 
@@ -29,7 +29,7 @@ fn byte() -> Datatype {
 }
 
 fn texts() -> Datatype {
-    Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::new(byte()) })
+    Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 16, base: Box::new(byte()) })
 }
 
 /// One dataset of each way to store one.
@@ -157,14 +157,14 @@ fn objects(file: &NativeFile) -> (Vec<ObjectId>, Vec<ObjectId>) {
 fn write(file: &NativeFile, id: ObjectId, random: &mut Random) {
     let data = file.dataset(id).unwrap();
     let spec = data.spec().unwrap();
-    let (dims, max) = (spec.dataspace.dims().to_vec(), spec.dataspace.max().to_vec());
+    let (dims, max) = (spec.dataspace.dims().to_vec(), spec.dataspace.max_dims().to_vec());
     let grown: Vec<u64> = dims.iter().zip(&max).map(|(now, max)| (now + random.below(9)).min(*max)).collect();
     let Some(grid) = spec.grid() else { return };
     for _ in 0..1 + random.below(4) {
         if grown.contains(&0) {
             break;
         }
-        let ends = grown.iter().zip(h5live_model::ChunkGrid::dims(&grid));
+        let ends = grown.iter().zip(h5live_model::ChunkGrid::chunk_dims(&grid));
         let coord: Vec<u64> = ends.map(|(end, chunk)| random.below(end.div_ceil(*chunk))).collect();
         let bytes = if let Datatype::VarLen(_) = spec.datatype {
             (0..2)
@@ -193,7 +193,7 @@ fn change(file: &NativeFile, random: &mut Random, serial: u64) {
     match random.below(14) {
         0 => drop(file.create(&NewObject::linked(group, &name("group", serial), &ObjectSpec::group())).unwrap()),
         1 => {
-            let spec = ObjectSpec { body: ObjectBody::Datatype(texts()), ..ObjectSpec::group() };
+            let spec = ObjectSpec { body: ObjectKindSpec::Datatype(texts()), ..ObjectSpec::group() };
             file.create(&NewObject::linked(group, &name("type", serial), &spec)).unwrap();
         }
         2 | 3 => {
@@ -240,7 +240,7 @@ fn change(file: &NativeFile, random: &mut Random, serial: u64) {
                 let data = file.dataset(*id).unwrap();
                 let dims = data.spec().unwrap().dataspace.dims().to_vec();
                 if matches!(data.spec().unwrap().layout, Layout::Chunked(_))
-                    && data.spec().unwrap().dataspace.max() != dims
+                    && data.spec().unwrap().dataspace.max_dims() != dims
                 {
                     data.set_extent(&dims.iter().map(|n| n - random.below(n + 1).min(*n)).collect::<Vec<_>>()).unwrap();
                 }
@@ -267,7 +267,7 @@ fn follow(seed: u64, changes: u64) {
     for n in 0..changes {
         change(&writer, &mut random, n);
         if random.below(3) == 0 {
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             let (contents, seen) = (tell(&writer, &mut BTreeMap::new()), tell(&reader, &mut held));
             if contents != seen {
                 let only = |a: &BTreeMap<String, String>, b: &BTreeMap<String, String>| {

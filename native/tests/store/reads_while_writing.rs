@@ -8,7 +8,7 @@ use std::sync::Arc;
 use h5live_cache::{MemoryStorage, Storage};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Error, FilterSpec,
-    Layout, LinkTarget, Name, NewObject, Publish, Scope, Shape, Sign, Store, StoreWriter,
+    Layout, LinkTarget, Name, NewObject, ObjectScope, PublishLevel, Shape, Sign, Store, StoreWriter,
 };
 use h5live_native::{Mode, NativeFile, OpenOptions};
 use parking_lot::Mutex;
@@ -82,7 +82,7 @@ fn coord(number: u64) -> ChunkCoord {
 fn store(file: &NativeFile, data: &dyn ChunkStore, number: u64, byte: u8) {
     let write = ChunkWrite::Whole { coord: &coord(number), filter_mask: 0, bytes: &vec![byte; STORED] };
     data.write(&ChunkBatch { writes: &[write], ..ChunkBatch::default() }).unwrap();
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
 }
 
 #[test]

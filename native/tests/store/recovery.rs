@@ -9,11 +9,11 @@ use std::time::Duration;
 use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOp, replay_operations};
 use h5live_format::RedoRecord;
 use h5live_model::{
-    ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, NewObject, Publish,
-    Scope, Shape, Sign, Store, StoreWriter, UNLIMITED, VarLen, VarLenKind, read_blob,
+    ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, NewObject,
+    ObjectScope, PublishLevel, Shape, Sign, Store, StoreWriter, UNLIMITED, VarLenKind, VarLenType, read_blob,
 };
 use h5live_native::{Clock, Error, LibVer, Mode, MutantOptions, NativeFile, OpenOptions, RetryPolicy, repair};
-use h5live_swmr::{Error as SwmrError, FileCondition, diagnose};
+use h5live_swmr::{Error as SwmrError, FileOpenState, diagnose};
 
 fn options(mode: Mode) -> OpenOptions {
     OpenOptions { mode, ..OpenOptions::default() }
@@ -65,7 +65,7 @@ fn die(path: &Path, options: &OpenOptions) -> u64 {
     for name in ["one", "two"] {
         append(&dataset(&file, name), 0..200);
     }
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     fs::copy(&living, path).unwrap();
     file.close().unwrap();
     let clean = fs::metadata(&living).unwrap().len();
@@ -88,7 +88,7 @@ fn a_plain_reader_of_a_dead_writers_file_follows_the_writer_that_takes_it_over()
     for name in ["one", "two"] {
         append(&dataset(&writer, name), 200..300);
     }
-    writer.commit(Scope::All, Publish::Visible).unwrap();
+    writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     check(&reader, "one", 300);
     held.refresh().unwrap();
     check(&reader, "two", 300);
@@ -102,12 +102,12 @@ fn a_repaired_file_is_as_one_that_was_closed() {
     for headroom in [0, 128 << 20] {
         let clean = die(&path, &OpenOptions { headroom, ..options(Mode::Create) });
         let before = diagnose(&path).unwrap();
-        assert_eq!(before.condition, FileCondition::Abandoned { live: true });
+        assert_eq!(before.condition, FileOpenState::Abandoned { live: true });
         assert!(before.needs_repair() && before.announced >= clean.max(headroom));
         assert!(NativeFile::open(&path, &options(Mode::Read)).is_ok(), "readers need no repair");
         let done = repair(&path, &OpenOptions::default()).unwrap();
         assert_eq!(done.before, before);
-        assert_eq!(done.after.condition, FileCondition::Closed);
+        assert_eq!(done.after.condition, FileOpenState::Closed);
         assert_eq!(done.after.length, done.after.announced);
         assert!(done.after.length <= clean, "{} of {clean}", done.after.length);
         assert!(!done.after.needs_repair() && !repair(&path, &OpenOptions::default()).unwrap().changed());
@@ -142,12 +142,12 @@ fn a_file_that_is_being_written_is_not_repaired() {
     let path = folder.path().join("file.h5");
     let file = NativeFile::open(&path, &options(Mode::Create)).unwrap();
     file.start_swmr().unwrap();
-    if let FileCondition::OpenForWriting { live, .. } = diagnose(&path).unwrap().condition {
+    if let FileOpenState::OpenForWriting { live, .. } = diagnose(&path).unwrap().condition {
         assert!(live);
         assert!(matches!(repair(&path, &OpenOptions::default()), Err(Error::Swmr(SwmrError::InUse { .. }))));
     }
     file.close().unwrap();
-    assert_eq!(diagnose(&path).unwrap().condition, FileCondition::Closed);
+    assert_eq!(diagnose(&path).unwrap().condition, FileOpenState::Closed);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
     let storage = MemoryStorage::new();
     let file = NativeFile::open_storage(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
     let spec = DatasetSpec {
-        datatype: Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::default() }),
+        datatype: Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 16, base: Box::default() }),
         dataspace: Dataspace::Simple(Shape::with_max(&[0], &[UNLIMITED]).unwrap()),
         layout: Layout::Chunked(vec![1]),
         ..DatasetSpec::default()
@@ -181,7 +181,7 @@ fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
         let element = file.put_blob(&text(n), 3000).unwrap();
         data.write_whole(&ChunkCoord::new(&[n]), 0, &element).unwrap();
         data.set_extent(&[n + 1]).unwrap();
-        file.commit(Scope::All, Publish::Visible).unwrap();
+        file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     }
     let dead = MemoryStorage::from(storage.to_vec());
     let next = NativeFile::open_storage(Arc::new(dead.clone()), &options(Mode::Write)).unwrap();
@@ -214,12 +214,12 @@ fn a_writer_whose_file_was_replaced_stops() {
         let file = NativeFile::open(&path, &OpenOptions { clock, ..options(Mode::Create) }).unwrap();
         file.start_swmr().unwrap();
         fs::rename(&path, folder.path().join("moved.h5")).unwrap();
-        file.commit(Scope::All, Publish::Visible).unwrap();
+        file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         fs::write(&path, b"another").unwrap();
         time.fetch_add(later, Ordering::Relaxed);
-        assert_eq!(file.commit(Scope::All, Publish::Visible).is_err(), is_seen_before, "{later} ms later");
+        assert_eq!(file.commit(ObjectScope::All, PublishLevel::Visible).is_err(), is_seen_before, "{later} ms later");
         assert!(
-            matches!(file.commit(Scope::All, Publish::Visible), Err(h5live_model::Error::Store(_))),
+            matches!(file.commit(ObjectScope::All, PublishLevel::Visible), Err(h5live_model::Error::Store(_))),
             "{later} ms later"
         );
         assert_eq!(fs::read(&path).unwrap(), b"another");
@@ -259,7 +259,7 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
     replay_operations(&mut image, &storage.take_log()).unwrap();
     for n in 0..4 {
         dataset(&file, "large").write_whole(&ChunkCoord::new(&[n * 250]), 0, &[0xaa; 64]).unwrap();
-        file.commit(Scope::All, Publish::Visible).unwrap();
+        file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     }
     let mut redo_records = 0;
     for operation in storage.take_log() {
@@ -272,7 +272,7 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
         for n in 0..400 {
             let coord = ChunkCoord::new(&[n]);
             data.write_part(&coord, 7, &[0xbb]).unwrap();
-            file.commit(Scope::All, Publish::Visible).unwrap();
+            file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             let mut found = [0; 64];
             data.read(&data.locate(&coord).unwrap().unwrap(), 0, &mut found).unwrap();
             assert!(found.iter().enumerate().all(|(at, byte)| *byte == if at == 7 { 0xbb } else { 0 }), "chunk {n}");
@@ -296,7 +296,7 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
     file.start_swmr().unwrap();
     let write = |n: u64| {
         dataset(&file, "large").write_whole(&ChunkCoord::new(&[n]), 0, &[0xaa; 64]).unwrap();
-        file.commit(Scope::All, Publish::Visible).unwrap();
+        file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     };
     write(0);
     let mut image = Vec::new();
@@ -352,7 +352,7 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
         file.start_swmr().unwrap();
         let data = dataset(&file, "data");
         append(&data, 0..2);
-        file.commit(Scope::All, Publish::Visible).unwrap();
+        file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         let mut image = Vec::new();
         replay_operations(&mut image, &storage.take_log()).unwrap();
         // One row is published, many are written.
@@ -360,7 +360,7 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
             data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
         }
         data.set_extent(&[3, 64]).unwrap();
-        file.commit(Scope::All, Publish::Visible).unwrap();
+        file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         for operation in storage.take_log() {
             replay_operations(&mut image, [&operation]).unwrap();
             let left = Arc::new(MemoryStorage::from(image.clone()));
@@ -370,7 +370,7 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
             let published = data.spec().unwrap().dataspace.dims()[0];
             data.write_whole(&ChunkCoord::new(&[50, 0]), 0, &[50; 64]).unwrap();
             data.set_extent(&[60, 64]).unwrap();
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             for n in 0..60 {
                 let mut found = [0; 64];
                 if let Some(chunk) = data.locate(&ChunkCoord::new(&[n, 0])).unwrap() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use h5live_cache::MemoryStorage;
-use h5live_model::{Publish, Scope, Store, StoreWriter, read_blob};
+use h5live_model::{ObjectScope, PublishLevel, Store, StoreWriter, read_blob};
 use h5live_native::{Mode, NativeFile, OpenOptions};
 
 fn new_file() -> NativeFile {
@@ -24,11 +24,11 @@ fn is_there(file: &NativeFile, element: &[u8], byte: u8) -> bool {
 fn what_is_given_up_stays_until_a_flush() {
     let file = new_file();
     let [old, kept] = [1, 2].map(|byte| put(&file, byte));
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     file.remove_blobs(&[&old]).unwrap();
     put(&file, 3);
     assert!(is_there(&file, &old, 1), "a writer that dies now leaves elements that lead there");
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let new = put(&file, 4);
     assert!(!is_there(&file, &old, 1), "its room was used again");
     assert!(is_there(&file, &kept, 2) && is_there(&file, &new, 4));
@@ -38,13 +38,13 @@ fn what_is_given_up_stays_until_a_flush() {
 fn what_is_given_up_stays_while_others_follow() {
     let file = new_file();
     let [first, second] = [1, 2].map(|byte| put(&file, byte));
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     file.remove_blobs(&[&first]).unwrap();
     file.start_swmr().unwrap();
     file.remove_blobs(&[&second]).unwrap();
     for byte in 3..20 {
         put(&file, byte);
-        file.commit(Scope::All, Publish::Visible).unwrap();
+        file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     }
     assert!(is_there(&file, &first, 1) && is_there(&file, &second, 2));
 }
@@ -53,14 +53,14 @@ fn what_is_given_up_stays_while_others_follow() {
 fn what_leads_nowhere_takes_nothing() {
     let file = new_file();
     let kept = put(&file, 1);
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let nothing = file.put_blob(&[], 0).unwrap();
     let mut elsewhere = kept.clone();
     elsewhere[4] ^= 0x40;
     let mut other = kept.clone();
     other[12] = 99;
     file.remove_blobs(&[&nothing, &[0; 16], &elsewhere, &other, &kept[..7]]).unwrap();
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     put(&file, 2);
     assert!(is_there(&file, &kept, 1));
 }
@@ -74,7 +74,7 @@ fn many_that_are_put_at_once_fill_few_collections() {
     let collections: BTreeSet<&[u8]> = elements.chunks(16).map(|element| &element[4..12]).collect();
     // 32 bytes each, in collections of 64 KiB.
     assert!((10..=12).contains(&collections.len()), "{}", collections.len());
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let elements: Vec<&[u8]> = elements.chunks(16).collect();
     file.read_blobs(&elements, &mut |at, bytes| assert_eq!(bytes, texts[at])).unwrap();
 }

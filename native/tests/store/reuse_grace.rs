@@ -7,9 +7,9 @@ use std::time::Duration;
 use h5live_cache::MemoryStorage;
 use h5live_model::{
     ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Error, FilterSpec, Layout, LinkTarget, Name,
-    NewObject, ObjectId, Publish, Scope, Shape, Sign, Store, StoreWriter, UNLIMITED,
+    NewObject, ObjectId, ObjectScope, PublishLevel, Shape, Sign, Store, StoreWriter, UNLIMITED,
 };
-use h5live_native::{Clock, Mode, NativeFile, OpenOptions, Readers};
+use h5live_native::{AllowedReaders, Clock, Mode, NativeFile, OpenOptions};
 
 /// Time that the test drives, by milliseconds.
 #[derive(Clone, Default)]
@@ -36,7 +36,7 @@ struct Live {
 impl Live {
     fn new(specs: &[(&str, DatasetSpec)]) -> Self {
         let (storage, time) = (MemoryStorage::new(), Time::default());
-        let readers = Readers::H5live;
+        let readers = AllowedReaders::H5live;
         let options = OpenOptions { mode: Mode::Create, clock: time.clock(), readers, ..OpenOptions::default() };
         let writer = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
         for (name, spec) in specs {
@@ -96,7 +96,7 @@ fn appends_to_two_unlimited_dimensions_cost_little_more_than_their_data() {
         live.time.pass(1);
         data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
         data.set_extent(&[n + 1, 4096]).unwrap();
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
     }
     let growth = (live.len() - before) as f64 / (appends * 4096) as f64;
     println!("a minute of 1,000 appends per second: {growth:.3} times the data");
@@ -110,15 +110,15 @@ fn a_chunk_that_was_replaced_is_looked_up_again() {
     let at = ChunkCoord::new(&[0]);
     data.write_whole(&at, 0, &[1; 1000]).unwrap();
     data.set_extent(&[4096]).unwrap();
-    live.writer.commit(Scope::All, Publish::Visible).unwrap();
+    live.writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let reader = live.reader();
     let seen = dataset(&reader, "data");
     let old = seen.locate(&at).unwrap().unwrap();
     data.write_whole(&at, 0, &[2; 1200]).unwrap();
-    data.publish(Publish::Visible).unwrap();
+    data.publish(PublishLevel::Visible).unwrap();
     live.time.pass(6000);
     other.write_whole(&at, 0, &[3; 1000]).unwrap();
-    other.publish(Publish::Visible).unwrap();
+    other.publish(PublishLevel::Visible).unwrap();
     let used_again = other.locate(&at).unwrap().unwrap();
     assert_eq!(used_again.offset, old.offset, "the test is about space that is used again");
     let moved = seen.read(&old, 0, &mut [0; 1000]);
@@ -133,7 +133,7 @@ fn a_reader_that_stalls_between_index_and_data_begins_again() {
     let append = |n: u64| {
         data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
         data.set_extent(&[n + 1, 64]).unwrap();
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
     };
     append(0);
     let reader = live.reader();
@@ -164,16 +164,16 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
     let at = ChunkCoord::new(&[0]);
     data.write_whole(&at, 0, &[1; 16]).unwrap();
     data.set_extent(&[16]).unwrap();
-    live.writer.commit(Scope::All, Publish::Visible).unwrap();
+    live.writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let reader = live.reader();
     let seen = dataset(&reader, "data");
     assert_eq!(read(&seen, &at).unwrap().unwrap(), [1; 16]);
     let id = seen.id();
     live.writer.remove_link(live.writer.session().root, &Name::from("data")).unwrap();
-    assert!(matches!(data.publish(Publish::Visible), Ok(()) | Err(Error::NoObject(_))));
+    assert!(matches!(data.publish(PublishLevel::Visible), Ok(()) | Err(Error::NoObject(_))));
     assert!(matches!(live.writer.kind(id), Err(Error::NoObject(_))));
     assert_eq!(read(&seen, &at).unwrap().unwrap(), [1; 16], "not published yet");
-    live.writer.commit(Scope::All, Publish::Visible).unwrap();
+    live.writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let end = live.len();
     live.time.pass(10_000);
     for n in 0..50 {
@@ -184,7 +184,7 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
         assert_ne!(new.id(), id, "no other object comes to be where readers look for the old one");
         new.write_whole(&at, 0, &[9; 16]).unwrap();
         new.set_extent(&[16]).unwrap();
-        live.writer.commit(Scope::All, Publish::Visible).unwrap();
+        live.writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         live.time.pass(2000);
     }
     assert!(live.len() >= end);
@@ -204,14 +204,14 @@ fn space_within_dense_groups_is_used_again() {
             if n >= 40 {
                 live.writer.remove_link(root, &name(n - 40)).unwrap();
             }
-            live.writer.commit(Scope::All, Publish::Visible).unwrap();
+            live.writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             live.time.pass(100);
         }
         for n in rounds.saturating_sub(40)..rounds {
             let name = Name::from(&*format!("a link with a name of some length {n}"));
             live.writer.remove_link(root, &name).unwrap();
         }
-        live.writer.commit(Scope::All, Publish::Visible).unwrap();
+        live.writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         live.time.pass(10_000);
     };
     churn(300);
@@ -228,7 +228,7 @@ fn append(data: &Arc<dyn ChunkStore>, time: &Time, from: u64, appends: u64) {
         time.pass(20);
         data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
         data.set_extent(&[n + 1, 4096]).unwrap();
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
     }
 }
 
@@ -293,14 +293,14 @@ fn a_flush_is_refused_while_more_rests_than_may_and_done_when_the_reader_has_gon
     let write = |n: u64| {
         data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[7; 4096])?;
         data.set_extent(&[n + 1, 4096])?;
-        data.publish(Publish::Visible)
+        data.publish(PublishLevel::Visible)
     };
     let refused = (0..1000).find_map(|n| write(n).err().map(|error| (n, error.to_string())));
     let (row, text) = refused.expect("an index that is copied for each row leaves more than that");
     assert!(text.contains("wait for") && text.contains("100000 bytes"), "{text}");
-    assert!(data.publish(Publish::Visible).is_err());
+    assert!(data.publish(PublishLevel::Visible).is_err());
     drop(reader);
-    data.publish(Publish::Visible).unwrap();
+    data.publish(PublishLevel::Visible).unwrap();
     write(row + 1).unwrap();
     assert_eq!(data.spec().unwrap().dataspace.dims(), [row + 2, 4096]);
 }
@@ -318,9 +318,9 @@ fn datasets_that_come_and_go_leave_nothing_when_nobody_has_the_file_open() {
             let new = dataset(&writer, "x");
             new.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 16]).unwrap();
             new.set_extent(&[16]).unwrap();
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             writer.remove_link(root, &Name::from("x")).unwrap();
-            writer.commit(Scope::All, Publish::Visible).unwrap();
+            writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             time.pass(50);
         }
     };
@@ -346,11 +346,11 @@ fn the_next_session_gives_nobody_what_a_reader_of_the_last_one_may_follow() {
     let data = dataset(&writer, "data");
     data.write_whole(&ChunkCoord::new(&[50, 0]), 0, &[9; 4096]).unwrap();
     data.set_extent(&[51, 4096]).unwrap();
-    writer.commit(Scope::All, Publish::Visible).unwrap();
+    writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     time.pass(100_000);
     // Chunks that go, and new ones.
     data.set_extent(&[10, 4096]).unwrap();
-    writer.commit(Scope::All, Publish::Visible).unwrap();
+    writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     for n in 10..60 {
         data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[9; 4096]).unwrap();
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use h5live_model::{LinkTarget, Name, NewObject, ObjectSpec, Publish, Scope, Store, StoreWriter};
+use h5live_model::{LinkTarget, Name, NewObject, ObjectScope, ObjectSpec, PublishLevel, Store, StoreWriter};
 use h5live_native::{Clock, Error, Mode, NativeFile, OpenOptions, RetryPolicy};
 
 const GROUPS: usize = 200;
@@ -26,7 +26,7 @@ fn damaged(folder: &Path, is_left: bool) -> PathBuf {
         ))
         .unwrap();
     }
-    file.commit(Scope::All, Publish::Visible).unwrap();
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let left = fs::read(&path).unwrap();
     let root = usize::try_from(file.session().root.0).unwrap();
     file.close().unwrap();

@@ -41,7 +41,7 @@ pub(super) struct DataRequest {
 }
 
 impl DataRequest {
-    pub fn of(query: &Query) -> Result<Self, Fault> {
+    pub fn from_query(query: &Query) -> Result<Self, Fault> {
         let format = match query.get("format").unwrap_or("json") {
             "json" => Format::Json,
             "bin" => Format::Bin,
@@ -77,7 +77,7 @@ impl DataRequest {
         if matches!(spec.dataspace, Dataspace::Null) {
             return Ok(self.empty()?);
         }
-        let selected = Selected::of(self.selection.as_deref(), spec.dataspace.dims())?;
+        let selected = Selected::parse(self.selection.as_deref(), spec.dataspace.dims())?;
         let number = NumberType::of(&spec.datatype);
         if self.is_safe && number.is_none() {
             return Err(Fault::argument("Unsupported dtype safe for non-numeric data").into());
@@ -90,7 +90,7 @@ impl DataRequest {
                 let bytes = number.read(dataset, &selected, self.is_safe)?;
                 Answer { memory: Some(memory), ..Answer::new(BYTES, bytes) }
             }
-            (Format::Bin, None) if spec.datatype.has_heap_references() => {
+            (Format::Bin, None) if spec.datatype.has_vlen_or_references() => {
                 return Err(Fault::argument("Unsupported encoding bin for elements of variable length").into());
             }
             (Format::Bin, None) => {

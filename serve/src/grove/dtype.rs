@@ -1,7 +1,8 @@
 //! Datatypes as h5grove describes them: HDF5's class and properties, and numpy's name.
 
 use h5live::model::{
-    ByteOrder, CharacterSet, Compound, Datatype, Enum, Float, ReferenceKind, Sign, StringPadding, VarLenKind,
+    ByteOrder, CharacterSet, CompoundType, Datatype, EnumType, FloatType, ReferenceKind, Sign, StringPadding,
+    VarLenKind,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -62,7 +63,7 @@ fn set_string(set: &mut impl FnMut(&str, Json), charset: CharacterSet, padding: 
     set("vlen", is_varlen.into());
 }
 
-fn members_json(compound: &Compound) -> Json {
+fn members_json(compound: &CompoundType) -> Json {
     let member = |member: &h5live::model::CompoundMember| {
         let mut json = type_json(&member.datatype);
         json["name"] = member.name.to_string().into();
@@ -71,7 +72,7 @@ fn members_json(compound: &Compound) -> Json {
     compound.members.iter().map(member).collect::<Vec<_>>().into()
 }
 
-fn enum_json(of: &Enum) -> Json {
+fn enum_json(of: &EnumType) -> Json {
     let members = of.members.iter().map(|member| (member.name.to_string(), integer_json(&of.base, &member.value)));
     Json::Object(members.collect())
 }
@@ -159,7 +160,7 @@ fn memory_size(datatype: &Datatype) -> u64 {
 }
 
 /// Bytes that numpy takes for a float.
-pub(super) fn numpy_float_size(float: &Float) -> u64 {
+pub(super) fn numpy_float_size(float: &FloatType) -> u64 {
     match (float.exponent_size, float.mantissa_size) {
         (exponent, mantissa) if exponent <= 5 && mantissa <= 10 => 2,
         (exponent, mantissa) if exponent <= 8 && mantissa <= 23 => 4,
@@ -169,7 +170,7 @@ pub(super) fn numpy_float_size(float: &Float) -> u64 {
 }
 
 /// The float of both parts, if a compound is what h5py makes of complex numbers.
-pub(super) fn complex_part(compound: &Compound) -> Option<&Float> {
+pub(super) fn complex_part(compound: &CompoundType) -> Option<&FloatType> {
     match &compound.members[..] {
         [re, im] if re.name.as_bytes() == b"r" && im.name.as_bytes() == b"i" && re.datatype == im.datatype => {
             match &re.datatype {
@@ -184,7 +185,7 @@ pub(super) fn complex_part(compound: &Compound) -> Option<&Float> {
 }
 
 /// Whether an enum is what h5py makes of truth values.
-pub(super) fn is_bool(of: &Enum) -> bool {
+pub(super) fn is_bool(of: &EnumType) -> bool {
     let value = |name: &str| {
         let found = of.members.iter().find(|member| member.name.as_bytes() == name.as_bytes())?;
         integer_value(&of.base, &found.value)
@@ -233,7 +234,7 @@ pub(super) fn dtype_text(datatype: &Datatype) -> String {
     }
 }
 
-fn complex_text(part: &Float) -> String {
+fn complex_text(part: &FloatType) -> String {
     format!("{}c{}", order_mark(part.order, 2), 2 * numpy_float_size(part))
 }
 

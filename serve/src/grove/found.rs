@@ -9,7 +9,7 @@ use crate::fault::Fault;
 
 /// What is at a path.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ResolvedEntity {
     pub path: String,
     pub entity: Entity,
 }
@@ -26,9 +26,9 @@ pub(super) enum Entity {
     Other,
 }
 
-impl Found {
+impl ResolvedEntity {
     /// The last part of the path.
-    pub fn name(&self) -> &str {
+    pub fn base_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn join(prefix: &str, name: &str) -> String {
 }
 
 /// What is at a path of a file that clients call `file_name`.
-pub(super) fn find(file: &File, path: &str, links: LinkResolution, file_name: &str) -> Result<Found, Fault> {
+pub(super) fn find(file: &File, path: &str, links: LinkResolution, file_name: &str) -> Result<ResolvedEntity, Fault> {
     let nowhere = |error: Error| match leads_nowhere(&error) {
         true => Fault::no_path(path, file_name),
         false => error.into(),
@@ -60,7 +60,7 @@ pub(super) fn find(file: &File, path: &str, links: LinkResolution, file_name: &s
     let trimmed = path.trim_end_matches('/');
     if trimmed.is_empty() && path.starts_with('/') {
         let entity = Entity::Object(Object::Group(file.root()));
-        return Ok(Found { path: path.to_owned(), entity });
+        return Ok(ResolvedEntity { path: path.to_owned(), entity });
     }
     let (parent, name) = trimmed.rsplit_once('/').unwrap_or(("", trimmed));
     if name.is_empty() {
@@ -72,7 +72,7 @@ pub(super) fn find(file: &File, path: &str, links: LinkResolution, file_name: &s
         let target = link_text(&link.target);
         Fault::new(StatusCode::NOT_FOUND, format!("Cannot resolve {target} at {path} of {file_name}"))
     })?;
-    Ok(Found { path: path.to_owned(), entity })
+    Ok(ResolvedEntity { path: path.to_owned(), entity })
 }
 
 /// What a link of a group is, or leads to.
@@ -111,7 +111,7 @@ fn link_text(target: &LinkTarget) -> String {
 
 /// The paths of everything below a group, as a list in JSON.
 pub(super) fn paths_json(
-    found: &Found,
+    found: &ResolvedEntity,
     links: LinkResolution,
     file_name: &str,
     max_bytes: u64,

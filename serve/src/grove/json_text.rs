@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use h5live::Value;
-use h5live::model::{Datatype, Enum, ReferenceKind};
+use h5live::model::{Datatype, EnumType, ReferenceKind};
 
 use super::dtype::{complex_part, integer_value, is_bool};
 use crate::fault::Fault;
@@ -155,7 +155,7 @@ pub(super) fn flat_values(mut values: Vec<Value>, mut datatype: &Datatype) -> (V
     (values, datatype)
 }
 
-fn push_enum(text: &mut String, of: &Enum, name: &h5live::model::Name) {
+fn push_enum(text: &mut String, of: &EnumType, name: &h5live::model::Name) {
     let member = of.members.iter().find(|member| member.name == *name);
     match member.and_then(|member| integer_value(&of.base, &member.value)) {
         Some(value) if is_bool(of) => text.push_str(if value == 1 { "true" } else { "false" }),

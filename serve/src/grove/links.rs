@@ -14,7 +14,7 @@ pub(super) enum LinkResolution {
 }
 
 impl LinkResolution {
-    pub fn of(query: &Query) -> Result<Self, Fault> {
+    pub fn from_query(query: &Query) -> Result<Self, Fault> {
         let given = query.get("resolve_links").unwrap_or("only_valid");
         match &*given.to_ascii_lowercase() {
             "true" | "all" => Ok(LinkResolution::All),

@@ -7,7 +7,7 @@ use h5live::{Attribute, Dataset, Group, Object};
 use serde_json::{Map, Value as Json, json};
 
 use super::dtype::{shape_json, type_json};
-use super::found::{self, Entity, Found, join};
+use super::found::{self, Entity, ResolvedEntity, join};
 use super::json_text::JsonText;
 use super::links::LinkResolution;
 use crate::fault::Fault;
@@ -17,10 +17,10 @@ const FILTER_NAMES: [(u16, &str); 6] =
     [(1, "deflate"), (2, "shuffle"), (3, "fletcher32"), (4, "szip"), (5, "nbit"), (6, "scaleoffset")];
 
 /// An entity as h5grove describes it, with children down to a depth.
-pub(super) fn entity_json(found: &Found, depth: u32) -> Result<Json, Fault> {
+pub(super) fn entity_json(found: &ResolvedEntity, depth: u32) -> Result<Json, Fault> {
     let mut json = Map::new();
     let mut set = |name: &str, value: Json| drop(json.insert(name.to_owned(), value));
-    set("name", found.name().into());
+    set("name", found.base_name().into());
     let kind = match &found.entity {
         Entity::Object(object) => {
             set("attributes", attributes_json(object)?);
@@ -110,7 +110,7 @@ fn attributes_json(object: &Object) -> Result<Json, Fault> {
     Ok(attributes_of(object)?.into_iter().map(attribute).collect::<Vec<_>>().into())
 }
 
-fn children_json(found: &Found, group: &Group, depth: u32) -> Result<Json, Fault> {
+fn children_json(found: &ResolvedEntity, group: &Group, depth: u32) -> Result<Json, Fault> {
     let mut links = group.links()?;
     // As h5py lists them.
     if !matches!(group.spec()?.links.order, CreationOrder::Untracked) {
@@ -120,7 +120,7 @@ fn children_json(found: &Found, group: &Group, depth: u32) -> Result<Json, Fault
         let path = join(&found.path, &link.name.to_string());
         let unresolved = || Fault::no_path(&path, "");
         let entity = found::follow(group, link, LinkResolution::OnlyValid, unresolved)?;
-        entity_json(&Found { path: path.clone(), entity }, depth)
+        entity_json(&ResolvedEntity { path: path.clone(), entity }, depth)
     };
     Ok(links.iter().map(child).collect::<Result<Vec<_>, _>>()?.into())
 }

@@ -23,7 +23,7 @@ use crate::fault::Fault;
 use crate::query::Query;
 use crate::sessions::FileSession;
 use crate::state::AppState;
-use found::{Entity, Found};
+use found::{Entity, ResolvedEntity};
 use links::LinkResolution;
 pub(crate) use meta::attributes_of;
 
@@ -53,7 +53,7 @@ impl Opened {
         &self.session.file
     }
 
-    fn find(&self, links: LinkResolution) -> Result<Found, Fault> {
+    fn find(&self, links: LinkResolution) -> Result<ResolvedEntity, Fault> {
         found::find(self.file(), &self.path, links, self.place.base_name())
     }
 
@@ -97,7 +97,7 @@ pub(crate) fn values_text(values: &[h5live::Value], attribute: &h5live::Attribut
 /// # Errors
 /// What the client is told.
 pub(crate) fn meta(state: &AppState, query: &Query) -> Result<Answer, Fault> {
-    let links = LinkResolution::of(query)?;
+    let links = LinkResolution::from_query(query)?;
     let opened = Opened::of(state, query)?;
     let found = opened.find(links)?;
     Ok(opened.answer(Answer::json(&meta::entity_json(&found, 1)?)))
@@ -120,7 +120,7 @@ pub(crate) fn attr(state: &AppState, query: &Query) -> Result<Answer, Fault> {
 /// # Errors
 /// What the client is told.
 pub(crate) fn data(state: &AppState, query: &Query) -> Result<Answer, Fault> {
-    let request = data::DataRequest::of(query)?;
+    let request = data::DataRequest::from_query(query)?;
     let opened = Opened::of(state, query)?;
     Ok(opened.answer(request.answer(&opened.dataset()?, &state.memory)?))
 }
@@ -140,7 +140,7 @@ pub(crate) fn stats(state: &AppState, query: &Query) -> Result<Answer, Fault> {
 /// # Errors
 /// What the client is told.
 pub(crate) fn paths(state: &AppState, query: &Query) -> Result<Answer, Fault> {
-    let links = LinkResolution::of(query)?;
+    let links = LinkResolution::from_query(query)?;
     let opened = Opened::of(state, query)?;
     let found = opened.find(links)?;
     let text = found::paths_json(&found, links, opened.place.base_name(), state.memory.max_answer())?;

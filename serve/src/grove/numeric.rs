@@ -1,7 +1,7 @@
 //! Numbers as bytes: as the file has them, or as arrays of JavaScript take them.
 
 use h5live::Dataset;
-use h5live::model::{ByteOrder, Datatype, Float, Integer, Sign};
+use h5live::model::{ByteOrder, Datatype, FloatType, IntegerType, Sign};
 
 use super::dtype::{complex_part, is_bool, numpy_float_size};
 use super::read_fault::ReadFault;
@@ -32,14 +32,14 @@ pub(super) struct NumberType {
 }
 
 /// Whether an integer uses all its bits, and numpy has its size.
-fn is_plain_integer(t: &Integer) -> bool {
+fn is_plain_integer(t: &IntegerType) -> bool {
     matches!(t.size, 1 | 2 | 4 | 8)
         && t.offset == 0
         && u32::from(t.precision) == t.size * 8
         && t.order != ByteOrder::Vax
 }
 
-fn of_float(t: &Float, kind: NumberKind, dims: Vec<u64>) -> NumberType {
+fn of_float(t: &FloatType, kind: NumberKind, dims: Vec<u64>) -> NumberType {
     let size = numpy_float_size(t);
     let ieee = Datatype::float(t.size, t.order);
     let is_ieee = ieee == Some(Datatype::Float(t.clone())) && u64::from(t.size) == size;
@@ -81,8 +81,8 @@ impl NumberType {
     }
 
     /// The name of numpy's type of the bytes that [`NumberType::read`] reads.
-    pub fn dtype(&self, is_safe: bool) -> String {
-        let (size, order) = self.form(is_safe);
+    pub fn dtype(&self, for_javascript: bool) -> String {
+        let (size, order) = self.size_and_byte_order(for_javascript);
         let (letter, size) = match self.kind {
             NumberKind::Signed => ('i', size),
             NumberKind::Unsigned => ('u', size),
@@ -99,14 +99,14 @@ impl NumberType {
     }
 
     /// Size (bytes) and order of the numbers that are read.
-    pub fn form(&self, is_safe: bool) -> (u64, ByteOrder) {
+    pub fn size_and_byte_order(&self, for_javascript: bool) -> (u64, ByteOrder) {
         let size = match self.kind {
-            NumberKind::Float | NumberKind::Complex if is_safe || !self.is_plain => self.size.clamp(4, 8),
+            NumberKind::Float | NumberKind::Complex if for_javascript || !self.is_plain => self.size.clamp(4, 8),
             _ => self.size,
         };
-        let size = if self.is_plain && !is_safe { self.size } else { size };
+        let size = if self.is_plain && !for_javascript { self.size } else { size };
         let order = match self.order {
-            _ if is_safe => ByteOrder::Little,
+            _ if for_javascript => ByteOrder::Little,
             order if self.is_plain => order,
             ByteOrder::Big => ByteOrder::Big,
             _ => ByteOrder::Little,
@@ -115,17 +115,19 @@ impl NumberType {
     }
 
     /// Bytes of an element that is read.
-    pub fn element_bytes(&self, is_safe: bool) -> u64 {
+    pub fn element_bytes(&self, for_javascript: bool) -> u64 {
         let parts = if self.kind == NumberKind::Complex { 2 } else { 1 };
-        self.dims.iter().fold(parts * self.form(is_safe).0, |bytes, dim| bytes.saturating_mul(*dim))
+        self.dims
+            .iter()
+            .fold(parts * self.size_and_byte_order(for_javascript).0, |bytes, dim| bytes.saturating_mul(*dim))
     }
 
     /// Reads numbers: `is_safe` for what arrays of JavaScript take, which is little-endian and has no floats of 16 or 128 bits.
     ///
     /// # Errors
     /// If they cannot be read, or JavaScript has no such numbers.
-    pub fn read(&self, dataset: &Dataset, selected: &Selected, is_safe: bool) -> Result<Vec<u8>, ReadFault> {
-        let (size, order) = self.form(is_safe);
+    pub fn read(&self, dataset: &Dataset, selected: &Selected, for_javascript: bool) -> Result<Vec<u8>, ReadFault> {
+        let (size, order) = self.size_and_byte_order(for_javascript);
         if self.is_plain && size == self.size {
             let mut bytes = dataset.read_raw(selected)?;
             if order != self.order {
@@ -159,7 +161,7 @@ impl NumberType {
         };
         Some(match &self.dims[..] {
             [] => number,
-            dims => Datatype::Array(h5live::model::Array {
+            dims => Datatype::Array(h5live::model::ArrayType {
                 dims: dims.iter().map(|dim| u32::try_from(*dim).ok()).collect::<Option<_>>()?,
                 base: number.into(),
             }),
@@ -178,7 +180,7 @@ pub(super) enum Number {
 impl NumberType {
     /// The numbers in bytes that were read in the form that JavaScript takes.
     pub(super) fn numbers<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = Number> + use<'a> {
-        let (size, kind) = (self.form(true).0 as usize, self.kind);
+        let (size, kind) = (self.size_and_byte_order(true).0 as usize, self.kind);
         bytes.chunks_exact(size).map(move |bytes| {
             let mut wide = [0; 8];
             wide[..size.min(8)].copy_from_slice(&bytes[..size.min(8)]);

@@ -33,7 +33,7 @@ impl Selected {
     ///
     /// # Errors
     /// If it is no selection, or does not fit.
-    pub fn of(text: Option<&str>, extent: &[u64]) -> Result<Self, Fault> {
+    pub fn parse(text: Option<&str>, extent: &[u64]) -> Result<Self, Fault> {
         let parts: Vec<_> = text.map_or(Vec::new(), |text| text.split(',').collect());
         if parts.len() > extent.len() {
             let (text, rank) = (text.unwrap_or_default(), extent.len());
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn shape(text: &str, extent: &[u64]) -> Option<Vec<u64>> {
-        Selected::of(Some(text), extent).ok().map(|selected| selected.shape)
+        Selected::parse(Some(text), extent).ok().map(|selected| selected.shape)
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
         for wrong in ["10", "-11", "1,2,3", "a", "", "1:2:3:4", "::0", "::-1", "1.5", "99999999999999999999"] {
             assert_eq!(shape(wrong, &[10, 20]), None, "{wrong}");
         }
-        assert_eq!(Selected::of(None, &[]).unwrap().element_count(), 1);
+        assert_eq!(Selected::parse(None, &[]).unwrap().element_count(), 1);
         assert_eq!(shape(":", &[0]), Some(vec![0]));
         assert_eq!(shape("0", &[0]), None);
     }

@@ -24,7 +24,7 @@ pub(super) fn stats_json(
     if matches!(spec.dataspace, Dataspace::Null) {
         return Ok(Sums::default().json());
     }
-    let selected = Selected::of(selection, spec.dataspace.dims())?;
+    let selected = Selected::parse(selection, spec.dataspace.dims())?;
     let _memory = memory.reserve(selected.element_count().saturating_mul(number.element_bytes(true)))?;
     let bytes = number.read(dataset, &selected, true).map_err(ReadFault::into_fault)?;
     let mut sums = Sums::default();

@@ -15,8 +15,8 @@ use super::object_parts::{objects_below, shape_json, type_json};
 use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
 use super::paging::Paging;
-use super::shown_type::ShownType;
-use crate::config::Limits;
+use super::shown_type::Hdf5JsonType;
+use crate::config::ServerLimits;
 use crate::fault::Fault;
 
 /// How attributes are described.
@@ -67,7 +67,7 @@ pub(super) fn attribute_names(object: &Object) -> Result<Vec<Name>, Fault> {
 /// The value of an attribute as HSDS sends it.
 fn packed(domain: &OpenedDomain, attribute: &Attribute, max_bytes: u64) -> Result<Vec<u8>, Fault> {
     let packer = ElementPacker { file: domain.file(), ids: &domain.ids, max_bytes };
-    Ok(packer.pack(attribute.datatype(), attribute.raw().to_vec())?.bytes)
+    Ok(packer.encode_for_hsds(attribute.datatype(), attribute.raw().to_vec())?.bytes)
 }
 
 /// The description of an attribute.
@@ -78,14 +78,14 @@ fn describe(
     form: &AttributeForm,
     json: &mut JsonMembers,
 ) -> Result<(), Fault> {
-    json.set("type", type_json(domain, attribute.datatype(), attribute.committed()));
-    json.set("shape", shape_json(attribute.dataspace(), false));
-    json.set("created", times.of_attribute(&attribute.name().to_string(), attribute.creation_order()));
+    json.push_member("type", type_json(domain, attribute.datatype(), attribute.committed()));
+    json.push_member("shape", shape_json(attribute.dataspace(), false));
+    json.push_member("created", times.attribute_time(&attribute.name().to_string(), attribute.creation_order()));
     if !form.has_values {
         return Ok(());
     }
     if matches!(attribute.dataspace(), Dataspace::Null) {
-        json.set("value", serde_json::Value::Null);
+        json.push_member("value", serde_json::Value::Null);
         return Ok(());
     }
     set_value(domain, attribute, form, json)
@@ -97,15 +97,15 @@ fn set_value(
     form: &AttributeForm,
     json: &mut JsonMembers,
 ) -> Result<(), Fault> {
-    let shown = ShownType::of(attribute.datatype());
-    if shown.has_other_reference() {
+    let shown = Hdf5JsonType::of(attribute.datatype());
+    if shown.has_unserved_reference() {
         // The object can be read all the same.
-        json.set("value", serde_json::Value::Null);
+        json.push_member("value", serde_json::Value::Null);
         return Ok(());
     }
     let bytes = packed(domain, attribute, form.max_bytes)?;
     if form.max_value_bytes > 0 && bytes.len() > form.max_value_bytes {
-        json.set("value", serde_json::Value::Null);
+        json.push_member("value", serde_json::Value::Null);
         return Ok(());
     }
     let mut writer =
@@ -115,11 +115,11 @@ fn set_value(
         false => writer.push_nested(attribute.dataspace().dims(), &shown),
     };
     match written {
-        Ok(()) => json.set_text("value", &writer.text),
+        Ok(()) => json.push_member_raw_json("value", &writer.text),
         Err(TextFault::Other(fault)) => return Err(fault),
         Err(TextFault::NoText) => {
-            json.set("value", BASE64.encode(&bytes));
-            json.set("encoding", "base64");
+            json.push_member("value", BASE64.encode(&bytes));
+            json.push_member("encoding", "base64");
         }
     }
     Ok(())
@@ -136,9 +136,9 @@ pub(super) fn members_text(
     for attribute in attributes_of(object)? {
         let mut members = JsonMembers::default();
         describe(domain, &attribute, times, form, &mut members)?;
-        json.set_text(&attribute.name().to_string(), &members.finish());
-        if json.len() as u64 > form.max_bytes {
-            return Err(Fault::too_large(json.len() as u64, form.max_bytes));
+        json.push_member_raw_json(&attribute.name().to_string(), &members.finish());
+        if json.text_bytes() as u64 > form.max_bytes {
+            return Err(Fault::too_large(json.text_bytes() as u64, form.max_bytes));
         }
     }
     Ok(json.finish())
@@ -152,17 +152,17 @@ fn listed(
     href: Option<String>,
 ) -> Result<String, Fault> {
     let mut json = JsonMembers::default();
-    json.set("name", attribute.name().to_string());
+    json.push_member("name", attribute.name().to_string());
     describe(domain, attribute, times, form, &mut json)?;
     if let Some(href) = href {
-        json.set("href", href);
+        json.push_member("href", href);
     }
     Ok(json.finish())
 }
 
 /// The address of an object.
 fn address(domain: &OpenedDomain, object: &Object) -> String {
-    format!("/{}/{}", collection(kind_of(object)), domain.ids.text_of(object).unwrap_or_default())
+    format!("/{}/{}", collection(kind_of(object)), domain.ids.format_id_of(object).unwrap_or_default())
 }
 
 /// The attributes of an object with their names, in the order that is asked for.
@@ -170,7 +170,7 @@ fn ordered(call: &Call, object: &Object, times: &ObjectTimes) -> Result<Vec<(Str
     let mut all: Vec<_> = attributes_of(object)?.into_iter().map(|a| (a.name().to_string(), a)).collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
     if call.flag("CreateOrder") {
-        let time = |(name, attribute): &(String, Attribute)| times.of_attribute(name, attribute.creation_order());
+        let time = |(name, attribute): &(String, Attribute)| times.attribute_time(name, attribute.creation_order());
         let order = |entry: &(String, Attribute)| entry.1.creation_order();
         all.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| time(a).total_cmp(&time(b))));
     }
@@ -178,7 +178,12 @@ fn ordered(call: &Call, object: &Object, times: &ObjectTimes) -> Result<Vec<(Str
 }
 
 /// `GET /COLLECTION/ID/attributes`.
-pub(super) fn list(domain: &OpenedDomain, call: &Call, object: &Object, limits: &Limits) -> Result<String, Fault> {
+pub(super) fn list(
+    domain: &OpenedDomain,
+    call: &Call,
+    object: &Object,
+    limits: &ServerLimits,
+) -> Result<String, Fault> {
     let form = AttributeForm::of(call, call.flag("IncludeData"), limits.max_answer_bytes)?;
     let (own, paging) = (address(domain, object), Paging::of(call)?);
     let mut json = JsonMembers::default();
@@ -186,7 +191,7 @@ pub(super) fn list(domain: &OpenedDomain, call: &Call, object: &Object, limits: 
         let Object::Group(group) = object else {
             return Err(bad_request("follow_links can only be used with group ids"));
         };
-        json.set_text("attributes", &below_text(domain, call, group, (&paging, &form), limits)?);
+        json.push_member_raw_json("attributes", &below_text(domain, call, group, (&paging, &form), limits)?);
     } else {
         let times = ObjectTimes::of(domain, object)?;
         let entries = paging.page_attributes(ordered(call, object, &times)?, |(name, _)| name)?.into_iter();
@@ -194,9 +199,9 @@ pub(super) fn list(domain: &OpenedDomain, call: &Call, object: &Object, limits: 
             let href = call.href(&format!("{own}/attributes/{name}"));
             listed(domain, &attribute, &times, &form, Some(href))
         });
-        json.set_text("attributes", &list_text(entries.collect::<Result<Vec<_>, _>>()?));
+        json.push_member_raw_json("attributes", &list_text(entries.collect::<Result<Vec<_>, _>>()?));
     }
-    json.set("hrefs", call.hrefs(&[("self", &format!("{own}/attributes")), ("home", "/"), ("owner", &own)]));
+    json.push_member("hrefs", call.hrefs(&[("self", &format!("{own}/attributes")), ("home", "/"), ("owner", &own)]));
     Ok(json.finish())
 }
 
@@ -206,17 +211,17 @@ fn below_text(
     call: &Call,
     group: &Group,
     (paging, form): (&Paging<'_>, &AttributeForm),
-    limits: &Limits,
+    limits: &ServerLimits,
 ) -> Result<String, Fault> {
     let mut json = JsonMembers::default();
     for object in objects_below(domain, group, limits)? {
-        let Some(id) = domain.ids.text_of(&object) else { continue };
+        let Some(id) = domain.ids.format_id_of(&object) else { continue };
         let times = ObjectTimes::of(domain, &object)?;
-        let entries = paging.page_entries_of_object(ordered(call, &object, &times)?, |(name, _)| name).into_iter();
+        let entries = paging.page_without_marker(ordered(call, &object, &times)?, |(name, _)| name).into_iter();
         let entries = entries.map(|(_, attribute)| listed(domain, &attribute, &times, form, None));
-        json.set_text(&id, &list_text(entries.collect::<Result<Vec<_>, _>>()?));
-        if json.len() as u64 > form.max_bytes {
-            return Err(Fault::too_large(json.len() as u64, form.max_bytes));
+        json.push_member_raw_json(&id, &list_text(entries.collect::<Result<Vec<_>, _>>()?));
+        if json.text_bytes() as u64 > form.max_bytes {
+            return Err(Fault::too_large(json.text_bytes() as u64, form.max_bytes));
         }
     }
     Ok(json.finish())
@@ -242,11 +247,11 @@ pub(super) fn one(domain: &OpenedDomain, call: &Call, object: &Object, max_bytes
     let attribute = find(object, call.entry_name())?;
     let (own, times) = (address(domain, object), ObjectTimes::of(domain, object)?);
     let mut json = JsonMembers::default();
-    json.set("name", call.entry_name());
+    json.push_member("name", call.entry_name());
     describe(domain, &attribute, &times, &form, &mut json)?;
-    json.set("lastModified", times.of_attribute(call.entry_name(), attribute.creation_order()));
+    json.push_member("lastModified", times.attribute_time(call.entry_name(), attribute.creation_order()));
     let href = format!("{own}/attributes/{}", call.entry_name());
-    json.set("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
+    json.push_member("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
     Ok(json.finish())
 }
 
@@ -268,7 +273,7 @@ pub(super) fn value(
     if matches!(attribute.dataspace(), Dataspace::Null) {
         return Err(bad_request("Null space attributes can not be read"));
     }
-    let has_size = ShownType::of(attribute.datatype()).size().is_some();
+    let has_size = Hdf5JsonType::of(attribute.datatype()).size().is_some();
     if call.is_binary && has_size {
         return packed(domain, &attribute, max_bytes).map(AttributeValue::Bytes);
     }
@@ -277,7 +282,7 @@ pub(super) fn value(
     set_value(domain, &attribute, &form, &mut whole)?;
     let own = address(domain, object);
     let href = format!("{own}/attributes/{}", call.entry_name());
-    whole.set("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
+    whole.push_member("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
     Ok(AttributeValue::Json(whole.finish()))
 }
 

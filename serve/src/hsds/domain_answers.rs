@@ -89,7 +89,7 @@ pub(super) fn domain(state: &AppState, call: &Call) -> Result<Answer, Fault> {
         set_counts(members, state, &opened, &place)?;
     }
     json["hrefs"] = domain_hrefs(call, &opened, name);
-    Ok(opened.answer(json.to_string()))
+    Ok(opened.json_answer(json.to_string()))
 }
 
 /// What a domain of the schema of HSDS says of itself; nothing for other files.
@@ -126,14 +126,14 @@ fn object_at(state: &AppState, call: &Call, domain: &OpenedDomain, path: &str) -
     let found = path_walk::find(state, domain, call.query.get("parent_id"), path, follow)?;
     let of = found.other.as_ref().unwrap_or(domain);
     let mut json = object_json::object_json(of, &found.object, form_of(state, call))?;
-    json.set("domain", of.name.as_str());
-    json.set("class", class_of(&found.object));
+    json.push_member("domain", of.name.as_str());
+    json.push_member("class", class_of(&found.object));
     let mut hrefs = domain_hrefs(call, domain, &domain.name);
     if let Some(hrefs) = hrefs.as_array_mut() {
         hrefs.push(json!({ "rel": "home", "href": call.href("/") }));
     }
-    json.set("hrefs", hrefs);
-    Ok(domain.answer(json.finish()))
+    json.push_member("hrefs", hrefs);
+    Ok(domain.json_answer(json.finish()))
 }
 
 pub(super) fn form_of(state: &AppState, call: &Call) -> ObjectForm {
@@ -157,7 +157,7 @@ fn identities(state: &AppState, domain: &OpenedDomain) -> Result<Vec<(ObjectKind
     let mut all = vec![(ObjectKind::Group, domain.ids.root())];
     for item in domain.file().root().walk().skip(1) {
         let WalkItem::Object(object) = item? else { continue };
-        if let Some(id) = domain.ids.text_of(&object) {
+        if let Some(id) = domain.ids.format_id_of(&object) {
             all.push((kind_of(&object), id));
         }
         if all.len() > state.limits.max_listed {
@@ -197,13 +197,13 @@ fn set_counts(
 
 /// `GET /groups`, `/datasets` and `/datatypes`: the identities of all but the root group.
 pub(super) fn collection(state: &AppState, call: &Call, kind: ObjectKind) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
+    let domain = OpenedDomain::open_for_call(state, call)?;
     let root = domain.ids.root();
     let all = identities(state, &domain)?.into_iter().filter(|(of, id)| *of == kind && *id != root);
     let ids = Paging::of(call)?.page_links(all.map(|(_, id)| id).collect(), |id| id)?;
     let name = super::object_ids::collection(kind);
     let hrefs = call.hrefs(&[("self", &*format!("/{name}")), ("root", &format!("/groups/{root}")), ("home", "/")]);
-    Ok(domain.answer(json!({ name: ids, "hrefs": hrefs }).to_string()))
+    Ok(domain.json_answer(json!({ name: ids, "hrefs": hrefs }).to_string()))
 }
 
 fn folder(call: &Call, name: &str, facts: DomainFacts) -> Result<Answer, Fault> {
@@ -292,7 +292,7 @@ pub(super) fn objects_at(state: &AppState, call: &Call) -> Result<Answer, Fault>
     let body = call.json_body()?;
     let paths = body.get("h5paths").and_then(Json::as_array);
     let paths = paths.ok_or_else(|| bad_request("expected body to contain h5paths"))?;
-    let domain = OpenedDomain::of(state, call)?;
+    let domain = OpenedDomain::open_for_call(state, call)?;
     let (form, follow) = (form_of(state, call), FollowedLinks::of(call));
     let (mut found, mut left) = (super::json_members::JsonMembers::default(), form.max_bytes);
     for path in paths {
@@ -300,14 +300,14 @@ pub(super) fn objects_at(state: &AppState, call: &Call) -> Result<Answer, Fault>
         let at = path_walk::find(state, &domain, call.query.get("parent_id"), path, follow)?;
         let of = at.other.as_ref().unwrap_or(&domain);
         let mut json = object_json::object_json(of, &at.object, ObjectForm { max_bytes: left, ..form })?;
-        json.set("domain", of.name.as_str());
-        json.set("class", class_of(&at.object));
-        left = left.saturating_sub(json.len() as u64);
-        found.set_text(path, &json.finish());
+        json.push_member("domain", of.name.as_str());
+        json.push_member("class", class_of(&at.object));
+        left = left.saturating_sub(json.text_bytes() as u64);
+        found.push_member_raw_json(path, &json.finish());
     }
     let mut json = super::json_members::JsonMembers::default();
-    json.set_text("h5paths", &found.finish());
-    Ok(domain.answer(json.finish()))
+    json.push_member_raw_json("h5paths", &found.finish());
+    Ok(domain.json_answer(json.finish()))
 }
 
 /// `GET /acls` and `/acls/USER`: who may do what, as a domain in the schema of HSDS says it. In other files, everybody who
@@ -330,7 +330,9 @@ pub(super) fn acls(state: &AppState, call: &Call) -> Result<Answer, Fault> {
         rights["userName"] = user.into();
         rights
     };
-    if let (false, Ok(domain), Some(hrefs)) = (facts.is_folder, OpenedDomain::of(state, call), hrefs.as_array_mut()) {
+    if let (false, Ok(domain), Some(hrefs)) =
+        (facts.is_folder, OpenedDomain::open_for_call(state, call), hrefs.as_array_mut())
+    {
         hrefs.push(json!({ "rel": "root", "href": call.href(&format!("/groups/{}", domain.ids.root())) }));
     }
     let Some(user) = call.id.as_deref() else {

@@ -2,7 +2,7 @@
 
 use h5live::model::ByteOrder;
 
-use super::shown_type::{REFERENCE_BYTES, ShownType};
+use super::shown_type::{Hdf5JsonType, REFERENCE_BYTES};
 
 /// What a condition can look at.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,27 +31,29 @@ impl<'a> ElementBytes<'a> {
     }
 
     /// The next value; `None` if the bytes end before.
-    pub fn take(&mut self, of: &ShownType) -> Option<ElementValue<'a>> {
+    pub fn next_value(&mut self, of: &Hdf5JsonType) -> Option<ElementValue<'a>> {
         Some(match of {
-            ShownType::Integer { size, .. } => ElementValue::Integer(of.integer_value(self.take_bytes(*size)?)?),
-            ShownType::Enum { base, .. } => self.take(base)?,
-            ShownType::Float { size, order } => {
+            Hdf5JsonType::Integer { size, .. } => ElementValue::Integer(of.integer_value(self.take_bytes(*size)?)?),
+            Hdf5JsonType::Enum { base, .. } => self.next_value(base)?,
+            Hdf5JsonType::Float { size, order } => {
                 ElementValue::Float(float_value(self.take_bytes(*size)?, *order), *size)
             }
-            ShownType::Text { size, .. } => ElementValue::Text(trimmed(self.take_bytes(*size)?)),
-            ShownType::VarText { .. } => ElementValue::Text(self.take_variable()?),
-            ShownType::Opaque { size, .. } => self.take_bytes(*size).map(|_| ElementValue::Other)?,
-            ShownType::ObjectReference => self.take_bytes(REFERENCE_BYTES).map(|_| ElementValue::Other)?,
-            ShownType::Sequence(_) | ShownType::OtherReference => self.take_variable().map(|_| ElementValue::Other)?,
-            ShownType::Compound(members) => {
+            Hdf5JsonType::Text { size, .. } => ElementValue::Text(trimmed(self.take_bytes(*size)?)),
+            Hdf5JsonType::VarText { .. } => ElementValue::Text(self.take_variable()?),
+            Hdf5JsonType::Opaque { size, .. } => self.take_bytes(*size).map(|_| ElementValue::Other)?,
+            Hdf5JsonType::ObjectReference => self.take_bytes(REFERENCE_BYTES).map(|_| ElementValue::Other)?,
+            Hdf5JsonType::Sequence(_) | Hdf5JsonType::OtherReference => {
+                self.take_variable().map(|_| ElementValue::Other)?
+            }
+            Hdf5JsonType::Compound(members) => {
                 for (_, member) in members {
-                    self.take(member)?;
+                    self.next_value(member)?;
                 }
                 ElementValue::Other
             }
-            ShownType::Array { dims, base } => {
+            Hdf5JsonType::Array { dims, base } => {
                 for _ in 0..dims.iter().try_fold(1u64, |all, dim| all.checked_mul(*dim))? {
-                    self.take(base)?;
+                    self.next_value(base)?;
                 }
                 ElementValue::Other
             }

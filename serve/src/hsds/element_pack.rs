@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use h5live::model::{Datatype, ReferenceKind, VarLen, VarLenKind};
+use h5live::model::{Datatype, ReferenceKind, VarLenKind, VarLenType};
 use h5live::{File, Reference};
 
 use super::object_ids::ObjectIds;
-use super::shown_type::{REFERENCE_BYTES, ShownType};
+use super::shown_type::{Hdf5JsonType, REFERENCE_BYTES};
 use crate::fault::Fault;
 
 /// Sequences that are taken from the heap of the file at once.
@@ -32,12 +32,12 @@ impl ElementPacker<'_> {
     ///
     /// # Errors
     /// If there is something in them that HSDS has no form for, or that cannot be read.
-    pub fn pack(&self, datatype: &Datatype, raw: Vec<u8>) -> Result<PackedElements, Fault> {
+    pub fn encode_for_hsds(&self, datatype: &Datatype, raw: Vec<u8>) -> Result<PackedElements, Fault> {
         let size = (datatype.size() as usize).max(1);
         if is_packed(datatype) {
             return Ok(PackedElements { bytes: raw });
         }
-        if ShownType::of(datatype).has_other_reference() {
+        if Hdf5JsonType::of(datatype).has_unserved_reference() {
             return Err(super::faults::not_implemented(
                 "References to regions and those of HDF5 1.12 are not served over HSDS's API",
             ));
@@ -78,14 +78,14 @@ impl ElementPacker<'_> {
         self.check(into)
     }
 
-    fn pack_sequences(&self, t: &VarLen, elements: &[&[u8]], into: &mut Vec<u8>) -> Result<(), Fault> {
+    fn pack_sequences(&self, t: &VarLenType, elements: &[&[u8]], into: &mut Vec<u8>) -> Result<(), Fault> {
         for part in elements.chunks(MAX_ELEMENTS_AT_ONCE) {
             self.pack_some_sequences(t, part, into)?;
         }
         Ok(())
     }
 
-    fn pack_some_sequences(&self, t: &VarLen, elements: &[&[u8]], into: &mut Vec<u8>) -> Result<(), Fault> {
+    fn pack_some_sequences(&self, t: &VarLenType, elements: &[&[u8]], into: &mut Vec<u8>) -> Result<(), Fault> {
         let is_text = matches!(t.kind, VarLenKind::String { .. });
         let (mut stored, mut ranges) = (Vec::new(), vec![0..0; elements.len()]);
         let (mut all, max_bytes) = (0u64, self.max_bytes);
@@ -111,7 +111,7 @@ impl ElementPacker<'_> {
         Ok(())
     }
 
-    fn pack_sequence(&self, t: &VarLen, is_text: bool, stored: &[u8], into: &mut Vec<u8>) -> Result<(), Fault> {
+    fn pack_sequence(&self, t: &VarLenType, is_text: bool, stored: &[u8], into: &mut Vec<u8>) -> Result<(), Fault> {
         let begin = into.len();
         into.extend_from_slice(&[0; 4]);
         if is_text || is_packed(&t.base) {

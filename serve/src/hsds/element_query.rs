@@ -6,7 +6,7 @@ use std::str::Chars;
 
 use super::element_bytes::{ElementBytes, ElementValue};
 use super::faults::bad_request;
-use super::shown_type::ShownType;
+use super::shown_type::Hdf5JsonType;
 use crate::fault::Fault;
 
 /// Conditions within conditions, at most.
@@ -47,7 +47,7 @@ enum Condition {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ElementQuery {
     condition: Condition,
-    members: Vec<(String, ShownType)>,
+    members: Vec<(String, Hdf5JsonType)>,
 }
 
 fn invalid(what: impl std::fmt::Display) -> Fault {
@@ -57,9 +57,9 @@ fn invalid(what: impl std::fmt::Display) -> Fault {
 impl ElementQuery {
     /// # Errors
     /// If a text is no condition on such elements.
-    pub fn parse(text: &str, of: &ShownType) -> Result<Self, Fault> {
+    pub fn parse(text: &str, of: &Hdf5JsonType) -> Result<Self, Fault> {
         let members = match of {
-            ShownType::Compound(members) => members.clone(),
+            Hdf5JsonType::Compound(members) => members.clone(),
             other => vec![("_".to_owned(), other.clone())],
         };
         let mut parser = Parser { tokens: tokens_of(text)?, at: 0, members: &members };
@@ -74,10 +74,10 @@ impl ElementQuery {
     ///
     /// # Errors
     /// If they end too early.
-    pub fn matching(&self, bytes: &[u8], count: u64, limit: usize) -> Result<Vec<u64>, Fault> {
+    pub fn matching_indices(&self, bytes: &[u8], count: u64, limit: usize) -> Result<Vec<u64>, Fault> {
         let (mut from, mut found) = (ElementBytes(bytes), Vec::new());
         for number in 0..count {
-            let values = self.members.iter().map(|(_, member)| from.take(member)).collect::<Option<Vec<_>>>();
+            let values = self.members.iter().map(|(_, member)| from.next_value(member)).collect::<Option<Vec<_>>>();
             let values = values.ok_or_else(|| bad_request("The elements end too early"))?;
             if self.condition.holds(&values) {
                 found.push(number);
@@ -145,7 +145,7 @@ fn rounded(number: f64, size: usize) -> f64 {
 struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
-    members: &'a [(String, ShownType)],
+    members: &'a [(String, Hdf5JsonType)],
 }
 
 impl Parser<'_> {
@@ -270,9 +270,9 @@ impl Parser<'_> {
     /// A value that such a member can be compared with.
     fn literal(&mut self, member: usize) -> Result<Literal, Fault> {
         let of = self.members.get(member).map(|(_, of)| of);
-        let is_text = matches!(of, Some(ShownType::Text { .. } | ShownType::VarText { .. }));
+        let is_text = matches!(of, Some(Hdf5JsonType::Text { .. } | Hdf5JsonType::VarText { .. }));
         let is_number =
-            matches!(of, Some(ShownType::Integer { .. } | ShownType::Float { .. } | ShownType::Enum { .. }));
+            matches!(of, Some(Hdf5JsonType::Integer { .. } | Hdf5JsonType::Float { .. } | Hdf5JsonType::Enum { .. }));
         let literal = match self.next()? {
             Token::Integer(number) => Literal::Integer(number),
             Token::Float(number) => Literal::Float(number),
@@ -348,11 +348,11 @@ mod tests {
 
     use super::*;
 
-    fn row() -> ShownType {
-        let text = ShownType::Text { size: 4, set: CharacterSet::Ascii, padding: StringPadding::NullPadded };
-        let number = ShownType::Integer { size: 2, order: ByteOrder::Little, sign: Sign::Signed };
-        let price = ShownType::Float { size: 4, order: ByteOrder::Little };
-        ShownType::Compound(vec![("name".into(), text), ("count".into(), number), ("price".into(), price)])
+    fn row() -> Hdf5JsonType {
+        let text = Hdf5JsonType::Text { size: 4, set: CharacterSet::Ascii, padding: StringPadding::NullPadded };
+        let number = Hdf5JsonType::Integer { size: 2, order: ByteOrder::Little, sign: Sign::Signed };
+        let price = Hdf5JsonType::Float { size: 4, order: ByteOrder::Little };
+        Hdf5JsonType::Compound(vec![("name".into(), text), ("count".into(), number), ("price".into(), price)])
     }
 
     fn bytes() -> Vec<u8> {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     fn matching(text: &str) -> Result<Vec<u64>, Fault> {
-        ElementQuery::parse(text, &row())?.matching(&bytes(), 4, usize::MAX)
+        ElementQuery::parse(text, &row())?.matching_indices(&bytes(), 4, usize::MAX)
     }
 
     #[test]
@@ -388,10 +388,10 @@ mod tests {
         ] {
             assert_eq!(matching(text).unwrap(), expected, "{text}");
         }
-        assert_eq!(ElementQuery::parse("name == AAPL", &row()).unwrap().matching(&bytes(), 4, 1).unwrap(), [0]);
-        let number = ShownType::Integer { size: 1, order: ByteOrder::Little, sign: Sign::Unsigned };
+        assert_eq!(ElementQuery::parse("name == AAPL", &row()).unwrap().matching_indices(&bytes(), 4, 1).unwrap(), [0]);
+        let number = Hdf5JsonType::Integer { size: 1, order: ByteOrder::Little, sign: Sign::Unsigned };
         let itself = ElementQuery::parse("_ > 1 AND _ < 200", &number).unwrap();
-        assert_eq!(itself.matching(&[1, 2, 255, 199], 4, usize::MAX).unwrap(), [1, 3]);
+        assert_eq!(itself.matching_indices(&[1, 2, 255, 199], 4, usize::MAX).unwrap(), [1, 3]);
     }
 
     #[test]

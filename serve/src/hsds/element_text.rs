@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use h5live::model::ByteOrder;
 
 use super::element_bytes::float_value;
-use super::shown_type::ShownType;
+use super::shown_type::Hdf5JsonType;
 use crate::fault::Fault;
 
 /// Writes elements in JSON.
@@ -35,7 +35,7 @@ impl ElementWriter<'_> {
     }
 
     /// Lists within lists of these dimensions.
-    pub fn push_nested(&mut self, dims: &[u64], of: &ShownType) -> Result<(), TextFault> {
+    pub fn push_nested(&mut self, dims: &[u64], of: &Hdf5JsonType) -> Result<(), TextFault> {
         let [first, rest @ ..] = dims else { return self.push(of) };
         self.text.push('[');
         for n in 0..*first {
@@ -51,31 +51,31 @@ impl ElementWriter<'_> {
         }
     }
 
-    fn push(&mut self, of: &ShownType) -> Result<(), TextFault> {
+    fn push(&mut self, of: &Hdf5JsonType) -> Result<(), TextFault> {
         match of {
-            ShownType::Integer { size, .. } => {
+            Hdf5JsonType::Integer { size, .. } => {
                 let value = of.integer_value(self.take(*size)).unwrap_or_default();
                 let _ = write!(self.text, "{value}");
             }
-            ShownType::Enum { base, .. } => self.push(base)?,
-            ShownType::Float { size, order } => self.push_float(*size, *order),
-            ShownType::Text { size, .. } => {
+            Hdf5JsonType::Enum { base, .. } => self.push(base)?,
+            Hdf5JsonType::Float { size, order } => self.push_float(*size, *order),
+            Hdf5JsonType::Text { size, .. } => {
                 let bytes = self.take(*size);
                 let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
                 let text = std::str::from_utf8(&bytes[..end]).map_err(|_| TextFault::NoText)?.to_owned();
                 self.push_text(&text);
             }
-            ShownType::ObjectReference => {
+            Hdf5JsonType::ObjectReference => {
                 let bytes = self.take(super::shown_type::REFERENCE_BYTES);
                 let text = String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned();
                 self.push_text(&text);
             }
-            ShownType::Opaque { size, .. } => {
+            Hdf5JsonType::Opaque { size, .. } => {
                 let bytes = self.take(*size);
                 let text = if bytes.iter().all(|byte| *byte == 0) { String::new() } else { BASE64.encode(bytes) };
                 self.push_text(&text);
             }
-            ShownType::Compound(members) => {
+            Hdf5JsonType::Compound(members) => {
                 self.text.push('[');
                 for (n, (_, member)) in members.iter().enumerate() {
                     if n > 0 {
@@ -85,14 +85,14 @@ impl ElementWriter<'_> {
                 }
                 self.text.push(']');
             }
-            ShownType::Array { dims, base } => self.push_nested(dims, base)?,
-            ShownType::VarText { .. } => {
+            Hdf5JsonType::Array { dims, base } => self.push_nested(dims, base)?,
+            Hdf5JsonType::VarText { .. } => {
                 let length = self.take_length();
                 let text = std::str::from_utf8(self.take(length)).map_err(|_| TextFault::NoText)?.to_owned();
                 self.push_text(&text);
             }
-            ShownType::Sequence(base) => self.push_sequence(base)?,
-            ShownType::OtherReference => self.text.push_str("null"),
+            Hdf5JsonType::Sequence(base) => self.push_sequence(base)?,
+            Hdf5JsonType::OtherReference => self.text.push_str("null"),
         }
         Ok(())
     }
@@ -102,7 +102,7 @@ impl ElementWriter<'_> {
         usize::try_from(i32::from_le_bytes(head)).unwrap_or_default()
     }
 
-    fn push_sequence(&mut self, base: &ShownType) -> Result<(), TextFault> {
+    fn push_sequence(&mut self, base: &Hdf5JsonType) -> Result<(), TextFault> {
         let length = self.take_length();
         let after = self.bytes.len().saturating_sub(length);
         self.text.push('[');
@@ -140,24 +140,26 @@ mod tests {
 
     use super::*;
 
-    fn text(of: &ShownType, dims: &[u64], bytes: &[u8]) -> Result<String, TextFault> {
+    fn text(of: &Hdf5JsonType, dims: &[u64], bytes: &[u8]) -> Result<String, TextFault> {
         let mut writer = ElementWriter { bytes, text: String::new(), is_nan_null: false, max_bytes: 1000 };
         writer.push_nested(dims, of).map(|()| writer.text)
     }
 
     #[test]
     fn elements_are_written_as_python_writes_them() {
-        let float = ShownType::Float { size: 4, order: ByteOrder::Big };
+        let float = Hdf5JsonType::Float { size: 4, order: ByteOrder::Big };
         let bytes: Vec<u8> = [0.1f32, f32::NAN, f32::NEG_INFINITY].iter().flat_map(|v| v.to_be_bytes()).collect();
         assert_eq!(text(&float, &[3], &bytes).unwrap(), "[0.10000000149011612,NaN,-Infinity]");
-        let small = ShownType::Integer { size: 2, order: ByteOrder::Little, sign: Sign::Signed };
-        let sequence = ShownType::Sequence(small.clone().into());
+        let small = Hdf5JsonType::Integer { size: 2, order: ByteOrder::Little, sign: Sign::Signed };
+        let sequence = Hdf5JsonType::Sequence(small.clone().into());
         assert_eq!(text(&sequence, &[2], &[4, 0, 0, 0, 1, 0, 0xff, 0xff, 0, 0, 0, 0]).unwrap(), "[[1,-1],[]]");
-        let fixed = ShownType::Text { size: 3, set: CharacterSet::Ascii, padding: StringPadding::NullPadded };
+        let fixed = Hdf5JsonType::Text { size: 3, set: CharacterSet::Ascii, padding: StringPadding::NullPadded };
         assert_eq!(text(&fixed, &[2], b"a\0\0\"b\n").unwrap(), r#"["a","\"b\n"]"#);
         assert_eq!(text(&fixed, &[1], b"\xff\0\0"), Err(TextFault::NoText));
-        let pair =
-            ShownType::Compound(vec![("a".into(), small), ("b".into(), ShownType::Opaque { size: 2, tag: "".into() })]);
+        let pair = Hdf5JsonType::Compound(vec![
+            ("a".into(), small),
+            ("b".into(), Hdf5JsonType::Opaque { size: 2, tag: "".into() }),
+        ]);
         assert_eq!(text(&pair, &[], &[5, 0, 1, 2]).unwrap(), r#"[5,"AQI="]"#);
     }
 }

@@ -8,19 +8,19 @@ pub(super) struct JsonMembers(String);
 
 impl JsonMembers {
     /// Adds a member.
-    pub fn set(&mut self, name: &str, value: impl Into<Json>) {
-        self.set_text(name, &value.into().to_string());
+    pub fn push_member(&mut self, name: &str, value: impl Into<Json>) {
+        self.push_member_raw_json(name, &value.into().to_string());
     }
 
     /// Adds a member whose value is written already.
-    pub fn set_text(&mut self, name: &str, value: &str) {
+    pub fn push_member_raw_json(&mut self, name: &str, value: &str) {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
         self.0.push_str(&Json::from(name).to_string());
         self.0.push(':');
         self.0.push_str(value);
     }
 
-    pub fn len(&self) -> usize {
+    pub fn text_bytes(&self) -> usize {
         self.0.len()
     }
 

@@ -14,7 +14,7 @@ use super::object_parts::objects_below;
 use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
 use super::paging::Paging;
-use crate::config::Limits;
+use crate::config::ServerLimits;
 use crate::fault::Fault;
 
 /// A link that HSDS knows.
@@ -41,7 +41,7 @@ pub(super) fn links_of(domain: &OpenedDomain, group: &Group, is_ordered: bool) -
     links.sort_by(|a, b| a.title.cmp(&b.title));
     if is_ordered {
         let times = ObjectTimes::of(domain, &Object::Group(group.clone()))?;
-        let time = |link: &ShownLink| times.of_link(&link.title, link.order);
+        let time = |link: &ShownLink| times.link_time(&link.title, link.order);
         links.sort_by(|a, b| a.order.cmp(&b.order).then_with(|| time(a).total_cmp(&time(b))));
     }
     Ok(links)
@@ -86,7 +86,7 @@ impl ShownLink {
         let target = match &link.target {
             LinkTarget::Hard(id) => {
                 let kind = group.file().store().kind(*id).map_err(|error| super::faults::store_fault(&error))?;
-                domain.ids.text(kind, *id).map(|text| ShownTarget::Hard(kind, text))
+                domain.ids.format_id(kind, *id).map(|text| ShownTarget::Hard(kind, text))
             }
             LinkTarget::Soft(path) => Some(ShownTarget::Soft(path.to_string())),
             LinkTarget::External { file, path } => {
@@ -107,7 +107,7 @@ impl ShownLink {
             }
         };
         // Clients sort by this time.
-        json["created"] = json!(times.of_link(&self.title, self.order));
+        json["created"] = json!(times.link_time(&self.title, self.order));
         json
     }
 
@@ -129,7 +129,7 @@ impl ShownLink {
 pub(super) fn members_text(links: &[ShownLink], times: &ObjectTimes) -> String {
     let mut json = JsonMembers::default();
     for link in links {
-        json.set(&link.title, link.members(times));
+        json.push_member(&link.title, link.members(times));
     }
     json.finish()
 }
@@ -139,20 +139,20 @@ fn times_of(domain: &OpenedDomain, group: &Group) -> Result<ObjectTimes, Fault> 
 }
 
 /// `GET /groups/ID/links`.
-pub(super) fn list(domain: &OpenedDomain, call: &Call, limits: &Limits) -> Result<String, Fault> {
+pub(super) fn list(domain: &OpenedDomain, call: &Call, limits: &ServerLimits) -> Result<String, Fault> {
     let id = call.id()?;
     let (group, paging) = (domain.group(id)?, Paging::of(call)?);
     let own = format!("/groups/{id}");
     let mut json = JsonMembers::default();
     if call.flag("follow_links") {
-        json.set_text("links", &below_text(domain, call, &group, &paging, limits)?);
+        json.push_member_raw_json("links", &below_text(domain, call, &group, &paging, limits)?);
     } else {
         let links = paging.page_links(links_of(domain, &group, call.flag("CreateOrder"))?, |link| &link.title)?;
         let times = times_of(domain, &group)?;
         let listed = links.iter().map(|link| link.listed(Some((call, id)), &times).to_string());
-        json.set_text("links", &list_text(listed));
+        json.push_member_raw_json("links", &list_text(listed));
     }
-    json.set("hrefs", call.hrefs(&[("self", &format!("{own}/links")), ("home", "/"), ("owner", &own)]));
+    json.push_member("hrefs", call.hrefs(&[("self", &format!("{own}/links")), ("home", "/"), ("owner", &own)]));
     Ok(json.finish())
 }
 
@@ -162,18 +162,17 @@ fn below_text(
     call: &Call,
     group: &Group,
     paging: &Paging<'_>,
-    limits: &Limits,
+    limits: &ServerLimits,
 ) -> Result<String, Fault> {
     let mut json = JsonMembers::default();
     for object in objects_below(domain, group, limits)? {
         let Object::Group(group) = &object else { continue };
         let times = times_of(domain, group)?;
-        let links =
-            paging.page_entries_of_object(links_of(domain, group, call.flag("CreateOrder"))?, |link| &link.title);
+        let links = paging.page_without_marker(links_of(domain, group, call.flag("CreateOrder"))?, |link| &link.title);
         let listed = links.iter().map(|link| link.listed(None, &times).to_string());
-        json.set_text(&domain.ids.text_of(&object).unwrap_or_default(), &list_text(listed));
-        if json.len() as u64 > limits.max_answer_bytes {
-            return Err(Fault::too_large(json.len() as u64, limits.max_answer_bytes));
+        json.push_member_raw_json(&domain.ids.format_id_of(&object).unwrap_or_default(), &list_text(listed));
+        if json.text_bytes() as u64 > limits.max_answer_bytes {
+            return Err(Fault::too_large(json.text_bytes() as u64, limits.max_answer_bytes));
         }
     }
     Ok(json.finish())

@@ -40,13 +40,13 @@ pub(super) fn entries_text(
     let mut json = JsonMembers::default();
     match &entries[..] {
         [] => return Err(bad_request("no ids specified")),
-        [(id, names)] => json.set_text(name, &each(id, names)?),
+        [(id, names)] => json.push_member_raw_json(name, &each(id, names)?),
         several => {
             let mut by_id = JsonMembers::default();
             for (id, names) in several {
-                by_id.set_text(id, &each(id, names)?);
+                by_id.push_member_raw_json(id, &each(id, names)?);
             }
-            json.set_text(name, &by_id.finish());
+            json.push_member_raw_json(name, &by_id.finish());
         }
     }
     Ok(json.finish())

@@ -24,7 +24,7 @@ const MAX_COUNTED_CHUNKS: u64 = 100_000;
 
 /// `GET /COLLECTION/ID`, and `GET /COLLECTION/?h5path=`.
 pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
+    let domain = OpenedDomain::open_for_call(state, call)?;
     let object = match call.query.get("h5path") {
         Some(path) => {
             let start = call.id.as_deref().or(call.query.get("grpid"));
@@ -37,7 +37,7 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
             }
             found
         }
-        None => domain.object_of(call, kind)?,
+        None => domain.requested_object(call, kind)?,
     };
     let mut json = object_json::answer_json(&domain, call, &object, form_of(state, call))?;
     if let (true, Object::Dataset(dataset)) = (call.flag("verbose"), &object) {
@@ -47,13 +47,13 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
             bytes = bytes.saturating_add(chunk.size);
             chunks < MAX_COUNTED_CHUNKS
         })?;
-        json.set("num_chunks", chunks);
-        json.set("allocated_size", bytes);
+        json.push_member("num_chunks", chunks);
+        json.push_member("allocated_size", bytes);
     }
     if call.flag("getalias") {
-        json.set("alias", alias(state, &domain, &object)?);
+        json.push_member("alias", alias(state, &domain, &object)?);
     }
-    Ok(domain.answer(json.finish()))
+    Ok(domain.json_answer(json.finish()))
 }
 
 /// A path that leads to an object.
@@ -74,41 +74,41 @@ fn alias(state: &AppState, domain: &OpenedDomain, object: &Object) -> Result<Vec
 
 /// `GET /groups/ID/links`.
 pub(super) fn links(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
-    Ok(domain.answer(link_json::list(&domain, call, &state.limits)?))
+    let domain = OpenedDomain::open_for_call(state, call)?;
+    Ok(domain.json_answer(link_json::list(&domain, call, &state.limits)?))
 }
 
 /// `GET /groups/ID/links/TITLE`.
 pub(super) fn link(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
-    Ok(domain.answer(link_json::one(&domain, call)?))
+    let domain = OpenedDomain::open_for_call(state, call)?;
+    Ok(domain.json_answer(link_json::one(&domain, call)?))
 }
 
 /// `POST /groups/ID/links`.
 pub(super) fn links_named(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
-    Ok(domain.answer(link_json::named(&domain, call)?))
+    let domain = OpenedDomain::open_for_call(state, call)?;
+    Ok(domain.json_answer(link_json::named(&domain, call)?))
 }
 
 /// `GET /datasets/ID/shape`.
 pub(super) fn shape(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
-    let dataset = domain.dataset(call)?;
+    let domain = OpenedDomain::open_for_call(state, call)?;
+    let dataset = domain.requested_dataset(call)?;
     let shape = shape_json(&dataset.spec()?.dataspace, true);
     let times = ObjectTimes::of(&domain, &Object::Dataset(dataset))?;
     let hrefs = dataset_hrefs(&domain, call, "shape")?;
     let json = json!({ "shape": shape, "created": times.created, "lastModified": times.modified, "hrefs": hrefs });
-    Ok(domain.answer(json.to_string()))
+    Ok(domain.json_answer(json.to_string()))
 }
 
 /// `GET /datasets/ID/type`.
 pub(super) fn dataset_type(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
-    let spec = domain.dataset(call)?.spec()?;
+    let domain = OpenedDomain::open_for_call(state, call)?;
+    let spec = domain.requested_dataset(call)?.spec()?;
     let json = json!({
         "type": type_json(&domain, &spec.datatype, spec.committed), "hrefs": dataset_hrefs(&domain, call, "type")?,
     });
-    Ok(domain.answer(json.to_string()))
+    Ok(domain.json_answer(json.to_string()))
 }
 
 fn dataset_hrefs(domain: &OpenedDomain, call: &Call, part: &str) -> Result<serde_json::Value, Fault> {
@@ -119,17 +119,17 @@ fn dataset_hrefs(domain: &OpenedDomain, call: &Call, part: &str) -> Result<serde
 
 /// `GET /datasets/ID/value`.
 pub(super) fn value(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    value_answer::get(state, &OpenedDomain::of(state, call)?, call)
+    value_answer::get(state, &OpenedDomain::open_for_call(state, call)?, call)
 }
 
 /// `POST /datasets/ID/value`.
 pub(super) fn value_posted(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    value_answer::post(state, &OpenedDomain::of(state, call)?, call)
+    value_answer::post(state, &OpenedDomain::open_for_call(state, call)?, call)
 }
 
 /// `GET /datasets/ID/query`.
 pub(super) fn query(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    value_answer::places(state, &OpenedDomain::of(state, call)?, call)
+    value_answer::places(state, &OpenedDomain::open_for_call(state, call)?, call)
 }
 
 /// The object of an address like `/groups/ID/attributes`.
@@ -144,30 +144,30 @@ fn owner(domain: &OpenedDomain, call: &Call) -> Result<Object, Fault> {
 
 /// `GET /COLLECTION/ID/attributes`.
 pub(super) fn attributes(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
+    let domain = OpenedDomain::open_for_call(state, call)?;
     let object = owner(&domain, call)?;
-    Ok(domain.answer(attribute_json::list(&domain, call, &object, &state.limits)?))
+    Ok(domain.json_answer(attribute_json::list(&domain, call, &object, &state.limits)?))
 }
 
 /// `GET /COLLECTION/ID/attributes/NAME`.
 pub(super) fn attribute(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
+    let domain = OpenedDomain::open_for_call(state, call)?;
     let object = owner(&domain, call)?;
-    Ok(domain.answer(attribute_json::one(&domain, call, &object, state.memory.max_answer())?))
+    Ok(domain.json_answer(attribute_json::one(&domain, call, &object, state.memory.max_answer())?))
 }
 
 /// `GET /COLLECTION/ID/attributes/NAME/value`.
 pub(super) fn attribute_value(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
+    let domain = OpenedDomain::open_for_call(state, call)?;
     let object = owner(&domain, call)?;
     Ok(match attribute_json::value(&domain, call, &object, state.memory.max_answer())? {
-        AttributeValue::Bytes(bytes) => domain.bytes("application/octet-stream", bytes),
-        AttributeValue::Json(text) => domain.answer(text),
+        AttributeValue::Bytes(bytes) => domain.binary_answer("application/octet-stream", bytes),
+        AttributeValue::Json(text) => domain.json_answer(text),
     })
 }
 
 /// `POST /COLLECTION/ID/attributes`.
 pub(super) fn attributes_named(state: &AppState, call: &Call) -> Result<Answer, Fault> {
-    let domain = OpenedDomain::of(state, call)?;
-    Ok(domain.answer(attribute_json::named(&domain, call, state.memory.max_answer())?))
+    let domain = OpenedDomain::open_for_call(state, call)?;
+    Ok(domain.json_answer(attribute_json::named(&domain, call, state.memory.max_answer())?))
 }

@@ -95,24 +95,24 @@ impl ClientId {
 
 impl ObjectIds {
     /// The identities of a file that clients call so, and that the system knows by these numbers.
-    pub fn new(name: &str, system: (u64, u64), file: &File) -> Self {
+    pub fn new(name: &str, device_and_inode: (u64, u64), file: &File) -> Self {
         let root = file.root().id();
         if file.session().connector == HSDS_CONNECTOR {
             return ObjectIds { half: root.0 as u64 ^ ROTATION, root };
         }
         let mut text = name.as_bytes().to_vec();
-        text.extend(system.0.to_le_bytes());
-        text.extend(system.1.to_le_bytes());
+        text.extend(device_and_inode.0.to_le_bytes());
+        text.extend(device_and_inode.1.to_le_bytes());
         ObjectIds { half: XxHash3_64::oneshot(&text), root }
     }
 
     /// The root group.
     pub fn root(&self) -> String {
-        self.text(ObjectKind::Group, self.root).unwrap_or_default()
+        self.format_id(ObjectKind::Group, self.root).unwrap_or_default()
     }
 
     /// An object of the file; `None` for a map, which HSDS does not know.
-    pub fn text(&self, kind: ObjectKind, id: ObjectId) -> Option<String> {
+    pub fn format_id(&self, kind: ObjectKind, id: ObjectId) -> Option<String> {
         let low = (id.0 as u64) ^ self.key();
         let tail = format!("{low:016x}");
         let (a, b) = tail.split_at(4);
@@ -121,20 +121,20 @@ impl ObjectIds {
     }
 
     /// The identity of an object.
-    pub fn text_of(&self, object: &Object) -> Option<String> {
+    pub fn format_id_of(&self, object: &Object) -> Option<String> {
         let kind = match object {
             Object::Group(_) => ObjectKind::Group,
             Object::Dataset(_) => ObjectKind::Dataset,
             Object::Datatype(_) => ObjectKind::Datatype,
             _ => return None,
         };
-        self.text(kind, object.id())
+        self.format_id(kind, object.id())
     }
 
     /// An object as references have it: its collection and its identity.
     pub fn reference_to(&self, object: &Object) -> Option<String> {
         let kind = kind_of(object);
-        self.text_of(object).map(|id| format!("{}/{id}", collection(kind)))
+        self.format_id_of(object).map(|id| format!("{}/{id}", collection(kind)))
     }
 
     /// With this, identities in the file become second halves, and back.
@@ -174,7 +174,7 @@ mod tests {
             (ObjectKind::Dataset, ObjectId(2 << 64 | 7)),
             (ObjectKind::Datatype, ObjectId(2 << 94 | 7)),
         ] {
-            let text = ids.text(kind, id).unwrap();
+            let text = ids.format_id(kind, id).unwrap();
             let again = ClientId::parse(&text).unwrap();
             assert!(again.kind == kind && ids.candidates(again).contains(&id), "{text}");
         }

@@ -13,7 +13,7 @@ use super::object_ids::{collection, kind_of};
 use super::object_parts::{info_of, shape_json, type_json};
 use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
-use super::shown_type::ShownType;
+use super::shown_type::Hdf5JsonType;
 use crate::fault::Fault;
 
 /// What HSDS calls filters.
@@ -50,11 +50,11 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
     let info = info_of(object)?;
     let times = ObjectTimes::of(domain, object)?;
     let mut json = JsonMembers::default();
-    json.set("id", domain.ids.text_of(object));
-    json.set("root", domain.ids.root());
-    json.set("created", times.created);
-    json.set("lastModified", times.modified);
-    json.set("attributeCount", attribute_json::attribute_names(object)?.len());
+    json.push_member("id", domain.ids.format_id_of(object));
+    json.push_member("root", domain.ids.root());
+    json.push_member("created", times.created);
+    json.push_member("lastModified", times.modified);
+    json.push_member("attributeCount", attribute_json::attribute_names(object)?.len());
     let mut creation = Map::new();
     if !matches!(info.attributes.order, CreationOrder::Untracked) {
         creation.insert("CreateOrder".to_owned(), json!(1));
@@ -62,27 +62,27 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
     match object {
         Object::Group(group) => {
             let links = link_json::links_of(domain, group, false)?;
-            json.set("linkCount", links.len());
+            json.push_member("linkCount", links.len());
             if !matches!(group.spec()?.links.order, CreationOrder::Untracked) {
                 creation.insert("CreateOrder".to_owned(), json!(1));
             }
-            json.set("creationProperties", Json::Object(creation));
+            json.push_member("creationProperties", Json::Object(creation));
             if form.has_links {
-                json.set_text("links", &link_json::members_text(&links, &times));
+                json.push_member_raw_json("links", &link_json::members_text(&links, &times));
             }
         }
         Object::Dataset(dataset) => set_dataset(&mut json, domain, dataset, creation, form)?,
         Object::Datatype(named) => {
-            json.set("type", type_json(domain, named.datatype(), Some(named.id())));
-            json.set("creationProperties", Json::Object(creation));
+            json.push_member("type", type_json(domain, named.datatype(), Some(named.id())));
+            json.push_member("creationProperties", Json::Object(creation));
         }
         _ => return Err(super::faults::not_found("There is no such object")),
     }
     if form.has_attributes {
         let attributes = AttributeForm { has_values: true, max_bytes: form.max_bytes, ..AttributeForm::default() };
-        json.set_text("attributes", &attribute_json::members_text(domain, object, &times, &attributes)?);
+        json.push_member_raw_json("attributes", &attribute_json::members_text(domain, object, &times, &attributes)?);
     }
-    match json.len() as u64 {
+    match json.text_bytes() as u64 {
         bytes if bytes > form.max_bytes => Err(Fault::too_large(bytes, form.max_bytes)),
         _ => Ok(json),
     }
@@ -97,9 +97,9 @@ fn set_dataset(
 ) -> Result<(), Fault> {
     let spec = dataset.spec()?;
     let layout = layout_json(&spec);
-    json.set("type", type_json(domain, &spec.datatype, spec.committed));
-    json.set("shape", shape_json(&spec.dataspace, true));
-    json.set("layout", layout.clone());
+    json.push_member("type", type_json(domain, &spec.datatype, spec.committed));
+    json.push_member("shape", shape_json(&spec.dataspace, true));
+    json.push_member("layout", layout.clone());
     creation.insert("layout".to_owned(), layout);
     let allocation = match spec.fill.allocation {
         AllocationTime::Early => "H5D_ALLOC_TIME_EARLY",
@@ -118,12 +118,12 @@ fn set_dataset(
     }
     let mut members = JsonMembers::default();
     for (name, value) in creation {
-        members.set(&name, value);
+        members.push_member(&name, value);
     }
     if let Some(fill) = fill_text(domain, dataset, &spec, form.max_bytes) {
-        members.set_text("fillValue", &fill);
+        members.push_member_raw_json("fillValue", &fill);
     }
-    json.set_text("creationProperties", &members.finish());
+    json.push_member_raw_json("creationProperties", &members.finish());
     Ok(())
 }
 
@@ -159,16 +159,16 @@ fn filter_json(filter: &FilterSpec) -> Json {
 /// The fill value, if it is given and has a form in JSON.
 fn fill_text(domain: &OpenedDomain, dataset: &Dataset, spec: &DatasetSpec, max_bytes: u64) -> Option<String> {
     let FillValue::Value(value) = &spec.fill.value else { return None };
-    let shown = ShownType::of(&spec.datatype);
-    if spec.datatype.has_heap_references() || value.len() != spec.datatype.size() as usize {
+    let shown = Hdf5JsonType::of(&spec.datatype);
+    if spec.datatype.has_vlen_or_references() || value.len() != spec.datatype.size() as usize {
         return None;
     }
     // Clients ask whether such a value is true, and lists of zeros are.
-    if matches!(shown, ShownType::Compound(_) | ShownType::Array { .. }) && value.iter().all(|byte| *byte == 0) {
+    if matches!(shown, Hdf5JsonType::Compound(_) | Hdf5JsonType::Array { .. }) && value.iter().all(|byte| *byte == 0) {
         return None;
     }
     let packer = ElementPacker { file: dataset.file(), ids: &domain.ids, max_bytes };
-    let bytes = packer.pack(&spec.datatype, value.clone()).ok()?.bytes;
+    let bytes = packer.encode_for_hsds(&spec.datatype, value.clone()).ok()?.bytes;
     let mut writer = ElementWriter { bytes: &bytes, text: String::new(), is_nan_null: false, max_bytes };
     writer.push_nested(&[], &shown).ok()?;
     Some(writer.text)
@@ -182,12 +182,12 @@ pub(super) fn answer_json(
     form: ObjectForm,
 ) -> Result<JsonMembers, Fault> {
     let mut json = object_json(domain, object, form)?;
-    json.set("domain", domain.name.as_str());
+    json.push_member("domain", domain.name.as_str());
     let bucket = domain.documents.as_ref().and_then(|documents| documents.bucket());
     if let (Object::Group(_), Some(bucket)) = (object, bucket) {
-        json.set("bucket", bucket);
+        json.push_member("bucket", bucket);
     }
-    let id = domain.ids.text_of(object).unwrap_or_default();
+    let id = domain.ids.format_id_of(object).unwrap_or_default();
     let own = format!("/{}/{id}", collection(kind_of(object)));
     let (attributes, links, value) = (format!("{own}/attributes"), format!("{own}/links"), format!("{own}/value"));
     let root = format!("/groups/{}", domain.ids.root());
@@ -197,6 +197,6 @@ pub(super) fn answer_json(
         Object::Dataset(dataset) if dataset.spec()?.dataspace != Dataspace::Null => all.push(("data", &value)),
         _ => {}
     }
-    json.set("hrefs", call.hrefs(&all));
+    json.push_member("hrefs", call.hrefs(&all));
     Ok(json)
 }

@@ -7,8 +7,8 @@ use h5live::{Group, Object, WalkItem};
 use serde_json::{Value as Json, json};
 
 use super::opened_domain::OpenedDomain;
-use super::shown_type::ShownType;
-use crate::config::Limits;
+use super::shown_type::Hdf5JsonType;
+use crate::config::ServerLimits;
 use crate::fault::Fault;
 
 pub(super) fn info_of(object: &Object) -> Result<ObjectInfo, Fault> {
@@ -25,12 +25,12 @@ pub(super) fn info_of(object: &Object) -> Result<ObjectInfo, Fault> {
 ///
 /// # Errors
 /// If there are too many.
-pub(super) fn objects_below(domain: &OpenedDomain, group: &Group, limits: &Limits) -> Result<Vec<Object>, Fault> {
+pub(super) fn objects_below(domain: &OpenedDomain, group: &Group, limits: &ServerLimits) -> Result<Vec<Object>, Fault> {
     let (mut all, mut seen) = (vec![Object::Group(group.clone())], HashSet::new());
-    seen.extend(domain.ids.text_of(&all[0]));
+    seen.extend(domain.ids.format_id_of(&all[0]));
     for item in group.walk().skip(1) {
         let WalkItem::Object(object) = item? else { continue };
-        if domain.ids.text_of(&object).is_some_and(|id| seen.insert(id)) {
+        if domain.ids.format_id_of(&object).is_some_and(|id| seen.insert(id)) {
             all.push(object);
         }
         if all.len() > limits.max_listed {
@@ -46,8 +46,8 @@ pub(super) fn type_json(
     datatype: &h5live::model::Datatype,
     committed: Option<h5live::model::ObjectId>,
 ) -> Json {
-    let mut json = ShownType::of(datatype).json();
-    let id = committed.and_then(|id| domain.ids.text(ObjectKind::Datatype, id));
+    let mut json = Hdf5JsonType::of(datatype).json();
+    let id = committed.and_then(|id| domain.ids.format_id(ObjectKind::Datatype, id));
     if let (Some(id), Some(members)) = (id, json.as_object_mut()) {
         members.insert("id".to_owned(), id.into());
     }
@@ -59,9 +59,9 @@ pub(super) fn shape_json(dataspace: &Dataspace, has_max: bool) -> Json {
     match dataspace {
         Dataspace::Null => json!({ "class": "H5S_NULL" }),
         Dataspace::Scalar => json!({ "class": "H5S_SCALAR" }),
-        Dataspace::Simple(shape) if has_max && shape.has_max() => {
+        Dataspace::Simple(shape) if has_max && shape.has_max_dims() => {
             let max = |dim: &u64| if *dim == UNLIMITED { json!("H5S_UNLIMITED") } else { json!(dim) };
-            let max: Vec<_> = shape.max().iter().map(max).collect();
+            let max: Vec<_> = shape.max_dims().iter().map(max).collect();
             json!({ "class": "H5S_SIMPLE", "dims": shape.dims(), "maxdims": max })
         }
         Dataspace::Simple(shape) => json!({ "class": "H5S_SIMPLE", "dims": shape.dims() }),

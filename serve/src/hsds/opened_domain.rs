@@ -45,7 +45,7 @@ impl OpenedDomain {
     ///
     /// # Errors
     /// If it is not there, or no file.
-    pub fn of(state: &AppState, call: &Call) -> Result<Self, Fault> {
+    pub fn open_for_call(state: &AppState, call: &Call) -> Result<Self, Fault> {
         let name = call.domain()?;
         match state.catalog.find(name)? {
             Named::Store(place) => OpenedDomain::open(state, name, &place),
@@ -97,7 +97,7 @@ impl OpenedDomain {
     ///
     /// # Errors
     /// If it is not there, or of another kind.
-    pub fn object_of(&self, call: &Call, kind: ObjectKind) -> Result<Object, Fault> {
+    pub fn requested_object(&self, call: &Call, kind: ObjectKind) -> Result<Object, Fault> {
         let id = call.id()?;
         if ClientId::parse(id)?.kind != kind {
             return Err(bad_request(format!("Invalid id: {id} is none of {}", collection(kind))));
@@ -112,8 +112,8 @@ impl OpenedDomain {
         }
     }
 
-    pub fn dataset(&self, call: &Call) -> Result<Dataset, Fault> {
-        match self.object_of(call, ObjectKind::Dataset)? {
+    pub fn requested_dataset(&self, call: &Call) -> Result<Dataset, Fault> {
+        match self.requested_object(call, ObjectKind::Dataset)? {
             Object::Dataset(dataset) => {
                 // The extent of a virtual dataset follows from its sources, which nothing else takes up.
                 if matches!(dataset.spec()?.layout, h5live::model::Layout::Virtual(_)) {
@@ -126,11 +126,11 @@ impl OpenedDomain {
     }
 
     /// The answer with an object in JSON.
-    pub fn answer(&self, text: String) -> Answer {
-        self.bytes(super::faults::JSON_TYPE, text.into_bytes())
+    pub fn json_answer(&self, text: String) -> Answer {
+        self.binary_answer(super::faults::JSON_TYPE, text.into_bytes())
     }
 
-    pub fn bytes(&self, content_type: &'static str, bytes: Vec<u8>) -> Answer {
+    pub fn binary_answer(&self, content_type: &'static str, bytes: Vec<u8>) -> Answer {
         Answer { publication: self.publication, ..Answer::new(content_type, bytes) }
     }
 }

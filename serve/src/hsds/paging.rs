@@ -58,7 +58,7 @@ impl<'a> Paging<'a> {
     }
 
     /// The same without a marker, of the entries of one of several objects.
-    pub fn page_entries_of_object<T>(&self, mut all: Vec<T>, title: impl Fn(&T) -> &str) -> Vec<T> {
+    pub fn page_without_marker<T>(&self, mut all: Vec<T>, title: impl Fn(&T) -> &str) -> Vec<T> {
         self.keep_fitting(&mut all, &title);
         self.cut(&mut all);
         all

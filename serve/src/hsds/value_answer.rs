@@ -1,6 +1,6 @@
 //! Elements: `/datasets/ID/value`.
 
-use h5live::model::{Compound, Dataspace, Datatype, Layout};
+use h5live::model::{CompoundType, Dataspace, Datatype, Layout};
 use h5live::{Dataset, ErrorKind};
 use serde_json::Value as Json;
 
@@ -12,7 +12,7 @@ use super::element_text::{ElementWriter, TextFault};
 use super::faults::bad_request;
 use super::json_members::JsonMembers;
 use super::opened_domain::OpenedDomain;
-use super::shown_type::ShownType;
+use super::shown_type::Hdf5JsonType;
 use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::pool::MemoryReservation;
@@ -62,11 +62,11 @@ pub(super) fn places(state: &AppState, domain: &OpenedDomain, call: &Call) -> Re
     let memory = state.memory.reserve(per_place.saturating_mul(found.numbers.len() as u64))?;
     let places = found.numbers.iter().map(|number| request.selection.coordinates(*number));
     let answer = match call.is_binary {
-        true => domain.bytes(BYTES, places.flatten().flat_map(u64::to_le_bytes).collect()),
+        true => domain.binary_answer(BYTES, places.flatten().flat_map(u64::to_le_bytes).collect()),
         false => {
             let places: Vec<_> = places.collect();
             let json = serde_json::json!({ "indices": places, "hrefs": request.hrefs()? });
-            domain.answer(json.to_string())
+            domain.json_answer(json.to_string())
         }
     };
     Ok(Answer { memory: Some(memory), ..answer })
@@ -76,12 +76,12 @@ pub(super) fn places(state: &AppState, domain: &OpenedDomain, call: &Call) -> Re
 fn query_of(call: &Call, dataset: &Dataset) -> Result<Option<ElementQuery>, Fault> {
     refuse(call, &Json::Null, "regionref")?;
     let text = call.query.get("query").filter(|text| !text.is_empty());
-    text.map(|text| ElementQuery::parse(text, &ShownType::of(&dataset.spec()?.datatype))).transpose()
+    text.map(|text| ElementQuery::parse(text, &Hdf5JsonType::of(&dataset.spec()?.datatype))).transpose()
 }
 
 /// `POST /datasets/ID/value`: single elements, or a selection that is too long for an address.
 pub(super) fn post(state: &AppState, domain: &OpenedDomain, call: &Call) -> Result<Answer, Fault> {
-    let dataset = domain.dataset(call)?;
+    let dataset = domain.requested_dataset(call)?;
     let spec = dataset.spec()?;
     let Dataspace::Simple(shape) = &spec.dataspace else {
         return Err(bad_request("POST value not supported for datasets with NULL or SCALAR shape"));
@@ -155,7 +155,7 @@ fn with_fields(datatype: &Datatype, fields: Option<&str>) -> Result<Datatype, Fa
         found.cloned().ok_or_else(|| bad_request(format!("invalid fields selection: there is no field {name:?}")))
     };
     let members = fields.split(':').map(member).collect::<Result<_, _>>()?;
-    Ok(Datatype::Compound(Compound { size: compound.size, members }))
+    Ok(Datatype::Compound(CompoundType { size: compound.size, members }))
 }
 
 /// The elements that fulfil a condition.
@@ -170,7 +170,7 @@ struct MatchingElements {
 impl<'a> ValueRequest<'a> {
     /// What the parameters of an address ask for.
     fn of_address(domain: &'a OpenedDomain, call: &'a Call) -> Result<Self, Fault> {
-        let dataset = domain.dataset(call)?;
+        let dataset = domain.requested_dataset(call)?;
         let spec = dataset.spec()?;
         let selection = match (&spec.dataspace, call.query.get("select").filter(|text| !text.is_empty())) {
             (Dataspace::Null, _) => {
@@ -191,8 +191,9 @@ impl<'a> ValueRequest<'a> {
     fn matching(&self, state: &AppState, query: &ElementQuery) -> Result<MatchingElements, Fault> {
         let limit = self.call.number("Limit")?.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
         let (raw, memory) = self.read(state, 2)?;
-        let whole = self.packer(state.memory.max_answer()).pack(&self.dataset.spec()?.datatype, raw.clone())?;
-        let numbers = query.matching(&whole.bytes, self.selection.element_count(), limit)?;
+        let whole =
+            self.packer(state.memory.max_answer()).encode_for_hsds(&self.dataset.spec()?.datatype, raw.clone())?;
+        let numbers = query.matching_indices(&whole.bytes, self.selection.element_count(), limit)?;
         Ok(MatchingElements { numbers, raw, memory })
     }
 
@@ -201,10 +202,10 @@ impl<'a> ValueRequest<'a> {
         let (size, max_bytes) = (self.dataset.spec()?.datatype.size() as usize, state.memory.max_answer());
         let of = |number: &u64| found.raw.chunks_exact(size.max(1)).nth(*number as usize).unwrap_or_default();
         let raw = found.numbers.iter().flat_map(of).copied().collect();
-        let packed = self.packer(max_bytes).pack(&self.datatype, raw)?.bytes;
+        let packed = self.packer(max_bytes).encode_for_hsds(&self.datatype, raw)?.bytes;
         let answer = match self.call.is_binary {
-            true => self.domain.bytes(BYTES, packed),
-            false => self.domain.answer(self.text(&packed, &[found.numbers.len() as u64], max_bytes)?),
+            true => self.domain.binary_answer(BYTES, packed),
+            false => self.domain.json_answer(self.text(&packed, &[found.numbers.len() as u64], max_bytes)?),
         };
         Ok(Answer { memory: Some(found.memory), ..answer })
     }
@@ -212,7 +213,7 @@ impl<'a> ValueRequest<'a> {
     /// What is selected, as it crosses the seam, with memory for it, for so many copies, and for the answer.
     fn read(&self, state: &AppState, copies: u64) -> Result<(Vec<u8>, MemoryReservation), Fault> {
         let spec = self.dataset.spec()?;
-        if matches!(spec.layout, Layout::Virtual(_)) && spec.datatype.has_heap_references() {
+        if matches!(spec.layout, Layout::Virtual(_)) && spec.datatype.has_vlen_or_references() {
             return Err(super::faults::not_implemented(
                 "Virtual datasets of variable-length elements are not served over HSDS's API",
             ));
@@ -234,10 +235,10 @@ impl<'a> ValueRequest<'a> {
     fn answer(&self, state: &AppState) -> Result<Answer, Fault> {
         let max_bytes = state.memory.max_answer();
         let (raw, memory) = self.read(state, 0)?;
-        let packed = self.packer(max_bytes).pack(&self.datatype, raw)?.bytes;
+        let packed = self.packer(max_bytes).encode_for_hsds(&self.datatype, raw)?.bytes;
         let answer = match self.call.is_binary {
-            true => self.domain.bytes(BYTES, packed),
-            false => self.domain.answer(self.text(&packed, &self.selection.shape, max_bytes)?),
+            true => self.domain.binary_answer(BYTES, packed),
+            false => self.domain.json_answer(self.text(&packed, &self.selection.shape, max_bytes)?),
         };
         Ok(Answer { memory: Some(memory), ..answer })
     }
@@ -247,7 +248,7 @@ impl<'a> ValueRequest<'a> {
         let shape = shape.iter().copied().filter(|dim| !is_reduced || *dim != 1);
         let is_nan_null = self.call.flag("ignore_nan");
         let mut writer = ElementWriter { bytes: packed, text: String::new(), is_nan_null, max_bytes };
-        writer.push_nested(&shape.collect::<Vec<_>>(), &ShownType::of(&self.datatype)).map_err(
+        writer.push_nested(&shape.collect::<Vec<_>>(), &Hdf5JsonType::of(&self.datatype)).map_err(
             |fault| match fault {
                 TextFault::NoText => bad_request("Cannot decode bytes to list: ask for application/octet-stream"),
                 TextFault::Other(fault) => fault,
@@ -255,10 +256,10 @@ impl<'a> ValueRequest<'a> {
         )?;
         let mut json = JsonMembers::default();
         if !self.is_posted {
-            json.set("status", 200);
+            json.push_member("status", 200);
         }
-        json.set_text("value", &writer.text);
-        json.set("hrefs", self.hrefs()?);
+        json.push_member_raw_json("value", &writer.text);
+        json.push_member("hrefs", self.hrefs()?);
         Ok(json.finish())
     }
 

@@ -6,7 +6,7 @@ use h5live_served::protocol::{
 };
 
 use super::answers::{answer, message, store_fault};
-use super::opened::Opened;
+use super::opened::OpenedFile;
 use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::state::AppState;
@@ -19,7 +19,7 @@ const MAX_INDEX_CHUNKS: usize = 16 << 10;
 const MAX_LOOKUPS: u32 = 16;
 
 /// Chunks, or parts of them.
-pub(super) fn chunks(state: &AppState, opened: &Opened, body: &[u8]) -> Result<Answer, Fault> {
+pub(super) fn chunks(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: ChunksRequest = message(body)?;
     let chunks = opened.chunks(request.incarnation, request.dataset)?;
     let limit = request.max_bytes.min(MAX_ANSWER_DATA_BYTES as u64).min(state.memory.max_answer() / 2);
@@ -70,7 +70,7 @@ fn chunk(
 }
 
 /// A part of the list of stored chunks.
-pub(super) fn index(state: &AppState, opened: &Opened, body: &[u8]) -> Result<Answer, Fault> {
+pub(super) fn index(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: IndexRequest = message(body)?;
     let chunks = opened.chunks(request.incarnation, request.dataset)?;
     let (mut found, mut number, mut is_end) = (Vec::new(), 0, true);

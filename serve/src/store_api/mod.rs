@@ -21,7 +21,7 @@ use crate::body;
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::state::AppState;
-use opened::Opened;
+use opened::OpenedFile;
 
 /// The routes, below the path of the protocol's version.
 pub(crate) fn routes() -> Router<Arc<AppState>> {
@@ -38,7 +38,7 @@ pub(crate) fn routes() -> Router<Arc<AppState>> {
 }
 
 /// What answers a request for a file.
-type Work = fn(&AppState, &Opened, &[u8]) -> Result<Answer, Fault>;
+type Work = fn(&AppState, &OpenedFile, &[u8]) -> Result<Answer, Fault>;
 
 fn of(work: Work) -> MethodRouter<Arc<AppState>> {
     post(move |State(state): State<Arc<AppState>>, request: Request| respond(state, request, work))
@@ -54,11 +54,11 @@ async fn respond(state: Arc<AppState>, request: Request, work: Work) -> Response
     let shared = state.clone();
     let done = state.pool.run(move || {
         let _memory = memory;
-        let opened = Opened::of(&shared, query.require("file")?)?;
+        let opened = OpenedFile::of(&shared, query.require("file")?)?;
         work(&shared, &opened, &body)
     });
     match done.await {
         Ok(answer) => answer.into_response(&head.headers),
-        Err(fault) => state.told(fault).into_response(),
+        Err(fault) => state.redact_server_paths(fault).into_response(),
     }
 }

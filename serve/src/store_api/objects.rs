@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use h5live::model::{
-    AttributeData, Dataspace, Datatype, Error as ModelError, Features, Link, LinkTarget, Liveness, Name, ObjectBody,
-    ObjectId, ReferenceType, Referent, ReferentPart, Store,
+    AttributeData, Dataspace, Datatype, Error as ModelError, Link, LinkTarget, Name, ObjectId, ObjectKindSpec,
+    ReferenceType, Referent, ReferentPart, Store, StoreFeatures, WriterLiveness,
 };
 use h5live_served::protocol::{
     AttributesAnswer, AttributesRequest, BlobsAnswer, BlobsRequest, LinksAnswer, LinksRequest, MAX_ANSWER_DATA_BYTES,
@@ -13,7 +13,7 @@ use h5live_served::protocol::{
 };
 
 use super::answers::{answer, encoded_bytes, message, store_fault};
-use super::opened::Opened;
+use super::opened::OpenedFile;
 use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::state::AppState;
@@ -24,20 +24,20 @@ const MAX_OBJECTS_BYTES: usize = 4 << 20;
 const LINK_BYTES: u64 = 64;
 
 /// What a file is.
-pub(super) fn session(state: &AppState, opened: &Opened, _: &[u8]) -> Result<Answer, Fault> {
+pub(super) fn session(state: &AppState, opened: &OpenedFile, _: &[u8]) -> Result<Answer, Fault> {
     let store = opened.file().store();
     let session = store.session();
-    let liveness = match opened.is_live() {
+    let liveness = match opened.follows_writer() {
         true => store.liveness().map_err(|error| store_fault(&error))?,
         // The session itself keeps writers out.
-        false => Liveness::AtRest,
+        false => WriterLiveness::AtRest,
     };
     let mut message = SessionAnswer {
         incarnation: opened.incarnation,
         connector: session.connector.into(),
         root: session.root,
         forms: session.element_sizes,
-        features: session.capabilities.features.without(Features::MAPS),
+        features: session.capabilities.features.without(StoreFeatures::MAPS),
         encoding: session.capabilities.encoding,
         view: session.capabilities.view,
         settings: session.settings.clone(),
@@ -48,9 +48,9 @@ pub(super) fn session(state: &AppState, opened: &Opened, _: &[u8]) -> Result<Ans
 }
 
 /// Objects, and others to which their links lead.
-pub(super) fn objects(state: &AppState, opened: &Opened, body: &[u8]) -> Result<Answer, Fault> {
+pub(super) fn objects(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: ObjectsRequest = message(body)?;
-    let store = opened.store(request.incarnation)?;
+    let store = opened.store_of_incarnation(request.incarnation)?;
     let mut wanted = request.ids;
     wanted.truncate(MAX_REQUEST_OBJECTS);
     let most = wanted.len().saturating_add(request.others.min(MAX_REQUEST_OBJECTS as u32) as usize);
@@ -78,7 +78,7 @@ pub(super) fn objects(state: &AppState, opened: &Opened, body: &[u8]) -> Result<
 fn record(state: &AppState, store: &dyn Store, id: ObjectId) -> ObjectRecord {
     read_record(store, id).and_then(encodable).unwrap_or_else(|error| {
         let is_missing = matches!(error, ModelError::NoObject(_));
-        let message = state.catalog.folders().without_paths(&error.to_string());
+        let message = state.catalog.folders().redact_folder_paths(&error.to_string());
         let failure = Some(ObjectFailure { is_missing, message: message.into() });
         ObjectRecord { id, failure, ..ObjectRecord::default() }
     })
@@ -96,7 +96,7 @@ fn encodable(record: ObjectRecord) -> Result<ObjectRecord, ModelError> {
 fn read_record(store: &dyn Store, id: ObjectId) -> Result<ObjectRecord, ModelError> {
     let (spec, info) = (store.spec(id)?, store.info(id)?);
     let links = match &spec.body {
-        ObjectBody::Group(_) => listed_links(store, id)?,
+        ObjectKindSpec::Group(_) => listed_links(store, id)?,
         _ => Some(Vec::new()),
     };
     Ok(ObjectRecord { id, failure: None, spec, info, links, attributes: listed_attributes(store, id)? })
@@ -131,9 +131,9 @@ fn listed_attributes(store: &dyn Store, id: ObjectId) -> Result<Option<Vec<Attri
 }
 
 /// The links of a group, or one of them.
-pub(super) fn links(state: &AppState, opened: &Opened, body: &[u8]) -> Result<Answer, Fault> {
+pub(super) fn links(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: LinksRequest = message(body)?;
-    let store = opened.store(request.incarnation)?;
+    let store = opened.store_of_incarnation(request.incarnation)?;
     let (mut links, mut bytes, limit) = (Vec::new(), 0, state.memory.max_answer());
     match &request.name {
         Some(name) => links.extend(store.link(request.group, name).map_err(|error| store_fault(&error))?),
@@ -153,9 +153,9 @@ pub(super) fn links(state: &AppState, opened: &Opened, body: &[u8]) -> Result<An
 }
 
 /// The attributes of an object, their names, or one of them.
-pub(super) fn attributes(state: &AppState, opened: &Opened, body: &[u8]) -> Result<Answer, Fault> {
+pub(super) fn attributes(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: AttributesRequest = message(body)?;
-    let store = opened.store(request.incarnation)?;
+    let store = opened.store_of_incarnation(request.incarnation)?;
     let limit = state.memory.max_answer();
     let fault = |error: ModelError| store_fault(&error);
     let attributes = match (&request.name, request.are_names) {
@@ -184,17 +184,17 @@ fn name_alone(name: Name) -> AttributeData {
 }
 
 /// Where a reference leads.
-pub(super) fn referent(state: &AppState, opened: &Opened, body: &[u8]) -> Result<Answer, Fault> {
+pub(super) fn referent(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: ReferentRequest = message(body)?;
-    let store = opened.store(request.incarnation)?;
+    let store = opened.store_of_incarnation(request.incarnation)?;
     let referent = store.referent(request.kind, &request.element).map_err(|error| store_fault(&error))?;
     answer(state, &mut ReferentAnswer { referent })
 }
 
 /// The reference to an object.
-pub(super) fn reference(state: &AppState, opened: &Opened, body: &[u8]) -> Result<Answer, Fault> {
+pub(super) fn reference(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: ReferenceRequest = message(body)?;
-    let store = opened.store(request.incarnation)?;
+    let store = opened.store_of_incarnation(request.incarnation)?;
     let form = ReferenceType { kind: request.kind, size: request.size };
     let to = Referent { file: None, object: request.object, part: ReferentPart::Whole };
     let element = store.encode_reference(&form, &to).map_err(|error| store_fault(&error))?;
@@ -202,9 +202,9 @@ pub(super) fn reference(state: &AppState, opened: &Opened, body: &[u8]) -> Resul
 }
 
 /// The bytes of the first of some variable-length elements.
-pub(super) fn blobs(state: &AppState, opened: &Opened, body: &[u8]) -> Result<Answer, Fault> {
+pub(super) fn blobs(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: BlobsRequest = message(body)?;
-    let store = opened.store(request.incarnation)?;
+    let store = opened.store_of_incarnation(request.incarnation)?;
     let size = (store.session().element_sizes.vlen as usize).max(1);
     if !request.elements.len().is_multiple_of(size) {
         return Err(Fault::argument(format!("A variable-length element has {size} bytes here")));

@@ -15,13 +15,13 @@ use crate::sessions::{FileSession, FileStamp};
 use crate::state::AppState;
 
 /// The file of a request.
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     session: Arc<FileSession>,
     /// Which file of the system it is, and under which name.
     pub incarnation: u64,
 }
 
-impl Opened {
+impl OpenedFile {
     /// Opens what a client names. It sees everything that was published before.
     ///
     /// # Errors
@@ -35,22 +35,22 @@ impl Opened {
         hash.write_u64(system.0);
         hash.write_u64(system.1);
         hash.write_u128(session.file.root().id().0);
-        Ok(Opened { session, incarnation: hash.finish() })
+        Ok(OpenedFile { session, incarnation: hash.finish() })
     }
 
     pub fn file(&self) -> &File {
         &self.session.file
     }
 
-    pub fn is_live(&self) -> bool {
-        self.session.is_live()
+    pub fn follows_writer(&self) -> bool {
+        self.session.follows_writer()
     }
 
     /// The store, if it is the file that the client has opened.
     ///
     /// # Errors
     /// If another file has its place.
-    pub fn store(&self, incarnation: u64) -> Result<&dyn Store, Fault> {
+    pub fn store_of_incarnation(&self, incarnation: u64) -> Result<&dyn Store, Fault> {
         if incarnation != self.incarnation {
             let fault = Fault::new(StatusCode::GONE, "Another file has taken the place of the one that was opened");
             return Err(fault.of_kind(ServedErrorKind::Replaced));
@@ -63,7 +63,7 @@ impl Opened {
     /// # Errors
     /// If it is not there, or its elements are in raw files.
     pub fn chunks(&self, incarnation: u64, dataset: ObjectId) -> Result<Arc<dyn ChunkStore>, Fault> {
-        let chunks = self.store(incarnation)?.dataset(dataset).map_err(|error| store_fault(&error))?;
+        let chunks = self.store_of_incarnation(incarnation)?.dataset(dataset).map_err(|error| store_fault(&error))?;
         let spec = chunks.spec().map_err(|error| store_fault(&error))?;
         if matches!(spec.layout, Layout::External(_)) {
             let fault = Fault::new(StatusCode::FORBIDDEN, "The elements lie in raw files, which are not served");

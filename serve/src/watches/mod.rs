@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::catalog::Place;
-use crate::config::Limits;
+use crate::config::ServerLimits;
 use crate::fault::Fault;
 use crate::sessions::FileSessions;
 use watched::Watched;
@@ -38,7 +38,7 @@ pub(crate) struct Watches {
 pub(crate) struct Subscription(Arc<Watched>);
 
 impl Watches {
-    pub fn new(sessions: Arc<FileSessions>, limits: &Limits, stop: watch::Receiver<bool>) -> Self {
+    pub fn new(sessions: Arc<FileSessions>, limits: &ServerLimits, stop: watch::Receiver<bool>) -> Self {
         Watches {
             sessions,
             max_files: limits.max_watched_files,
@@ -55,7 +55,7 @@ impl Watches {
     }
 
     /// Becomes true when the server ends.
-    pub fn stop(&self) -> watch::Receiver<bool> {
+    pub fn stop_signal(&self) -> watch::Receiver<bool> {
         self.stop.clone()
     }
 

@@ -86,7 +86,7 @@ impl Watched {
     }
 
     /// Takes up what a look has found, and wakes clients if anything is new.
-    pub fn apply_look(&self, look: Look) {
+    pub fn apply_look_and_notify(&self, look: Look) {
         let mut known = self.known.lock();
         if known.apply_look(look) {
             let change = known.change;
@@ -214,14 +214,14 @@ mod tests {
     fn a_client_is_told_what_has_changed_since_its_last_event() {
         let watched = Watched::default();
         assert!(watched.message_since(None).is_none());
-        watched.apply_look(look(&[("/a", 1), ("/b", 1)]));
+        watched.apply_look_and_notify(look(&[("/a", 1), ("/b", 1)]));
         let (first, whole) = message(&watched, None).unwrap();
         assert_eq!((whole["is_whole"].as_bool(), whole["objects"].as_array().unwrap().len()), (Some(true), 2));
         assert!(message(&watched, Some(&first)).is_none());
-        watched.apply_look(look(&[("/a", 1), ("/b", 1)]));
+        watched.apply_look_and_notify(look(&[("/a", 1), ("/b", 1)]));
         assert!(message(&watched, Some(&first)).is_none(), "nothing was new");
-        watched.apply_look(look(&[("/a", 2), ("/b", 1)]));
-        watched.apply_look(look(&[("/a", 3), ("/c", 1)]));
+        watched.apply_look_and_notify(look(&[("/a", 2), ("/b", 1)]));
+        watched.apply_look_and_notify(look(&[("/a", 3), ("/c", 1)]));
         let (second, change) = message(&watched, Some(&first)).unwrap();
         assert_eq!(change["objects"][0]["path"], "/a");
         assert_eq!((&change["objects"][0]["shape"], &change["objects"][0]["is_new"]), (&json!([3]), &json!(false)));
@@ -237,26 +237,26 @@ mod tests {
     #[test]
     fn more_removed_objects_than_are_remembered_make_a_whole_message() {
         let watched = Watched::default();
-        watched.apply_look(look(&[("/a", 1)]));
+        watched.apply_look_and_notify(look(&[("/a", 1)]));
         let (first, _) = message(&watched, None).unwrap();
         let many: Vec<_> = (0..MAX_REMOVED + 1).map(|n| format!("/{n}")).collect();
         let many: Vec<_> = many.iter().map(|path| (&**path, 1)).collect();
-        watched.apply_look(look(&many));
-        watched.apply_look(look(&[]));
+        watched.apply_look_and_notify(look(&many));
+        watched.apply_look_and_notify(look(&[]));
         assert_eq!(message(&watched, Some(&first)).unwrap().1["is_whole"], true);
     }
 
     #[test]
     fn faults_and_their_end_are_told() {
         let watched = Watched::default();
-        watched.apply_look(look(&[("/a", 1)]));
+        watched.apply_look_and_notify(look(&[("/a", 1)]));
         let (first, _) = message(&watched, None).unwrap();
         let failed = || Look { snapshot: Err("gone".into()), writer: WriterState::Gone, is_written: false };
-        watched.apply_look(failed());
-        watched.apply_look(failed());
+        watched.apply_look_and_notify(failed());
+        watched.apply_look_and_notify(failed());
         let (second, told) = message(&watched, Some(&first)).unwrap();
         assert_eq!((&told["fault"], &told["writer"]["state"]), (&json!("gone"), &json!("gone")));
-        watched.apply_look(look(&[("/a", 1)]));
+        watched.apply_look_and_notify(look(&[("/a", 1)]));
         let (_, told) = message(&watched, Some(&second)).unwrap();
         assert_eq!((&told["fault"], &told["writer_changed"]), (&Json::Null, &json!(true)));
     }

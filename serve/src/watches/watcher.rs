@@ -97,7 +97,7 @@ impl Watcher {
         let is_written = stamp != self.stamp && self.stamp.is_some();
         self.stamp = stamp;
         let opened = self.sessions.open(&self.place);
-        let is_live = opened.as_ref().ok().map(|session| session.is_live());
+        let is_live = opened.as_ref().ok().map(|session| session.follows_writer());
         // Another writer may have come after the one that is known.
         let is_old = self.asked_for_writer.is_none_or(|asked| asked.elapsed() >= MAX_WRITER_AGE);
         if is_live != self.was_live || is_live.is_none() || is_written && (is_old || is_live == Some(false)) {
@@ -109,14 +109,18 @@ impl Watcher {
             Ok(session) => session,
             Err(fault) => {
                 self.followed = None;
-                watched.apply_look(Look { snapshot: Err(fault.message), writer: self.writer.clone(), is_written });
+                watched.apply_look_and_notify(Look {
+                    snapshot: Err(fault.message),
+                    writer: self.writer.clone(),
+                    is_written,
+                });
                 return Next::Retry;
             }
         };
         let snapshot = Snapshot::take(&session.file, &self.path, self.max_objects);
         self.has_virtual = snapshot.as_ref().is_ok_and(|snapshot| snapshot.has_virtual);
         let is_watched = self.followed.as_ref().is_some_and(|followed| Arc::ptr_eq(&followed.session, &session));
-        let mut next = if session.is_live() { Next::Follow } else { Next::Rest };
+        let mut next = if session.follows_writer() { Next::Follow } else { Next::Rest };
         if let Ok(snapshot) = &snapshot
             && next == Next::Follow
             && (!is_watched || snapshot.ids != self.ids)
@@ -131,7 +135,7 @@ impl Watcher {
             self.followed = None;
         }
         let snapshot = snapshot.map_err(|error| format!("{error:#}"));
-        watched.apply_look(Look { snapshot, writer: self.writer.clone(), is_written });
+        watched.apply_look_and_notify(Look { snapshot, writer: self.writer.clone(), is_written });
         next
     }
 

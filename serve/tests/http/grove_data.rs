@@ -1,6 +1,6 @@
 //! h5grove's `/data` and `/stats`.
 
-use h5live::model::{Array, ByteOrder, CharacterSet, Datatype, FixedString, Sign, StringPadding};
+use h5live::model::{ArrayType, ByteOrder, CharacterSet, Datatype, FixedStringType, Sign, StringPadding};
 use h5live::{H5Type, Value};
 use serde_json::json;
 
@@ -52,7 +52,7 @@ fn elements_are_lists_in_json() {
 #[test]
 fn texts_of_fixed_length_end_before_their_zeros() {
     let served = Served::new();
-    let padded = |padding| Datatype::String(FixedString { size: 4, padding, character_set: CharacterSet::Ascii });
+    let padded = |padding| Datatype::String(FixedStringType { size: 4, padding, character_set: CharacterSet::Ascii });
     make(&served.file("a.h5"), |file| {
         for (name, padding) in [("null", StringPadding::NullPadded), ("space", StringPadding::SpacePadded)] {
             let texts = file.root().new_dataset_with_type(padded(padding)).shape(&[3]).create(name)?;
@@ -67,7 +67,7 @@ fn texts_of_fixed_length_end_before_their_zeros() {
 #[test]
 fn arrays_of_any_elements_are_lists_of_their_dimensions() {
     let served = Served::new();
-    let square_of = |base| Datatype::Array(Array { dims: vec![2, 2], base: Box::new(base) });
+    let square_of = |base| Datatype::Array(ArrayType { dims: vec![2, 2], base: Box::new(base) });
     make(&served.file("a.h5"), |file| {
         let texts = Datatype::fixed_string(1, CharacterSet::Ascii);
         let square = file.root().new_dataset_with_type(square_of(texts)).shape(&[2]).create("texts")?;
@@ -87,7 +87,7 @@ fn arrays_of_any_elements_are_lists_of_their_dimensions() {
 #[test]
 fn compounds_are_lists_and_enums_are_numbers() {
     let served = Served::new();
-    let level = Datatype::Enum(h5live::model::Enum {
+    let level = Datatype::Enum(h5live::model::EnumType {
         base: Datatype::integer(2, ByteOrder::Big, Sign::Signed).into(),
         members: vec![
             h5live::model::EnumMember { name: "low".into(), value: vec![0xff, 0xfe] },
@@ -214,12 +214,12 @@ fn a_client_that_has_the_answer_is_told_so() {
 #[test]
 fn integers_that_do_not_use_all_their_bits_are_numbers() {
     let served = Served::new();
-    let integer = |order| h5live::model::Integer {
+    let integer = |order| h5live::model::IntegerType {
         size: 8,
         order,
         sign: Sign::Signed,
         precision: 33,
-        ..h5live::model::Integer::default()
+        ..h5live::model::IntegerType::default()
     };
     make(&served.file("a.h5"), |file| {
         for (name, order) in [("big", ByteOrder::Big), ("little", ByteOrder::Little)] {

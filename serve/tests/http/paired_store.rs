@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use h5live::File;
-use h5live::model::conformance::Lab;
+use h5live::model::conformance::StoreFixture;
 use h5live::model::{
-    AttributeData, ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Link, Liveness, MapStore,
-    Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart,
-    Result, Scope, Session, SharedBytes, Stats, Store, StoreWriter, StoredChunk, Watch,
+    AttributeData, ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, DatasetSpec, Link, MapStore, Name,
+    ObjectId, ObjectInfo, ObjectKind, ObjectScope, ObjectSpec, PublishLevel, ReferenceKind, ReferenceType, Referent,
+    ReferentPart, Result, SessionInfo, SharedBytes, Stats, Store, StoreWriter, StoredChunk, Watch, WriterLiveness,
 };
 
 use crate::client::Served;
@@ -53,7 +53,7 @@ impl ServedLab {
     }
 }
 
-impl Lab for ServedLab {
+impl StoreFixture for ServedLab {
     type Store = Paired;
 
     fn create(&self) -> Paired {
@@ -87,16 +87,16 @@ impl Paired {
             if let Ok(changes) = writer.store().writer()
                 && changes.is_dirty()
             {
-                changes.commit(Scope::All, Publish::Visible).unwrap();
+                changes.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             }
-            self.reader.store().refresh(Scope::All).unwrap();
+            self.reader.store().refresh(ObjectScope::All).unwrap();
         }
         self.reader.store()
     }
 }
 
 impl Store for Paired {
-    fn session(&self) -> &Session {
+    fn session(&self) -> &SessionInfo {
         self.written().session()
     }
 
@@ -151,14 +151,14 @@ impl Store for Paired {
         store.encode_reference(form, to)
     }
 
-    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+    fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
         if let Some(maps) = &self.maps {
             maps.store().refresh(scope)?;
         }
         self.read().refresh(scope)
     }
 
-    fn liveness(&self) -> Result<Liveness> {
+    fn liveness(&self) -> Result<WriterLiveness> {
         self.written().liveness()
     }
 
@@ -226,7 +226,7 @@ impl ChunkStore for PairedChunks {
         self.read().read_block(chunk, start, count, into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
         self.read().read_many(wanted, budget, each)
     }
 

@@ -1,6 +1,6 @@
 //! The messages of h5live's own client, as a client may send them.
 
-use h5live::model::{ChunkCoord, Features, LinkTarget, ObjectBody, ObjectId, ReferenceKind};
+use h5live::model::{ChunkCoord, LinkTarget, ObjectId, ObjectKindSpec, ReferenceKind, StoreFeatures};
 use h5live_served::protocol::{
     AttributesRequest, BASE_PATH, BlobsRequest, CONTENT_TYPE, ChunkWanted, ChunksAnswer, ChunksRequest, IndexAnswer,
     IndexRequest, LinksAnswer, LinksRequest, ObjectsAnswer, ObjectsRequest, ReferenceRequest, ReferentRequest,
@@ -30,7 +30,7 @@ pub fn store_requests(served: &Served, file: &str) -> Vec<(&'static str, Vec<u8>
     let objects = ObjectsRequest { incarnation, ids: vec![root], others: 100 };
     let body = encode_message(&mut objects.clone()).unwrap();
     let found: ObjectsAnswer = decode_message(&ask(served, "objects", file, &body).body).unwrap();
-    let datasets = found.objects.iter().filter(|object| matches!(object.spec.body, ObjectBody::Dataset(_)));
+    let datasets = found.objects.iter().filter(|object| matches!(object.spec.body, ObjectKindSpec::Dataset(_)));
     let mut requests = vec![("session", Vec::new()), ("objects", body)];
     let mut links = LinksRequest { incarnation, group: root, name: None };
     requests.push(("links", encode_message(&mut links).unwrap()));
@@ -45,7 +45,7 @@ pub fn store_requests(served: &Served, file: &str) -> Vec<(&'static str, Vec<u8>
     let mut reference = ReferenceRequest { incarnation, size: 8, object: ObjectId(1 << 20), ..Default::default() };
     requests.push(("reference", encode_message(&mut reference).unwrap()));
     for dataset in datasets {
-        let ObjectBody::Dataset(spec) = &dataset.spec.body else { continue };
+        let ObjectKindSpec::Dataset(spec) = &dataset.spec.body else { continue };
         let coord = ChunkCoord::origin(spec.dataspace.rank());
         let wanted = vec![ChunkWanted { coord: coord.clone(), part: None }, ChunkWanted { coord, part: Some(0..9) }];
         let mut chunks = ChunksRequest { incarnation, dataset: dataset.id, max_bytes: 1 << 20, wanted };
@@ -64,7 +64,7 @@ fn objects_come_with_what_belongs_to_them() {
         file.dataset("g/data")?.set_attribute("unit", "mm")
     });
     let SessionAnswer { incarnation, root, features, .. } = session(&served, "a.h5");
-    assert!(features.has(Features::OBJECT_REFERENCES) && !features.has(Features::MAPS));
+    assert!(features.has(StoreFeatures::OBJECT_REFERENCES) && !features.has(StoreFeatures::MAPS));
     let ask = |route: &str, body: Vec<u8>| ask(&served, route, "a.h5", &body);
     let mut request = ObjectsRequest { incarnation, ids: vec![root], others: 5 };
     let answer = ask("objects", encode_message(&mut request).unwrap());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live_model::{ObjectId, Publish, Scope};
+use h5live_model::{ObjectId, ObjectScope, PublishLevel};
 
 use super::publish_order::PublishOrder;
 use crate::dataset::Dataset;
@@ -35,7 +35,7 @@ impl Dataset {
         self.flush_sources(File::flush_durable)?;
         self.flush()?;
         let shared = self.file().shared();
-        let sync = || shared.commit(Scope::Objects(&[self.id()]), Publish::Durable);
+        let sync = || shared.commit(ObjectScope::Objects(&[self.id()]), PublishLevel::Durable);
         shared.publisher.syncs.run_shared(sync)
     }
 
@@ -95,6 +95,6 @@ impl Dataset {
     /// Orders publications: elements that are written out from now on are seen after those of another dataset that were
     /// written out before.
     pub(crate) fn order_commit_after(&self, earlier: ObjectId) -> Result<()> {
-        self.with_error_path(|| Ok(self.core.chunks.publish_after(&[earlier])?))
+        self.with_error_path(|| Ok(self.core.chunks.add_publish_dependencies(&[earlier])?))
     }
 }

@@ -78,7 +78,7 @@ impl<T: InPublishOrder> PublishOrder<T> {
     }
 
     /// Takes one that nobody writes any more out of the order.
-    pub fn leave(one: &T) {
+    pub fn remove_from_order(one: &T) {
         let _one_at_a_time = ORDERING.lock();
         let Some(mut place) = one.publish_order().0.lock().take() else { return };
         for later in place.later.values().filter_map(Weak::upgrade) {
@@ -164,7 +164,7 @@ mod tests {
             assert_eq!(PublishOrder::put_before(earlier, later), !closes_circle);
             refused += u32::from(closes_circle);
             if next() == 0 {
-                PublishOrder::leave(&*all[next()]);
+                PublishOrder::remove_from_order(&*all[next()]);
             }
         }
         assert!(refused > 50, "{refused}");
@@ -177,7 +177,7 @@ mod tests {
             assert!(PublishOrder::put_before(&step[0], &step[1]) && PublishOrder::put_before(&step[0], &step[2]));
         }
         assert!(!PublishOrder::put_before(&all[19_999], &all[0]));
-        all.iter().for_each(|one| PublishOrder::leave(&**one));
+        all.iter().for_each(|one| PublishOrder::remove_from_order(&**one));
         assert!(all.iter().all(|one| Arc::strong_count(one) == 1 && !one.1.has_earlier()));
     }
 }

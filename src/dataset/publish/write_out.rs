@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live_model::Publish;
+use h5live_model::PublishLevel;
 use typed_arena::Arena;
 
 use crate::dataset::core::DatasetCore;
@@ -52,7 +52,7 @@ impl DatasetCore {
             return Ok(());
         }
         self.write_out(shared)?;
-        self.chunks.publish(Publish::Visible)?;
+        self.chunks.publish(PublishLevel::Visible)?;
         self.publish.raise_published_end(self.stored_row_count()?);
         Ok(())
     }
@@ -65,7 +65,7 @@ impl DatasetCore {
         if self.publish.order.has_earlier() {
             return Ok(false);
         }
-        let stored = match store_rows(self, RowsToStore::AllWithExtent(Some(Publish::Visible)))? {
+        let stored = match store_rows(self, RowsToStore::AllWithExtent(Some(PublishLevel::Visible)))? {
             None => publish_growing_chunk(self)?,
             stored => stored,
         };
@@ -113,7 +113,7 @@ impl DatasetCore {
     /// Makes the store keep the order of what was written out of the datasets `earlier`, and of this one from now on.
     fn come_after_earlier(&self, earlier: &[Arc<DatasetCore>]) -> Result<(), DatasetError> {
         for core in earlier.iter().filter(|core| !core.is_deleted()) {
-            core.ok_if_deleted(self.chunks.publish_after(&[core.chunks.id()]))?;
+            core.ok_if_deleted(self.chunks.add_publish_dependencies(&[core.chunks.id()]))?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_model::{ChunkBytes, ChunkCoord, ChunkRead, ElementRun, Error as ModelError, StridedRun};
+use h5live_model::{ChunkBytes, ChunkCoord, ChunkReadRequest, ElementRun, Error as ModelError, StridedRun};
 use parking_lot::Mutex;
 
 use super::chunk_reader::{
@@ -90,7 +90,7 @@ impl ChunkReader<'_> {
         let wanted: Vec<_> = waiting
             .iter()
             .map(|number| &requests[*number])
-            .map(|request| ChunkRead { coord: request.coord, part: request.runs.as_ref().map(part) })
+            .map(|request| ChunkReadRequest { coord: request.coord, part: request.runs.as_ref().map(part) })
             .collect();
         if wanted.is_empty() {
             return Ok(());

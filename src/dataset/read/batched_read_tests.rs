@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use h5live_model::memory::{MemoryBehavior, MemoryStore};
+use h5live_model::memory::{MemoryStore, MemoryStoreCapabilities};
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Error as ModelError, ObjectId,
-    PartialWrites, Reads, Result as ModelResult, Selection, SharedBytes, Staging, Store, StoredChunk,
+    ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec,
+    Error as ModelError, ObjectId, PartialWrites, Result as ModelResult, Selection, SharedBytes, SmallWritesStagedBy,
+    Store, StoredChunk,
 };
 use parking_lot::Mutex;
 
@@ -60,7 +61,7 @@ impl ChunkStore for RecordingChunkStore {
         self.chunks.read_block(chunk, start, count, into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
         self.calls.lock().push(wanted.len());
         let moves = self.moves.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |moves| moves.checked_sub(1));
         if moves.is_ok() {
@@ -95,13 +96,16 @@ impl ChunkStore for RecordingChunkStore {
 
 const GAP: u64 = 4;
 
-fn batched() -> MemoryBehavior {
-    MemoryBehavior { reads: Reads::Batched { in_flight: 3, gap: GAP }, ..MemoryBehavior::default() }
+fn batched() -> MemoryStoreCapabilities {
+    MemoryStoreCapabilities {
+        reads: ChunkReadStrategy::Batched { in_flight: 3, gap: GAP },
+        ..MemoryStoreCapabilities::default()
+    }
 }
 
 /// A table of `u8`, 12 rows of 10, in chunks of 3 by 5. The elements count up.
-fn table(behavior: MemoryBehavior, deflate: bool) -> (MemoryStore, File, Dataset) {
-    let store = MemoryStore::with_behavior(behavior);
+fn table(behavior: MemoryStoreCapabilities, deflate: bool) -> (MemoryStore, File, Dataset) {
+    let store = MemoryStore::with_capabilities(behavior);
     let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
     let builder = file.new_dataset::<u8>().shape(&[12, 10]).chunk_shape(&[3, 5]).fill(7u8);
     let builder = if deflate { builder.deflate(1) } else { builder };
@@ -192,7 +196,8 @@ fn those_that_moved_are_asked_for_again() {
 
 #[test]
 fn a_box_is_written_as_it_is() {
-    let behavior = MemoryBehavior { partial_writes: PartialWrites::Blocks, ..MemoryBehavior::default() };
+    let behavior =
+        MemoryStoreCapabilities { partial_writes: PartialWrites::Blocks, ..MemoryStoreCapabilities::default() };
     let (store, _file, data) = table(behavior, false);
     let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
@@ -213,7 +218,7 @@ fn a_box_is_written_as_it_is() {
 
 #[test]
 fn the_runs_of_a_chunk_are_written_by_one_call() {
-    let (store, _file, data) = table(MemoryBehavior::default(), false);
+    let (store, _file, data) = table(MemoryStoreCapabilities::default(), false);
     let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
     let write = |selection: &Selection, elements: &[u8]| {
@@ -239,7 +244,7 @@ fn the_runs_of_a_chunk_are_written_by_one_call() {
 fn whole_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
     let elements: Vec<u8> = (0..90).collect();
     let selected = Selection::block(&[0, 0], &[9, 10]).bind(&[12, 10]).unwrap();
-    for (behavior, calls) in [(MemoryBehavior::default(), [1; 6].as_slice()), (batched(), &[6])] {
+    for (behavior, calls) in [(MemoryStoreCapabilities::default(), [1; 6].as_slice()), (batched(), &[6])] {
         for is_overwritten in [false, true] {
             let (store, _file, data) = table(behavior, false);
             let (recording, core) = watch(&store, &data);
@@ -258,7 +263,8 @@ fn whole_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
 
 #[test]
 fn staged_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
-    let (store, _file, data) = table(MemoryBehavior { partial_writes: PartialWrites::Whole, ..batched() }, false);
+    let (store, _file, data) =
+        table(MemoryStoreCapabilities { partial_writes: PartialWrites::Whole, ..batched() }, false);
     let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
     let column = Selection::block(&[0, 3], &[9, 1]).bind(&[12, 10]).unwrap();
@@ -282,8 +288,11 @@ fn rows_go_down_at_once_to_a_store_that_gathers_them() {
         PartialWrites::Blocks,
         PartialWrites::Whole,
     ] {
-        let store =
-            MemoryStore::with_behavior(MemoryBehavior { partial_writes: parts, staging: Staging::Store, ..batched() });
+        let store = MemoryStore::with_capabilities(MemoryStoreCapabilities {
+            partial_writes: parts,
+            staging: SmallWritesStagedBy::Store,
+            ..batched()
+        });
         let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
         let data = file.new_dataset::<u16>().unlimited_rows(&[2]).chunk_shape(&[4, 2]).create("data").unwrap();
         file.flush().unwrap();
@@ -314,7 +323,10 @@ fn rows_go_down_at_once_to_a_store_that_gathers_them() {
 
 #[test]
 fn a_store_that_gathers_is_told_what_is_published_first() {
-    let store = MemoryStore::with_behavior(MemoryBehavior { staging: Staging::Store, ..MemoryBehavior::default() });
+    let store = MemoryStore::with_capabilities(MemoryStoreCapabilities {
+        staging: SmallWritesStagedBy::Store,
+        ..MemoryStoreCapabilities::default()
+    });
     let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
     let make = |name: &str| file.new_dataset::<u8>().unlimited_rows(&[]).create(name).unwrap();
     let (frames, times) = (make("frames"), make("times"));
@@ -333,7 +345,7 @@ fn a_store_that_gathers_is_told_what_is_published_first() {
 #[test]
 fn a_copy_reads_together_no_more_than_may_be_allocated_at_once() {
     let open = |options: crate::Options| {
-        let store = MemoryStore::with_behavior(batched());
+        let store = MemoryStore::with_capabilities(batched());
         File::with_store(Arc::new(store), "file", options).unwrap()
     };
     let elements: Vec<u8> = (0..10_000).map(|at| (at % 251) as u8).collect();

@@ -35,8 +35,8 @@ pub struct ChunkIter {
 
 impl ChunkIter {
     pub(super) fn new(grid: &ChunkGrid, extent: &[u64]) -> Self {
-        let left = grid.counts(extent).iter().fold(1u64, |n, count| n.saturating_mul(*count));
-        let (extent, sides) = (CoreDims::from_slice(extent), CoreDims::from_slice(grid.dims()));
+        let left = grid.chunk_counts(extent).iter().fold(1u64, |n, count| n.saturating_mul(*count));
+        let (extent, sides) = (CoreDims::from_slice(extent), CoreDims::from_slice(grid.chunk_dims()));
         ChunkIter { start: CoreDims::from_elem(0, extent.len()), extent, sides, left }
     }
 }

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_model::{ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Liveness, Reads, Store, StoredChunk, StridedRun};
+use h5live_model::{
+    ChunkCoord, ChunkGrid, ChunkReadStrategy, ChunkSplit, ElementRun, Store, StoredChunk, StridedRun, WriterLiveness,
+};
 use rayon::prelude::*;
 
 use super::chunk_cache::ChunkCache;
@@ -96,7 +98,7 @@ impl ChunkReader<'_> {
         base: usize,
         is_all: bool,
     ) -> Option<Vec<ReadPiece<'b>>> {
-        let rank = self.grid.dims().len();
+        let rank = self.grid.chunk_dims().len();
         if let Some(pieces) = self.split_at_depth(rank, listed, base) {
             return Some(pieces);
         }
@@ -138,7 +140,7 @@ impl ChunkReader<'_> {
         let is_plain =
             self.reader.core.filters.is_empty() && self.reader.core.read.max_read_bytes < MIN_CONVERTED_SHARE_BYTES;
         let is_copied = sink.direct_bytes_mut(0..1).is_some();
-        if is_copied && self.reader.core.read.reads == Reads::Blocks {
+        if is_copied && self.reader.core.read.reads == ChunkReadStrategy::Blocks {
             // The store uses threads as it sees fit.
             return Vec::new();
         }
@@ -327,7 +329,9 @@ impl ChunkReader<'_> {
                     cache.record_waits(attempt, false);
                     return Err(if failure.is_moved() { failure } else { failure.into_unfinished() });
                 }
-                Err(failure) if !(failure.is_moved() || store.liveness()? != Liveness::AtRest) => return Err(failure),
+                Err(failure) if !(failure.is_moved() || store.liveness()? != WriterLiveness::AtRest) => {
+                    return Err(failure);
+                }
                 Err(_) => {
                     std::thread::sleep(Duration::from_micros(200 << attempt));
                     attempt += 1;
@@ -398,7 +402,7 @@ impl ChunkReader<'_> {
                 Ok(run_group::put_runs(&runs, &bytes[runs.run.at as usize * size..], size, base, sink, context)?)
             }),
             ChunkContent::Unfiltered(Some(stored), None)
-                if self.reader.core.read.reads == Reads::Blocks && part.single.is_none() =>
+                if self.reader.core.read.reads == ChunkReadStrategy::Blocks && part.single.is_none() =>
             {
                 self.for_each_strided(part, &mut result, |runs| {
                     self.gather_blocks(&runs, &stored, base, sink, scratch)

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use h5live_model::{
-    BoundSelection, ChunkBytes, ChunkCoord, ChunkGrid, ChunkRead, Dataspace, Error as ModelError, FillTime, Layout,
-    Selection, StoredChunk,
+    BoundSelection, ChunkBytes, ChunkCoord, ChunkGrid, ChunkReadRequest, Dataspace, Error as ModelError, FillTime,
+    Layout, Selection, StoredChunk,
 };
 use parking_lot::Mutex;
 
@@ -44,7 +44,7 @@ impl Dataset {
             };
             let Some(grid) = grid else { return Ok(self.core.chunks.for_each_chunk(&mut each)?) };
             // A live store may have chunks that wait for appends.
-            let counts = grid.counts(&view.extent);
+            let counts = grid.chunk_counts(&view.extent);
             let is_there = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).all(|(at, number)| at < number);
             Ok(self.core.chunks.for_each_chunk(&mut |chunk| !is_there(&chunk.coord) || each(chunk))?)
         })
@@ -76,7 +76,7 @@ impl Dataset {
 
     /// Whether many chunks are best read and written by one call.
     pub(crate) fn takes_many_chunks(&self) -> bool {
-        self.core.read.reads.in_flight() > 1
+        self.core.read.reads.preferred_in_flight() > 1
     }
 
     /// As [`Dataset::read_chunk`], for each of these chunks: by one call where the store reads best like that.
@@ -86,7 +86,8 @@ impl Dataset {
         // What may not be in memory together is read one by one.
         let is_together = chunks.len() > 1 && self.core.max_allocation.check(bytes).is_ok();
         if self.takes_many_chunks() && is_together {
-            let wanted: Vec<_> = chunks.iter().map(|chunk| ChunkRead { coord: &chunk.coord, part: None }).collect();
+            let wanted: Vec<_> =
+                chunks.iter().map(|chunk| ChunkReadRequest { coord: &chunk.coord, part: None }).collect();
             let take = |number: usize, bytes: Option<ChunkBytes<'_>>| {
                 // So is what has moved or changed.
                 if let (Some(bytes), Some(chunk)) = (bytes, chunks.get(number))
@@ -136,7 +137,7 @@ impl Dataset {
         let spec = to.spec()?;
         // A chunk that is not there yet is made of fill values.
         let is_filled = spec.fill.time != FillTime::Never || to.chunk(&chunk.coord)?.is_none();
-        let skips_holes = is_filled && spec.fill_pattern().is_none();
+        let skips_holes = is_filled && spec.nonzero_fill_value().is_none();
         let mut fill = self.copy_buffer(step.min(chunk.size))?;
         let mut read = self.read_next_part(chunk, 0..step, skips_holes, self.copy_buffer(step.min(chunk.size))?)?;
         let mut spare = if step < chunk.size { self.copy_buffer(step)? } else { Vec::new() };
@@ -269,7 +270,7 @@ impl Dataset {
         let extent = selected.extent();
         for coord in selected.split_by_chunks(grid).chunks() {
             let start = grid.start_of(&coord);
-            let ends = start.iter().zip(grid.dims()).zip(extent);
+            let ends = start.iter().zip(grid.chunk_dims()).zip(extent);
             let count: CoreDims =
                 ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
             each(&start, &count)?;
@@ -287,7 +288,7 @@ impl Dataset {
         for coord in cut.chunks() {
             let start = grid.start_of(&coord);
             let end: CoreDims =
-                start.iter().zip(grid.dims()).map(|(start, size)| start.saturating_add(*size)).collect();
+                start.iter().zip(grid.chunk_dims()).map(|(start, size)| start.saturating_add(*size)).collect();
             each(self.with_error_path(|| Ok(selected.clip_to_box(&start, &end)?))?)?;
         }
         Ok(())

@@ -204,7 +204,7 @@ impl Dataset {
 
     /// The elements of a selection as bytes of another datatype: numbers, enums by the names of their values, strings,
     /// compounds by the names of their members (what the file lacks is zero), arrays and complex numbers. What would
-    /// change is an error ([`Conversion`](crate::Conversion)). Variable-length data stays in the heap of the file,
+    /// change is an error ([`ConversionPolicy`](crate::ConversionPolicy)). Variable-length data stays in the heap of the file,
     /// except strings that become fixed.
     ///
     /// # Errors
@@ -304,7 +304,8 @@ impl Dataset {
                 return Err(ErrorKind::NotViewable("it has no elements").into());
             };
             let first = ChunkCoord::new(&vec![0; view.extent.len()]);
-            if grid.is_partial(&first, &view.extent) || grid.element_count() != Some(view.extent.iter().product()) {
+            if grid.is_partial(&first, &view.extent) || grid.chunk_element_count() != Some(view.extent.iter().product())
+            {
                 return Err(ErrorKind::NotViewable("it is cut into chunks").into());
             }
             if !self.core.filters.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_model::Reads;
+use h5live_model::ChunkReadStrategy;
 
 /// Most bytes that are read at once to be converted. So many are still in a near cache of the processor.
 const MAX_CONVERSION_BYTES: usize = 48 << 10;
@@ -11,7 +11,7 @@ const MAX_CONVERSION_BYTES: usize = 48 << 10;
 #[derive(Debug)]
 pub(crate) struct ReadState {
     /// How chunks are read.
-    pub(crate) reads: Reads,
+    pub(crate) reads: ChunkReadStrategy,
     /// Bytes of a run that are read at once to be converted, from a multiple of this many on.
     pub(super) max_read_bytes: usize,
     /// Counts changes that may make a decoded chunk outdated.
@@ -19,15 +19,15 @@ pub(crate) struct ReadState {
 }
 
 /// Most bytes of a run that are read at once. At least as many as a writer changes at once while this session reads.
-fn max_read_bytes(reads: Reads) -> usize {
+fn max_read_bytes(reads: ChunkReadStrategy) -> usize {
     match reads {
-        Reads::Direct { atomic } => usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES),
-        Reads::Blocks | Reads::Batched { .. } => MAX_CONVERSION_BYTES,
+        ChunkReadStrategy::Direct { atomic } => usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES),
+        ChunkReadStrategy::Blocks | ChunkReadStrategy::Batched { .. } => MAX_CONVERSION_BYTES,
     }
 }
 
 impl ReadState {
-    pub(crate) fn new(reads: Reads) -> Self {
+    pub(crate) fn new(reads: ChunkReadStrategy) -> Self {
         ReadState { reads, max_read_bytes: max_read_bytes(reads), change_count: AtomicU64::new(0) }
     }
 

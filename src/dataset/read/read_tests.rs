@@ -5,8 +5,9 @@ use std::thread::{self, ThreadId};
 
 use h5live_model::memory::MemoryStore;
 use h5live_model::{
-    Capabilities, ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError, ObjectId,
-    Reads, Result as ModelResult, Selection, SharedBytes, Store, StoredChunk, read_each,
+    Capabilities, ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore, DatasetSpec,
+    Error as ModelError, ObjectId, Result as ModelResult, Selection, SharedBytes, Store, StoredChunk,
+    read_chunks_sequentially,
 };
 use parking_lot::Mutex;
 
@@ -63,8 +64,8 @@ impl ChunkStore for MovingChunkStore {
         self.chunks.read_block(chunk, start, count, into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
-        read_each(self, wanted, budget, each)
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
+        read_chunks_sequentially(self, wanted, budget, each)
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> ModelResult<Option<u64>> {
@@ -111,7 +112,7 @@ fn moving_of(
     let moving = MovingChunkStore { chunks, times, reads, refreshed: AtomicUsize::new(0), threads };
     let moving = Arc::new(moving);
     let atomic = if options.mode == crate::Mode::SwmrRead { LEN * 2 } else { 0 };
-    let capabilities = Capabilities { reads: Reads::Direct { atomic }, ..store.session().capabilities };
+    let capabilities = Capabilities { reads: ChunkReadStrategy::Direct { atomic }, ..store.session().capabilities };
     let core = DatasetCore::open(moving.clone(), &capabilities, options, Arc::default(), Arc::default()).unwrap();
     (file, moving, core)
 }

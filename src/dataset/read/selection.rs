@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, Reads};
+use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, ChunkReadStrategy};
 use parking_lot::Mutex;
 
 use super::chunk_reader::{ChunkContent, ChunkReadPart, ChunkReader, DatasetReader};
@@ -22,8 +22,10 @@ impl DatasetReader<'_> {
     pub(crate) fn read<S: ElementSink>(&self, selected: &BoundSelection, sink: S) -> Result<(), DatasetError> {
         let _reading = self.core.blobs.begin_read(&self.view.spec.datatype);
         match self.core.read.reads {
-            Reads::Direct { .. } | Reads::Blocks => self.read_direct(selected, sink),
-            Reads::Batched { gap, .. } => self.read_batched(selected, sink, usize::try_from(gap).unwrap_or(usize::MAX)),
+            ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::Blocks => self.read_direct(selected, sink),
+            ChunkReadStrategy::Batched { gap, .. } => {
+                self.read_batched(selected, sink, usize::try_from(gap).unwrap_or(usize::MAX))
+            }
         }
     }
 

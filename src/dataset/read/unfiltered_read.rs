@@ -47,7 +47,7 @@ impl ChunkReader<'_> {
         sink: &mut S,
         scratch: &mut Vec<u8>,
     ) -> Result<(), DatasetError> {
-        let (size, sides) = (self.reader.view.size, self.grid.dims());
+        let (size, sides) = (self.reader.view.size, self.grid.chunk_dims());
         let run_bytes = runs.run.len as usize * size;
         for part in run_group::split_evenly(*runs, (MAX_BLOCK_BYTES / run_bytes).max(1) as u64) {
             let block = if part.count == 1 { None } else { strided_run_as_block(sides, &part) };

@@ -243,7 +243,7 @@ impl Dataset {
                 }
             }
         }
-        for (n, max) in extent.iter_mut().zip(spec.dataspace.max()) {
+        for (n, max) in extent.iter_mut().zip(spec.dataspace.max_dims()) {
             *n = (*n).min(*max);
         }
         let ExtentSearch { missing, awaits_writers } = search;

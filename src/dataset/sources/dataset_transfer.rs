@@ -45,7 +45,8 @@ impl Dataset {
             };
             let source_view = source.resolved_snapshot().map_err(|failure| source.to_other_file_error(failure))?;
             let plan = ElementPlan::new(&source_view.spec.datatype, &view.spec.datatype)?;
-            if S::KEEPS_HEAP_IDS && view.spec.datatype.has_heap_references() && !source.file.is_same_file(&self.file) {
+            if S::KEEPS_HEAP_IDS && view.spec.datatype.has_vlen_or_references() && !source.file.is_same_file(&self.file)
+            {
                 return Err(ErrorKind::Unsupported("raw variable-length data of a virtual dataset's other file").into());
             }
             for_each_part((piece, &target), (&source, &source_view), bounds, view.size, |part| {
@@ -122,7 +123,7 @@ impl Dataset {
         let selected = self.select(view, selection)?;
         check_length(&selected, values)?;
         let Layout::Virtual(sources) = &view.spec.layout else { return Ok(()) };
-        if view.spec.datatype.has_heap_references() && sources.iter().any(|source| source.file.as_bytes() != b".") {
+        if view.spec.datatype.has_vlen_or_references() && sources.iter().any(|source| source.file.as_bytes() != b".") {
             return Err(
                 ErrorKind::Unsupported("writing variable-length data of a virtual dataset to other files").into()
             );

@@ -61,7 +61,7 @@ impl AppendBuffer {
         if !matches!(view.spec.layout, Layout::Chunked(_)) {
             return None;
         }
-        let (chunk_rows, max_rows) = (*sides.first()?, *view.spec.dataspace.max().first()?);
+        let (chunk_rows, max_rows) = (*sides.first()?, *view.spec.dataspace.max_dims().first()?);
         let row_bytes = chunk_bytes / usize::try_from(chunk_rows).ok()?;
         (sides.get(1..) == view.extent.get(1..)).then(|| AppendBuffer {
             bytes: Arc::default(),

@@ -29,7 +29,7 @@ pub(crate) struct StageState {
 impl Drop for StageState {
     fn drop(&mut self) {
         if let Some(budget) = &self.staged_datasets.budget {
-            budget.replace_staged(*self.counted_bytes.get_mut(), 0);
+            budget.adjust_staged_bytes(*self.counted_bytes.get_mut(), 0);
         }
     }
 }
@@ -52,7 +52,7 @@ impl StageState {
     pub(crate) fn allowed_bytes(&self) -> usize {
         match &self.staged_datasets.budget {
             Some(budget) if budget.is_staging_full() => {
-                budget.count_early_store();
+                budget.count_memory_pressure_store();
                 0
             }
             _ => self.append_buffer_bytes,
@@ -64,7 +64,7 @@ impl StageState {
     pub(crate) fn count_bytes(&self) {
         if let Some(budget) = &self.staged_datasets.budget {
             let now = self.lock().memory_bytes();
-            budget.replace_staged(self.counted_bytes.swap(now, Ordering::AcqRel), now);
+            budget.adjust_staged_bytes(self.counted_bytes.swap(now, Ordering::AcqRel), now);
         }
     }
 

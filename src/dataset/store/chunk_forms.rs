@@ -1,6 +1,6 @@
 //! In which form chunks of a dataset with filters are stored, and which part of a growing one.
 
-use h5live_model::{ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Publish};
+use h5live_model::{ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, PublishLevel};
 
 use super::growing_chunks::{ChunkStoreForm, GrowingChunk, is_worth_unfiltered};
 use crate::dataset::core::DatasetCore;
@@ -18,9 +18,9 @@ pub(super) struct ChunkForms<'a> {
 impl ChunkForms<'_> {
     /// The rows of a chunk that the extent has, if it is not full: along the first dimension, rows come behind each other.
     fn growing_rows(&self, extent: &[u64], coord: &ChunkCoord) -> Option<u64> {
-        let (extent, max) = (extent.first()?, self.view.spec.dataspace.max().first()?);
+        let (extent, max) = (extent.first()?, self.view.spec.dataspace.max_dims().first()?);
         let (start, side) =
-            (coord.scaled().first()?.checked_mul(*self.grid.dims().first()?)?, self.grid.dims().first()?);
+            (coord.scaled().first()?.checked_mul(*self.grid.chunk_dims().first()?)?, self.grid.chunk_dims().first()?);
         let end = start.checked_add(*side)?.min(*max);
         (start < *extent && *extent < end).then(|| extent - start)
     }
@@ -31,7 +31,7 @@ impl ChunkForms<'_> {
             return Ok(ChunkStoreForm::Filtered);
         }
         let Some(rows) = self.growing_rows(&self.view.extent, coord) else { return Ok(ChunkStoreForm::Filtered) };
-        let chunk_rows = self.grid.dims().first().copied().unwrap_or(1);
+        let chunk_rows = self.grid.chunk_dims().first().copied().unwrap_or(1);
         let row_bytes = staged.bytes.len() / usize::try_from(chunk_rows).unwrap_or(usize::MAX);
         Ok(match self.growing_chunk(coord)? {
             None => ChunkStoreForm::FilteredIfShort { rows, chunk_rows },
@@ -97,7 +97,7 @@ pub(crate) fn publish_growing_chunk(core: &DatasetCore) -> Result<Option<u64>, D
     let ChunkStoreForm::UnfilteredTail(range) = forms.form_of(&coord, &staged)? else { return Ok(None) };
     let Some(bytes) = staged.bytes.get(range.clone()) else { return Ok(None) };
     let writes = [ChunkWrite::Part { coord: &coord, at: range.start as u64, bytes, unseen: false }];
-    let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(Publish::Visible) };
+    let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(PublishLevel::Visible) };
     core.chunks.write(&batch).map_err(|error| DatasetError::in_chunk(&coord, error))?;
     forms.note_stored(&coord, None);
     let mut stage = core.stage.lock();

@@ -1,6 +1,6 @@
 //! Appended rows on their way from the append buffer to the store, many by one batch.
 
-use h5live_model::{ChunkBatch, ChunkWrite, Publish};
+use h5live_model::{ChunkBatch, ChunkWrite, PublishLevel};
 use smallvec::SmallVec;
 
 use crate::dataset::core::DatasetCore;
@@ -15,7 +15,7 @@ pub(crate) enum RowsToStore {
     /// Those of chunks that are full.
     OfWholeChunks,
     /// All, and the extent with them. A publication may follow at once.
-    AllWithExtent(Option<Publish>),
+    AllWithExtent(Option<PublishLevel>),
 }
 
 /// Stores buffered rows by one batch. Returns where the last buffered row ends; `None` if there are none of those. After

@@ -56,7 +56,7 @@ impl<'a> DatasetWriter<'a> {
         self.core.blobs.note_stored_elements(&self.view.spec.datatype);
         store_rows(self.core, RowsToStore::All)?;
         let mut stage = self.core.stage.lock();
-        chunks.iter().for_each(|chunk| drop(stage.chunks.take_chunk(chunk.coord())));
+        chunks.iter().for_each(|chunk| drop(stage.chunks.take_chunk(chunk.first_coord())));
         drop(stage);
         self.store_many(chunks)
     }
@@ -228,11 +228,11 @@ impl<'a> DatasetWriter<'a> {
     pub(crate) fn store_many(&self, writes: &[ChunkWrite<'_>]) -> Result<(), DatasetError> {
         let Some(first) = writes.first() else { return Ok(()) };
         let written = self.core.chunks.write(&ChunkBatch { writes, ..ChunkBatch::default() });
-        written.map_err(|error| DatasetError::in_chunk(first.coord(), error))?;
+        written.map_err(|error| DatasetError::in_chunk(first.first_coord(), error))?;
         self.core.count_change();
         for write in writes {
-            self.cache.remove(self.core.cache_id(), write.coord());
-            self.core.store.growing.forget_chunk(write.coord());
+            self.cache.remove(self.core.cache_id(), write.first_coord());
+            self.core.store.growing.forget_chunk(write.first_coord());
         }
         Ok(())
     }
@@ -263,7 +263,7 @@ impl<'a> DatasetWriter<'a> {
     pub(crate) fn filter_leftover_chunks(&self) -> Result<usize, DatasetError> {
         let (core, view) = (self.core, &self.view);
         let Some((grid, _)) = view.grid()?.filter(|_| !core.filters.is_empty()) else { return Ok(0) };
-        let (Some(extent), Some(side)) = (view.extent.first().copied(), grid.dims().first().copied()) else {
+        let (Some(extent), Some(side)) = (view.extent.first().copied(), grid.chunk_dims().first().copied()) else {
             return Ok(0);
         };
         // The rows of the last chunks, if those are not full.

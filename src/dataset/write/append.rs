@@ -103,7 +103,7 @@ impl RowAppend {
         let is_staged = writer.core.stage.lock().chunks.total_bytes() > 0;
         grow_extent(writer, &writer.view.extent)?;
         let Some((grid, bytes)) = writer.view.grid()?.filter(|_| is_staged) else { return Ok(()) };
-        let side = grid.dims()[axis];
+        let side = grid.chunk_dims()[axis];
         let full = before[axis] / side..writer.view.extent[axis] / side;
         if full.is_empty() {
             return Ok(());
@@ -150,7 +150,7 @@ fn buffer_rows(
 
 /// The dimension along which rows are appended: the first one if it can grow, or else the unlimited one.
 fn append_axis(view: &SpecSnapshot) -> Result<usize, ErrorKind> {
-    let max = view.spec.dataspace.max();
+    let max = view.spec.dataspace.max_dims();
     if max.first().zip(view.extent.first()).is_some_and(|(max, now)| max > now) {
         return Ok(0);
     }

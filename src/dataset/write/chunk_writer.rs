@@ -45,13 +45,13 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
             return false;
         }
         let start = self.grid.start_of(coord);
-        let sides = start.iter().zip(self.grid.dims()).zip(&view.extent);
+        let sides = start.iter().zip(self.grid.chunk_dims()).zip(&view.extent);
         let inside: u64 = sides.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).product();
         let selected = single.map_or_else(|| self.cut.elements_in(coord), |run| run.len);
         // A chunk into which the extent may still grow is staged.
-        let ends = start.iter().zip(self.grid.dims()).map(|(start, size)| start.saturating_add(*size));
+        let ends = start.iter().zip(self.grid.chunk_dims()).map(|(start, size)| start.saturating_add(*size));
         let grows = ends
-            .zip(view.extent.iter().zip(view.spec.dataspace.max()))
+            .zip(view.extent.iter().zip(view.spec.dataspace.max_dims()))
             .any(|(end, (extent, max))| end > *extent && max > extent);
         selected == inside && !grows
     }
@@ -140,9 +140,11 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
 
     /// Whether some of the selected elements of a chunk are in rows that the store has.
     fn changes_stored_rows(&self, coord: &ChunkCoord) -> Result<bool, DatasetError> {
-        let (Some(chunk_rows), Some(at)) = (self.grid.dims().first(), coord.scaled().first()) else { return Ok(true) };
+        let (Some(chunk_rows), Some(at)) = (self.grid.chunk_dims().first(), coord.scaled().first()) else {
+            return Ok(true);
+        };
         let stored_rows = self.writer.core.stored_row_count()?.saturating_sub(at.saturating_mul(*chunk_rows));
-        let row_elements: u64 = self.grid.dims().iter().skip(1).product();
+        let row_elements: u64 = self.grid.chunk_dims().iter().skip(1).product();
         let mut first = u64::MAX;
         self.cut.for_each_run(coord, |run| first = first.min(run.at));
         Ok(first / row_elements.max(1) < stored_rows)
@@ -321,13 +323,13 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
 
     /// Adds the boxes that runs make: one, if they can be one.
     fn add_blocks(&self, coord: &ChunkCoord, runs: StridedRun, to: &mut BlockBatch) -> Result<(), DatasetError> {
-        let (size, sides) = (self.writer.view.size, self.grid.dims());
+        let (size, sides) = (self.writer.view.size, self.grid.chunk_dims());
         let bytes = (runs.run.len as usize).saturating_mul(runs.count as usize).saturating_mul(size);
         if bytes <= MAX_STAGED_PART_BYTES
             && let Some(block) = strided_run_as_block(sides, &runs)
         {
             if bytes >= MIN_DIRECT_BLOCK_BYTES
-                && let Some(places) = runs.dest_range()
+                && let Some(places) = runs.contiguous_dest_range()
                 && let Some(bytes) = self.source.direct_bytes(places.start as usize..places.end as usize)
             {
                 self.store_block_batch(coord, to)?;

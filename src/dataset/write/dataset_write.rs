@@ -219,7 +219,7 @@ impl Dataset {
     ) -> Result<()> {
         let spec = self.spec()?;
         let fill = &mut fill[..bytes.len()];
-        if spec.fill_pattern().is_some() {
+        if spec.nonzero_fill_value().is_some() {
             spec.fill_into(at, fill);
         }
         // The first block makes the chunk.

@@ -13,7 +13,7 @@ use crate::error::ErrorKind;
 use crate::superseded_blobs::StoredBlob;
 
 pub(super) fn check_extent(view: &SpecSnapshot, dims: &[u64]) -> Result<(), ErrorKind> {
-    let max = view.spec.dataspace.max();
+    let max = view.spec.dataspace.max_dims();
     let fits = dims.len() == max.len() && dims.iter().zip(max).all(|(dim, max)| dim <= max);
     if fits { Ok(()) } else { Err(ErrorKind::InvalidExtent { dims: dims.into(), max: max.into() }) }
 }
@@ -38,7 +38,7 @@ pub(super) fn resize_extent(writer: &mut DatasetWriter<'_>, dims: &[u64]) -> Res
         return resize_extent(writer, dims);
     }
     writer.write_out()?;
-    let counts = grid.counts(dims);
+    let counts = grid.chunk_counts(dims);
     let (mut changed, mut left_out) = (Vec::new(), Vec::new());
     writer.core.chunks.for_each_chunk(&mut |stored| {
         if grid.is_partial(&stored.coord, dims) {

@@ -4,9 +4,9 @@ use h5live_model::{Location, Mode, OpenError};
 
 use crate::domains::open_engine;
 use crate::engine::{DocumentPut, ObjectEngine, ObjectPut, ObjectTag};
-use crate::error::{HsdsError, damaged};
-use crate::layout::{AccessRights, DEFAULT_USER, DomainDocument, Right};
-use crate::session::{domain_key, now};
+use crate::error::{HsdsError, damaged_object_error};
+use crate::layout::{AccessRights, AclRight, DEFAULT_USER, DomainDocument};
+use crate::session::{domain_key, unix_seconds_now};
 
 /// The object of a domain or a folder, on its engine.
 struct OpenDocument {
@@ -28,21 +28,21 @@ impl OpenDocument {
 
     fn read(engine: Box<dyn ObjectEngine>, key: String, path: String, user: String) -> Result<Self, OpenError> {
         let found = engine.get(&key)?.ok_or_else(|| OpenError::Store(HsdsError::NoDomain(path.clone()).into()))?;
-        let document = DomainDocument::parse(&found.bytes).map_err(damaged(&key))?;
+        let document = DomainDocument::parse(&found.bytes).map_err(damaged_object_error(&key))?;
         Ok(OpenDocument { engine, key, path, user, document, tag: found.tag })
     }
 
     /// Writes the object with other rights of a user, unless somebody has changed it since it was read.
     fn write(mut self, user: &str, access: Option<AccessRights>) -> Result<(), OpenError> {
-        self.document.set_access(user, access).map_err(damaged(&self.key))?;
-        self.document.touch(now());
+        self.document.set_access(user, access).map_err(damaged_object_error(&self.key))?;
+        self.document.touch(unix_seconds_now());
         let object = ObjectPut { key: self.key, bytes: self.document.to_bytes() };
         self.engine.put_documents(vec![DocumentPut { object, replaces: Some(self.tag) }])?;
         self.engine.close()?;
         Ok(())
     }
 
-    fn check(&self, right: Right) -> Result<(), OpenError> {
+    fn check(&self, right: AclRight) -> Result<(), OpenError> {
         if self.user.is_empty() || self.document.access(&self.user).has(right) {
             return Ok(());
         }
@@ -56,10 +56,10 @@ impl OpenDocument {
 ///
 /// # Errors
 /// [`OpenError::Store`] if there is no domain, or the user may not read it.
-pub fn read_access(at: &Location) -> Result<Vec<(String, AccessRights)>, OpenError> {
+pub fn read_acl(at: &Location) -> Result<Vec<(String, AccessRights)>, OpenError> {
     let open = OpenDocument::open(at, Mode::Read)?;
-    open.check(Right::Read)?;
-    let sees_all = open.check(Right::ReadAcl).is_ok();
+    open.check(AclRight::Read)?;
+    let sees_all = open.check(AclRight::ReadAcl).is_ok();
     let mut users = open.document.users();
     users.retain(|(user, _)| sees_all || *user == open.user || user == DEFAULT_USER);
     Ok(users)
@@ -71,9 +71,9 @@ pub fn read_access(at: &Location) -> Result<Vec<(String, AccessRights)>, OpenErr
 /// # Errors
 /// [`OpenError::Store`] if there is no domain, another process writes it or has just changed it, or the user of the location
 /// may not do this.
-pub fn write_access(at: &Location, user: &str, access: Option<AccessRights>) -> Result<(), OpenError> {
+pub fn set_user_access(at: &Location, user: &str, access: Option<AccessRights>) -> Result<(), OpenError> {
     let open = OpenDocument::open(at, Mode::Write)?;
-    open.check(Right::UpdateAcl)?;
+    open.check(AclRight::UpdateAcl)?;
     open.write(user, access)
 }
 

@@ -11,7 +11,7 @@ use h5live_model::{
 use crate::dataset::HsdsDataset;
 use crate::engine::{CLAIM_FILE, ListedObject, ObjectEngine};
 use crate::layout::{EntryQuery, LayoutError, ObjectDocument, SUMMARY_FILES, ShardId, chunk_of_key, kind};
-use crate::native_chunks::NativeChunks;
+use crate::native_chunks::LinkedHdf5Chunks;
 use crate::session::HsdsSession;
 
 /// Chunks that are read in one wave.
@@ -98,7 +98,7 @@ struct CheckedDomain<'a> {
 }
 
 /// What a check has found.
-pub struct CheckedStore {
+pub struct DomainCheckResult {
     pub report: StoreCheckReport,
     /// The objects among the leaks, which are deleted as a whole.
     pub unlinked: Vec<ObjectId>,
@@ -110,7 +110,7 @@ pub struct CheckedStore {
 ///
 /// # Errors
 /// [`ModelError::Store`] if its objects cannot be read.
-pub fn check_domain(session: &Arc<HsdsSession>, what: StoreCheckOptions) -> Result<CheckedStore> {
+pub fn check_domain(session: &Arc<HsdsSession>, what: StoreCheckOptions) -> Result<DomainCheckResult> {
     let listed = session.engine.list(&format!("{}/", session.domain.prefix()))?;
     let mut domain = CheckedDomain {
         session,
@@ -173,7 +173,7 @@ impl CheckedDomain<'_> {
     /// Checks an object. Returns what it leads to, with the names of links.
     fn check_object(&mut self, id: ObjectId, what: StoreCheckOptions) -> Result<Vec<(Option<String>, ObjectId)>> {
         self.report.objects += 1;
-        let document = match self.session.document_with(id, EntryQuery::All) {
+        let document = match self.session.document_with_entries(id, EntryQuery::All) {
             Ok(document) => document,
             Err(ModelError::NoObject(_)) => return Ok(Vec::new()),
             Err(error) => {
@@ -187,7 +187,7 @@ impl CheckedDomain<'_> {
             self.faults.push((Some(id), HsdsFault::Document(error.to_string())));
         }
         if let Some(listed) = self.shards.get_mut(&id) {
-            let named = document.shards().into_iter().filter_map(|named| listed.remove(&named)).sum();
+            let named = document.shard_ids().into_iter().filter_map(|named| listed.remove(&named)).sum();
             self.named_shards.insert(id, named);
         }
         let mut found = Vec::new();
@@ -203,7 +203,7 @@ impl CheckedDomain<'_> {
             }
             found.push((Some(name.to_string()), target));
         }
-        for used in document.uses().into_iter().filter(|used| kind(*used) == Some(ObjectKind::Datatype)) {
+        for used in document.referenced_objects().into_iter().filter(|used| kind(*used) == Some(ObjectKind::Datatype)) {
             let is_linked = found.iter().any(|(name, target)| name.is_some() && *target == used);
             if !self.documents.contains_key(&used) && !is_linked {
                 let used = self.session.domain.text(used);
@@ -228,7 +228,7 @@ impl CheckedDomain<'_> {
         let Ok(spec) = self.session.dataset_spec(document) else { return Ok(()) };
         let form = self.session.chunk_codec(document, &spec);
         let names = self.chunks.remove(&id).unwrap_or_default();
-        let (mut coords, partitions) = (Vec::new(), document.partitions());
+        let (mut coords, partitions) = (Vec::new(), document.chunk_partition_count());
         let chunk_key = |coord: &ChunkCoord| self.session.domain.chunk_key(id, coord, partitions);
         for (name, _) in &names {
             let folder = self.session.domain.dataset_folder(id);
@@ -250,7 +250,8 @@ impl CheckedDomain<'_> {
                 let (Some(key), Some(coord), Some(found)) = (keys.get(number), coords.get(number), found) else {
                     return Ok(());
                 };
-                let decoded = form.decode(key, &found.bytes).and_then(|stored| form.unpack(key, &stored, (1, 1)));
+                let decoded =
+                    form.decode(key, &found.bytes).and_then(|stored| form.to_native_elements(key, &stored, (1, 1)));
                 if let Err(error) = decoded {
                     bad.lock().push((Some(id), HsdsFault::Chunk { coord: coord.clone(), fault: error.to_string() }));
                 }
@@ -266,7 +267,7 @@ impl CheckedDomain<'_> {
     fn check_native_chunks(&mut self, document: &ObjectDocument, spec: &DatasetSpec) -> Result<()> {
         let (session, id) = (self.session, document.id());
         let open = |table| Ok(Arc::new(HsdsDataset::open(session, table)?) as Arc<dyn ChunkStore>);
-        let native = NativeChunks::of_dataset(session, document, spec, &open);
+        let native = LinkedHdf5Chunks::of_dataset(session, document, spec, &open);
         let found = native.and_then(|native| {
             let coords = native.as_ref().map(|native| native.coords(spec)).transpose()?.unwrap_or_default();
             Ok(native.zip(Some(coords)))
@@ -336,7 +337,7 @@ impl CheckedDomain<'_> {
     }
 
     /// The report, with paths of objects, and with those to which no path leads.
-    fn finish(mut self, leads_to: &HashMap<ObjectId, Vec<(Option<String>, ObjectId)>>) -> CheckedStore {
+    fn finish(mut self, leads_to: &HashMap<ObjectId, Vec<(Option<String>, ObjectId)>>) -> DomainCheckResult {
         let mut unlinked = self.list_parts_without_object();
         let root = self.session.domain.root();
         let mut paths: HashMap<ObjectId, String> = HashMap::from([(root, "/".to_owned())]);
@@ -369,7 +370,7 @@ impl CheckedDomain<'_> {
         // The schema has no place for checksums of chunks and documents.
         self.report.unchecksummed_bytes = Some(self.report.metadata_bytes + self.report.raw_bytes);
         self.report.findings = std::mem::take(&mut self.faults).into_iter().map(finding).collect();
-        CheckedStore { report: self.report, unlinked, stray_shards }
+        DomainCheckResult { report: self.report, unlinked, stray_shards }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use h5live_model::{AllocationLimit, Error as ModelError, FilterEngine, FilterSpec, Result};
 
 use crate::error::HsdsError;
-use crate::layout::{ChunkEncoding, ElementCodec, LayoutError, data_bytes, uncompressed_frame};
+use crate::layout::{ChunkEncoding, ElementCodec, LayoutError, blosc_frame_data_len, uncompressed_blosc_frame};
 
 /// The first byte of a zlib stream.
 const ZLIB: u8 = 0x78;
@@ -31,8 +31,8 @@ fn damaged(key: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>
 
 impl ChunkCodec {
     /// Bytes of a chunk where it crosses the seam.
-    pub fn unpacked_bytes(&self) -> u64 {
-        (self.codec.size() as u64).saturating_mul(self.elements as u64)
+    pub fn native_chunk_bytes(&self) -> u64 {
+        (self.codec.model_element_size() as u64).saturating_mul(self.elements as u64)
     }
 
     /// The elements of a chunk, as they are stored.
@@ -45,7 +45,7 @@ impl ChunkCodec {
             self.max_allocation.check(size)?;
             self.unfilter.unfilter(filters, 0, bytes.to_vec(), size).map_err(|error| damaged(key, error))
         };
-        let frame = data_bytes(bytes).filter(|_| self.encoding.is_compressed());
+        let frame = blosc_frame_data_len(bytes).filter(|_| self.encoding.is_compressed());
         let is_zlib = self.encoding.is_compressed() && bytes.first() == Some(&ZLIB);
         let mut decoded: Arc<[u8]> = match (frame, expected) {
             (Some(size), _) => {
@@ -85,11 +85,11 @@ impl ChunkCodec {
             _ => stored,
         };
         let bytes = u32::try_from(shuffled.len()).map_err(|_| too_long())?;
-        let Some(filter) = self.encoding.frame_filter(bytes) else { return Ok(shuffled) };
+        let Some(filter) = self.encoding.blosc_frame_filter(bytes) else { return Ok(shuffled) };
         match self.unfilter.filter(&[filter], &shuffled) {
             Ok((frame, 0)) => Ok(frame),
             // What does not become shorter is in a frame as it is.
-            _ => uncompressed_frame(&shuffled).ok_or_else(too_long),
+            _ => uncompressed_blosc_frame(&shuffled).ok_or_else(too_long),
         }
     }
 
@@ -97,12 +97,14 @@ impl ChunkCodec {
     ///
     /// # Errors
     /// [`HsdsError::Chunk`], [`ModelError::Allocation`].
-    pub fn unpack(&self, key: &str, stored: &[u8], holder: (u32, u32)) -> Result<Vec<u8>> {
+    pub fn to_native_elements(&self, key: &str, stored: &[u8], holder_id_and_version: (u32, u32)) -> Result<Vec<u8>> {
         if self.codec.is_verbatim() {
             return Ok(stored.to_vec());
         }
-        let mut seam = self.max_allocation.zeroed(self.unpacked_bytes())?;
-        self.codec.unpack(stored, self.elements, holder.0, holder.1, &mut seam).map_err(|error| damaged(key, error))?;
+        let mut seam = self.max_allocation.zeroed(self.native_chunk_bytes())?;
+        self.codec
+            .unpack(stored, self.elements, holder_id_and_version.0, holder_id_and_version.1, &mut seam)
+            .map_err(|error| damaged(key, error))?;
         Ok(seam)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use h5live_format::Superblock;
 use h5live_model::{
-    ByteOrder, ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, Compound, CompoundMember, DatasetSpec, Dataspace,
+    ByteOrder, ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, CompoundMember, CompoundType, DatasetSpec, Dataspace,
     Datatype, Error as ModelError, Layout, Location, NewObject, ObjectId, Result, Shape, Sign, Store, StoredChunk,
 };
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn entry_type() -> Datatype {
         offset,
         datatype: Datatype::integer(size, ByteOrder::Little, Sign::Signed),
     };
-    Datatype::Compound(Compound {
+    Datatype::Compound(CompoundType {
         size: ENTRY_BYTES as u32,
         members: vec![member("offset", 8, 0), member("size", 4, 8)],
     })
@@ -102,12 +102,12 @@ fn table_chunk_dims(counts: &[u64]) -> Vec<u64> {
 
 /// The chunks of a table with an element for each chunk of the grid.
 fn table_chunks(grid: &ChunkGrid, chunks: &[StoredChunk]) -> BTreeMap<ChunkCoord, Vec<u8>> {
-    let elements = grid.element_count().and_then(|elements| usize::try_from(elements).ok()).unwrap_or_default();
+    let elements = grid.chunk_element_count().and_then(|elements| usize::try_from(elements).ok()).unwrap_or_default();
     let mut found: BTreeMap<ChunkCoord, Vec<u8>> = BTreeMap::new();
     for chunk in chunks {
         let coord = grid.chunk_of(chunk.coord.scaled());
         let start = grid.start_of(&coord);
-        let within = chunk.coord.scaled().iter().zip(&start).zip(grid.dims());
+        let within = chunk.coord.scaled().iter().zip(&start).zip(grid.chunk_dims());
         let place = within.fold(0u64, |at, ((index, start), dim)| at * dim + (index - start)) as usize * ENTRY_BYTES;
         let bytes = found.entry(coord).or_insert_with(|| vec![0; elements * ENTRY_BYTES]);
         if let Some(entry) = bytes.get_mut(place..place + ENTRY_BYTES) {
@@ -123,20 +123,20 @@ fn table_chunks(grid: &ChunkGrid, chunks: &[StoredChunk]) -> BTreeMap<ChunkCoord
 ///
 /// # Errors
 /// [`HsdsError::OtherBucket`] if it is no such file.
-pub fn file_uri(domain: &Location, file: &Location) -> Result<String> {
+pub fn native_file_uri(domain: &Location, file: &Location) -> Result<String> {
     let found = connector::file_uri(domain, file).or_else(|| cloud_file_uri(domain, file));
     found.ok_or_else(|| HsdsError::OtherBucket(file.to_string()).into())
 }
 
 /// A native file whose chunks datasets of a domain have. [`HsdsStore::locate_native_file`] makes it.
 #[derive(Debug, Clone)]
-pub struct ChunkSource {
+pub struct NativeChunkFile {
     uri: String,
     /// Bytes before the superblock, from which positions count.
     base: u64,
 }
 
-impl ChunkSource {
+impl NativeChunkFile {
     /// What documents call it.
     pub fn uri(&self) -> &str {
         &self.uri
@@ -144,12 +144,12 @@ impl ChunkSource {
 }
 
 impl HsdsStore {
-    /// The native file that documents call so ([`file_uri`]).
+    /// The native file that documents call so ([`native_file_uri`]).
     ///
     /// # Errors
     /// [`HsdsError::NoNativeFile`] if it is not one; [`ModelError::Unsupported`] for a file of another bucket, and errors of
     /// reading it.
-    pub fn locate_native_file(&self, uri: &str) -> Result<ChunkSource> {
+    pub fn locate_native_file(&self, uri: &str) -> Result<NativeChunkFile> {
         let signature = |at| self.session.engine.get_range(uri, at, Superblock::SIGNATURE.len() as u64);
         let mut found = signature(0)?;
         let mut places = Superblock::possible_offsets(u64::MAX);
@@ -159,7 +159,7 @@ impl HsdsStore {
             let next = places.next().and_then(|at| Some((at, signature(at).ok()?)));
             (base, found) = next.ok_or_else(|| HsdsError::NoNativeFile(uri.to_owned()))?;
         }
-        Ok(ChunkSource { uri: uri.to_owned(), base })
+        Ok(NativeChunkFile { uri: uri.to_owned(), base })
     }
 
     /// Makes the elements of a new dataset those of a dataset in a native file, where they stay: `source` and `chunks` are
@@ -173,7 +173,7 @@ impl HsdsStore {
         &self,
         id: ObjectId,
         source: &DatasetSpec,
-        file: &ChunkSource,
+        file: &NativeChunkFile,
         chunks: &[StoredChunk],
     ) -> Result<()> {
         let session = &self.session;
@@ -204,16 +204,16 @@ impl HsdsStore {
             }
         };
         let set = |document: &mut ObjectDocument| {
-            document.set_reference_layout(layout.clone(), &source.filters).map_err(invalid_error)
+            document.set_native_chunk_layout(layout.clone(), &source.filters).map_err(invalid_error)
         };
-        session.change(id, set)?;
+        session.change_document(id, set)?;
         self.forget_dataset(id);
         Ok(())
     }
 
     /// Makes a dataset with the places of the chunks of another one. Nothing but that one leads to it.
     fn create_chunk_table(&self, linked: &DatasetSpec, chunks: &[StoredChunk]) -> Result<ObjectId> {
-        let counts = linked.grid().map(|grid| grid.counts(linked.dataspace.dims())).unwrap_or_default();
+        let counts = linked.grid().map(|grid| grid.chunk_counts(linked.dataspace.dims())).unwrap_or_default();
         let spec = DatasetSpec {
             datatype: entry_type(),
             dataspace: Dataspace::Simple(Shape::fixed(&counts)),
@@ -228,7 +228,7 @@ impl HsdsStore {
             entries.iter().map(|(coord, bytes): (_, &Vec<u8>)| write((coord, bytes))).collect();
         let batch = ChunkBatch { writes: &writes, extent: None, after: &[], publish: None };
         self.dataset(id)?.write(&batch)?;
-        self.session.state.write().count(id, 1);
+        self.session.state.write().add_references(id, 1);
         Ok(id)
     }
 }

@@ -22,7 +22,7 @@ const MAX_DATASETS: usize = 1 << 16;
 
 /// The chunks of datasets that have one.
 #[derive(Debug, Default)]
-pub struct ChunksAhead(Mutex<AheadState>);
+pub struct SmallChunkReadAhead(Mutex<AheadState>);
 
 #[derive(Debug, Default)]
 struct AheadState {
@@ -33,9 +33,9 @@ struct AheadState {
     fetched: HashMap<ObjectId, Option<FetchedObject>>,
 }
 
-impl ChunksAhead {
+impl SmallChunkReadAhead {
     /// Notes that a dataset was opened whose only chunk has this key.
-    pub fn add(&self, id: ObjectId, key: String) {
+    pub fn record_opened_dataset(&self, id: ObjectId, key: String) {
         let mut state = self.0.lock();
         if state.keys.len() >= MAX_DATASETS {
             *state = AheadState::default();
@@ -56,7 +56,7 @@ impl ChunksAhead {
             }
             // Those that nobody has asked for are not going to be.
             state.fetched.clear();
-            let wanted = state.order.wanted(id, MAX_CHUNKS);
+            let wanted = state.order.prefetch_window(id, MAX_CHUNKS);
             wanted.into_iter().filter_map(|id| Some((id, state.keys.get(&id)?.clone()))).unzip()
         };
         if wanted.len() < 2 {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     /// Reads datasets in an order, checks what is found, and returns the requests and waves.
-    fn read(engine: &MemoryEngine, ahead: &ChunksAhead, order: impl IntoIterator<Item = u64>) -> (u64, u64) {
+    fn read(engine: &MemoryEngine, ahead: &SmallChunkReadAhead, order: impl IntoIterator<Item = u64>) -> (u64, u64) {
         let before = engine.counts();
         for number in order {
             let found = ahead.get(engine, ObjectId(number.into()), &key(number)).unwrap();
@@ -111,9 +111,9 @@ mod tests {
         (after.gets - before.gets, after.waves - before.waves)
     }
 
-    fn opened() -> ChunksAhead {
-        let ahead = ChunksAhead::default();
-        (0..300u64).for_each(|number| ahead.add(ObjectId(number.into()), key(number)));
+    fn opened() -> SmallChunkReadAhead {
+        let ahead = SmallChunkReadAhead::default();
+        (0..300u64).for_each(|number| ahead.record_opened_dataset(ObjectId(number.into()), key(number)));
         ahead
     }
 
@@ -131,7 +131,7 @@ mod tests {
         let engine = engine(4);
         assert_eq!(read(&engine, &opened(), (0..300).rev()), (300, 300));
         assert_eq!(read(&engine, &opened(), (0..300).step_by(2)), (150, 150));
-        assert_eq!(read(&engine, &ChunksAhead::default(), 0..300), (300, 300), "those that were not opened");
+        assert_eq!(read(&engine, &SmallChunkReadAhead::default(), 0..300), (300, 300), "those that were not opened");
     }
 
     #[test]

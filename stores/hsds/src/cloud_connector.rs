@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Diagnosis, Durability, Identity, LinkUse, Location, LocationWatch,
-    Maintenance, Mode, Name, OpenError, OpenRequest, Origin, PathProbe, ReclaimReport, Repair, Store,
-    StoreCheckOptions, StoreCheckReport,
+    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, DurabilitySupport, FileDiagnosis, Location,
+    LocationWatch, Maintenance, Mode, Name, OpenError, OpenRequest, PathProbe, ReclaimReport, RepairReport, Store,
+    StoreCheckOptions, StoreCheckReport, StoreIdentity, TrustOrigin,
 };
 use h5live_objects::ObjectClient;
 
 use crate::cloud_options::HsdsCloud;
-use crate::cloud_place::CloudPlace;
+use crate::cloud_place::CloudDomainPath;
 use crate::connector::{read_only_request, request_to_open, set_options};
 use crate::engine::BucketEngine;
 use crate::maintenance::{self, UpkeepTarget};
 use crate::opened_stores::{self, LastOpenedStore};
-use crate::session::{HsdsRequest, HsdsSession, capabilities, domain_key};
+use crate::session::{HsdsOpenRequest, HsdsSession, capabilities, domain_key};
 use crate::store::HsdsStore;
 
 /// The name of the kind of store, and its first scheme.
@@ -40,7 +40,7 @@ pub(crate) fn options_of(at: &Location) -> HsdsCloud {
 
 /// What documents of the domain at a location call a file of the same bucket; `None` if it is none.
 pub(crate) fn file_uri(domain: &Location, file: &Location) -> Option<String> {
-    let (place, Location::Url(file)) = (CloudPlace::of(domain, &options_of(domain).schema).ok()?, file) else {
+    let (place, Location::Url(file)) = (CloudDomainPath::of(domain, &options_of(domain).schema).ok()?, file) else {
         return None;
     };
     let path = String::from_utf8(file.decoded_path().ok()?).ok()?;
@@ -50,9 +50,12 @@ pub(crate) fn file_uri(domain: &Location, file: &Location) -> Option<String> {
 }
 
 /// The place of a domain, and a client of its bucket.
-pub(crate) fn place_and_client(at: &Location, options: &HsdsCloud) -> Result<(CloudPlace, ObjectClient), OpenError> {
-    let place = CloudPlace::of(at, &options.schema)?;
-    let client = place.objects().client(&options.objects);
+pub(crate) fn place_and_client(
+    at: &Location,
+    options: &HsdsCloud,
+) -> Result<(CloudDomainPath, ObjectClient), OpenError> {
+    let place = CloudDomainPath::of(at, &options.schema)?;
+    let client = place.object_place().client(&options.objects);
     Ok((place, client.map_err(|error| OpenError::Store(error.into()))?))
 }
 
@@ -64,7 +67,7 @@ pub(crate) fn open_engine(
     at: &Location,
     options: &HsdsCloud,
     mode: Mode,
-) -> Result<(CloudPlace, BucketEngine), OpenError> {
+) -> Result<(CloudDomainPath, BucketEngine), OpenError> {
     let (place, client) = place_and_client(at, options)?;
     open_bucket(place, &client, options, mode)
 }
@@ -73,25 +76,28 @@ pub(crate) fn open_engine(
 ///
 /// # Errors
 /// As [`open_engine`].
-pub(crate) fn open_folder_engine(at: &Location, options: &HsdsCloud) -> Result<(CloudPlace, BucketEngine), OpenError> {
-    let place = CloudPlace::of_any(at, &options.schema)?;
-    let client = place.objects().client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
+pub(crate) fn open_folder_engine(
+    at: &Location,
+    options: &HsdsCloud,
+) -> Result<(CloudDomainPath, BucketEngine), OpenError> {
+    let place = CloudDomainPath::of_domain_or_folder(at, &options.schema)?;
+    let client = place.object_place().client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
     open_bucket(place, &client, options, Mode::Read)
 }
 
 fn open_bucket(
-    place: CloudPlace,
+    place: CloudDomainPath,
     client: &ObjectClient,
     options: &HsdsCloud,
     mode: Mode,
-) -> Result<(CloudPlace, BucketEngine), OpenError> {
+) -> Result<(CloudDomainPath, BucketEngine), OpenError> {
     let engine = BucketEngine::open(client, &place.bucket, &place.domain, mode, &options.request());
     Ok((place, engine.map_err(OpenError::Store)?))
 }
 
 impl HsdsCloudConnector {
     /// A connector that lets `opened` keep a handle on the last session.
-    pub fn keeping(opened: LastOpenedStore) -> Self {
+    pub fn with_last_opened(opened: LastOpenedStore) -> Self {
         HsdsCloudConnector { opened: Some(opened) }
     }
 
@@ -101,24 +107,24 @@ impl HsdsCloudConnector {
 
     fn open_for_upkeep(at: &Location, how: &OpenRequest<'_>) -> Result<UpkeepTarget, OpenError> {
         UpkeepTarget::of(HsdsCloudConnector::open_session(at, how), || {
-            Ok(Box::new(open_engine(at, how.typed_options::<HsdsCloud>()?, how.mode)?.1))
+            Ok(Box::new(open_engine(at, how.downcast_options::<HsdsCloud>()?, how.mode)?.1))
         })
     }
 
     fn open_as(at: &Location, how: &OpenRequest<'_>, is_draft: bool) -> Result<HsdsSession, OpenError> {
-        let options = how.typed_options::<HsdsCloud>()?;
-        let domain = CloudPlace::of(at, &options.schema)?.domain;
+        let options = how.downcast_options::<HsdsCloud>()?;
+        let domain = CloudDomainPath::of(at, &options.schema)?.domain;
         let request = request_to_open(domain, &options.schema, how);
-        HsdsCloudConnector::open_domain(at, options, &HsdsRequest { is_draft, ..request })
+        HsdsCloudConnector::open_domain(at, options, &HsdsOpenRequest { is_draft, ..request })
     }
 
     fn open_read_only(at: &Location) -> Result<HsdsSession, OpenError> {
         let options = options_of(at);
-        let domain = CloudPlace::of(at, &options.schema)?.domain;
+        let domain = CloudDomainPath::of(at, &options.schema)?.domain;
         HsdsCloudConnector::open_domain(at, &options, &read_only_request(domain))
     }
 
-    fn open_domain(at: &Location, options: &HsdsCloud, request: &HsdsRequest) -> Result<HsdsSession, OpenError> {
+    fn open_domain(at: &Location, options: &HsdsCloud, request: &HsdsOpenRequest) -> Result<HsdsSession, OpenError> {
         let (_, engine) = open_engine(at, options, request.mode)?;
         let mut session = HsdsSession::open(Box::new(engine), request).map_err(OpenError::Store)?;
         session.described.location = Some(at.clone());
@@ -137,7 +143,7 @@ impl Connector for HsdsCloudConnector {
     }
 
     fn capabilities(&self) -> Capabilities {
-        capabilities(Durability::Always)
+        capabilities(DurabilitySupport::Always)
     }
 
     fn options(&self) -> Box<dyn ConnectorOptions> {
@@ -154,9 +160,9 @@ impl Connector for HsdsCloudConnector {
     }
 
     /// A domain of the same bucket.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
-        let place = base.and_then(|base| CloudPlace::of(base, &options_of(base).schema).ok());
-        let linked = place.and_then(|place| place.linked(name.as_str()?));
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
+        let place = base.and_then(|base| CloudDomainPath::of(base, &options_of(base).schema).ok());
+        let linked = place.and_then(|place| place.linked_domain_url(name.as_str()?));
         linked.into_iter().map(Location::from).collect()
     }
 
@@ -168,14 +174,14 @@ impl Connector for HsdsCloudConnector {
         None
     }
 
-    fn origin(&self, at: &Location) -> Origin {
-        let place = CloudPlace::of(at, &options_of(at).schema);
-        Origin::Named(place.map(|place| place.objects().name()).unwrap_or_default())
+    fn trust_origin(&self, at: &Location) -> TrustOrigin {
+        let place = CloudDomainPath::of(at, &options_of(at).schema);
+        TrustOrigin::Named(place.map(|place| place.object_place().display_name()).unwrap_or_default())
     }
 
-    fn identity(&self, at: &Location) -> Option<Identity> {
-        let place = CloudPlace::of(at, &options_of(at).schema).ok()?;
-        Some(Identity(place.text().into_bytes().into()))
+    fn identity(&self, at: &Location) -> Option<StoreIdentity> {
+        let place = CloudDomainPath::of(at, &options_of(at).schema).ok()?;
+        Some(StoreIdentity(place.canonical_name().into_bytes().into()))
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {
@@ -219,11 +225,11 @@ impl LocationWatch for DomainWatch {
 }
 
 impl Maintenance for HsdsCloudConnector {
-    fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
+    fn diagnose(&self, at: &Location) -> Result<FileDiagnosis, OpenError> {
         maintenance::diagnosis(&HsdsCloudConnector::open_read_only(at)?).map_err(OpenError::Store)
     }
 
-    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<RepairReport, OpenError> {
         let before = self.diagnose(at).ok();
         HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Write))?.repair(before)
     }

@@ -1,7 +1,7 @@
 //! Where a domain in a bucket is.
 
 use h5live_model::{Location, OpenError, Url};
-use h5live_objects::{Cloud, ObjectPlace};
+use h5live_objects::{Cloud, ObjectStoreLocation};
 
 use crate::error::HsdsError;
 use crate::layout::check_domain_path;
@@ -12,7 +12,7 @@ const SCHEME_PREFIX: &str = "hsds+";
 
 /// A domain in a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CloudPlace {
+pub struct CloudDomainPath {
     pub cloud: Cloud,
     pub bucket: String,
     /// The path of the domain in the bucket, without a slash in front.
@@ -23,14 +23,14 @@ fn example() -> OpenError {
     OpenError::Url("a domain has a bucket and a path: hsds+s3://bucket/home/me/run is one".to_owned())
 }
 
-impl CloudPlace {
+impl CloudDomainPath {
     /// What a location names: a bucket and the path of a domain in it. If `options` name the domain, the location may name
     /// the bucket alone.
     ///
     /// # Errors
     /// [`OpenError::Url`] if it names no domain.
     pub fn of(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
-        let place = CloudPlace::of_any(at, options)?;
+        let place = CloudDomainPath::of_domain_or_folder(at, options)?;
         if place.domain.is_empty() {
             return Err(example());
         }
@@ -40,8 +40,8 @@ impl CloudPlace {
     /// The same, of a folder of domains, too; the path is empty for the top of the bucket.
     ///
     /// # Errors
-    /// As [`CloudPlace::of`].
-    pub fn of_any(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
+    /// As [`CloudDomainPath::of`].
+    pub fn of_domain_or_folder(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
         let Location::Url(url) = at else { return Err(example()) };
         let cloud = url.scheme().strip_prefix(SCHEME_PREFIX).and_then(Cloud::of_scheme).ok_or_else(example)?;
         let decoded = String::from_utf8(url.decoded_path()?).map_err(|_| example())?;
@@ -57,27 +57,27 @@ impl CloudPlace {
         }
         check_domain_path(domain)
             .map_err(|why| OpenError::Store(HsdsError::DomainPath { domain: domain.to_owned(), why }.into()))?;
-        Ok(CloudPlace { cloud, bucket: bucket.to_owned(), domain: domain.to_owned() })
+        Ok(CloudDomainPath { cloud, bucket: bucket.to_owned(), domain: domain.to_owned() })
     }
 
     /// The place of its objects.
-    pub fn objects(&self) -> ObjectPlace {
-        ObjectPlace::Bucket { cloud: self.cloud, bucket: self.bucket.clone() }
+    pub fn object_place(&self) -> ObjectStoreLocation {
+        ObjectStoreLocation::Bucket { cloud: self.cloud, bucket: self.bucket.clone() }
     }
 
     /// The domain that a link names: a path in the bucket if it begins with a slash, else one beside this domain. `None` if
     /// it names none in this bucket.
-    pub fn linked(&self, name: &str) -> Option<Url> {
+    pub fn linked_domain_url(&self, name: &str) -> Option<Url> {
         let folder = self.domain.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
         let domain = name.strip_prefix('/').map_or_else(|| format!("{folder}{name}"), str::to_owned);
         let is_path = !domain.is_empty() && check_domain_path(&domain).is_ok();
         let scheme = format!("{SCHEME_PREFIX}{}", self.cloud.scheme());
-        is_path.then(|| Url::literal(&scheme, &format!("//{}/{domain}", self.bucket)))
+        is_path.then(|| Url::without_escapes(&scheme, &format!("//{}/{domain}", self.bucket)))
     }
 
     /// What is the same for each location of the domain.
-    pub fn text(&self) -> String {
-        format!("{}/{}", self.objects().name(), self.domain)
+    pub fn canonical_name(&self) -> String {
+        format!("{}/{}", self.object_place().display_name(), self.domain)
     }
 }
 
@@ -85,16 +85,17 @@ impl CloudPlace {
 mod tests {
     use super::*;
 
-    fn place(text: &str, domain: &str) -> Result<CloudPlace, OpenError> {
-        CloudPlace::of(&Location::from(text), &Hsds { domain: domain.to_owned(), ..Hsds::default() })
+    fn place(text: &str, domain: &str) -> Result<CloudDomainPath, OpenError> {
+        CloudDomainPath::of(&Location::from(text), &Hsds { domain: domain.to_owned(), ..Hsds::default() })
     }
 
     #[test]
     fn a_url_names_a_bucket_and_a_domain() {
         let found = place("hsds+s3://b/home/a%20b/run?region=x", "").unwrap();
-        let expected = |cloud, domain: &str| CloudPlace { cloud, bucket: "b".to_owned(), domain: domain.to_owned() };
+        let expected =
+            |cloud, domain: &str| CloudDomainPath { cloud, bucket: "b".to_owned(), domain: domain.to_owned() };
         assert_eq!(found, expected(Cloud::S3, "home/a b/run"));
-        assert_eq!(found.text(), "s3://b/home/a b/run");
+        assert_eq!(found.canonical_name(), "s3://b/home/a b/run");
         assert_eq!(place("hsds+gs://b/run/", "").unwrap(), expected(Cloud::Google, "run"));
         assert_eq!(place("hsds+az://b", "/home/me/run").unwrap(), expected(Cloud::Azure, "home/me/run"));
         let bad = ["hsds+s3://b", "hsds+s3:///run", "hsds+s3:b/run", "hsds+s3://b//", "run"];
@@ -113,7 +114,8 @@ mod tests {
 
     #[test]
     fn a_link_leads_to_a_domain_of_the_same_bucket() {
-        let linked = |name| place("hsds+s3://b/home/me/run", "").unwrap().linked(name).map(|url| url.to_string());
+        let linked =
+            |name| place("hsds+s3://b/home/me/run", "").unwrap().linked_domain_url(name).map(|url| url.to_string());
         assert_eq!(linked("other").as_deref(), Some("hsds+s3://b/home/me/other"));
         assert_eq!(linked("/home/you/run").as_deref(), Some("hsds+s3://b/home/you/run"));
         for outside in ["../you/run", "/", "//", "//x/y", "a//b", "/db/1-2", "x/.domain.json", "/.h5live.tmp/x", ""] {

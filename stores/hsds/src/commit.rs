@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
-use h5live_model::{Durability, Error as ModelError, ObjectId, Publish, Result, StoreErrorKind};
+use h5live_model::{DurabilitySupport, Error as ModelError, ObjectId, PublishLevel, Result, StoreErrorKind};
 
 use crate::engine::{DocumentPut, ListedObject, ObjectEngine, ObjectPut};
-use crate::error::damaged;
+use crate::error::damaged_object_error;
 use crate::layout::{DomainDocument, OWN_PREFIX, SUMMARY_FILES};
-use crate::session::{HsdsSession, domain_key, now};
-use crate::shards::{delete_old_shards, put_shards};
+use crate::session::{HsdsSession, domain_key, unix_seconds_now};
+use crate::shards::{delete_old_shards, write_changed_entry_shards};
 use crate::state::{DoomedObject, SessionState};
 use crate::summary;
 
@@ -28,11 +28,11 @@ const MAX_DOMAIN_ROUNDS: u32 = 8;
 pub fn commit_all(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     let dirty: Vec<ObjectId> = state.dirty.iter().copied().collect();
     commit_objects(session, state, &dirty)?;
-    if !is_domain_missing(state) || state.is_draft {
+    if !is_domain_unwritten(state) || state.is_draft {
         return Ok(());
     }
     put_parents(session, state)?;
-    commit_domain(session, state)?;
+    commit_domain_document(session, state)?;
     if let Some(old) = state.replaced.take() {
         delete_prefix(session, &format!("{}/", old.id.prefix()))?;
     }
@@ -54,7 +54,7 @@ fn release_claims(session: &HsdsSession, state: &mut SessionState) -> Result<()>
 /// # Errors
 /// Those of the engine. Then objects may be left, to which nothing leads.
 fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
-    session.engine.forget_chunks();
+    session.engine.discard_queued_chunks();
     let key = domain_key(&session.domain_path);
     // Its object may have been written although the answer was an error: nothing may lead to what is deleted.
     if state.domain_attempt.take().is_some() {
@@ -78,7 +78,7 @@ fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()>
 }
 
 /// Whether the domain is new, and not written yet.
-pub fn is_domain_missing(state: &SessionState) -> bool {
+pub fn is_domain_unwritten(state: &SessionState) -> bool {
     state.is_domain_changed && !state.owner.is_empty()
 }
 
@@ -87,7 +87,7 @@ pub fn is_domain_missing(state: &SessionState) -> bool {
 ///
 /// # Errors
 /// [`HsdsError::DocumentChanged`](crate::HsdsError::DocumentChanged), and those of the engine.
-pub fn commit_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+pub fn commit_domain_document(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     if !state.is_domain_changed {
         return Ok(());
     }
@@ -106,7 +106,7 @@ fn is_document_changed(error: &ModelError) -> bool {
 }
 
 fn put_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
-    state.domain.touch(now());
+    state.domain.touch(unix_seconds_now());
     let (key, bytes) = (domain_key(&session.domain_path), state.domain.to_bytes());
     let object = ObjectPut { key, bytes: bytes.clone() };
     match session.engine.put_documents(vec![DocumentPut { object, replaces: state.domain_tag.clone() }]) {
@@ -138,8 +138,8 @@ fn settle_domain_attempt(session: &HsdsSession, state: &mut SessionState) -> Res
 fn reload_domain(session: &HsdsSession, state: &mut SessionState) -> Result<bool> {
     let key = domain_key(&session.domain_path);
     let Some(found) = session.engine.get(&key)? else { return Ok(false) };
-    let document = DomainDocument::parse(&found.bytes).map_err(damaged(&key))?;
-    if document.root().map_err(damaged(&key))? != Some(session.domain) {
+    let document = DomainDocument::parse(&found.bytes).map_err(damaged_object_error(&key))?;
+    if document.root().map_err(damaged_object_error(&key))? != Some(session.domain) {
         return Ok(false);
     }
     (state.domain, state.domain_tag) = (document, Some(found.tag));
@@ -151,7 +151,7 @@ fn put_parents(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     for parent in std::mem::take(&mut state.unlinked_parents) {
         let key = domain_key(&parent);
         if session.engine.get(&key)?.is_none() {
-            let bytes = DomainDocument::new(None, &state.owner, now()).to_bytes();
+            let bytes = DomainDocument::new(None, &state.owner, unix_seconds_now()).to_bytes();
             state.made_parents.push(parent);
             session.engine.put_many(vec![ObjectPut { key, bytes }])?;
         }
@@ -170,7 +170,7 @@ fn delete_prefix(session: &HsdsSession, prefix: &str) -> Result<()> {
 /// Those of the engine. What was not written stays changed.
 pub fn commit_objects(session: &HsdsSession, state: &mut SessionState, ids: &[ObjectId]) -> Result<()> {
     // Of elements that are written over, no document tells.
-    session.engine.write_chunks()?;
+    session.engine.flush_queued_chunks()?;
     let waves = waves(state, ids);
     if !waves.is_empty() {
         remove_summaries(session, state)?;
@@ -189,17 +189,17 @@ pub fn commit_objects(session: &HsdsSession, state: &mut SessionState, ids: &[Ob
 
 /// Writes documents at once, after their shards. They stay changed if that fails.
 fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) -> Result<()> {
-    put_shards(session, state, wave)?;
-    let (mut written, mut puts, time) = (Vec::new(), Vec::new(), now());
+    write_changed_entry_shards(session, state, wave)?;
+    let (mut written, mut puts, time) = (Vec::new(), Vec::new(), unix_seconds_now());
     for id in wave {
-        if state.stored(*id).is_some() {
+        if state.cached_with_tag(*id).is_some() {
             let bytes = state.change(*id, |document| {
                 document.touch(time);
                 Ok(document.to_bytes())
             })?;
             written.push(*id);
             settle_uncertain(session, state, *id)?;
-            let replaces = state.stored(*id).and_then(|stored| stored.tag.clone());
+            let replaces = state.cached_with_tag(*id).and_then(|stored| stored.tag.clone());
             puts.push(DocumentPut { object: ObjectPut { key: session.domain.key(*id), bytes }, replaces });
         }
     }
@@ -301,7 +301,7 @@ fn waves(state: &SessionState, ids: &[ObjectId]) -> Vec<Vec<ObjectId>> {
 
 /// What has to be seen before an object.
 fn before(state: &SessionState, id: ObjectId, all: bool) -> Vec<ObjectId> {
-    let uses = state.stored(id).map(|stored| stored.document.uses()).unwrap_or_default();
+    let uses = state.cached_with_tag(id).map(|stored| stored.document.referenced_objects()).unwrap_or_default();
     let mut found: Vec<ObjectId> = uses.into_iter().filter(|used| all || state.is_new(*used)).collect();
     found.extend(state.after.get(&id).into_iter().flatten());
     found.retain(|earlier| state.dirty.contains(earlier));
@@ -313,7 +313,7 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::Closed`], [`ModelError::ReadOnly`], and those of the engine.
-    pub fn commit(&self, publish: Publish) -> Result<()> {
+    pub fn commit(&self, publish: PublishLevel) -> Result<()> {
         self.check_writable()?;
         self.check_publish(publish)?;
         let mut state = self.state.write();
@@ -327,12 +327,12 @@ impl HsdsSession {
     ///
     /// # Errors
     /// As [`HsdsSession::commit`].
-    pub fn commit_objects(&self, ids: &[ObjectId], publish: Publish) -> Result<()> {
+    pub fn commit_objects(&self, ids: &[ObjectId], publish: PublishLevel) -> Result<()> {
         self.check_writable()?;
         self.check_publish(publish)?;
         let mut state = self.state.write();
         self.check_open()?;
-        match is_domain_missing(&state) {
+        match is_domain_unwritten(&state) {
             // Nobody can be led to a part of a domain that is not there.
             true => commit_all(self, &mut state)?,
             false => commit_objects(self, &mut state, ids)?,
@@ -341,16 +341,16 @@ impl HsdsSession {
         self.sync(publish)
     }
 
-    fn check_publish(&self, publish: Publish) -> Result<()> {
-        let never = self.described.capabilities.durability == Durability::Never;
-        match publish == Publish::Durable && never {
+    fn check_publish(&self, publish: PublishLevel) -> Result<()> {
+        let never = self.described.capabilities.durability == DurabilitySupport::Never;
+        match publish == PublishLevel::Durable && never {
             true => Err(ModelError::Unsupported("outlasting a power failure in this store")),
             false => Ok(()),
         }
     }
 
-    fn sync(&self, publish: Publish) -> Result<()> {
-        if publish == Publish::Durable { self.engine.sync() } else { Ok(()) }
+    fn sync(&self, publish: PublishLevel) -> Result<()> {
+        if publish == PublishLevel::Durable { self.engine.sync() } else { Ok(()) }
     }
 
     /// Commits, and ends the session. A second call does nothing.
@@ -373,10 +373,10 @@ impl HsdsSession {
         let writes = self.chunk_writes.write();
         if self.described.mode.writes() {
             commit_all(self, &mut state)?;
-            commit_domain(self, &mut state)?;
+            commit_domain_document(self, &mut state)?;
             if state.has_removed_summaries {
                 // The domain is complete without it, as it is where this session may not list objects.
-                let _ = summary::put_summary(self, &state);
+                let _ = summary::write_domain_summary(self, &state);
             }
         }
         self.is_closed.store(true, Ordering::Release);
@@ -391,7 +391,7 @@ impl HsdsSession {
             return;
         }
         // Nobody is there to be told of an error.
-        let _ = match is_domain_missing(&state) {
+        let _ = match is_domain_unwritten(&state) {
             true => discard_domain(self, &mut state),
             false => self.engine.close(),
         };
@@ -402,11 +402,11 @@ impl HsdsSession {
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn end_now(&self) -> Result<()> {
+    pub fn close_without_commit(&self) -> Result<()> {
         let was_ended = self.is_closed.swap(true, Ordering::AcqRel);
         drop(self.chunk_writes.write());
         let mut state = self.state.write();
-        match (was_ended, is_domain_missing(&state)) {
+        match (was_ended, is_domain_unwritten(&state)) {
             (true, _) => Ok(()),
             (false, true) => discard_domain(self, &mut state),
             (false, false) => self.engine.close(),
@@ -433,7 +433,7 @@ impl HsdsSession {
         self.check_open()?;
         let was_draft = std::mem::take(&mut state.is_draft);
         let published = commit_all(self, &mut state);
-        state.is_draft = was_draft && is_domain_missing(&state);
+        state.is_draft = was_draft && is_domain_unwritten(&state);
         published
     }
 }

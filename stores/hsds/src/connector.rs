@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_model::{
-    AllocationLimit, Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch,
-    Maintenance, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, Origin, PathProbe, Store, Url,
+    AllocationLimit, Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, DurabilitySupport, Location,
+    LocationWatch, Maintenance, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, PathProbe, Store,
+    StoreIdentity, TrustOrigin, Url,
 };
 
 use crate::engine::FolderEngine;
 use crate::opened_stores::{self, LastOpenedStore};
 use crate::options::{DEFAULT_METADATA_CACHE, Hsds};
-use crate::place::{DomainPlace, is_at};
-use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key};
+use crate::place::{DomainPlace, is_domain_or_bucket};
+use crate::session::{CONNECTOR, HsdsOpenRequest, HsdsSession, capabilities, domain_key};
 use crate::store::HsdsStore;
 
 /// The pause between two looks whether a domain is there.
@@ -64,16 +65,16 @@ pub(crate) fn options_of(at: &Location) -> Hsds {
 /// Sets the options that the query of a location gives. Those that are unknown are refused where it is opened.
 pub(crate) fn set_options(options: &mut dyn ConnectorOptions, at: &Location) {
     if let Location::Url(url) = at
-        && let Ok(settings) = url.settings()
+        && let Ok(settings) = url.query_settings()
     {
         settings.iter().for_each(|(name, value)| drop(options.set(name, value)));
     }
 }
 
 /// What a session is asked for on this domain.
-pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<'_>) -> HsdsRequest {
+pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<'_>) -> HsdsOpenRequest {
     let given = [&options.owner, &options.user].into_iter().find(|name| !name.is_empty());
-    HsdsRequest {
+    HsdsOpenRequest {
         mode: how.mode,
         root: how.root.clone(),
         domain,
@@ -88,8 +89,8 @@ pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<
 }
 
 /// What a session is asked for that reads this domain, without filters.
-pub(crate) fn read_only_request(domain: String) -> HsdsRequest {
-    HsdsRequest {
+pub(crate) fn read_only_request(domain: String) -> HsdsOpenRequest {
+    HsdsOpenRequest {
         mode: Mode::Read,
         root: ObjectSpec::group(),
         domain,
@@ -112,7 +113,7 @@ fn default_owner() -> String {
 
 impl HsdsConnector {
     /// A connector that lets `opened` keep a handle on the last session.
-    pub fn keeping(opened: LastOpenedStore) -> Self {
+    pub fn with_last_opened(opened: LastOpenedStore) -> Self {
         HsdsConnector { opened: Some(opened) }
     }
 
@@ -125,13 +126,13 @@ impl HsdsConnector {
     }
 
     fn open_as(at: &Location, how: &OpenRequest<'_>, is_draft: bool) -> Result<HsdsSession, OpenError> {
-        let options = how.typed_options::<Hsds>()?;
+        let options = how.downcast_options::<Hsds>()?;
         let place = place_of(at, options)?;
         let request = request_to_open(place.domain.clone(), options, how);
         if matches!(how.mode, Mode::Create | Mode::CreateNew) {
-            place.check_new()?;
+            place.check_no_nested_bucket()?;
         }
-        HsdsConnector::open_place(at, &place.bucket, &HsdsRequest { is_draft, ..request })
+        HsdsConnector::open_place(at, &place.bucket, &HsdsOpenRequest { is_draft, ..request })
     }
 
     /// A session that reads the domain at a location, without filters.
@@ -143,7 +144,7 @@ impl HsdsConnector {
         HsdsConnector::open_place(at, &place.bucket, &read_only_request(place.domain))
     }
 
-    fn open_place(at: &Location, bucket: &Path, request: &HsdsRequest) -> Result<HsdsSession, OpenError> {
+    fn open_place(at: &Location, bucket: &Path, request: &HsdsOpenRequest) -> Result<HsdsSession, OpenError> {
         let engine = FolderEngine::open(bucket, &request.domain, request.mode).map_err(OpenError::Store)?;
         let mut session = HsdsSession::open(Box::new(engine), request).map_err(OpenError::Store)?;
         session.described.location = Some(at.clone());
@@ -161,7 +162,7 @@ impl Connector for HsdsConnector {
     }
 
     fn capabilities(&self) -> Capabilities {
-        capabilities(Durability::OnRequest)
+        capabilities(DurabilitySupport::OnRequest)
     }
 
     fn options(&self) -> Box<dyn ConnectorOptions> {
@@ -169,7 +170,7 @@ impl Connector for HsdsConnector {
     }
 
     fn claims(&self, probe: &PathProbe<'_>) -> bool {
-        probe.is_dir() && is_at(probe.path())
+        probe.is_dir() && is_domain_or_bucket(probe.path())
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
@@ -178,10 +179,14 @@ impl Connector for HsdsConnector {
     }
 
     /// A domain of the same bucket.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
         let place = base.and_then(|base| place_of(base, &options_of(base)).ok());
         let (Some(place), Some(name)) = (place, name.as_str()) else { return Vec::new() };
-        place.linked(name).map(|text| Url::literal(CONNECTOR, &text).into()).into_iter().collect()
+        place
+            .resolve_external_link(name)
+            .map(|text| Url::without_escapes(CONNECTOR, &text).into())
+            .into_iter()
+            .collect()
     }
 
     fn file_path(&self, _: &Location) -> Option<PathBuf> {
@@ -192,14 +197,14 @@ impl Connector for HsdsConnector {
         None
     }
 
-    fn origin(&self, _: &Location) -> Origin {
-        Origin::Files
+    fn trust_origin(&self, _: &Location) -> TrustOrigin {
+        TrustOrigin::Files
     }
 
-    fn identity(&self, at: &Location) -> Option<Identity> {
+    fn identity(&self, at: &Location) -> Option<StoreIdentity> {
         let place = place_of(at, &options_of(at)).ok()?;
         let path = place.folder().canonicalize().ok()?;
-        Some(Identity(path.as_os_str().as_encoded_bytes().into()))
+        Some(StoreIdentity(path.as_os_str().as_encoded_bytes().into()))
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {

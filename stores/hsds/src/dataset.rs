@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use h5live_model::{
-    AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec,
-    Dataspace, Error as ModelError, Layout, Mode, ObjectId, ObjectKind, Result, SharedBytes, StoredChunk,
-    read_block_by_runs, read_each,
+    AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, ChunkWrite,
+    DatasetSpec, Dataspace, Error as ModelError, Layout, Mode, ObjectId, ObjectKind, Result, SharedBytes, StoredChunk,
+    read_block_by_runs, read_chunks_sequentially,
 };
 use parking_lot::{Mutex, RwLock};
 use rayon::prelude::*;
@@ -20,11 +20,11 @@ use rayon::prelude::*;
 use crate::chunk_codec::ChunkCodec;
 use crate::chunks_ahead::MAX_CHUNK_BYTES;
 use crate::engine::{FetchedObject, ObjectEngine, ObjectPut, Revalidation};
-use crate::error::{damaged, invalid_error};
+use crate::error::{damaged_object_error, invalid_error};
 use crate::holders::VarLenHolder;
-use crate::layout::{ObjectDocument, PackedTokens, Right, chunk_of_key, kind};
-use crate::native_chunks::NativeChunks;
-use crate::recent_chunks::FoundChunk;
+use crate::layout::{AclRight, ObjectDocument, StoredTokenNumbers, chunk_of_key, kind};
+use crate::native_chunks::LinkedHdf5Chunks;
+use crate::recent_chunks::ChunkLookup;
 use crate::session::HsdsSession;
 
 /// How often a chunk is read that this session stores anew again and again.
@@ -40,7 +40,7 @@ pub struct HsdsDataset {
     /// Over how many folders the chunks are spread.
     partitions: u64,
     /// Chunks that lie in a native file.
-    native: Option<NativeChunks>,
+    native: Option<LinkedHdf5Chunks>,
     /// Whether its only chunk may be read before it is asked for.
     is_read_ahead: bool,
     seen: RwLock<Arc<DatasetSpec>>,
@@ -54,12 +54,12 @@ struct EncodedChunk {
     coord: ChunkCoord,
     bytes: Vec<u8>,
     /// If elements have variable-length parts: the stored elements and the tokens in them.
-    tokens: Option<(Vec<u8>, PackedTokens)>,
+    tokens: Option<(Vec<u8>, StoredTokenNumbers)>,
 }
 
 /// Whether the extent lies within one chunk.
 fn has_one_chunk(spec: &DatasetSpec) -> bool {
-    spec.grid().is_some_and(|grid| grid.counts(spec.dataspace.dims()).iter().all(|count| *count == 1))
+    spec.grid().is_some_and(|grid| grid.chunk_counts(spec.dataspace.dims()).iter().all(|count| *count == 1))
 }
 
 impl fmt::Debug for HsdsDataset {
@@ -79,16 +79,16 @@ impl HsdsDataset {
         let document = session.document(id)?;
         let spec = session.dataset_spec(&document)?;
         let open = |table| Ok(Arc::new(HsdsDataset::open(session, table)?) as Arc<dyn ChunkStore>);
-        let native = NativeChunks::of_dataset(session, &document, &spec, &open)?;
+        let native = LinkedHdf5Chunks::of_dataset(session, &document, &spec, &open)?;
         let form = session.chunk_codec(&document, &spec);
-        let is_small = has_one_chunk(&spec) && form.unpacked_bytes() <= MAX_CHUNK_BYTES;
+        let is_small = has_one_chunk(&spec) && form.native_chunk_bytes() <= MAX_CHUNK_BYTES;
         let is_read_ahead = is_small && native.is_none() && session.described.mode == Mode::Read;
-        let (seen, partitions) = (RwLock::new(Arc::new(spec)), document.partitions());
+        let (seen, partitions) = (RwLock::new(Arc::new(spec)), document.chunk_partition_count());
         // An earlier handle may have looked chunks up that others have written since.
-        session.recent.forget(id);
+        session.recent.invalidate_dataset(id);
         let dataset = HsdsDataset { session: session.clone(), id, form, partitions, native, is_read_ahead, seen };
         if is_read_ahead {
-            session.chunks_ahead.add(id, dataset.key(&dataset.origin()));
+            session.chunks_ahead.record_opened_dataset(id, dataset.key(&dataset.origin()));
         }
         Ok(dataset)
     }
@@ -111,10 +111,14 @@ impl HsdsDataset {
         let key = self.key(coord);
         let stored = self.form.decode(&key, &found.bytes)?;
         let holder = match self.form.codec.has_variable_parts() {
-            true => self.session.holders.enter_seen(VarLenHolder::Chunk(self.id, coord.clone()), seen, &stored),
+            true => self.session.holders.register_holder_if_current(
+                VarLenHolder::Chunk(self.id, coord.clone()),
+                seen,
+                &stored,
+            ),
             false => Some((0, 0)),
         };
-        holder.map(|holder| self.form.unpack(&key, &stored, holder)).transpose()
+        holder.map(|holder| self.form.to_native_elements(&key, &stored, holder)).transpose()
     }
 
     /// Reads a chunk that is an object; `None` if it is not there.
@@ -141,8 +145,8 @@ impl HsdsDataset {
             return Ok(None);
         }
         let found = match self.session.recent.find(self.id, coord) {
-            FoundChunk::Known(chunk) => return Ok(chunk),
-            FoundChunk::Unknown(found) => found,
+            ChunkLookup::Known(chunk) => return Ok(chunk),
+            ChunkLookup::Unknown(found) => found,
         };
         let chunk = match &self.native {
             Some(native) => native.read(&self.session, self.spec()?.as_ref(), coord)?.map(Arc::new),
@@ -151,7 +155,7 @@ impl HsdsDataset {
         if chunk.is_none() {
             self.check_holes(&[coord])?;
         }
-        self.session.recent.keep(self.id, coord, chunk.clone(), found);
+        self.session.recent.insert_if_unchanged(self.id, coord, chunk.clone(), found);
         Ok(chunk)
     }
 
@@ -162,22 +166,23 @@ impl HsdsDataset {
             return Ok(());
         }
         let key = self.session.domain.key(self.id);
-        let tag = self.session.state().stored(self.id).and_then(|stored| stored.tag.clone());
+        let tag = self.session.state().cached_with_tag(self.id).and_then(|stored| stored.tag.clone());
         let newer = match tag.map(|tag| self.session.engine.revalidate(&key, &tag)).transpose()? {
             Some(Revalidation::Same) => return Ok(()),
             Some(Revalidation::Gone) => return Err(ModelError::NoObject(self.id)),
             Some(Revalidation::Newer(found)) => found,
             None => self.session.engine.get(&key)?.ok_or(ModelError::NoObject(self.id))?,
         };
-        let document = ObjectDocument::parse(self.session.domain, self.id, &newer.bytes).map_err(damaged(&key))?;
-        let spec = document.dataset().map_err(damaged(&key))?.spec;
-        let counts = spec.grid().map(|grid| grid.counts(spec.dataspace.dims())).unwrap_or_default();
+        let document =
+            ObjectDocument::parse(self.session.domain, self.id, &newer.bytes).map_err(damaged_object_error(&key))?;
+        let spec = document.dataset().map_err(damaged_object_error(&key))?.spec;
+        let counts = spec.grid().map(|grid| grid.chunk_counts(spec.dataspace.dims())).unwrap_or_default();
         let is_inside = |coord: &&ChunkCoord| coord.scaled().iter().zip(&counts).all(|(at, count)| at < count);
         if coords.iter().all(is_inside) { Ok(()) } else { Err(ModelError::Moved) }
     }
 
     /// Fetches chunks in one wave, and gives out what is wanted of them.
-    fn read_wave(&self, wave: &[WantedChunk<'_>], wanted: &[ChunkRead<'_>], each: &ChunkSink<'_>) -> Result<()> {
+    fn read_wave(&self, wave: &[WantedChunk<'_>], wanted: &[ChunkReadRequest<'_>], each: &ChunkSink<'_>) -> Result<()> {
         let (dropped, stored): (Vec<&WantedChunk<'_>>, Vec<_>) =
             wave.iter().partition(|(coord, _)| self.is_dropped(coord));
         let no_chunk = |(_, numbers): &WantedChunk<'_>| numbers.iter().try_for_each(|number| each(*number, None));
@@ -217,8 +222,8 @@ impl HsdsDataset {
     }
 
     /// Fetches chunks that lie in a native file, many at a time.
-    fn read_native_chunks(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
-        let fitting = (budget as u64).checked_div(self.form.unpacked_bytes()).unwrap_or(1);
+    fn read_native_chunks(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        let fitting = (budget as u64).checked_div(self.form.native_chunk_bytes()).unwrap_or(1);
         let readers = usize::try_from(fitting).unwrap_or(usize::MAX).clamp(1, MAX_NATIVE_READERS).min(wanted.len());
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let work = || {
@@ -226,7 +231,7 @@ impl HsdsDataset {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(read) = wanted.get(number) else { break };
                 let sink = |_, found: Option<ChunkBytes<'_>>| each(number, found);
-                if let Err(error) = read_each(self, std::slice::from_ref(read), budget, &sink) {
+                if let Err(error) = read_chunks_sequentially(self, std::slice::from_ref(read), budget, &sink) {
                     failed.lock().get_or_insert(error);
                 }
             }
@@ -243,7 +248,7 @@ impl HsdsDataset {
     /// # Errors
     /// [`ModelError::NoObject`] if the dataset is gone.
     pub fn advance_to_committed(&self) -> Result<bool> {
-        self.session.recent.forget(self.id);
+        self.session.recent.invalidate_dataset(self.id);
         self.session.revalidate(self.id)?;
         let spec = self.session.dataset_spec(&*self.session.document(self.id)?)?;
         let mut seen = self.seen.write();
@@ -257,7 +262,7 @@ impl HsdsDataset {
         if matches!(write, ChunkWrite::Part { .. } | ChunkWrite::Block { .. }) {
             return Err(ModelError::Unsupported("a part of a chunk in an object store"));
         }
-        let whole = spec.checked_chunk_bytes(write.coord())?;
+        let whole = spec.checked_chunk_bytes(write.first_coord())?;
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, filter_mask, .. } => bytes.len() as u64 == whole && filter_mask == 0,
             ChunkWrite::Consecutive { first, size, bytes } => {
@@ -324,7 +329,7 @@ impl HsdsDataset {
         // A commit of another thread that comes from now on does not delete them any more.
         let dropped = self.take_dropped(&written);
         let put = self.session.put_chunks(puts);
-        self.session.recent.forget(self.id);
+        self.session.recent.invalidate_dataset(self.id);
         if let Err(error) = put {
             self.add_dropped(dropped);
             return Err(error);
@@ -343,7 +348,7 @@ impl HsdsDataset {
             return Err(ModelError::Invalid("only a chunked dataset changes its extent".into()));
         };
         if !shape.resize(dims) {
-            return Err(ModelError::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max())));
+            return Err(ModelError::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max_dims())));
         }
         Ok(resized)
     }
@@ -359,13 +364,13 @@ impl HsdsDataset {
     }
 
     fn stored(&self, coord: ChunkCoord) -> StoredChunk {
-        StoredChunk { coord, offset: None, size: self.form.unpacked_bytes(), filter_mask: 0 }
+        StoredChunk { coord, offset: None, size: self.form.native_chunk_bytes(), filter_mask: 0 }
     }
 
     /// Changes the dataset as a batch says, without its publication.
     fn change(&self, batch: &ChunkBatch<'_>) -> Result<()> {
         self.session.check_writable()?;
-        self.session.check_right(Some(&*self.session.document(self.id)?), Right::Update)?;
+        self.session.check_right(Some(&*self.session.document(self.id)?), AclRight::Update)?;
         for earlier in batch.after {
             self.session.document(*earlier)?;
         }
@@ -391,7 +396,7 @@ impl HsdsDataset {
             Some(resized) => document.set_extent(resized).map_err(invalid_error),
             None => Ok(()),
         };
-        self.session.change(self.id, extent)?;
+        self.session.change_document(self.id, extent)?;
         self.add_dropped(dropped);
         if !batch.after.is_empty() {
             self.session.state.write().after.entry(self.id).or_default().extend(batch.after);
@@ -399,7 +404,7 @@ impl HsdsDataset {
         if let Some(resized) = resized {
             self.forget_written_within(&resized);
             *self.seen.write() = Arc::new(resized);
-            self.session.recent.forget(self.id);
+            self.session.recent.invalidate_dataset(self.id);
         }
         Ok(())
     }
@@ -460,19 +465,19 @@ impl ChunkStore for HsdsDataset {
         read_block_by_runs(self, chunk, (start, count), into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
         self.session.check_open()?;
         if self.native.is_some() {
             return self.read_native_chunks(wanted, budget, each);
         }
-        let chunk_bytes = self.form.unpacked_bytes();
+        let chunk_bytes = self.form.native_chunk_bytes();
         let limit = AllocationLimit::new(budget as u64);
         for read in wanted {
             limit.check(read.part.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start)))?;
         }
         // One that was read just now is not fetched again, unless others may have written it since.
         if wanted.len() == 1 && self.session.described.mode != Mode::SwmrRead {
-            return read_each(self, wanted, budget, each);
+            return read_chunks_sequentially(self, wanted, budget, each);
         }
         // A chunk is fetched once for all of its parts.
         let (mut places, mut chunks): (HashMap<&ChunkCoord, usize>, Vec<WantedChunk<'_>>) = Default::default();
@@ -522,17 +527,20 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::NoObject`] if it is gone, [`ModelError::Store`].
     pub fn revalidate(&self, id: ObjectId) -> Result<bool> {
-        use crate::state::Stored;
+        use crate::state::TaggedDocument;
 
         let key = self.domain.key(id);
-        let tag = self.state().stored(id).and_then(|stored| stored.tag.clone());
+        let tag = self.state().cached_with_tag(id).and_then(|stored| stored.tag.clone());
         let Some(tag) = tag else { return self.document(id).map(|_| true) };
         match self.engine.revalidate(&key, &tag)? {
             Revalidation::Same => Ok(false),
             Revalidation::Gone => Err(ModelError::NoObject(id)),
             Revalidation::Newer(found) => {
-                let document = ObjectDocument::parse(self.domain, id, &found.bytes).map_err(damaged(&key))?;
-                self.state.write().replace_fetched(Stored { document: Arc::new(document), tag: Some(found.tag) });
+                let document =
+                    ObjectDocument::parse(self.domain, id, &found.bytes).map_err(damaged_object_error(&key))?;
+                self.state
+                    .write()
+                    .replace_fetched(TaggedDocument { document: Arc::new(document), tag: Some(found.tag) });
                 Ok(true)
             }
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use h5live_model::{Error as ModelError, FileChange, StoreErrorKind};
+use h5live_model::{Error as ModelError, ForeignFileChange, StoreErrorKind};
 
 use crate::layout::LayoutError;
 
@@ -154,7 +154,7 @@ impl From<HsdsError> for ModelError {
             HsdsError::Access { .. } => StoreErrorKind::PermissionDenied,
             HsdsError::InUse(_) | HsdsError::Leased { .. } => StoreErrorKind::InUse(Vec::new()),
             HsdsError::Fenced { .. } => StoreErrorKind::Fenced,
-            HsdsError::DocumentChanged(_) => StoreErrorKind::Changed(FileChange::Replaced),
+            HsdsError::DocumentChanged(_) => StoreErrorKind::Changed(ForeignFileChange::Replaced),
             HsdsError::BadLease(_) => StoreErrorKind::Damaged,
             HsdsError::NoConditions(_) => StoreErrorKind::Io,
         };
@@ -163,7 +163,7 @@ impl From<HsdsError> for ModelError {
 }
 
 /// Says which object is damaged.
-pub fn damaged(key: &str) -> impl FnOnce(LayoutError) -> ModelError {
+pub fn damaged_object_error(key: &str) -> impl FnOnce(LayoutError) -> ModelError {
     let key = key.to_owned();
     move |source| HsdsError::Object { key, source }.into()
 }

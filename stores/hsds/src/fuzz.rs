@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, CharacterSet, ChunkCoord, CreationOrder, DatasetSpec, Dataspace,
-    Datatype, EntryStorage, GroupSpec, Layout, LinkTarget, Mode, NewObject, NoFilters, ObjectBody, ObjectSpec, Result,
-    Shape, Sign, Store, StoreCheckOptions, StringPadding, VarLen, VarLenKind, conformance,
+    Datatype, GroupSpec, Layout, LinkOrAttributeStorageSpec, LinkTarget, Mode, NewObject, NoFilters, ObjectKindSpec,
+    ObjectSpec, Result, Shape, Sign, Store, StoreCheckOptions, StringPadding, VarLenKind, VarLenType, conformance,
 };
 
-use crate::HsdsRequest;
+use crate::HsdsOpenRequest;
 use crate::check::check_domain;
 use crate::engine::{MemoryEngine, ObjectEngine, ObjectPut};
 use crate::session::HsdsSession;
@@ -18,10 +18,10 @@ use crate::store::HsdsStore;
 /// Most bytes that a length in an object may make the reader allocate.
 const MAX_ALLOCATION: u64 = 1 << 24;
 
-fn request(mode: Mode) -> HsdsRequest {
-    let order = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
-    let root = ObjectBody::Group(GroupSpec { links: order });
-    HsdsRequest {
+fn request(mode: Mode) -> HsdsOpenRequest {
+    let order = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
+    let root = ObjectKindSpec::Group(GroupSpec { links: order });
+    HsdsOpenRequest {
         mode,
         root: ObjectSpec { attributes: order, ..root.into() },
         domain: "run".to_owned(),
@@ -37,7 +37,7 @@ fn request(mode: Mode) -> HsdsRequest {
 
 fn text() -> Datatype {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    Datatype::VarLen(VarLen { kind, size: 16, base: Box::new(Datatype::fixed_string(1, CharacterSet::Utf8)) })
+    Datatype::VarLen(VarLenType { kind, size: 16, base: Box::new(Datatype::fixed_string(1, CharacterSet::Utf8)) })
 }
 
 fn make_sample() -> Result<Vec<ObjectPut>> {
@@ -105,7 +105,7 @@ fn read_domain(engine: &MemoryEngine) -> Result<()> {
     let session = Arc::new(HsdsSession::open(Box::new(engine.reader()), &request(Mode::Read))?);
     let _ = check_domain(&session, StoreCheckOptions { data: true, ..StoreCheckOptions::default() });
     let store = HsdsStore::open(engine.reader(), &request(Mode::Read))?;
-    conformance::read_all(&store);
+    conformance::sample_reads_ignoring_errors(&store);
     Ok(())
 }
 

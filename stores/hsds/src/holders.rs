@@ -12,9 +12,9 @@ use std::sync::Arc;
 use h5live_model::{ChunkCoord, Error as ModelError, Name, ObjectId, Result};
 use parking_lot::Mutex;
 
-use crate::kept_values::KeptValues;
-use crate::layout::{NodeTable, Token};
-use crate::token_runs::TokenRuns;
+use crate::kept_values::FifoByteCache;
+use crate::layout::{VarLenElementTable, VarLenToken};
+use crate::token_runs::RunLengthTokenMap;
 
 /// The holder of elements that are not stored yet.
 const UNSTORED: u32 = u32::MAX;
@@ -38,9 +38,9 @@ pub enum VarLenHolder {
 
 /// The stored elements of a holder.
 #[derive(Debug, Clone)]
-pub struct CachedElements {
+pub struct CachedVarLenElements {
     pub stored: Arc<[u8]>,
-    pub nodes: Arc<NodeTable>,
+    pub nodes: Arc<VarLenElementTable>,
 }
 
 #[derive(Debug)]
@@ -49,9 +49,9 @@ struct HolderEntry {
     version: u32,
     hash: u64,
     /// What is being stored: its hash, and the tokens in it, in their order, with the numbers that their elements will have.
-    pending: Option<(u64, Vec<(Token, u32)>)>,
+    pending: Option<(u64, Vec<(VarLenToken, u32)>)>,
     /// Tokens of earlier versions, and the numbers that their elements have now.
-    moved: TokenRuns,
+    moved: RunLengthTokenMap,
 }
 
 #[derive(Debug)]
@@ -61,27 +61,27 @@ struct HolderTable {
     /// Elements that were put, and are in no stored elements yet.
     put: HashMap<u64, Arc<[u8]>>,
     /// The entries in whose stored elements those are that were.
-    put_in: TokenRuns,
+    put_in: RunLengthTokenMap,
     next_put: u64,
     /// The stored elements of entries, to look up tokens.
-    kept: KeptValues<usize, CachedElements>,
+    kept: FifoByteCache<usize, CachedVarLenElements>,
 }
 
 /// Where the elements of a session's tokens are.
 #[derive(Debug)]
-pub struct TokenTable(Mutex<HolderTable>);
+pub struct VarLenTokenTable(Mutex<HolderTable>);
 
 /// Where an element is.
 #[derive(Debug)]
-pub enum FoundElement {
+pub enum VarLenElementLocation {
     /// Not stored yet: base elements, as they cross the seam.
     Put(Arc<[u8]>),
     /// In the stored elements of a holder, which are known, or have to be read.
     Stored {
         holder: VarLenHolder,
         /// The token, with the version and the number that are right now.
-        token: Token,
-        held: Option<CachedElements>,
+        token: VarLenToken,
+        held: Option<CachedVarLenElements>,
     },
 }
 
@@ -91,40 +91,40 @@ fn hash_of(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn put_key(token: Token) -> u64 {
+fn put_key(token: VarLenToken) -> u64 {
     u64::from(token.version) << 32 | u64::from(token.number)
 }
 
-impl TokenTable {
+impl VarLenTokenTable {
     /// A table that keeps at most so many bytes of stored elements, to look up tokens.
     pub fn new(max_kept_bytes: usize) -> Self {
-        TokenTable(Mutex::new(HolderTable {
+        VarLenTokenTable(Mutex::new(HolderTable {
             numbers: HashMap::new(),
             entries: Vec::new(),
             put: HashMap::new(),
-            put_in: TokenRuns::of_same_numbers(),
+            put_in: RunLengthTokenMap::for_shared_numbers(),
             next_put: 0,
-            kept: KeptValues::new(max_kept_bytes),
+            kept: FifoByteCache::new(max_kept_bytes),
         }))
     }
 
     /// Keeps elements that are not stored yet, each with its count.
-    pub fn put(&self, elements: &[(&[u8], u32)]) -> Vec<Token> {
+    pub fn put_unstored(&self, elements: &[(&[u8], u32)]) -> Vec<VarLenToken> {
         let mut table = self.0.lock();
         let put = |(bytes, count): &(&[u8], u32)| {
             if *count == 0 {
-                return Token::default();
+                return VarLenToken::default();
             }
             let key = table.next_put;
             table.next_put += 1;
             table.put.insert(key, (*bytes).into());
-            Token { count: *count, holder: UNSTORED, version: (key >> 32) as u32, number: key as u32 }
+            VarLenToken { count: *count, holder: UNSTORED, version: (key >> 32) as u32, number: key as u32 }
         };
         elements.iter().map(put).collect()
     }
 
     /// Gives up elements.
-    pub fn remove(&self, tokens: impl Iterator<Item = Token>) {
+    pub fn remove_unstored(&self, tokens: impl Iterator<Item = VarLenToken>) {
         let mut table = self.0.lock();
         for token in tokens.filter(|token| token.holder == UNSTORED) {
             if table.put.remove(&put_key(token)).is_none() {
@@ -142,7 +142,12 @@ impl TokenTable {
 
     /// The number and the version of a holder whose elements were read, when it had the version `seen`. `None` if it was stored
     /// anew meanwhile: nobody knows then whether these are the older elements, and they are to be read again.
-    pub fn enter_seen(&self, holder: VarLenHolder, seen: u32, stored: &[u8]) -> Option<(u32, u32)> {
+    pub fn register_holder_if_current(
+        &self,
+        holder: VarLenHolder,
+        seen_version: u32,
+        stored: &[u8],
+    ) -> Option<(u32, u32)> {
         let mut table = self.0.lock();
         let index = table.entry(holder);
         let hash = hash_of(stored);
@@ -150,7 +155,9 @@ impl TokenTable {
         match &entry.pending {
             _ if entry.hash == hash => {}
             Some((pending, _)) if *pending == hash => table.end_storing(index),
-            _ if entry.version == seen => table.renew(index, hash, TokenRuns::of_next_numbers()),
+            _ if entry.version == seen_version => {
+                table.renew(index, hash, RunLengthTokenMap::for_consecutive_numbers())
+            }
             _ => return None,
         }
         let version = table.entries.get(index)?.version;
@@ -158,19 +165,19 @@ impl TokenTable {
     }
 
     /// The number and the version of a holder whose elements are in a document of the session.
-    pub fn enter(&self, holder: VarLenHolder, stored: &[u8]) -> (u32, u32) {
+    pub fn register_holder(&self, holder: VarLenHolder, stored: &[u8]) -> (u32, u32) {
         let mut table = self.0.lock();
         let index = table.entry(holder);
         let hash = hash_of(stored);
         if table.entries.get(index).is_some_and(|entry| entry.hash != hash) {
-            table.renew(index, hash, TokenRuns::of_next_numbers());
+            table.renew(index, hash, RunLengthTokenMap::for_consecutive_numbers());
         }
         let version = table.entries.get(index).map_or(0, |entry| entry.version);
         (index as u32 + 1, version)
     }
 
     /// Keeps the elements that a holder had in this version, to look up tokens.
-    pub fn keep(&self, holder: &VarLenHolder, version: u32, held: CachedElements) {
+    pub fn cache_elements(&self, holder: &VarLenHolder, version: u32, held: CachedVarLenElements) {
         let mut table = self.0.lock();
         let Some(index) = table.numbers.get(holder).map(|number| *number as usize) else { return };
         // Elements of another version have other places: a token would lead to the value of another element.
@@ -183,7 +190,7 @@ impl TokenTable {
 
     /// Says which tokens are about to be stored in a holder, with their numbers. Of a token that is there twice, the last
     /// number counts.
-    pub fn begin_storing(&self, holder: VarLenHolder, stored: &[u8], mut tokens: Vec<(Token, u32)>) {
+    pub fn begin_storing(&self, holder: VarLenHolder, stored: &[u8], mut tokens: Vec<(VarLenToken, u32)>) {
         tokens.sort_by_key(|(token, _)| (token.holder, token.version, token.number));
         let mut table = self.0.lock();
         let index = table.entry(holder);
@@ -204,11 +211,11 @@ impl TokenTable {
     ///
     /// # Errors
     /// [`ModelError::Moved`] if its holder has been stored anew since, without it.
-    pub fn find(&self, token: Token) -> Result<FoundElement> {
+    pub fn find(&self, token: VarLenToken) -> Result<VarLenElementLocation> {
         let table = self.0.lock();
         let index = match token.holder {
             UNSTORED => match table.put.get(&put_key(token)) {
-                Some(bytes) => return Ok(FoundElement::Put(bytes.clone())),
+                Some(bytes) => return Ok(VarLenElementLocation::Put(bytes.clone())),
                 None => table.put_in.get(token).ok_or(ModelError::Moved)?,
             },
             holder => holder - 1,
@@ -218,8 +225,8 @@ impl TokenTable {
             true => token.number,
             false => entry.moved.get(token).ok_or(ModelError::Moved)?,
         };
-        let token = Token { count: token.count, holder: index + 1, version: entry.version, number };
-        Ok(FoundElement::Stored {
+        let token = VarLenToken { count: token.count, holder: index + 1, version: entry.version, number };
+        Ok(VarLenElementLocation::Stored {
             holder: entry.holder.clone(),
             token,
             held: table.kept.get(&(index as usize)).cloned(),
@@ -230,15 +237,15 @@ impl TokenTable {
 impl HolderEntry {
     /// The tokens whose elements are among those that are being stored, with the numbers that they will have. Whoever has read the
     /// holder meanwhile has other tokens of the same elements than whoever stores them.
-    fn tokens_that_stay(&self, index: usize, stored: &[(Token, u32)]) -> TokenRuns {
-        let own = |number| Token { count: 0, holder: index as u32 + 1, version: self.version, number };
-        let number = |token: Token| match token.holder == index as u32 + 1 && token.version == self.version {
+    fn tokens_that_stay(&self, index: usize, stored: &[(VarLenToken, u32)]) -> RunLengthTokenMap {
+        let own = |number| VarLenToken { count: 0, holder: index as u32 + 1, version: self.version, number };
+        let number = |token: VarLenToken| match token.holder == index as u32 + 1 && token.version == self.version {
             true => Some(token.number),
             false => self.moved.get(token),
         };
         let new_of_old: BTreeMap<u32, u32> =
             stored.iter().filter_map(|(token, new)| Some((number(*token)?, *new))).collect();
-        let mut stay = TokenRuns::of_next_numbers();
+        let mut stay = RunLengthTokenMap::for_consecutive_numbers();
         new_of_old.iter().for_each(|(old, new)| stay.insert(own(*old), *new));
         // Those of versions before, unless that would take longer than the elements themselves.
         if self.moved.len() <= MAX_EARLIER_TOKENS.max(EARLIER_TOKENS_PER_ELEMENT * stored.len()) {
@@ -259,7 +266,7 @@ impl HolderTable {
         }
         let index = self.entries.len();
         self.numbers.insert(holder.clone(), index as u32);
-        let moved = TokenRuns::of_next_numbers();
+        let moved = RunLengthTokenMap::for_consecutive_numbers();
         self.entries.push(HolderEntry { holder, version: 0, hash: 0, pending: None, moved });
         index
     }
@@ -283,7 +290,7 @@ impl HolderTable {
     }
 
     /// Gives a holder its next version, to which some tokens of earlier ones lead.
-    fn renew(&mut self, index: usize, hash: u64, moved: TokenRuns) {
+    fn renew(&mut self, index: usize, hash: u64, moved: RunLengthTokenMap) {
         self.kept.remove(&index);
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.version = entry.version.wrapping_add(1);
@@ -304,20 +311,20 @@ mod tests {
     /// A recorder stores texts for days: what is remembered grows with the chunks, and not with the texts.
     #[test]
     fn many_texts_of_a_chunk_take_the_memory_of_few() {
-        let locations = TokenTable::new(1 << 20);
+        let locations = VarLenTokenTable::new(1 << 20);
         for chunk in 0..3u64 {
             let holder = VarLenHolder::Chunk(ObjectId(1), ChunkCoord::new(&[chunk]));
             let mut tokens = Vec::new();
             // A chunk is stored again whenever some texts have come.
             for flush in 0..4u8 {
-                tokens.extend(locations.put(&[(b"text".as_slice(), 4); 1_000]));
+                tokens.extend(locations.put_unstored(&[(b"text".as_slice(), 4); 1_000]));
                 let numbered = tokens.iter().enumerate().map(|(number, token)| (*token, number as u32 + 1));
                 locations.begin_storing(holder.clone(), &[chunk as u8, flush], numbered.collect());
                 locations.end_storing(&holder);
             }
             for (at, token) in tokens.iter().enumerate() {
                 let found = locations.find(*token).unwrap();
-                assert!(matches!(found, FoundElement::Stored { token, .. } if token.number == at as u32 + 1));
+                assert!(matches!(found, VarLenElementLocation::Stored { token, .. } if token.number == at as u32 + 1));
             }
         }
         let table = locations.0.lock();

@@ -49,9 +49,9 @@ mod summary;
 mod token_runs;
 mod watch;
 
-pub use acl::{read_access, write_access};
+pub use acl::{read_acl, set_user_access};
 pub use check::HsdsFault;
-pub use chunk_links::{ChunkSource, file_uri};
+pub use chunk_links::{NativeChunkFile, native_file_uri};
 #[cfg(feature = "clouds")]
 pub use cloud_connector::HsdsCloudConnector;
 #[cfg(feature = "clouds")]
@@ -62,5 +62,5 @@ pub use error::HsdsError;
 pub use lost_domains::{delete_lost_domains, find_lost_domains};
 pub use opened_stores::LastOpenedStore;
 pub use options::Hsds;
-pub use session::HsdsRequest;
+pub use session::HsdsOpenRequest;
 pub use store::HsdsStore;

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use h5live_model::{Error as ModelError, Leak, LeakLocation, Result, StoreCheckReport, StoreErrorKind};
 
-use crate::engine::{Claim, ListedObject, OBJECTS_FOLDER, ObjectEngine};
-use crate::error::damaged;
+use crate::engine::{ClaimState, ListedObject, OBJECTS_FOLDER, ObjectEngine};
+use crate::error::damaged_object_error;
 use crate::layout::{DomainDocument, DomainId, LayoutError};
 
 /// Objects that nobody has claimed are left alone for so long after the last one was written.
@@ -32,11 +32,11 @@ pub fn find_lost_domains(engine: &dyn ObjectEngine, known: Option<DomainId>) -> 
     let mut lost = Vec::new();
     for id in without_domain(engine, others)? {
         let claim = engine.find_claim(&id.prefix())?;
-        if claim == Claim::Held || lost.len() >= StoreCheckReport::MAX_FINDINGS {
+        if claim == ClaimState::Held || lost.len() >= StoreCheckReport::MAX_FINDINGS {
             continue;
         }
         let listed = engine.list(&format!("{}/", id.prefix()))?;
-        if claim == Claim::Abandoned || is_old(&listed) {
+        if claim == ClaimState::Abandoned || is_old(&listed) {
             let (objects, bytes) = (listed.len() as u64, listed.iter().map(|object| object.bytes).sum());
             lost.push((id, Leak { place: LeakLocation::LostDomain { prefix: id.0, objects }, kind: None, bytes }));
         }
@@ -89,7 +89,7 @@ fn without_domain(engine: &dyn ObjectEngine, ids: Vec<DomainId>) -> Result<Vec<D
                 Ok(root) => named.lock().extend(root),
                 // Its objects are not below the prefixes of this schema.
                 Err(LayoutError::Schema1(_)) => {}
-                Err(error) => return Err(damaged(key)(error)),
+                Err(error) => return Err(damaged_object_error(key)(error)),
             }
             Ok::<_, ModelError>(())
         })?;

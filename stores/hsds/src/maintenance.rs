@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    Diagnosis, FileCondition, Leak, Location, Maintenance, Mode, OpenError, OpenRequest, Publish, ReclaimReport,
-    Repair, StoreCheckOptions, StoreCheckReport, StoreErrorKind,
+    FileDiagnosis, FileOpenState, Leak, Location, Maintenance, Mode, OpenError, OpenRequest, PublishLevel,
+    ReclaimReport, RepairReport, StoreCheckOptions, StoreCheckReport, StoreErrorKind,
 };
 
-use crate::check::{CheckedStore, check_domain};
+use crate::check::{DomainCheckResult, check_domain};
 use crate::connector::{HsdsConnector, place_of};
 use crate::engine::{FolderEngine, ObjectEngine};
 use crate::error::HsdsError;
@@ -20,15 +20,15 @@ use crate::session::HsdsSession;
 ///
 /// # Errors
 /// Those of the engine.
-pub(crate) fn diagnosis(session: &HsdsSession) -> h5live_model::Result<Diagnosis> {
+pub(crate) fn diagnosis(session: &HsdsSession) -> h5live_model::Result<FileDiagnosis> {
     let listed = session.engine.list(&format!("{}/", session.domain.prefix()))?;
     let length = listed.iter().map(|object| object.bytes).sum();
     let condition = match session.engine.has_writer()? && !session.described.mode.writes() {
-        true => FileCondition::OpenForWriting { live: true, holders: Vec::new() },
-        false if session.engine.is_abandoned()? => FileCondition::Abandoned { live: true },
-        false => FileCondition::Closed,
+        true => FileOpenState::OpenForWriting { live: true, holders: Vec::new() },
+        false if session.engine.is_abandoned()? => FileOpenState::Abandoned { live: true },
+        false => FileOpenState::Closed,
     };
-    Ok(Diagnosis { condition, superblock: None, length, announced: length, readers: Vec::new() })
+    Ok(FileDiagnosis { condition, superblock: None, length, announced: length, readers: Vec::new() })
 }
 
 /// The same request, for a session in this mode.
@@ -70,7 +70,7 @@ impl UpkeepTarget {
     ///
     /// # Errors
     /// Those of the engine.
-    pub(crate) fn repair(self, before: Option<Diagnosis>) -> Result<Repair, OpenError> {
+    pub(crate) fn repair(self, before: Option<FileDiagnosis>) -> Result<RepairReport, OpenError> {
         let found = match self {
             UpkeepTarget::Domain(session) => {
                 let found = diagnosis(&session)?;
@@ -80,8 +80,8 @@ impl UpkeepTarget {
             UpkeepTarget::Lost(engine, lost) => {
                 engine.close()?;
                 let length = bytes_of(&lost);
-                Diagnosis {
-                    condition: FileCondition::Closed,
+                FileDiagnosis {
+                    condition: FileOpenState::Closed,
                     superblock: None,
                     length,
                     announced: length,
@@ -89,7 +89,7 @@ impl UpkeepTarget {
                 }
             }
         };
-        Ok(Repair { before: before.unwrap_or_else(|| found.clone()), after: found, left: Vec::new() })
+        Ok(RepairReport { before: before.unwrap_or_else(|| found.clone()), after: found, left: Vec::new() })
     }
 
     /// Deletes the objects to which no path leads, the shards that no document names, and the objects of lost domains.
@@ -138,7 +138,8 @@ fn bytes_of(lost: &[(DomainId, Leak)]) -> u64 {
 }
 
 fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<ReclaimReport, OpenError> {
-    let CheckedStore { report: found, unlinked, stray_shards } = check_domain(session, StoreCheckOptions::default())?;
+    let DomainCheckResult { report: found, unlinked, stray_shards } =
+        check_domain(session, StoreCheckOptions::default())?;
     if let Some(first) = found.findings.first() {
         let (findings, first) = (found.findings.len(), first.to_string());
         return Err(OpenError::Store(HsdsError::Unsound { findings, first }.into()));
@@ -148,7 +149,7 @@ fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<ReclaimReport, OpenError
     for id in unlinked {
         session.state.write().delete(id);
     }
-    session.commit(Publish::Visible)?;
+    session.commit(PublishLevel::Visible)?;
     if !stray_shards.is_empty() {
         session.engine.delete_many(&stray_shards)?;
     }
@@ -168,18 +169,18 @@ impl HsdsConnector {
     /// As [`Connector::open`].
     fn open_for_upkeep(at: &Location, how: &OpenRequest<'_>) -> Result<UpkeepTarget, OpenError> {
         UpkeepTarget::of(HsdsConnector::open_session(at, how), || {
-            let place = place_of(at, how.typed_options::<Hsds>()?)?;
+            let place = place_of(at, how.downcast_options::<Hsds>()?)?;
             Ok(Box::new(FolderEngine::open(&place.bucket, &place.domain, how.mode)?))
         })
     }
 }
 
 impl Maintenance for HsdsConnector {
-    fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
+    fn diagnose(&self, at: &Location) -> Result<FileDiagnosis, OpenError> {
         diagnosis(&HsdsConnector::open_read_only(at)?).map_err(OpenError::Store)
     }
 
-    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<RepairReport, OpenError> {
         let before = self.diagnose(at).ok();
         HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair(before)
     }

@@ -11,7 +11,7 @@ use h5live_model::{
 use serde_json::Value;
 
 use crate::engine::ObjectEngine;
-use crate::error::{HsdsError, damaged};
+use crate::error::{HsdsError, damaged_object_error};
 use crate::layout::{LayoutError, ObjectDocument, chunk_of_name};
 use crate::session::HsdsSession;
 
@@ -34,7 +34,7 @@ enum ChunkPlaces {
 
 /// The chunks of a dataset in a native file.
 #[derive(Debug)]
-pub struct NativeChunks {
+pub struct LinkedHdf5Chunks {
     file: String,
     places: ChunkPlaces,
     filters: FilterSpecs,
@@ -45,7 +45,7 @@ fn number(json: Option<&Value>) -> Option<u64> {
     json.and_then(Value::as_u64)
 }
 
-impl NativeChunks {
+impl LinkedHdf5Chunks {
     /// The chunks of a dataset with this layout; `None` if they are objects. `open` opens the dataset that has a table of
     /// chunks.
     ///
@@ -55,12 +55,13 @@ impl NativeChunks {
         session: &Arc<HsdsSession>,
         document: &ObjectDocument,
         spec: &DatasetSpec,
-        open: &dyn Fn(ObjectId) -> Result<Arc<dyn ChunkStore>>,
+        open_chunk_table: &dyn Fn(ObjectId) -> Result<Arc<dyn ChunkStore>>,
     ) -> Result<Option<Self>> {
-        let Some(layout) = document.reference_layout() else { return Ok(None) };
+        let Some(layout) = document.creation_layout() else { return Ok(None) };
         let class = layout.get("class").and_then(Value::as_str).unwrap_or_default();
-        let bad =
-            |member, expected| damaged(&session.domain.key(document.id()))(LayoutError::Member { member, expected });
+        let bad = |member, expected| {
+            damaged_object_error(&session.domain.key(document.id()))(LayoutError::Member { member, expected })
+        };
         let places = match class {
             "H5D_CONTIGUOUS_REF" => {
                 let (offset, size) = (number(layout.get("offset")), number(layout.get("size")));
@@ -75,7 +76,7 @@ impl NativeChunks {
                 let table = layout.get("chunk_table").and_then(Value::as_str).unwrap_or_default();
                 let id: ObjectId = session.domain.parse_own(table).map_err(|_| bad("chunk_table", "a dataset"))?;
                 check_table(session, document.id(), id)?;
-                ChunkPlaces::Table(open(id)?)
+                ChunkPlaces::Table(open_chunk_table(id)?)
             }
             _ => return Ok(None),
         };
@@ -87,7 +88,7 @@ impl NativeChunks {
             _ => filter.clone(),
         };
         let filters = spec.filters.iter().map(with_params).collect();
-        Ok(Some(NativeChunks { file, places, filters, unfilter: session.unfilter.clone() }))
+        Ok(Some(LinkedHdf5Chunks { file, places, filters, unfilter: session.unfilter.clone() }))
     }
 
     /// Where a chunk lies: a position and a size in the file.
@@ -95,7 +96,7 @@ impl NativeChunks {
         let found = match &self.places {
             ChunkPlaces::Whole(offset, size) => Some((*offset, *size)),
             ChunkPlaces::Listed(chunks) => chunks.get(coord).copied(),
-            ChunkPlaces::Table(table) => table_entry(table, &grid.counts(extent), coord)?,
+            ChunkPlaces::Table(table) => table_entry(table, &grid.chunk_counts(extent), coord)?,
         };
         Ok(found.filter(|(offset, size)| *offset > 0 && *size > 0))
     }
@@ -148,7 +149,7 @@ fn listed(chunks: &Value, rank: usize) -> Option<HashMap<ChunkCoord, (u64, u64)>
 fn check_table(session: &HsdsSession, of: ObjectId, id: ObjectId) -> Result<()> {
     let document = session.document(id)?;
     let key = session.domain.key(of);
-    let record = document.dataset().map_err(damaged(&key))?;
+    let record = document.dataset().map_err(damaged_object_error(&key))?;
     match record.reference_layout.is_none() && record.spec.datatype.size() as usize == ENTRY_BYTES {
         true => Ok(()),
         false => Err(ModelError::Unsupported("a table of chunks in another form")),
@@ -170,7 +171,7 @@ fn table_coords(table: &Arc<dyn ChunkStore>) -> Result<BTreeSet<ChunkCoord>> {
         for (number, entry) in entries.chunks_exact(ENTRY_BYTES).enumerate() {
             if entry.iter().any(|byte| *byte != 0) {
                 let (mut coord, mut rest) = (start.to_vec(), number as u64);
-                for (at, dim) in coord.iter_mut().zip(grid.dims()).rev() {
+                for (at, dim) in coord.iter_mut().zip(grid.chunk_dims()).rev() {
                     (*at, rest) = (at.saturating_add(rest % dim), rest / dim);
                 }
                 found.insert(ChunkCoord::new(&coord));
@@ -187,7 +188,7 @@ fn table_entry(table: &Arc<dyn ChunkStore>, counts: &[u64], coord: &ChunkCoord) 
     let holder = grid.chunk_of(coord.scaled());
     let Some(chunk) = table.locate(&holder)? else { return Ok(None) };
     let start = grid.start_of(&holder);
-    let within = coord.scaled().iter().zip(&start).zip(grid.dims());
+    let within = coord.scaled().iter().zip(&start).zip(grid.chunk_dims());
     let place = within.fold(0u64, |at, ((index, start), dim)| at * dim + (index - start));
     let mut entry = [0; ENTRY_BYTES];
     table.read(&chunk, place * ENTRY_BYTES as u64, &mut entry)?;

@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AttributeData, ChunkCoord, DatasetSpec, Datatype, Error as ModelError, FillValue, InfoChange, Layout, LinkTarget,
-    Name, NewObject, ObjectBody, ObjectId, ObjectKind, Result,
+    AttributeData, ChunkCoord, DatasetSpec, Datatype, Error as ModelError, FillValue, Layout, LinkTarget, Name,
+    NewObject, ObjectId, ObjectInfoChange, ObjectKind, ObjectKindSpec, Result,
 };
 
 use crate::engine::ObjectPut;
-use crate::error::{damaged, invalid_error};
+use crate::error::{damaged_object_error, invalid_error};
 use crate::layout::{
-    AttributeContent, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, Right, TypeUse,
+    AclRight, AttributeContent, DatatypeAndCommittedId, ElementCodec, EntryQuery, LayoutError, LinksOrAttributes,
+    ObjectDocument,
 };
-use crate::session::{HsdsSession, now};
+use crate::session::{HsdsSession, unix_seconds_now};
 
-fn kind_of(body: &ObjectBody) -> ObjectKind {
+fn kind_of(body: &ObjectKindSpec) -> ObjectKind {
     match body {
-        ObjectBody::Group(_) => ObjectKind::Group,
-        ObjectBody::Dataset(_) => ObjectKind::Dataset,
-        ObjectBody::Datatype(_) => ObjectKind::Datatype,
-        ObjectBody::Map(_) => ObjectKind::Map,
+        ObjectKindSpec::Group(_) => ObjectKind::Group,
+        ObjectKindSpec::Dataset(_) => ObjectKind::Dataset,
+        ObjectKindSpec::Datatype(_) => ObjectKind::Datatype,
+        ObjectKindSpec::Map(_) => ObjectKind::Map,
     }
 }
 
@@ -33,27 +34,28 @@ impl HsdsSession {
         match new.link {
             Some((group, name)) => {
                 self.check_new_link(group, name)?;
-                self.check_right(Some(&*self.group(group)?), Right::Create)?;
+                self.check_right(Some(&*self.group(group)?), AclRight::Create)?;
             }
-            None => self.check_right(None, Right::Create)?,
+            None => self.check_right(None, AclRight::Create)?,
         }
         self.check_spec(new)?;
         let kind = kind_of(&new.spec.body);
         let id = self.new_id(kind)?;
         let fill = match &new.spec.body {
-            ObjectBody::Dataset(dataset) => self.stored_fill(dataset)?,
+            ObjectKindSpec::Dataset(dataset) => self.stored_fill(dataset)?,
             _ => None,
         };
-        let document = ObjectDocument::new(self.domain, id, new.spec, fill.as_deref(), now()).map_err(invalid_error)?;
-        if let (ObjectBody::Dataset(dataset), Some(elements)) = (&new.spec.body, new.elements) {
+        let document = ObjectDocument::new(self.domain, id, new.spec, fill.as_deref(), unix_seconds_now())
+            .map_err(invalid_error)?;
+        if let (ObjectKindSpec::Dataset(dataset), Some(elements)) = (&new.spec.body, new.elements) {
             self.put_first_elements(&document, dataset, elements)?;
         }
-        let mut state = self.edit()?;
+        let mut state = self.state_mut()?;
         state.insert_new(document);
-        if let ObjectBody::Dataset(dataset) = &new.spec.body
+        if let ObjectKindSpec::Dataset(dataset) = &new.spec.body
             && let Some(committed) = dataset.committed
         {
-            state.count(committed, 1);
+            state.add_references(committed, 1);
         }
         drop(state);
         match new.link {
@@ -66,7 +68,7 @@ impl HsdsSession {
         let refused =
             || Err(ModelError::Invalid("only a compact dataset is made with its elements, all of them".into()));
         match &new.spec.body {
-            ObjectBody::Dataset(dataset) => {
+            ObjectKindSpec::Dataset(dataset) => {
                 dataset.check()?;
                 self.check_committed(dataset.committed, &dataset.datatype)?;
                 let is_whole = |elements: &[u8]| {
@@ -74,7 +76,7 @@ impl HsdsSession {
                 };
                 if new.elements.is_some_and(|elements| !is_whole(elements)) { refused() } else { Ok(()) }
             }
-            ObjectBody::Map(_) => Err(ModelError::Unsupported("a map in an object store")),
+            ObjectKindSpec::Map(_) => Err(ModelError::Unsupported("a map in an object store")),
             _ if new.elements.is_some() => refused(),
             _ => Ok(()),
         }
@@ -87,7 +89,7 @@ impl HsdsSession {
             return Err(ModelError::WrongKind { expected: "committed datatype" });
         }
         let key = self.domain.key(id);
-        match document.committed_type().map_err(damaged(&key))? == *datatype {
+        match document.committed_type().map_err(damaged_object_error(&key))? == *datatype {
             true => Ok(()),
             false => Err(ModelError::Invalid("the committed datatype is another type".into())),
         }
@@ -108,7 +110,7 @@ impl HsdsSession {
         let form = self.chunk_codec(document, dataset);
         let (stored, _) = self.pack(&form.codec, elements)?;
         let origin = ChunkCoord::origin(dataset.dataspace.rank());
-        let key = self.domain.chunk_key(document.id(), &origin, document.partitions());
+        let key = self.domain.chunk_key(document.id(), &origin, document.chunk_partition_count());
         self.put_chunks(vec![ObjectPut { key, bytes: form.encode(stored)? }])
     }
 
@@ -126,13 +128,13 @@ impl HsdsSession {
     }
 
     fn check_new_link(&self, group: ObjectId, name: &Name) -> Result<()> {
-        name.check_as_link()?;
+        name.check_as_link_name()?;
         if name.as_str().is_none() {
             return Err(invalid_error(LayoutError::Unsupported("a name that is no UTF-8")));
         }
         let key = self.domain.key(group);
-        let query = EntryQuery::One(EntryClass::Links, name);
-        match self.group_with(group, query)?.link(name).map_err(damaged(&key))? {
+        let query = EntryQuery::One(LinksOrAttributes::Links, name);
+        match self.group_with_entries(group, query)?.link(name).map_err(damaged_object_error(&key))? {
             Some(_) => Err(ModelError::Exists(name.clone())),
             None => Ok(()),
         }
@@ -142,12 +144,12 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::NoObject`], and those of `change`: then nothing has changed.
-    pub fn change<T>(&self, id: ObjectId, change: impl Fn(&mut ObjectDocument) -> Result<T>) -> Result<T> {
+    pub fn change_document<T>(&self, id: ObjectId, change: impl Fn(&mut ObjectDocument) -> Result<T>) -> Result<T> {
         self.check_writable()?;
         loop {
             self.document(id)?;
-            let mut state = self.edit()?;
-            if state.stored(id).is_some() {
+            let mut state = self.state_mut()?;
+            if state.cached_with_tag(id).is_some() {
                 return state.change(id, change);
             }
         }
@@ -157,15 +159,15 @@ impl HsdsSession {
     fn change_entry<T>(
         &self,
         id: ObjectId,
-        (class, name): (EntryClass, &Name),
+        (class, name): (LinksOrAttributes, &Name),
         change: impl Fn(&mut ObjectDocument) -> Result<T>,
     ) -> Result<T> {
         self.check_writable()?;
         let query = EntryQuery::One(class, name);
         loop {
-            self.document_with(id, query)?;
-            let mut state = self.edit()?;
-            if state.stored(id).is_some_and(|stored| stored.document.missing_shards(query).is_empty()) {
+            self.document_with_entries(id, query)?;
+            let mut state = self.state_mut()?;
+            if state.cached_with_tag(id).is_some_and(|stored| stored.document.missing_shards(query).is_empty()) {
                 return state.change(id, change);
             }
         }
@@ -178,7 +180,7 @@ impl HsdsSession {
     pub fn add_link_to(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
         self.check_writable()?;
         self.check_new_link(group, name)?;
-        self.check_right(Some(&*self.group(group)?), Right::Create)?;
+        self.check_right(Some(&*self.group(group)?), AclRight::Create)?;
         match target {
             LinkTarget::Hard(id) => drop(self.document(*id)?),
             LinkTarget::UserDefined { .. } => {
@@ -186,20 +188,22 @@ impl HsdsSession {
             }
             _ => {}
         }
-        let entry = (EntryClass::Links, name);
-        self.change_entry(group, entry, |document| document.put_link(name, target, now()).map_err(invalid_error))?;
+        let entry = (LinksOrAttributes::Links, name);
+        self.change_entry(group, entry, |document| {
+            document.put_link(name, target, unix_seconds_now()).map_err(invalid_error)
+        })?;
         if let LinkTarget::Hard(id) = target {
-            self.edit()?.count(*id, 1);
+            self.state_mut()?.add_references(*id, 1);
         }
         Ok(())
     }
 
     fn take_link(&self, group: ObjectId, name: &Name) -> Result<LinkTarget> {
         let key = self.domain.key(group);
-        let found = self.group_with(group, EntryQuery::One(EntryClass::Links, name))?.link(name);
-        let link = found.map_err(damaged(&key))?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
-        self.check_right(Some(&*self.group(group)?), Right::Delete)?;
-        self.change_entry(group, (EntryClass::Links, name), |document| {
+        let found = self.group_with_entries(group, EntryQuery::One(LinksOrAttributes::Links, name))?.link(name);
+        let link = found.map_err(damaged_object_error(&key))?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
+        self.check_right(Some(&*self.group(group)?), AclRight::Delete)?;
+        self.change_entry(group, (LinksOrAttributes::Links, name), |document| {
             document.remove_link(name).map_err(invalid_error)
         })?;
         Ok(link.target)
@@ -211,7 +215,7 @@ impl HsdsSession {
     /// As [`StoreWriter::remove_link`](h5live_model::StoreWriter::remove_link).
     pub fn remove_link_from(&self, group: ObjectId, name: &Name) -> Result<()> {
         self.check_writable()?;
-        self.count_uses()?;
+        self.load_reference_counts()?;
         match self.take_link(group, name)? {
             LinkTarget::Hard(id) => self.release(vec![id]),
             _ => Ok(()),
@@ -225,14 +229,14 @@ impl HsdsSession {
     pub fn rename_link_from(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
         self.check_writable()?;
         let key = self.domain.key(from.0);
-        let found = self.group_with(from.0, EntryQuery::One(EntryClass::Links, from.1))?.link(from.1);
-        let link = found.map_err(damaged(&key))?.ok_or_else(|| ModelError::NotFound(from.1.clone()))?;
+        let found = self.group_with_entries(from.0, EntryQuery::One(LinksOrAttributes::Links, from.1))?.link(from.1);
+        let link = found.map_err(damaged_object_error(&key))?.ok_or_else(|| ModelError::NotFound(from.1.clone()))?;
         if from == to {
             return Ok(());
         }
         self.check_new_link(to.0, to.1)?;
-        self.change_entry(to.0, (EntryClass::Links, to.1), |document| {
-            document.put_link(to.1, &link.target, now()).map_err(invalid_error)
+        self.change_entry(to.0, (LinksOrAttributes::Links, to.1), |document| {
+            document.put_link(to.1, &link.target, unix_seconds_now()).map_err(invalid_error)
         })?;
         self.take_link(from.0, from.1).map(drop)
     }
@@ -240,14 +244,14 @@ impl HsdsSession {
     /// Takes one use from each object, and deletes each that has none left, with what only it leads to.
     fn release(&self, mut ids: Vec<ObjectId>) -> Result<()> {
         while let Some(id) = ids.pop() {
-            let left = self.edit()?.take_use(id);
+            let left = self.state_mut()?.drop_reference(id);
             if left > 0 || id == self.domain.root() {
                 continue;
             }
-            match self.document_with(id, EntryQuery::All) {
+            match self.document_with_entries(id, EntryQuery::All) {
                 Ok(document) => {
-                    self.edit()?.delete(id);
-                    ids.extend(document.uses());
+                    self.state_mut()?.delete(id);
+                    ids.extend(document.referenced_objects());
                 }
                 // It was deleted already, or was never there.
                 Err(ModelError::NoObject(_)) => {}
@@ -261,19 +265,19 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::NoObject`].
-    pub fn discard_object(&self, id: ObjectId) -> Result<()> {
+    pub fn delete_if_unlinked(&self, id: ObjectId) -> Result<()> {
         self.check_writable()?;
-        let document = self.document_with(id, EntryQuery::All)?;
-        self.check_right(Some(&document), Right::Delete)?;
-        self.count_uses()?;
-        let mut state = self.edit()?;
+        let document = self.document_with_entries(id, EntryQuery::All)?;
+        self.check_right(Some(&document), AclRight::Delete)?;
+        self.load_reference_counts()?;
+        let mut state = self.state_mut()?;
         if id == self.domain.root() || state.uses.as_ref().and_then(|uses| uses.get(&id)).is_some_and(|uses| *uses > 0)
         {
             return Ok(());
         }
         state.delete(id);
         drop(state);
-        self.release(document.uses())
+        self.release(document.referenced_objects())
     }
 
     /// Sets an attribute.
@@ -284,24 +288,24 @@ impl HsdsSession {
         self.check_writable()?;
         new.check()?;
         let key = self.domain.key(id);
-        let document = self.document_with(id, EntryQuery::One(EntryClass::Attributes, &new.name))?;
+        let document = self.document_with_entries(id, EntryQuery::One(LinksOrAttributes::Attributes, &new.name))?;
         self.check_committed(new.committed, &new.datatype)?;
-        let old = document.attribute(&new.name).map_err(damaged(&key))?;
-        self.check_right(Some(&document), if old.is_some() { Right::Update } else { Right::Create })?;
+        let old = document.attribute(&new.name).map_err(damaged_object_error(&key))?;
+        self.check_right(Some(&document), if old.is_some() { AclRight::Update } else { AclRight::Create })?;
         let old = old.and_then(|old| old.used.committed);
         if old.is_some() {
-            self.count_uses()?;
+            self.load_reference_counts()?;
         }
         let codec = ElementCodec::new(&new.datatype);
         let (stored, _) = self.pack(&codec, &new.value)?;
-        let used = TypeUse { datatype: new.datatype.clone(), committed: new.committed };
+        let used = DatatypeAndCommittedId { datatype: new.datatype.clone(), committed: new.committed };
         let record = AttributeContent { used, dataspace: new.dataspace.clone(), stored, order: None };
-        let entry = (EntryClass::Attributes, &new.name);
+        let entry = (LinksOrAttributes::Attributes, &new.name);
         self.change_entry(id, entry, |document| {
-            document.set_attribute(&new.name, &record, now()).map_err(invalid_error)
+            document.set_attribute(&new.name, &record, unix_seconds_now()).map_err(invalid_error)
         })?;
         if let Some(committed) = new.committed {
-            self.state.write().count(committed, 1);
+            self.state.write().add_references(committed, 1);
         }
         self.release(old.into_iter().collect())
     }
@@ -313,14 +317,14 @@ impl HsdsSession {
     pub fn remove_attribute_of(&self, id: ObjectId, name: &Name) -> Result<()> {
         self.check_writable()?;
         let key = self.domain.key(id);
-        let document = self.document_with(id, EntryQuery::One(EntryClass::Attributes, name))?;
-        self.check_right(Some(&document), Right::Delete)?;
-        let old = document.attribute(name).map_err(damaged(&key))?;
+        let document = self.document_with_entries(id, EntryQuery::One(LinksOrAttributes::Attributes, name))?;
+        self.check_right(Some(&document), AclRight::Delete)?;
+        let old = document.attribute(name).map_err(damaged_object_error(&key))?;
         let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?.used.committed;
         if old.is_some() {
-            self.count_uses()?;
+            self.load_reference_counts()?;
         }
-        self.change_entry(id, (EntryClass::Attributes, name), |document| {
+        self.change_entry(id, (LinksOrAttributes::Attributes, name), |document| {
             document.remove_attribute(name).map_err(invalid_error)
         })?;
         self.release(old.into_iter().collect())
@@ -330,12 +334,12 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::NoObject`].
-    pub fn set_info_of(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+    pub fn set_comment_or_times(&self, id: ObjectId, change: &ObjectInfoChange<'_>) -> Result<()> {
         self.check_writable()?;
-        self.check_right(Some(&*self.document(id)?), Right::Update)?;
-        self.change(id, |document| match change {
-            InfoChange::Comment(comment) => document.set_comment(*comment).map_err(invalid_error),
-            InfoChange::Times(times) => {
+        self.check_right(Some(&*self.document(id)?), AclRight::Update)?;
+        self.change_document(id, |document| match change {
+            ObjectInfoChange::Comment(comment) => document.set_comment(*comment).map_err(invalid_error),
+            ObjectInfoChange::Times(times) => {
                 if document.times().is_some() {
                     document.set_times(times);
                 }

@@ -8,11 +8,11 @@ use h5live_model::{
 
 use crate::chunk_codec::ChunkCodec;
 use crate::engine::ObjectEngine;
-use crate::error::damaged;
-use crate::holders::{CachedElements, FoundElement, VarLenHolder};
+use crate::error::damaged_object_error;
+use crate::holders::{CachedVarLenElements, VarLenElementLocation, VarLenHolder};
 use crate::layout::{
-    AttributeContent, ElementCodec, EntryClass, EntryQuery, LayoutError, ObjectDocument, PackedTokens, Token,
-    TokenContent,
+    AttributeContent, ElementCodec, EntryQuery, LayoutError, LinksOrAttributes, ObjectDocument, StoredTokenNumbers,
+    VarLenContent, VarLenToken,
 };
 use crate::session::HsdsSession;
 
@@ -31,7 +31,8 @@ impl HsdsSession {
     pub fn chunk_codec(&self, document: &ObjectDocument, spec: &DatasetSpec) -> ChunkCodec {
         let codec = ElementCodec::new(&spec.datatype);
         let encoding = document.chunk_encoding(codec.stored_size());
-        let elements = spec.grid().as_ref().and_then(ChunkGrid::element_count).and_then(|n| usize::try_from(n).ok());
+        let elements =
+            spec.grid().as_ref().and_then(ChunkGrid::chunk_element_count).and_then(|n| usize::try_from(n).ok());
         ChunkCodec {
             codec,
             encoding,
@@ -47,13 +48,13 @@ impl HsdsSession {
     /// [`ModelError::Store`].
     pub fn dataset_spec(&self, document: &ObjectDocument) -> Result<DatasetSpec> {
         let key = self.domain.key(document.id());
-        let record = document.dataset().map_err(damaged(&key))?;
+        let record = document.dataset().map_err(damaged_object_error(&key))?;
         let mut spec = record.spec;
         if let (Some(stored), FillValue::Default) = (record.stored_fill, &spec.fill.value) {
             let codec = ElementCodec::new(&spec.datatype);
-            let (holder, version) = self.holders.enter(VarLenHolder::Fill(document.id()), &stored);
-            let mut element = self.max_allocation.zeroed(codec.size() as u64)?;
-            codec.unpack(&stored, 1, holder, version, &mut element).map_err(damaged(&key))?;
+            let (holder, version) = self.holders.register_holder(VarLenHolder::Fill(document.id()), &stored);
+            let mut element = self.max_allocation.zeroed(codec.model_element_size() as u64)?;
+            codec.unpack(&stored, 1, holder, version, &mut element).map_err(damaged_object_error(&key))?;
             spec.fill.value = FillValue::Value(element);
         }
         Ok(spec)
@@ -65,22 +66,22 @@ impl HsdsSession {
     /// [`ModelError::Store`].
     pub fn attribute(&self, document: &ObjectDocument, name: &Name) -> Result<Option<AttributeData>> {
         let key = self.domain.key(document.id());
-        let Some(record) = document.attribute(name).map_err(damaged(&key))? else { return Ok(None) };
+        let Some(record) = document.attribute(name).map_err(damaged_object_error(&key))? else { return Ok(None) };
         let codec = ElementCodec::new(&record.used.datatype);
         let wrong = LayoutError::Value("of the shape that is stated");
         let Some(count) = record.dataspace.element_count().and_then(|count| usize::try_from(count).ok()) else {
-            return Err(damaged(&key)(wrong));
+            return Err(damaged_object_error(&key)(wrong));
         };
         // A variable-length element takes 4 bytes at least.
         if count > 0 && codec.has_variable_parts() && count > record.stored.len() / 4 {
-            return Err(damaged(&key)(wrong));
+            return Err(damaged_object_error(&key)(wrong));
         }
-        let mut value = self.max_allocation.zeroed(count as u64 * codec.size() as u64)?;
+        let mut value = self.max_allocation.zeroed(count as u64 * codec.model_element_size() as u64)?;
         let (holder, version) = match codec.has_variable_parts() {
-            true => self.holders.enter(VarLenHolder::Attribute(document.id(), name.clone()), &record.stored),
+            true => self.holders.register_holder(VarLenHolder::Attribute(document.id(), name.clone()), &record.stored),
             false => (0, 0),
         };
-        codec.unpack(&record.stored, count, holder, version, &mut value).map_err(damaged(&key))?;
+        codec.unpack(&record.stored, count, holder, version, &mut value).map_err(damaged_object_error(&key))?;
         let AttributeContent { used, dataspace, order, .. } = record;
         let (datatype, committed) = (used.datatype, used.committed);
         Ok(Some(AttributeData { name: name.clone(), datatype, committed, dataspace, value, creation_order: order }))
@@ -92,7 +93,7 @@ impl HsdsSession {
     /// [`ModelError::NoObject`], [`ModelError::Store`].
     pub fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
         let document = self.document(id)?;
-        self.count_uses()?;
+        self.load_reference_counts()?;
         let state = self.state();
         let links = state.uses.as_ref().and_then(|uses| uses.get(&id)).copied().unwrap_or_default();
         let links = if id == self.domain.root() { links.max(1) } else { links };
@@ -108,20 +109,20 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::Invalid`], [`ModelError::Moved`], [`ModelError::Store`].
-    pub fn pack(&self, codec: &ElementCodec, elements: &[u8]) -> Result<(Vec<u8>, PackedTokens)> {
-        let (mut out, mut tokens) = (Vec::with_capacity(elements.len()), PackedTokens::default());
-        let mut content = |token: Token| self.token_content(token).map_err(PackError);
+    pub fn pack(&self, codec: &ElementCodec, elements: &[u8]) -> Result<(Vec<u8>, StoredTokenNumbers)> {
+        let (mut out, mut tokens) = (Vec::with_capacity(elements.len()), StoredTokenNumbers::default());
+        let mut content = |token: VarLenToken| self.token_content(token).map_err(PackError);
         codec.pack(elements, &mut content, &mut tokens, &mut out).map_err(|error| error.0)?;
         Ok((out, tokens))
     }
 
-    fn token_content(&self, token: Token) -> Result<TokenContent> {
+    fn token_content(&self, token: VarLenToken) -> Result<VarLenContent> {
         match self.holders.find(token)? {
-            FoundElement::Put(bytes) => Ok(TokenContent::Seam(bytes)),
-            FoundElement::Stored { holder, token, held } => {
+            VarLenElementLocation::Put(bytes) => Ok(VarLenContent::Seam(bytes)),
+            VarLenElementLocation::Stored { holder, token, held } => {
                 let held = self.held_elements(&holder, token, held)?;
-                let bytes = held.nodes.stored(token.number, &held.stored).ok_or(ModelError::Moved)?;
-                Ok(TokenContent::Stored(bytes.to_vec()))
+                let bytes = held.nodes.stored_bytes(token.number, &held.stored).ok_or(ModelError::Moved)?;
+                Ok(VarLenContent::Stored(bytes.to_vec()))
             }
         }
     }
@@ -130,16 +131,16 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::Moved`], [`ModelError::Store`].
-    pub fn blob(&self, token: Token, each: &mut dyn FnMut(&[u8])) -> Result<()> {
+    pub fn with_varlen_bytes(&self, token: VarLenToken, each: &mut dyn FnMut(&[u8])) -> Result<()> {
         match self.holders.find(token)? {
-            FoundElement::Put(bytes) => each(&bytes),
-            FoundElement::Stored { holder, token, held } => {
+            VarLenElementLocation::Put(bytes) => each(&bytes),
+            VarLenElementLocation::Stored { holder, token, held } => {
                 let held = self.held_elements(&holder, token, held)?;
-                match held.nodes.verbatim(token.number, &held.stored) {
+                match held.nodes.stored_bytes_if_verbatim(token.number, &held.stored) {
                     Some(bytes) => each(bytes),
                     None => {
                         let elements = held.nodes.base_elements(token, &held.stored);
-                        each(&elements.map_err(damaged(&self.holder_key(&holder)?))?);
+                        each(&elements.map_err(damaged_object_error(&self.holder_key(&holder)?))?);
                     }
                 }
             }
@@ -149,7 +150,9 @@ impl HsdsSession {
 
     fn holder_key(&self, holder: &VarLenHolder) -> Result<String> {
         Ok(match holder {
-            VarLenHolder::Chunk(id, coord) => self.domain.chunk_key(*id, coord, self.document(*id)?.partitions()),
+            VarLenHolder::Chunk(id, coord) => {
+                self.domain.chunk_key(*id, coord, self.document(*id)?.chunk_partition_count())
+            }
             VarLenHolder::Attribute(id, _) | VarLenHolder::Fill(id) => self.domain.key(*id),
         })
     }
@@ -158,9 +161,9 @@ impl HsdsSession {
     fn held_elements(
         &self,
         holder: &VarLenHolder,
-        token: Token,
-        held: Option<CachedElements>,
-    ) -> Result<CachedElements> {
+        token: VarLenToken,
+        held: Option<CachedVarLenElements>,
+    ) -> Result<CachedVarLenElements> {
         if let Some(held) = held {
             return Ok(held);
         }
@@ -168,33 +171,35 @@ impl HsdsSession {
         let (stored, codec, count): (Arc<[u8]>, ElementCodec, usize) = match holder {
             VarLenHolder::Chunk(id, _) => {
                 let document = self.document(*id)?;
-                let spec = document.dataset().map_err(damaged(&key))?.spec;
+                let spec = document.dataset().map_err(damaged_object_error(&key))?.spec;
                 let form = self.chunk_codec(&document, &spec);
                 let found = self.engine.get(&key)?.ok_or(ModelError::Moved)?;
                 (form.decode(&key, &found.bytes)?, form.codec, form.elements)
             }
             VarLenHolder::Attribute(id, name) => {
-                let document = self.document_with(*id, EntryQuery::One(EntryClass::Attributes, name))?;
-                let record = document.attribute(name).map_err(damaged(&key))?.ok_or(ModelError::Moved)?;
+                let document = self.document_with_entries(*id, EntryQuery::One(LinksOrAttributes::Attributes, name))?;
+                let record = document.attribute(name).map_err(damaged_object_error(&key))?.ok_or(ModelError::Moved)?;
                 let count = record.dataspace.element_count().and_then(|count| usize::try_from(count).ok());
                 (record.stored.into(), ElementCodec::new(&record.used.datatype), count.unwrap_or_default())
             }
             VarLenHolder::Fill(id) => {
-                let record = self.document(*id)?.dataset().map_err(damaged(&key))?;
+                let record = self.document(*id)?.dataset().map_err(damaged_object_error(&key))?;
                 let stored = record.stored_fill.ok_or(ModelError::Moved)?;
                 (stored.into(), ElementCodec::new(&record.spec.datatype), 1)
             }
         };
         let entered = match holder {
-            VarLenHolder::Chunk(..) => self.holders.enter_seen(holder.clone(), seen, &stored),
-            VarLenHolder::Attribute(..) | VarLenHolder::Fill(_) => Some(self.holders.enter(holder.clone(), &stored)),
+            VarLenHolder::Chunk(..) => self.holders.register_holder_if_current(holder.clone(), seen, &stored),
+            VarLenHolder::Attribute(..) | VarLenHolder::Fill(_) => {
+                Some(self.holders.register_holder(holder.clone(), &stored))
+            }
         };
         if entered.is_none_or(|(_, version)| version != token.version) {
             return Err(ModelError::Moved);
         }
-        let nodes = Arc::new(codec.node_table(&stored, count).map_err(damaged(&key))?);
-        let held = CachedElements { stored, nodes };
-        self.holders.keep(holder, token.version, held.clone());
+        let nodes = Arc::new(codec.varlen_element_table(&stored, count).map_err(damaged_object_error(&key))?);
+        let held = CachedVarLenElements { stored, nodes };
+        self.holders.cache_elements(holder, token.version, held.clone());
         Ok(held)
     }
 }

@@ -2,18 +2,20 @@
 
 use std::sync::atomic::AtomicBool;
 
-use h5live_model::{Mode, Result, Session};
+use h5live_model::{Mode, Result, SessionInfo};
 use parking_lot::RwLock;
 
-use crate::chunks_ahead::ChunksAhead;
+use crate::chunks_ahead::SmallChunkReadAhead;
 use crate::commit;
-use crate::engine::{ObjectEngine, QueuedEngine};
-use crate::error::{HsdsError, damaged, invalid_error};
-use crate::holders::TokenTable;
-use crate::layout::{DomainDocument, DomainId, ELEMENT_SIZES, ObjectDocument, Right, Sharding, check_domain_path};
+use crate::engine::{ChunkBatchingEngine, ObjectEngine};
+use crate::error::{HsdsError, damaged_object_error, invalid_error};
+use crate::holders::VarLenTokenTable;
+use crate::layout::{
+    AclRight, DomainDocument, DomainId, ELEMENT_SIZES, ObjectDocument, ShardingThreshold, check_domain_path,
+};
 use crate::random::random;
-use crate::recent_chunks::RecentChunks;
-use crate::session::{CONNECTOR, HsdsRequest, HsdsSession, capabilities, domain_key, now};
+use crate::recent_chunks::DecodedChunkCache;
+use crate::session::{CONNECTOR, HsdsOpenRequest, HsdsSession, capabilities, domain_key, unix_seconds_now};
 use crate::state::{ReplacedDomain, SessionState};
 
 /// The part of `metadata_cache` that stored elements may take, which tokens lead to.
@@ -30,14 +32,15 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`HsdsError::NoDomain`], [`HsdsError::Folder`], [`HsdsError::Occupied`], [`HsdsError::DomainPath`], and those of the engine.
-    pub fn open(engine: Box<dyn ObjectEngine>, request: &HsdsRequest) -> Result<Self> {
+    pub fn open(engine: Box<dyn ObjectEngine>, request: &HsdsOpenRequest) -> Result<Self> {
         check_domain_path(&request.domain)
             .map_err(|why| HsdsError::DomainPath { domain: request.domain.clone(), why })?;
         let key = domain_key(&request.domain);
         let found = engine.get(&key)?;
         let (bytes, tag) = found.map(|found| (found.bytes, found.tag)).unzip();
-        let document = bytes.as_deref().map(DomainDocument::parse).transpose().map_err(damaged(&key))?;
-        let old = document.as_ref().map(DomainDocument::root).transpose().map_err(damaged(&key))?.flatten();
+        let document = bytes.as_deref().map(DomainDocument::parse).transpose().map_err(damaged_object_error(&key))?;
+        let old =
+            document.as_ref().map(DomainDocument::root).transpose().map_err(damaged_object_error(&key))?.flatten();
         let shown = || format!("/{}", request.domain);
         let makes = matches!(request.mode, Mode::Create | Mode::CreateNew);
         let (domain, document) = match (document, old) {
@@ -47,33 +50,33 @@ impl HsdsSession {
             (Some(_), None) if !makes => return Err(HsdsError::Folder(shown()).into()),
             (document, _) => {
                 let new = DomainId(random()?);
-                let document = document.map(|document| document.with_root(new, now()));
-                (new, document.unwrap_or_else(|| DomainDocument::new(Some(new), &request.owner, now())))
+                let document = document.map(|document| document.with_root(new, unix_seconds_now()));
+                (new, document.unwrap_or_else(|| DomainDocument::new(Some(new), &request.owner, unix_seconds_now())))
             }
         };
-        let mut described = Session::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
+        let mut described = SessionInfo::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
         described.element_sizes = ELEMENT_SIZES;
         let share = |part: u64| usize::try_from(request.metadata_cache / part).unwrap_or(usize::MAX);
         let session = HsdsSession {
             described,
-            engine: QueuedEngine::new(engine),
+            engine: ChunkBatchingEngine::new(engine),
             domain,
             domain_path: request.domain.clone(),
             user: request.user.clone(),
-            sharding: Sharding { above: request.shard_above },
+            sharding: ShardingThreshold { above: request.shard_above },
             max_documents: share(DOCUMENT_BYTES).max(MIN_DOCUMENTS),
             max_allocation: request.max_allocation,
             unfilter: request.unfilter.clone(),
-            holders: TokenTable::new(share(ELEMENT_SHARE)),
-            recent: RecentChunks::new(share(CHUNK_SHARE)),
-            chunks_ahead: ChunksAhead::default(),
+            holders: VarLenTokenTable::new(share(ELEMENT_SHARE)),
+            recent: DecodedChunkCache::new(share(CHUNK_SHARE)),
+            chunks_ahead: SmallChunkReadAhead::default(),
             state: RwLock::new(SessionState::new(document, tag)),
             is_closed: AtomicBool::new(false),
             chunk_writes: RwLock::new(()),
         };
         if makes && session.state.read().domain.owner().is_some_and(|owner| owner != request.owner) {
             // Somebody else's domain is replaced.
-            session.check_right(None, Right::Delete)?;
+            session.check_right(None, AclRight::Delete)?;
         }
         if makes
             && old.is_none()
@@ -90,9 +93,9 @@ impl HsdsSession {
         Ok(session)
     }
 
-    fn create(&self, request: &HsdsRequest, old: Option<ReplacedDomain>) -> Result<()> {
-        let root =
-            ObjectDocument::new(self.domain, self.domain.root(), &request.root, None, now()).map_err(invalid_error)?;
+    fn create(&self, request: &HsdsOpenRequest, old: Option<ReplacedDomain>) -> Result<()> {
+        let root = ObjectDocument::new(self.domain, self.domain.root(), &request.root, None, unix_seconds_now())
+            .map_err(invalid_error)?;
         let mut state = self.state.write();
         state.insert_new(root);
         state.uses = Some(Default::default());
@@ -125,12 +128,12 @@ pub(crate) fn check_create_right(engine: &dyn ObjectEngine, user: Option<&str>, 
     for folder in top.into_iter().chain(parents(domain)).rev() {
         let key = domain_key(&folder);
         let Some(found) = engine.get(&key)? else { continue };
-        let document = DomainDocument::parse(&found.bytes).map_err(damaged(&key))?;
-        if document.access(user).has(Right::Create) {
+        let document = DomainDocument::parse(&found.bytes).map_err(damaged_object_error(&key))?;
+        if document.access(user).has(AclRight::Create) {
             return Ok(());
         }
         let (user, object) = (user.to_owned(), format!("/{folder}"));
-        return Err(HsdsError::Access { user, right: Right::Create.name(), object }.into());
+        return Err(HsdsError::Access { user, right: AclRight::Create.name(), object }.into());
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::store::HsdsStore;
 
 /// Keeps a handle on the last session that some connectors have opened: for what only these stores can do, as
-/// [`HsdsStore::link_chunks`]. [`HsdsConnector::keeping`](crate::HsdsConnector::keeping) makes such a connector.
+/// [`HsdsStore::link_chunks`]. [`HsdsConnector::with_last_opened`](crate::HsdsConnector::with_last_opened) makes such a connector.
 #[derive(Debug, Clone, Default)]
 pub struct LastOpenedStore {
     last: Arc<Mutex<Option<HsdsStore>>>,
@@ -19,17 +19,17 @@ impl LastOpenedStore {
     /// The connectors make new domains that nobody sees before [`HsdsStore::publish_domain`]. A session that ends before
     /// leaves nothing, or what was there before.
     #[must_use]
-    pub fn with_drafts(mut self) -> Self {
+    pub fn create_as_drafts(mut self) -> Self {
         self.makes_drafts = true;
         self
     }
 
-    /// Ends the session as [`HsdsStore::end_now`] does, if there is one.
+    /// Ends the session as [`HsdsStore::force_close`] does, if there is one.
     ///
     /// # Errors
-    /// As [`HsdsStore::end_now`].
-    pub fn end_now(&self) -> h5live_model::Result<()> {
-        self.last().map_or(Ok(()), |store| store.end_now())
+    /// As [`HsdsStore::force_close`].
+    pub fn force_close(&self) -> h5live_model::Result<()> {
+        self.last().map_or(Ok(()), |store| store.force_close())
     }
 
     /// The session.

@@ -27,7 +27,7 @@ fn has_objects(folder: &Path) -> bool {
 }
 
 /// Whether a folder is a domain, or a bucket.
-pub fn is_at(folder: &Path) -> bool {
+pub fn is_domain_or_bucket(folder: &Path) -> bool {
     has_domain(folder) || (has_objects(folder) && !only_domains(folder).is_empty())
 }
 
@@ -110,7 +110,7 @@ impl DomainPlace {
     ///
     /// # Errors
     /// [`HsdsError::DomainPath`].
-    pub fn find_folder(path: &Path, domain: &str) -> Result<Option<Self>> {
+    pub fn resolve_domain_folder(path: &Path, domain: &str) -> Result<Option<Self>> {
         let path = absolute(path)?;
         let place = if !domain.is_empty() {
             DomainPlace { bucket: path, domain: domain.trim_matches('/').to_owned() }
@@ -132,7 +132,7 @@ impl DomainPlace {
     ///
     /// # Errors
     /// [`HsdsError::InnerBucket`].
-    pub fn check_new(&self) -> Result<()> {
+    pub fn check_no_nested_bucket(&self) -> Result<()> {
         let folder = self.folder();
         let inside = folder.ancestors().take_while(|folder| *folder != self.bucket);
         match inside.into_iter().find(|folder| has_objects(folder)) {
@@ -145,7 +145,7 @@ impl DomainPlace {
 
     /// The path of the domain that a link names: from the bucket on if it begins with a slash, else beside this domain. `None`
     /// if it names none in this bucket.
-    pub fn linked(&self, name: &str) -> Option<String> {
+    pub fn resolve_external_link(&self, name: &str) -> Option<String> {
         let beside = || match self.domain.rsplit_once('/') {
             Some((folder, _)) => format!("{folder}/{name}"),
             None => name.to_owned(),
@@ -219,12 +219,12 @@ mod tests {
             ("", "other", "/data/b/other"),
             ("home/me/run", "/home/you/run", "/data/b/home/you/run"),
         ] {
-            assert_eq!(place(domain).linked(name).as_deref(), Some(leads_to), "{domain} {name}");
+            assert_eq!(place(domain).resolve_external_link(name).as_deref(), Some(leads_to), "{domain} {name}");
         }
         for outside in
             ["../you", "//etc/x", "/", "", "..", "/../x", "a/../../../x", "/db/x", ".domain.json", "/.h5live.tmp/x"]
         {
-            assert_eq!(place("home/me/run").linked(outside), None, "{outside}");
+            assert_eq!(place("home/me/run").resolve_external_link(outside), None, "{outside}");
         }
     }
 
@@ -234,15 +234,16 @@ mod tests {
         let bucket = folder.path().join("bucket");
         fs::create_dir_all(bucket.join("home/me/run/db")).unwrap();
         for domain in ["home/me/run", "home/me/run/x"] {
-            let error = DomainPlace::resolve(&bucket, domain).unwrap().check_new().unwrap_err().to_string();
+            let error =
+                DomainPlace::resolve(&bucket, domain).unwrap().check_no_nested_bucket().unwrap_err().to_string();
             let other = format!("hsds:{}", bucket.join("home/me/run").display());
             assert!(error.contains("is a bucket of its own") && error.contains(&other), "{error}");
         }
         for domain in ["home/me/other", "home/me", "home/me/run2"] {
-            DomainPlace::resolve(&bucket, domain).unwrap().check_new().unwrap();
+            DomainPlace::resolve(&bucket, domain).unwrap().check_no_nested_bucket().unwrap();
         }
         // One that is there already may be replaced.
         fs::write(bucket.join("home/me/run").join(DOMAIN_FILE), "{}").unwrap();
-        DomainPlace::resolve(&bucket, "home/me/run").unwrap().check_new().unwrap();
+        DomainPlace::resolve(&bucket, "home/me/run").unwrap().check_no_nested_bucket().unwrap();
     }
 }

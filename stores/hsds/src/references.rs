@@ -2,8 +2,8 @@
 
 use h5live_model::{Error as ModelError, ObjectKind, ReferenceKind, ReferenceType, Referent, ReferentPart, Result};
 
-use crate::error::{damaged, invalid_error};
-use crate::layout::{ELEMENT_SIZES, Token, reference_from_bytes, reference_to_bytes};
+use crate::error::{damaged_object_error, invalid_error};
+use crate::layout::{ELEMENT_SIZES, VarLenToken, reference_from_bytes, variable_length_reference_bytes};
 use crate::session::HsdsSession;
 
 impl HsdsSession {
@@ -11,12 +11,12 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::Invalid`], [`ModelError::Moved`], [`ModelError::Store`].
-    pub fn referent(&self, kind: ReferenceKind, token: Token) -> Result<Option<Referent>> {
+    pub fn referent(&self, kind: ReferenceKind, token: VarLenToken) -> Result<Option<Referent>> {
         if !token.has_bytes() {
             return Ok(None);
         }
         let mut found = None;
-        self.blob(token, &mut |bytes| {
+        self.with_varlen_bytes(token, &mut |bytes| {
             found = Some(reference_from_bytes(self.domain, kind, bytes).map_err(invalid_error))
         })?;
         found.transpose()
@@ -27,7 +27,7 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::Invalid`], [`ModelError::Unsupported`].
     pub fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        if form.size != ELEMENT_SIZES.reference(form.kind) {
+        if form.size != ELEMENT_SIZES.reference_size(form.kind) {
             return Err(ModelError::Invalid("such elements have another size".to_owned()));
         }
         let document = to.file.is_none().then(|| self.document(to.object)).transpose()?;
@@ -37,13 +37,13 @@ impl HsdsSession {
             }
             (ReferentPart::Region(_), Some(document)) => {
                 let key = self.domain.key(to.object);
-                document.dataset().map_err(damaged(&key))?.spec.dataspace.dims().to_vec()
+                document.dataset().map_err(damaged_object_error(&key))?.spec.dataspace.dims().to_vec()
             }
             (ReferentPart::Region(selection), None) => vec![0; selection.rank().unwrap_or_default()],
             _ => Vec::new(),
         };
-        let bytes = reference_to_bytes(self.domain, form.kind, to, &dims).map_err(invalid_error)?;
+        let bytes = variable_length_reference_bytes(self.domain, form.kind, to, &dims).map_err(invalid_error)?;
         let count = u32::try_from(bytes.len()).map_err(|_| ModelError::Unsupported("a reference of 4 GiB"))?;
-        Ok(self.holders.put(&[(&bytes, count)]).iter().flat_map(|token| token.encode()).collect())
+        Ok(self.holders.put_unstored(&[(&bytes, count)]).iter().flat_map(|token| token.encode()).collect())
     }
 }

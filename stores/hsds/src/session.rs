@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
-    AllocationLimit, AtomicScope, Capabilities, Durability, Encoding, Error as ModelError, Features, FilterEngine,
-    Limits, Mode, ObjectId, ObjectKind, ObjectSpec, PartialWrites, Reads, Result, Session, Staging,
+    AllocationLimit, Capabilities, ChunkEncodedBy, ChunkReadStrategy, ConsistencyScope, DurabilitySupport,
+    Error as ModelError, FilterEngine, Mode, ObjectId, ObjectKind, ObjectSpec, PartialWrites, Result, SessionInfo,
+    SmallWritesStagedBy, StoreFeatures, StoreSizeLimits,
 };
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::chunks_ahead::ChunksAhead;
-use crate::engine::{ObjectEngine, QueuedEngine};
-use crate::error::{HsdsError, damaged};
-use crate::holders::TokenTable;
-use crate::layout::{DOMAIN_FILE, DomainId, EntryQuery, ObjectDocument, Right, Sharding, kind, object_id};
+use crate::chunks_ahead::SmallChunkReadAhead;
+use crate::engine::{ChunkBatchingEngine, ObjectEngine};
+use crate::error::{HsdsError, damaged_object_error};
+use crate::holders::VarLenTokenTable;
+use crate::layout::{AclRight, DOMAIN_FILE, DomainId, EntryQuery, ObjectDocument, ShardingThreshold, kind, object_id};
 use crate::random::random;
-use crate::recent_chunks::RecentChunks;
-use crate::state::{SessionState, Stored};
+use crate::recent_chunks::DecodedChunkCache;
+use crate::state::{SessionState, TaggedDocument};
 
 /// The name of the kind of store, and its scheme.
 pub const CONNECTOR: &str = "hsds";
@@ -32,25 +33,28 @@ const DOCUMENTS_AT_ONCE: usize = 4096;
 const MAX_READ_AHEAD: usize = 256;
 
 /// What a session on a domain can do whose commits are durable like this.
-pub const fn capabilities(durability: Durability) -> Capabilities {
-    let missing = Features::USER_LINKS.with(Features::VIRTUAL).with(Features::EXTERNAL_FILES).with(Features::MAPS);
+pub const fn capabilities(durability: DurabilitySupport) -> Capabilities {
+    let missing = StoreFeatures::USER_LINKS
+        .with(StoreFeatures::VIRTUAL)
+        .with(StoreFeatures::EXTERNAL_FILES)
+        .with(StoreFeatures::MAPS);
     Capabilities {
-        features: Features::all().without(missing),
+        features: StoreFeatures::all().without(missing),
         partial_writes: PartialWrites::Whole,
-        staging: Staging::Caller,
-        encoding: Encoding::Store,
-        reads: Reads::Batched { in_flight: IN_FLIGHT, gap: 0 },
-        commit: AtomicScope::Chunk,
-        view: AtomicScope::Chunk,
+        staging: SmallWritesStagedBy::Caller,
+        encoding: ChunkEncodedBy::Store,
+        reads: ChunkReadStrategy::Batched { in_flight: IN_FLIGHT, gap: 0 },
+        commit: ConsistencyScope::Chunk,
+        view: ConsistencyScope::Chunk,
         durability,
         live: true,
-        limits: Limits::NONE.with_chunk(MAX_CHUNK_BYTES),
+        limits: StoreSizeLimits::NONE.with_max_chunk_bytes(MAX_CHUNK_BYTES),
     }
 }
 
 /// How a domain is opened.
 #[derive(Debug, Clone)]
-pub struct HsdsRequest {
+pub struct HsdsOpenRequest {
     /// What the session may do.
     pub mode: Mode,
     /// What the root group of a new domain is like.
@@ -77,19 +81,19 @@ pub struct HsdsRequest {
 /// A session on a domain.
 #[derive(Debug)]
 pub struct HsdsSession {
-    pub described: Session,
-    pub engine: QueuedEngine,
+    pub described: SessionInfo,
+    pub engine: ChunkBatchingEngine,
     pub domain: DomainId,
     pub domain_path: String,
     pub user: Option<String>,
-    pub sharding: Sharding,
+    pub sharding: ShardingThreshold,
     /// Most documents that are kept which the session has not changed.
     pub max_documents: usize,
     pub max_allocation: AllocationLimit,
     pub unfilter: Arc<dyn FilterEngine>,
-    pub holders: TokenTable,
-    pub recent: RecentChunks,
-    pub chunks_ahead: ChunksAhead,
+    pub holders: VarLenTokenTable,
+    pub recent: DecodedChunkCache,
+    pub chunks_ahead: SmallChunkReadAhead,
     pub(crate) state: RwLock<SessionState>,
     pub(crate) is_closed: AtomicBool,
     /// Held for reading while chunks are written, which the state is not.
@@ -97,12 +101,12 @@ pub struct HsdsSession {
 }
 
 /// The time (seconds), as objects have it.
-pub fn now() -> f64 {
+pub fn unix_seconds_now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 
 /// The time of so many seconds since 1970; `None` if there is no such time.
-pub fn time(seconds: f64) -> Option<SystemTime> {
+pub fn system_time_from_unix(seconds: f64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
 }
 
@@ -129,7 +133,7 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`HsdsError::Access`].
-    pub fn check_right(&self, document: Option<&ObjectDocument>, right: Right) -> Result<()> {
+    pub fn check_right(&self, document: Option<&ObjectDocument>, right: AclRight) -> Result<()> {
         let Some(user) = &self.user else { return Ok(()) };
         let own = document.and_then(|document| document.access(user));
         let access = own.unwrap_or_else(|| self.state.read().domain.access(user));
@@ -152,7 +156,7 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::Closed`]: what is changed after the session has ended would be lost.
-    pub fn edit(&self) -> Result<RwLockWriteGuard<'_, SessionState>> {
+    pub fn state_mut(&self) -> Result<RwLockWriteGuard<'_, SessionState>> {
         let state = self.state.write();
         self.check_open()?;
         Ok(state)
@@ -163,26 +167,26 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::Closed`], [`ModelError::Store`].
     pub fn document(&self, id: ObjectId) -> Result<Arc<ObjectDocument>> {
-        let document = self.load_document(id)?;
-        self.check_right(Some(&document), Right::Read).map(|()| document)
+        let document = self.document_ignoring_rights(id)?;
+        self.check_right(Some(&document), AclRight::Read).map(|()| document)
     }
 
     /// The same, whatever the rights of the user.
     ///
     /// # Errors
     /// As [`HsdsSession::document`].
-    pub fn load_document(&self, id: ObjectId) -> Result<Arc<ObjectDocument>> {
+    pub fn document_ignoring_rights(&self, id: ObjectId) -> Result<Arc<ObjectDocument>> {
         self.check_open()?;
-        let known = self.state.read().find(id);
+        let known = self.state.read().cached_document(id);
         if let Some(found) = known {
             return found;
         }
         if kind(id).is_none() {
             return Err(ModelError::NoObject(id));
         }
-        let wanted = self.state.write().read_ahead.wanted(id, MAX_READ_AHEAD);
+        let wanted = self.state.write().read_ahead.prefetch_window(id, MAX_READ_AHEAD);
         let state = self.fetch(&wanted, Some(id))?;
-        state.find(id).unwrap_or(Err(ModelError::NoObject(id)))
+        state.cached_document(id).unwrap_or(Err(ModelError::NoObject(id)))
     }
 
     /// Reads documents in one wave. Those that are known already stay as they are, and are not read but for `asked`. Returns the
@@ -193,7 +197,7 @@ impl HsdsSession {
     fn fetch(&self, ids: &[ObjectId], asked: Option<ObjectId>) -> Result<RwLockWriteGuard<'_, SessionState>> {
         let unknown: Vec<ObjectId> = {
             let state = self.state.read();
-            ids.iter().copied().filter(|id| asked == Some(*id) || state.find(*id).is_none()).collect()
+            ids.iter().copied().filter(|id| asked == Some(*id) || state.cached_document(*id).is_none()).collect()
         };
         let keys: Vec<String> = unknown.iter().map(|id| self.domain.key(*id)).collect();
         let parsed = parking_lot::Mutex::new(Vec::new());
@@ -201,12 +205,12 @@ impl HsdsSession {
             let (Some(id), Some(key), Some(found)) = (unknown.get(number), keys.get(number), found) else {
                 return Ok(());
             };
-            let document = ObjectDocument::parse(self.domain, *id, &found.bytes).map_err(damaged(key))?;
-            parsed.lock().push(Stored { document: Arc::new(document), tag: Some(found.tag) });
+            let document = ObjectDocument::parse(self.domain, *id, &found.bytes).map_err(damaged_object_error(key))?;
+            parsed.lock().push(TaggedDocument { document: Arc::new(document), tag: Some(found.tag) });
             Ok(())
         })?;
         let (mut state, parsed) = (self.state.write(), parsed.into_inner());
-        state.make_room(parsed.len(), self.max_documents);
+        state.evict_unchanged_if_full(parsed.len(), self.max_documents);
         parsed.into_iter().for_each(|stored| state.insert_fetched(stored));
         Ok(state)
     }
@@ -215,7 +219,7 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::Store`].
-    pub fn count_uses(&self) -> Result<()> {
+    pub fn load_reference_counts(&self) -> Result<()> {
         self.check_open()?;
         if self.state.read().uses.is_some() {
             return Ok(());
@@ -226,15 +230,15 @@ impl HsdsSession {
         for part in ids.chunks(DOCUMENTS_AT_ONCE) {
             drop(self.fetch(part, None)?);
             for id in part {
-                match self.load_document_with(*id, EntryQuery::All) {
-                    Ok(document) => drop(uses_of.insert(*id, document.uses())),
+                match self.with_entries_ignoring_rights(*id, EntryQuery::All) {
+                    Ok(document) => drop(uses_of.insert(*id, document.referenced_objects())),
                     // It is gone, and uses nothing.
                     Err(ModelError::NoObject(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
         }
-        self.state.write().count_uses(uses_of);
+        self.state.write().set_reference_counts(uses_of);
         Ok(())
     }
 
@@ -245,7 +249,7 @@ impl HsdsSession {
     pub fn new_id(&self, kind: ObjectKind) -> Result<ObjectId> {
         loop {
             let id = object_id(kind, random()?);
-            if id != self.domain.root() && self.state.read().find(id).is_none() {
+            if id != self.domain.root() && self.state.read().cached_document(id).is_none() {
                 return Ok(id);
             }
         }

@@ -7,8 +7,8 @@ use h5live_model::{Error as ModelError, ObjectId, ObjectKind, Result};
 use parking_lot::Mutex;
 
 use crate::engine::{ObjectEngine, ObjectPut};
-use crate::error::{damaged, invalid_error};
-use crate::layout::{EntryClass, EntryQuery, LayoutError, Members, ObjectDocument, ShardId};
+use crate::error::{damaged_object_error, invalid_error};
+use crate::layout::{EntryQuery, LayoutError, LinksOrAttributes, Members, ObjectDocument, ShardId};
 use crate::random::random;
 use crate::session::HsdsSession;
 use crate::state::SessionState;
@@ -28,18 +28,18 @@ impl HsdsSession {
     ///
     /// # Errors
     /// As [`HsdsSession::document`]; [`ModelError::Moved`] if shards are replaced again and again.
-    pub fn document_with(&self, id: ObjectId, query: EntryQuery<'_>) -> Result<Arc<ObjectDocument>> {
+    pub fn document_with_entries(&self, id: ObjectId, query: EntryQuery<'_>) -> Result<Arc<ObjectDocument>> {
         self.document(id)?;
-        self.load_document_with(id, query)
+        self.with_entries_ignoring_rights(id, query)
     }
 
     /// The same, whatever the rights of the user.
     ///
     /// # Errors
-    /// As [`HsdsSession::document_with`].
-    pub fn load_document_with(&self, id: ObjectId, query: EntryQuery<'_>) -> Result<Arc<ObjectDocument>> {
+    /// As [`HsdsSession::document_with_entries`].
+    pub fn with_entries_ignoring_rights(&self, id: ObjectId, query: EntryQuery<'_>) -> Result<Arc<ObjectDocument>> {
         for _ in 0..MAX_SHARD_ROUNDS {
-            let document = self.load_document(id)?;
+            let document = self.document_ignoring_rights(id)?;
             let wanted = document.missing_shards(query);
             if wanted.is_empty() {
                 return Ok(document);
@@ -49,7 +49,7 @@ impl HsdsSession {
             self.state.write().add_read_shards(id, found);
             let Some(missing) = missing else { continue };
             if self.described.mode.writes() || !self.revalidate(id)? {
-                return Err(damaged(&self.domain.shard_key(id, missing))(LayoutError::NoShard));
+                return Err(damaged_object_error(&self.domain.shard_key(id, missing))(LayoutError::NoShard));
             }
         }
         Err(ModelError::Moved)
@@ -58,9 +58,9 @@ impl HsdsSession {
     /// A group, with the links that are wanted.
     ///
     /// # Errors
-    /// [`ModelError::WrongKind`], and as [`HsdsSession::document_with`].
-    pub fn group_with(&self, id: ObjectId, query: EntryQuery<'_>) -> Result<Arc<ObjectDocument>> {
-        let document = self.document_with(id, query)?;
+    /// [`ModelError::WrongKind`], and as [`HsdsSession::document_with_entries`].
+    pub fn group_with_entries(&self, id: ObjectId, query: EntryQuery<'_>) -> Result<Arc<ObjectDocument>> {
+        let document = self.document_with_entries(id, query)?;
         match document.kind() {
             ObjectKind::Group => Ok(document),
             _ => Err(ModelError::WrongKind { expected: "group" }),
@@ -75,7 +75,7 @@ impl HsdsSession {
             let (Some(shard), Some(key)) = (wanted.get(number), keys.get(number)) else { return Ok(()) };
             match found {
                 Some(found) => {
-                    let entries = document.parse_shard(*shard, &found.bytes).map_err(damaged(key))?;
+                    let entries = document.parse_shard(*shard, &found.bytes).map_err(damaged_object_error(key))?;
                     read.lock().push((*shard, entries));
                 }
                 None => drop(missing.lock().get_or_insert(*shard)),
@@ -91,13 +91,13 @@ impl HsdsSession {
 ///
 /// # Errors
 /// Those of the engine. Then the shards stay changed.
-pub fn put_shards(session: &HsdsSession, state: &mut SessionState, ids: &[ObjectId]) -> Result<()> {
+pub fn write_changed_entry_shards(session: &HsdsSession, state: &mut SessionState, ids: &[ObjectId]) -> Result<()> {
     let (mut puts, mut changed) = (Vec::new(), Vec::new());
     for id in ids {
-        EntryClass::BOTH.iter().try_for_each(|class| spread(session, state, *id, *class))?;
-        if state.stored(*id).is_some_and(|stored| stored.document.has_changed_shards()) {
+        LinksOrAttributes::BOTH.iter().try_for_each(|class| spread(session, state, *id, *class))?;
+        if state.cached_with_tag(*id).is_some_and(|stored| stored.document.has_changed_shards()) {
             let generation = random()?;
-            let changes = state.change(*id, |document| Ok(document.name_shards(generation)))?;
+            let changes = state.change(*id, |document| Ok(document.assign_shard_generation(generation)))?;
             state.old_shards.entry(*id).or_default().extend(changes.old);
             puts.extend(changes.puts.into_iter().map(|(key, bytes)| ObjectPut { key, bytes }));
             changed.push(*id);
@@ -114,20 +114,21 @@ pub fn put_shards(session: &HsdsSession, state: &mut SessionState, ids: &[Object
 }
 
 /// Spreads links or attributes over more shards, if there are enough of them.
-fn spread(session: &HsdsSession, state: &mut SessionState, id: ObjectId, class: EntryClass) -> Result<()> {
+fn spread(session: &HsdsSession, state: &mut SessionState, id: ObjectId, class: LinksOrAttributes) -> Result<()> {
     let wanted = |state: &SessionState| {
-        let document = state.stored(id).map(|stored| stored.document.clone());
+        let document = state.cached_with_tag(id).map(|stored| stored.document.clone());
         document.filter(|document| document.needs_resharding(class, session.sharding))
     };
     let Some(document) = wanted(state) else { return Ok(()) };
     let unread = document.missing_shards(EntryQuery::AllOf(class));
     let ReadShards { found, missing } = session.read_shards(&document, &unread)?;
     if let Some(missing) = missing {
-        return Err(damaged(&document.shard_key(missing))(LayoutError::NoShard));
+        return Err(damaged_object_error(&document.shard_key(missing))(LayoutError::NoShard));
     }
     drop(document);
     state.add_read_shards(id, found);
-    let old = state.change(id, |document| document.spread(class, session.sharding).map_err(invalid_error))?;
+    let old =
+        state.change(id, |document| document.reshard_if_needed(class, session.sharding).map_err(invalid_error))?;
     state.old_shards.entry(id).or_default().extend(old);
     Ok(())
 }

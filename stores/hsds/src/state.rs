@@ -11,7 +11,7 @@ use crate::layout::{DomainDocument, DomainId, EntryQuery, Members, ObjectDocumen
 
 /// A document as the session has it.
 #[derive(Debug, Clone)]
-pub struct Stored {
+pub struct TaggedDocument {
     pub document: Arc<ObjectDocument>,
     /// The tag of the object when it was read or written; `None` for one that was never written.
     pub tag: Option<ObjectTag>,
@@ -58,7 +58,7 @@ pub struct SessionState {
     pub domain_tag: Option<ObjectTag>,
     /// A write of the object of the domain that has failed, and may have succeeded all the same.
     pub domain_attempt: Option<UncertainPut>,
-    documents: HashMap<ObjectId, Stored>,
+    documents: HashMap<ObjectId, TaggedDocument>,
     /// Documents that were changed since the last commit.
     pub dirty: BTreeSet<ObjectId>,
     /// Objects that were deleted; those in `doomed` are still stored.
@@ -116,7 +116,7 @@ impl SessionState {
     }
 
     /// A document, if the session has it or knows that it is gone.
-    pub fn find(&self, id: ObjectId) -> Option<Result<Arc<ObjectDocument>>> {
+    pub fn cached_document(&self, id: ObjectId) -> Option<Result<Arc<ObjectDocument>>> {
         if self.deleted.contains(&id) {
             return Some(Err(ModelError::NoObject(id)));
         }
@@ -124,7 +124,7 @@ impl SessionState {
     }
 
     /// A document with its tag, if the session has it.
-    pub fn stored(&self, id: ObjectId) -> Option<&Stored> {
+    pub fn cached_with_tag(&self, id: ObjectId) -> Option<&TaggedDocument> {
         self.documents.get(&id)
     }
 
@@ -134,7 +134,7 @@ impl SessionState {
     }
 
     /// Makes room for documents that were read: if there are more than `most`, those that were not changed go.
-    pub fn make_room(&mut self, more: usize, most: usize) {
+    pub fn evict_unchanged_if_full(&mut self, more: usize, most: usize) {
         if self.documents.len().saturating_add(more) > most {
             let dirty = &self.dirty;
             self.documents.retain(|id, _| dirty.contains(id));
@@ -142,7 +142,7 @@ impl SessionState {
     }
 
     /// Takes up a document that was read, unless the session has one.
-    pub fn insert_fetched(&mut self, stored: Stored) {
+    pub fn insert_fetched(&mut self, stored: TaggedDocument) {
         let id = stored.document.id();
         if !self.deleted.contains(&id) {
             self.documents.entry(id).or_insert(stored);
@@ -150,10 +150,10 @@ impl SessionState {
     }
 
     /// Takes up a document that is newer than the one that the session has.
-    pub fn replace_fetched(&mut self, mut stored: Stored) {
+    pub fn replace_fetched(&mut self, mut stored: TaggedDocument) {
         let id = stored.document.id();
         if let Some(old) = self.documents.get(&id) {
-            Arc::make_mut(&mut stored.document).take_over_shards(&old.document);
+            Arc::make_mut(&mut stored.document).reuse_loaded_shards(&old.document);
         }
         self.documents.insert(id, stored);
     }
@@ -168,12 +168,12 @@ impl SessionState {
     /// Adds a new object.
     pub fn insert_new(&mut self, document: ObjectDocument) {
         let id = document.id();
-        self.documents.insert(id, Stored { document: Arc::new(document), tag: None });
+        self.documents.insert(id, TaggedDocument { document: Arc::new(document), tag: None });
         self.dirty.insert(id);
         if kind(id) == Some(ObjectKind::Dataset) {
             self.without_leftovers.insert(id);
         }
-        self.count(id, 0);
+        self.add_references(id, 0);
     }
 
     /// Changes a document that the session has.
@@ -200,7 +200,7 @@ impl SessionState {
     }
 
     /// Forgets an object, which is deleted when what led to it is committed.
-    pub fn delete(&mut self, id: ObjectId) -> Option<Stored> {
+    pub fn delete(&mut self, id: ObjectId) -> Option<TaggedDocument> {
         self.deleted.insert(id);
         self.dirty.remove(&id);
         self.dropped.remove(&id);
@@ -208,7 +208,7 @@ impl SessionState {
         self.uncertain.remove(&id);
         self.without_leftovers.remove(&id);
         self.written_beyond.remove(&id);
-        let is_known_whole = self.documents.get(&id).is_some_and(|stored| stored.document.shards().is_empty());
+        let is_known_whole = self.documents.get(&id).is_some_and(|stored| stored.document.shard_ids().is_empty());
         let had_shards = self.old_shards.remove(&id).is_some();
         let has_parts = kind(id) == Some(ObjectKind::Dataset) || !is_known_whole || had_shards;
         self.doomed.push(DoomedObject { id, has_parts });
@@ -220,7 +220,7 @@ impl SessionState {
     }
 
     /// Counts uses of an object on, if they are counted.
-    pub fn count(&mut self, id: ObjectId, more: u32) {
+    pub fn add_references(&mut self, id: ObjectId, more: u32) {
         if let Some(uses) = &mut self.uses {
             let count = uses.entry(id).or_default();
             *count = count.saturating_add(more);
@@ -228,7 +228,7 @@ impl SessionState {
     }
 
     /// Takes one use from an object. Returns those that are left.
-    pub fn take_use(&mut self, id: ObjectId) -> u32 {
+    pub fn drop_reference(&mut self, id: ObjectId) -> u32 {
         let Some(count) = self.uses.as_mut().and_then(|uses| uses.get_mut(&id)) else { return 0 };
         *count = count.saturating_sub(1);
         *count
@@ -236,9 +236,9 @@ impl SessionState {
 
     /// Counts the uses by all documents of the domain: what each of them used when it was read, and what those use now that
     /// the session has.
-    pub fn count_uses(&mut self, mut uses_of: HashMap<ObjectId, Vec<ObjectId>>) {
+    pub fn set_reference_counts(&mut self, mut uses_of: HashMap<ObjectId, Vec<ObjectId>>) {
         for (id, stored) in &self.documents {
-            let now = stored.document.uses();
+            let now = stored.document.referenced_objects();
             if stored.document.missing_shards(EntryQuery::All).is_empty() {
                 uses_of.insert(*id, now);
                 continue;
@@ -256,7 +256,7 @@ impl SessionState {
     }
 
     /// Forgets what was read and not changed.
-    pub fn forget_unchanged(&mut self) {
+    pub fn evict_unchanged(&mut self) {
         let dirty = &self.dirty;
         self.documents.retain(|id, _| dirty.contains(id));
         self.uses = None;
@@ -274,7 +274,7 @@ pub struct ReadAhead {
 
 impl ReadAhead {
     /// The objects of a group that was listed just now.
-    pub fn begin(&mut self, ids: Vec<ObjectId>) {
+    pub fn set_listing_order(&mut self, ids: Vec<ObjectId>) {
         self.places = ids.iter().enumerate().map(|(place, id)| (*id, place)).collect();
         self.ids = ids;
         (self.next, self.window) = (0, 1);
@@ -289,7 +289,7 @@ impl ReadAhead {
     }
 
     /// The object that is wanted, and those that will be next, at most so many.
-    pub fn wanted(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
+    pub fn prefetch_window(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
         let Some(place) = self.places.get(&id).copied() else { return vec![id] };
         self.window = if place == self.next { (self.window * 2).clamp(1, most) } else { 1 };
         let end = (place + self.window).min(self.ids.len());

@@ -5,17 +5,17 @@ use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use h5live_model::{
-    AttributeData, ChunkStore, Error as ModelError, InfoChange, Link, LinkTarget, Liveness, MapStore, Mode, Name,
-    NewObject, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind, ReferenceType,
-    Referent, ReferentPart, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
+    AttributeData, ChunkStore, Error as ModelError, Link, LinkTarget, MapStore, Mode, Name, NewObject, ObjectId,
+    ObjectInfo, ObjectInfoChange, ObjectKind, ObjectKindSpec, ObjectScope, ObjectSpec, PublishLevel, ReferenceKind,
+    ReferenceType, Referent, ReferentPart, Result, SessionInfo, Stats, Store, StoreWriter, Watch, WriterLiveness,
 };
 use parking_lot::Mutex;
 
 use crate::dataset::HsdsDataset;
 use crate::engine::{ObjectEngine, RequestCounts};
-use crate::error::{damaged, invalid_error};
-use crate::layout::{ELEMENT_SIZES, EntryClass, EntryQuery, Token, kind};
-use crate::session::{HsdsRequest, HsdsSession, time};
+use crate::error::{damaged_object_error, invalid_error};
+use crate::layout::{ELEMENT_SIZES, EntryQuery, LinksOrAttributes, VarLenToken, kind};
+use crate::session::{HsdsOpenRequest, HsdsSession, system_time_from_unix};
 use crate::watch::HsdsWatch;
 
 /// A session on a domain.
@@ -30,7 +30,7 @@ impl HsdsStore {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    pub fn open(engine: impl ObjectEngine + 'static, request: &HsdsRequest) -> Result<Self> {
+    pub fn open(engine: impl ObjectEngine + 'static, request: &HsdsOpenRequest) -> Result<Self> {
         Ok(HsdsStore::new(HsdsSession::open(Box::new(engine), request)?))
     }
 
@@ -39,7 +39,7 @@ impl HsdsStore {
         HsdsStore { session: Arc::new(session), datasets: Arc::default() }
     }
 
-    /// Lets others see a new domain that was made as a draft ([`HsdsRequest::is_draft`]), and commits all that was changed.
+    /// Lets others see a new domain that was made as a draft ([`HsdsOpenRequest::is_draft`]), and commits all that was changed.
     ///
     /// # Errors
     /// As [`StoreWriter::commit`]. Then it is still a draft.
@@ -51,8 +51,8 @@ impl HsdsStore {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`]. Then objects may be left.
-    pub fn end_now(&self) -> Result<()> {
-        self.session.end_now()
+    pub fn force_close(&self) -> Result<()> {
+        self.session.close_without_commit()
     }
 
     /// The owner of the domain.
@@ -64,9 +64,9 @@ impl HsdsStore {
     ///
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::Closed`], [`ModelError::Store`].
-    pub fn document_times(&self, id: ObjectId) -> Result<(Option<SystemTime>, Option<SystemTime>)> {
-        let (created, modified) = self.session.document(id)?.document_times();
-        Ok((created.and_then(time), modified.and_then(time)))
+    pub fn created_and_modified(&self, id: ObjectId) -> Result<(Option<SystemTime>, Option<SystemTime>)> {
+        let (created, modified) = self.session.document(id)?.created_and_modified();
+        Ok((created.and_then(system_time_from_unix), modified.and_then(system_time_from_unix)))
     }
 
     /// The requests so far.
@@ -101,12 +101,12 @@ impl HsdsStore {
     }
 }
 
-fn tokens<'a>(elements: &'a [&'a [u8]]) -> impl Iterator<Item = Result<Token>> + 'a {
-    elements.iter().map(|element| Token::decode(element).map_err(invalid_error))
+fn tokens<'a>(elements: &'a [&'a [u8]]) -> impl Iterator<Item = Result<VarLenToken>> + 'a {
+    elements.iter().map(|element| VarLenToken::decode(element).map_err(invalid_error))
 }
 
 impl Store for HsdsStore {
-    fn session(&self) -> &Session {
+    fn session(&self) -> &SessionInfo {
         &self.session.described
     }
 
@@ -120,12 +120,12 @@ impl Store for HsdsStore {
     fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
         let document = self.session.document(id)?;
         let key = self.session.domain.key(id);
-        let spec = document.spec().map_err(damaged(&key))?;
+        let spec = document.spec().map_err(damaged_object_error(&key))?;
         Ok(match spec.body {
             // A reader sees the extent as of the last refresh of the dataset.
-            ObjectBody::Dataset(_) => {
+            ObjectKindSpec::Dataset(_) => {
                 let seen = (*self.open_dataset(id)?.spec()?).clone();
-                ObjectSpec { body: ObjectBody::Dataset(Box::new(seen)), ..spec }
+                ObjectSpec { body: ObjectKindSpec::Dataset(Box::new(seen)), ..spec }
             }
             _ => spec,
         })
@@ -137,23 +137,23 @@ impl Store for HsdsStore {
 
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
         let key = self.session.domain.key(group);
-        let query = EntryQuery::One(EntryClass::Links, name);
-        self.session.group_with(group, query)?.link(name).map_err(damaged(&key))
+        let query = EntryQuery::One(LinksOrAttributes::Links, name);
+        self.session.group_with_entries(group, query)?.link(name).map_err(damaged_object_error(&key))
     }
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
-        let document = self.session.group_with(group, EntryQuery::AllOf(EntryClass::Links))?;
+        let document = self.session.group_with_entries(group, EntryQuery::AllOf(LinksOrAttributes::Links))?;
         let key = self.session.domain.key(group);
         let links = document.links().and_then(Iterator::collect::<crate::layout::Result<Vec<Link>>>);
-        let mut links = links.map_err(damaged(&key))?;
-        if document.is_sharded(EntryClass::Links) {
+        let mut links = links.map_err(damaged_object_error(&key))?;
+        if document.is_sharded(LinksOrAttributes::Links) {
             links.sort_by(|one, other| (one.creation_order, &one.name).cmp(&(other.creation_order, &other.name)));
         }
         let hard = links.iter().filter_map(|link| match link.target {
             LinkTarget::Hard(id) => Some(id),
             _ => None,
         });
-        self.session.state.write().read_ahead.begin(hard.collect());
+        self.session.state.write().read_ahead.set_listing_order(hard.collect());
         for link in links {
             if !each(link) {
                 break;
@@ -163,20 +163,20 @@ impl Store for HsdsStore {
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
-        let query = EntryQuery::One(EntryClass::Attributes, name);
-        self.session.attribute(&*self.session.document_with(id, query)?, name)
+        let query = EntryQuery::One(LinksOrAttributes::Attributes, name);
+        self.session.attribute(&*self.session.document_with_entries(id, query)?, name)
     }
 
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
         let key = self.session.domain.key(id);
-        let query = EntryQuery::AllOf(EntryClass::Attributes);
-        self.session.document_with(id, query)?.attribute_names().map_err(damaged(&key))
+        let query = EntryQuery::AllOf(LinksOrAttributes::Attributes);
+        self.session.document_with_entries(id, query)?.attribute_names().map_err(damaged_object_error(&key))
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
-        let document = self.session.document_with(id, EntryQuery::AllOf(EntryClass::Attributes))?;
+        let document = self.session.document_with_entries(id, EntryQuery::AllOf(LinksOrAttributes::Attributes))?;
         let key = self.session.domain.key(id);
-        for name in document.attribute_names().map_err(damaged(&key))? {
+        for name in document.attribute_names().map_err(damaged_object_error(&key))? {
             let attribute = self.session.attribute(&document, &name)?;
             if !attribute.is_none_or(&mut *each) {
                 break;
@@ -193,7 +193,9 @@ impl Store for HsdsStore {
         self.session.check_open()?;
         for (number, token) in tokens(elements).enumerate() {
             match token? {
-                token if token.has_bytes() => self.session.blob(token, &mut |bytes| each(number, bytes))?,
+                token if token.has_bytes() => {
+                    self.session.with_varlen_bytes(token, &mut |bytes| each(number, bytes))?
+                }
                 _ => each(number, &[]),
             }
         }
@@ -203,7 +205,7 @@ impl Store for HsdsStore {
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.session.check_open()?;
         if kind != ReferenceKind::Object1 {
-            return self.session.referent(kind, Token::decode(element).map_err(invalid_error)?);
+            return self.session.referent(kind, VarLenToken::decode(element).map_err(invalid_error)?);
         }
         let end = element.iter().position(|byte| *byte == 0).unwrap_or(element.len());
         let text = element.get(..end).filter(|text| !text.is_empty());
@@ -229,32 +231,32 @@ impl Store for HsdsStore {
         Ok(element)
     }
 
-    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+    fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
         if self.session.described.mode != Mode::SwmrRead {
             return self.session.check_open();
         }
         match scope {
-            Scope::All => {
-                self.session.state.write().forget_unchanged();
+            ObjectScope::All => {
+                self.session.state.write().evict_unchanged();
                 self.open_datasets().iter().try_for_each(|dataset| match dataset.advance_to_committed() {
                     // It stays as it was seen.
                     Err(ModelError::NoObject(_)) => Ok(()),
                     taken => taken.map(drop),
                 })
             }
-            Scope::Objects(ids) => ids.iter().try_for_each(|id| match kind(*id) {
+            ObjectScope::Objects(ids) => ids.iter().try_for_each(|id| match kind(*id) {
                 Some(ObjectKind::Dataset) => self.open_dataset(*id)?.advance_to_committed().map(drop),
                 _ => self.session.revalidate(*id).map(drop),
             }),
         }
     }
 
-    fn liveness(&self) -> Result<Liveness> {
+    fn liveness(&self) -> Result<WriterLiveness> {
         self.session.check_open()?;
         if self.session.described.mode.writes() {
-            return Ok(Liveness::AtRest);
+            return Ok(WriterLiveness::AtRest);
         }
-        Ok(if self.session.engine.has_writer()? { Liveness::Live } else { Liveness::AtRest })
+        Ok(if self.session.engine.has_writer()? { WriterLiveness::Live } else { WriterLiveness::AtRest })
     }
 
     fn is_abandoned(&self) -> Result<bool> {
@@ -293,7 +295,7 @@ impl StoreWriter for HsdsStore {
     }
 
     fn discard(&self, id: ObjectId) -> Result<()> {
-        self.session.discard_object(id)
+        self.session.delete_if_unlinked(id)
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
@@ -316,8 +318,8 @@ impl StoreWriter for HsdsStore {
         self.session.remove_attribute_of(id, name)
     }
 
-    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
-        self.session.set_info_of(id, change)
+    fn set_info(&self, id: ObjectId, change: &ObjectInfoChange<'_>) -> Result<()> {
+        self.session.set_comment_or_times(id, change)
     }
 
     fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
@@ -326,18 +328,18 @@ impl StoreWriter for HsdsStore {
 
     fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> Result<Vec<u8>> {
         self.session.check_writable()?;
-        Ok(self.session.holders.put(blobs).iter().flat_map(|token| token.encode()).collect())
+        Ok(self.session.holders.put_unstored(blobs).iter().flat_map(|token| token.encode()).collect())
     }
 
     fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
         self.session.check_writable()?;
         let gone = tokens(elements).collect::<Result<Vec<_>>>()?;
-        self.session.holders.remove(gone.into_iter());
+        self.session.holders.remove_unstored(gone.into_iter());
         Ok(())
     }
 
     fn start_swmr(&self) -> Result<()> {
-        self.session.commit(Publish::Visible)
+        self.session.commit(PublishLevel::Visible)
     }
 
     fn is_dirty(&self) -> bool {
@@ -346,10 +348,10 @@ impl StoreWriter for HsdsStore {
         !is_committed || !state.old_shards.is_empty()
     }
 
-    fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()> {
+    fn commit(&self, scope: ObjectScope<'_>, publish: PublishLevel) -> Result<()> {
         match scope {
-            Scope::All => self.session.commit(publish),
-            Scope::Objects(ids) => self.session.commit_objects(ids, publish),
+            ObjectScope::All => self.session.commit(publish),
+            ObjectScope::Objects(ids) => self.session.commit_objects(ids, publish),
         }
     }
 }

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::time::UNIX_EPOCH;
 
-use h5live_model::{Mode, ObjectBody, ObjectId, ObjectKind, Result};
+use h5live_model::{Mode, ObjectId, ObjectKind, ObjectKindSpec, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::engine::{ListedObject, ObjectEngine, ObjectPut};
-use crate::error::damaged;
+use crate::error::damaged_object_error;
 use crate::layout::{DomainId, ElementCodec, ObjectDocument, SUMMARY_FILE, chunk_of_key, kind};
-use crate::session::{HsdsSession, now};
+use crate::session::{HsdsSession, unix_seconds_now};
 use crate::state::SessionState;
 
 /// A session counts a domain that it has not made only if it has no more objects than this: counting lists all of them.
@@ -50,9 +50,9 @@ struct DomainCounts {
 ///
 /// # Errors
 /// Those of the engine. The domain is complete all the same.
-pub fn put_summary(session: &HsdsSession, state: &SessionState) -> Result<()> {
+pub fn write_domain_summary(session: &HsdsSession, state: &SessionState) -> Result<()> {
     let is_made = matches!(session.described.mode, Mode::Create | Mode::CreateNew);
-    let start = now();
+    let start = unix_seconds_now();
     let mut counts = DomainCounts::default();
     let limit = if is_made { u64::MAX } else { MAX_COUNTED_OBJECTS };
     session.engine.for_each_object(&format!("{}/", session.domain.prefix()), &mut |object| {
@@ -63,7 +63,7 @@ pub fn put_summary(session: &HsdsSession, state: &SessionState) -> Result<()> {
         return Ok(());
     }
     let key = format!("{}/{SUMMARY_FILE}", session.domain.prefix());
-    let bytes = counts.to_json(session.domain, (start, now())).to_string().into_bytes();
+    let bytes = counts.to_json(session.domain, (start, unix_seconds_now())).to_string().into_bytes();
     session.engine.put_many(vec![ObjectPut { key, bytes }]).map(drop)
 }
 
@@ -71,7 +71,7 @@ pub fn put_summary(session: &HsdsSession, state: &SessionState) -> Result<()> {
 fn count_elements(session: &HsdsSession, state: &SessionState, counts: &mut DomainCounts) -> Result<bool> {
     let mut unknown = Vec::new();
     for (id, dataset) in &mut counts.datasets {
-        match state.find(*id) {
+        match state.cached_document(*id) {
             Some(Ok(document)) if !dataset.add_elements(&document) => return Ok(false),
             Some(_) => {}
             None => unknown.push(*id),
@@ -84,7 +84,8 @@ fn count_elements(session: &HsdsSession, state: &SessionState, counts: &mut Doma
             let (Some(id), Some(key), Some(object)) = (ids.get(number), keys.get(number), object) else {
                 return Ok(());
             };
-            let document = ObjectDocument::parse(session.domain, *id, &object.bytes).map_err(damaged(key))?;
+            let document =
+                ObjectDocument::parse(session.domain, *id, &object.bytes).map_err(damaged_object_error(key))?;
             found.lock().push((*id, document));
             Ok(())
         })?;
@@ -101,7 +102,7 @@ impl DomainCounts {
     fn add(&mut self, domain: DomainId, object: &ListedObject) {
         self.objects += 1;
         let modified = object.modified.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let modified = modified.map_or_else(now, |since| since.as_secs_f64());
+        let modified = modified.map_or_else(unix_seconds_now, |since| since.as_secs_f64());
         let document = domain.object_of_key(&object.key);
         let chunk = || {
             let rest = object.key.strip_prefix(&format!("{}/d/", domain.prefix()))?;
@@ -159,12 +160,12 @@ impl DatasetCounts {
         if document.chunk_table().is_some() {
             return false;
         }
-        let Ok(ObjectBody::Dataset(spec)) = document.spec().map(|spec| spec.body) else { return true };
+        let Ok(ObjectKindSpec::Dataset(spec)) = document.spec().map(|spec| spec.body) else { return true };
         let element_bytes = ElementCodec::new(&spec.datatype).stored_size();
         let elements = spec.dataspace.element_count().unwrap_or(u64::MAX);
         // Elements of variable length are as long as they are stored, as in the service.
         self.logical_bytes = element_bytes.map_or(self.stored_bytes, |bytes| elements.saturating_mul(bytes as u64));
-        let Some(layout) = document.reference_layout() else { return true };
+        let Some(layout) = document.creation_layout() else { return true };
         let size_of = |chunk: &Value| chunk.get(1).and_then(Value::as_u64).unwrap_or_default();
         match layout.get("class").and_then(Value::as_str) {
             Some("H5D_CONTIGUOUS_REF") => {

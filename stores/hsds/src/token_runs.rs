@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::layout::Token;
+use crate::layout::VarLenToken;
 
 /// A token as a key: tokens that come one after the other have keys that do.
-fn key_of(token: Token) -> u128 {
+fn key_of(token: VarLenToken) -> u128 {
     u128::from(token.holder) << 64 | u128::from(token.version) << 32 | u128::from(token.number)
 }
 
 /// The token of a key, without its count.
-fn token_of(key: u128) -> Token {
-    Token { count: 0, holder: (key >> 64) as u32, version: (key >> 32) as u32, number: key as u32 }
+fn token_of(key: u128) -> VarLenToken {
+    VarLenToken { count: 0, holder: (key >> 64) as u32, version: (key >> 32) as u32, number: key as u32 }
 }
 
 /// What the numbers of a run do.
@@ -35,21 +35,21 @@ struct TokenRun {
 
 /// A number for each of some tokens.
 #[derive(Debug)]
-pub struct TokenRuns {
+pub struct RunLengthTokenMap {
     runs: BTreeMap<u128, TokenRun>,
     step: Step,
     tokens: usize,
 }
 
-impl TokenRuns {
+impl RunLengthTokenMap {
     /// For numbers that go on with the tokens.
-    pub fn of_next_numbers() -> Self {
-        TokenRuns { runs: BTreeMap::new(), step: Step::Next, tokens: 0 }
+    pub fn for_consecutive_numbers() -> Self {
+        RunLengthTokenMap { runs: BTreeMap::new(), step: Step::Next, tokens: 0 }
     }
 
     /// For numbers that many tokens share.
-    pub fn of_same_numbers() -> Self {
-        TokenRuns { runs: BTreeMap::new(), step: Step::Same, tokens: 0 }
+    pub fn for_shared_numbers() -> Self {
+        RunLengthTokenMap { runs: BTreeMap::new(), step: Step::Same, tokens: 0 }
     }
 
     /// How many tokens have a number.
@@ -78,13 +78,13 @@ impl TokenRuns {
     }
 
     /// The number of a token.
-    pub fn get(&self, token: Token) -> Option<u32> {
+    pub fn get(&self, token: VarLenToken) -> Option<u32> {
         let (_, run, at) = self.run_of(key_of(token))?;
         Some(self.number_at(run, at))
     }
 
     /// Gives a token a number, in place of the one that it has.
-    pub fn insert(&mut self, token: Token, number: u32) {
+    pub fn insert(&mut self, token: VarLenToken, number: u32) {
         if self.get(token) == Some(number) {
             return;
         }
@@ -102,7 +102,7 @@ impl TokenRuns {
     }
 
     /// Forgets a token.
-    pub fn remove(&mut self, token: Token) -> Option<u32> {
+    pub fn remove(&mut self, token: VarLenToken) -> Option<u32> {
         let (first, run, at) = self.run_of(key_of(token))?;
         let number = self.number_at(run, at);
         self.tokens -= 1;
@@ -118,7 +118,7 @@ impl TokenRuns {
     }
 
     /// The tokens, without their counts, and their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (Token, u32)> {
+    pub fn iter(&self) -> impl Iterator<Item = (VarLenToken, u32)> {
         let run = move |(first, run): (&u128, &TokenRun)| {
             let (first, run) = (*first, *run);
             (0..run.tokens).map(move |at| (token_of(first + u128::from(at)), self.number_at(run, at)))
@@ -135,13 +135,14 @@ mod tests {
 
     use super::*;
 
-    fn token(number: u32) -> Token {
-        Token { count: 0, holder: u32::MAX, version: 0, number }
+    fn token(number: u32) -> VarLenToken {
+        VarLenToken { count: 0, holder: u32::MAX, version: 0, number }
     }
 
     #[test]
     fn what_comes_one_after_the_other_is_one_run() {
-        let (mut next, mut same) = (TokenRuns::of_next_numbers(), TokenRuns::of_same_numbers());
+        let (mut next, mut same) =
+            (RunLengthTokenMap::for_consecutive_numbers(), RunLengthTokenMap::for_shared_numbers());
         for number in 0..10_000 {
             next.insert(token(number + 7), number);
             same.insert(token(number + 7), 3);
@@ -153,9 +154,9 @@ mod tests {
 
     #[test]
     fn the_last_number_of_a_version_is_followed_by_the_first_of_the_next() {
-        let mut runs = TokenRuns::of_next_numbers();
-        runs.insert(Token { number: u32::MAX, ..token(0) }, 1);
-        runs.insert(Token { version: 1, ..token(0) }, 2);
+        let mut runs = RunLengthTokenMap::for_consecutive_numbers();
+        runs.insert(VarLenToken { number: u32::MAX, ..token(0) }, 1);
+        runs.insert(VarLenToken { version: 1, ..token(0) }, 2);
         assert_eq!(
             runs.iter().map(|(token, number)| (token.version, token.number, number)).collect::<Vec<_>>(),
             [(0, u32::MAX, 1), (1, 0, 2)]
@@ -165,7 +166,7 @@ mod tests {
     proptest! {
         #[test]
         fn they_are_a_map(changes in prop::collection::vec((any::<bool>(), 0..40u32, 0..6u32), 0..200)) {
-            for mut runs in [TokenRuns::of_next_numbers(), TokenRuns::of_same_numbers()] {
+            for mut runs in [RunLengthTokenMap::for_consecutive_numbers(), RunLengthTokenMap::for_shared_numbers()] {
                 let mut map = BTreeMap::new();
                 for (inserts, at, number) in &changes {
                     // Numbers that often go on, and often are the same.

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use h5live_kv::engine::{Engine, LmdbEngine, LmdbOptions, LongKeys};
+use h5live_kv::engine::{Engine, LmdbEngine, LmdbOptions, LongKeyEngine};
 use h5live_kv::layout::oid;
-use h5live_kv::{KvRequest, KvStore};
+use h5live_kv::{KvOpenRequest, KvStore};
 use h5live_model::{
-    AllocationLimit, ByteOrder, ChunkCoord, DatasetSpec, Dataspace, Datatype, Durability, Layout, MapEdit, MapKey,
-    MapSpec, Mode, NewObject, NoFilters, ObjectBody, ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreWriter,
-    StringPadding, VarLen, VarLenKind,
+    AllocationLimit, ByteOrder, ChunkCoord, DatasetSpec, Dataspace, Datatype, DurabilitySupport, Layout, MapEdit,
+    MapKey, MapSpec, Mode, NewObject, NoFilters, ObjectKindSpec, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign,
+    Store, StoreWriter, StringPadding, VarLenKind, VarLenType,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -19,21 +19,21 @@ const CHUNKS: u64 = 2000;
 const CHUNK_BYTES: u64 = 64 << 10;
 
 fn open(folder: &Path, mode: Mode, checksums: bool) -> Result<KvStore> {
-    let request = KvRequest {
+    let request = KvOpenRequest {
         mode,
         root: ObjectSpec::group(),
-        durability: Durability::OnRequest,
+        durability: DurabilitySupport::OnRequest,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvRequest::MAX_UNCOMMITTED,
+        max_uncommitted: KvOpenRequest::MAX_UNCOMMITTED,
         random: 1,
         checksums,
     };
-    let engine = LongKeys::new(LmdbEngine::open(folder, mode, &LmdbOptions::default())?);
+    let engine = LongKeyEngine::new(LmdbEngine::open(folder, mode, &LmdbOptions::default())?);
     Ok(KvStore::open(engine, &request)?)
 }
 
-fn make(store: &KvStore, name: &str, body: ObjectBody) -> Result<h5live_model::ObjectId> {
+fn make(store: &KvStore, name: &str, body: ObjectKindSpec) -> Result<h5live_model::ObjectId> {
     let spec = ObjectSpec { body, ..ObjectSpec::group() };
     Ok(store.create(&NewObject::linked(oid::ROOT, &name.into(), &spec))?)
 }
@@ -53,17 +53,17 @@ fn chunks(folder: &Path, checksums: bool) -> Result<()> {
     let layout = Layout::Chunked(vec![CHUNK_BYTES]);
     let spec = DatasetSpec { datatype: number, dataspace, layout, ..DatasetSpec::default() };
     let store = open(folder, Mode::CreateNew, checksums)?;
-    let data = store.dataset(make(&store, "data", ObjectBody::Dataset(Box::new(spec)))?)?;
+    let data = store.dataset(make(&store, "data", ObjectKindSpec::Dataset(Box::new(spec)))?)?;
     let mut values: Vec<u8> = (0..CHUNK_BYTES).map(|n| n as u8 | 1).collect();
     timed("MiB of chunks of 64 KiB put, 16 a commit", (CHUNKS * CHUNK_BYTES) >> 20, || {
         for n in 0..CHUNKS {
             values[0] = n as u8;
             data.write_whole(&ChunkCoord::new(&[n * 997 % CHUNKS]), 0, &values)?;
             if n % 16 == 15 {
-                store.commit(Scope::All, Publish::Visible)?;
+                store.commit(ObjectScope::All, PublishLevel::Visible)?;
             }
         }
-        Ok(store.commit(Scope::All, Publish::Visible)?)
+        Ok(store.commit(ObjectScope::All, PublishLevel::Visible)?)
     })?;
     let locate = |n: u64| data.locate(&ChunkCoord::new(&[n * 991 % CHUNKS]));
     timed("MiB of them read", (CHUNKS * CHUNK_BYTES) >> 20, || {
@@ -84,7 +84,7 @@ fn chunks(folder: &Path, checksums: bool) -> Result<()> {
 fn pairs(folder: &Path, checksums: bool, value: Datatype, count: u64, what: &str) -> Result<()> {
     let key = Datatype::integer(8, ByteOrder::Big, Sign::Unsigned);
     let store = open(folder, Mode::CreateNew, checksums)?;
-    let map = make(&store, "map", ObjectBody::Map(Box::new(MapSpec { key, value })))?;
+    let map = make(&store, "map", ObjectKindSpec::Map(Box::new(MapSpec { key, value })))?;
     let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     let maps = store.maps().ok_or("there are maps")?;
     timed(&format!("pairs with {what} put, 1,000 a commit"), count, || {
@@ -93,7 +93,7 @@ fn pairs(folder: &Path, checksums: bool, value: Datatype, count: u64, what: &str
             let edits: Vec<_> =
                 keys.iter().map(|key| MapEdit::Put { key: MapKey::Bytes(key), value: &[7; 8] }).collect();
             maps.write(map, &edits)?;
-            store.commit(Scope::All, Publish::Visible)?;
+            store.commit(ObjectScope::All, PublishLevel::Visible)?;
         }
         Ok(())
     })?;
@@ -122,7 +122,7 @@ fn main() -> Result<()> {
     let count: u64 = arguments.get(1).map_or(Ok(200_000), |count| count.parse())?;
     let number = Datatype::integer(8, ByteOrder::Little, Sign::Unsigned);
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: Default::default() };
-    let text = Datatype::VarLen(VarLen { kind, size: 20, base: Box::default() });
+    let text = Datatype::VarLen(VarLenType { kind, size: 20, base: Box::default() });
     for checksums in [false, true] {
         println!("{} checksums", if checksums { "with" } else { "without" });
         let place = |name: &str| folder.join(format!("{name}-{checksums}"));

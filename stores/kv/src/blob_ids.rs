@@ -4,15 +4,15 @@ use crate::layout::BlobId;
 
 /// Makes UUIDs of which no two are the same: a random number for each session, and a count.
 #[derive(Debug)]
-pub struct BlobIds {
+pub struct BlobIdGenerator {
     session: u64,
     count: u64,
 }
 
-impl BlobIds {
+impl BlobIdGenerator {
     /// The UUIDs of a session with this random number.
     pub fn new(session: u64) -> Self {
-        BlobIds { session, count: 0 }
+        BlobIdGenerator { session, count: 0 }
     }
 
     /// A new one, behind all earlier ones of this session in the order of keys.
@@ -34,10 +34,10 @@ mod tests {
 
     #[test]
     fn identities_of_a_session_are_in_order_and_none_is_null() {
-        let mut ids = BlobIds::new(0);
+        let mut ids = BlobIdGenerator::new(0);
         let (first, second) = (ids.next_id(), ids.next_id());
         assert!(first < second && !first.is_null());
-        assert_ne!(BlobIds::new(1).next_id(), first);
+        assert_ne!(BlobIdGenerator::new(1).next_id(), first);
         assert_eq!((first.0[6] >> 4, first.0[8] >> 6), (4, 2));
     }
 }

@@ -12,8 +12,8 @@ use h5live_model::{
 };
 
 use crate::contiguous_cut::AutoChunkLayout;
-use crate::engine::{KeySpan, Snapshot};
-use crate::error::damaged;
+use crate::engine::{KeySpan, ViewWithEdits};
+use crate::error::damaged_object_error;
 use crate::layout::{EngineKey, PIECE_BYTES, RecordKey, key};
 use crate::objects::contradiction;
 use crate::state::KvState;
@@ -25,7 +25,7 @@ const LISTED_CHUNKS: usize = 1024;
 
 /// How chunks of a dataset lie in it.
 #[derive(Debug, Clone)]
-pub struct ChunkPlacement {
+pub struct ChunkRecordLayout {
     grid: Option<ChunkGrid>,
     /// How the one chunk of a large contiguous dataset is cut.
     cut: Option<AutoChunkLayout>,
@@ -50,7 +50,7 @@ struct PieceRun {
 
 /// A stored chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundChunk {
+pub struct StoredChunkRecord {
     /// The position in the grid.
     pub coord: ChunkCoord,
     /// Stored bytes.
@@ -59,12 +59,12 @@ pub struct FoundChunk {
     pub filter_mask: u32,
 }
 
-impl ChunkPlacement {
+impl ChunkRecordLayout {
     /// That of a dataset.
     pub fn of(spec: &DatasetSpec) -> Self {
         let bytes = spec.chunk_bytes().unwrap_or_default();
         let cut = AutoChunkLayout::of(spec);
-        ChunkPlacement { grid: spec.grid(), cut, is_filtered: !spec.filters.is_empty(), bytes }
+        ChunkRecordLayout { grid: spec.grid(), cut, is_filtered: !spec.filters.is_empty(), bytes }
     }
 
     fn start(&self, coord: &ChunkCoord) -> Vec<u64> {
@@ -81,7 +81,7 @@ impl ChunkPlacement {
     pub fn place_of_piece(&self, start: &[u64], piece: u32) -> Option<(ChunkCoord, u64)> {
         let within = u64::from(piece) * PIECE_BYTES;
         match &self.cut {
-            Some(cut) => Some((ChunkCoord::origin(start.len()), cut.position(start)?.checked_add(within)?)),
+            Some(cut) => Some((ChunkCoord::origin(start.len()), cut.byte_offset_of_chunk(start)?.checked_add(within)?)),
             None => Some((self.coord(start), within)),
         }
     }
@@ -97,7 +97,7 @@ impl ChunkPlacement {
     }
 
     /// The key of all of a chunk without filters, if it has one piece.
-    pub fn single_piece(&self, dataset: ObjectId, coord: &ChunkCoord) -> Option<EngineKey> {
+    pub fn single_piece_key(&self, dataset: ObjectId, coord: &ChunkCoord) -> Option<EngineKey> {
         let is_single = !self.is_filtered && self.cut.is_none() && self.bytes <= PIECE_BYTES;
         is_single.then(|| key::chunk_piece(dataset, &self.start(coord), 0))
     }
@@ -108,7 +108,7 @@ impl ChunkPlacement {
         while done < len {
             let position = at + done as u64;
             let (start, within_chunk, left) = match &self.cut {
-                Some(cut) => cut.find(position),
+                Some(cut) => cut.chunk_at_byte(position),
                 None => (self.start(coord), position, u64::MAX),
             };
             let within = (within_chunk % PIECE_BYTES) as usize;
@@ -135,7 +135,7 @@ impl PieceRun {
 /// How many of the bytes of a piece are stored: those behind are fill values. `at` is where the piece begins in the
 /// chunk (bytes).
 fn stored_len(spec: &DatasetSpec, at: u64, bytes: &[u8]) -> usize {
-    let Some(pattern) = spec.fill_pattern() else {
+    let Some(pattern) = spec.nonzero_fill_value() else {
         return bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     };
     let size = pattern.len() as u64;
@@ -146,11 +146,11 @@ fn stored_len(spec: &DatasetSpec, at: u64, bytes: &[u8]) -> usize {
 
 /// Stores a whole chunk without filters.
 pub fn put_whole(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coord: &ChunkCoord, bytes: &[u8]) {
-    for run in ChunkPlacement::of(spec).piece_runs(coord, 0, bytes.len()) {
+    for run in ChunkRecordLayout::of(spec).piece_runs(coord, 0, bytes.len()) {
         let bytes = &bytes[run.of_run.clone()];
         let len = stored_len(spec, run.begin(), bytes);
         match len > 0 || run.piece == 0 {
-            true => state.put_copy(&run.key(id), &[&bytes[..len]]),
+            true => state.put_concatenated(&run.key(id), &[&bytes[..len]]),
             false => state.delete(&run.key(id)),
         }
     }
@@ -165,22 +165,22 @@ pub fn put_filtered(
     mask: u32,
     bytes: &[u8],
 ) {
-    let key = ChunkPlacement::of(spec).filtered_key(id, coord);
-    state.put_copy(&key, &[&mask.to_le_bytes(), bytes]);
+    let key = ChunkRecordLayout::of(spec).filtered_key(id, coord);
+    state.put_concatenated(&key, &[&mask.to_le_bytes(), bytes]);
 }
 
 /// Overwrites a part of a chunk without filters, from `at` on (bytes).
 ///
 /// # Errors
 /// [`ModelError::Store`] if what is there cannot be read.
-pub fn put_part(
+pub fn overwrite_chunk_range(
     state: &mut KvState,
     id: ObjectId,
     spec: &DatasetSpec,
     (coord, at): (&ChunkCoord, u64),
     bytes: &[u8],
 ) -> Result<()> {
-    let shape = ChunkPlacement::of(spec);
+    let shape = ChunkRecordLayout::of(spec);
     for run in shape.piece_runs(coord, at, bytes.len()) {
         let (key, within) = (run.key(id), run.within.clone());
         let first = key::chunk_piece(id, &run.start, 0);
@@ -200,10 +200,10 @@ pub fn put_part(
         if !state.edits.update(key.as_bytes(), overwrite) {
             let is_whole = within.len() as u64 == PIECE_BYTES;
             if is_whole {
-                state.put_copy(&key, &[&bytes[run.of_run.clone()]]);
+                state.put_concatenated(&key, &[&bytes[run.of_run.clone()]]);
                 continue;
             }
-            let mut stored = state.edits.value_buffer(within.end);
+            let mut stored = state.edits.take_spare_buffer(within.end);
             state.snapshot().with_value(key.as_bytes(), &mut |known| stored.extend_from_slice(known))?;
             overwrite(&mut stored);
             state.put(&key, stored);
@@ -217,12 +217,12 @@ pub fn put_part(
 /// # Errors
 /// [`ModelError::Store`] if the store cannot be read.
 pub fn find(
-    state: &Snapshot<'_>,
+    state: &ViewWithEdits<'_>,
     id: ObjectId,
-    shape: &ChunkPlacement,
+    shape: &ChunkRecordLayout,
     coord: &ChunkCoord,
-) -> Result<Option<FoundChunk>> {
-    let found = |size, filter_mask| FoundChunk { coord: coord.clone(), size, filter_mask };
+) -> Result<Option<StoredChunkRecord>> {
+    let found = |size, filter_mask| StoredChunkRecord { coord: coord.clone(), size, filter_mask };
     if shape.cut.is_some() {
         return Ok(state.has_any(&KeySpan::from(&key::chunks(id)))?.then(|| found(shape.bytes, 0)));
     }
@@ -250,13 +250,13 @@ fn filtered_size(value: &[u8]) -> Option<(u32, u64)> {
 /// # Errors
 /// [`ModelError::Store`] if the store cannot be read.
 pub fn read(
-    state: &Snapshot<'_>,
+    state: &ViewWithEdits<'_>,
     id: ObjectId,
     spec: &DatasetSpec,
     (coord, at): (&ChunkCoord, u64),
     into: &mut [u8],
 ) -> Result<()> {
-    let shape = ChunkPlacement::of(spec);
+    let shape = ChunkRecordLayout::of(spec);
     if shape.is_filtered {
         let mut copy = |value: &[u8]| {
             let from = usize::try_from(at).ok().and_then(|at| value.get(FILTER_MASK_BYTES.checked_add(at)?..));
@@ -292,13 +292,13 @@ fn copy_or_zeros(from: &[u8], into: &mut [u8]) {
 /// # Errors
 /// [`ModelError::Store`] if the store cannot be read.
 pub fn for_each(
-    state: &Snapshot<'_>,
+    state: &ViewWithEdits<'_>,
     id: ObjectId,
-    shape: &ChunkPlacement,
-    each: &mut dyn FnMut(FoundChunk) -> bool,
+    shape: &ChunkRecordLayout,
+    each: &mut dyn FnMut(StoredChunkRecord) -> bool,
 ) -> Result<()> {
     if shape.cut.is_some() {
-        let rank = shape.grid.as_ref().map_or(0, |grid| grid.dims().len());
+        let rank = shape.grid.as_ref().map_or(0, |grid| grid.chunk_dims().len());
         find(state, id, shape, &ChunkCoord::origin(rank))?.map(each);
         return Ok(());
     }
@@ -308,10 +308,10 @@ pub fn for_each(
         state.scan(&left, &mut |key, value| {
             match (EngineKey::parse(key), filtered_size(value)) {
                 (Ok((_, RecordKey::ChunkPiece { start, piece: 0 })), _) => {
-                    found.push(FoundChunk { coord: shape.coord(&start), size: shape.bytes, filter_mask: 0 });
+                    found.push(StoredChunkRecord { coord: shape.coord(&start), size: shape.bytes, filter_mask: 0 });
                 }
                 (Ok((_, RecordKey::FilteredChunk { start })), Some((filter_mask, size))) => {
-                    found.push(FoundChunk { coord: shape.coord(&start), size, filter_mask });
+                    found.push(StoredChunkRecord { coord: shape.coord(&start), size, filter_mask });
                 }
                 (Ok(_), _) => {}
                 (Err(error), _) => failure = Some(error),
@@ -320,7 +320,7 @@ pub fn for_each(
             failure.is_none() && found.len() < LISTED_CHUNKS
         })?;
         if let Some(error) = failure {
-            return Err(damaged(id)(error));
+            return Err(damaged_object_error(id)(error));
         }
         let Some(last) = last else { return Ok(()) };
         left = left.after(&last);
@@ -335,13 +335,13 @@ pub fn for_each(
 /// # Errors
 /// [`ModelError::Store`] if a chunk cannot be read or decoded.
 pub fn for_each_decoded(
-    state: &Snapshot<'_>,
+    state: &ViewWithEdits<'_>,
     id: ObjectId,
     spec: &DatasetSpec,
     (unfilter, limit): (&Arc<dyn FilterEngine>, AllocationLimit),
     each: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    let shape = ChunkPlacement::of(spec);
+    let shape = ChunkRecordLayout::of(spec);
     let (mut chunks, mut failure) = (Vec::new(), None);
     for_each(state, id, &shape, &mut |chunk| {
         chunks.push(chunk);
@@ -372,7 +372,7 @@ pub fn for_each_decoded(
 ///
 /// # Errors
 /// [`ModelError::Store`] if the store cannot be read.
-pub fn drop_outside(state: &mut KvState, id: ObjectId, dims: &[u64]) -> Result<()> {
+pub fn delete_chunks_outside(state: &mut KvState, id: ObjectId, dims: &[u64]) -> Result<()> {
     let mut outside = Vec::new();
     let mut failure = None;
     state.snapshot().scan(&KeySpan::from(&key::chunks(id)), &mut |key, _| {
@@ -388,7 +388,7 @@ pub fn drop_outside(state: &mut KvState, id: ObjectId, dims: &[u64]) -> Result<(
         failure.is_none()
     })?;
     match failure {
-        Some(error) => Err(damaged(id)(error)),
+        Some(error) => Err(damaged_object_error(id)(error)),
         None => {
             outside.iter().for_each(|key| state.edits.delete(key));
             Ok(())
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn a_run_is_cut_where_pieces_end() {
         let piece = PIECE_BYTES as usize;
-        let shape = ChunkPlacement::of(&bytes_of(&[9 * PIECE_BYTES], Layout::Chunked(vec![3 * PIECE_BYTES])));
+        let shape = ChunkRecordLayout::of(&bytes_of(&[9 * PIECE_BYTES], Layout::Chunked(vec![3 * PIECE_BYTES])));
         let coord = ChunkCoord::new(&[2]);
         let run = |piece, within, of_run| PieceRun { start: vec![6 * PIECE_BYTES], piece, within, of_run };
         assert_eq!(shape.piece_runs(&coord, 5, 0), []);
@@ -424,9 +424,9 @@ mod tests {
     fn a_large_contiguous_dataset_lies_in_chunks_of_rows() {
         // Chunks of [1, 1 MiB]: the last one of each row is shorter.
         let spec = bytes_of(&[2, (5 << 20) / 2], Layout::Contiguous);
-        let shape = ChunkPlacement::of(&spec);
+        let shape = ChunkRecordLayout::of(&spec);
         let row = 5u64 << 19;
-        let side = crate::layout::automatic_chunks(&spec).unwrap()[1];
+        let side = crate::layout::chunk_dims_for_contiguous(&spec).unwrap()[1];
         assert!(side < row && !row.is_multiple_of(side), "{side}");
         let runs = shape.piece_runs(&ChunkCoord::origin(2), row - 3, 5);
         let last = (row - 1) / side * side;

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch, Maintenance,
-    Name, OpenError, OpenRequest, Origin, PathProbe, Store, Url, path_from_bytes,
+    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, DurabilitySupport, Location, LocationWatch,
+    Maintenance, Name, OpenError, OpenRequest, PathProbe, Store, StoreIdentity, TrustOrigin, Url, path_from_bytes,
 };
-use h5live_swmr::linked_paths;
+use h5live_swmr::linked_file_candidates;
 
-use crate::engine::{LmdbEngine, LmdbOptions, LongKeys};
-use crate::folder_watch::FolderWatch;
+use crate::engine::{LmdbEngine, LmdbOptions, LongKeyEngine};
+use crate::folder_watch::StoreFolderWatch;
 use crate::open_session::{KvSessionOptions, open_session_on};
 use crate::options::Kv;
 use crate::session::{CONNECTOR, KvSession, capabilities};
@@ -43,14 +43,14 @@ impl KvConnector {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub(crate) fn open_engine(at: &Location, how: &OpenRequest<'_>) -> Result<LongKeys<LmdbEngine>, OpenError> {
-        let Kv { map_size, max_readers, sync, .. } = *how.typed_options::<Kv>()?;
+    pub(crate) fn open_engine(at: &Location, how: &OpenRequest<'_>) -> Result<LongKeyEngine<LmdbEngine>, OpenError> {
+        let Kv { map_size, max_readers, sync, .. } = *how.downcast_options::<Kv>()?;
         let engine = LmdbEngine::open(
             &folder(at)?,
             how.mode,
             &LmdbOptions { map_size, max_readers, sync, ..LmdbOptions::default() },
         );
-        engine.map(LongKeys::new).map_err(|error| OpenError::Store(error.into()))
+        engine.map(LongKeyEngine::new).map_err(|error| OpenError::Store(error.into()))
     }
 
     /// A session on the store at a location.
@@ -66,11 +66,11 @@ impl KvConnector {
     /// # Errors
     /// As [`Connector::open`].
     pub(crate) fn session_on(
-        engine: LongKeys<LmdbEngine>,
+        engine: LongKeyEngine<LmdbEngine>,
         at: &Location,
         how: &OpenRequest<'_>,
     ) -> Result<KvSession, OpenError> {
-        let options = how.typed_options::<Kv>()?;
+        let options = how.downcast_options::<Kv>()?;
         let choices = KvSessionOptions {
             durability: options.sync.durability(),
             max_uncommitted: options.max_uncommitted,
@@ -90,7 +90,7 @@ impl Connector for KvConnector {
     }
 
     fn capabilities(&self) -> Capabilities {
-        capabilities(Durability::OnRequest)
+        capabilities(DurabilitySupport::OnRequest)
     }
 
     fn options(&self) -> Box<dyn ConnectorOptions> {
@@ -98,7 +98,7 @@ impl Connector for KvConnector {
     }
 
     fn claims(&self, probe: &PathProbe<'_>) -> bool {
-        probe.is_dir() && LmdbEngine::is_at(probe.path())
+        probe.is_dir() && LmdbEngine::has_store(probe.path())
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
@@ -106,11 +106,12 @@ impl Connector for KvConnector {
     }
 
     /// Beside the store that names it, as native files have it. A folder is taken for a store of this kind.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: CrossFileLinkKind) -> Vec<Location> {
         let base = base.and_then(|base| folder(base).ok());
-        let paths = linked_paths(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
+        let paths =
+            linked_file_candidates(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
         let located = |path: PathBuf| {
-            let store = path.is_dir().then(|| Some(Url::literal(CONNECTOR, path.to_str()?).into())).flatten();
+            let store = path.is_dir().then(|| Some(Url::without_escapes(CONNECTOR, path.to_str()?).into())).flatten();
             store.unwrap_or(Location::Path(path))
         };
         paths.into_iter().map(located).collect()
@@ -124,13 +125,13 @@ impl Connector for KvConnector {
         None
     }
 
-    fn origin(&self, _: &Location) -> Origin {
-        Origin::Files
+    fn trust_origin(&self, _: &Location) -> TrustOrigin {
+        TrustOrigin::Files
     }
 
-    fn identity(&self, at: &Location) -> Option<Identity> {
+    fn identity(&self, at: &Location) -> Option<StoreIdentity> {
         let path = folder(at).ok()?.canonicalize().ok()?;
-        Some(Identity(path.as_os_str().as_encoded_bytes().into()))
+        Some(StoreIdentity(path.as_os_str().as_encoded_bytes().into()))
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {
@@ -138,6 +139,6 @@ impl Connector for KvConnector {
     }
 
     fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
-        Some(Box::new(FolderWatch::new(folder(at).ok()?)))
+        Some(Box::new(StoreFolderWatch::new(folder(at).ok()?)))
     }
 }

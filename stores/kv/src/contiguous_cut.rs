@@ -2,7 +2,7 @@
 
 use h5live_model::DatasetSpec;
 
-use crate::layout::automatic_chunks;
+use crate::layout::chunk_dims_for_contiguous;
 
 /// The cut of a contiguous dataset. A chunk spans whole rows of the dimensions behind the one that is cut, and one index
 /// of those before it; so it is a run of bytes itself.
@@ -23,7 +23,7 @@ pub struct AutoChunkLayout {
 impl AutoChunkLayout {
     /// That of a dataset; `None` if it is not cut.
     pub fn of(spec: &DatasetSpec) -> Option<Self> {
-        let (chunk, dims) = (automatic_chunks(spec)?, spec.dataspace.dims());
+        let (chunk, dims) = (chunk_dims_for_contiguous(spec)?, spec.dataspace.dims());
         let cut = chunk.iter().zip(dims).rposition(|(side, dim)| side != dim)?;
         let (before, rest) = dims.split_at_checked(cut)?;
         let (dim, behind) = rest.split_first()?;
@@ -39,7 +39,7 @@ impl AutoChunkLayout {
     }
 
     /// Where the chunk that begins at an element (`[rank]`) begins in the dataset (bytes); `None` if it is in none.
-    pub fn position(&self, start: &[u64]) -> Option<u64> {
+    pub fn byte_offset_of_chunk(&self, start: &[u64]) -> Option<u64> {
         let (outer, rest) = start.split_at_checked(self.before.len())?;
         let index =
             outer.iter().zip(&self.before).try_fold(0u64, |all, (at, dim)| all.checked_mul(*dim)?.checked_add(*at))?;
@@ -49,7 +49,7 @@ impl AutoChunkLayout {
 
     /// The chunk that has the byte at `position` of the dataset: its first element (`[rank]`), where in it the byte is,
     /// and how many bytes from there on are in the same chunk.
-    pub fn find(&self, position: u64) -> (Vec<u64>, u64, u64) {
+    pub fn chunk_at_byte(&self, position: u64) -> (Vec<u64>, u64, u64) {
         let (mut outer, in_row) = (position / self.row, position % self.row);
         let (number, within) = (in_row / self.chunk, in_row % self.chunk);
         let mut start = vec![0; self.before.len()];

@@ -6,57 +6,57 @@
 use h5live_model::{ObjectId, Result};
 
 use crate::engine::KeySpan;
-use crate::error::damaged;
+use crate::error::damaged_object_error;
 use crate::layout::value::encode_u64;
 use crate::layout::{EngineKey, KeyRange, RecordKey, key};
 use crate::state::{KvState, read_number};
 
 /// Which order of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OrderOf {
+pub enum LinksOrAttributes {
     /// That of a group's links.
     Links,
     /// That of attributes.
     Attributes,
 }
 
-impl OrderOf {
+impl LinksOrAttributes {
     /// What is in the order.
     pub fn plural(self) -> &'static str {
         match self {
-            OrderOf::Links => "links",
-            OrderOf::Attributes => "attributes",
+            LinksOrAttributes::Links => "links",
+            LinksOrAttributes::Attributes => "attributes",
         }
     }
 
     /// The key of the number of names.
-    pub fn count(self, object: ObjectId) -> EngineKey {
+    pub fn count_key(self, object: ObjectId) -> EngineKey {
         match self {
-            OrderOf::Links => key::link_count(object),
-            OrderOf::Attributes => key::attribute_count(object),
+            LinksOrAttributes::Links => key::link_count(object),
+            LinksOrAttributes::Attributes => key::attribute_count(object),
         }
     }
 
     /// The key of the position that the next name gets.
-    pub fn next(self, object: ObjectId) -> EngineKey {
+    pub fn next_position_key(self, object: ObjectId) -> EngineKey {
         match self {
-            OrderOf::Links => key::next_link_order(object),
-            OrderOf::Attributes => key::next_attribute_order(object),
+            LinksOrAttributes::Links => key::next_link_order(object),
+            LinksOrAttributes::Attributes => key::next_attribute_order(object),
         }
     }
 
     fn name_at(self, object: ObjectId, rank: u64) -> EngineKey {
         match self {
-            OrderOf::Links => key::link_name_at(object, rank),
-            OrderOf::Attributes => key::attribute_at(object, rank),
+            LinksOrAttributes::Links => key::link_name_at(object, rank),
+            LinksOrAttributes::Attributes => key::attribute_name_at(object, rank),
         }
     }
 
     /// The keys of the names by their rank.
-    pub fn ranks(self, object: ObjectId) -> KeyRange {
+    pub fn rank_keys(self, object: ObjectId) -> KeyRange {
         match self {
-            OrderOf::Links => key::link_positions(object),
-            OrderOf::Attributes => key::attribute_positions(object),
+            LinksOrAttributes::Links => key::links_by_creation_order(object),
+            LinksOrAttributes::Attributes => key::attributes_by_creation_order(object),
         }
     }
 }
@@ -65,8 +65,14 @@ impl OrderOf {
 ///
 /// # Errors
 /// [`h5live_model::Error::Store`] if the records are damaged.
-pub fn append(state: &mut KvState, of: OrderOf, object: ObjectId, name: &[u8], target: Option<&[u8]>) -> Result<u64> {
-    let (count_key, next_key) = (of.count(object), of.next(object));
+pub fn append_to_creation_order(
+    state: &mut KvState,
+    of: LinksOrAttributes,
+    object: ObjectId,
+    name: &[u8],
+    target: Option<&[u8]>,
+) -> Result<u64> {
+    let (count_key, next_key) = (of.count_key(object), of.next_position_key(object));
     let count = read_number(&state.snapshot(), object, &count_key, "a count")?.unwrap_or_default();
     let position = read_number(&state.snapshot(), object, &next_key, "a position")?.unwrap_or_default();
     state.put(&count_key, encode_u64(count + 1));
@@ -82,19 +88,24 @@ pub fn append(state: &mut KvState, of: OrderOf, object: ObjectId, name: &[u8], t
 ///
 /// # Errors
 /// [`h5live_model::Error::Store`] if the records are damaged.
-pub fn remove(state: &mut KvState, of: OrderOf, object: ObjectId, name: &[u8]) -> Result<()> {
-    let count_key = of.count(object);
+pub fn remove_from_creation_order(
+    state: &mut KvState,
+    of: LinksOrAttributes,
+    object: ObjectId,
+    name: &[u8],
+) -> Result<()> {
+    let count_key = of.count_key(object);
     let Some(count) = read_number(&state.snapshot(), object, &count_key, "a count")? else { return Ok(()) };
     let Some(rank) = rank_of(state, of, object, name)? else { return Ok(()) };
     for rank in rank..count.saturating_sub(1) {
         move_up(state, of.name_at(object, rank + 1), &of.name_at(object, rank))?;
-        if of == OrderOf::Links {
+        if of == LinksOrAttributes::Links {
             move_up(state, key::link_target_at(object, rank + 1), &key::link_target_at(object, rank))?;
         }
     }
     let last = count.saturating_sub(1);
     state.delete(&of.name_at(object, last));
-    if of == OrderOf::Links {
+    if of == LinksOrAttributes::Links {
         state.delete(&key::link_target_at(object, last));
     }
     state.put(&count_key, encode_u64(last));
@@ -109,11 +120,11 @@ fn move_up(state: &mut KvState, from: EngineKey, to: &EngineKey) -> Result<()> {
     Ok(())
 }
 
-fn rank_of(state: &KvState, of: OrderOf, object: ObjectId, name: &[u8]) -> Result<Option<u64>> {
+fn rank_of(state: &KvState, of: LinksOrAttributes, object: ObjectId, name: &[u8]) -> Result<Option<u64>> {
     let mut found = None;
-    state.snapshot().for_each(&KeySpan::from(&of.ranks(object)), |key, value| -> Result<bool> {
+    state.snapshot().for_each(&KeySpan::from(&of.rank_keys(object)), |key, value| -> Result<bool> {
         if let RecordKey::LinkNameAt(rank) | RecordKey::AttributeAt(rank) =
-            EngineKey::parse(key).map_err(damaged(object))?.1
+            EngineKey::parse(key).map_err(damaged_object_error(object))?.1
             && value == name
         {
             found = Some(rank);

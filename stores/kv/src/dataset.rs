@@ -4,20 +4,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error as ModelError,
-    Layout, ObjectBody, ObjectId, ObjectKind, Result, SharedBytes, StoredChunk, read_block_by_runs, read_each,
+    ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace,
+    Error as ModelError, Layout, ObjectId, ObjectKind, ObjectKindSpec, Result, SharedBytes, StoredChunk,
+    read_block_by_runs, read_chunks_sequentially,
 };
 
-use crate::chunk_records::{self, ChunkPlacement, FoundChunk};
-use crate::engine::{Snapshot, View};
-use crate::error::damaged;
+use crate::chunk_records::{self, ChunkRecordLayout, StoredChunkRecord};
+use crate::engine::{View, ViewWithEdits};
+use crate::error::damaged_object_error;
 use crate::layout::encode::encode_dataspace;
 use crate::layout::{MetadataField, key};
 use crate::objects;
 use crate::primitive::RwLock;
 use crate::primitive::atomic::{AtomicU64, Ordering};
 use crate::session::KvSession;
-use crate::state::{KvState, check_kind, check_object, fitting};
+use crate::state::{KvState, check_kind, check_object_exists, or_invalid};
 
 /// A dataset that is open.
 pub struct KvDataset {
@@ -41,9 +42,9 @@ impl fmt::Debug for KvDataset {
     }
 }
 
-fn dataset_spec(state: &Snapshot<'_>, id: ObjectId) -> Result<Arc<DatasetSpec>> {
+fn dataset_spec(state: &ViewWithEdits<'_>, id: ObjectId) -> Result<Arc<DatasetSpec>> {
     match objects::spec(state, id)?.body {
-        ObjectBody::Dataset(dataset) => Ok(Arc::from(dataset)),
+        ObjectKindSpec::Dataset(dataset) => Ok(Arc::from(dataset)),
         _ => Err(ModelError::WrongKind { expected: "dataset" }),
     }
 }
@@ -64,9 +65,9 @@ impl KvDataset {
 
     /// Refuses a dataset that this session has deleted.
     fn check_there(&self) -> Result<()> {
-        let deletions = self.session.deleted_objects();
+        let deletions = self.session.deleted_object_count();
         if self.found_after_deletions.load(Ordering::Acquire) != deletions {
-            self.session.read(|state| check_object(state, self.id))?;
+            self.session.read(|state| check_object_exists(state, self.id))?;
             self.found_after_deletions.store(deletions, Ordering::Release);
         }
         Ok(())
@@ -78,13 +79,13 @@ impl KvDataset {
     }
 
     /// Reads the dataset as it is seen.
-    fn read_state<T>(&self, read: impl FnOnce(&Snapshot<'_>, &DatasetSpec) -> Result<T>) -> Result<T> {
+    fn read_state<T>(&self, read: impl FnOnce(&ViewWithEdits<'_>, &DatasetSpec) -> Result<T>) -> Result<T> {
         self.session.check_open()?;
         let seen = self.seen.read();
         let (spec, view) = (seen.spec.clone(), seen.view.clone());
         drop(seen);
         match view {
-            Some(view) => read(&Snapshot::of(&view), &spec),
+            Some(view) => read(&ViewWithEdits::of(&view), &spec),
             None => read(&self.session.state().snapshot(), &spec),
         }
     }
@@ -93,20 +94,20 @@ impl KvDataset {
     ///
     /// # Errors
     /// [`ModelError::NoObject`] if the dataset is gone.
-    pub fn advance_to(&self, view: &Arc<dyn View>) -> Result<bool> {
+    pub fn advance_and_compare_extent(&self, view: &Arc<dyn View>) -> Result<bool> {
         let mut seen = self.seen.write();
         if seen.view.as_ref().is_none_or(|seen| seen.version() >= view.version()) {
             return Ok(false);
         }
-        let snapshot = Snapshot::of(view);
+        let snapshot = ViewWithEdits::of(view);
         let mut records = crate::layout::MetadataRecords::default();
         for field in [MetadataField::Dataspace, MetadataField::Extras] {
             if let Some(value) = snapshot.get(key::metadata(self.id, field).as_bytes())? {
                 records.insert(field, value);
             }
         }
-        check_object(&snapshot, self.id)?;
-        let dataspace = records.dataspace().map_err(damaged(self.id))?;
+        check_object_exists(&snapshot, self.id)?;
+        let dataspace = records.dataspace().map_err(damaged_object_error(self.id))?;
         let is_new = dataspace != seen.spec.dataspace;
         if is_new {
             Arc::make_mut(&mut seen.spec).dataspace = dataspace;
@@ -117,7 +118,7 @@ impl KvDataset {
 
     /// Refuses what cannot be written.
     fn check_write(&self, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
-        let whole = spec.checked_chunk_bytes(write.coord())?;
+        let whole = spec.checked_chunk_bytes(write.first_coord())?;
         let is_filtered = !spec.filters.is_empty();
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, .. } => is_filtered || bytes.len() as u64 == whole,
@@ -155,7 +156,7 @@ impl KvDataset {
                 }
             }
             ChunkWrite::Part { coord, at, bytes, .. } => {
-                chunk_records::put_part(state, self.id, spec, (coord, at), bytes)?;
+                chunk_records::overwrite_chunk_range(state, self.id, spec, (coord, at), bytes)?;
             }
             ChunkWrite::Block { .. } => {}
         }
@@ -170,17 +171,17 @@ impl KvDataset {
         };
         let is_smaller = dims.iter().zip(shape.dims()).any(|(new, old)| new < old);
         if !shape.resize(dims) {
-            return Err(ModelError::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max())));
+            return Err(ModelError::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max_dims())));
         }
         if is_smaller {
-            chunk_records::drop_outside(state, self.id, dims)?;
+            chunk_records::delete_chunks_outside(state, self.id, dims)?;
         }
-        state.put(&key::metadata(self.id, MetadataField::Dataspace), fitting(encode_dataspace(&dataspace))?);
+        state.put(&key::metadata(self.id, MetadataField::Dataspace), or_invalid(encode_dataspace(&dataspace))?);
         Arc::make_mut(&mut seen.spec).dataspace = dataspace;
         Ok(())
     }
 
-    fn stored(&self, chunk: FoundChunk) -> StoredChunk {
+    fn stored(&self, chunk: StoredChunkRecord) -> StoredChunk {
         StoredChunk { coord: chunk.coord, offset: None, size: chunk.size, filter_mask: chunk.filter_mask }
     }
 }
@@ -198,14 +199,14 @@ impl ChunkStore for KvDataset {
 
     fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         self.read_state(|state, spec| {
-            let found = chunk_records::find(state, self.id, &ChunkPlacement::of(spec), coord)?;
+            let found = chunk_records::find(state, self.id, &ChunkRecordLayout::of(spec), coord)?;
             Ok(found.map(|chunk| self.stored(chunk)))
         })
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         self.read_state(|state, spec| {
-            chunk_records::for_each(state, self.id, &ChunkPlacement::of(spec), &mut |chunk| each(self.stored(chunk)))
+            chunk_records::for_each(state, self.id, &ChunkRecordLayout::of(spec), &mut |chunk| each(self.stored(chunk)))
         })
     }
 
@@ -217,8 +218,8 @@ impl ChunkStore for KvDataset {
         read_block_by_runs(self, chunk, (start, count), into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
-        read_each(self, wanted, budget, each)
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        read_chunks_sequentially(self, wanted, budget, each)
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
@@ -229,7 +230,7 @@ impl ChunkStore for KvDataset {
     fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
         self.session.check_open()?;
         let seen = self.seen.read();
-        let key = ChunkPlacement::of(&seen.spec).single_piece(self.id, &chunk.coord);
+        let key = ChunkRecordLayout::of(&seen.spec).single_piece_key(self.id, &chunk.coord);
         let (Some(view), Some(key)) = (&seen.view, key) else { return Ok(None) };
         Ok(view.share(key.as_bytes(), len)?)
     }
@@ -240,8 +241,8 @@ impl ChunkStore for KvDataset {
         }
         if batch.has_changes() {
             self.session.change(|state| {
-                state.check_object(self.id)?;
-                batch.after.iter().try_for_each(|earlier| state.check_object(*earlier))?;
+                state.check_object_exists(self.id)?;
+                batch.after.iter().try_for_each(|earlier| state.check_object_exists(*earlier))?;
                 let spec = self.seen.read().spec.clone();
                 batch.writes.iter().try_for_each(|write| self.check_write(&spec, write))?;
                 batch.writes.iter().try_for_each(|write| self.put(state, &spec, write))?;
@@ -253,9 +254,9 @@ impl ChunkStore for KvDataset {
 
     fn refresh(&self) -> Result<bool> {
         if self.session.described.mode != h5live_model::Mode::SwmrRead {
-            return self.session.read(|state| check_object(state, self.id)).map(|()| false);
+            return self.session.read(|state| check_object_exists(state, self.id)).map(|()| false);
         }
         let view = self.session.refresh_view()?;
-        self.advance_to(&view)
+        self.advance_and_compare_extent(&view)
     }
 }

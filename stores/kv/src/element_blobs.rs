@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use h5live_model::{Datatype, ObjectId, ReferenceKind, Result, VarLenKind};
 
-use crate::engine::Snapshot;
-use crate::error::damaged;
-use crate::layout::value::{StoredReference, VarLenBlob};
-use crate::layout::{BlobId, LayoutError, key, oid};
+use crate::engine::ViewWithEdits;
+use crate::error::damaged_object_error;
+use crate::layout::value::{StoredReference, VarLenBlobRef};
+use crate::layout::{BlobId, RecordFormatError, key, oid};
 
 /// What an element says of a blob.
 #[derive(Debug)]
-pub enum BlobUse {
+pub enum BlobReference {
     /// It leads to one.
     Blob {
         /// The blob.
@@ -20,7 +20,7 @@ pub enum BlobUse {
         bytes: u64,
     },
     /// It makes no sense.
-    Damaged(LayoutError),
+    Damaged(RecordFormatError),
 }
 
 /// Calls `each` with each use of a blob by `elements` of a type. If it returns `true`, what the blob itself leads to
@@ -28,14 +28,14 @@ pub enum BlobUse {
 ///
 /// # Errors
 /// [`h5live_model::Error::Store`] if the store cannot be read, and those of `each`.
-pub fn for_each_blob_use(
-    state: &Snapshot<'_>,
+pub fn walk_blob_references(
+    state: &ViewWithEdits<'_>,
     datatype: &Datatype,
     elements: &[u8],
-    each: &mut dyn FnMut(BlobUse) -> Result<bool>,
+    each: &mut dyn FnMut(BlobReference) -> Result<bool>,
 ) -> Result<()> {
     let size = datatype.size() as usize;
-    if !datatype.has_heap_references() || size == 0 {
+    if !datatype.has_vlen_or_references() || size == 0 {
         return Ok(());
     }
     // The depth of the recursion is that of the type, which its decoder bounds.
@@ -43,16 +43,16 @@ pub fn for_each_blob_use(
         match datatype {
             Datatype::VarLen(t) => {
                 let base = if t.kind == VarLenKind::Sequence { u64::from(t.base.size()) } else { 1 };
-                match VarLenBlob::decode(element) {
+                match VarLenBlobRef::decode(element) {
                     Ok(stored) if stored.has_blob() => {
                         let (id, bytes) = (stored.blob, u64::from(stored.length) * base);
-                        if each(BlobUse::Blob { id, bytes })? && t.base.has_heap_references() {
+                        if each(BlobReference::Blob { id, bytes })? && t.base.has_vlen_or_references() {
                             let inner = state.get(key::blob(id).as_bytes())?.unwrap_or_default();
-                            for_each_blob_use(state, &t.base, &inner, each)?;
+                            walk_blob_references(state, &t.base, &inner, each)?;
                         }
                     }
                     Ok(_) => {}
-                    Err(error) => drop(each(BlobUse::Damaged(error))?),
+                    Err(error) => drop(each(BlobReference::Damaged(error))?),
                 }
             }
             Datatype::Reference(t) => {
@@ -60,12 +60,12 @@ pub fn for_each_blob_use(
                     each(found)?;
                 }
             }
-            Datatype::Array(t) => for_each_blob_use(state, &t.base, element, each)?,
+            Datatype::Array(t) => walk_blob_references(state, &t.base, element, each)?,
             Datatype::Compound(t) => {
                 for member in &t.members {
                     let start = member.offset as usize;
                     let end = start.saturating_add(member.datatype.size() as usize);
-                    for_each_blob_use(state, &member.datatype, element.get(start..end).unwrap_or_default(), each)?;
+                    walk_blob_references(state, &member.datatype, element.get(start..end).unwrap_or_default(), each)?;
                 }
             }
             _ => {}
@@ -74,13 +74,13 @@ pub fn for_each_blob_use(
     Ok(())
 }
 
-fn blob_of_reference(kind: ReferenceKind, element: &[u8]) -> Option<BlobUse> {
+fn blob_of_reference(kind: ReferenceKind, element: &[u8]) -> Option<BlobReference> {
     match StoredReference::decode(kind, element) {
         Ok(StoredReference::InBlob { blob, .. }) if blob.has_blob() => {
-            Some(BlobUse::Blob { id: blob.blob, bytes: blob.length.into() })
+            Some(BlobReference::Blob { id: blob.blob, bytes: blob.length.into() })
         }
         Ok(_) => None,
-        Err(error) => Some(BlobUse::Damaged(error)),
+        Err(error) => Some(BlobReference::Damaged(error)),
     }
 }
 
@@ -88,11 +88,11 @@ fn blob_of_reference(kind: ReferenceKind, element: &[u8]) -> Option<BlobUse> {
 ///
 /// # Errors
 /// [`h5live_model::Error::Store`] if an element or a blob is damaged.
-pub fn blobs_of(state: &Snapshot<'_>, datatype: &Datatype, elements: &[u8]) -> Result<HashSet<BlobId>> {
+pub fn referenced_blob_ids(state: &ViewWithEdits<'_>, datatype: &Datatype, elements: &[u8]) -> Result<HashSet<BlobId>> {
     let mut found = HashSet::new();
-    for_each_blob_use(state, datatype, elements, &mut |found_use| match found_use {
-        BlobUse::Blob { id, .. } => Ok(found.insert(id)),
-        BlobUse::Damaged(error) => Err(damaged(oid::GLOBAL_METADATA)(error)),
+    walk_blob_references(state, datatype, elements, &mut |found_use| match found_use {
+        BlobReference::Blob { id, .. } => Ok(found.insert(id)),
+        BlobReference::Damaged(error) => Err(damaged_object_error(oid::GLOBAL_METADATA)(error)),
     })?;
     Ok(found)
 }
@@ -101,7 +101,7 @@ pub fn blobs_of(state: &Snapshot<'_>, datatype: &Datatype, elements: &[u8]) -> R
 ///
 /// # Errors
 /// [`h5live_model::Error::Store`] if its blob is not there.
-pub fn with_blob(state: &Snapshot<'_>, stored: VarLenBlob, found: &mut dyn FnMut(&[u8])) -> Result<bool> {
+pub fn with_blob(state: &ViewWithEdits<'_>, stored: VarLenBlobRef, found: &mut dyn FnMut(&[u8])) -> Result<bool> {
     Ok(state.with_value(key::blob(stored.blob).as_bytes(), found)?)
 }
 

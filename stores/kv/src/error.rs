@@ -2,7 +2,7 @@
 
 use h5live_model::{Error as ModelError, ObjectId, StoreErrorKind};
 
-use crate::layout::LayoutError;
+use crate::layout::RecordFormatError;
 
 /// What is wrong with a store.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum KvError {
         /// The object.
         object: ObjectId,
         /// What is wrong.
-        source: LayoutError,
+        source: RecordFormatError,
     },
     /// A record has no value, or none that fits, though others say that it has.
     #[error("object {object} of the key-value store is damaged: {rule}")]
@@ -26,7 +26,7 @@ pub enum KvError {
     },
     /// The engine has keys of something else.
     #[error("this is not a key-value store of h5live: {0}")]
-    Foreign(LayoutError),
+    Foreign(RecordFormatError),
     /// The engine has no store.
     #[error("no key-value store of h5live is there")]
     Empty,
@@ -76,11 +76,11 @@ impl From<KvError> for ModelError {
 }
 
 /// Says of which object a record is damaged.
-pub fn damaged(object: ObjectId) -> impl Fn(LayoutError) -> ModelError {
+pub fn damaged_object_error(object: ObjectId) -> impl Fn(RecordFormatError) -> ModelError {
     move |source| KvError::Object { object, source }.into()
 }
 
 /// Says that a description does not fit the layout.
-pub fn invalid_error(error: LayoutError) -> ModelError {
+pub fn invalid_error(error: RecordFormatError) -> ModelError {
     ModelError::Invalid(error.to_string())
 }

@@ -50,16 +50,16 @@ mod store;
 mod tracked_orders;
 mod watch;
 
-pub use check::{ChunkFault, KvFault, OrderFault, check_container};
+pub use check::{ChunkFault, CreationOrderFault, KvFault, check_container};
 #[cfg(feature = "lmdb")]
 pub use connector::KvConnector;
 pub use engine::SyncPolicy;
 #[cfg(feature = "lmdb")]
-pub use engine::{DurableState, LmdbReader, LmdbStat, StoreClaim};
+pub use engine::{DurableState, LmdbReaderEntry, LmdbStat, WriterLock};
 pub use error::KvError;
 #[cfg(feature = "lmdb")]
 pub use options::Kv;
-pub use session::KvRequest;
+pub use session::KvOpenRequest;
 #[cfg(feature = "slatedb")]
 pub use slate_connector::SlateConnector;
 #[cfg(feature = "slatedb")]

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use h5live_model::{
-    Diagnosis, FileCondition, Leak, LeakLocation, Location, Maintenance, Mode, OpenError, OpenRequest, ReclaimReport,
-    Repair, Result, StoreCheckOptions, StoreCheckReport, StoreFinding,
+    FileDiagnosis, FileOpenState, Leak, LeakLocation, Location, Maintenance, Mode, OpenError, OpenRequest,
+    ReclaimReport, RepairReport, Result, StoreCheckOptions, StoreCheckReport, StoreFinding,
 };
 
 use crate::check::check_container;
@@ -13,22 +13,22 @@ use crate::connector::{KvConnector, folder};
 use crate::engine::{Engine, EngineError, LmdbEngine};
 use crate::error::KvError;
 use crate::layout::{BlobId, key};
-use crate::object_edits::{ReclaimContext, delete_object, remove_uses};
-use crate::state::{KvState, uses};
+use crate::object_edits::{ReclaimContext, delete_object, release_references};
+use crate::state::{KvState, ref_count};
 
 /// The state of the store in a folder.
-fn diagnose(folder: &Path) -> Result<Diagnosis> {
+fn diagnose(folder: &Path) -> Result<FileDiagnosis> {
     let length = fs::metadata(LmdbEngine::data_file(folder)).map(|found| found.len());
-    let is_there = LmdbEngine::is_at(folder);
+    let is_there = LmdbEngine::has_store(folder);
     let length = length.ok().filter(|_| is_there).ok_or_else(|| EngineError::NotThere(folder.to_owned()))?;
     let condition = match LmdbEngine::writers_of(folder)? {
-        Some(holders) => FileCondition::OpenForWriting { live: true, holders },
-        None if LmdbEngine::is_abandoned(folder) || LmdbEngine::is_to_be_restored(folder)? => {
-            FileCondition::Abandoned { live: true }
+        Some(holders) => FileOpenState::OpenForWriting { live: true, holders },
+        None if LmdbEngine::is_abandoned(folder) || LmdbEngine::needs_recovery(folder)? => {
+            FileOpenState::Abandoned { live: true }
         }
-        None => FileCondition::Closed,
+        None => FileOpenState::Closed,
     };
-    Ok(Diagnosis { condition, superblock: None, length, announced: length, readers: Vec::new() })
+    Ok(FileDiagnosis { condition, superblock: None, length, announced: length, readers: Vec::new() })
 }
 
 /// Deletes objects and blobs to which nothing leads, and takes the uses that they have of others.
@@ -37,28 +37,28 @@ fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &ReclaimContext) -
     for leak in leaks {
         match leak.place {
             // It may have been deleted with another one.
-            LeakLocation::Object(id) if uses(&state.snapshot(), id)?.is_some() => {
+            LeakLocation::Object(id) if ref_count(&state.snapshot(), id)?.is_some() => {
                 held.extend(delete_object(state, id, cleanup)?);
             }
             LeakLocation::Blob(uuid) => state.delete(&key::blob(BlobId(uuid))),
             _ => {}
         }
     }
-    remove_uses(state, held, cleanup)
+    release_references(state, held, cleanup)
 }
 
 impl Maintenance for KvConnector {
-    fn diagnose(&self, at: &Location) -> std::result::Result<Diagnosis, OpenError> {
+    fn diagnose(&self, at: &Location) -> std::result::Result<FileDiagnosis, OpenError> {
         diagnose(&folder(at)?).map_err(OpenError::Store)
     }
 
-    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<Repair, OpenError> {
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<RepairReport, OpenError> {
         let before = self.diagnose(at)?;
         // Nothing else is left behind by a writer that died. Of a store that cannot be opened it is not said that it is sound.
-        let mode = if before.condition == FileCondition::Closed { Mode::Read } else { Mode::Write };
+        let mode = if before.condition == FileOpenState::Closed { Mode::Read } else { Mode::Write };
         let request = OpenRequest { mode, unfilter: how.unfilter.clone(), ..*how };
         KvConnector::open_session(at, &request)?.close().map_err(OpenError::Store)?;
-        Ok(Repair { before, after: self.diagnose(at)?, left: Vec::new() })
+        Ok(RepairReport { before, after: self.diagnose(at)?, left: Vec::new() })
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<ReclaimReport, OpenError> {

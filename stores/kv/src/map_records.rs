@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use h5live_model::{Datatype, Error as ModelError, MapSpec, ObjectBody, ObjectId, ObjectKind, Result, VarLenKind};
+use h5live_model::{Datatype, Error as ModelError, MapSpec, ObjectId, ObjectKind, ObjectKindSpec, Result, VarLenKind};
 
-use crate::element_blobs::{blobs_of, with_blob};
-use crate::engine::{KeySpan, Snapshot};
-use crate::error::damaged;
-use crate::layout::value::{ContainerFormat, VarLenBlob};
+use crate::element_blobs::{referenced_blob_ids, with_blob};
+use crate::engine::{KeySpan, ViewWithEdits};
+use crate::error::damaged_object_error;
+use crate::layout::value::{ContainerFormat, VarLenBlobRef};
 use crate::layout::{BlobId, MetadataField, key};
 use crate::objects::{self, contradiction};
 use crate::state::{KvState, check_kind, read_number};
@@ -16,10 +16,10 @@ use crate::state::{KvState, check_kind, read_number};
 ///
 /// # Errors
 /// [`ModelError::NoObject`], [`ModelError::WrongKind`].
-pub fn map_spec(state: &Snapshot<'_>, map: ObjectId) -> Result<MapSpec> {
+pub fn map_spec(state: &ViewWithEdits<'_>, map: ObjectId) -> Result<MapSpec> {
     check_kind(map, ObjectKind::Map)?;
     match objects::spec(state, map)?.body {
-        ObjectBody::Map(spec) => Ok(*spec),
+        ObjectKindSpec::Map(spec) => Ok(*spec),
         _ => Err(ModelError::WrongKind { expected: "map" }),
     }
 }
@@ -28,7 +28,7 @@ pub fn map_spec(state: &Snapshot<'_>, map: ObjectId) -> Result<MapSpec> {
 ///
 /// # Errors
 /// As [`map_spec`].
-pub fn pair_count(state: &Snapshot<'_>, map: ObjectId) -> Result<u64> {
+pub fn pair_count(state: &ViewWithEdits<'_>, map: ObjectId) -> Result<u64> {
     check_kind(map, ObjectKind::Map)?;
     let at = key::metadata(map, MetadataField::PairCount);
     read_number(state, map, &at, "Num Pairs")?.ok_or(ModelError::NoObject(map))
@@ -36,7 +36,7 @@ pub fn pair_count(state: &Snapshot<'_>, map: ObjectId) -> Result<u64> {
 
 /// How the values of a map are stored.
 #[derive(Debug, Clone, Copy)]
-pub struct MapValues<'a> {
+pub struct MapValueStorage<'a> {
     /// The type of what a record has: elements, one after the other.
     pub stored: &'a Datatype,
     /// Whether a record has an element that leads to a blob, which has the bytes of the value.
@@ -47,73 +47,79 @@ pub struct MapValues<'a> {
     elements: &'a Datatype,
 }
 
-impl<'a> MapValues<'a> {
+impl<'a> MapValueStorage<'a> {
     /// Those of a map in a container with records of a form.
     pub fn of(spec: &'a MapSpec, form: ContainerFormat) -> Self {
         match &spec.value {
             Datatype::VarLen(t) => {
-                let are_blobs = form.has_map_blobs();
+                let are_blobs = form.stores_map_values_as_blobs();
                 let base_bytes = if t.kind == VarLenKind::Sequence { t.base.size() as usize } else { 1 };
-                MapValues {
+                MapValueStorage {
                     stored: if are_blobs { &spec.value } else { &t.base },
                     are_blobs,
                     base_bytes,
                     elements: &t.base,
                 }
             }
-            datatype => MapValues { stored: datatype, are_blobs: false, base_bytes: 1, elements: datatype },
+            datatype => MapValueStorage { stored: datatype, are_blobs: false, base_bytes: 1, elements: datatype },
         }
     }
 
     /// Whether records may lead to blobs.
-    pub fn have_blobs(&self) -> bool {
-        self.stored.has_heap_references()
+    pub fn may_reference_blobs(&self) -> bool {
+        self.stored.has_vlen_or_references()
     }
 
     /// The blobs to which a record leads.
     ///
     /// # Errors
     /// [`ModelError::Store`] if one is damaged.
-    pub fn blobs_of_record(&self, state: &Snapshot<'_>, record: &[u8]) -> Result<HashSet<BlobId>> {
-        blobs_of(state, self.stored, record)
+    pub fn blobs_of_record(&self, state: &ViewWithEdits<'_>, record: &[u8]) -> Result<HashSet<BlobId>> {
+        referenced_blob_ids(state, self.stored, record)
     }
 
     /// The blobs to which the bytes of a value lead.
     ///
     /// # Errors
     /// [`ModelError::Store`] if one is damaged.
-    pub fn blobs_of_value(&self, state: &Snapshot<'_>, value: &[u8]) -> Result<HashSet<BlobId>> {
-        blobs_of(state, self.elements, value)
+    pub fn blobs_of_value(&self, state: &ViewWithEdits<'_>, value: &[u8]) -> Result<HashSet<BlobId>> {
+        referenced_blob_ids(state, self.elements, value)
     }
 
     /// Stores the bytes of a value, and returns those of its record.
     ///
     /// # Errors
     /// [`ModelError::Invalid`] if the value is too long.
-    pub fn put(&self, state: &mut KvState, value: &[u8]) -> Result<Vec<u8>> {
+    pub fn store_value(&self, state: &mut KvState, value: &[u8]) -> Result<Vec<u8>> {
         if !self.are_blobs {
             return Ok(value.to_vec());
         }
         if value.is_empty() {
-            return Ok(VarLenBlob::default().encode().to_vec());
+            return Ok(VarLenBlobRef::default().encode().to_vec());
         }
         let count = value.len().checked_div(self.base_bytes).and_then(|count| u32::try_from(count).ok());
         let length = count.ok_or_else(|| ModelError::Invalid("a value has less than 2^32 elements".into()))?;
         let blob = state.blob_ids.next_id();
         state.put(&key::blob(blob), value);
-        Ok(VarLenBlob { length, blob }.encode().to_vec())
+        Ok(VarLenBlobRef { length, blob }.encode().to_vec())
     }
 
     /// Calls `found` with the bytes of the value of a record.
     ///
     /// # Errors
     /// [`ModelError::Store`] if the record, or what it leads to, is damaged.
-    pub fn read(&self, state: &Snapshot<'_>, map: ObjectId, record: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<()> {
+    pub fn read_value(
+        &self,
+        state: &ViewWithEdits<'_>,
+        map: ObjectId,
+        record: &[u8],
+        found: &mut dyn FnMut(&[u8]),
+    ) -> Result<()> {
         if !self.are_blobs {
             found(record);
             return Ok(());
         }
-        let stored = VarLenBlob::decode(record).map_err(damaged(map))?;
+        let stored = VarLenBlobRef::decode(record).map_err(damaged_object_error(map))?;
         if !stored.has_blob() {
             found(&[]);
             return Ok(());
@@ -136,15 +142,15 @@ impl<'a> MapValues<'a> {
 ///
 /// # Errors
 /// [`ModelError::Store`] if one is damaged.
-pub fn blobs_of_values(
-    state: &Snapshot<'_>,
+pub fn collect_map_blobs(
+    state: &ViewWithEdits<'_>,
     form: ContainerFormat,
     map: ObjectId,
     spec: &MapSpec,
     blobs: &mut Vec<BlobId>,
 ) -> Result<()> {
-    let values = MapValues::of(spec, form);
-    if !values.have_blobs() {
+    let values = MapValueStorage::of(spec, form);
+    if !values.may_reference_blobs() {
         return Ok(());
     }
     state.for_each(&KeySpan::from(&key::map_records(map)), |_, record| -> Result<bool> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use h5live_model::{MapKey, MapKeyOrder, MapSpec, ObjectId, Result};
+use h5live_model::{MapKey, MapSpec, ObjectId, OrderPreservingKeyCodec, Result};
 
 use crate::layout::{EngineKey, key};
 use crate::map_records::map_spec;
@@ -16,16 +16,16 @@ const MAX_KNOWN_MAPS: usize = 256;
 
 /// What is known of a map.
 #[derive(Debug)]
-pub struct KnownMap {
+pub struct CachedMap {
     /// The description.
     pub spec: MapSpec,
     /// The order of its keys.
-    pub order: MapKeyOrder,
+    pub order: OrderPreservingKeyCodec,
     /// What the keys of its records begin with.
     prefix: EngineKey,
 }
 
-impl KnownMap {
+impl CachedMap {
     /// What the keys of its records begin with.
     pub fn record_prefix(&self) -> Vec<u8> {
         self.prefix.as_bytes().to_vec()
@@ -45,7 +45,7 @@ impl KnownMap {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`] if the record is none of them.
-    pub fn key_of<'b>(&self, map: ObjectId, record: &[u8], into: &'b mut Vec<u8>) -> Result<MapKey<'b>> {
+    pub fn decode_record_key<'b>(&self, map: ObjectId, record: &[u8], into: &'b mut Vec<u8>) -> Result<MapKey<'b>> {
         // What lies in a range of its records has the prefix.
         let ordered = record.get(self.prefix.as_bytes().len()..);
         self.order.decode(ordered.ok_or_else(|| contradiction(map, "a record among its pairs is none"))?, into)
@@ -57,28 +57,28 @@ impl KnownMap {
 struct SeenMap {
     version: u64,
     deleted_objects: u64,
-    map: Arc<KnownMap>,
+    map: Arc<CachedMap>,
 }
 
 /// The maps that a session has used. What describes a map stays as it is as long as the map is there, so what is known
 /// counts until the session sees another commit or deletes an object.
 #[derive(Debug, Default)]
-pub struct MapRegistry(RwLock<HashMap<ObjectId, SeenMap>>);
+pub struct MapCache(RwLock<HashMap<ObjectId, SeenMap>>);
 
-impl MapRegistry {
+impl MapCache {
     /// The map with this identity.
     ///
     /// # Errors
     /// [`h5live_model::Error::NoObject`], [`h5live_model::Error::WrongKind`].
-    pub fn open(&self, state: &KvState, map: ObjectId) -> Result<Arc<KnownMap>> {
+    pub fn open(&self, state: &KvState, map: ObjectId) -> Result<Arc<CachedMap>> {
         let (version, deleted_objects) = (state.view.version(), state.deleted_objects);
         let is_current = |seen: &&SeenMap| seen.version == version && seen.deleted_objects == deleted_objects;
         if let Some(seen) = self.0.read().get(&map).filter(is_current) {
             return Ok(seen.map.clone());
         }
         let spec = map_spec(&state.snapshot(), map)?;
-        let order = MapKeyOrder::new(&spec.key);
-        let known = Arc::new(KnownMap { spec, order, prefix: key::map_record(map, &[]) });
+        let order = OrderPreservingKeyCodec::new(&spec.key);
+        let known = Arc::new(CachedMap { spec, order, prefix: key::map_record(map, &[]) });
         let mut maps = self.0.write();
         if maps.len() >= MAX_KNOWN_MAPS {
             maps.clear();

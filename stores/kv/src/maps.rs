@@ -2,34 +2,34 @@
 
 use std::ops::Bound;
 
-use h5live_model::{MapEdit, MapKey, MapKeyOrder, MapScan, MapStore, ObjectId, Result};
+use h5live_model::{MapEdit, MapKey, MapScan, MapStore, ObjectId, OrderPreservingKeyCodec, Result};
 
-use crate::engine::{KeySpan, Snapshot};
+use crate::engine::{KeySpan, ViewWithEdits};
 use crate::layout::value::encode_u64;
 use crate::layout::{MetadataField, key};
-use crate::map_records::{MapValues, pair_count};
-use crate::map_registry::KnownMap;
+use crate::map_records::{MapValueStorage, pair_count};
+use crate::map_registry::CachedMap;
 use crate::state::KvState;
 use crate::store::KvStore;
 
 /// The keys of the records of a range of pairs.
-fn records_in(map: ObjectId, order: &MapKeyOrder, scan: &MapScan<'_>) -> Result<KeySpan> {
+fn records_in(map: ObjectId, order: &OrderPreservingKeyCodec, scan: &MapScan<'_>) -> Result<KeySpan> {
     let all = KeySpan::from(&key::map_records(map));
     let start = match scan.start {
-        Bound::Included(from) => KeySpan::from(&key::map_records_from(map, &order.ordered(from)?)).start,
-        Bound::Excluded(after) => KeySpan::from(&key::map_records_after(map, &order.ordered(after)?)).start,
+        Bound::Included(from) => KeySpan::from(&key::map_records_from(map, &order.encode_to_vec(from)?)).start,
+        Bound::Excluded(after) => KeySpan::from(&key::map_records_after(map, &order.encode_to_vec(after)?)).start,
         Bound::Unbounded => all.start,
     };
     let end = match scan.end {
-        Bound::Included(last) => Some(KeySpan::from(&key::map_records_after(map, &order.ordered(last)?)).start),
-        Bound::Excluded(end) => Some(KeySpan::from(&key::map_records_from(map, &order.ordered(end)?)).start),
+        Bound::Included(last) => Some(KeySpan::from(&key::map_records_after(map, &order.encode_to_vec(last)?)).start),
+        Bound::Excluded(end) => Some(KeySpan::from(&key::map_records_from(map, &order.encode_to_vec(end)?)).start),
         Bound::Unbounded => all.end,
     };
     Ok(KeySpan { start, end })
 }
 
 /// Gives up what only the value of a record leads to, before an edit of it. Returns whether there is a value.
-fn release_value(state: &mut KvState, values: &MapValues<'_>, record: &[u8], edit: &MapEdit<'_>) -> Result<bool> {
+fn release_value(state: &mut KvState, values: &MapValueStorage<'_>, record: &[u8], edit: &MapEdit<'_>) -> Result<bool> {
     let Some(old) = state.snapshot().get(record)? else { return Ok(false) };
     let mut gone = values.blobs_of_record(&state.snapshot(), &old)?;
     if let MapEdit::Put { value, .. } = edit {
@@ -45,12 +45,12 @@ impl KvStore {
     fn with_map<T>(
         &self,
         map: ObjectId,
-        read: impl FnOnce(&Snapshot<'_>, &KnownMap, &MapValues<'_>) -> Result<T>,
+        read: impl FnOnce(&ViewWithEdits<'_>, &CachedMap, &MapValueStorage<'_>) -> Result<T>,
     ) -> Result<T> {
         self.session.check_open()?;
         let state = self.session.state();
         let known = self.maps.open(&state, map)?;
-        read(&state.snapshot(), &known, &MapValues::of(&known.spec, state.form))
+        read(&state.snapshot(), &known, &MapValueStorage::of(&known.spec, state.form))
     }
 }
 
@@ -78,7 +78,7 @@ impl MapStore for KvStore {
                     false => each(number, Some(stored)),
                 })?;
                 match element {
-                    Some(element) => values.read(state, map, &element, &mut |value| each(number, Some(value)))?,
+                    Some(element) => values.read_value(state, map, &element, &mut |value| each(number, Some(value)))?,
                     None if !is_there => each(number, None),
                     None => {}
                 }
@@ -97,12 +97,12 @@ impl MapStore for KvStore {
             let (span, mut bytes, mut failure) = (records_in(map, &known.order, scan)?, Vec::new(), None);
             if values.are_blobs && scan.values {
                 return state.for_each(&span, |record, element| {
-                    let (key, mut goes_on) = (known.key_of(map, record, &mut bytes)?, true);
-                    values.read(state, map, element, &mut |value| goes_on = each(key, value))?;
+                    let (key, mut goes_on) = (known.decode_record_key(map, record, &mut bytes)?, true);
+                    values.read_value(state, map, element, &mut |value| goes_on = each(key, value))?;
                     Ok(goes_on)
                 });
             }
-            state.scan(&span, &mut |key, value| match known.key_of(map, key, &mut bytes) {
+            state.scan(&span, &mut |key, value| match known.decode_record_key(map, key, &mut bytes) {
                 Ok(key) => each(key, if scan.values { value } else { &[] }),
                 Err(error) => {
                     failure = Some(error);
@@ -125,17 +125,17 @@ impl MapStore for KvStore {
                 known.encode_record_key(edit.key(), &mut record)?;
                 records.push(record);
             }
-            let values = MapValues::of(&known.spec, state.form);
+            let values = MapValueStorage::of(&known.spec, state.form);
             let mut count = pair_count(&state.snapshot(), map)?;
             for (edit, record) in edits.iter().zip(&records) {
-                let was_there = match values.have_blobs() {
+                let was_there = match values.may_reference_blobs() {
                     true => release_value(state, &values, record, edit)?,
                     false => state.snapshot().has(record)?,
                 };
                 match edit {
                     MapEdit::Put { value, .. } => {
                         count += u64::from(!was_there);
-                        let stored = values.put(state, value)?;
+                        let stored = values.store_value(state, value)?;
                         state.edits.put(record, stored);
                     }
                     MapEdit::Remove { .. } if was_there => {

@@ -4,19 +4,20 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use h5live_model::{
-    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, FillValue, FilterEngine, InfoChange,
-    Layout, LinkTarget, Name, NewObject, ObjectBody, ObjectId, ObjectKind, ObjectSpec, ObjectTimes, Result,
+    AllocationLimit, AttributeData, ChunkCoord, Datatype, Error as ModelError, FillValue, FilterEngine, Layout,
+    LinkTarget, Name, NewObject, ObjectId, ObjectInfoChange, ObjectKind, ObjectKindSpec, ObjectSpec, ObjectTimes,
+    Result,
 };
 
 use crate::chunk_records;
-use crate::creation_order::{self, OrderOf};
-use crate::element_blobs::blobs_of;
+use crate::creation_order::{self, LinksOrAttributes};
+use crate::element_blobs::referenced_blob_ids;
 use crate::engine::KeySpan;
 use crate::layout::value::{encode_link, encode_times, encode_u64};
 use crate::layout::{AttributeField, AttributeRecords, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid};
-use crate::map_records::blobs_of_values;
+use crate::map_records::collect_map_blobs;
 use crate::objects::{attribute, for_each_attribute, link, object_info, spec};
-use crate::state::{KvState, check_kind, fitting, uses, uses_key};
+use crate::state::{KvState, check_kind, or_invalid, ref_count, ref_count_key};
 use crate::tracked_orders::TrackedOrders;
 
 /// What the deletion of elements needs to find the blobs to which they lead.
@@ -37,26 +38,26 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
         check_new_link(state, group, name)?;
     }
     check_spec(state, new)?;
-    let records = fitting(MetadataRecords::of_object(new.spec))?;
+    let records = or_invalid(MetadataRecords::of_object(new.spec))?;
     let id = state.new_object_id(kind_of(&new.spec.body))?;
     state.tracked_orders.insert(id, TrackedOrders::of(new.spec));
     put_metadata(state, id, records, new.spec);
     match &new.spec.body {
-        ObjectBody::Dataset(dataset) => {
+        ObjectKindSpec::Dataset(dataset) => {
             if let Some(committed) = dataset.committed {
-                state.add_uses(committed, 1)?;
+                state.add_references(committed, 1)?;
             }
             if let Some(elements) = new.elements {
                 let origin = ChunkCoord::origin(dataset.dataspace.rank());
                 chunk_records::put_whole(state, id, dataset, &origin, elements);
             }
         }
-        ObjectBody::Map(_) => state.put(&key::metadata(id, MetadataField::PairCount), encode_u64(0)),
-        ObjectBody::Group(_) | ObjectBody::Datatype(_) => {}
+        ObjectKindSpec::Map(_) => state.put(&key::metadata(id, MetadataField::PairCount), encode_u64(0)),
+        ObjectKindSpec::Group(_) | ObjectKindSpec::Datatype(_) => {}
     }
     if let Some((group, name)) = new.link {
         put_link(state, group, name, &LinkTarget::Hard(id))?;
-        state.put(&uses_key(id), encode_u64(1));
+        state.put(&ref_count_key(id), encode_u64(1));
     }
     Ok(id)
 }
@@ -66,16 +67,16 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
 /// # Errors
 /// As [`create`].
 pub fn create_root(state: &mut KvState, root: &ObjectSpec) -> Result<()> {
-    let records = fitting(MetadataRecords::of_root(root))?;
+    let records = or_invalid(MetadataRecords::of_root(root))?;
     put_metadata(state, oid::ROOT, records, root);
     // It is there without a link, and without a count, as in the connector.
-    state.delete(&uses_key(oid::ROOT));
+    state.delete(&ref_count_key(oid::ROOT));
     Ok(())
 }
 
 fn put_metadata(state: &mut KvState, id: ObjectId, records: MetadataRecords, spec: &ObjectSpec) {
     records.into_iter().for_each(|(field, value)| state.put(&key::metadata(id, field), value));
-    state.put(&uses_key(id), encode_u64(0));
+    state.put(&ref_count_key(id), encode_u64(0));
     if spec.times {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
         let times = ObjectTimes { access: now, modification: now, change: now, birth: now };
@@ -83,19 +84,19 @@ fn put_metadata(state: &mut KvState, id: ObjectId, records: MetadataRecords, spe
     }
 }
 
-fn kind_of(body: &ObjectBody) -> ObjectKind {
+fn kind_of(body: &ObjectKindSpec) -> ObjectKind {
     match body {
-        ObjectBody::Group(_) => ObjectKind::Group,
-        ObjectBody::Dataset(_) => ObjectKind::Dataset,
-        ObjectBody::Datatype(_) => ObjectKind::Datatype,
-        ObjectBody::Map(_) => ObjectKind::Map,
+        ObjectKindSpec::Group(_) => ObjectKind::Group,
+        ObjectKindSpec::Dataset(_) => ObjectKind::Dataset,
+        ObjectKindSpec::Datatype(_) => ObjectKind::Datatype,
+        ObjectKindSpec::Map(_) => ObjectKind::Map,
     }
 }
 
 fn check_spec(state: &KvState, new: &NewObject<'_>) -> Result<()> {
     let refused = || Err(ModelError::Invalid("only a compact dataset is made with its elements, all of them".into()));
     match &new.spec.body {
-        ObjectBody::Dataset(dataset) => {
+        ObjectKindSpec::Dataset(dataset) => {
             dataset.check()?;
             if matches!(dataset.layout, Layout::External(_)) {
                 return Err(ModelError::Unsupported("a dataset in raw files, in a key-value store,"));
@@ -106,8 +107,8 @@ fn check_spec(state: &KvState, new: &NewObject<'_>) -> Result<()> {
             };
             if new.elements.is_some_and(|elements| !is_whole(elements)) { refused() } else { Ok(()) }
         }
-        ObjectBody::Map(map) => map.check(),
-        ObjectBody::Group(_) | ObjectBody::Datatype(_) => Ok(()),
+        ObjectKindSpec::Map(map) => map.check(),
+        ObjectKindSpec::Group(_) | ObjectKindSpec::Datatype(_) => Ok(()),
     }
     .and_then(|()| {
         if new.elements.is_some() && kind_of(&new.spec.body) != ObjectKind::Dataset { refused() } else { Ok(()) }
@@ -116,7 +117,7 @@ fn check_spec(state: &KvState, new: &NewObject<'_>) -> Result<()> {
 
 fn check_committed(state: &KvState, committed: Option<ObjectId>, datatype: &Datatype) -> Result<()> {
     let Some(id) = committed else { return Ok(()) };
-    state.check_object(id)?;
+    state.check_object_exists(id)?;
     check_kind(id, ObjectKind::Datatype)?;
     match spec(&state.snapshot(), id)?.into_datatype()? == *datatype {
         true => Ok(()),
@@ -126,7 +127,7 @@ fn check_committed(state: &KvState, committed: Option<ObjectId>, datatype: &Data
 
 /// Refuses a link that cannot be added.
 fn check_new_link(state: &KvState, group: ObjectId, name: &Name) -> Result<()> {
-    name.check_as_link()?;
+    name.check_as_link_name()?;
     match link(&state.snapshot(), group, name)? {
         Some(_) => Err(ModelError::Exists(name.clone())),
         None => Ok(()),
@@ -140,11 +141,11 @@ fn check_new_link(state: &KvState, group: ObjectId, name: &Name) -> Result<()> {
 pub fn add_link(state: &mut KvState, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
     check_new_link(state, group, name)?;
     if let LinkTarget::Hard(id) = target {
-        state.check_object(*id)?;
+        state.check_object_exists(*id)?;
     }
     put_link(state, group, name, target)?;
     match target {
-        LinkTarget::Hard(id) => state.add_uses(*id, 1),
+        LinkTarget::Hard(id) => state.add_references(*id, 1),
         _ => Ok(()),
     }
 }
@@ -160,9 +161,15 @@ fn tracked_orders(state: &mut KvState, id: ObjectId) -> Result<TrackedOrders> {
 }
 
 fn put_link(state: &mut KvState, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
-    let value = fitting(encode_link(target))?;
+    let value = or_invalid(encode_link(target))?;
     if tracked_orders(state, group)?.links {
-        let position = creation_order::append(state, OrderOf::Links, group, name.as_bytes(), Some(&value))?;
+        let position = creation_order::append_to_creation_order(
+            state,
+            LinksOrAttributes::Links,
+            group,
+            name.as_bytes(),
+            Some(&value),
+        )?;
         state.put(&key::link_order(group, name.as_bytes()), encode_u64(position));
     }
     state.put(&key::link(group, name.as_bytes()), value);
@@ -173,7 +180,7 @@ fn put_link(state: &mut KvState, group: ObjectId, name: &Name, target: &LinkTarg
 fn take_link(state: &mut KvState, group: ObjectId, name: &Name) -> Result<LinkTarget> {
     let found = link(&state.snapshot(), group, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
     if found.creation_order.is_some() {
-        creation_order::remove(state, OrderOf::Links, group, name.as_bytes())?;
+        creation_order::remove_from_creation_order(state, LinksOrAttributes::Links, group, name.as_bytes())?;
         state.delete(&key::link_order(group, name.as_bytes()));
     }
     state.delete(&key::link(group, name.as_bytes()));
@@ -186,7 +193,7 @@ fn take_link(state: &mut KvState, group: ObjectId, name: &Name) -> Result<LinkTa
 /// As [`StoreWriter::remove_link`](h5live_model::StoreWriter::remove_link).
 pub fn remove_link(state: &mut KvState, group: ObjectId, name: &Name, cleanup: &ReclaimContext) -> Result<()> {
     match take_link(state, group, name)? {
-        LinkTarget::Hard(id) => remove_uses(state, vec![id], cleanup),
+        LinkTarget::Hard(id) => release_references(state, vec![id], cleanup),
         _ => Ok(()),
     }
 }
@@ -211,7 +218,7 @@ pub fn rename_link(state: &mut KvState, from: (ObjectId, &Name), to: (ObjectId, 
 /// As [`StoreWriter::set_attribute`](h5live_model::StoreWriter::set_attribute).
 pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cleanup: &ReclaimContext) -> Result<()> {
     new.check()?;
-    state.check_object(id)?;
+    state.check_object_exists(id)?;
     check_committed(state, new.committed, &new.datatype)?;
     // The first record of an attribute says whether there is one.
     let first = key::attribute(id, AttributeField::Datatype, new.name.as_bytes());
@@ -222,14 +229,20 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
     let creation_order = match &old {
         Some(old) => old.creation_order,
         None if tracked_orders(state, id)?.attributes => {
-            let position = creation_order::append(state, OrderOf::Attributes, id, new.name.as_bytes(), None)?;
+            let position = creation_order::append_to_creation_order(
+                state,
+                LinksOrAttributes::Attributes,
+                id,
+                new.name.as_bytes(),
+                None,
+            )?;
             let full = || ModelError::Invalid("an object knows the order of at most 65536 attributes".into());
             Some(u16::try_from(position).map_err(|_| full())?)
         }
         None => None,
     };
     let kept = AttributeData { creation_order, ..new.clone() };
-    let records = fitting(AttributeRecords::of_attribute(&kept))?;
+    let records = or_invalid(AttributeRecords::of_attribute(&kept))?;
     for field in AttributeField::ALL {
         let key = key::attribute(id, field, new.name.as_bytes());
         match records.get(field) {
@@ -238,7 +251,7 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
         }
     }
     if let Some(committed) = new.committed {
-        state.add_uses(committed, 1)?;
+        state.add_references(committed, 1)?;
     }
     match old {
         Some(old) => release_attribute(state, &old, Some(new), cleanup),
@@ -256,7 +269,7 @@ pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, cleanup:
         state.delete(&key::attribute(id, field, name.as_bytes()));
     }
     if old.creation_order.is_some() {
-        creation_order::remove(state, OrderOf::Attributes, id, name.as_bytes())?;
+        creation_order::remove_from_creation_order(state, LinksOrAttributes::Attributes, id, name.as_bytes())?;
     }
     release_attribute(state, &old, None, cleanup)
 }
@@ -268,26 +281,26 @@ fn release_attribute(
     new: Option<&AttributeData>,
     cleanup: &ReclaimContext,
 ) -> Result<()> {
-    let mut gone = blobs_of(&state.snapshot(), &old.datatype, &old.value)?;
+    let mut gone = referenced_blob_ids(&state.snapshot(), &old.datatype, &old.value)?;
     if let Some(new) = new {
-        let kept = blobs_of(&state.snapshot(), &new.datatype, &new.value)?;
+        let kept = referenced_blob_ids(&state.snapshot(), &new.datatype, &new.value)?;
         gone.retain(|blob| !kept.contains(blob));
     }
     gone.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
-    remove_uses(state, old.committed.into_iter().collect(), cleanup)
+    release_references(state, old.committed.into_iter().collect(), cleanup)
 }
 
 /// Changes the comment of an object, or its times if it keeps any.
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
-    state.check_object(id)?;
+pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &ObjectInfoChange<'_>) -> Result<()> {
+    state.check_object_exists(id)?;
     let comment = key::metadata(id, MetadataField::Comment);
     match change {
-        InfoChange::Comment(Some(text)) => state.put(&comment, text.as_bytes()),
-        InfoChange::Comment(None) => state.delete(&comment),
-        InfoChange::Times(times) => {
+        ObjectInfoChange::Comment(Some(text)) => state.put(&comment, text.as_bytes()),
+        ObjectInfoChange::Comment(None) => state.delete(&comment),
+        ObjectInfoChange::Times(times) => {
             if object_info(&state.snapshot(), id)?.times.is_some() {
                 state.put(&key::metadata(id, MetadataField::Times), encode_times(times));
             }
@@ -300,11 +313,11 @@ pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &InfoC
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn discard(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext) -> Result<()> {
-    match uses(&state.snapshot(), id)?.ok_or(ModelError::NoObject(id))? {
+pub fn delete_if_unlinked(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext) -> Result<()> {
+    match ref_count(&state.snapshot(), id)?.ok_or(ModelError::NoObject(id))? {
         0 => {
             let held = delete_object(state, id, cleanup)?;
-            remove_uses(state, held, cleanup)
+            release_references(state, held, cleanup)
         }
         _ => Ok(()),
     }
@@ -314,12 +327,12 @@ pub fn discard(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext) -> R
 ///
 /// # Errors
 /// [`ModelError::Store`] if something cannot be read.
-pub fn remove_uses(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &ReclaimContext) -> Result<()> {
+pub fn release_references(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &ReclaimContext) -> Result<()> {
     while let Some(id) = ids.pop() {
-        let Some(uses) = uses(&state.snapshot(), id)? else { continue };
+        let Some(uses) = ref_count(&state.snapshot(), id)? else { continue };
         match uses.saturating_sub(1) {
             0 => ids.extend(delete_object(state, id, cleanup)?),
-            left => state.put(&uses_key(id), encode_u64(left)),
+            left => state.put(&ref_count_key(id), encode_u64(left)),
         }
     }
     Ok(())
@@ -337,33 +350,33 @@ pub fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext
     let description = spec(&snapshot, id)?;
     for_each_attribute(&snapshot, id, &mut |attribute| {
         used.extend(attribute.committed);
-        blobs.extend(blobs_of(&snapshot, &attribute.datatype, &attribute.value)?);
+        blobs.extend(referenced_blob_ids(&snapshot, &attribute.datatype, &attribute.value)?);
         Ok(true)
     })?;
     match &description.body {
-        ObjectBody::Dataset(dataset) => {
+        ObjectKindSpec::Dataset(dataset) => {
             used.extend(dataset.committed);
             if let FillValue::Value(element) = &dataset.fill.value {
-                blobs.extend(blobs_of(&snapshot, &dataset.datatype, element)?);
+                blobs.extend(referenced_blob_ids(&snapshot, &dataset.datatype, element)?);
             }
-            if dataset.datatype.has_heap_references() {
+            if dataset.datatype.has_vlen_or_references() {
                 chunk_records::for_each_decoded(
                     &snapshot,
                     id,
                     dataset,
                     (&cleanup.unfilter, cleanup.max_allocation),
                     &mut |elements| {
-                        blobs.extend(blobs_of(&snapshot, &dataset.datatype, elements)?);
+                        blobs.extend(referenced_blob_ids(&snapshot, &dataset.datatype, elements)?);
                         Ok(())
                     },
                 )?;
             }
         }
-        ObjectBody::Map(map) => blobs_of_values(&snapshot, state.form, id, map, &mut blobs)?,
-        ObjectBody::Group(_) | ObjectBody::Datatype(_) => {}
+        ObjectKindSpec::Map(map) => collect_map_blobs(&snapshot, state.form, id, map, &mut blobs)?,
+        ObjectKindSpec::Group(_) | ObjectKindSpec::Datatype(_) => {}
     }
     let mut keys = Vec::new();
-    snapshot.scan(&KeySpan::from(&key::object(id)), &mut |key, value| {
+    snapshot.scan(&KeySpan::from(&key::object_records(id)), &mut |key, value| {
         if let Ok((_, RecordKey::Link(_))) = EngineKey::parse(key)
             && let Ok(LinkTarget::Hard(target)) = crate::layout::value::decode_link(value)
         {

@@ -4,18 +4,18 @@ use h5live_model::{
     AttributeData, Error as ModelError, Link, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Result,
 };
 
-use crate::engine::{KeySpan, Snapshot};
-use crate::error::{KvError, damaged};
+use crate::engine::{KeySpan, ViewWithEdits};
+use crate::error::{KvError, damaged_object_error};
 use crate::layout::value::{decode_link, decode_times, decode_u64};
 use crate::layout::{AttributeRecords, EngineKey, KeyRange, MetadataField, MetadataRecords, RecordKey};
 use crate::layout::{key, oid};
-use crate::state::{check_kind, check_object, uses};
+use crate::state::{check_kind, check_object_exists, ref_count};
 
 /// The records that describe an object.
 ///
 /// # Errors
 /// [`ModelError::NoObject`] if it is not there.
-pub fn metadata(state: &Snapshot<'_>, id: ObjectId) -> Result<MetadataRecords> {
+pub fn metadata(state: &ViewWithEdits<'_>, id: ObjectId) -> Result<MetadataRecords> {
     let mut records = MetadataRecords::default();
     let mut failure = None;
     state.scan(&KeySpan::from(&key::all_metadata(id)), &mut |key, value| {
@@ -27,7 +27,7 @@ pub fn metadata(state: &Snapshot<'_>, id: ObjectId) -> Result<MetadataRecords> {
         failure.is_none()
     })?;
     match failure {
-        Some(error) => Err(damaged(id)(error)),
+        Some(error) => Err(damaged_object_error(id)(error)),
         None if records.get(MetadataField::RefCount).is_none() && id != oid::ROOT => Err(ModelError::NoObject(id)),
         None => Ok(records),
     }
@@ -37,22 +37,22 @@ pub fn metadata(state: &Snapshot<'_>, id: ObjectId) -> Result<MetadataRecords> {
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn spec(state: &Snapshot<'_>, id: ObjectId) -> Result<ObjectSpec> {
-    metadata(state, id)?.object(oid::kind(id)).map_err(damaged(id))
+pub fn spec(state: &ViewWithEdits<'_>, id: ObjectId) -> Result<ObjectSpec> {
+    metadata(state, id)?.decode_object_spec(oid::kind(id)).map_err(damaged_object_error(id))
 }
 
 /// What is known of an object beside that.
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn object_info(state: &Snapshot<'_>, id: ObjectId) -> Result<ObjectInfo> {
+pub fn object_info(state: &ViewWithEdits<'_>, id: ObjectId) -> Result<ObjectInfo> {
     let records = metadata(state, id)?;
-    let times = records.get(MetadataField::Times).map(decode_times).transpose().map_err(damaged(id))?;
+    let times = records.get(MetadataField::Times).map(decode_times).transpose().map_err(damaged_object_error(id))?;
     Ok(ObjectInfo {
-        links: uses(state, id)?.unwrap_or_default().try_into().unwrap_or(u32::MAX),
+        links: ref_count(state, id)?.unwrap_or_default().try_into().unwrap_or(u32::MAX),
         times,
         comment: records.get(MetadataField::Comment).map(Name::from),
-        attributes: records.object(oid::kind(id)).map_err(damaged(id))?.attributes,
+        attributes: records.decode_object_spec(oid::kind(id)).map_err(damaged_object_error(id))?.attributes,
     })
 }
 
@@ -60,7 +60,7 @@ pub fn object_info(state: &Snapshot<'_>, id: ObjectId) -> Result<ObjectInfo> {
 ///
 /// # Errors
 /// [`ModelError::NoObject`], [`ModelError::WrongKind`].
-pub fn link(state: &Snapshot<'_>, group: ObjectId, name: &Name) -> Result<Option<Link>> {
+pub fn link(state: &ViewWithEdits<'_>, group: ObjectId, name: &Name) -> Result<Option<Link>> {
     check_kind(group, ObjectKind::Group)?;
     let mut start = key::link(group, name.as_bytes()).as_bytes().to_vec();
     let order = key::link_order(group, name.as_bytes());
@@ -78,7 +78,7 @@ pub fn link(state: &Snapshot<'_>, group: ObjectId, name: &Name) -> Result<Option
     })?;
     match found.finish(group, name.clone())? {
         Some(link) => Ok(Some(link)),
-        None => check_object(state, group).map(|()| None),
+        None => check_object_exists(state, group).map(|()| None),
     }
 }
 
@@ -92,9 +92,9 @@ struct LinkRecords {
 impl LinkRecords {
     fn finish(self, group: ObjectId, name: Name) -> Result<Option<Link>> {
         let Some(target) = self.target else { return Ok(None) };
-        let order = self.order.transpose().map_err(damaged(group))?;
+        let order = self.order.transpose().map_err(damaged_object_error(group))?;
         let creation_order = order.map(|order| i64::try_from(order).unwrap_or(i64::MAX));
-        Ok(Some(Link { name, target: target.map_err(damaged(group))?, creation_order }))
+        Ok(Some(Link { name, target: target.map_err(damaged_object_error(group))?, creation_order }))
     }
 }
 
@@ -102,13 +102,17 @@ impl LinkRecords {
 ///
 /// # Errors
 /// [`ModelError::NoObject`], [`ModelError::WrongKind`], and those of `each`.
-pub fn for_each_link(state: &Snapshot<'_>, group: ObjectId, each: &mut dyn FnMut(Link) -> Result<bool>) -> Result<()> {
+pub fn for_each_link(
+    state: &ViewWithEdits<'_>,
+    group: ObjectId,
+    each: &mut dyn FnMut(Link) -> Result<bool>,
+) -> Result<()> {
     check_kind(group, ObjectKind::Group)?;
-    check_object(state, group)?;
+    check_object_exists(state, group)?;
     let mut pending: Option<(Name, LinkRecords)> = None;
     let mut goes_on = true;
     state.for_each(&KeySpan::from(&key::links(group)), |key, value| -> Result<bool> {
-        match EngineKey::parse(key).map_err(damaged(group))?.1 {
+        match EngineKey::parse(key).map_err(damaged_object_error(group))?.1 {
             RecordKey::Link(name) => {
                 let new = LinkRecords { target: Some(decode_link(value)), order: None };
                 if let Some((name, records)) = pending.replace((Name::from(&*name), new))
@@ -138,14 +142,14 @@ pub fn for_each_link(state: &Snapshot<'_>, group: ObjectId, each: &mut dyn FnMut
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn attribute(state: &Snapshot<'_>, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
+pub fn attribute(state: &ViewWithEdits<'_>, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
     let mut found = None;
     for_each_attribute_in(state, id, &key::attribute_records(id, name.as_bytes()), &mut |attribute| {
         found = Some(attribute);
         Ok(false)
     })?;
     if found.is_none() {
-        check_object(state, id)?;
+        check_object_exists(state, id)?;
     }
     Ok(found)
 }
@@ -155,16 +159,16 @@ pub fn attribute(state: &Snapshot<'_>, id: ObjectId, name: &Name) -> Result<Opti
 /// # Errors
 /// [`ModelError::NoObject`], and those of `each`.
 pub fn for_each_attribute(
-    state: &Snapshot<'_>,
+    state: &ViewWithEdits<'_>,
     id: ObjectId,
     each: &mut dyn FnMut(AttributeData) -> Result<bool>,
 ) -> Result<()> {
-    check_object(state, id)?;
+    check_object_exists(state, id)?;
     for_each_attribute_in(state, id, &key::attributes(id), each)
 }
 
 fn for_each_attribute_in(
-    state: &Snapshot<'_>,
+    state: &ViewWithEdits<'_>,
     id: ObjectId,
     range: &KeyRange,
     each: &mut dyn FnMut(AttributeData) -> Result<bool>,
@@ -172,11 +176,13 @@ fn for_each_attribute_in(
     let mut pending: Option<(Name, AttributeRecords)> = None;
     let mut goes_on = true;
     state.for_each(&KeySpan::from(range), |key, value| -> Result<bool> {
-        let RecordKey::Attribute(field, name) = EngineKey::parse(key).map_err(damaged(id))?.1 else { return Ok(true) };
+        let RecordKey::Attribute(field, name) = EngineKey::parse(key).map_err(damaged_object_error(id))?.1 else {
+            return Ok(true);
+        };
         if pending.as_ref().is_none_or(|(pending, _)| pending.as_bytes() != &*name)
             && let Some((name, records)) = pending.replace((Name::from(&*name), AttributeRecords::default()))
         {
-            goes_on = each(records.attribute(name).map_err(damaged(id))?)?;
+            goes_on = each(records.attribute(name).map_err(damaged_object_error(id))?)?;
         }
         if let Some((_, records)) = &mut pending {
             records.insert(field, value);
@@ -184,7 +190,7 @@ fn for_each_attribute_in(
         Ok(goes_on)
     })?;
     if let Some((name, records)) = pending.filter(|_| goes_on) {
-        each(records.attribute(name).map_err(damaged(id))?)?;
+        each(records.attribute(name).map_err(damaged_object_error(id))?)?;
     }
     Ok(())
 }

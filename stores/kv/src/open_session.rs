@@ -1,16 +1,16 @@
 //! Opens a session for a connector, on an engine of any kind.
 
-use h5live_model::{Durability, Location, OpenError, OpenRequest};
+use h5live_model::{DurabilitySupport, Location, OpenError, OpenRequest};
 
 use crate::engine::Engine;
 use crate::random::random;
-use crate::session::{KvRequest, KvSession};
+use crate::session::{KvOpenRequest, KvSession};
 
 /// What the options of a connector say of a session, whatever its engine is.
 #[derive(Debug, Clone, Copy)]
 pub struct KvSessionOptions {
     /// Whether commits are durable.
-    pub durability: Durability,
+    pub durability: DurabilitySupport,
     /// Most bytes of changes that are not committed, before a further change is refused.
     pub max_uncommitted: u64,
     /// Whether values of a new container get checksums.
@@ -28,7 +28,7 @@ pub fn open_session_on(
     choices: KvSessionOptions,
 ) -> Result<KvSession, OpenError> {
     let KvSessionOptions { durability, max_uncommitted, checksums } = choices;
-    let request = KvRequest {
+    let request = KvOpenRequest {
         mode: how.mode,
         root: how.root.clone(),
         durability,

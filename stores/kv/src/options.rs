@@ -3,7 +3,7 @@
 use h5live_model::settings;
 
 use crate::engine::SyncPolicy;
-use crate::session::KvRequest;
+use crate::session::KvOpenRequest;
 
 settings! {
     connector "kv";
@@ -16,7 +16,7 @@ settings! {
         /// Which commits wait for the disk: all, durable flushes, or none, and then a power failure may lose the store.
         sync: SyncPolicy = SyncPolicy::Durable,
         /// The most bytes of changes in memory that are not flushed: beyond them, a change is refused.
-        max_uncommitted: u64 = KvRequest::MAX_UNCOMMITTED,
+        max_uncommitted: u64 = KvOpenRequest::MAX_UNCOMMITTED,
         /// Whether values of a new store get checksums, which are verified when they are read.
         checksums: bool = true,
     }

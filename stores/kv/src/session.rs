@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, AtomicScope, Capabilities, Durability, Encoding, Error as ModelError, Features, FilterEngine,
-    Limits, Mode, ObjectSpec, PartialWrites, Publish, Reads, Result, Session, Staging,
+    AllocationLimit, Capabilities, ChunkEncodedBy, ChunkReadStrategy, ConsistencyScope, DurabilitySupport,
+    Error as ModelError, FilterEngine, Mode, ObjectSpec, PartialWrites, PublishLevel, Result, SessionInfo,
+    SmallWritesStagedBy, StoreFeatures, StoreSizeLimits,
 };
 
-use crate::blob_ids::BlobIds;
-use crate::engine::{ChecksumUse, ChecksummedView, Engine, KeySpan, Snapshot, View};
+use crate::blob_ids::BlobIdGenerator;
+use crate::engine::{ChecksumPolicy, ChecksummedView, Engine, KeySpan, View, ViewWithEdits};
 use crate::error::KvError;
 use crate::layout::encode::ELEMENT_SIZES;
 use crate::layout::value::{ContainerFormat, LAYOUT_VERSION};
@@ -27,30 +28,30 @@ const MAX_CHUNK_BYTES: u64 = u32::MAX as u64 - 16;
 const FLUSH_SHARE: u64 = 8;
 
 /// What a session on a container can do whose commits are durable like this.
-pub const fn capabilities(durability: Durability) -> Capabilities {
+pub const fn capabilities(durability: DurabilitySupport) -> Capabilities {
     Capabilities {
-        features: Features::all().without(Features::EXTERNAL_FILES),
+        features: StoreFeatures::all().without(StoreFeatures::EXTERNAL_FILES),
         partial_writes: PartialWrites::Bytes { multiple_of: 1 },
-        staging: Staging::Caller,
-        encoding: Encoding::Pipeline,
-        reads: Reads::Direct { atomic: 0 },
-        commit: AtomicScope::Store,
-        view: AtomicScope::Store,
+        staging: SmallWritesStagedBy::Caller,
+        encoding: ChunkEncodedBy::Pipeline,
+        reads: ChunkReadStrategy::Direct { atomic: 0 },
+        commit: ConsistencyScope::Store,
+        view: ConsistencyScope::Store,
         durability,
         live: true,
-        limits: Limits::NONE.with_chunk(MAX_CHUNK_BYTES),
+        limits: StoreSizeLimits::NONE.with_max_chunk_bytes(MAX_CHUNK_BYTES),
     }
 }
 
 /// How a container is opened.
 #[derive(Debug, Clone)]
-pub struct KvRequest {
+pub struct KvOpenRequest {
     /// What the session may do.
     pub mode: Mode,
     /// What the root group of a new container is like.
     pub root: ObjectSpec,
     /// Whether commits are durable.
-    pub durability: Durability,
+    pub durability: DurabilitySupport,
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What undoes filters of elements that are deleted.
@@ -63,8 +64,8 @@ pub struct KvRequest {
     pub checksums: bool,
 }
 
-impl KvRequest {
-    /// [`KvRequest::max_uncommitted`], if nobody asks for another one: 1 GiB.
+impl KvOpenRequest {
+    /// [`KvOpenRequest::max_uncommitted`], if nobody asks for another one: 1 GiB.
     pub const MAX_UNCOMMITTED: u64 = 1 << 30;
 }
 
@@ -72,7 +73,7 @@ impl KvRequest {
 ///
 /// # Errors
 /// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`].
-pub fn container_format(stored: &Snapshot<'_>) -> Result<ContainerFormat> {
+pub fn container_format(stored: &ViewWithEdits<'_>) -> Result<ContainerFormat> {
     let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
     let value = stored.get(at.as_bytes())?.ok_or(KvError::Empty)?;
     let form = ContainerFormat::decode(&value).map_err(KvError::Foreign)?;
@@ -80,14 +81,14 @@ pub fn container_format(stored: &Snapshot<'_>) -> Result<ContainerFormat> {
 }
 
 /// A state of a container as it is read.
-pub fn readable(form: ContainerFormat, stored: Arc<dyn View>, how: ChecksumUse) -> Arc<dyn View> {
-    if form.has_checksums { Arc::new(ChecksummedView::new(stored, how)) } else { stored }
+pub fn checksummed_view(form: ContainerFormat, stored: Arc<dyn View>, checksum_use: ChecksumPolicy) -> Arc<dyn View> {
+    if form.has_checksums { Arc::new(ChecksummedView::new(stored, checksum_use)) } else { stored }
 }
 
 /// A session on a container.
 #[derive(Debug)]
 pub struct KvSession {
-    pub described: Session,
+    pub described: SessionInfo,
     pub engine: Box<dyn Engine>,
     pub cleanup: ReclaimContext,
     max_uncommitted: u64,
@@ -103,18 +104,18 @@ impl KvSession {
     ///
     /// # Errors
     /// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`], and those of the engine.
-    pub fn open(engine: Box<dyn Engine>, request: &KvRequest) -> Result<Self> {
-        let mut described = Session::new(CONNECTOR, request.mode, oid::ROOT, capabilities(request.durability));
+    pub fn open(engine: Box<dyn Engine>, request: &KvOpenRequest) -> Result<Self> {
+        let mut described = SessionInfo::new(CONNECTOR, request.mode, oid::ROOT, capabilities(request.durability));
         described.element_sizes = ELEMENT_SIZES;
         let stored = engine.view()?;
         let is_new = matches!(request.mode, Mode::Create | Mode::CreateNew);
         // What a new container replaces is in any form, and is only listed.
         let (form, how) = match is_new {
-            true => (ContainerFormat::new(request.checksums), ChecksumUse::PassBy),
-            false => (container_format(&Snapshot::of(&stored))?, ChecksumUse::Verify),
+            true => (ContainerFormat::new(request.checksums), ChecksumPolicy::PassBy),
+            false => (container_format(&ViewWithEdits::of(&stored))?, ChecksumPolicy::Verify),
         };
-        let view = readable(form, stored, how);
-        let state = KvState::new(form, view, BlobIds::new(request.random), request.max_uncommitted);
+        let view = checksummed_view(form, stored, how);
+        let state = KvState::new(form, view, BlobIdGenerator::new(request.random), request.max_uncommitted);
         let session = KvSession {
             described,
             engine,
@@ -147,7 +148,7 @@ impl KvSession {
         match is_replaced {
             // The first commit replaces what is there: until then, nothing is lost.
             true => Ok(()),
-            false => self.commit_state(&mut state, Publish::Visible),
+            false => self.commit_state(&mut state, PublishLevel::Visible),
         }
     }
 
@@ -168,7 +169,7 @@ impl KvSession {
     ///
     /// # Errors
     /// [`ModelError::Closed`], and those of `read`.
-    pub fn read<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> Result<T>) -> Result<T> {
+    pub fn read<T>(&self, read: impl FnOnce(&ViewWithEdits<'_>) -> Result<T>) -> Result<T> {
         self.check_open()?;
         read(&self.state.read().snapshot())
     }
@@ -189,7 +190,7 @@ impl KvSession {
         let mut state = self.state.write();
         // It may have been closed since: nothing commits what is changed then.
         self.check_open()?;
-        let bytes = state.edits.bytes() as u64;
+        let bytes = state.edits.memory_bytes() as u64;
         if bytes > state.max_uncommitted {
             // What the next flush hands over is taken. Else nothing could be committed any more.
             state.max_uncommitted = bytes + self.max_uncommitted / FLUSH_SHARE;
@@ -204,34 +205,34 @@ impl KvSession {
     }
 
     /// How many objects the session has deleted.
-    pub fn deleted_objects(&self) -> u64 {
+    pub fn deleted_object_count(&self) -> u64 {
         self.deleted_objects.load(Ordering::Acquire)
     }
 
     /// The newest state.
     fn view(&self) -> Result<Arc<dyn View>> {
-        Ok(readable(self.form, self.engine.view()?, ChecksumUse::Verify))
+        Ok(checksummed_view(self.form, self.engine.view()?, ChecksumPolicy::Verify))
     }
 
     /// Commits what was changed.
     ///
     /// # Errors
     /// [`ModelError::Closed`], [`ModelError::ReadOnly`], and those of the engine.
-    pub fn commit(&self, publish: Publish) -> Result<()> {
+    pub fn commit(&self, publish: PublishLevel) -> Result<()> {
         self.check_writable()?;
         let mut state = self.state.write();
         self.check_open()?;
         self.commit_state(&mut state, publish)
     }
 
-    fn commit_state(&self, state: &mut KvState, publish: Publish) -> Result<()> {
-        if publish == Publish::Durable && self.described.capabilities.durability == Durability::Never {
+    fn commit_state(&self, state: &mut KvState, publish: PublishLevel) -> Result<()> {
+        if publish == PublishLevel::Durable && self.described.capabilities.durability == DurabilitySupport::Never {
             return Err(ModelError::Unsupported("outlasting a power failure in this store"));
         }
         if state.is_broken {
             return Err(KvError::Broken.into());
         }
-        if !state.edits.is_empty() || publish == Publish::Durable {
+        if !state.edits.is_empty() || publish == PublishLevel::Durable {
             if self.form.has_checksums {
                 state.edits.add_checksums();
             }
@@ -271,7 +272,7 @@ impl KvSession {
             return Ok(());
         }
         if self.described.mode.writes() {
-            self.commit_state(&mut state, Publish::Visible)?;
+            self.commit_state(&mut state, PublishLevel::Visible)?;
         }
         // Under the lock: another thread's change is committed here, or is refused.
         self.is_closed.store(true, Ordering::Release);

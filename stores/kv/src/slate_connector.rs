@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Durability, Identity, LinkUse, Location, LocationWatch, Maintenance,
-    Mode, Name, OpenError, OpenRequest, Origin, PathProbe, Store, Url,
+    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, DurabilitySupport, Location, LocationWatch,
+    Maintenance, Mode, Name, OpenError, OpenRequest, PathProbe, Store, StoreIdentity, TrustOrigin, Url,
 };
 use h5live_objects::Cloud;
 
-use crate::engine::{LongKeys, SlateEngine, SlateLocation, SlateOptions, SyncPolicy};
+use crate::engine::{LongKeyEngine, SlateEngine, SlateLocation, SlateOptions, SyncPolicy};
 use crate::open_session::{KvSessionOptions, open_session_on};
 use crate::random::random;
 use crate::session::capabilities;
@@ -70,7 +70,7 @@ impl SlatePlace {
     fn location(&self, mode: Mode, options: &KvSlate) -> Result<SlateLocation, OpenError> {
         let location = match self {
             SlatePlace::Folder(folder) => {
-                if let Some(option) = options.objects.given_option() {
+                if let Some(option) = options.objects.first_non_default_option() {
                     return Err(OpenError::Url(format!("the option {option:?} has no meaning for a folder")));
                 }
                 let makes = matches!(mode, Mode::Create | Mode::CreateNew);
@@ -86,13 +86,15 @@ impl SlatePlace {
     /// The place of this name beside it; `None` if it has no place beside it.
     fn beside(&self, name: &str) -> Option<Url> {
         match self {
-            SlatePlace::Folder(folder) => Some(Url::literal(FOLDER_SCHEME, folder.parent()?.join(name).to_str()?)),
+            SlatePlace::Folder(folder) => {
+                Some(Url::without_escapes(FOLDER_SCHEME, folder.parent()?.join(name).to_str()?))
+            }
             SlatePlace::Cloud { cloud, bucket, prefix } => {
                 let rest = match prefix.rsplit_once('/') {
                     Some((parent, _)) => format!("//{bucket}/{parent}/{name}"),
                     None => format!("//{bucket}/{name}"),
                 };
-                Some(Url::literal(&format!("kv+{}", cloud.scheme()), &rest))
+                Some(Url::without_escapes(&format!("kv+{}", cloud.scheme()), &rest))
             }
         }
     }
@@ -108,7 +110,7 @@ impl Connector for SlateConnector {
     }
 
     fn capabilities(&self) -> Capabilities {
-        capabilities(Durability::Always)
+        capabilities(DurabilitySupport::Always)
     }
 
     fn options(&self) -> Box<dyn ConnectorOptions> {
@@ -120,7 +122,7 @@ impl Connector for SlateConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        let options = how.typed_options::<KvSlate>()?;
+        let options = how.downcast_options::<KvSlate>()?;
         let location = SlatePlace::of(at)?.location(how.mode, options)?;
         let slate = SlateOptions {
             sync: options.sync,
@@ -136,13 +138,13 @@ impl Connector for SlateConnector {
             max_uncommitted: options.max_uncommitted,
             checksums: options.checksums,
         };
-        let mut session = open_session_on(Box::new(LongKeys::new(engine)), at, how, choices)?;
+        let mut session = open_session_on(Box::new(LongKeyEngine::new(engine)), at, how, choices)?;
         session.described.connector = CONNECTOR;
         Ok(Arc::new(KvStore::new(session)))
     }
 
     /// A store beside the one that names it.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
         let Some(name) = name.as_str() else { return Vec::new() };
         let place = base.and_then(|base| SlatePlace::of(base).ok());
         let beside = place.as_ref().and_then(|place| place.beside(name));
@@ -168,20 +170,20 @@ impl Connector for SlateConnector {
         None
     }
 
-    fn origin(&self, at: &Location) -> Origin {
+    fn trust_origin(&self, at: &Location) -> TrustOrigin {
         match SlatePlace::of(at) {
-            Ok(SlatePlace::Cloud { cloud, bucket, .. }) => Origin::Named(format!("{}://{bucket}", cloud.scheme())),
-            _ => Origin::Files,
+            Ok(SlatePlace::Cloud { cloud, bucket, .. }) => TrustOrigin::Named(format!("{}://{bucket}", cloud.scheme())),
+            _ => TrustOrigin::Files,
         }
     }
 
-    fn identity(&self, at: &Location) -> Option<Identity> {
+    fn identity(&self, at: &Location) -> Option<StoreIdentity> {
         match SlatePlace::of(at).ok()? {
             SlatePlace::Folder(folder) => {
-                Some(Identity(folder.canonicalize().ok()?.as_os_str().as_encoded_bytes().into()))
+                Some(StoreIdentity(folder.canonicalize().ok()?.as_os_str().as_encoded_bytes().into()))
             }
             SlatePlace::Cloud { cloud, bucket, prefix } => {
-                Some(Identity(format!("{}://{bucket}/{prefix}", cloud.scheme()).into_bytes().into()))
+                Some(StoreIdentity(format!("{}://{bucket}/{prefix}", cloud.scheme()).into_bytes().into()))
             }
         }
     }
@@ -237,8 +239,9 @@ mod tests {
 
     #[test]
     fn a_linked_store_lies_beside_the_one_that_names_it() {
-        let linked =
-            |base: &str| SlateConnector.linked_locations(Some(&base.into()), &"other".into(), LinkUse::ExternalLink);
+        let linked = |base: &str| {
+            SlateConnector.linked_locations(Some(&base.into()), &"other".into(), CrossFileLinkKind::ExternalLink)
+        };
         let texts = |found: Vec<Location>| found.iter().map(Location::to_string).collect::<Vec<_>>();
         assert_eq!(texts(linked("kv+s3://b/runs/one")), ["kv+s3://b/runs/other"]);
         assert_eq!(texts(linked("kv+az://b/one")), ["kv+az://b/other"]);

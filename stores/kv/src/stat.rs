@@ -3,7 +3,7 @@
 use h5live_model::{Location, Mode, OpenError};
 
 use crate::connector::folder;
-use crate::engine::{Engine, EngineError, KeySpan, LmdbEngine, LmdbOptions, LmdbStat, LongKeys, Snapshot};
+use crate::engine::{Engine, EngineError, KeySpan, LmdbEngine, LmdbOptions, LmdbStat, LongKeyEngine, ViewWithEdits};
 use crate::layout::{EngineKey, RecordKey};
 use crate::session::container_format;
 
@@ -70,11 +70,11 @@ impl KvStat {
     pub fn read(at: &Location) -> Result<Self, OpenError> {
         let failed = |error: EngineError| OpenError::Store(error.into());
         let engine = LmdbEngine::open(&folder(at)?, Mode::Read, &LmdbOptions::default()).map_err(failed)?;
-        let engine = LongKeys::new(engine);
+        let engine = LongKeyEngine::new(engine);
         // Before this process reads a state itself.
         let lmdb = engine.inner().stat().map_err(failed)?;
         let view = engine.view().map_err(failed)?;
-        let form = container_format(&Snapshot::of(&view)).map_err(OpenError::Store)?;
+        let form = container_format(&ViewWithEdits::of(&view)).map_err(OpenError::Store)?;
         let mut records: Vec<_> = KINDS.map(|kind| RecordCount { kind, keys: 0, bytes: 0 }).into();
         let counted = view.scan(&KeySpan::all(), &mut |key, value| {
             if let Some(count) = records.get_mut(kind_of(key)) {

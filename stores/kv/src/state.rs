@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use h5live_model::{Error as ModelError, ObjectId, ObjectKind, Result};
 
-use crate::blob_ids::BlobIds;
-use crate::engine::{Edits, Snapshot, View};
-use crate::error::{KvError, damaged, invalid_error};
+use crate::blob_ids::BlobIdGenerator;
+use crate::engine::{EditBatch, View, ViewWithEdits};
+use crate::error::{KvError, damaged_object_error, invalid_error};
 use crate::layout::value::{ContainerFormat, decode_u64, encode_u64};
-use crate::layout::{EngineKey, MetadataField, OidAllocator, OidRange, key, oid};
-use crate::tracked_orders::KnownOrders;
+use crate::layout::{EngineKey, MetadataField, OidAllocator, OidCounter, key, oid};
+use crate::tracked_orders::TrackedOrderCache;
 
 /// A state of the engine, and the edits of this session over it.
 #[derive(Debug)]
@@ -19,15 +19,15 @@ pub struct KvState {
     /// The state as of the last commit or refresh.
     pub view: Arc<dyn View>,
     /// What is not committed.
-    pub edits: Edits,
+    pub edits: EditBatch,
     /// Bytes of edits beyond which the next change is refused.
     pub max_uncommitted: u64,
     /// Identities of new objects.
     pub ids: OidAllocator,
     /// Identities of new blobs.
-    pub blob_ids: BlobIds,
+    pub blob_ids: BlobIdGenerator,
     /// At which objects orders of creation are kept.
-    pub tracked_orders: KnownOrders,
+    pub tracked_orders: TrackedOrderCache,
     /// A change failed in its middle.
     pub is_broken: bool,
     /// How many objects this session has deleted.
@@ -36,23 +36,23 @@ pub struct KvState {
 
 impl KvState {
     /// Nothing is changed.
-    pub fn new(form: ContainerFormat, view: Arc<dyn View>, blob_ids: BlobIds, max_uncommitted: u64) -> Self {
+    pub fn new(form: ContainerFormat, view: Arc<dyn View>, blob_ids: BlobIdGenerator, max_uncommitted: u64) -> Self {
         KvState {
             form,
             view,
-            edits: Edits::new(),
+            edits: EditBatch::new(),
             max_uncommitted,
             ids: OidAllocator::default(),
             blob_ids,
-            tracked_orders: KnownOrders::default(),
+            tracked_orders: TrackedOrderCache::default(),
             is_broken: false,
             deleted_objects: 0,
         }
     }
 
     /// What the session sees.
-    pub fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot::with_edits(&self.view, &self.edits)
+    pub fn snapshot(&self) -> ViewWithEdits<'_> {
+        ViewWithEdits::with_edits(&self.view, &self.edits)
     }
 
     /// Gives a key a value.
@@ -61,8 +61,8 @@ impl KvState {
     }
 
     /// Gives a key a value that consists of these pieces.
-    pub fn put_copy(&mut self, key: &EngineKey, pieces: &[&[u8]]) {
-        let mut value = self.edits.value_buffer(pieces.iter().map(|piece| piece.len()).sum());
+    pub fn put_concatenated(&mut self, key: &EngineKey, pieces: &[&[u8]]) {
+        let mut value = self.edits.take_spare_buffer(pieces.iter().map(|piece| piece.len()).sum());
         pieces.iter().for_each(|piece| value.extend_from_slice(piece));
         self.edits.put(key.as_bytes(), value);
     }
@@ -83,8 +83,8 @@ impl KvState {
         let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::NextIndex);
         let next = read_number(&self.snapshot(), oid::GLOBAL_METADATA, &at, "Next Object Index")?.unwrap_or_default();
         let none = KvError::Contradiction { object: oid::GLOBAL_METADATA, rule: "it has no more identities" };
-        let (range, reserved) = OidRange::starting_at(next).reserve().ok_or(none)?;
-        self.put(&at, encode_u64(reserved.next()));
+        let (range, reserved) = OidCounter::starting_at(next).reserve_range().ok_or(none)?;
+        self.put(&at, encode_u64(reserved.first_unreserved()));
         self.ids.refill(range);
         let none = KvError::Contradiction { object: oid::GLOBAL_METADATA, rule: "a range of identities is empty" };
         self.ids.allocate(kind).ok_or_else(|| none.into())
@@ -94,30 +94,30 @@ impl KvState {
     ///
     /// # Errors
     /// [`ModelError::NoObject`].
-    pub fn check_object(&self, id: ObjectId) -> Result<()> {
-        check_object(&self.snapshot(), id)
+    pub fn check_object_exists(&self, id: ObjectId) -> Result<()> {
+        check_object_exists(&self.snapshot(), id)
     }
 
     /// Adds to the hard links, or uses, of an object.
     ///
     /// # Errors
     /// [`ModelError::NoObject`].
-    pub fn add_uses(&mut self, id: ObjectId, more: u64) -> Result<()> {
-        let uses = uses(&self.snapshot(), id)?.ok_or(ModelError::NoObject(id))?;
-        self.put(&uses_key(id), encode_u64(uses.saturating_add(more)));
+    pub fn add_references(&mut self, id: ObjectId, more: u64) -> Result<()> {
+        let uses = ref_count(&self.snapshot(), id)?.ok_or(ModelError::NoObject(id))?;
+        self.put(&ref_count_key(id), encode_u64(uses.saturating_add(more)));
         Ok(())
     }
 }
 
 /// The key of the number of hard links to an object, and of uses of a committed datatype.
-pub fn uses_key(id: ObjectId) -> EngineKey {
+pub fn ref_count_key(id: ObjectId) -> EngineKey {
     key::metadata(id, MetadataField::RefCount)
 }
 
 /// How many hard links lead to an object, and how often a committed datatype is used; `None` if it is not there. The
 /// root group has no count as long as no link leads to it.
-pub fn uses(state: &Snapshot<'_>, id: ObjectId) -> Result<Option<u64>> {
-    let uses = read_number(state, id, &uses_key(id), "Ref Count")?;
+pub fn ref_count(state: &ViewWithEdits<'_>, id: ObjectId) -> Result<Option<u64>> {
+    let uses = read_number(state, id, &ref_count_key(id), "Ref Count")?;
     Ok(uses.or((id == oid::ROOT).then_some(1)))
 }
 
@@ -125,8 +125,8 @@ pub fn uses(state: &Snapshot<'_>, id: ObjectId) -> Result<Option<u64>> {
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn check_object(state: &Snapshot<'_>, id: ObjectId) -> Result<()> {
-    if id == oid::ROOT || state.has(uses_key(id).as_bytes())? { Ok(()) } else { Err(ModelError::NoObject(id)) }
+pub fn check_object_exists(state: &ViewWithEdits<'_>, id: ObjectId) -> Result<()> {
+    if id == oid::ROOT || state.has(ref_count_key(id).as_bytes())? { Ok(()) } else { Err(ModelError::NoObject(id)) }
 }
 
 /// Refuses what is of another kind. Whether it is there is not looked at.
@@ -145,17 +145,17 @@ pub fn check_kind(id: ObjectId, kind: ObjectKind) -> Result<()> {
 
 /// The number of a record; `None` if there is no such record.
 pub fn read_number(
-    state: &Snapshot<'_>,
+    state: &ViewWithEdits<'_>,
     object: ObjectId,
     key: &EngineKey,
     record: &'static str,
 ) -> Result<Option<u64>> {
     let mut number = None;
     state.with_value(key.as_bytes(), &mut |value| number = Some(decode_u64(record, value)))?;
-    number.transpose().map_err(damaged(object))
+    number.transpose().map_err(damaged_object_error(object))
 }
 
 /// What a description is as records, or why it is none.
-pub fn fitting<T>(encoded: crate::layout::Result<T>) -> Result<T> {
+pub fn or_invalid<T>(encoded: crate::layout::Result<T>) -> Result<T> {
     encoded.map_err(invalid_error)
 }

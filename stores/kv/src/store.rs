@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AttributeData, ChunkStore, Error as ModelError, InfoChange, Link, LinkTarget, Liveness, MapStore, Mode, Name,
-    NewObject, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Publish, ReferenceKind, ReferenceType, Referent,
-    ReferentPart, Result, Scope, Session, Stats, Store, StoreWriter, Watch,
+    AttributeData, ChunkStore, Error as ModelError, Link, LinkTarget, MapStore, Mode, Name, NewObject, ObjectId,
+    ObjectInfo, ObjectInfoChange, ObjectKind, ObjectScope, ObjectSpec, PublishLevel, ReferenceKind, ReferenceType,
+    Referent, ReferentPart, Result, SessionInfo, Stats, Store, StoreWriter, Watch, WriterLiveness,
 };
 
 use crate::dataset_registry::DatasetRegistry;
 use crate::element_blobs::{BLOB_HOLDER, with_blob};
-use crate::engine::{Engine, Snapshot};
-use crate::error::{damaged, invalid_error};
-use crate::layout::value::{EncodedReference, StoredReference, VarLenBlob};
+use crate::engine::{Engine, ViewWithEdits};
+use crate::error::{damaged_object_error, invalid_error};
+use crate::layout::value::{EncodedReference, StoredReference, VarLenBlobRef};
 use crate::layout::{BlobId, key, oid};
-use crate::map_registry::MapRegistry;
+use crate::map_registry::MapCache;
 use crate::object_edits;
 use crate::objects::{self, contradiction};
-use crate::session::{KvRequest, KvSession};
-use crate::state::check_object;
+use crate::session::{KvOpenRequest, KvSession};
+use crate::state::check_object_exists;
 use crate::watch::KvWatch;
 
 /// A session on a container in an engine of keys and values.
@@ -26,7 +26,7 @@ use crate::watch::KvWatch;
 pub struct KvStore {
     pub(crate) session: Arc<KvSession>,
     datasets: Arc<DatasetRegistry>,
-    pub(crate) maps: Arc<MapRegistry>,
+    pub(crate) maps: Arc<MapCache>,
 }
 
 impl KvStore {
@@ -34,7 +34,7 @@ impl KvStore {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    pub fn open(engine: impl Engine + 'static, request: &KvRequest) -> Result<Self> {
+    pub fn open(engine: impl Engine + 'static, request: &KvOpenRequest) -> Result<Self> {
         Ok(KvStore::new(KvSession::open(Box::new(engine), request)?))
     }
 
@@ -45,12 +45,12 @@ impl KvStore {
 
     /// Calls `found` with the bytes of a blob: as this session sees it, or one of its datasets, which may see an earlier
     /// state.
-    fn find_blob(&self, stored: VarLenBlob, found: &mut dyn FnMut(&[u8])) -> Result<()> {
+    fn find_blob(&self, stored: VarLenBlobRef, found: &mut dyn FnMut(&[u8])) -> Result<()> {
         if self.session.read(|state| with_blob(state, stored, found))? {
             return Ok(());
         }
         for view in self.datasets.all().iter().filter_map(|dataset| dataset.view()) {
-            if with_blob(&Snapshot::of(&view), stored, found)? {
+            if with_blob(&ViewWithEdits::of(&view), stored, found)? {
                 return Ok(());
             }
         }
@@ -59,21 +59,21 @@ impl KvStore {
 }
 
 impl Store for KvStore {
-    fn session(&self) -> &Session {
+    fn session(&self) -> &SessionInfo {
         &self.session.described
     }
 
     fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
-        self.session.read(|state| check_object(state, id)).map(|()| oid::kind(id))
+        self.session.read(|state| check_object_exists(state, id)).map(|()| oid::kind(id))
     }
 
     fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
         let spec = self.session.read(|state| objects::spec(state, id))?;
         Ok(match spec.body {
             // A reader sees the extent as of the last refresh of the dataset.
-            h5live_model::ObjectBody::Dataset(_) if !self.session.described.mode.writes() => {
+            h5live_model::ObjectKindSpec::Dataset(_) if !self.session.described.mode.writes() => {
                 let seen = (*self.datasets.open(&self.session, id)?.spec()?).clone();
-                ObjectSpec { body: h5live_model::ObjectBody::Dataset(Box::new(seen)), ..spec }
+                ObjectSpec { body: h5live_model::ObjectKindSpec::Dataset(Box::new(seen)), ..spec }
             }
             _ => spec,
         })
@@ -115,7 +115,7 @@ impl Store for KvStore {
     fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
         self.session.check_open()?;
         for (number, element) in elements.iter().enumerate() {
-            let stored = VarLenBlob::decode(element).map_err(invalid_error)?;
+            let stored = VarLenBlobRef::decode(element).map_err(invalid_error)?;
             match stored.has_blob() {
                 true => self.find_blob(stored, &mut |bytes| each(number, bytes))?,
                 false => each(number, &[]),
@@ -132,7 +132,7 @@ impl Store for KvStore {
             StoredReference::InBlob { kind, external, blob } => {
                 let mut found = None;
                 self.find_blob(blob, &mut |bytes| found = Some(StoredReference::decode_blob(kind, external, bytes)))?;
-                found.transpose().map_err(damaged(BLOB_HOLDER))
+                found.transpose().map_err(damaged_object_error(BLOB_HOLDER))
             }
         }
     }
@@ -148,37 +148,41 @@ impl Store for KvStore {
         })
     }
 
-    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+    fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
         if self.session.described.mode != Mode::SwmrRead {
             return self.session.check_open();
         }
         let view = self.session.refresh_view()?;
         match scope {
-            Scope::All => self.datasets.all().iter().try_for_each(|dataset| match dataset.advance_to(&view) {
-                // It stays as it was seen.
-                Err(ModelError::NoObject(_)) => Ok(()),
-                taken => taken.map(drop),
-            }),
-            Scope::Objects(objects) => objects.iter().try_for_each(|id| {
-                check_object(&Snapshot::of(&view), *id)?;
+            ObjectScope::All => {
+                self.datasets.all().iter().try_for_each(|dataset| match dataset.advance_and_compare_extent(&view) {
+                    // It stays as it was seen.
+                    Err(ModelError::NoObject(_)) => Ok(()),
+                    taken => taken.map(drop),
+                })
+            }
+            ObjectScope::Objects(objects) => objects.iter().try_for_each(|id| {
+                check_object_exists(&ViewWithEdits::of(&view), *id)?;
                 match oid::kind(*id) {
-                    ObjectKind::Dataset => self.datasets.open(&self.session, *id)?.advance_to(&view).map(drop),
+                    ObjectKind::Dataset => {
+                        self.datasets.open(&self.session, *id)?.advance_and_compare_extent(&view).map(drop)
+                    }
                     _ => Ok(()),
                 }
             }),
         }
     }
 
-    fn liveness(&self) -> Result<Liveness> {
+    fn liveness(&self) -> Result<WriterLiveness> {
         self.session.check_open()?;
         if self.session.described.mode.writes() {
-            return Ok(Liveness::AtRest);
+            return Ok(WriterLiveness::AtRest);
         }
-        Ok(if self.session.engine.has_writer()? { Liveness::Live } else { Liveness::AtRest })
+        Ok(if self.session.engine.has_writer()? { WriterLiveness::Live } else { WriterLiveness::AtRest })
     }
 
     fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>> {
-        self.session.read(|state| objects.iter().try_for_each(|id| check_object(state, *id)))?;
+        self.session.read(|state| objects.iter().try_for_each(|id| check_object_exists(state, *id)))?;
         Ok(Box::new(KvWatch::new(self.session.clone())?))
     }
 
@@ -206,7 +210,7 @@ impl StoreWriter for KvStore {
     }
 
     fn discard(&self, id: ObjectId) -> Result<()> {
-        self.session.change(|state| object_edits::discard(state, id, &self.session.cleanup))
+        self.session.change(|state| object_edits::delete_if_unlinked(state, id, &self.session.cleanup))
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
@@ -229,7 +233,7 @@ impl StoreWriter for KvStore {
         self.session.change(|state| object_edits::remove_attribute(state, id, name, &self.session.cleanup))
     }
 
-    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+    fn set_info(&self, id: ObjectId, change: &ObjectInfoChange<'_>) -> Result<()> {
         self.session.change(|state| object_edits::change_comment_or_times(state, id, change))
     }
 
@@ -244,16 +248,16 @@ impl StoreWriter for KvStore {
                 let mut blob = BlobId::NULL;
                 if *count > 0 {
                     blob = state.blob_ids.next_id();
-                    state.put_copy(&key::blob(blob), &[bytes]);
+                    state.put_concatenated(&key::blob(blob), &[bytes]);
                 }
-                elements.extend(VarLenBlob { length: *count, blob }.encode());
+                elements.extend(VarLenBlobRef { length: *count, blob }.encode());
             }
             Ok(elements)
         })
     }
 
     fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
-        let stored = elements.iter().map(|element| VarLenBlob::decode(element).map_err(invalid_error));
+        let stored = elements.iter().map(|element| VarLenBlobRef::decode(element).map_err(invalid_error));
         let stored = stored.collect::<Result<Vec<_>>>()?;
         self.session.change(|state| {
             stored.iter().filter(|stored| stored.has_blob()).for_each(|stored| state.delete(&key::blob(stored.blob)));
@@ -262,26 +266,26 @@ impl StoreWriter for KvStore {
     }
 
     fn start_swmr(&self) -> Result<()> {
-        self.session.commit(Publish::Visible)
+        self.session.commit(PublishLevel::Visible)
     }
 
     fn is_dirty(&self) -> bool {
         !self.session.state().edits.is_empty()
     }
 
-    fn commit(&self, _: Scope<'_>, publish: Publish) -> Result<()> {
+    fn commit(&self, _: ObjectScope<'_>, publish: PublishLevel) -> Result<()> {
         self.session.commit(publish)
     }
 }
 
 /// A reference as the store keeps it.
-fn encoded_reference(state: &Snapshot<'_>, form: &ReferenceType, to: &Referent) -> Result<EncodedReference> {
+fn encoded_reference(state: &ViewWithEdits<'_>, form: &ReferenceType, to: &Referent) -> Result<EncodedReference> {
     if to.file.is_none() {
-        check_object(state, to.object)?;
+        check_object_exists(state, to.object)?;
     }
     let rank = match &to.part {
         ReferentPart::Region(_) if to.file.is_none() => match objects::spec(state, to.object)?.body {
-            h5live_model::ObjectBody::Dataset(dataset) => dataset.dataspace.rank(),
+            h5live_model::ObjectKindSpec::Dataset(dataset) => dataset.dataspace.rank(),
             _ => return Err(ModelError::Invalid("only a dataset has regions".into())),
         },
         ReferentPart::Region(selection) => selection.rank().unwrap_or_default(),
@@ -292,7 +296,7 @@ fn encoded_reference(state: &Snapshot<'_>, form: &ReferenceType, to: &Referent) 
 
 /// The element of a reference whose bytes are in `blob`.
 fn reference_element(encoded: &EncodedReference, blob: BlobId, form: &ReferenceType) -> Result<Vec<u8>> {
-    let element = encoded.element(blob).map_err(invalid_error)?;
+    let element = encoded.encode_element(blob).map_err(invalid_error)?;
     match element.len() == form.size as usize {
         true => Ok(element),
         false => Err(ModelError::Invalid(format!("such references have {} bytes here", element.len()))),

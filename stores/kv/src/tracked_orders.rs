@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use h5live_model::{CreationOrder, ObjectBody, ObjectId, ObjectSpec};
+use h5live_model::{CreationOrder, ObjectId, ObjectKindSpec, ObjectSpec};
 
 /// Objects that are known at a time.
 const MAX_KNOWN_OBJECTS: usize = 4096;
@@ -24,16 +24,16 @@ pub struct TrackedOrders {
 impl TrackedOrders {
     /// Those of an object with this description.
     pub fn of(spec: &ObjectSpec) -> Self {
-        let links = matches!(&spec.body, ObjectBody::Group(group) if is_tracked(group.links.order));
+        let links = matches!(&spec.body, ObjectKindSpec::Group(group) if is_tracked(group.links.order));
         TrackedOrders { links, attributes: is_tracked(spec.attributes.order) }
     }
 }
 
 /// What is known of objects that are there. It never changes, and identities are given once.
 #[derive(Debug, Default)]
-pub struct KnownOrders(HashMap<ObjectId, TrackedOrders>);
+pub struct TrackedOrderCache(HashMap<ObjectId, TrackedOrders>);
 
-impl KnownOrders {
+impl TrackedOrderCache {
     /// What is known of an object.
     pub fn get(&self, id: ObjectId) -> Option<TrackedOrders> {
         self.0.get(&id).copied()

@@ -21,7 +21,7 @@ const OF_ANCHOR: &str = "an anchor dataset";
 
 /// The description of an anchor, as the file has it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Anchor {
+pub struct AnchorDataset {
     /// The number of the dataset.
     pub id: u64,
     /// The dataset that it stands for, with the extent of [`names::SHAPE`].
@@ -35,7 +35,7 @@ pub fn is_logged(spec: &DatasetSpec) -> bool {
 }
 
 /// An attribute of integers of eight bytes.
-pub fn integers(name: &str, values: &[i64], dataspace: Dataspace) -> AttributeData {
+pub fn i64_attribute(name: &str, values: &[i64], dataspace: Dataspace) -> AttributeData {
     AttributeData {
         name: Name::from(name),
         datatype: Datatype::integer(8, ByteOrder::Little, Sign::Signed),
@@ -47,36 +47,41 @@ pub fn integers(name: &str, values: &[i64], dataspace: Dataspace) -> AttributeDa
 }
 
 /// An attribute of one integer of eight bytes.
-pub fn integer(name: &str, value: i64) -> AttributeData {
-    integers(name, &[value], Dataspace::Scalar)
+pub fn i64_scalar_attribute(name: &str, value: i64) -> AttributeData {
+    i64_attribute(name, &[value], Dataspace::Scalar)
 }
 
 /// An attribute of a list of integers of eight bytes.
-pub fn integer_list(name: &str, values: &[i64]) -> AttributeData {
-    integers(name, values, Dataspace::Simple(Shape::fixed(&[values.len() as u64])))
+pub fn i64_list_attribute(name: &str, values: &[i64]) -> AttributeData {
+    i64_attribute(name, values, Dataspace::Simple(Shape::fixed(&[values.len() as u64])))
 }
 
 /// The integers of an attribute; `None` if there is no such attribute.
-pub fn read_integers(
+pub fn read_i64_list_attribute(
     store: &dyn Store,
     id: ObjectId,
     name: &'static str,
-    of: &'static str,
+    owner: &'static str,
 ) -> Result<Option<Vec<i64>>> {
     let Some(found) = store.attribute(id, &Name::from(name))? else { return Ok(None) };
     let is_integer = found.datatype == Datatype::integer(8, ByteOrder::Little, Sign::Signed);
     if !is_integer || found.value.len() % 8 != 0 {
-        return Err(LogError::Attribute { attribute: name, of }.into());
+        return Err(LogError::Attribute { attribute: name, of: owner }.into());
     }
     Ok(Some(found.value.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()))
 }
 
 /// The integer of an attribute; `None` if there is no such attribute.
-pub fn read_integer(store: &dyn Store, id: ObjectId, name: &'static str, of: &'static str) -> Result<Option<i64>> {
-    match read_integers(store, id, name, of)?.as_deref() {
+pub fn read_i64_attribute(
+    store: &dyn Store,
+    id: ObjectId,
+    name: &'static str,
+    owner: &'static str,
+) -> Result<Option<i64>> {
+    match read_i64_list_attribute(store, id, name, owner)?.as_deref() {
         None => Ok(None),
         Some([value]) => Ok(Some(*value)),
-        Some(_) => Err(LogError::Attribute { attribute: name, of }.into()),
+        Some(_) => Err(LogError::Attribute { attribute: name, of: owner }.into()),
     }
 }
 
@@ -86,12 +91,12 @@ fn numbers(values: &[u64]) -> Vec<i64> {
 
 /// The attribute with an extent.
 pub fn shape_attribute(dims: &[u64]) -> AttributeData {
-    integer_list(names::SHAPE, &numbers(dims))
+    i64_list_attribute(names::SHAPE, &numbers(dims))
 }
 
-impl Anchor {
+impl AnchorDataset {
     /// The dataset that the file gets.
-    pub fn stored_spec(&self) -> DatasetSpec {
+    pub fn placeholder_spec(&self) -> DatasetSpec {
         let is_small = self.spec.datatype.size() <= MAX_COMPACT_BYTES;
         let mut fill = self.spec.fill.clone();
         fill.allocation = if is_small { AllocationTime::Early } else { AllocationTime::Late };
@@ -109,9 +114,9 @@ impl Anchor {
     pub fn attributes(&self) -> Vec<AttributeData> {
         let dataspace = &self.spec.dataspace;
         let mut attributes = vec![
-            integer(names::ID, self.id.cast_signed()),
+            i64_scalar_attribute(names::ID, self.id.cast_signed()),
             shape_attribute(dataspace.dims()),
-            integer_list(names::MAX_SHAPE, &numbers(dataspace.max())),
+            i64_list_attribute(names::MAX_SHAPE, &numbers(dataspace.max_dims())),
         ];
         attributes.extend(self.storage_attributes());
         attributes
@@ -140,14 +145,14 @@ impl Anchor {
         );
         let mut storage = vec![class, allocation, time, is_scalar | i64::from(*unfiltered_partial_chunks) << 1];
         storage.extend(numbers(sides));
-        let mut attributes = vec![integer_list(names::STORAGE, &storage)];
+        let mut attributes = vec![i64_list_attribute(names::STORAGE, &storage)];
         if !filters.is_empty() {
             let mut flat = Vec::new();
             for filter in filters {
                 flat.extend([filter.id.into(), filter.optional.into(), filter.params.len() as i64]);
                 flat.extend(filter.params.iter().map(|param| i64::from(*param)));
             }
-            attributes.push(integer_list(names::FILTERS, &flat));
+            attributes.push(i64_list_attribute(names::FILTERS, &flat));
         }
         attributes.extend(filter_names(filters));
         attributes
@@ -157,21 +162,21 @@ impl Anchor {
     ///
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
-    pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<Anchor>> {
-        let Some(id) = read_integer(store, at, names::ID, OF_ANCHOR)? else {
+    pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<AnchorDataset>> {
+        let Some(id) = read_i64_attribute(store, at, names::ID, OF_ANCHOR)? else {
             return refuse_partial_anchor(store, at, &[names::SHAPE, names::MAX_SHAPE, names::STORAGE], names::ID);
         };
         let list = |name| -> Result<Vec<u64>> {
-            let found = read_integers(store, at, name, OF_ANCHOR)?.ok_or_else(|| missing(name))?;
+            let found = read_i64_list_attribute(store, at, name, OF_ANCHOR)?.ok_or_else(|| missing(name))?;
             Ok(found.into_iter().map(i64::cast_unsigned).collect())
         };
         let (dims, max) = (list(names::SHAPE)?, list(names::MAX_SHAPE)?);
         let mut spec = DatasetSpec::clone(&*store.dataset(at)?.spec()?);
-        if !read_storage(store, at, (&dims, &max), &mut spec)? {
+        if !read_storage_attributes(store, at, (&dims, &max), &mut spec)? {
             return Err(missing(names::STORAGE));
         }
         spec.check()?;
-        Ok(Some(Anchor { id: id.cast_unsigned(), spec }))
+        Ok(Some(AnchorDataset { id: id.cast_unsigned(), spec }))
     }
 }
 
@@ -182,12 +187,12 @@ impl Anchor {
 pub fn refuse_partial_anchor(
     store: &dyn Store,
     at: ObjectId,
-    others: &[&str],
-    id: &'static str,
-) -> Result<Option<Anchor>> {
-    for name in others {
+    other_attributes: &[&str],
+    id_attribute: &'static str,
+) -> Result<Option<AnchorDataset>> {
+    for name in other_attributes {
         if store.attribute(at, &Name::from(*name))?.is_some() {
-            return Err(missing(id));
+            return Err(missing(id_attribute));
         }
     }
     Ok(None)
@@ -202,9 +207,14 @@ fn missing(attribute: &'static str) -> Error {
 ///
 /// # Errors
 /// If they contradict each other; errors of the store beneath.
-pub fn read_storage(store: &dyn Store, at: ObjectId, shape: (&[u64], &[u64]), spec: &mut DatasetSpec) -> Result<bool> {
+pub fn read_storage_attributes(
+    store: &dyn Store,
+    at: ObjectId,
+    shape: (&[u64], &[u64]),
+    spec: &mut DatasetSpec,
+) -> Result<bool> {
     let misfit = |attribute| LogError::Attribute { attribute, of: OF_ANCHOR };
-    let Some(storage) = read_integers(store, at, names::STORAGE, OF_ANCHOR)? else { return Ok(false) };
+    let Some(storage) = read_i64_list_attribute(store, at, names::STORAGE, OF_ANCHOR)? else { return Ok(false) };
     let Some(([class, allocation, time, flags], sides)) = storage.split_first_chunk::<STORAGE_FIELDS>() else {
         return Err(misfit(names::STORAGE).into());
     };
@@ -230,7 +240,7 @@ pub fn read_storage(store: &dyn Store, at: ObjectId, shape: (&[u64], &[u64]), sp
         _ => FillTime::IfSet,
     };
     spec.unfiltered_partial_chunks = flags & 2 == 2;
-    let flat = read_integers(store, at, names::FILTERS, OF_ANCHOR)?.unwrap_or_default();
+    let flat = read_i64_list_attribute(store, at, names::FILTERS, OF_ANCHOR)?.unwrap_or_default();
     let names = store.attribute(at, &Name::from(names::FILTER_NAMES))?;
     spec.filters = filters(&flat, names.map(|names| names.value)).ok_or_else(|| misfit(names::FILTERS))?;
     Ok(true)

@@ -106,7 +106,7 @@ impl BackgroundWriter {
     }
 
     /// Memory for the next entries.
-    pub fn take_spare(&mut self) -> Vec<u8> {
+    pub fn take_spare_buffer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.spare)
     }
 

@@ -85,7 +85,7 @@ fn for_each_element(
         Datatype::VarLen(of) => value.chunks_exact_mut(size).try_for_each(|element| each(&of.base, element)),
         Datatype::Array(of) => for_each_element(&of.base, value, each),
         Datatype::Compound(of) => value.chunks_exact_mut(size).try_for_each(|whole| {
-            of.members.iter().filter(|member| member.datatype.has_heap_references()).try_for_each(|member| {
+            of.members.iter().filter(|member| member.datatype.has_vlen_or_references()).try_for_each(|member| {
                 let begin = member.offset as usize;
                 let end = begin + member.datatype.size() as usize;
                 whole.get_mut(begin..end).map_or(Ok(()), |part| for_each_element(&member.datatype, part, each))
@@ -166,7 +166,7 @@ impl LogSession {
     ///
     /// # Errors
     /// If they cannot be read; as [`h5live_model::StoreWriter::put_blob`].
-    pub fn move_blobs(&self, main: &dyn Store, datatype: &Datatype, value: &mut [u8]) -> Result<()> {
+    pub fn move_blobs_to_main(&self, main: &dyn Store, datatype: &Datatype, value: &mut [u8]) -> Result<()> {
         if !datatype.has_variable_length() {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl LogSession {
             if file_of(element) > 0 || base.has_variable_length() {
                 let mut bytes = read_blob(&**store, &at_home)?;
                 compare(element, &bytes)?;
-                self.move_blobs(main, base, &mut bytes)?;
+                self.move_blobs_to_main(main, base, &mut bytes)?;
                 let count = element.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
                 at_home = main.writer()?.put_blob(&bytes, count)?;
             }

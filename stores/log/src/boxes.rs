@@ -46,12 +46,12 @@ impl BoxRange<'_> {
     /// Cuts the box along its first dimension with more than one element, into slabs of at most so many bytes, or of one
     /// row if a row has more. Each has its first element, one past its last one, and how many bytes it has. The whole box
     /// has `bytes`.
-    pub fn slabs(&self, bytes: u64, slab_bytes: u64) -> impl Iterator<Item = (Dims, Dims, u64)> {
+    pub fn slabs(&self, total_bytes: u64, max_slab_bytes: u64) -> impl Iterator<Item = (Dims, Dims, u64)> {
         let (start, end) = (Dims::from_slice(self.start), Dims::from_slice(self.end));
-        let cut = (0..start.len()).find(|dim| self.side(*dim) > 1).filter(|_| bytes > slab_bytes);
+        let cut = (0..start.len()).find(|dim| self.side(*dim) > 1).filter(|_| total_bytes > max_slab_bytes);
         let rows = cut.map_or(1, |dim| self.side(dim));
-        let row_bytes = bytes / rows;
-        let step = (slab_bytes / row_bytes.max(1)).max(1);
+        let row_bytes = total_bytes / rows;
+        let step = (max_slab_bytes / row_bytes.max(1)).max(1);
         (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)).map(move |first| {
             let (mut low, mut high, slab_rows) = (start.clone(), end.clone(), step.min(rows - first));
             if let Some(dim) = cut {
@@ -75,7 +75,7 @@ impl BoxRange<'_> {
     }
 
     /// The elements that this box and another one share; `None` if there are none.
-    pub fn intersection(&self, other: &BoxRange<'_>) -> Option<BoxIntersection> {
+    pub fn intersection(&self, other: &BoxRange<'_>) -> Option<SharedBoxRuns> {
         if !self.intersects(other) {
             return None;
         }
@@ -100,13 +100,13 @@ impl BoxRange<'_> {
         }
         counts.reverse();
         strides.reverse();
-        Some(BoxIntersection { first, counts, strides })
+        Some(SharedBoxRuns { first, counts, strides })
     }
 }
 
 /// What two boxes share.
 #[derive(Debug)]
-pub struct BoxIntersection {
+pub struct SharedBoxRuns {
     /// The first run.
     first: IntersectionRun,
     /// How many runs there are along each of the dimensions before that of the runs.
@@ -115,10 +115,10 @@ pub struct BoxIntersection {
     strides: SmallVec<[(u64, u64); 4]>,
 }
 
-impl BoxIntersection {
+impl SharedBoxRuns {
     /// Runs of equal length that are one after the other along a dimension: the first one, how many there are, and how far
     /// apart neighbours are in both boxes (elements).
-    pub fn rows(&self) -> impl Iterator<Item = (IntersectionRun, u64, (u64, u64))> {
+    pub fn strided_runs(&self) -> impl Iterator<Item = (IntersectionRun, u64, (u64, u64))> {
         let (count, stride) = match (self.counts.last(), self.strides.last()) {
             (Some(count), Some(stride)) => (*count, *stride),
             _ => (1, (self.first.len, self.first.len)),
@@ -141,7 +141,7 @@ impl BoxIntersection {
 
     /// Calls `each` with the runs, in order.
     pub fn for_each_run(&self, mut each: impl FnMut(IntersectionRun)) {
-        for (run, count, (first, second)) in self.rows() {
+        for (run, count, (first, second)) in self.strided_runs() {
             (0..count).for_each(|n| {
                 each(IntersectionRun { first: run.first + n * first, second: run.second + n * second, ..run })
             });

@@ -6,25 +6,25 @@ use std::error::Error as StdError;
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, FilterEngine, FilterSpec, LinkTarget, Name, ObjectId, ObjectKind, Scope, Store, StoreCheckReport,
-    StoreFinding, is_decoder_limitation,
+    AllocationLimit, FilterEngine, FilterSpec, LinkTarget, Name, ObjectId, ObjectKind, ObjectScope, Store,
+    StoreCheckReport, StoreFinding, is_unfilter_limitation,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::anchor::Anchor;
+use crate::anchor::AnchorDataset;
 use crate::blobs::check_blobs;
 use crate::boxes::BoxRange;
 use crate::entry::{EntryChange, EntryError};
-use crate::entry_index::{DataKind, DataPlace};
-use crate::error::{LogError, Result, in_file};
-use crate::index_table::{SavedTable, TableRow};
+use crate::entry_index::{EntryDataLocation, EntryElements};
+use crate::error::{LogError, Result, with_subfile_number};
+use crate::index_table::{IndexTableRow, SavedIndexTable};
 use crate::layout::LogLayout;
-use crate::log_file::{LogFile, group_number};
+use crate::log_file::{LogFile, log_group_attribute};
 use crate::names;
 use crate::position::LogPosition;
 use crate::session::LogSession;
-use crate::shared_files::SharedFiles;
-use crate::subfiles::{Subfiles, subfile_count};
+use crate::shared_files::MultiWriterFiles;
+use crate::subfiles::{SubfileOpener, subfile_count};
 
 /// Bytes of data that are read at once.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -60,7 +60,7 @@ pub struct LogCheck<'a> {
 }
 
 /// The entries of datasets, by the numbers of these: the dimensions, and the rest of each.
-type ScannedEntries = FxHashMap<u64, Vec<(usize, TableRow)>>;
+type ScannedEntries = FxHashMap<u64, Vec<(usize, IndexTableRow)>>;
 
 /// Why something is a finding.
 type Cause = Box<dyn StdError + Send + Sync>;
@@ -71,7 +71,7 @@ type Checked<T> = std::result::Result<T, Cause>;
 struct FoundAnchor {
     path: String,
     id: ObjectId,
-    anchor: Anchor,
+    anchor: AnchorDataset,
 }
 
 /// A finding of the log as a whole.
@@ -87,7 +87,7 @@ fn finding_of(anchor: Option<&FoundAnchor>, kind: &'static str, cause: Cause) ->
 
 impl LogCheck<'_> {
     /// Checks a log in the layout of this program: of a main file, and its subfiles. `group` is the group of the log.
-    pub fn run(&self, main: Arc<dyn Store>, files: &dyn SharedFiles, group: ObjectId) -> StoreCheckReport {
+    pub fn run(&self, main: Arc<dyn Store>, files: &dyn MultiWriterFiles, group: ObjectId) -> StoreCheckReport {
         let mut report = StoreCheckReport::default();
         let mut scanned = Vec::new();
         for mut file in self.open_files(&main, files, group, &mut report) {
@@ -98,10 +98,10 @@ impl LogCheck<'_> {
         }
         let anchors = find_anchors(&*main, LogLayout::H5live, &mut report);
         // Entries and anchors are of datasets that were counted before.
-        let refreshed = main.refresh(Scope::All);
-        let count = refreshed.and_then(|()| group_number(&*main, group, names::DATASET_COUNT));
+        let refreshed = main.refresh(ObjectScope::All);
+        let count = refreshed.and_then(|()| log_group_attribute(&*main, group, names::DATASET_COUNT));
         // A subfile by itself does not know how many datasets there are.
-        let is_subfile = scanned.iter().any(|(file, _)| file.is_subfile_by_itself());
+        let is_subfile = scanned.iter().any(|(file, _)| file.is_subfile_opened_as_main());
         let count = count.map(|count| if is_subfile { u64::MAX } else { count }).unwrap_or_else(|error| {
             report.findings.push(finding("log", error));
             u64::MAX
@@ -110,17 +110,17 @@ impl LogCheck<'_> {
         let store_of = |number| scanned.iter().find(|(file, _)| file.number == number).map(|(file, _)| &*file.store);
         for (file, entries) in &scanned {
             for (rank, row) in entries.values().flatten() {
-                if report.is_full() {
+                if report.has_max_findings() {
                     return report;
                 }
                 let anchor = by_number.get(&row.head.dataset).copied();
                 let read = |at: LogPosition, into: &mut [u8]| file.read(at.offset(), into);
-                let place = DataPlace {
+                let place = EntryDataLocation {
                     at: row.at,
                     len: row.head.data_len,
                     filter: row.head.filter,
                     crc: Some(row.head.data_crc),
-                    kind: DataKind::Block,
+                    kind: EntryElements::Block,
                 };
                 let checked = check_entry(*rank, row, anchor, count);
                 let checked = checked.and_then(|decoded| {
@@ -146,12 +146,12 @@ impl LogCheck<'_> {
         for (number, found) in by_number {
             let Some(dataset) = state.dataset(number) else { continue };
             let size = u64::from(found.anchor.spec.datatype.size());
-            dataset.index.for_each_place(|start, end, place| {
+            dataset.index.for_each_entry(|start, end, place| {
                 let elements = BoxRange { start, end }.element_count().unwrap_or(u64::MAX);
                 let checked = self.check_data(&read, place, (Some(elements.saturating_mul(size)), false), &mut report);
                 // Its datasets have no variable-length elements.
                 report.findings.extend(checked.err().map(|cause| finding_of(Some(found), "entry", cause)));
-                !report.is_full()
+                !report.has_max_findings()
             });
         }
         report
@@ -161,19 +161,19 @@ impl LogCheck<'_> {
     fn open_files(
         &self,
         main: &Arc<dyn Store>,
-        files: &dyn SharedFiles,
+        files: &dyn MultiWriterFiles,
         group: ObjectId,
         report: &mut StoreCheckReport,
     ) -> Vec<LogFile> {
         let mode = main.session().mode;
-        let subfiles = Subfiles { files: Some(files), mode, reads_table: false, own: None };
+        let subfiles = SubfileOpener { files: Some(files), mode, reads_table: false, own: None };
         let count = subfile_count(&**main, group).unwrap_or_else(|error| {
             report.findings.push(finding("log", error));
             0
         });
         let mut opened = Vec::new();
         for number in 0..=count {
-            if report.is_full() {
+            if report.has_max_findings() {
                 break;
             }
             let (kind, file) = match number {
@@ -193,22 +193,22 @@ impl LogCheck<'_> {
         file.read_batches(self.limit, |batch| {
             for entry in batch.entries {
                 let head = &entry.1.head;
-                report.metadata_bytes = report.metadata_bytes.saturating_add(head.bounds().head_len as u64);
+                report.metadata_bytes = report.metadata_bytes.saturating_add(head.lengths().head_len as u64);
                 report.raw_bytes = report.raw_bytes.saturating_add(head.data_len);
                 entries.entry(head.dataset).or_default().push(entry);
             }
             Ok(())
         })?;
         match self.is_at_rest {
-            true => self.compare_table(file, entries, report).map_err(|error| in_file(file.number, error)),
+            true => self.compare_table(file, entries, report).map_err(|error| with_subfile_number(file.number, error)),
             false => Ok(()),
         }
     }
 
     /// Compares the index table of a file with the entries that its log has.
     fn compare_table(&self, file: &LogFile, entries: &ScannedEntries, report: &mut StoreCheckReport) -> Result<()> {
-        let Some(saved) = SavedTable::open(&*file.store, file.group, self.limit)? else { return Ok(()) };
-        let position = |place| file.log.position_of(place).map(|offset| file.position(offset));
+        let Some(saved) = SavedIndexTable::open(&*file.store, file.group, self.limit)? else { return Ok(()) };
+        let position = |place| file.log.position_of_dataset_offset(place).map(|offset| file.position(offset));
         let mut numbers: Vec<u64> = (0..saved.dataset_count()).collect();
         numbers.extend(entries.keys().filter(|number| **number >= saved.dataset_count()));
         for number in numbers {
@@ -232,12 +232,12 @@ impl LogCheck<'_> {
     fn check_data(
         &self,
         read: &dyn Fn(LogPosition, &mut [u8]) -> Result<()>,
-        place: &DataPlace,
+        place: &EntryDataLocation,
         (decoded, is_wanted): (Option<u64>, bool),
         report: &mut StoreCheckReport,
     ) -> Checked<Option<Vec<u8>>> {
         let Some(unfilter) = self.data else { return Ok(None) };
-        let DataPlace { at, len, filter, crc, .. } = *place;
+        let EntryDataLocation { at, len, filter, crc, .. } = *place;
         let (mut found, mut piece) = (0, vec![0; PIECE_BYTES.min(len) as usize]);
         for done in (0..len).step_by(PIECE_BYTES as usize) {
             let piece = &mut piece[..PIECE_BYTES.min(len - done) as usize];
@@ -258,7 +258,7 @@ impl LogCheck<'_> {
         match unfilter.unfilter(&[filter], 0, bytes, expected) {
             Ok(elements) if elements.len() as u64 == expected => Ok(Some(elements)),
             Ok(elements) => Err(LogFault::DataBytes { at, found: elements.len() as u64, expected }.into()),
-            Err(error) if is_decoder_limitation(&*error) => {
+            Err(error) if is_unfilter_limitation(&*error) => {
                 report.undecoded_chunks += 1;
                 Ok(None)
             }
@@ -269,8 +269,8 @@ impl LogCheck<'_> {
 
 /// Checks an entry against what is known of its dataset. Returns the bytes of its elements; `None` if it has none, or the
 /// dataset was deleted.
-fn check_entry(found: usize, row: &TableRow, anchor: Option<&FoundAnchor>, count: u64) -> Checked<Option<u64>> {
-    let TableRow { head, at, .. } = row;
+fn check_entry(found: usize, row: &IndexTableRow, anchor: Option<&FoundAnchor>, count: u64) -> Checked<Option<u64>> {
+    let IndexTableRow { head, at, .. } = row;
     let at = *at;
     if head.dataset >= count {
         return Err(LogFault::EntryNumber { at, number: head.dataset, count }.into());
@@ -318,7 +318,7 @@ fn find_anchors(store: &dyn Store, layout: LogLayout, report: &mut StoreCheckRep
     let root = store.session().root;
     let (mut seen, mut found) = (FxHashSet::from_iter([root]), vec![(root, "/".to_owned())]);
     while let Some((id, path)) = found.pop() {
-        if report.is_full() {
+        if report.has_max_findings() {
             break;
         }
         report.objects += 1;
@@ -343,7 +343,7 @@ fn look_at(
     let root = store.session().root;
     match store.kind(id)? {
         ObjectKind::Group => store.for_each_link(id, &mut |link| {
-            let is_renamed = id == root || layout.owns_underscores();
+            let is_renamed = id == root || layout.reserves_underscore_names();
             let name: Option<Name> = if is_renamed { layout.user_name(&link.name) } else { Some(link.name) };
             if let (Some(name), LinkTarget::Hard(target)) = (name, link.target) {
                 below.push((target, format!("{}/{name}", path.trim_end_matches('/'))));

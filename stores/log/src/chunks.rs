@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkGrid, ChunkRead, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Error,
-    Features, Layout, ObjectId, SharedBytes, StoredChunk, UNLIMITED, check_block, read_each, split_run_into_blocks,
+    ChunkBatch, ChunkCoord, ChunkGrid, ChunkReadRequest, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace,
+    Error, Layout, ObjectId, SharedBytes, StoreFeatures, StoredChunk, UNLIMITED, check_block_in_chunk,
+    read_chunks_sequentially, split_run_into_blocks,
 };
 use parking_lot::Mutex;
 
-use crate::anchor::Anchor;
-use crate::encode::{BoxData, EncodedEntry, filtered, unfiltered};
+use crate::anchor::AnchorDataset;
+use crate::encode::{BoxData, EncodedEntry, split_into_filtered_entries, split_into_plain_entries};
 use crate::entry::{Dims, EntryChange};
-use crate::entry_index::{DataKind, DataPlace};
+use crate::entry_index::{EntryDataLocation, EntryElements};
 use crate::error::Result;
 use crate::gather::{Gatherer, gather_boxes};
 use crate::log_state::LogState;
@@ -28,7 +29,7 @@ const MAX_CHUNKS_PER_FILTERED_BYTE: u64 = 1 << 17;
 const MAX_LISTED_CHUNKS: u64 = 1 << 20;
 
 /// A dataset that is in the log.
-pub struct LogChunks {
+pub struct LoggedChunkStore {
     session: Arc<LogSession>,
     /// The anchor in the store beneath.
     anchor: Arc<dyn ChunkStore>,
@@ -40,9 +41,9 @@ pub struct LogChunks {
     found_after_removals: AtomicU64,
 }
 
-impl fmt::Debug for LogChunks {
+impl fmt::Debug for LoggedChunkStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LogChunks").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("LoggedChunkStore").field("number", &self.number).finish_non_exhaustive()
     }
 }
 
@@ -59,22 +60,22 @@ fn invalid(text: String) -> Error {
     Error::Invalid(text)
 }
 
-impl LogChunks {
+impl LoggedChunkStore {
     /// The dataset of an anchor, with its present extent.
     ///
     /// # Errors
     /// If the index table is damaged; errors of the store beneath.
-    pub fn new(session: &Arc<LogSession>, anchor: Arc<dyn ChunkStore>, found: Anchor) -> Result<Self> {
+    pub fn new(session: &Arc<LogSession>, anchor: Arc<dyn ChunkStore>, found: AnchorDataset) -> Result<Self> {
         let extent = session.extent_of(found.id, &found.spec)?;
         let spec = Mutex::new(Arc::new(with_extent(&found.spec, &extent)));
         let found_after_removals = AtomicU64::new(0);
-        Ok(LogChunks { session: session.clone(), anchor, number: found.id, spec, found_after_removals })
+        Ok(LoggedChunkStore { session: session.clone(), anchor, number: found.id, spec, found_after_removals })
     }
 
     /// The description, if the dataset is still there.
     fn current_spec(&self) -> Result<Arc<DatasetSpec>> {
         self.session.check_open()?;
-        let removals = self.session.removals();
+        let removals = self.session.removal_count();
         if self.found_after_removals.load(Ordering::Acquire) != removals {
             self.anchor.refresh()?;
             self.found_after_removals.store(removals, Ordering::Release);
@@ -83,7 +84,7 @@ impl LogChunks {
         let mut spec = self.spec.lock();
         // Where others append, too, the extent is another one only after a refresh: rows that are appended are counted on
         // from it.
-        if self.session.writes() && !self.session.has_joined() {
+        if self.session.writes() && !self.session.is_joined_writer() {
             let state = self.session.state();
             let extent = state.dataset(self.number).and_then(|dataset| dataset.extent.as_deref());
             if let Some(extent) = extent.filter(|extent| *extent != spec.dataspace.dims()) {
@@ -98,7 +99,7 @@ impl LogChunks {
         spec.checked_chunk_bytes(coord).ok()?;
         let grid = spec.grid()?;
         let start = grid.start_of(coord);
-        let end = start.iter().zip(grid.dims()).map(|(start, side)| start.saturating_add(*side)).collect();
+        let end = start.iter().zip(grid.chunk_dims()).map(|(start, side)| start.saturating_add(*side)).collect();
         Some((start, end))
     }
 
@@ -127,22 +128,22 @@ impl LogChunks {
         let mut listed = BTreeSet::new();
         let Some(dataset) = state.dataset(self.number) else { return Ok(Some(listed)) };
         let mut total = 0u64;
-        dataset.index.for_each_place(|start, end, place| {
+        dataset.index.for_each_entry(|start, end, place| {
             let chunks = product(&chunks_of_box(grid, start, end).1);
-            let points = if let DataKind::Points(points) = place.kind { points } else { u64::MAX };
+            let points = if let EntryElements::Points(points) = place.kind { points } else { u64::MAX };
             total = total.saturating_add(chunks.min(points));
             true
         });
-        if total > MAX_LISTED_CHUNKS && product(&grid.counts(spec.dataspace.dims())) <= total {
+        if total > MAX_LISTED_CHUNKS && product(&grid.chunk_counts(spec.dataspace.dims())) <= total {
             return Ok(None);
         }
         let gatherer = self.gatherer(state, spec);
         let mut result = Ok(());
-        dataset.index.for_each_place(|start, end, place| {
+        dataset.index.for_each_entry(|start, end, place| {
             let (first, counts) = chunks_of_box(grid, start, end);
             match place.kind {
                 // Points may lie far from each other.
-                DataKind::Points(points) if points < product(&counts) => {
+                EntryElements::Points(points) if points < product(&counts) => {
                     match gatherer.read_coords(place, points, start.len()) {
                         Ok(coords) => {
                             listed.extend(coords.chunks_exact(start.len().max(1)).map(|at| grid.chunk_of(at)))
@@ -152,7 +153,7 @@ impl LogChunks {
                 }
                 // Each chunk has an element at least.
                 _ if product(&counts) > most_chunks(place) => {
-                    result = Err(gatherer.misfit(place.at, "has a larger box than its data can be of"));
+                    result = Err(gatherer.invalid_entry_error(place.at, "has a larger box than its data can be of"));
                 }
                 _ => for_each_position(&counts, |at| {
                     let scaled: Dims = first.scaled().iter().zip(at).map(|(first, at)| first + at).collect();
@@ -167,14 +168,14 @@ impl LogChunks {
 
     /// Checks a write, and adds the boxes of elements that it is: start and sides of each, and the bytes.
     fn push_boxes<'a>(spec: &DatasetSpec, write: &ChunkWrite<'a>, boxes: &mut Vec<BoxData<'a>>) -> Result<()> {
-        let whole = spec.checked_chunk_bytes(write.coord())?;
+        let whole = spec.checked_chunk_bytes(write.first_coord())?;
         let grid = spec.grid().ok_or_else(|| invalid("the dataset has no elements".to_owned()))?;
         let chunk = |coord: &ChunkCoord, bytes: &'a [u8]| {
             spec.checked_chunk_bytes(coord)?;
             if bytes.len() as u64 != whole {
                 return Err(invalid(format!("{} bytes are not a chunk of {whole} bytes", bytes.len())));
             }
-            Ok((grid.start_of(coord), Dims::from_slice(grid.dims()), bytes))
+            Ok((grid.start_of(coord), Dims::from_slice(grid.chunk_dims()), bytes))
         };
         match *write {
             ChunkWrite::Whole { filter_mask: 1.., .. } if !spec.filters.is_empty() => {
@@ -188,13 +189,13 @@ impl LogChunks {
                 let mut coord = first.clone();
                 for bytes in bytes.chunks(size.max(1)) {
                     boxes.push(chunk(&coord, bytes)?);
-                    coord.advance();
+                    coord.advance_first_axis();
                 }
                 Ok(())
             }
             ChunkWrite::Part { .. } => Err(Error::Unsupported("writing a part of a chunk by its bytes")),
             ChunkWrite::Block { coord, start, count, bytes } => {
-                let sides = grid.dims();
+                let sides = grid.chunk_dims();
                 let inside = start.len() == sides.len()
                     && count.len() == sides.len()
                     && start
@@ -217,7 +218,7 @@ impl LogChunks {
 
     /// The change of the log that makes the extent this; `None` if it is this already.
     fn extent_change(&self, spec: &DatasetSpec, dims: &[u64]) -> Result<Option<EntryChange>> {
-        let (now, max) = (spec.dataspace.dims(), spec.dataspace.max());
+        let (now, max) = (spec.dataspace.dims(), spec.dataspace.max_dims());
         if dims.len() != now.len() || dims.iter().zip(max).any(|(dim, max)| dim > max || *dim == UNLIMITED) {
             return Err(invalid(format!("the dataset cannot have the extent {dims:?}; its maximum is {max:?}")));
         }
@@ -228,7 +229,7 @@ impl LogChunks {
             return Err(invalid("only a chunked dataset can be resized".to_owned()));
         }
         let grows = dims.iter().zip(now).all(|(dim, now)| dim >= now);
-        if !grows && !self.session.described.capabilities.features.has(Features::SHRINK) {
+        if !grows && !self.session.described.capabilities.features.has(StoreFeatures::SHRINK) {
             return Err(Error::Unsupported("making a dataset smaller in Log VOL's layout (layout=logvol)"));
         }
         let dims = Dims::from_slice(dims);
@@ -240,8 +241,8 @@ impl LogChunks {
     ///
     /// # Errors
     /// If the dataset is gone, or the index table is damaged; errors of the store beneath.
-    pub fn advance_to_session(&self) -> Result<bool> {
-        if self.session.writes() && !self.session.has_joined() {
+    pub fn refresh_extent_from_session(&self) -> Result<bool> {
+        if self.session.writes() && !self.session.is_joined_writer() {
             return Ok(false);
         }
         self.anchor.refresh()?;
@@ -259,7 +260,7 @@ impl LogChunks {
     /// others does not know what they have written there.
     fn leave_out_unused_rows(&self, spec: &DatasetSpec, dims: &[u64], boxes: &mut [BoxData<'_>]) -> Result<()> {
         let rows = match (&spec.layout, dims.first()) {
-            (Layout::Chunked(_), Some(rows)) if !self.session.has_joined() => *rows,
+            (Layout::Chunked(_), Some(rows)) if !self.session.is_joined_writer() => *rows,
             _ => return Ok(()),
         };
         let mut fill = vec![0; spec.datatype.size() as usize];
@@ -304,15 +305,15 @@ impl LogChunks {
         let rank = spec.dataspace.rank();
         let elements = batch.extent.unwrap_or(spec.dataspace.dims()).iter().fold(1u64, |n, dim| n.saturating_mul(*dim));
         let rows = rows_behind(&spec, &boxes);
-        let entries = match self.session.options.filter.of(&spec) {
-            Some(filter) => filtered(boxes, &filter, &*self.session.unfilter)?,
-            None => unfiltered(boxes),
+        let entries = match self.session.options.filter.filter_for(&spec) {
+            Some(filter) => split_into_filtered_entries(boxes, &filter, &*self.session.unfilter)?,
+            None => split_into_plain_entries(boxes),
         };
         self.session.change(|state| {
-            if self.session.has_joined() {
+            if self.session.is_joined_writer() {
                 note_appended(state, self.number, &spec, rows, extent.as_ref());
             }
-            let keeps_blocks = state.has_appended_to(self.number);
+            let keeps_blocks = state.has_appended_rows_to(self.number);
             for entry in entries {
                 match &entry.change {
                     EntryChange::Block { start, count }
@@ -321,17 +322,17 @@ impl LogChunks {
                         state.stage_point(self.number, start, &entry.data)?;
                     }
                     _ => {
-                        state.note_elements(self.number, rank, elements)?;
+                        state.set_expected_elements(self.number, rank, elements)?;
                         state.stage(self.number, rank, entry)?;
                     }
                 }
             }
             extent.map_or(Ok(()), |change| {
-                self.session.note_extent(self.number, self.anchor.id());
+                self.session.track_changed_extent(self.number, self.anchor.id());
                 state.stage(self.number, rank, EncodedEntry::plain(change, &[]))
             })
         })?;
-        if let Some(dims) = batch.extent.filter(|_| self.session.has_joined()) {
+        if let Some(dims) = batch.extent.filter(|_| self.session.is_joined_writer()) {
             let mut spec = self.spec.lock();
             *spec = Arc::new(with_extent(&spec, dims));
         }
@@ -358,34 +359,34 @@ fn note_appended(
     rows: Option<Range<u64>>,
     extent: Option<&EntryChange>,
 ) {
-    let (now, max) = (spec.dataspace.dims(), spec.dataspace.max());
+    let (now, max) = (spec.dataspace.dims(), spec.dataspace.max_dims());
     let grown = match extent {
-        Some(EntryChange::Shrink(_)) => return state.appended_mut(dataset).note_shrink(),
+        Some(EntryChange::Shrink(_)) => return state.appended_rows_mut(dataset).record_shrink(),
         Some(EntryChange::Grow(dims)) => dims.first().copied().filter(|rows| now.first() < Some(rows)),
         _ => None,
     };
     if rows.is_none() && grown.is_none() {
         return;
     }
-    let appended = state.appended_mut(dataset);
+    let appended = state.appended_rows_mut(dataset);
     let known = now.first().copied().unwrap_or(0);
     if let Some(rows) = rows.filter(|rows| appended.is_append(rows.start, known)) {
         let end = grown.map_or(rows.end, |grown| grown.max(rows.end));
         appended.push(rows.start..end, now, max);
     }
-    grown.into_iter().for_each(|grown| appended.note_growth(grown));
+    grown.into_iter().for_each(|grown| appended.record_growth(grown));
 }
 
 /// The first chunk that has elements of a box, and how many there are along each dimension.
 fn chunks_of_box(grid: &ChunkGrid, start: &[u64], end: &[u64]) -> (ChunkCoord, Dims) {
     let first = grid.chunk_of(start);
-    let last = end.iter().zip(grid.dims()).map(|(end, side)| end.saturating_sub(1) / side);
+    let last = end.iter().zip(grid.chunk_dims()).map(|(end, side)| end.saturating_sub(1) / side);
     let counts = last.zip(first.scaled()).map(|(last, first)| last.saturating_sub(*first).saturating_add(1)).collect();
     (first, counts)
 }
 
 /// More chunks than the data of an entry can be of, which has a byte for each at least.
-fn most_chunks(place: &DataPlace) -> u64 {
+fn most_chunks(place: &EntryDataLocation) -> u64 {
     place.len.saturating_mul(if place.filter == 0 { 1 } else { MAX_CHUNKS_PER_FILTERED_BYTE })
 }
 
@@ -407,7 +408,7 @@ fn for_each_position(counts: &[u64], mut each: impl FnMut(&[u64]) -> bool) {
     }
 }
 
-impl ChunkStore for LogChunks {
+impl ChunkStore for LoggedChunkStore {
     fn id(&self) -> ObjectId {
         self.anchor.id()
     }
@@ -436,7 +437,7 @@ impl ChunkStore for LogChunks {
         }
         drop(state);
         let mut result = Ok(());
-        for_each_position(&grid.counts(spec.dataspace.dims()), |at| match self.locate(&ChunkCoord::new(at)) {
+        for_each_position(&grid.chunk_counts(spec.dataspace.dims()), |at| match self.locate(&ChunkCoord::new(at)) {
             Ok(found) => found.is_none_or(&mut *each),
             Err(error) => {
                 result = Err(error);
@@ -464,7 +465,7 @@ impl ChunkStore for LogChunks {
         let is_cut = !at.is_multiple_of(size) || !end.is_multiple_of(size);
         let mut whole = if is_cut { gatherer.limit.zeroed((to - from) * size)? } else { Vec::new() };
         let elements = if is_cut { &mut whole[..] } else { &mut into[..(end - at) as usize] };
-        let boxes = split_run_into_blocks(grid.dims(), from..to).map(|block| {
+        let boxes = split_run_into_blocks(grid.chunk_dims(), from..to).map(|block| {
             let start: Dims = first.iter().zip(&block.start).map(|(first, at)| first.saturating_add(*at)).collect();
             let end = start.iter().zip(&block.count).map(|(start, count)| start.saturating_add(*count)).collect();
             (start, end)
@@ -482,7 +483,7 @@ impl ChunkStore for LogChunks {
         let spec = self.current_spec()?;
         let outside = || invalid(format!("the dataset has no chunk {}", chunk.coord));
         let (first, _) = Self::chunk_box(&spec, &chunk.coord).ok_or_else(outside)?;
-        check_block(&spec, start, count, into.len())?;
+        check_block_in_chunk(&spec, start, count, into.len())?;
         if into.is_empty() {
             return Ok(());
         }
@@ -497,8 +498,8 @@ impl ChunkStore for LogChunks {
         gather_boxes(&self.gatherer(&state, &spec), &dataset.index, iter::once((start, end)), into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
-        read_each(self, wanted, budget, each)
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        read_chunks_sequentially(self, wanted, budget, each)
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
@@ -523,8 +524,8 @@ impl ChunkStore for LogChunks {
 
     fn refresh(&self) -> Result<bool> {
         self.session.check_open()?;
-        self.session.place_appended()?;
+        self.session.publish_appended_rows()?;
         self.session.catch_up()?;
-        self.advance_to_session()
+        self.refresh_extent_from_session()
     }
 }

@@ -4,23 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, Capabilities, Connector, ConnectorOptions, ConnectorRegistry, Diagnosis, Error, Identity, LinkUse,
-    Location, LocationWatch, Maintenance, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, Origin, PathProbe,
-    Repair, Store, StoreCheckOptions, StoreCheckReport, Url,
+    AllocationLimit, Capabilities, Connector, ConnectorOptions, ConnectorRegistry, CrossFileLinkKind, Error,
+    FileDiagnosis, Location, LocationWatch, Maintenance, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest,
+    PathProbe, RepairReport, Store, StoreCheckOptions, StoreCheckReport, StoreIdentity, TrustOrigin, Url,
 };
 
 use crate::check::{LogCheck, finding};
 use crate::error::LogError;
-use crate::joined_files::{JoinedFiles, follower_lock_settings, is_shared};
-use crate::joining::join;
+use crate::joined_files::{LocalMultiWriterFiles, follower_lock_settings, is_multi_writer};
+use crate::joining::join_as_writer;
 use crate::layout::LogLayout;
 use crate::log_file::existing_log_group;
 use crate::log_vol_root_attribute::{COUNTERS, LogVolRootAttribute};
 use crate::names::{FILE_LAYOUT, LOG_GROUP};
 use crate::opening::{open_log, open_log_vol};
 use crate::options::Log;
-use crate::session::{CONNECTOR, LogRequest, LogSession};
-use crate::shared_files::SharedFiles;
+use crate::session::{CONNECTOR, LogOpenRequest, LogSession};
+use crate::shared_files::MultiWriterFiles;
 use crate::store::LogStore;
 use crate::subfiles::is_in_use;
 
@@ -47,7 +47,7 @@ impl LogConnector {
         inner: Arc<dyn Store>,
         counters: LogVolRootAttribute,
         request: &OpenRequest<'_>,
-        log: LogRequest,
+        log: LogOpenRequest,
     ) -> Result<LogSession, OpenError> {
         if request.mode.writes() {
             return Err(OpenError::Store(Error::Unsupported("writing a log of Log VOL that is in subfiles")));
@@ -59,7 +59,7 @@ impl LogConnector {
             let at = Location::Path(folder.join(format!("{name}.{number}")));
             self.inner.open(&at, request)
         };
-        let files = (0..counters.subfiles()).map(subfile).collect::<Result<Vec<_>, _>>()?;
+        let files = (0..counters.subfile_count()).map(subfile).collect::<Result<Vec<_>, _>>()?;
         open_log_vol(inner, counters, &files, log).map_err(OpenError::Store)
     }
 
@@ -84,7 +84,7 @@ impl LogConnector {
     fn check_joining(&self, path: &Path, layout: LogLayout) -> Result<(), OpenError> {
         // What cannot be opened so is no such file, or says why when it is joined.
         let is_log_vol = || LogVolRootAttribute::read(&*self.open_to_look(path)?).ok()?;
-        match layout == LogLayout::LogVol || (!is_shared(path) && is_log_vol().is_some()) {
+        match layout == LogLayout::LogVol || (!is_multi_writer(path) && is_log_vol().is_some()) {
             true => Err(OpenError::Store(Error::Unsupported("joining a log in Log VOL's layout (layout=logvol)"))),
             false => Ok(()),
         }
@@ -92,28 +92,30 @@ impl LogConnector {
 
     /// A session on the file at a location.
     fn open_session(&self, at: &Location, how: &OpenRequest<'_>) -> Result<OpenedFile, OpenError> {
-        let options = how.typed_options::<Log>()?.clone();
+        let options = how.downcast_options::<Log>()?.clone();
         let file = self.file(at, how, &options)?;
-        let log = LogRequest {
+        let log = LogOpenRequest {
             unfilter: how.unfilter.clone(),
             max_allocation: how.max_allocation,
-            ..LogRequest::new(options.clone())
+            ..LogOpenRequest::new(options.clone())
         };
         let mut session = if options.join && how.mode.writes() {
             if let Some(path) = &file.path {
                 self.check_joining(path, options.layout)?;
             }
             let no_path = || OpenError::Url("only files of this machine are joined".to_owned());
-            join(file.files.ok_or_else(no_path)?, !is_existing(how.mode), log)?
+            join_as_writer(file.files.ok_or_else(no_path)?, !is_existing(how.mode), log)?
         } else {
             let request = file.request(how);
             let inner = self.inner.open(&Self::inner_location(at)?, &request)?;
             let counters = LogVolRootAttribute::read(&*inner).map_err(OpenError::Store)?;
             match counters {
-                Some(counters) if counters.subfiles() > 0 => {
+                Some(counters) if counters.subfile_count() > 0 => {
                     self.open_log_vol_subfiles(at, inner, counters, &request, log)?
                 }
-                None if is_existing(how.mode) && !LogSession::has_log(&*inner).map_err(OpenError::Store)? => {
+                None if is_existing(how.mode)
+                    && !LogSession::has_log_group_or_mark(&*inner).map_err(OpenError::Store)? =>
+                {
                     // A plain file, as a log may have links to. It stays one.
                     return Ok(OpenedFile::Plain(inner));
                 }
@@ -129,7 +131,7 @@ impl LogConnector {
         let mut inner_options = self.inner.options();
         let path = self.file_path(at);
         let mut mode = how.mode;
-        if path.as_deref().is_some_and(is_shared) {
+        if path.as_deref().is_some_and(is_multi_writer) {
             for (name, value) in follower_lock_settings(mode) {
                 inner_options.set(name, value)?;
             }
@@ -142,8 +144,8 @@ impl LogConnector {
     }
 
     /// The subfiles of the main file at a path.
-    fn joined_files(&self, main: PathBuf, options: &Log, how: &OpenRequest<'_>) -> Arc<dyn SharedFiles> {
-        Arc::new(JoinedFiles::new(self.inner.clone(), main, options.patience, how))
+    fn joined_files(&self, main: PathBuf, options: &Log, how: &OpenRequest<'_>) -> Arc<dyn MultiWriterFiles> {
+        Arc::new(LocalMultiWriterFiles::new(self.inner.clone(), main, options.patience, how))
     }
 
     /// The location of the file.
@@ -164,7 +166,7 @@ struct LoggedFile {
     /// The options of the connector beneath.
     options: Box<dyn ConnectorOptions>,
     /// Its subfiles.
-    files: Option<Arc<dyn SharedFiles>>,
+    files: Option<Arc<dyn MultiWriterFiles>>,
 }
 
 /// What came of opening a file.
@@ -216,7 +218,7 @@ impl Connector for LogConnector {
         }
         match self.inner.peek_root(probe, &[Name::from(LOG_GROUP)], &MARKS.map(Name::from)) {
             Some(false) => false,
-            peeked => match self.open_to_look(probe.path()).map(|store| LogSession::is_log(&*store)) {
+            peeked => match self.open_to_look(probe.path()).map(|store| LogSession::is_log_file(&*store)) {
                 Some(Ok(is_log)) => is_log,
                 // Something is wrong with it, or a process has it for itself: that is said when it is opened.
                 _ => peeked.is_some(),
@@ -231,7 +233,7 @@ impl Connector for LogConnector {
         })
     }
 
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: LinkUse) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: CrossFileLinkKind) -> Vec<Location> {
         let base = base.and_then(|base| Self::inner_location(base).ok());
         let found = self.inner.linked_locations(base.as_ref(), name, link);
         let as_log = |location: Location| {
@@ -246,14 +248,14 @@ impl Connector for LogConnector {
     }
 
     fn file_location(&self, path: &Path) -> Option<Location> {
-        Some(Url::literal(CONNECTOR, path.to_str()?).into())
+        Some(Url::without_escapes(CONNECTOR, path.to_str()?).into())
     }
 
-    fn origin(&self, at: &Location) -> Origin {
-        Self::inner_location(at).map_or(Origin::Files, |inner| self.inner.origin(&inner))
+    fn trust_origin(&self, at: &Location) -> TrustOrigin {
+        Self::inner_location(at).map_or(TrustOrigin::Files, |inner| self.inner.trust_origin(&inner))
     }
 
-    fn identity(&self, at: &Location) -> Option<Identity> {
+    fn identity(&self, at: &Location) -> Option<StoreIdentity> {
         self.inner.identity(&Self::inner_location(at).ok()?)
     }
 
@@ -267,12 +269,12 @@ impl Connector for LogConnector {
 }
 
 impl Maintenance for LogConnector {
-    fn diagnose(&self, at: &Location) -> Result<Diagnosis, OpenError> {
+    fn diagnose(&self, at: &Location) -> Result<FileDiagnosis, OpenError> {
         let none = || OpenError::Url("the file beneath the log has no maintenance".to_owned());
         self.inner.maintenance().ok_or_else(none)?.diagnose(&Self::inner_location(at)?)
     }
 
-    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Repair, OpenError> {
+    fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<RepairReport, OpenError> {
         let none = || OpenError::Url("the file beneath the log has no maintenance".to_owned());
         let options = self.inner.options();
         let request = OpenRequest { options: &*options, unfilter: how.unfilter.clone(), ..*how };
@@ -285,7 +287,7 @@ impl Maintenance for LogConnector {
         how: &OpenRequest<'_>,
         what: &StoreCheckOptions,
     ) -> Result<StoreCheckReport, OpenError> {
-        let options = how.typed_options::<Log>()?;
+        let options = how.downcast_options::<Log>()?;
         let in_mode = |mode: Mode| {
             let how = OpenRequest { mode, unfilter: how.unfilter.clone(), ..*how };
             let file = self.file(at, &how, options)?;
@@ -301,7 +303,7 @@ impl Maintenance for LogConnector {
         let check = LogCheck { data: what.data.then_some(&*how.unfilter), is_at_rest: is_at_rest(&*main), limit };
         let is_log_vol = LogVolRootAttribute::read(&*main).is_ok_and(|counters| counters.is_some());
         if let (false, Some(files)) = (is_log_vol, &file.files) {
-            if !LogSession::has_log(&*main)? {
+            if !LogSession::has_log_group_or_mark(&*main)? {
                 return Err(Error::from(LogError::NoLog).into());
             }
             return Ok(match existing_log_group(&*main) {

@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-use crate::entry_index::DataPlace;
+use crate::entry_index::EntryDataLocation;
 use crate::error::Result;
-use crate::log_bytes::{ChecksummedBytes, LogSource};
+use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::mapped_copies::{MappedCopy, copy_mapped};
 use crate::parallel::for_each_in_parallel;
-use crate::run_copy::{RunCopy, copy_runs};
+use crate::run_copy::{StridedCopy, copy_runs};
 use crate::verify::verify;
 
 /// Bytes between two runs of the log that are read though nobody wants them: this takes less time than another call.
@@ -34,7 +34,7 @@ struct WindowSpan {
     /// Bytes.
     len: usize,
     /// Encoded data, which is decoded into the window.
-    encoded: Option<DataPlace>,
+    encoded: Option<EntryDataLocation>,
     /// Its checksums.
     checks: Range<usize>,
 }
@@ -42,7 +42,7 @@ struct WindowSpan {
 /// A run that is read to its place.
 #[derive(Debug)]
 struct DirectCopy {
-    run: RunCopy,
+    run: StridedCopy,
     check: Option<u32>,
 }
 
@@ -52,11 +52,11 @@ pub struct CopyQueue<'a, L> {
     into: &'a mut [u8],
     threads: usize,
     /// Copies from the window, where their first run is counted from its beginning.
-    waiting: Vec<RunCopy>,
+    waiting: Vec<StridedCopy>,
     /// What is put into the window, one after the other.
     spans: Vec<WindowSpan>,
     window_len: usize,
-    checks: Vec<ChecksummedBytes>,
+    checks: Vec<ChecksummedRange>,
     /// Where the bytes end that can be read with those of the last span.
     limit: u64,
     /// Runs that are read to their places. They wait only when nothing waits for the window.
@@ -74,7 +74,7 @@ impl WindowSpan {
     }
 
     /// Fills its part of the window. `checks` are those of all spans.
-    fn load(&self, log: &impl LogSource, checks: &[ChecksummedBytes], into: &mut [u8]) -> Result<()> {
+    fn load(&self, log: &impl LogSource, checks: &[ChecksummedRange], into: &mut [u8]) -> Result<()> {
         if let Some(data) = &self.encoded {
             return log.decode(data, into);
         }
@@ -119,8 +119,8 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     }
 
     /// Whether what of the log is in memory is copied from there.
-    pub fn set_copies_from_memory(&mut self, whether: bool) {
-        self.copies_from_memory = whether;
+    pub fn set_copy_from_mmap(&mut self, enabled: bool) {
+        self.copies_from_memory = enabled;
     }
 
     /// Has runs of an entry be copied, which lie in the buffer. `check` is what the bytes of all of them are, if they have
@@ -130,8 +130,8 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     /// Those of reading, and of the checksum.
     pub fn push_entry(
         &mut self,
-        runs: impl Iterator<Item = RunCopy>,
-        mut check: Option<ChecksummedBytes>,
+        runs: impl Iterator<Item = StridedCopy>,
+        mut check: Option<ChecksummedRange>,
     ) -> Result<()> {
         for runs in runs {
             if self.push(runs, check)? {
@@ -142,7 +142,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     }
 
     /// Has runs be copied. Says whether `check` is compared meanwhile: that takes all bytes in one piece.
-    fn push(&mut self, runs: RunCopy, check: Option<ChecksummedBytes>) -> Result<bool> {
+    fn push(&mut self, runs: StridedCopy, check: Option<ChecksummedRange>) -> Result<bool> {
         if runs.len >= MIN_DIRECT_BYTES {
             let whole = check.filter(|check| (check.at, check.len, 1) == (runs.from, runs.len, runs.count));
             for n in 0..runs.count {
@@ -150,7 +150,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
             }
             return Ok(whole.is_some());
         }
-        if self.copies_from_memory && self.log.is_mapped(runs.from, runs.end() - runs.from) {
+        if self.copies_from_memory && self.log.is_mapped(runs.from, runs.source_end() - runs.from) {
             let copy = MappedCopy::new(runs, check);
             let has_check = copy.check.is_some();
             return self.push_mapped(copy).map(|()| has_check);
@@ -166,7 +166,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
         Ok(())
     }
 
-    fn push_to_window(&mut self, runs: RunCopy, check: Option<ChecksummedBytes>) -> Result<bool> {
+    fn push_to_window(&mut self, runs: StridedCopy, check: Option<ChecksummedRange>) -> Result<bool> {
         for part in runs.cut_by_gaps(MAX_GAP_BYTES, MAX_SPAN_BYTES) {
             self.push_part(part)?;
         }
@@ -187,11 +187,16 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     ///
     /// # Errors
     /// Those of reading earlier ones.
-    pub fn push_encoded(&mut self, data: DataPlace, len: usize, runs: impl Iterator<Item = RunCopy>) -> Result<()> {
-        self.make_room(len)?;
+    pub fn push_encoded(
+        &mut self,
+        data: EntryDataLocation,
+        decoded_len: usize,
+        runs: impl Iterator<Item = StridedCopy>,
+    ) -> Result<()> {
+        self.make_room(decoded_len)?;
         let first = self.window_len as u64;
-        self.push_span(WindowSpan { from: 0, len, encoded: Some(data), checks: 0..0 });
-        self.waiting.extend(runs.map(|runs| RunCopy { from: first + runs.from, ..runs }));
+        self.push_span(WindowSpan { from: 0, len: decoded_len, encoded: Some(data), checks: 0..0 });
+        self.waiting.extend(runs.map(|runs| StridedCopy { from: first + runs.from, ..runs }));
         Ok(())
     }
 
@@ -203,8 +208,8 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
         Ok(())
     }
 
-    fn push_part(&mut self, part: RunCopy) -> Result<()> {
-        let end = part.end();
+    fn push_part(&mut self, part: StridedCopy) -> Result<()> {
+        let end = part.source_end();
         let near = self.spans.last_mut().filter(|last| {
             last.encoded.is_none()
                 && part.from >= last.end()
@@ -228,7 +233,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
                 self.window_len - len
             }
         };
-        self.waiting.push(RunCopy { from: from as u64, ..part });
+        self.waiting.push(StridedCopy { from: from as u64, ..part });
         Ok(())
     }
 
@@ -262,7 +267,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
         let copies = std::mem::take(&mut self.mapped);
         let bytes = copies.iter().map(|copy| copy.runs.len * copy.runs.count).sum::<u64>();
         let result = copy_mapped(self.log, &copies, self.into, self.threads_for(bytes as usize));
-        if self.log.is_mapped_whole() && !matches!(result, Ok(false)) {
+        if self.log.is_mapping_intact() && !matches!(result, Ok(false)) {
             self.mapped = copies;
             self.mapped.clear();
             return result.map(drop);
@@ -276,7 +281,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     fn finish_window(&mut self) -> Result<()> {
         match (&self.waiting[..], &self.spans[..]) {
             ([], _) => return Ok(()),
-            ([RunCopy { to, count: 1, len, .. }], [span @ WindowSpan { encoded: None, .. }])
+            ([StridedCopy { to, count: 1, len, .. }], [span @ WindowSpan { encoded: None, .. }])
                 if *len == span.len as u64 =>
             {
                 span.load(self.log, &self.checks, &mut self.into[*to as usize..][..span.len])?;
@@ -378,7 +383,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::entry_index::DataKind;
+    use crate::entry_index::EntryElements;
 
     /// A log in parts of so many bytes.
     struct Bytes {
@@ -392,7 +397,7 @@ mod tests {
     }
 
     impl LogSource for Bytes {
-        fn decode(&self, _: &DataPlace, into: &mut [u8]) -> Result<()> {
+        fn decode(&self, _: &EntryDataLocation, into: &mut [u8]) -> Result<()> {
             into.fill(7);
             Ok(())
         }
@@ -405,7 +410,7 @@ mod tests {
         }
 
         fn is_mapped(&self, at: u64, len: u64) -> bool {
-            at.saturating_add(len) <= self.mapped_len && self.is_mapped_whole()
+            at.saturating_add(len) <= self.mapped_len && self.is_mapping_intact()
         }
 
         fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
@@ -417,7 +422,7 @@ mod tests {
             true
         }
 
-        fn is_mapped_whole(&self) -> bool {
+        fn is_mapping_intact(&self) -> bool {
             self.copies_left.load(Relaxed) >= 0
         }
 
@@ -440,8 +445,8 @@ mod tests {
         }
     }
 
-    fn run(from: u64, to: u64, len: u64) -> RunCopy {
-        RunCopy { from, to, len, from_stride: len, to_stride: len, count: 1 }
+    fn run(from: u64, to: u64, len: u64) -> StridedCopy {
+        StridedCopy { from, to, len, from_stride: len, to_stride: len, count: 1 }
     }
 
     proptest! {
@@ -459,7 +464,7 @@ mod tests {
             let (mut into, mut wanted) = (vec![0; 1000], vec![0; 1000]);
             let mut queue = CopyQueue::new(&log, &mut into, 2);
             for (from, to, from_gap, to_gap, len, count) in runs {
-                let runs = RunCopy { from, from_stride: len + from_gap, to, to_stride: len + to_gap, len, count };
+                let runs = StridedCopy { from, from_stride: len + from_gap, to, to_stride: len + to_gap, len, count };
                 queue.push(runs, None).unwrap();
                 for n in 0..count {
                     let (from, to) = ((from + n * runs.from_stride) as usize, (to + n * runs.to_stride) as usize);
@@ -479,7 +484,7 @@ mod tests {
         for runs in [run(100, 0, 10), run(4000, 10, 10), run(3000, 20, 10), run(3500, 30, 100_000)] {
             queue.push(runs, None).unwrap();
         }
-        let pairs = RunCopy { from: 200_000, from_stride: 50_000, to: 150_000, to_stride: 8, len: 8, count: 2 };
+        let pairs = StridedCopy { from: 200_000, from_stride: 50_000, to: 150_000, to_stride: 8, len: 8, count: 2 };
         queue.push(pairs, None).unwrap();
         queue.finish().unwrap();
         assert_eq!(*log.reads.lock(), [100..4010, 3000..3010, 3500..103_500, 200_000..200_008, 250_000..250_008]);
@@ -507,8 +512,8 @@ mod tests {
     #[test]
     fn what_is_decoded_takes_effect_in_its_order() {
         let log = bytes(1000);
-        let at = crate::position::LogPosition::from_number(0);
-        let data = DataPlace { at, len: 9, filter: 1, crc: None, kind: DataKind::Block };
+        let at = crate::position::LogPosition::from_bits(0);
+        let data = EntryDataLocation { at, len: 9, filter: 1, crc: None, kind: EntryElements::Block };
         let mut into = vec![0; 100];
         let mut queue = CopyQueue::new(&log, &mut into, 2);
         queue.push(run(100, 0, 50), None).unwrap();
@@ -533,8 +538,8 @@ mod tests {
 
     #[test]
     fn checksums_are_compared_even_where_not_all_bytes_are_copied() {
-        let check = |crc| ChecksummedBytes { at: 200, len: 80, crc };
-        let rows = RunCopy { from: 200, from_stride: 8, to: 0, to_stride: 16, len: 8, count: 10 };
+        let check = |crc| ChecksummedRange { at: 200, len: 80, crc };
+        let rows = StridedCopy { from: 200, from_stride: 8, to: 0, to_stride: 16, len: 8, count: 10 };
         for mapped_len in [0, 10_000] {
             let log = Bytes { mapped_len, ..bytes(10_000) };
             let right = crc32c::crc32c(&log.log[200..280]);
@@ -555,7 +560,7 @@ mod tests {
     #[test]
     fn a_checksum_that_does_not_fit_since_the_file_was_cut_is_not_the_one_of_the_log() {
         let log = Bytes { mapped_len: 10_000, copies_left: AtomicI64::new(0), ..bytes(10_000) };
-        let check = ChecksummedBytes { at: 200, len: 80, crc: crc32c::crc32c(&log.log[200..280]) };
+        let check = ChecksummedRange { at: 200, len: 80, crc: crc32c::crc32c(&log.log[200..280]) };
         let mut into = vec![0; 80];
         let mut queue = CopyQueue::new(&log, &mut into, 2);
         queue.push(run(200, 0, 80), Some(check)).unwrap();

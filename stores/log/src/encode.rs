@@ -52,7 +52,7 @@ impl EntryFilter {
     ];
 
     /// The filter for entries of a dataset.
-    pub fn of(self, spec: &DatasetSpec) -> Option<FilterSpec> {
+    pub fn filter_for(self, spec: &DatasetSpec) -> Option<FilterSpec> {
         let filter =
             |id: u16, params: &[u32]| Some(FilterSpec { id, params: params.to_vec(), ..FilterSpec::default() });
         match self {
@@ -115,7 +115,7 @@ fn pieces<'a>((start, count, bytes): BoxData<'a>, piece_bytes: u64) -> Vec<BoxDa
 }
 
 /// The entries of boxes, with their data as it is.
-pub fn unfiltered<'a>(boxes: Vec<BoxData<'a>>) -> Vec<EncodedEntry<'a>> {
+pub fn split_into_plain_entries<'a>(boxes: Vec<BoxData<'a>>) -> Vec<EncodedEntry<'a>> {
     plain_entries(boxes, PLAIN_PIECE_BYTES)
 }
 
@@ -130,7 +130,7 @@ fn plain_entries<'a>(boxes: Vec<BoxData<'a>>, piece_bytes: u64) -> Vec<EncodedEn
 ///
 /// # Errors
 /// If the filter is not known or fails.
-pub fn filtered<'a>(
+pub fn split_into_filtered_entries<'a>(
     boxes: Vec<BoxData<'a>>,
     filter: &FilterSpec,
     filters: &dyn FilterEngine,

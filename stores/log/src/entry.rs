@@ -87,7 +87,7 @@ pub struct EntryHead {
 
 /// Where an entry ends, and where its data begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryBounds {
+pub struct EntryLengths {
     /// Bytes before the data.
     pub head_len: usize,
     /// Bytes of the whole entry, a multiple of [`ALIGNMENT`].
@@ -146,15 +146,15 @@ pub fn points_head_bytes(points: u64, rank: usize) -> u64 {
 
 impl EntryHead {
     /// Where an entry with this head has its parts. `rank` is that of the dataset.
-    pub fn bounds(&self) -> EntryBounds {
+    pub fn lengths(&self) -> EntryLengths {
         let head_len = FRAME_BYTES + 8 + 4 + self.change.selection_bytes() + 4 + 4;
-        EntryBounds { head_len, len: (head_len as u64 + self.data_len).next_multiple_of(ALIGNMENT) }
+        EntryLengths { head_len, len: (head_len as u64 + self.data_len).next_multiple_of(ALIGNMENT) }
     }
 
     /// Adds the head to `out`; the data follows it, and then zeros up to the end of the entry. `rank` is that of the
     /// dataset.
     pub fn encode(&self, rank: usize, out: &mut Vec<u8>) {
-        let (begin, EntryBounds { head_len, len }) = (out.len(), self.bounds());
+        let (begin, EntryLengths { head_len, len }) = (out.len(), self.lengths());
         out.reserve(head_len);
         out.extend(MAGIC);
         out.extend([0; 4]);
@@ -195,7 +195,7 @@ impl EntryHead {
 ///
 /// # Errors
 /// [`EntryError`] if no entry begins so.
-pub fn decode_frame(frame: &[u8]) -> Result<EntryBounds, EntryError> {
+pub fn decode_frame(frame: &[u8]) -> Result<EntryLengths, EntryError> {
     let field = |at: usize| u64_at(frame, at).ok_or(EntryError::Truncated);
     if frame.get(..4).ok_or(EntryError::Truncated)? != MAGIC {
         return Err(EntryError::Magic);
@@ -206,7 +206,7 @@ pub fn decode_frame(frame: &[u8]) -> Result<EntryBounds, EntryError> {
     if !is_head || !fits {
         return Err(EntryError::Field("its length"));
     }
-    Ok(EntryBounds { head_len: head_len as usize, len })
+    Ok(EntryLengths { head_len: head_len as usize, len })
 }
 
 /// The head of an entry, and the rank of its dataset. `bytes` are all of the head.
@@ -214,7 +214,7 @@ pub fn decode_frame(frame: &[u8]) -> Result<EntryBounds, EntryError> {
 /// # Errors
 /// [`EntryError`].
 pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
-    let EntryBounds { head_len, .. } = decode_frame(bytes)?;
+    let EntryLengths { head_len, .. } = decode_frame(bytes)?;
     let head = bytes.get(..head_len).ok_or(EntryError::Truncated)?;
     let field = |at: usize| u64_at(head, at).ok_or(EntryError::Truncated);
     if crc32c::crc32c(&head[8..]) != (field(0)? >> 32) as u32 && !cfg!(fuzzing) {
@@ -257,7 +257,7 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
     if tail as u32 != 0 {
         return Err(EntryError::Field("its byte order"));
     }
-    if head.bounds().head_len != head_len {
+    if head.lengths().head_len != head_len {
         return Err(EntryError::Field("the length of its head"));
     }
     Ok((head, rank))
@@ -326,11 +326,11 @@ mod tests {
             let head = head(change);
             let mut bytes = Vec::new();
             head.encode(rank, &mut bytes);
-            prop_assert_eq!(bytes.len(), head.bounds().head_len);
+            prop_assert_eq!(bytes.len(), head.lengths().head_len);
             if let EntryChange::Points(coords) = &head.change {
                 prop_assert_eq!(bytes.len() as u64, points_head_bytes((coords.len() / rank) as u64, rank));
             }
-            prop_assert_eq!(decode_frame(&bytes), Ok(head.bounds()));
+            prop_assert_eq!(decode_frame(&bytes), Ok(head.lengths()));
             prop_assert_eq!(decode_head(&bytes), Ok((head, rank)));
         }
 

@@ -1,8 +1,8 @@
 //! How entries of the log are written: as this program has them, or as Log VOL has them.
 
-use h5live_model::{ObjectId, Publish, Store};
+use h5live_model::{ObjectId, PublishLevel, Store};
 
-use crate::anchor::integer;
+use crate::anchor::i64_scalar_attribute;
 use crate::entry::{ALIGNMENT, EntryHead};
 use crate::error::Result;
 use crate::log_file::LogFile;
@@ -11,7 +11,7 @@ use crate::names;
 
 /// How entries are written, and what of them waits to be published.
 #[derive(Debug)]
-pub enum EntryFormat {
+pub enum EntryWriter {
     /// An entry is in the log, its head and its data ([`crate::entry`]). The end of the log publishes it.
     H5live,
     /// The log has the data. Heads are in logs of their own ([`crate::log_vol_entry`]), which counters publish.
@@ -20,39 +20,46 @@ pub enum EntryFormat {
 
 /// Where an entry is among what is staged (bytes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StagedBytes {
+pub struct StagedEntryLengths {
     /// From its begin to its data.
     pub before_data: u64,
     /// All of it.
     pub len: u64,
 }
 
-impl EntryFormat {
+impl EntryWriter {
     /// Whether there are entries of single elements, and entries that end a batch.
-    pub fn has_all_kinds(&self) -> bool {
-        matches!(self, EntryFormat::H5live)
+    pub fn supports_all_entry_kinds(&self) -> bool {
+        matches!(self, EntryWriter::H5live)
     }
 
     /// Whether a file has a table of its entries.
-    pub fn has_table(&self) -> bool {
-        matches!(self, EntryFormat::H5live)
+    pub fn has_index_table(&self) -> bool {
+        matches!(self, EntryWriter::H5live)
     }
 
     /// Adds an entry to what is staged. `rank` is that of its dataset, and `at` the position of the next staged byte.
-    pub fn stage(&mut self, head: &EntryHead, data: &[u8], rank: usize, at: u64, staged: &mut Vec<u8>) -> StagedBytes {
+    pub fn stage(
+        &mut self,
+        head: &EntryHead,
+        data: &[u8],
+        rank: usize,
+        at: u64,
+        staged: &mut Vec<u8>,
+    ) -> StagedEntryLengths {
         match self {
-            EntryFormat::H5live => {
-                let bounds = head.bounds();
+            EntryWriter::H5live => {
+                let bounds = head.lengths();
                 staged.reserve(bounds.len as usize);
                 head.encode(rank, staged);
                 staged.extend_from_slice(data);
                 staged.resize(staged.len().next_multiple_of(ALIGNMENT as usize), 0);
-                StagedBytes { before_data: bounds.head_len as u64, len: bounds.len }
+                StagedEntryLengths { before_data: bounds.head_len as u64, len: bounds.len }
             }
-            EntryFormat::LogVol(writer) => {
-                let data = if writer.stage(head, at) { data } else { &[] };
+            EntryWriter::LogVol(writer) => {
+                let data = if writer.stage_if_block(head, at) { data } else { &[] };
                 staged.extend_from_slice(data);
-                StagedBytes { before_data: 0, len: data.len() as u64 }
+                StagedEntryLengths { before_data: 0, len: data.len() as u64 }
             }
         }
     }
@@ -62,10 +69,10 @@ impl EntryFormat {
     ///
     /// # Errors
     /// Errors of the store beneath. The bytes may be given again.
-    pub fn append(&mut self, file: &mut LogFile, staged: &[u8], room: u64) -> Result<()> {
+    pub fn append(&mut self, file: &mut LogFile, staged: &[u8], new_dataset_size: u64) -> Result<()> {
         match self {
-            EntryFormat::H5live => file.log.append(&*file.store, staged, room),
-            EntryFormat::LogVol(writer) => writer.append(file, staged),
+            EntryWriter::H5live => file.log.append(&*file.store, staged, new_dataset_size),
+            EntryWriter::LogVol(writer) => writer.append(file, staged),
         }
     }
 
@@ -73,10 +80,10 @@ impl EntryFormat {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn publish_entries(&mut self, file: &mut LogFile, publish: Publish) -> Result<()> {
+    pub fn publish_by_next_commit(&mut self, file: &mut LogFile, publish: PublishLevel) -> Result<()> {
         match self {
-            EntryFormat::H5live => file.log.publish_entries(file.store.writer()?),
-            EntryFormat::LogVol(writer) => writer.publish(file, publish),
+            EntryWriter::H5live => file.log.stage_end(file.store.writer()?),
+            EntryWriter::LogVol(writer) => writer.publish(file, publish),
         }
     }
 
@@ -86,10 +93,10 @@ impl EntryFormat {
     /// If they are too many; errors of the store beneath.
     pub fn set_dataset_count(&mut self, main: &dyn Store, group: ObjectId, count: u64) -> Result<()> {
         match self {
-            EntryFormat::H5live => {
-                main.writer()?.set_attribute(group, &integer(names::DATASET_COUNT, count.cast_signed()))
+            EntryWriter::H5live => {
+                main.writer()?.set_attribute(group, &i64_scalar_attribute(names::DATASET_COUNT, count.cast_signed()))
             }
-            EntryFormat::LogVol(writer) => writer.set_dataset_count(main, count),
+            EntryWriter::LogVol(writer) => writer.set_dataset_count(main, count),
         }
     }
 }

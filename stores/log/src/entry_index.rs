@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::box_tree::BoxTree;
 use crate::boxes::BoxRange;
-use crate::coverage::is_covered;
+use crate::coverage::is_provably_covered;
 use crate::entry::{Dims, EntryChange};
-use crate::index_table::{NOT_ENDED, TableRow};
+use crate::index_table::{IndexTableRow, NOT_ENDED};
 use crate::position::LogPosition;
 
 /// Where the log has the data of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DataPlace {
+pub struct EntryDataLocation {
     /// Where the data begins.
     pub at: LogPosition,
     /// Bytes of it, as stored.
@@ -22,12 +22,12 @@ pub struct DataPlace {
     /// The CRC-32C of it, if the log has one.
     pub crc: Option<u32>,
     /// What the data is of.
-    pub kind: DataKind,
+    pub kind: EntryElements,
 }
 
 /// What the data of an entry is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DataKind {
+pub enum EntryElements {
     /// The box that the index has.
     Block,
     /// Points in that box, so many. Their coordinates lie before the data, with a byte order and a filter between.
@@ -39,7 +39,7 @@ pub enum DataKind {
 pub struct EntryIndex {
     rank: usize,
     boxes: BoxTree,
-    places: Vec<DataPlace>,
+    places: Vec<EntryDataLocation>,
     /// Whether the data of each entry was compared with its checksum. Nobody changes it later.
     are_verified: Vec<AtomicBool>,
     /// For each entry the order of its batch.
@@ -64,7 +64,7 @@ pub struct FoundEntry<'a> {
     /// One past the last element of its box (`[rank]`).
     pub end: &'a [u64],
     /// Its data.
-    pub place: DataPlace,
+    pub place: EntryDataLocation,
     is_verified: &'a AtomicBool,
 }
 
@@ -89,7 +89,7 @@ impl<'a> FoundEntry<'a> {
     }
 
     /// Notes that all its data fits its checksum.
-    pub fn note_verified(&self) {
+    pub fn mark_verified(&self) {
         self.is_verified.store(true, Relaxed);
     }
 }
@@ -98,7 +98,7 @@ impl<'a> FoundChange<'a> {
     /// The box, if all its elements were written.
     pub fn block(&self) -> Option<BoxRange<'a>> {
         match self {
-            FoundChange::Written(entry) if entry.place.kind == DataKind::Block => Some(entry.block()),
+            FoundChange::Written(entry) if entry.place.kind == EntryElements::Block => Some(entry.block()),
             _ => None,
         }
     }
@@ -137,37 +137,37 @@ impl EntryIndex {
     }
 
     /// Adds an entry of the dataset.
-    pub fn push(&mut self, row: &TableRow) {
+    pub fn push(&mut self, row: &IndexTableRow) {
         self.push_with(row, Some(row.head.data_crc));
     }
 
     /// As [`EntryIndex::push`], of an entry whose data has no checksum.
-    pub fn push_without_checksum(&mut self, row: &TableRow) {
+    pub fn push_without_checksum(&mut self, row: &IndexTableRow) {
         self.push_with(row, None);
     }
 
-    fn push_with(&mut self, TableRow { head, order, at }: &TableRow, crc: Option<u32>) {
+    fn push_with(&mut self, IndexTableRow { head, order, at }: &IndexTableRow, crc: Option<u32>) {
         self.covered = OnceLock::new();
         self.is_ordered &= *order >= self.last_order;
         self.last_order = self.last_order.max(*order);
-        let place = |kind| DataPlace { at: *at, len: head.data_len, filter: head.filter, crc, kind };
+        let place = |kind| EntryDataLocation { at: *at, len: head.data_len, filter: head.filter, crc, kind };
         match &head.change {
             EntryChange::Block { start, count } => {
                 let end = start.iter().zip(count).map(|(start, count)| start.saturating_add(*count));
                 self.boxes.push(start, end);
-                self.push_place(place(DataKind::Block), *order);
+                self.push_place(place(EntryElements::Block), *order);
             }
             EntryChange::Points(coords) if !coords.is_empty() => {
                 let (low, high) = box_of_points(self.rank, coords);
                 self.boxes.push(&low, high.into_iter());
-                self.push_place(place(DataKind::Points((coords.len() / self.rank.max(1)) as u64)), *order);
+                self.push_place(place(EntryElements::Points((coords.len() / self.rank.max(1)) as u64)), *order);
             }
             EntryChange::Shrink(dims) => self.shrinks.push((*order, self.places.len() as u32, dims.clone())),
             EntryChange::Points(_) | EntryChange::Grow(_) | EntryChange::EndOfBatch { .. } => {}
         }
     }
 
-    fn push_place(&mut self, place: DataPlace, order: u64) {
+    fn push_place(&mut self, place: EntryDataLocation, order: u64) {
         if order == NOT_ENDED {
             self.not_ended.push(self.places.len() as u32);
         }
@@ -177,22 +177,22 @@ impl EntryIndex {
     }
 
     /// The batch of the entries whose batch had not ended has ended, with this order.
-    pub fn end_batch(&mut self, order: u64) {
+    pub fn end_batch(&mut self, batch_order: u64) {
         for number in self.not_ended.drain(..) {
-            self.orders[number as usize] = order;
+            self.orders[number as usize] = batch_order;
         }
-        self.shrinks.iter_mut().filter(|shrink| shrink.0 == NOT_ENDED).for_each(|shrink| shrink.0 = order);
-        self.last_order = order;
+        self.shrinks.iter_mut().filter(|shrink| shrink.0 == NOT_ENDED).for_each(|shrink| shrink.0 = batch_order);
+        self.last_order = batch_order;
     }
 
     /// Makes finding fast again after many entries were added.
-    pub fn prepare(&mut self) {
+    pub fn rebuild_if_outdated(&mut self) {
         if self.boxes.is_outdated() {
             self.boxes.rebuild();
         }
     }
 
-    /// Whether [`EntryIndex::prepare`] has something to do.
+    /// Whether [`EntryIndex::rebuild_if_outdated`] has something to do.
     pub fn is_outdated(&self) -> bool {
         self.boxes.is_outdated()
     }
@@ -226,14 +226,14 @@ impl EntryIndex {
 
     /// Whether boxes that were written cover an extent, whose elements have so many bytes. It is found out once, until an
     /// entry is added. May say no where it takes long to see.
-    pub fn covers(&self, extent: &[u64], bytes: usize) -> bool {
+    pub fn provably_covers(&self, extent: &[u64], bytes: usize) -> bool {
         let find = || {
-            let is_box = |number: &usize| self.places[*number].kind == DataKind::Block;
+            let is_box = |number: &usize| self.places[*number].kind == EntryElements::Block;
             let corners = (0..self.places.len()).filter(is_box).map(|number| self.boxes.corners(number));
             let boxes: Vec<_> = corners.map(|(start, end)| BoxRange { start, end }).collect();
             let start = Dims::from_elem(0, extent.len());
             let is_covered =
-                self.shrinks.is_empty() && is_covered(&BoxRange { start: &start, end: extent }, &boxes, bytes);
+                self.shrinks.is_empty() && is_provably_covered(&BoxRange { start: &start, end: extent }, &boxes, bytes);
             (Dims::from_slice(extent), is_covered)
         };
         let (found, is_covered) = self.covered.get_or_init(find);
@@ -262,7 +262,7 @@ impl EntryIndex {
 
     /// Calls `each` with the box of each entry (the first element, and one past the last one) and its data, until it returns
     /// `false`.
-    pub fn for_each_place(&self, mut each: impl FnMut(&[u64], &[u64], &DataPlace) -> bool) {
+    pub fn for_each_entry(&self, mut each: impl FnMut(&[u64], &[u64], &EntryDataLocation) -> bool) {
         (0..self.places.len()).all(|number| {
             let (start, end) = self.boxes.corners(number);
             each(start, end, &self.places[number])
@@ -275,7 +275,7 @@ impl EntryIndex {
     }
 
     /// How many entries have elements, and bytes of their data.
-    pub fn totals(&self) -> (u64, u64) {
+    pub fn entry_count_and_data_bytes(&self) -> (u64, u64) {
         (self.places.len() as u64, self.places.iter().map(|place| place.len).fold(0, u64::saturating_add))
     }
 }
@@ -287,7 +287,7 @@ mod tests {
 
     fn push_ordered(index: &mut EntryIndex, order: u64, change: EntryChange, at: u64) {
         let head = EntryHead { batch: 0, file: 0, dataset: 0, change, filter: 0, data_len: 8, data_crc: 0 };
-        index.push(&TableRow { head, order, at: LogPosition::new(0, at) });
+        index.push(&IndexTableRow { head, order, at: LogPosition::new(0, at) });
     }
 
     fn push(index: &mut EntryIndex, change: EntryChange, at: u64) {
@@ -341,7 +341,7 @@ mod tests {
         let mut index = EntryIndex::new(2);
         push(&mut index, EntryChange::Points(vec![3, 4, 1, 9]), 7);
         let [FoundChange::Written(entry)] = index.find(&[2, 5], &[3, 6])[..] else { panic!("the box is met") };
-        assert_eq!((entry.start, entry.end, entry.place.kind), (&[1, 4][..], &[4, 10][..], DataKind::Points(2)));
+        assert_eq!((entry.start, entry.end, entry.place.kind), (&[1, 4][..], &[4, 10][..], EntryElements::Points(2)));
         assert!(index.find(&[4, 0], &[9, 9]).is_empty());
     }
 }

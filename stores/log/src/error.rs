@@ -118,13 +118,16 @@ impl LogError {
 }
 
 /// The error of what a file has, with the number of the file, if that is a subfile.
-pub fn in_file(number: u32, error: ModelError) -> ModelError {
+pub fn with_subfile_number(number: u32, error: ModelError) -> ModelError {
     let ModelError::Store(error) = error else { return error };
     if number == 0 || error.source().and_then(|source| source.downcast_ref()).is_some_and(LogError::names_file) {
         return ModelError::Store(error);
     }
     let (kind, retry, broken) = (error.kind.clone(), error.retry, error.broken);
-    StoreError::new(kind, LogError::InSubfile { number, source: error }).retry(retry).broken(broken).into()
+    StoreError::new(kind, LogError::InSubfile { number, source: error })
+        .with_retry(retry)
+        .with_broken_invariant(broken)
+        .into()
 }
 
 impl From<LogError> for ModelError {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error, ObjectId, SharedBytes,
-    StoreErrorKind, StoredChunk, read_block_by_runs, read_each,
+    ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, DatasetSpec, Error, ObjectId, SharedBytes,
+    StoreErrorKind, StoredChunk, read_block_by_runs, read_chunks_sequentially,
 };
 use parking_lot::Mutex;
 
@@ -17,23 +17,23 @@ use crate::session::LogSession;
 const WRITES: &str = "writing a dataset with filters that is not in the log of its file (open the file itself)";
 
 /// A dataset whose chunks are decoded when they are read.
-pub struct FilteredDataset {
+pub struct DecodingChunkStore {
     session: Arc<LogSession>,
     inner: Arc<dyn ChunkStore>,
     /// The chunk that was read last, and what it has.
     last: Mutex<Option<(StoredChunk, Arc<Vec<u8>>)>>,
 }
 
-impl fmt::Debug for FilteredDataset {
+impl fmt::Debug for DecodingChunkStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FilteredDataset").field("inner", &self.inner).finish_non_exhaustive()
+        f.debug_struct("DecodingChunkStore").field("inner", &self.inner).finish_non_exhaustive()
     }
 }
 
-impl FilteredDataset {
+impl DecodingChunkStore {
     /// The dataset of the store beneath.
     pub fn new(session: &Arc<LogSession>, inner: Arc<dyn ChunkStore>) -> Self {
-        FilteredDataset { session: session.clone(), inner, last: Mutex::default() }
+        DecodingChunkStore { session: session.clone(), inner, last: Mutex::default() }
     }
 
     /// A chunk as it is seen: decoded.
@@ -74,7 +74,7 @@ impl FilteredDataset {
     }
 }
 
-impl ChunkStore for FilteredDataset {
+impl ChunkStore for DecodingChunkStore {
     fn id(&self) -> ObjectId {
         self.inner.id()
     }
@@ -114,8 +114,8 @@ impl ChunkStore for FilteredDataset {
         read_block_by_runs(self, chunk, (start, count), into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
-        read_each(self, wanted, budget, each)
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+        read_chunks_sequentially(self, wanted, budget, each)
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {

@@ -4,15 +4,15 @@ use h5live_model::{AllocationLimit, DatasetSpec, Error, FilterEngine, FilterSpec
 
 use crate::boxes::BoxRange;
 use crate::copies::CopyQueue;
-use crate::coverage::is_covered;
+use crate::coverage::is_provably_covered;
 use crate::entry::{Dims, EntryChange, decode_head, points_head_bytes};
-use crate::entry_index::{DataKind, DataPlace, EntryIndex, FoundChange, FoundEntry};
-use crate::error::{LogError, Result, in_file};
-use crate::log_bytes::{ChecksummedBytes, LogSource};
+use crate::entry_index::{EntryDataLocation, EntryElements, EntryIndex, FoundChange, FoundEntry};
+use crate::error::{LogError, Result, with_subfile_number};
+use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::log_state::LogState;
 use crate::parallel::available_threads;
 use crate::position::LogPosition;
-use crate::run_copy::RunCopy;
+use crate::run_copy::StridedCopy;
 use crate::verify::verify_all;
 
 /// The parts of fewer entries are read by calls: what is copied from memory is followed by a question for the length of
@@ -24,8 +24,8 @@ const MIN_PARALLEL_BYTES: u64 = 256 << 10;
 const MIN_COVERING_BOXES: usize = 64;
 
 /// The checksum of the data of an entry, if it has one.
-fn checksum_of(place: &DataPlace) -> Option<ChecksummedBytes> {
-    place.crc.map(|crc| ChecksummedBytes { at: place.at.number(), len: place.len, crc })
+fn checksum_of(place: &EntryDataLocation) -> Option<ChecksummedRange> {
+    place.crc.map(|crc| ChecksummedRange { at: place.at.to_bits(), len: place.len, crc })
 }
 
 /// Brings boxes together, which follow each other in `into`. Several threads work on large ones.
@@ -41,7 +41,7 @@ pub fn gather_boxes(
     let mut rest = into;
     for (start, end) in boxes {
         let wanted = BoxRange { start: &start, end: &end };
-        let bytes = wanted.element_count().unwrap_or(0) * gatherer.size();
+        let bytes = wanted.element_count().unwrap_or(0) * gatherer.element_size();
         let (into, behind) = std::mem::take(&mut rest).split_at_mut(bytes as usize);
         rest = behind;
         gatherer.gather(index, &wanted, into)?;
@@ -77,18 +77,18 @@ impl Gatherer<'_> {
             let is_shrunk = |change: &FoundChange<'_>| matches!(change, FoundChange::Shrunk(_));
             let first = found.iter().rposition(is_shrunk).map_or(0, |shrunk| shrunk + 1);
             let blocks: Vec<_> = found[first..].iter().filter_map(FoundChange::block).collect();
-            if !self.is_dataset_covered(index, blocks.len()) && !is_covered(wanted, &blocks, into.len()) {
+            if !self.is_dataset_covered(index, blocks.len()) && !is_provably_covered(wanted, &blocks, into.len()) {
                 self.spec.fill_into(0, into);
             }
         }
         self.verify_parts(found, wanted)?;
         let mut queue = CopyQueue::new(self, into, available_threads());
-        queue.set_copies_from_memory(found.len() >= MIN_MAPPED_ENTRIES);
+        queue.set_copy_from_mmap(found.len() >= MIN_MAPPED_ENTRIES);
         for change in found {
             match change {
                 FoundChange::Written(entry) => match entry.place.kind {
-                    DataKind::Points(count) => self.copy_points(entry, count, wanted, queue.finished_buffer()?)?,
-                    DataKind::Block => self.copy_block(entry, wanted, &mut queue)?,
+                    EntryElements::Points(count) => self.copy_points(entry, count, wanted, queue.finished_buffer()?)?,
+                    EntryElements::Block => self.copy_block(entry, wanted, &mut queue)?,
                 },
                 FoundChange::Shrunk(dims) => self.fill_outside(dims, wanted, queue.finished_buffer()?),
             }
@@ -99,7 +99,7 @@ impl Gatherer<'_> {
     /// Compares the data of entries with its checksum of which only a part is read, once for each entry.
     fn verify_parts(&self, found: &[FoundChange<'_>], wanted: &BoxRange<'_>) -> Result<()> {
         let is_part = |entry: &&FoundEntry<'_>| {
-            let is_plain = entry.place.kind == DataKind::Block && entry.place.filter == 0;
+            let is_plain = entry.place.kind == EntryElements::Block && entry.place.filter == 0;
             is_plain && entry.is_unverified() && !wanted.contains(&entry.block())
         };
         let written = found.iter().filter_map(|change| match change {
@@ -110,47 +110,47 @@ impl Gatherer<'_> {
         let bytes = parts.iter().fold(0u64, |bytes, entry| bytes.saturating_add(entry.place.len));
         let check = |entry: &&FoundEntry<'_>| match self.has_bytes_of_box(entry) {
             true => Ok(checksum_of(&entry.place)),
-            false => Err(self.misfit(entry.place.at, "has another number of bytes than its box")),
+            false => Err(self.invalid_entry_error(entry.place.at, "has another number of bytes than its box")),
         };
         let checks = parts.iter().map(check).collect::<Result<Vec<_>>>()?;
         let threads = if bytes < MIN_PARALLEL_BYTES { 1 } else { available_threads() };
         verify_all(self, &mut checks.into_iter().flatten().collect::<Vec<_>>(), threads)?;
-        parts.iter().for_each(|entry| entry.note_verified());
+        parts.iter().for_each(|entry| entry.mark_verified());
         Ok(())
     }
 
     /// Whether an entry without a filter has the bytes of its elements, and the log has room for them.
     fn has_bytes_of_box(&self, entry: &FoundEntry<'_>) -> bool {
-        let bytes = entry.block().element_count().and_then(|elements| elements.checked_mul(self.size()));
+        let bytes = entry.block().element_count().and_then(|elements| elements.checked_mul(self.element_size()));
         bytes == Some(entry.place.len) && entry.place.at.has_room_for(entry.place.len)
     }
 
     /// Whether entries cover all of the dataset. That is looked at for those who read many of them, as they may again.
     fn is_dataset_covered(&self, index: &EntryIndex, found: usize) -> bool {
         let extent = self.spec.dataspace.dims();
-        let bytes = extent.iter().fold(self.size(), |bytes, dim| bytes.saturating_mul(*dim));
+        let bytes = extent.iter().fold(self.element_size(), |bytes, dim| bytes.saturating_mul(*dim));
         found >= MIN_COVERING_BOXES
             && found >= index.entry_count() / 2
-            && index.covers(extent, usize::try_from(bytes).unwrap_or(usize::MAX))
+            && index.provably_covers(extent, usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// Bytes of an element.
-    pub fn size(&self) -> u64 {
+    pub fn element_size(&self) -> u64 {
         u64::from(self.spec.datatype.size())
     }
 
     /// The error of an entry whose data is at a position.
-    pub fn misfit(&self, at: LogPosition, rule: &'static str) -> Error {
-        in_file(at.file(), LogError::InvalidEntry { dataset: self.dataset, rule }.into())
+    pub fn invalid_entry_error(&self, at: LogPosition, rule: &'static str) -> Error {
+        with_subfile_number(at.file(), LogError::InvalidEntry { dataset: self.dataset, rule }.into())
     }
 
     /// Has what an entry has of a box be copied.
     fn copy_block(&self, entry: &FoundEntry<'_>, wanted: &BoxRange<'_>, queue: &mut CopyQueue<'_, Self>) -> Result<()> {
-        let (size, place, has) = (self.size(), entry.place, entry.block());
+        let (size, place, has) = (self.element_size(), entry.place, entry.block());
         let Some(shared) = has.intersection(wanted) else { return Ok(()) };
         let bytes = has.element_count().and_then(|elements| elements.checked_mul(size));
         let runs_from = |begin: u64| {
-            shared.rows().map(move |(run, count, (from_stride, to_stride))| RunCopy {
+            shared.strided_runs().map(move |(run, count, (from_stride, to_stride))| StridedCopy {
                 from: begin + run.first * size,
                 from_stride: from_stride * size,
                 to: run.second * size,
@@ -160,46 +160,49 @@ impl Gatherer<'_> {
             })
         };
         if place.filter != 0 {
-            let bytes = bytes.ok_or_else(|| self.misfit(place.at, "has too many elements"))?;
+            let bytes = bytes.ok_or_else(|| self.invalid_entry_error(place.at, "has too many elements"))?;
             return queue.push_encoded(place, self.limit.check(bytes)?, runs_from(0));
         }
         if !self.has_bytes_of_box(entry) {
-            return Err(self.misfit(place.at, "has another number of bytes than its box"));
+            return Err(self.invalid_entry_error(place.at, "has another number of bytes than its box"));
         }
         // What is read in part was compared before.
         let check = checksum_of(&place).filter(|_| wanted.contains(&has));
-        queue.push_entry(runs_from(place.at.number()), check)
+        queue.push_entry(runs_from(place.at.to_bits()), check)
     }
 
     /// Checks the data of an entry, if these bytes are all of it.
-    fn check_if_whole(&self, place: &DataPlace, bytes: &[u8]) -> Result<()> {
+    fn check_if_whole(&self, place: &EntryDataLocation, bytes: &[u8]) -> Result<()> {
         match place.crc {
             Some(crc) if bytes.len() as u64 == place.len && crc32c::crc32c(bytes) != crc => {
-                Err(self.checksum_error(place.at.number()))
+                Err(self.checksum_error(place.at.to_bits()))
             }
             _ => Ok(()),
         }
     }
 
     /// The data of an entry, before the filter.
-    fn decode(&self, place: &DataPlace, bytes: u64) -> Result<Vec<u8>> {
+    fn decode(&self, place: &EntryDataLocation, bytes: u64) -> Result<Vec<u8>> {
         let mut stored = self.limit.zeroed(place.len)?;
         self.limit.check(bytes)?;
         self.state.read(place.at, &mut stored)?;
         self.check_if_whole(place, &stored)?;
         let failed = |source| LogError::Filter { at: place.at, source };
-        let id = u16::try_from(place.filter).map_err(|_| self.misfit(place.at, "has an unknown filter"))?;
+        let id =
+            u16::try_from(place.filter).map_err(|_| self.invalid_entry_error(place.at, "has an unknown filter"))?;
         let filter = FilterSpec { id, ..FilterSpec::default() };
         Ok(self.unfilter.unfilter(&[filter], 0, stored, bytes).map_err(failed)?)
     }
 
     /// Copies the points of an entry that lie in a box.
     fn copy_points(&self, entry: &FoundEntry<'_>, count: u64, wanted: &BoxRange<'_>, into: &mut [u8]) -> Result<()> {
-        let (size, place, rank) = (self.size(), entry.place, wanted.start.len());
+        let (size, place, rank) = (self.element_size(), entry.place, wanted.start.len());
         let coords = self.read_coords(&place, count, rank)?;
         let bytes = count.saturating_mul(size);
         let data = match place.filter {
-            0 if bytes != place.len => return Err(self.misfit(place.at, "has another number of bytes than its points")),
+            0 if bytes != place.len => {
+                return Err(self.invalid_entry_error(place.at, "has another number of bytes than its points"));
+            }
             0 => {
                 let mut data = self.limit.zeroed(bytes)?;
                 self.state.read(place.at, &mut data)?;
@@ -223,22 +226,23 @@ impl Gatherer<'_> {
     }
 
     /// The coordinates of the points of an entry, which are in its head. It is compared with what the index has.
-    pub fn read_coords(&self, place: &DataPlace, count: u64, rank: usize) -> Result<Vec<u64>> {
+    pub fn read_coords(&self, place: &EntryDataLocation, count: u64, rank: usize) -> Result<Vec<u64>> {
         let len = points_head_bytes(count, rank);
-        let begin = place.at.checked_sub(len).ok_or_else(|| self.misfit(place.at, "has too many points"))?;
+        let begin =
+            place.at.checked_sub(len).ok_or_else(|| self.invalid_entry_error(place.at, "has too many points"))?;
         let mut bytes = self.limit.zeroed(len)?;
         self.state.read(begin, &mut bytes)?;
         let (head, found) = decode_head(&bytes).map_err(|source| LogError::Entry { at: begin, source })?;
         let is_same = (head.dataset, head.data_len, Some(head.data_crc)) == (self.dataset, place.len, place.crc);
         match head.change {
             EntryChange::Points(coords) if is_same && found == rank => Ok(coords),
-            _ => Err(self.misfit(place.at, "is not the one that the index table has")),
+            _ => Err(self.invalid_entry_error(place.at, "is not the one that the index table has")),
         }
     }
 
     /// Makes everything of a box that is outside of an extent the fill value.
     fn fill_outside(&self, dims: &[u64], wanted: &BoxRange<'_>, into: &mut [u8]) {
-        let size = self.size();
+        let size = self.element_size();
         for dim in 0..dims.len() {
             let mut start = Dims::from_slice(wanted.start);
             start[dim] = start[dim].max(dims[dim]);
@@ -257,35 +261,35 @@ impl Gatherer<'_> {
 
 impl LogSource for Gatherer<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.state.read(LogPosition::from_number(at), into)
+        self.state.read(LogPosition::from_bits(at), into)
     }
 
-    fn decode(&self, data: &DataPlace, into: &mut [u8]) -> Result<()> {
+    fn decode(&self, data: &EntryDataLocation, into: &mut [u8]) -> Result<()> {
         let decoded = Gatherer::decode(self, data, into.len() as u64)?;
         if decoded.len() != into.len() {
-            return Err(self.misfit(data.at, "has another number of bytes than its box"));
+            return Err(self.invalid_entry_error(data.at, "has another number of bytes than its box"));
         }
         into.copy_from_slice(&decoded);
         Ok(())
     }
 
     fn is_mapped(&self, at: u64, len: u64) -> bool {
-        self.state.is_mapped(LogPosition::from_number(at), len)
+        self.state.is_mapped(LogPosition::from_bits(at), len)
     }
 
     fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
-        self.state.copy_mapped(LogPosition::from_number(at), into)
+        self.state.copy_mapped(LogPosition::from_bits(at), into)
     }
 
-    fn is_mapped_whole(&self) -> bool {
-        self.state.is_mapped_whole()
+    fn is_mapping_intact(&self) -> bool {
+        self.state.is_mapping_intact()
     }
 
     fn contiguous_bytes_at(&self, at: u64) -> u64 {
-        self.state.contiguous_bytes_at(LogPosition::from_number(at))
+        self.state.contiguous_bytes_at(LogPosition::from_bits(at))
     }
 
     fn checksum_error(&self, at: u64) -> Error {
-        self.misfit(LogPosition::from_number(at), "has data with another checksum")
+        self.invalid_entry_error(LogPosition::from_bits(at), "has data with another checksum")
     }
 }

@@ -11,7 +11,7 @@ use h5live_model::{
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::anchor::{integer, integer_list, read_integer, read_integers};
+use crate::anchor::{i64_list_attribute, i64_scalar_attribute, read_i64_attribute, read_i64_list_attribute};
 use crate::entry::{self, EntryError, EntryHead};
 use crate::error::{LogError, Result};
 use crate::log_datasets::hard_target;
@@ -47,7 +47,7 @@ pub const NOT_ENDED: u64 = u64::MAX;
 
 /// An entry of the log, as the index has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TableRow {
+pub struct IndexTableRow {
     /// Everything but its data.
     pub head: EntryHead,
     /// The order of its batch.
@@ -57,7 +57,7 @@ pub struct TableRow {
 }
 
 /// Adds an entry, the data of which begins at a place in a log dataset.
-fn push_entry(table: &mut Vec<u8>, row: &TableRow, rank: usize, (dataset, offset): (u64, u64)) {
+fn push_entry(table: &mut Vec<u8>, row: &IndexTableRow, rank: usize, (dataset, offset): (u64, u64)) {
     let begin = table.len();
     row.head.encode(rank, table);
     table.extend(dataset.to_le_bytes());
@@ -73,7 +73,7 @@ fn push_entry(table: &mut Vec<u8>, row: &TableRow, rank: usize, (dataset, offset
 fn split_entry(
     table: &mut &[u8],
     position: impl Fn((u64, u64)) -> Option<LogPosition>,
-) -> std::result::Result<(usize, TableRow), EntryError> {
+) -> std::result::Result<(usize, IndexTableRow), EntryError> {
     let head_len = entry::decode_frame(table)?.head_len;
     let (entry, rest) = table.split_at_checked(head_len + PLACE_BYTES).ok_or(EntryError::Truncated)?;
     let number = |field: usize| first_number(&entry[head_len + 8 * field..]);
@@ -86,12 +86,12 @@ fn split_entry(
         return Err(EntryError::Field("its order"));
     }
     *table = rest;
-    Ok((rank, TableRow { head, order: number(2), at }))
+    Ok((rank, IndexTableRow { head, order: number(2), at }))
 }
 
 /// The table of a file.
 #[derive(Debug)]
-pub struct SavedTable {
+pub struct SavedIndexTable {
     chunks: Arc<dyn ChunkStore>,
     /// For each dataset, by its number, where its entries begin in the table (bytes), and how many there are.
     skips: Vec<(u64, u64)>,
@@ -105,7 +105,7 @@ pub struct SavedTable {
     limit: AllocationLimit,
 }
 
-impl SavedTable {
+impl SavedIndexTable {
     /// The table of a file; `None` if it has none. At most `limit` bytes of it, or of the skip list, are read at once.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl SavedTable {
     pub fn open(store: &dyn Store, group: ObjectId, limit: AllocationLimit) -> Result<Option<Self>> {
         let find = |name: &str| Ok::<_, h5live_model::Error>(hard_target(store.link(group, &Name::from(name))?));
         let (Some(table), Some(list)) = (find(TABLE)?, find(SKIP_LIST)?) else { return Ok(None) };
-        let Some(covers) = read_integers(store, table, COVERS, OF_TABLE)? else { return Ok(None) };
+        let Some(covers) = read_i64_list_attribute(store, table, COVERS, OF_TABLE)? else { return Ok(None) };
         let [covers, last_order] = covers[..] else {
             return Err(LogError::Attribute { attribute: COVERS, of: OF_TABLE }.into());
         };
@@ -126,7 +126,7 @@ impl SavedTable {
         let list = read_bytes(&*list, 0..len(&*list)?.saturating_mul(8), limit)?;
         let bad_field = |field| LogError::Table { source: EntryError::Field(field) };
         // Tables of earlier versions have none.
-        let checksum = read_integer(store, table, CHECKSUM, OF_TABLE)?;
+        let checksum = read_i64_attribute(store, table, CHECKSUM, OF_TABLE)?;
         let is_damaged = |crc: i64| crc != i64::from(checksum_of(covers, last_order, &list));
         if checksum.is_some_and(is_damaged) && !cfg!(fuzzing) {
             return Err(bad_field("its checksum").into());
@@ -142,7 +142,7 @@ impl SavedTable {
         if end > most {
             return Err(bad_field("more than the log").into());
         }
-        Ok(Some(SavedTable { chunks, skips, end, covers, last_order, limit }))
+        Ok(Some(SavedIndexTable { chunks, skips, end, covers, last_order, limit }))
     }
 
     /// How many datasets have a place in the skip list.
@@ -157,28 +157,28 @@ impl SavedTable {
     /// If the table is damaged, or has entries of another dataset there; errors of the store beneath and those of `each`.
     pub fn for_each_entry(
         &self,
-        number: u64,
+        dataset: u64,
         position: impl Fn((u64, u64)) -> Option<LogPosition>,
-        each: &mut dyn FnMut(usize, TableRow) -> Result<()>,
+        each: &mut dyn FnMut(usize, IndexTableRow) -> Result<()>,
     ) -> Result<()> {
         let at = |number: u64| usize::try_from(number).ok().and_then(|number| self.skips.get(number));
-        let Some((begin, count)) = at(number).copied() else { return Ok(()) };
-        let end = at(number.saturating_add(1)).map_or(self.end, |next| next.0);
+        let Some((begin, count)) = at(dataset).copied() else { return Ok(()) };
+        let end = at(dataset.saturating_add(1)).map_or(self.end, |next| next.0);
         let (mut window, mut read_to, mut last, mut found) = (Vec::new(), begin, None::<u64>, 0u64);
         loop {
             let mut table = &window[..];
             let damage = loop {
                 match split_entry(&mut table, &position) {
-                    Ok((_, row)) if row.head.dataset != number => break EntryError::Field("its dataset"),
+                    Ok((_, row)) if row.head.dataset != dataset => break EntryError::Field("its dataset"),
                     // Entries are in the order of the log. So a file that stores one chunk as many of the table has none
                     // of them twice, and what is read is no more than the log has.
-                    Ok((_, row)) if last.is_some_and(|last| row.at.number() <= last) => {
+                    Ok((_, row)) if last.is_some_and(|last| row.at.to_bits() <= last) => {
                         break EntryError::Field("its place");
                     }
                     // What lies behind is read from the log.
                     Ok((_, row)) if row.at.offset() >= self.covers => break EntryError::Field("its place"),
                     Ok((rank, row)) => {
-                        (last, found) = (Some(row.at.number()), found + 1);
+                        (last, found) = (Some(row.at.to_bits()), found + 1);
                         each(rank, row)?;
                     }
                     Err(damage) => break damage,
@@ -214,7 +214,7 @@ fn first_number(bytes: &[u8]) -> u64 {
 }
 
 /// What an index table is made of.
-pub struct NewTable<'a> {
+pub struct IndexTableEncoder<'a> {
     /// Up to where the log is in it (bytes).
     pub covers: u64,
     /// The highest order of a batch in it.
@@ -223,12 +223,12 @@ pub struct NewTable<'a> {
     pub place: &'a dyn Fn(LogPosition) -> Option<(u64, u64)>,
 }
 
-impl NewTable<'_> {
+impl IndexTableEncoder<'_> {
     /// Adds the entry of a dataset of so many dimensions to the bytes of the table.
     ///
     /// # Errors
     /// If its data has no place in the log.
-    pub fn push(&self, table: &mut Vec<u8>, rank: usize, row: &TableRow) -> Result<()> {
+    pub fn push(&self, table: &mut Vec<u8>, rank: usize, row: &IndexTableRow) -> Result<()> {
         let place = (self.place)(row.at).ok_or(LogError::Table { source: EntryError::Field("its place") })?;
         push_entry(table, row, rank, place);
         Ok(())
@@ -240,10 +240,10 @@ impl NewTable<'_> {
 ///
 /// # Errors
 /// Those of `push_dataset`; errors of the store beneath.
-pub fn save(
+pub fn save_index_table(
     store: &dyn Store,
     group: ObjectId,
-    new: &NewTable<'_>,
+    new: &IndexTableEncoder<'_>,
     dataset_count: u64,
     mut push_dataset: impl FnMut(u64, &mut Vec<u8>) -> Result<u64>,
 ) -> Result<()> {
@@ -261,9 +261,9 @@ pub fn save(
     write_bytes(store, group, SKIP_LIST, 8, &skips)?;
     let id = write_bytes(store, group, TABLE, 1, &table)?;
     let checksum = checksum_of(new.covers, new.last_order, &skips);
-    writer.set_attribute(id, &integer(CHECKSUM, checksum.into()))?;
+    writer.set_attribute(id, &i64_scalar_attribute(CHECKSUM, checksum.into()))?;
     // A table without it is none.
-    writer.set_attribute(id, &integer_list(COVERS, &[new.covers, new.last_order].map(u64::cast_signed)))
+    writer.set_attribute(id, &i64_list_attribute(COVERS, &[new.covers, new.last_order].map(u64::cast_signed)))
 }
 
 /// Makes a dataset of unsigned integers of `size` bytes that can grow.
@@ -319,13 +319,13 @@ mod tests {
     use super::*;
     use crate::entry::{Dims, EntryChange};
 
-    fn row(dataset: u64, start: u64) -> TableRow {
+    fn row(dataset: u64, start: u64) -> IndexTableRow {
         let change = EntryChange::Block { start: Dims::from_slice(&[start]), count: Dims::from_slice(&[4]) };
         let head = EntryHead { batch: 1, file: 0, dataset, change, filter: 0, data_len: 16, data_crc: 5 };
-        TableRow { head, order: start + 1, at: LogPosition::new(3, 100 * start) }
+        IndexTableRow { head, order: start + 1, at: LogPosition::new(3, 100 * start) }
     }
 
-    fn read(mut table: &[u8]) -> std::result::Result<Vec<(usize, TableRow)>, EntryError> {
+    fn read(mut table: &[u8]) -> std::result::Result<Vec<(usize, IndexTableRow)>, EntryError> {
         let mut rows = Vec::new();
         while !table.is_empty() {
             rows.push(split_entry(&mut table, |(log, offset)| Some(LogPosition::new(log as u32, offset)))?);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use h5live_model::{AllocationLimit, Store};
 
 use crate::error::{LogError, Result};
-use crate::index_table::SavedTable;
+use crate::index_table::SavedIndexTable;
 use crate::layout::LogLayout;
 use crate::log_file::LogFile;
 use crate::opening::open_log;
 use crate::options::Log;
-use crate::session::{LogRequest, LogSession};
-use crate::shared_files::SharedFiles;
+use crate::session::{LogOpenRequest, LogSession};
+use crate::shared_files::MultiWriterFiles;
 
 /// A log: how much of what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,29 +51,32 @@ impl LogInfo {
     /// If there is none, or it is damaged; errors of the stores beneath.
     pub fn read(
         file: Arc<dyn Store>,
-        subfiles: Option<Arc<dyn SharedFiles>>,
+        subfiles: Option<Arc<dyn MultiWriterFiles>>,
         max_allocation: AllocationLimit,
     ) -> Result<Self> {
-        if !LogSession::is_log(&*file)? {
+        if !LogSession::is_log_file(&*file)? {
             return Err(LogError::NoLog.into());
         }
         let options = Log { rebuild_index: true, ..Log::default() };
-        let how = LogRequest { max_allocation, ..LogRequest::new(options) };
+        let how = LogOpenRequest { max_allocation, ..LogOpenRequest::new(options) };
         let session = open_log(file, subfiles, how)?;
         let datasets = session.dataset_count();
         let state = session.state();
         let file_info = |file: &LogFile| {
             let saved = match session.layout {
-                LogLayout::H5live => SavedTable::open(&*file.store, file.group, max_allocation)?,
+                LogLayout::H5live => SavedIndexTable::open(&*file.store, file.group, max_allocation)?,
                 LogLayout::LogVol => None,
             };
-            Ok(LogFileInfo { log_datasets: file.log.sizes(), indexed_bytes: saved.map(|saved| saved.covers) })
+            Ok(LogFileInfo {
+                log_datasets: file.log.used_bytes_and_capacities(),
+                indexed_bytes: saved.map(|saved| saved.covers),
+            })
         };
         Ok(LogInfo {
             layout: session.layout,
             datasets,
             files: state.files().iter().map(file_info).collect::<Result<_>>()?,
-            entries: state.entries(),
+            entries: state.entry_count(),
             data_bytes: state.data_bytes(),
         })
     }

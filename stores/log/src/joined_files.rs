@@ -13,10 +13,10 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
-use crate::order_file::{OrderFile, boot_id};
+use crate::order_file::{BatchOrderFile, boot_id};
 use crate::position::LogPosition;
-use crate::shared_files::{AppendLock, MainLease, MainUse, SharedFiles};
-use crate::subfiles::{is_in_use, is_written};
+use crate::shared_files::{AppendLock, MainFileLease, MainFileUse, MultiWriterFiles};
+use crate::subfiles::{has_live_writer, is_in_use};
 
 /// How often a lock is asked for without a pause.
 const EAGER_TRIES: u32 = 50;
@@ -38,9 +38,9 @@ const APPENDS: &str = "appends";
 
 /// The main file at a path, and the files beside it.
 #[derive(Debug)]
-pub struct JoinedFiles {
+pub struct LocalMultiWriterFiles {
     opener: Arc<MainOpener>,
-    orders: Mutex<Option<OrderFile>>,
+    orders: Mutex<Option<BatchOrderFile>>,
     /// The main file, open for writing while this writer has joined: other programs see by it that the file is in use.
     presence: Arc<Mutex<Option<File>>>,
 }
@@ -88,7 +88,7 @@ pub fn subfile_path(main: &Path, number: u32) -> PathBuf {
 }
 
 /// Whether writers join the main file at this path, or have done so.
-pub fn is_shared(main: &Path) -> bool {
+pub fn is_multi_writer(main: &Path) -> bool {
     beside(main, LEASE).exists()
 }
 
@@ -107,7 +107,7 @@ fn io_error(action: &str, path: &Path, source: &io::Error) -> OpenError {
     OpenError::Store(Error::store(StoreErrorKind::Io, io::Error::new(source.kind(), text)))
 }
 
-impl JoinedFiles {
+impl LocalMultiWriterFiles {
     /// The files of the main file at `main`, which are opened like `how`. A lock is waited for as long as `patience`.
     pub fn new(connector: Arc<dyn Connector>, main: PathBuf, patience: Duration, how: &OpenRequest<'_>) -> Self {
         let opener = Arc::new(MainOpener {
@@ -119,18 +119,22 @@ impl JoinedFiles {
             unfilter: how.unfilter.clone(),
             registry: how.registry.clone(),
         });
-        JoinedFiles { opener, orders: Mutex::default(), presence: Arc::default() }
+        LocalMultiWriterFiles { opener, orders: Mutex::default(), presence: Arc::default() }
     }
 
     /// Changes the file of orders, while it is locked.
-    fn change_orders<T>(&self, action: &str, change: impl FnOnce(&OrderFile) -> io::Result<T>) -> Result<T, OpenError> {
+    fn change_orders<T>(
+        &self,
+        action: &str,
+        change: impl FnOnce(&BatchOrderFile) -> io::Result<T>,
+    ) -> Result<T, OpenError> {
         let mut orders = self.orders.lock();
-        if orders.as_ref().is_some_and(OrderFile::is_deleted) {
+        if orders.as_ref().is_some_and(BatchOrderFile::is_deleted) {
             *orders = None;
         }
         let orders = match &mut *orders {
             Some(orders) => orders,
-            none => none.insert(OrderFile(self.opener.open_lock_file(ORDER)?)),
+            none => none.insert(BatchOrderFile(self.opener.open_lock_file(ORDER)?)),
         };
         self.opener.lock(&orders.0, ORDER)?;
         let changed = change(orders);
@@ -195,7 +199,7 @@ impl MainOpener {
     /// Whether a live writer has joined.
     fn has_writers(&self) -> bool {
         let paths = (1..=LogPosition::MAX_FILE).map(|number| subfile_path(&self.main, number));
-        paths.take_while(|path| path.exists()).any(|path| is_written(self.open(path, Mode::Read, &[])))
+        paths.take_while(|path| path.exists()).any(|path| has_live_writer(self.open(path, Mode::Read, &[])))
     }
 
     /// What the file of the lease says if the main file was left whole since this machine was started; `None` if nothing
@@ -222,8 +226,8 @@ fn write_all(mut file: &File, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
-impl SharedFiles for JoinedFiles {
-    fn lease(&self) -> Result<Box<dyn MainLease>, OpenError> {
+impl MultiWriterFiles for LocalMultiWriterFiles {
+    fn lease(&self) -> Result<Box<dyn MainFileLease>, OpenError> {
         let file = self.opener.open_lock_file(LEASE)?;
         self.opener.lock(&file, LEASE)?;
         let (opener, presence) = (self.opener.clone(), self.presence.clone());
@@ -251,17 +255,17 @@ impl SharedFiles for JoinedFiles {
         Ok(Box::new(LockedFile(file)))
     }
 
-    fn next_order(&self, own: u32, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
-        self.change_orders("take a number from", |orders| orders.next_order(own, last, knows_all))
+    fn take_next_batch_order(&self, own: u32, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
+        self.change_orders("take a number from", |orders| orders.take_next_batch_order(own, last, knows_all))
     }
 
-    fn set_last_order(&self, own: u32, last: u64) -> Result<(), OpenError> {
-        self.change_orders("write a number to", |orders| orders.set_last_order(own, last))
+    fn set_last_batch_order(&self, own: u32, last: u64) -> Result<(), OpenError> {
+        self.change_orders("write a number to", |orders| orders.set_last_batch_order(own, last))
     }
 
-    fn last_orders(&self) -> Vec<Option<u64>> {
+    fn last_batch_orders(&self) -> Vec<Option<u64>> {
         // Without them, each file is looked at.
-        self.orders.lock().as_ref().and_then(|orders| orders.last_orders().ok()).unwrap_or_default()
+        self.orders.lock().as_ref().and_then(|orders| orders.last_batch_orders().ok()).unwrap_or_default()
     }
 }
 
@@ -283,20 +287,20 @@ impl FileLease {
     }
 }
 
-impl MainLease for FileLease {
-    fn open_main(&mut self, usage: MainUse) -> Result<Arc<dyn Store>, OpenError> {
+impl MainFileLease for FileLease {
+    fn open_main(&mut self, usage: MainFileUse) -> Result<Arc<dyn Store>, OpenError> {
         let mark = read_all(&self.file).ok();
         let is_whole = mark.is_some() && mark == MainOpener::whole_mark();
         self.mark(b"")?;
-        let is_missing = usage == MainUse::Create && !self.opener.main.exists();
+        let is_missing = usage == MainFileUse::Create && !self.opener.main.exists();
         let mode = if is_missing { Mode::CreateNew } else { Mode::SwmrWrite };
         let open = |takes_turns: bool| {
-            let leaves_live = yes_or_no(usage != MainUse::Last);
+            let leaves_live = yes_or_no(usage != MainFileUse::Last);
             let is_whole = yes_or_no(is_whole);
             let settings = [(TAKES_TURNS, yes_or_no(takes_turns)), (LEAVES_LIVE, leaves_live), (LEFT_WHOLE, is_whole)];
             self.opener.open(self.opener.main.clone(), mode, &settings)
         };
-        let has_joined = matches!(usage, MainUse::Turn | MainUse::Last);
+        let has_joined = matches!(usage, MainFileUse::Turn | MainFileUse::Last);
         let begin = Instant::now();
         let main = loop {
             let opened = match open(has_joined) {

@@ -3,26 +3,32 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use h5live_model::{Error, Mode, ObjectId, OpenError, Publish, Scope, Store};
+use h5live_model::{Error, Mode, ObjectId, ObjectScope, OpenError, PublishLevel, Store};
 
-use crate::anchor::integer;
+use crate::anchor::i64_scalar_attribute;
 use crate::error::{LogError, Result};
-use crate::log_file::{LogFile, existing_log_group, log_group, make_group, mark_as_log};
+use crate::log_file::{LogFile, create_log_group, existing_log_group, log_group, mark_as_log};
 use crate::log_state::LogState;
 use crate::names;
 use crate::position::LogPosition;
-use crate::session::{LogRequest, LogSession};
-use crate::shared_files::{MainUse, SharedFiles};
-use crate::subfiles::{Subfiles, is_in_use, number_or_zero, subfile_count, subfile_error, subfile_group};
+use crate::session::{LogOpenRequest, LogSession};
+use crate::shared_files::{MainFileUse, MultiWriterFiles};
+use crate::subfiles::{
+    SubfileOpener, is_in_use, log_group_attribute_or_zero, subfile_count, subfile_error, subfile_group,
+};
 
 /// Joins the writers of a file. With `creates`, the file is made if it is not there.
 ///
 /// # Errors
 /// If another process has the file for itself; if the log is damaged; errors of the stores beneath.
-pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std::result::Result<LogSession, OpenError> {
+pub fn join_as_writer(
+    files: Arc<dyn MultiWriterFiles>,
+    create_if_missing: bool,
+    how: LogOpenRequest,
+) -> std::result::Result<LogSession, OpenError> {
     let mut lease = files.lease()?;
-    let main = lease.open_main(if creates { MainUse::Create } else { MainUse::Join })?;
-    let taken = take_subfile(&*files, &*main, creates);
+    let main = lease.open_main(if create_if_missing { MainFileUse::Create } else { MainFileUse::Join })?;
+    let taken = take_subfile(&*files, &*main, create_if_missing);
     lease.end()?;
     let (number, own) = taken?;
     let inner = files.open_main(Mode::SwmrRead)?;
@@ -30,13 +36,13 @@ pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std:
     let mut state = LogState::unread(LogFile::open(0, inner.clone(), group, false, how.max_allocation)?, how.mutant);
     let (store, own_group) = own;
     let own = LogFile::open(number, store, own_group, !how.options.rebuild_index, how.max_allocation)?;
-    let mut subfiles = Subfiles { own: Some(own), ..Subfiles::followed(Some(&*files)) };
+    let mut subfiles = SubfileOpener { own: Some(own), ..SubfileOpener::for_following(Some(&*files)) };
     subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
     state.apply_all_waiting()?;
     if subfiles.own.is_some() {
         return Err(Error::from(LogError::Missing(format!("subfile {number} in the count of subfiles"))).into());
     }
-    files.set_last_order(number, state.own().last_order)?;
+    files.set_last_batch_order(number, state.own().last_order)?;
     Ok(LogSession::joined(inner, files, state, how)?)
 }
 
@@ -55,7 +61,7 @@ type TakenSubfile = (u32, (Arc<dyn Store>, ObjectId));
 
 /// A subfile that nobody writes, of a main file that is open for writing. One of those that there are, or a new one.
 fn take_subfile(
-    files: &dyn SharedFiles,
+    files: &dyn MultiWriterFiles,
     main: &dyn Store,
     creates: bool,
 ) -> std::result::Result<TakenSubfile, OpenError> {
@@ -65,14 +71,14 @@ fn take_subfile(
             group
         }
         // It is new, or its first writer died before it was begun.
-        None if creates && is_empty(main)? => make_group(main)?,
+        None if creates && is_empty(main)? => create_log_group(main)?,
         None => return Err(Error::Invalid("the file has no log that a writer could join".to_owned()).into()),
     };
     let writer = main.writer()?;
-    let mut file_id = number_or_zero(main, group, names::FILE_ID)?;
+    let mut file_id = log_group_attribute_or_zero(main, group, names::FILE_ID)?;
     if file_id == 0 {
         file_id = RandomState::new().hash_one(std::process::id()).cast_signed() | 1;
-        writer.set_attribute(group, &integer(names::FILE_ID, file_id))?;
+        writer.set_attribute(group, &i64_scalar_attribute(names::FILE_ID, file_id))?;
     }
     let count = subfile_count(main, group)?;
     let found = (1..=count).find_map(|number| match files.open_subfile(number, Mode::SwmrWrite, true) {
@@ -90,13 +96,13 @@ fn take_subfile(
     }
     // What is there under this name was left by a writer that died here, or belongs to another file.
     let store = files.open_subfile(number, Mode::Create, true)?;
-    let own_group = make_group(&*store)?;
+    let own_group = create_log_group(&*store)?;
     let subwriter = store.writer()?;
-    subwriter.set_attribute(own_group, &integer(names::FILE_ID, file_id))?;
+    subwriter.set_attribute(own_group, &i64_scalar_attribute(names::FILE_ID, file_id))?;
     subwriter.start_swmr()?;
-    subwriter.commit(Scope::All, Publish::Visible)?;
-    writer.set_attribute(group, &integer(names::SUBFILES, number.into()))?;
+    subwriter.commit(ObjectScope::All, PublishLevel::Visible)?;
+    writer.set_attribute(group, &i64_scalar_attribute(names::SUBFILES, number.into()))?;
     writer.start_swmr()?;
-    writer.commit(Scope::All, Publish::Visible)?;
+    writer.commit(ObjectScope::All, PublishLevel::Visible)?;
     Ok((number, (store, own_group)))
 }

@@ -3,12 +3,12 @@
 //! What differs between the two is here, but for the bytes of entries (`entry_format.rs`).
 
 use h5live_model::{
-    AtomicScope, AttributeData, Capabilities, DatasetSpec, Dataspace, Datatype, Durability, Encoding, Error, Features,
-    Layout, Limits, Name, ObjectId, PartialWrites, Reads, ReferenceKind, ReferentPart, SettingValue, Staging, Store,
-    name_of_value, value_with_name,
+    AttributeData, Capabilities, ChunkEncodedBy, ChunkReadStrategy, ConsistencyScope, DatasetSpec, Dataspace, Datatype,
+    DurabilitySupport, Error, Layout, Name, ObjectId, PartialWrites, ReferenceKind, ReferentPart, SettingValue,
+    SmallWritesStagedBy, Store, StoreFeatures, StoreSizeLimits, name_of_value, value_with_name,
 };
 
-use crate::anchor::{self, Anchor};
+use crate::anchor::{self, AnchorDataset};
 use crate::encode::EntryFilter;
 use crate::error::Result;
 use crate::log_vol_anchor;
@@ -39,35 +39,35 @@ impl LogLayout {
     /// What a session on such a log can do, over a store that can do `inner`.
     pub fn capabilities(self, inner: &Capabilities) -> Capabilities {
         let lacks = match self {
-            LogLayout::H5live => Features::MAPS,
-            LogLayout::LogVol => Features::MAPS
-                .with(Features::SHRINK)
-                .with(Features::VIRTUAL)
-                .with(Features::EXTERNAL_FILES)
-                .with(Features::REGION_REFERENCES),
+            LogLayout::H5live => StoreFeatures::MAPS,
+            LogLayout::LogVol => StoreFeatures::MAPS
+                .with(StoreFeatures::SHRINK)
+                .with(StoreFeatures::VIRTUAL)
+                .with(StoreFeatures::EXTERNAL_FILES)
+                .with(StoreFeatures::REGION_REFERENCES),
         };
         Capabilities {
             features: inner.features.without(lacks),
             partial_writes: PartialWrites::Blocks,
-            staging: Staging::Store,
-            encoding: Encoding::Store,
-            reads: Reads::Blocks,
-            commit: AtomicScope::Object,
-            view: AtomicScope::Object,
-            durability: Durability::OnRequest,
+            staging: SmallWritesStagedBy::Store,
+            encoding: ChunkEncodedBy::Store,
+            reads: ChunkReadStrategy::Blocks,
+            commit: ConsistencyScope::Object,
+            view: ConsistencyScope::Object,
+            durability: DurabilitySupport::OnRequest,
             live: inner.live && self == LogLayout::H5live,
-            limits: Limits::NONE,
+            limits: StoreSizeLimits::NONE,
         }
     }
 
     /// Whether every name with an underscore in front is the log's own, and not only those in the root group and those
     /// of attributes that look like one.
-    pub fn owns_underscores(self) -> bool {
+    pub fn reserves_underscore_names(self) -> bool {
         self == LogLayout::LogVol
     }
 
     fn is_reserved(self, name: &[u8]) -> bool {
-        if self.owns_underscores() { name.starts_with(b"_") } else { is_reserved(name) }
+        if self.reserves_underscore_names() { name.starts_with(b"_") } else { is_reserved(name) }
     }
 
     /// A user's name as it is stored.
@@ -102,7 +102,7 @@ impl LogLayout {
     ///
     /// # Errors
     /// [`Error::Unsupported`].
-    pub fn check_following(self) -> Result<()> {
+    pub fn check_swmr_write(self) -> Result<()> {
         match self {
             LogLayout::H5live => Ok(()),
             LogLayout::LogVol => {
@@ -152,23 +152,23 @@ impl LogLayout {
     ///
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
-    pub fn read_anchor(self, store: &dyn Store, id: ObjectId) -> Result<Option<Anchor>> {
+    pub fn read_anchor(self, store: &dyn Store, id: ObjectId) -> Result<Option<AnchorDataset>> {
         match self {
-            LogLayout::H5live => Anchor::read(store, id),
+            LogLayout::H5live => AnchorDataset::read(store, id),
             LogLayout::LogVol => log_vol_anchor::read(store, id),
         }
     }
 
     /// The dataset that the file gets for an anchor.
-    pub fn stored_spec(self, anchor: &Anchor) -> DatasetSpec {
+    pub fn placeholder_spec(self, anchor: &AnchorDataset) -> DatasetSpec {
         match self {
-            LogLayout::H5live => anchor.stored_spec(),
-            LogLayout::LogVol => log_vol_anchor::stored_spec(anchor),
+            LogLayout::H5live => anchor.placeholder_spec(),
+            LogLayout::LogVol => log_vol_anchor::placeholder_spec(anchor),
         }
     }
 
     /// The attributes that an anchor gets.
-    pub fn attributes(self, anchor: &Anchor) -> Vec<AttributeData> {
+    pub fn attributes(self, anchor: &AnchorDataset) -> Vec<AttributeData> {
         match self {
             LogLayout::H5live => anchor.attributes(),
             LogLayout::LogVol => log_vol_anchor::attributes(anchor),

@@ -66,7 +66,7 @@ pub use info::{LogFileInfo, LogInfo};
 pub use layout::LogLayout;
 pub use mutant::LogMutant;
 pub use options::Log;
-pub use session::LogRequest;
+pub use session::LogOpenRequest;
 pub use store::LogStore;
 
 /// The version of the layout that this program writes.

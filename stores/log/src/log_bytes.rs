@@ -1,11 +1,11 @@
 //! Where the bytes of a log come from.
 
-use crate::entry_index::DataPlace;
+use crate::entry_index::EntryDataLocation;
 use crate::error::Result;
 
 /// Bytes of the log with a checksum.
 #[derive(Debug, Clone, Copy)]
-pub struct ChecksummedBytes {
+pub struct ChecksummedRange {
     /// Where they begin.
     pub at: u64,
     /// How many there are.
@@ -26,7 +26,7 @@ pub trait LogSource: Sync {
     ///
     /// # Errors
     /// As [`LogSource::read`]; if the data is damaged, or has another length.
-    fn decode(&self, data: &DataPlace, into: &mut [u8]) -> Result<()>;
+    fn decode(&self, data: &EntryDataLocation, into: &mut [u8]) -> Result<()>;
 
     /// Whether so many bytes from `at` on can be copied from memory, and it is worth while.
     fn is_mapped(&self, at: u64, len: u64) -> bool;
@@ -36,7 +36,7 @@ pub trait LogSource: Sync {
 
     /// Whether all that was copied from memory were bytes of the log: nobody has cut the file. If not, nothing is in
     /// memory from then on.
-    fn is_mapped_whole(&self) -> bool;
+    fn is_mapping_intact(&self) -> bool;
 
     /// How many bytes from `at` on can be read by one call.
     fn contiguous_bytes_at(&self, at: u64) -> u64;

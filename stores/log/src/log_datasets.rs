@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 
 use h5live_model::{
     AllocationTime, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill,
-    FillTime, FillValue, Layout, Link, LinkTarget, Name, NewObject, ObjectId, Publish, Scope, Shape, SharedBytes, Sign,
-    Store, StoreWriter, StoredChunk,
+    FillTime, FillValue, Layout, Link, LinkTarget, Name, NewObject, ObjectId, ObjectScope, PublishLevel, Shape,
+    SharedBytes, Sign, Store, StoreWriter, StoredChunk,
 };
 
-use crate::anchor::{integer, read_integer};
+use crate::anchor::{i64_scalar_attribute, read_i64_attribute};
 use crate::error::{LogError, Result};
 use crate::names;
 use crate::position::LogPosition;
@@ -66,7 +66,7 @@ pub fn hard_target(link: Option<Link>) -> Option<ObjectId> {
 }
 
 fn is_whole(bytes: &Option<SharedBytes>) -> bool {
-    bytes.as_ref().is_none_or(SharedBytes::is_whole)
+    bytes.as_ref().is_none_or(SharedBytes::is_unaffected_by_truncation)
 }
 
 /// Writes entries into a log dataset, from `at` on (bytes). Nobody was led to these bytes.
@@ -99,7 +99,7 @@ impl LogDataset {
             return Err(LogError::Rearranged(name.to_string()).into());
         }
         let size = spec.dataspace.element_count().unwrap_or(0);
-        let first = read_integer(store, id, names::FIRST, OF_LOG)?;
+        let first = read_i64_attribute(store, id, names::FIRST, OF_LOG)?;
         let first = first.ok_or_else(|| LogError::Missing(format!("attribute {:?} of {OF_LOG}", names::FIRST)))?;
         Ok(LogDataset {
             id,
@@ -115,7 +115,7 @@ impl LogDataset {
 
     /// Where its entries end, as its attribute says; 0 as long as it has none.
     fn read_end(&self, store: &dyn Store) -> Result<u64> {
-        Ok(read_integer(store, self.id, names::END, OF_LOG)?.unwrap_or(0).cast_unsigned())
+        Ok(read_i64_attribute(store, self.id, names::END, OF_LOG)?.unwrap_or(0).cast_unsigned())
     }
 
     /// Takes up where its entries end.
@@ -157,7 +157,7 @@ impl LogSegments {
     /// If the file is damaged; errors of the store beneath.
     pub fn open(store: &dyn Store, group: ObjectId) -> Result<Self> {
         // Links are there before they are counted.
-        let count = read_integer(store, group, names::LOG_DATASET_COUNT, names::OF_GROUP)?;
+        let count = read_i64_attribute(store, group, names::LOG_DATASET_COUNT, names::OF_GROUP)?;
         let count = count.ok_or_else(|| LogError::Missing("number of log datasets".to_owned()))?.cast_unsigned();
         let mut datasets = LogSegments { group, list: Vec::new() };
         datasets.catch_up(store)?;
@@ -171,7 +171,7 @@ impl LogSegments {
     }
 
     /// None yet, in a file that has another layout.
-    pub fn without_datasets() -> Self {
+    pub fn empty() -> Self {
         LogSegments { group: ObjectId(0), list: Vec::new() }
     }
 
@@ -179,7 +179,7 @@ impl LogSegments {
     ///
     /// # Errors
     /// If it is not one run of bytes; errors of the store beneath.
-    pub fn add_whole(&mut self, store: &dyn Store, id: ObjectId) -> Result<(u64, u64, u64)> {
+    pub fn add_full_dataset(&mut self, store: &dyn Store, id: ObjectId) -> Result<(u64, u64, u64)> {
         let chunks = store.dataset(id)?;
         let (spec, first) = (chunks.spec()?, self.end());
         let size = spec.dataspace.element_count().filter(|_| spec.datatype.size() == 1).unwrap_or(0);
@@ -191,7 +191,7 @@ impl LogSegments {
     }
 
     /// The group of the log, and the log dataset in which entries are published next: what a follower watches.
-    pub fn watched(&self) -> Vec<ObjectId> {
+    pub fn watched_objects(&self) -> Vec<ObjectId> {
         self.list.last().map(|last| last.id).into_iter().chain([self.group]).collect()
     }
 
@@ -201,7 +201,7 @@ impl LogSegments {
     }
 
     /// For each log dataset, the bytes of entries in it, and the bytes that it has room for.
-    pub fn sizes(&self) -> Vec<(u64, u64)> {
+    pub fn used_bytes_and_capacities(&self) -> Vec<(u64, u64)> {
         self.list.iter().map(|dataset| (dataset.used, dataset.size)).collect()
     }
 
@@ -259,8 +259,8 @@ impl LogSegments {
     ///
     /// # Errors
     /// Errors of the store beneath. The entries may be given again.
-    pub fn append(&mut self, store: &dyn Store, bytes: &[u8], room: u64) -> Result<()> {
-        let last = self.with_room(store, bytes.len() as u64, room)?;
+    pub fn append(&mut self, store: &dyn Store, bytes: &[u8], new_dataset_size: u64) -> Result<()> {
+        let last = self.with_room(store, bytes.len() as u64, new_dataset_size)?;
         write_entries(&*last.chunks, last.used, bytes)?;
         last.used += bytes.len() as u64;
         Ok(())
@@ -271,8 +271,13 @@ impl LogSegments {
     ///
     /// # Errors
     /// As [`LogSegments::append`].
-    pub fn append_later(&mut self, store: &dyn Store, len: u64, room: u64) -> Result<(Arc<dyn ChunkStore>, u64)> {
-        let last = self.with_room(store, len, room)?;
+    pub fn reserve_append(
+        &mut self,
+        store: &dyn Store,
+        len: u64,
+        new_dataset_size: u64,
+    ) -> Result<(Arc<dyn ChunkStore>, u64)> {
+        let last = self.with_room(store, len, new_dataset_size)?;
         let offset = last.used;
         last.used += len;
         Ok((last.chunks.clone(), offset))
@@ -293,13 +298,13 @@ impl LogSegments {
             writer.remove_link(self.group, &log_name(number))?;
         }
         let id = writer.create(&NewObject::unlinked(&log_spec(size).into()))?;
-        writer.set_attribute(id, &integer(names::FIRST, self.end().cast_signed()))?;
-        writer.set_attribute(id, &integer(names::END, 0))?;
+        writer.set_attribute(id, &i64_scalar_attribute(names::FIRST, self.end().cast_signed()))?;
+        writer.set_attribute(id, &i64_scalar_attribute(names::END, 0))?;
         writer.add_link(self.group, &log_name(number), &LinkTarget::Hard(id))?;
-        writer.commit(Scope::Objects(&[self.group]), Publish::Visible)?;
-        writer.set_attribute(self.group, &integer(names::LOG_DATASET_COUNT, number as i64))?;
+        writer.commit(ObjectScope::Objects(&[self.group]), PublishLevel::Visible)?;
+        writer.set_attribute(self.group, &i64_scalar_attribute(names::LOG_DATASET_COUNT, number as i64))?;
         // What comes later is seen after the entries in it, and so after its link.
-        writer.commit(Scope::Objects(&[self.group]), Publish::Visible)?;
+        writer.commit(ObjectScope::Objects(&[self.group]), PublishLevel::Visible)?;
         self.list.push(LogDataset::open(store, id, &log_name(number))?);
         Ok(())
     }
@@ -309,14 +314,14 @@ impl LogSegments {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn publish_entries(&mut self, writer: &dyn StoreWriter) -> Result<()> {
+    pub fn stage_end(&mut self, writer: &dyn StoreWriter) -> Result<()> {
         let is_waiting = |dataset: &&LogDataset| dataset.published < dataset.used;
         let waiting: Vec<_> = self.list.iter().rev().skip(1).take_while(is_waiting).map(|dataset| dataset.id).collect();
         let Some(last) = self.list.last() else { return Ok(()) };
         if !waiting.is_empty() {
             last.chunks.write(&ChunkBatch { after: &waiting, ..ChunkBatch::default() })?;
         }
-        writer.set_attribute(last.id, &integer(names::END, last.used.cast_signed()))
+        writer.set_attribute(last.id, &i64_scalar_attribute(names::END, last.used.cast_signed()))
     }
 
     /// What a mutant does: has the next commit publish so many bytes more than there are, if the log dataset has room.
@@ -324,9 +329,11 @@ impl LogSegments {
     /// # Errors
     /// Errors of the store beneath.
     #[cfg(feature = "mutants")]
-    pub fn stage_end_behind(&mut self, writer: &dyn StoreWriter, bytes: u64) -> Result<()> {
+    pub fn stage_end_past_entries(&mut self, writer: &dyn StoreWriter, bytes: u64) -> Result<()> {
         match self.list.last().filter(|last| last.size - last.used >= bytes) {
-            Some(last) => writer.set_attribute(last.id, &integer(names::END, (last.used + bytes).cast_signed())),
+            Some(last) => {
+                writer.set_attribute(last.id, &i64_scalar_attribute(names::END, (last.used + bytes).cast_signed()))
+            }
             None => Ok(()),
         }
     }
@@ -335,15 +342,15 @@ impl LogSegments {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn order_before(&self, dataset: &dyn ChunkStore) -> Result<()> {
+    pub fn add_flush_dependency(&self, dependent: &dyn ChunkStore) -> Result<()> {
         match self.list.last() {
-            Some(last) => dataset.write(&ChunkBatch { after: &[last.id], ..ChunkBatch::default() }),
+            Some(last) => dependent.write(&ChunkBatch { after: &[last.id], ..ChunkBatch::default() }),
             None => Ok(()),
         }
     }
 
     /// The last commit has published all entries.
-    pub fn note_published(&mut self) {
+    pub fn mark_published(&mut self) {
         self.list.iter_mut().for_each(|dataset| dataset.published = dataset.used);
     }
 
@@ -371,7 +378,7 @@ impl LogSegments {
     }
 
     /// Copies bytes of the log from memory; `false` if they are not there. That all of them are the file's,
-    /// [`LogSegments::is_mapped_whole`] says afterwards.
+    /// [`LogSegments::is_mapping_intact`] says afterwards.
     pub fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
         let Some((dataset, offset)) = self.find(at, into.len() as u64) else { return false };
         let bytes = dataset.mapped.bytes.get().and_then(Option::as_ref);
@@ -379,25 +386,25 @@ impl LogSegments {
     }
 
     /// Whether the file has had all bytes that were copied from memory. If not, none is from then on.
-    pub fn is_mapped_whole(&self) -> bool {
+    pub fn is_mapping_intact(&self) -> bool {
         let cut = |dataset: &&LogDataset| dataset.mapped.bytes.get().is_some_and(|bytes| !is_whole(bytes));
         self.list.iter().filter(cut).map(|dataset| dataset.mapped.is_cut.store(true, Relaxed)).count() == 0
     }
 
     /// Has nothing in memory any more.
-    pub fn unmap(&mut self) {
+    pub fn reset_mappings(&mut self) {
         self.list.iter_mut().for_each(|dataset| dataset.mapped = MappedEntries::default());
     }
 
     /// The number of the log dataset that has a position, from 1 on, and the offset in it.
-    pub fn place_of(&self, at: u64) -> Option<(u64, u64)> {
+    pub fn dataset_and_offset_of(&self, at: u64) -> Option<(u64, u64)> {
         let number = self.list.partition_point(|dataset| dataset.first + dataset.used < at);
         let dataset = self.list.get(number)?;
         Some((number as u64 + 1, at.checked_sub(dataset.first)?))
     }
 
     /// The position of an offset in the log dataset with a number, from 1 on.
-    pub fn position_of(&self, (number, offset): (u64, u64)) -> Option<u64> {
+    pub fn position_of_dataset_offset(&self, (number, offset): (u64, u64)) -> Option<u64> {
         let dataset = self.list.get(usize::try_from(number.checked_sub(1)?).ok()?)?;
         dataset.first.checked_add(offset).filter(|_| offset <= dataset.used)
     }

@@ -4,10 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use h5live_model::{AllocationLimit, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Store};
 
-use crate::anchor::{integer, read_integer};
+use crate::anchor::{i64_scalar_attribute, read_i64_attribute};
 use crate::entry::{self, EntryChange, EntryError, EntryHead, FRAME_BYTES};
-use crate::error::{LogError, Result, in_file};
-use crate::index_table::{NOT_ENDED, SavedTable, TableRow};
+use crate::error::{LogError, Result, with_subfile_number};
+use crate::index_table::{IndexTableRow, NOT_ENDED, SavedIndexTable};
 use crate::log_datasets::{LogSegments, hard_target};
 use crate::names;
 use crate::position::LogPosition;
@@ -28,7 +28,7 @@ pub struct LogFile {
     /// The log datasets.
     pub log: LogSegments,
     /// The index table of the file. Entries behind it are read from the log.
-    saved: Option<SavedTable>,
+    saved: Option<SavedIndexTable>,
     /// Up to where entries are known (bytes).
     pub indexed: u64,
     /// The number of the batch that comes next.
@@ -43,7 +43,7 @@ pub struct LogFile {
 #[derive(Debug, Default)]
 pub struct LogBatch {
     /// Its entries: the rank of the dataset, and the row of the index table that the entry has.
-    pub entries: Vec<(usize, TableRow)>,
+    pub entries: Vec<(usize, IndexTableRow)>,
     /// Where it stands among the batches of all writers.
     pub order: u64,
 }
@@ -77,8 +77,8 @@ pub fn existing_log_group(store: &dyn Store) -> Result<ObjectId> {
 ///
 /// # Errors
 /// If there is none; errors of the store.
-pub fn group_number(store: &dyn Store, group: ObjectId, name: &'static str) -> Result<u64> {
-    let found = read_integer(store, group, name, names::OF_GROUP)?;
+pub fn log_group_attribute(store: &dyn Store, group: ObjectId, name: &'static str) -> Result<u64> {
+    let found = read_i64_attribute(store, group, name, names::OF_GROUP)?;
     let missing = || LogError::Missing(format!("attribute {name:?} of {}", names::OF_GROUP));
     Ok(found.ok_or_else(missing)?.cast_unsigned())
 }
@@ -87,12 +87,12 @@ pub fn group_number(store: &dyn Store, group: ObjectId, name: &'static str) -> R
 ///
 /// # Errors
 /// Errors of the store.
-pub fn make_group(store: &dyn Store) -> Result<ObjectId> {
+pub fn create_log_group(store: &dyn Store) -> Result<ObjectId> {
     let writer = store.writer()?;
     let group = writer.create(&NewObject::unlinked(&ObjectSpec::group()))?;
     let counters = [(names::LAYOUT_VERSION, crate::LAYOUT), (names::DATASET_COUNT, 0), (names::LOG_DATASET_COUNT, 0)];
     for (name, value) in counters {
-        writer.set_attribute(group, &integer(name, value))?;
+        writer.set_attribute(group, &i64_scalar_attribute(name, value))?;
     }
     writer.add_link(store.session().root, &Name::from(names::LOG_GROUP), &LinkTarget::Hard(group))?;
     mark_as_log(store)?;
@@ -107,7 +107,7 @@ pub fn mark_as_log(store: &dyn Store) -> Result<()> {
     if has_log_mark(store)? {
         return Ok(());
     }
-    store.writer()?.set_attribute(store.session().root, &integer(names::FILE_LAYOUT, crate::LAYOUT))
+    store.writer()?.set_attribute(store.session().root, &i64_scalar_attribute(names::FILE_LAYOUT, crate::LAYOUT))
 }
 
 impl LogFile {
@@ -124,7 +124,7 @@ impl LogFile {
         limit: AllocationLimit,
     ) -> Result<Self> {
         LogFile::open_unnamed(number, store, group, reads_table.then_some(limit))
-            .map_err(|error| in_file(number, error))
+            .map_err(|error| with_subfile_number(number, error))
     }
 
     /// As [`LogFile::open`], with errors that do not say which file it is. The table is read with a limit, if it is.
@@ -134,12 +134,12 @@ impl LogFile {
         group: ObjectId,
         table: Option<AllocationLimit>,
     ) -> Result<Self> {
-        match group_number(&*store, group, names::LAYOUT_VERSION)?.cast_signed() {
+        match log_group_attribute(&*store, group, names::LAYOUT_VERSION)?.cast_signed() {
             crate::LAYOUT => {}
             other => return Err(LogError::Layout(other).into()),
         }
         let log = LogSegments::open(&*store, group)?;
-        let saved = table.map_or(Ok(None), |limit| SavedTable::open(&*store, group, limit))?;
+        let saved = table.map_or(Ok(None), |limit| SavedIndexTable::open(&*store, group, limit))?;
         let (covers, last_order) = saved.as_ref().map_or((0, 0), |saved| (saved.covers, saved.last_order));
         if covers > log.end() {
             return Err(LogError::Table { source: EntryError::Field("more than the log") }.into());
@@ -158,7 +158,7 @@ impl LogFile {
     }
 
     /// A file whose log is indexed already. `group` is that of the log.
-    pub fn indexed(store: Arc<dyn Store>, group: ObjectId, log: LogSegments) -> Self {
+    pub fn with_indexed_log(store: Arc<dyn Store>, group: ObjectId, log: LogSegments) -> Self {
         let indexed = log.end();
         LogFile {
             number: 0,
@@ -179,7 +179,7 @@ impl LogFile {
     }
 
     /// Up to where the index table has the log (bytes); `None` if there is no table.
-    pub fn table_covers(&self) -> Option<u64> {
+    pub fn index_table_end(&self) -> Option<u64> {
         self.saved.as_ref().map(|saved| saved.covers)
     }
 
@@ -188,7 +188,7 @@ impl LogFile {
     /// # Errors
     /// As [`LogFile::open`].
     pub fn reopen_table(&mut self, limit: AllocationLimit) -> Result<()> {
-        self.saved = SavedTable::open(&*self.store, self.group, limit)?;
+        self.saved = SavedIndexTable::open(&*self.store, self.group, limit)?;
         Ok(())
     }
 
@@ -199,15 +199,15 @@ impl LogFile {
     pub fn for_each_table_entry(
         &self,
         dataset: u64,
-        each: &mut dyn FnMut(usize, TableRow) -> Result<()>,
+        each: &mut dyn FnMut(usize, IndexTableRow) -> Result<()>,
     ) -> Result<()> {
         let Some(saved) = &self.saved else { return Ok(()) };
-        let position = |place| self.log.position_of(place).map(|offset| self.position(offset));
+        let position = |place| self.log.position_of_dataset_offset(place).map(|offset| self.position(offset));
         let read = saved.for_each_entry(dataset, position, &mut |rank, row| {
             self.check_number(&row.head, row.at)?;
             each(rank, row)
         });
-        read.map_err(|error| in_file(self.number, error))
+        read.map_err(|error| with_subfile_number(self.number, error))
     }
 
     /// Takes up which entries the writer has published since. Says whether there are any that were not read.
@@ -216,7 +216,7 @@ impl LogFile {
     /// If the log is damaged; errors of the store.
     pub fn catch_up(&mut self) -> Result<bool> {
         let caught_up = self.log.catch_up(&*self.store);
-        caught_up.map_err(|error| in_file(self.number, error))?;
+        caught_up.map_err(|error| with_subfile_number(self.number, error))?;
         Ok(self.indexed < self.log.end())
     }
 
@@ -225,11 +225,11 @@ impl LogFile {
     /// # Errors
     /// If the log has no such bytes; errors of the store.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<()> {
-        self.log.read(offset, into).map_err(|error| in_file(self.number, error))
+        self.log.read(offset, into).map_err(|error| with_subfile_number(self.number, error))
     }
 
     /// Whether the file is open as a main file, and is a subfile, as its entries say that were read.
-    pub fn is_subfile_by_itself(&self) -> bool {
+    pub fn is_subfile_opened_as_main(&self) -> bool {
         self.number == 0 && self.main_number.get().is_some_and(|number| *number > 0)
     }
 
@@ -274,7 +274,7 @@ impl LogFile {
                 self.end_batch(at, &head, order, &mut batch);
                 each(std::mem::take(&mut batch))?;
             } else {
-                batch.entries.push((rank, TableRow { head, order: 0, at: data }));
+                batch.entries.push((rank, IndexTableRow { head, order: 0, at: data }));
             }
         }
         match batch.entries.is_empty() {

@@ -3,18 +3,18 @@
 mod appended;
 mod published;
 
-use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, Publish, Store};
+use h5live_model::{AllocationLimit, DatasetSpec, ObjectId, PublishLevel, Store};
 #[cfg(feature = "mutants")]
-use h5live_model::{Scope, StoreWriter};
+use h5live_model::{ObjectScope, StoreWriter};
 use rustc_hash::FxHashMap;
 
 use crate::background_write::{BackgroundWriter, PendingWrite};
 use crate::encode::EncodedEntry;
 use crate::entry::{Dims, EntryChange, EntryHead};
-use crate::entry_format::{EntryFormat, StagedBytes};
+use crate::entry_format::{EntryWriter, StagedEntryLengths};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
-use crate::index_table::{self, NOT_ENDED, NewTable, TableRow};
+use crate::index_table::{self, IndexTableEncoder, IndexTableRow, NOT_ENDED};
 use crate::log_datasets::LogSegments;
 use crate::log_file::{LogBatch, LogFile};
 use crate::logged_dataset::LoggedDataset;
@@ -71,7 +71,7 @@ pub struct LogState {
     /// Entries since the last commit, staged or in a log dataset.
     unpublished: u64,
     /// How entries are written to the own file.
-    format: EntryFormat,
+    format: EntryWriter,
     /// Entries, and bytes of their data, beside those that only the index tables have.
     entries: u64,
     data_bytes: u64,
@@ -105,7 +105,7 @@ impl LogState {
             not_ended: Vec::new(),
             appended: FxHashMap::default(),
             unpublished: 0,
-            format: EntryFormat::H5live,
+            format: EntryWriter::H5live,
             entries: 0,
             data_bytes: 0,
             mutant,
@@ -116,10 +116,10 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::open`].
-    pub fn with_indexes(file: LogFile, indexes: FxHashMap<u64, EntryIndex>, format: EntryFormat) -> Result<Self> {
+    pub fn with_indexes(file: LogFile, indexes: FxHashMap<u64, EntryIndex>, format: EntryWriter) -> Result<Self> {
         let mut state = LogState::open(file, AllocationLimit::default(), LogMutant::None)?;
         state.format = format;
-        for (entries, bytes) in indexes.values().map(EntryIndex::totals) {
+        for (entries, bytes) in indexes.values().map(EntryIndex::entry_count_and_data_bytes) {
             state.entries += entries;
             state.data_bytes = state.data_bytes.saturating_add(bytes);
         }
@@ -129,7 +129,7 @@ impl LogState {
     }
 
     /// Whether what others have published was ever read.
-    pub fn knows_others(&self) -> bool {
+    pub fn has_read_other_files(&self) -> bool {
         self.knows_others
     }
 
@@ -154,12 +154,12 @@ impl LogState {
     }
 
     /// The highest order of a batch.
-    pub fn last_order(&self) -> u64 {
+    pub fn last_batch_order(&self) -> u64 {
         self.files.iter().map(|file| file.last_order).max().unwrap_or(0)
     }
 
     /// Adds an entry. Says whether it is the first one of its dataset whose batch has not ended.
-    fn push(&mut self, rank: usize, row: TableRow) -> Result<bool> {
+    fn push(&mut self, rank: usize, row: IndexTableRow) -> Result<bool> {
         self.entries += 1;
         self.data_bytes += row.head.data_len;
         Ok(self.dataset_mut(row.head.dataset, rank)?.push(row))
@@ -188,7 +188,7 @@ impl LogState {
     ///
     /// # Errors
     /// If a table is damaged; errors of the stores beneath.
-    pub fn load(&mut self, number: u64, rank: usize) -> Result<()> {
+    pub fn load_dataset_index(&mut self, number: u64, rank: usize) -> Result<()> {
         self.dataset_mut(number, rank).map(drop)
     }
 
@@ -198,18 +198,18 @@ impl LogState {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn save_table(&mut self, dataset_count: u64, limit: AllocationLimit) -> Result<()> {
+    pub fn save_index_table(&mut self, dataset_count: u64, limit: AllocationLimit) -> Result<()> {
         let own = self.own();
         // A subfile by itself does not know how many there are.
         let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
         let is_bounded = limit.check(index_table::skip_list_bytes(count)).is_ok();
-        let is_covered = own.table_covers().unwrap_or(0) == own.log.end();
-        if !self.format.has_table() || is_covered || !is_bounded {
+        let is_covered = own.index_table_end().unwrap_or(0) == own.log.end();
+        if !self.format.has_index_table() || is_covered || !is_bounded {
             return Ok(());
         }
-        let place = |at: LogPosition| own.log.place_of(at.offset());
-        let new = NewTable { covers: own.log.end(), last_order: own.last_order, place: &place };
-        index_table::save(&*own.store, own.group, &new, count, |number, table| {
+        let place = |at: LogPosition| own.log.dataset_and_offset_of(at.offset());
+        let new = IndexTableEncoder { covers: own.log.end(), last_order: own.last_order, place: &place };
+        index_table::save_index_table(&*own.store, own.group, &new, count, |number, table| {
             let Some(dataset) = self.dataset(number) else {
                 let mut count = 0;
                 own.for_each_table_entry(number, &mut |rank, row| {
@@ -230,10 +230,11 @@ impl LogState {
     /// # Errors
     /// Errors of the store beneath.
     #[cfg(feature = "mutants")]
-    pub fn save_table_early(&self, dataset_count: u64) -> Result<()> {
+    pub fn save_index_table_early(&self, dataset_count: u64) -> Result<()> {
         let own = self.own();
-        let new = NewTable { covers: own.indexed, last_order: own.last_order, place: &|at| Some((1, at.offset())) };
-        index_table::save(&*own.store, own.group, &new, dataset_count, |number, table| {
+        let new =
+            IndexTableEncoder { covers: own.indexed, last_order: own.last_order, place: &|at| Some((1, at.offset())) };
+        index_table::save_index_table(&*own.store, own.group, &new, dataset_count, |number, table| {
             let mut rows = self.dataset(number).into_iter().flat_map(|dataset| dataset.rows_of_file(own.number));
             rows.try_fold(0, |count, row| new.push(table, 1, row).map(|()| count + 1))
         })
@@ -246,8 +247,8 @@ impl LogState {
     #[cfg(feature = "mutants")]
     pub fn publish_early(&mut self, writer: &dyn StoreWriter) -> Result<()> {
         let staged = self.staged.len() as u64;
-        self.own_mut().log.stage_end_behind(writer, staged)?;
-        writer.commit(Scope::All, Publish::Visible)
+        self.own_mut().log.stage_end_past_entries(writer, staged)?;
+        writer.commit(ObjectScope::All, PublishLevel::Visible)
     }
 
     /// What the logs have of a dataset; `None` if they have nothing.
@@ -259,15 +260,15 @@ impl LogState {
     ///
     /// # Errors
     /// If a table is damaged; errors of the stores beneath.
-    pub fn prepare(&mut self, number: u64, rank: usize) -> Result<()> {
+    pub fn update_index(&mut self, number: u64, rank: usize) -> Result<()> {
         self.end_points()?;
-        self.dataset_mut(number, rank)?.prepare();
+        self.dataset_mut(number, rank)?.update_index();
         Ok(())
     }
 
-    /// Whether [`LogState::prepare`] has something to do.
-    pub fn needs_preparation(&self, number: u64) -> bool {
-        self.points.is_some() || !self.dataset(number).is_some_and(LoggedDataset::is_prepared)
+    /// Whether [`LogState::update_index`] has something to do.
+    pub fn needs_index_update(&self, number: u64) -> bool {
+        self.points.is_some() || !self.dataset(number).is_some_and(LoggedDataset::is_index_current)
     }
 
     /// Stages an entry.
@@ -288,7 +289,7 @@ impl LogState {
         if at.is_empty() || !self.points.as_ref().is_some_and(is_continued) {
             self.end_points()?;
         }
-        if at.is_empty() || !self.format.has_all_kinds() {
+        if at.is_empty() || !self.format.supports_all_entry_kinds() {
             let change = EntryChange::Block { start: Dims::from_slice(at), count: Dims::from_elem(1, at.len()) };
             return self.stage_entry(dataset, at.len(), EncodedEntry::plain(change, element));
         }
@@ -307,7 +308,7 @@ impl LogState {
 
     fn stage_entry(&mut self, dataset: u64, rank: usize, entry: EncodedEntry<'_>) -> Result<()> {
         let (head, at) = self.append_entry(dataset, rank, entry);
-        if self.push(rank, TableRow { head, order: NOT_ENDED, at })? {
+        if self.push(rank, IndexTableRow { head, order: NOT_ENDED, at })? {
             self.not_ended.push(dataset);
         }
         Ok(())
@@ -319,7 +320,8 @@ impl LogState {
         let EncodedEntry { change, filter, data } = entry;
         let (data_len, data_crc) = (data.len() as u64, crc32c::crc32c(&data));
         let head = EntryHead { batch: own.batch, file: own.number, dataset, change, filter, data_len, data_crc };
-        let StagedBytes { before_data, len } = self.format.stage(&head, &data, rank, own.indexed, &mut self.staged);
+        let StagedEntryLengths { before_data, len } =
+            self.format.stage(&head, &data, rank, own.indexed, &mut self.staged);
         let at = own.position(own.indexed + before_data);
         own.indexed += len;
         self.unpublished += 1;
@@ -330,19 +332,19 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::stage`].
-    pub fn end_batch(&mut self, order: u64) -> Result<()> {
+    pub fn end_batch(&mut self, batch_order: u64) -> Result<()> {
         self.end_points()?;
         let shifts = self.place_appended()?;
-        if self.format.has_all_kinds() {
-            self.append_entry(0, 0, EncodedEntry::plain(EntryChange::EndOfBatch { order, shifts }, &[]));
+        if self.format.supports_all_entry_kinds() {
+            self.append_entry(0, 0, EncodedEntry::plain(EntryChange::EndOfBatch { order: batch_order, shifts }, &[]));
         }
         for number in self.not_ended.drain(..) {
             if let Some(dataset) = self.datasets.get_mut(&number) {
-                dataset.end_batch(order);
+                dataset.end_batch(batch_order);
             }
         }
         let own = self.own_mut();
-        own.last_order = own.last_order.max(order);
+        own.last_order = own.last_order.max(batch_order);
         own.batch = own.batch.saturating_add(1);
         Ok(())
     }
@@ -362,13 +364,13 @@ impl LogState {
     ///
     /// # Errors
     /// Errors of the store beneath; everything stays staged then.
-    pub fn write_staged(&mut self, room: impl FnOnce(&Self) -> u64) -> Result<()> {
+    pub fn write_staged(&mut self, new_dataset_size: impl FnOnce(&Self) -> u64) -> Result<()> {
         self.end_points()?;
         self.background.finish()?;
         if self.staged.is_empty() {
             return Ok(());
         }
-        let room = room(self);
+        let room = new_dataset_size(self);
         self.format.append(&mut self.files[self.own], &self.staged, room)?;
         self.staged.clear();
         Ok(())
@@ -379,17 +381,20 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::write_staged`], also those of the write before.
-    pub fn begin_write_staged(&mut self, room: impl FnOnce(&Self) -> u64) -> Result<()> {
-        if self.staged.len() < MIN_BACKGROUND_BYTES || !self.format.has_all_kinds() || available_threads() < 2 {
-            return self.write_staged(room);
+    pub fn begin_write_staged(&mut self, new_dataset_size: impl FnOnce(&Self) -> u64) -> Result<()> {
+        if self.staged.len() < MIN_BACKGROUND_BYTES
+            || !self.format.supports_all_entry_kinds()
+            || available_threads() < 2
+        {
+            return self.write_staged(new_dataset_size);
         }
         self.end_points()?;
         self.background.finish()?;
-        let room = room(self);
+        let room = new_dataset_size(self);
         let own = &mut self.files[self.own];
         let at = own.log.end();
-        let (chunks, offset) = own.log.append_later(&*own.store, self.staged.len() as u64, room)?;
-        let bytes = std::mem::replace(&mut self.staged, self.background.take_spare()).into();
+        let (chunks, offset) = own.log.reserve_append(&*own.store, self.staged.len() as u64, room)?;
+        let bytes = std::mem::replace(&mut self.staged, self.background.take_spare_buffer()).into();
         self.background.begin(PendingWrite { chunks, offset, at, bytes });
         Ok(())
     }
@@ -398,8 +403,8 @@ impl LogState {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn publish_entries(&mut self, publish: Publish) -> Result<()> {
-        self.format.publish_entries(&mut self.files[self.own], publish)
+    pub fn publish_by_next_commit(&mut self, publish: PublishLevel) -> Result<()> {
+        self.format.publish_by_next_commit(&mut self.files[self.own], publish)
     }
 
     /// Has a main file say how many datasets were made.
@@ -412,27 +417,27 @@ impl LogState {
     }
 
     /// The last commit has published everything.
-    pub fn note_published(&mut self) {
-        self.own_mut().log.note_published();
+    pub fn mark_published(&mut self) {
+        self.own_mut().log.mark_published();
         self.unpublished = 0;
     }
 
     /// Notes how many elements a dataset has. What no entry has of them yet, new log datasets have room for.
     ///
     /// # Errors
-    /// As [`LogState::load`].
-    pub fn note_elements(&mut self, dataset: u64, rank: usize, elements: u64) -> Result<()> {
+    /// As [`LogState::load_dataset_index`].
+    pub fn set_expected_elements(&mut self, dataset: u64, rank: usize, elements: u64) -> Result<()> {
         self.dataset_mut(dataset, rank)?.elements = elements;
         Ok(())
     }
 
     /// Bytes that the log will have for what no entry has yet of the datasets that the session writes; saturates.
-    pub fn bytes_to_come(&self) -> u64 {
-        self.datasets.values().map(LoggedDataset::bytes_to_come).fold(0, u64::saturating_add)
+    pub fn expected_remaining_bytes(&self) -> u64 {
+        self.datasets.values().map(LoggedDataset::expected_remaining_bytes).fold(0, u64::saturating_add)
     }
 
     /// How many entries were read or made, beside those that only the index tables have.
-    pub fn entries(&self) -> u64 {
+    pub fn entry_count(&self) -> u64 {
         self.entries
     }
 
@@ -484,20 +489,20 @@ impl LogState {
     }
 
     /// Copies bytes of a log from memory; `false` if they are not there. That all of them are the file's,
-    /// [`LogState::is_mapped_whole`] says afterwards.
+    /// [`LogState::is_mapping_intact`] says afterwards.
     pub fn copy_mapped(&self, at: LogPosition, into: &mut [u8]) -> bool {
         self.log_of(at).is_some_and(|log| log.copy_mapped(at.offset(), into))
     }
 
     /// Whether the files have had all bytes that were copied from memory. What they have lost is read by calls from then
     /// on.
-    pub fn is_mapped_whole(&self) -> bool {
-        self.files.iter().filter(|file| !file.log.is_mapped_whole()).count() == 0
+    pub fn is_mapping_intact(&self) -> bool {
+        self.files.iter().filter(|file| !file.log.is_mapping_intact()).count() == 0
     }
 
     /// Has nothing of the logs in memory any more.
     pub fn unmap(&mut self) {
-        self.files.iter_mut().for_each(|file| file.log.unmap());
+        self.files.iter_mut().for_each(|file| file.log.reset_mappings());
     }
 
     /// The extent of a dataset: what entries have set, or what its anchor says.

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::entry::{Dims, EntryChange, EntryHead};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
-use crate::index_table::TableRow;
+use crate::index_table::IndexTableRow;
 use crate::log_datasets::{LogSegments, hard_target};
 use crate::log_file::existing_log_group;
 use crate::log_vol_anchor;
@@ -87,7 +87,7 @@ impl LogVolLog {
         let anchors = anchors(main)?;
         let counted = LogVolRootAttribute::read(main)?.map_or(0, |counters| counters.datasets.unsigned_abs().into());
         let mut log = LogVolLog {
-            data: LogSegments::without_datasets(),
+            data: LogSegments::empty(),
             datasets: FxHashMap::default(),
             // A writer that died may have made anchors that are not counted.
             dataset_count: anchors.keys().map(|number| number.saturating_add(1)).fold(counted, u64::max),
@@ -114,7 +114,7 @@ impl LogVolLog {
         let group = existing_log_group(file)?;
         let mut places = Vec::new();
         for number in 0..counters.data_logs {
-            let (begin, end, first) = self.data.add_whole(file, member(file, group, "ld", number)?)?;
+            let (begin, end, first) = self.data.add_full_dataset(file, member(file, group, "ld", number)?)?;
             self.data_end = self.data_end.max(end);
             places.push(DataLogPlace { begin, end, first });
         }
@@ -166,7 +166,7 @@ impl LogVolLog {
             let change = EntryChange::Block { start: start.clone(), count: count.clone() };
             let head = EntryHead { batch: 0, file: 0, dataset, change, filter, data_len: len, data_crc: 0 };
             let at_position = LogPosition::new(0, at.min(LogPosition::MAX_LOG_BYTES - 1));
-            index.push_without_checksum(&TableRow { head, order: 0, at: at_position });
+            index.push_without_checksum(&IndexTableRow { head, order: 0, at: at_position });
             at += len;
         }
         Ok(())

@@ -5,9 +5,11 @@
 
 use h5live_model::{AllocationTime, AttributeData, DatasetSpec, Dataspace, Layout, ObjectId, Shape, Store, UNLIMITED};
 
-use crate::anchor::{Anchor, integers, read_storage, refuse_partial_anchor};
+use crate::anchor::{AnchorDataset, i64_attribute, read_storage_attributes, refuse_partial_anchor};
 use crate::error::Result;
-use crate::log_vol_root_attribute::{damaged, int_list, list_of, read_integers};
+use crate::log_vol_root_attribute::{
+    i32_list_attribute, list_dataspace, malformed_attribute_error, read_int_list_attribute,
+};
 
 /// Attributes of anchors: number, extent, largest extent.
 const ID: &str = "_ID";
@@ -18,23 +20,23 @@ const MAX_DIMS: &str = "_mdims";
 ///
 /// # Errors
 /// If its attributes contradict each other; errors of the store beneath.
-pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<Anchor>> {
-    let Some(id) = read_integers(store, at, ID)? else {
+pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<AnchorDataset>> {
+    let Some(id) = read_int_list_attribute(store, at, ID)? else {
         return refuse_partial_anchor(store, at, &[DIMS, MAX_DIMS], ID);
     };
     let id = match id[..] {
         [id] if id >= 0 => id.cast_unsigned(),
-        _ => return Err(damaged(ID)),
+        _ => return Err(malformed_attribute_error(ID)),
     };
-    let list = |name| read_integers(store, at, name)?.ok_or_else(|| damaged(name));
+    let list = |name| read_int_list_attribute(store, at, name)?.ok_or_else(|| malformed_attribute_error(name));
     let dims: Vec<u64> = list(DIMS)?.into_iter().map(i64::cast_unsigned).collect();
     let max: Vec<u64> = list(MAX_DIMS)?.into_iter().map(i64::cast_unsigned).collect();
     let mut spec = DatasetSpec::clone(&*store.dataset(at)?.spec()?);
-    if !read_storage(store, at, (&dims, &max), &mut spec)? {
+    if !read_storage_attributes(store, at, (&dims, &max), &mut spec)? {
         read_shape(&dims, &max, &mut spec)?;
     }
     spec.check()?;
-    Ok(Some(Anchor { id, spec }))
+    Ok(Some(AnchorDataset { id, spec }))
 }
 
 /// Takes up the extent and the largest extent of a dataset of which no more is known.
@@ -45,7 +47,7 @@ fn read_shape(dims: &[u64], max: &[u64], spec: &mut DatasetSpec) -> Result<()> {
         spec.layout = Layout::Contiguous;
         return Ok(());
     }
-    spec.dataspace = Dataspace::Simple(Shape::with_max(dims, max).ok_or_else(|| damaged(MAX_DIMS))?);
+    spec.dataspace = Dataspace::Simple(Shape::with_max(dims, max).ok_or_else(|| malformed_attribute_error(MAX_DIMS))?);
     // The program keeps no shape of chunks.
     let side = |(dim, max): (&u64, &u64)| if *max == UNLIMITED { 1 } else { (*dim).max(1) };
     spec.layout = Layout::Chunked(dims.iter().zip(max).map(side).collect());
@@ -53,7 +55,7 @@ fn read_shape(dims: &[u64], max: &[u64], spec: &mut DatasetSpec) -> Result<()> {
 }
 
 /// The dataset that the file gets.
-pub fn stored_spec(anchor: &Anchor) -> DatasetSpec {
+pub fn placeholder_spec(anchor: &AnchorDataset) -> DatasetSpec {
     let mut fill = anchor.spec.fill.clone();
     fill.allocation = AllocationTime::Late;
     DatasetSpec {
@@ -68,15 +70,15 @@ pub fn stored_spec(anchor: &Anchor) -> DatasetSpec {
 
 fn long_list(name: &str, values: &[u64]) -> AttributeData {
     let values: Vec<i64> = values.iter().map(|value| value.cast_signed()).collect();
-    integers(name, &values, list_of(values.len()))
+    i64_attribute(name, &values, list_dataspace(values.len()))
 }
 
 /// The attributes that the anchor gets. Its number fits four bytes.
-pub fn attributes(anchor: &Anchor) -> Vec<AttributeData> {
+pub fn attributes(anchor: &AnchorDataset) -> Vec<AttributeData> {
     let mut attributes = vec![
         shape_attribute(anchor.spec.dataspace.dims()),
-        long_list(MAX_DIMS, anchor.spec.dataspace.max()),
-        int_list(ID, &[i32::try_from(anchor.id).unwrap_or(i32::MAX)]),
+        long_list(MAX_DIMS, anchor.spec.dataspace.max_dims()),
+        i32_list_attribute(ID, &[i32::try_from(anchor.id).unwrap_or(i32::MAX)]),
     ];
     attributes.extend(anchor.storage_attributes());
     attributes

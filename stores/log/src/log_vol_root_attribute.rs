@@ -26,7 +26,7 @@ pub struct LogVolRootAttribute {
 }
 
 /// The error of an attribute that has another form.
-pub fn damaged(attribute: &'static str) -> Error {
+pub fn malformed_attribute_error(attribute: &'static str) -> Error {
     LogError::Attribute { attribute, of: "a file of Log VOL" }.into()
 }
 
@@ -34,29 +34,29 @@ pub fn damaged(attribute: &'static str) -> Error {
 ///
 /// # Errors
 /// If it has elements of another type; errors of the store.
-pub fn read_integers(store: &dyn Store, id: ObjectId, name: &'static str) -> Result<Option<Vec<i64>>> {
+pub fn read_int_list_attribute(store: &dyn Store, id: ObjectId, name: &'static str) -> Result<Option<Vec<i64>>> {
     let Some(found) = store.attribute(id, &Name::from(name))? else { return Ok(None) };
     let is = |size: u32| found.datatype == Datatype::integer(size, ByteOrder::Little, Sign::Signed);
     Ok(Some(match () {
         () if is(8) => found.value.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect(),
         () if is(4) => found.value.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes).into()).collect(),
-        () => return Err(damaged(name)),
+        () => return Err(malformed_attribute_error(name)),
     }))
 }
 
 /// So many elements, which is also the most that there may be: Log VOL stores both.
-pub fn list_of(len: usize) -> Dataspace {
+pub fn list_dataspace(len: usize) -> Dataspace {
     let len = [len as u64];
     Dataspace::Simple(Shape::with_max(&len, &len).unwrap_or_else(|| Shape::fixed(&len)))
 }
 
 /// An attribute of a list of integers of four bytes.
-pub fn int_list(name: &str, values: &[i32]) -> AttributeData {
+pub fn i32_list_attribute(name: &str, values: &[i32]) -> AttributeData {
     AttributeData {
         name: Name::from(name),
         datatype: Datatype::integer(4, ByteOrder::Little, Sign::Signed),
         committed: None,
-        dataspace: list_of(values.len()),
+        dataspace: list_dataspace(values.len()),
         value: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         creation_order: None,
     }
@@ -77,25 +77,25 @@ impl LogVolRootAttribute {
     /// # Errors
     /// If they have another form; errors of the store beneath.
     pub fn read(store: &dyn Store) -> Result<Option<Self>> {
-        let Some(found) = read_integers(store, store.session().root, COUNTERS)? else { return Ok(None) };
+        let Some(found) = read_int_list_attribute(store, store.session().root, COUNTERS)? else { return Ok(None) };
         let ints: Vec<i32> = found.iter().filter_map(|number| i32::try_from(*number).ok()).collect();
         let [datasets, data_logs, metadata_logs, configuration, groups] = ints[..] else {
-            return Err(damaged(COUNTERS));
+            return Err(malformed_attribute_error(COUNTERS));
         };
         if found.len() != ints.len() || [datasets, data_logs, metadata_logs].iter().any(|count| *count < 0) {
-            return Err(damaged(COUNTERS));
+            return Err(malformed_attribute_error(COUNTERS));
         }
         Ok(Some(LogVolRootAttribute { datasets, data_logs, metadata_logs, configuration, groups }))
     }
 
     /// How many subfiles have the log; 0 if it is in the file itself.
-    pub fn subfiles(&self) -> usize {
+    pub fn subfile_count(&self) -> usize {
         if self.configuration & SUBFILES == 0 { 0 } else { usize::try_from(self.groups).unwrap_or(0) }
     }
 
     /// The attribute that says them.
     pub fn attribute(&self) -> AttributeData {
         let LogVolRootAttribute { datasets, data_logs, metadata_logs, configuration, groups } = *self;
-        int_list(COUNTERS, &[datasets, data_logs, metadata_logs, configuration, groups])
+        i32_list_attribute(COUNTERS, &[datasets, data_logs, metadata_logs, configuration, groups])
     }
 }

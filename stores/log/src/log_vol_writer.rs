@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationTime, Bitfield, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Datatype, Error, Fill,
-    FillTime, FillValue, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Publish, Scope, Store,
+    AllocationTime, BitfieldType, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Datatype, Error, Fill,
+    FillTime, FillValue, LinkTarget, Name, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Store,
 };
 
 use crate::entry::{Dims, EntryChange, EntryHead};
@@ -16,7 +16,7 @@ use crate::error::{LogError, Result};
 use crate::log_datasets::hard_target;
 use crate::log_file::LogFile;
 use crate::log_vol_entry::{encode_entry, encode_metadata_log};
-use crate::log_vol_root_attribute::{LogVolRootAttribute, list_of};
+use crate::log_vol_root_attribute::{LogVolRootAttribute, list_dataspace};
 use crate::names;
 
 /// Bytes of entries in one metadata log, about: a reader has all of it in memory.
@@ -53,8 +53,8 @@ pub struct LogVolWriter {
 /// A dataset of bytes, as Log VOL makes it for a log.
 fn log_spec(bytes: usize) -> DatasetSpec {
     DatasetSpec {
-        datatype: Datatype::Bitfield(Bitfield { size: 1, precision: 8, ..Bitfield::default() }),
-        dataspace: list_of(bytes),
+        datatype: Datatype::Bitfield(BitfieldType { size: 1, precision: 8, ..BitfieldType::default() }),
+        dataspace: list_dataspace(bytes),
         fill: Fill { allocation: AllocationTime::Early, time: FillTime::IfSet, value: FillValue::Default },
         ..DatasetSpec::default()
     }
@@ -125,7 +125,7 @@ pub fn make_log_vol(store: &dyn Store) -> Result<()> {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn log_vol_group(store: &dyn Store) -> Result<ObjectId> {
+pub fn log_vol_group_or_zero(store: &dyn Store) -> Result<ObjectId> {
     let link = store.link(store.session().root, &Name::from(names::LOG_GROUP))?;
     Ok(hard_target(link).unwrap_or(ObjectId(0)))
 }
@@ -144,7 +144,7 @@ impl LogVolWriter {
     }
 
     /// Notes an entry whose data is staged at a position of the log. Says whether it has data: growth is in anchors.
-    pub fn stage(&mut self, head: &EntryHead, at: u64) -> bool {
+    pub fn stage_if_block(&mut self, head: &EntryHead, at: u64) -> bool {
         let EntryChange::Block { start, count } = &head.change else { return false };
         let (start, count) = (start.clone(), count.clone());
         self.staged.push(StagedEntry { dataset: head.dataset, start, count, at, data_len: head.data_len });
@@ -160,7 +160,7 @@ impl LogVolWriter {
         let after = next(number, "more than 2^31 - 1 flushes into a log of Log VOL's layout")?;
         let log = UnlinkedLog::behind(&*file.store, bytes.len(), self.data_end)?;
         let id = log.write(&*file.store, file.group, &format!("_ld_{number}"), bytes)?;
-        let (begin, end, first) = file.log.add_whole(&*file.store, id)?;
+        let (begin, end, first) = file.log.add_full_dataset(&*file.store, id)?;
         (self.made.data_logs, self.data_end) = (after, end);
         self.new_logs.push(id);
         for StagedEntry { dataset, start, count, at, data_len } in self.staged.drain(..) {
@@ -188,7 +188,7 @@ impl LogVolWriter {
     ///
     /// # Errors
     /// Errors of the store. Nothing is published then, and this may be called again.
-    pub fn publish(&mut self, file: &LogFile, publish: Publish) -> Result<()> {
+    pub fn publish(&mut self, file: &LogFile, publish: PublishLevel) -> Result<()> {
         if !self.entries.is_empty() {
             self.write_entries(file)?;
         }
@@ -197,9 +197,9 @@ impl LogVolWriter {
         }
         let (writer, root) = (file.store.writer()?, file.store.session().root);
         self.new_logs.push(file.group);
-        writer.commit(Scope::Objects(&self.new_logs), publish)?;
+        writer.commit(ObjectScope::Objects(&self.new_logs), publish)?;
         writer.set_attribute(root, &self.made.attribute())?;
-        writer.commit(Scope::Objects(&[root]), publish)?;
+        writer.commit(ObjectScope::Objects(&[root]), publish)?;
         self.published = self.made;
         self.new_logs.clear();
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::entry::{Dims, EntryChange, EntryHead, RowShift};
 use crate::entry_index::EntryIndex;
-use crate::index_table::{NOT_ENDED, TableRow};
+use crate::index_table::{IndexTableRow, NOT_ENDED};
 use crate::row_shift::shift_entry;
 
 /// What the logs have of one dataset.
@@ -15,7 +15,7 @@ pub struct LoggedDataset {
     /// The same without the batch that is gathered.
     published: Option<Dims>,
     /// All its entries. The index is made of them when the dataset is read.
-    rows: Vec<TableRow>,
+    rows: Vec<IndexTableRow>,
     /// Rows that are in the index.
     indexed: usize,
     /// Rows whose batch has not ended.
@@ -69,7 +69,7 @@ impl LoggedDataset {
 
     /// Adds an entry. Those of other writers may come behind later ones. Says whether it is the first one whose batch
     /// has not ended.
-    pub fn push(&mut self, row: TableRow) -> bool {
+    pub fn push(&mut self, row: IndexTableRow) -> bool {
         self.shrinks |= matches!(row.head.change, EntryChange::Shrink(_));
         let (is_late, has_ended) = (row.order < self.last_order, row.order != NOT_ENDED);
         self.last_order = self.last_order.max(row.order);
@@ -91,7 +91,7 @@ impl LoggedDataset {
     }
 
     /// The rows that it has without the batch that is gathered; `None` if no entry says it.
-    pub fn published_rows(&self) -> Option<u64> {
+    pub fn published_row_count(&self) -> Option<u64> {
         self.published.as_ref()?.first().copied()
     }
 
@@ -118,11 +118,11 @@ impl LoggedDataset {
             EntryChange::Grow(_) | EntryChange::Shrink(_) | EntryChange::EndOfBatch { .. } => return,
         };
         self.covered = self.covered.saturating_add(elements);
-        self.stored = self.stored.saturating_add(head.bounds().len);
+        self.stored = self.stored.saturating_add(head.lengths().len);
     }
 
     /// Bytes that the log will have for the elements that no entry has yet, if they are written like those so far.
-    pub fn bytes_to_come(&self) -> u64 {
+    pub fn expected_remaining_bytes(&self) -> u64 {
         let missing = self.elements.saturating_sub(self.covered);
         let bytes = u128::from(missing) * u128::from(self.stored) / u128::from(self.covered.max(1));
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -130,7 +130,7 @@ impl LoggedDataset {
 
     /// Finds the extent anew from all entries, in their order.
     fn find_extent(&mut self) {
-        let mut ordered: Vec<&TableRow> = self.rows.iter().collect();
+        let mut ordered: Vec<&IndexTableRow> = self.rows.iter().collect();
         ordered.sort_by_key(|row| row.order);
         let (mut extent, mut published) = (None, None);
         for row in ordered {
@@ -143,30 +143,30 @@ impl LoggedDataset {
     }
 
     /// The rows whose entries are in a file.
-    pub fn rows_of_file(&self, file: u32) -> impl Iterator<Item = &TableRow> {
+    pub fn rows_of_file(&self, file: u32) -> impl Iterator<Item = &IndexTableRow> {
         self.rows.iter().filter(move |row| row.at.file() == file)
     }
 
     /// The batch that is gathered has ended, with this order.
-    pub fn end_batch(&mut self, order: u64) {
+    pub fn end_batch(&mut self, batch_order: u64) {
         for row in self.not_ended.drain(..) {
-            self.rows[row as usize].order = order;
+            self.rows[row as usize].order = batch_order;
         }
-        self.index.end_batch(order);
+        self.index.end_batch(batch_order);
         self.published.clone_from(&self.extent);
-        self.last_order = order;
+        self.last_order = batch_order;
     }
 
     /// Puts all entries into the index, and makes it fast to find them.
-    pub fn prepare(&mut self) {
+    pub fn update_index(&mut self) {
         let LoggedDataset { index, rows, indexed, .. } = self;
         rows[*indexed..].iter().for_each(|row| index.push(row));
         *indexed = rows.len();
-        index.prepare();
+        index.rebuild_if_outdated();
     }
 
-    /// Whether [`LoggedDataset::prepare`] has nothing to do.
-    pub fn is_prepared(&self) -> bool {
+    /// Whether [`LoggedDataset::update_index`] has nothing to do.
+    pub fn is_index_current(&self) -> bool {
         self.indexed == self.rows.len() && !self.index.is_outdated()
     }
 }
@@ -176,9 +176,9 @@ mod tests {
     use super::*;
     use crate::position::LogPosition;
 
-    fn row(order: u64, change: EntryChange) -> TableRow {
+    fn row(order: u64, change: EntryChange) -> IndexTableRow {
         let head = EntryHead { batch: 1, file: 0, dataset: 0, change, filter: 0, data_len: 0, data_crc: 0 };
-        TableRow { head, order, at: LogPosition::new(0, 0) }
+        IndexTableRow { head, order, at: LogPosition::new(0, 0) }
     }
 
     fn dims(side: u64) -> Dims {
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn what_is_missing_takes_what_the_entries_so_far_took() {
         let mut dataset = LoggedDataset::new(1);
-        assert_eq!(dataset.bytes_to_come(), 0);
+        assert_eq!(dataset.expected_remaining_bytes(), 0);
         dataset.elements = 1000;
         for at in [0, 100] {
             let change = EntryChange::Block { start: dims(at), count: dims(100) };
@@ -196,11 +196,11 @@ mod tests {
             entry.head.data_len = 400;
             dataset.push(entry);
         }
-        let entry = dataset.rows[0].head.bounds().len;
+        let entry = dataset.rows[0].head.lengths().len;
         assert!(entry > 400);
-        assert_eq!(dataset.bytes_to_come(), 8 * entry);
+        assert_eq!(dataset.expected_remaining_bytes(), 8 * entry);
         dataset.elements = 200;
-        assert_eq!(dataset.bytes_to_come(), 0);
+        assert_eq!(dataset.expected_remaining_bytes(), 0);
     }
 
     #[test]

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use h5live_model::{Error, ObjectId, Publish, Result, Scope, Store};
+use h5live_model::{Error, ObjectId, ObjectScope, PublishLevel, Result, Store};
 use rustc_hash::FxHashSet;
 
-use crate::shared_files::{MainLease, MainUse, SharedFiles};
+use crate::shared_files::{MainFileLease, MainFileUse, MultiWriterFiles};
 use crate::subfiles::as_model_error;
 
 /// The main file, open for changes.
 #[derive(Debug)]
-pub struct MainTurn {
+pub struct LeasedMainFile {
     main: Arc<dyn Store>,
-    lease: Box<dyn MainLease>,
+    lease: Box<dyn MainFileLease>,
     /// Objects that were made without a link. The store beneath forgets them at the end of a session, so the turn lasts
     /// until they have links.
     unlinked: FxHashSet<ObjectId>,
@@ -20,7 +20,7 @@ pub struct MainTurn {
 
 /// What a change of the main file is made with.
 #[derive(Debug)]
-pub struct MainChange<'a> {
+pub struct MainFileChange<'a> {
     /// The main file.
     pub main: &'a dyn Store,
     /// The objects without a link that the turn has to wait for; `None` if there are no turns.
@@ -46,68 +46,71 @@ impl ChangedObjects {
     pub fn refresh(&self, follower: &dyn Store) -> Result<()> {
         match self {
             ChangedObjects::Listed(objects) => {
-                objects.iter().try_for_each(|id| match follower.refresh(Scope::Objects(&[*id])) {
+                objects.iter().try_for_each(|id| match follower.refresh(ObjectScope::Objects(&[*id])) {
                     // Another writer has deleted it since.
                     Err(Error::NoObject(_)) => Ok(()),
                     refreshed => refreshed,
                 })
             }
-            ChangedObjects::Any => follower.refresh(Scope::All),
+            ChangedObjects::Any => follower.refresh(ObjectScope::All),
         }
     }
 }
 
-impl<'a> MainChange<'a> {
+impl<'a> MainFileChange<'a> {
     /// A change of a main file that the session has for itself all the time.
-    pub fn alone(main: &'a dyn Store) -> Self {
-        MainChange::new(main, None)
+    pub fn exclusive(main: &'a dyn Store) -> Self {
+        MainFileChange::new(main, None)
     }
 
     fn new(main: &'a dyn Store, unlinked: Option<&'a mut FxHashSet<ObjectId>>) -> Self {
-        MainChange { main, unlinked, changed: ChangedObjects::Listed(Vec::new()) }
+        MainFileChange { main, unlinked, changed: ChangedObjects::Listed(Vec::new()) }
     }
 
     /// Notes that an object is changed.
-    pub fn note_changed(&mut self, id: ObjectId) {
+    pub fn add_changed_object(&mut self, id: ObjectId) {
         if let ChangedObjects::Listed(objects) = &mut self.changed {
             objects.push(id);
         }
     }
 
     /// Notes that objects may be gone.
-    pub fn note_removal(&mut self) {
+    pub fn mark_any_changed(&mut self) {
         self.changed = ChangedObjects::Any;
     }
 
     /// Notes that an object was made without a link.
-    pub fn note_unlinked(&mut self, id: ObjectId) {
+    pub fn add_unlinked_object(&mut self, id: ObjectId) {
         if let Some(unlinked) = &mut self.unlinked {
             unlinked.insert(id);
         }
     }
 
     /// Notes that an object has a link, or is gone.
-    pub fn note_linked(&mut self, id: ObjectId) {
+    pub fn remove_unlinked_object(&mut self, id: ObjectId) {
         if let Some(unlinked) = &mut self.unlinked {
             unlinked.remove(&id);
         }
     }
 }
 
-impl MainTurn {
+impl LeasedMainFile {
     /// Waits for the turn.
     ///
     /// # Errors
     /// If another writer does not end its turn; errors of the store beneath.
-    pub fn begin(files: &dyn SharedFiles) -> Result<Self> {
+    pub fn begin(files: &dyn MultiWriterFiles) -> Result<Self> {
         let mut lease = files.lease().map_err(as_model_error)?;
-        let main = lease.open_main(MainUse::Turn).map_err(as_model_error)?;
-        Ok(MainTurn { main, lease, unlinked: FxHashSet::default() })
+        let main = lease.open_main(MainFileUse::Turn).map_err(as_model_error)?;
+        Ok(LeasedMainFile { main, lease, unlinked: FxHashSet::default() })
     }
 
     /// Makes a change. Returns what came of it, and the objects that it changed.
-    pub fn change<T>(&mut self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> (Result<T>, ChangedObjects) {
-        let mut on = MainChange::new(&*self.main, Some(&mut self.unlinked));
+    pub fn change<T>(
+        &mut self,
+        change: impl FnOnce(&mut MainFileChange<'_>) -> Result<T>,
+    ) -> (Result<T>, ChangedObjects) {
+        let mut on = MainFileChange::new(&*self.main, Some(&mut self.unlinked));
         let result = change(&mut on);
         let changed = if result.is_ok() { on.changed } else { ChangedObjects::Any };
         (result, changed)
@@ -117,11 +120,11 @@ impl MainTurn {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn publish(self) -> Result<Option<Self>> {
+    pub fn publish_and_release(self) -> Result<Option<Self>> {
         if self.unlinked.is_empty() {
             return self.lease.end().map(|()| None).map_err(as_model_error);
         }
-        self.main.writer()?.commit(Scope::All, Publish::Visible)?;
+        self.main.writer()?.commit(ObjectScope::All, PublishLevel::Visible)?;
         Ok(Some(self))
     }
 }

@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::error::Result;
-use crate::log_bytes::{ChecksummedBytes, LogSource};
+use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::parallel::for_each_in_parallel;
-use crate::run_copy::{RunCopy, copy_runs};
+use crate::run_copy::{StridedCopy, copy_runs};
 
 /// A band of the buffer (bytes): it fits into a cache of the processor, and its pages into what it knows of pages.
 const BAND_BYTES: usize = if cfg!(test) { 256 } else { 4 << 20 };
@@ -26,9 +26,9 @@ const MAX_GAP_BYTES: u64 = 64;
 #[derive(Debug)]
 pub struct MappedCopy {
     /// The runs, by their places in the log.
-    pub runs: RunCopy,
+    pub runs: StridedCopy,
     /// The checksum of the data of the entry, with its first runs.
-    pub check: Option<ChecksummedBytes>,
+    pub check: Option<ChecksummedRange>,
 }
 
 /// A part of the buffer, and the numbers of the copies that go there.
@@ -48,14 +48,14 @@ struct LoadedBytes<'a, L> {
 
 impl MappedCopy {
     /// Runs of the data of an entry. `check` is the checksum of all of it.
-    pub fn new(runs: RunCopy, check: Option<ChecksummedBytes>) -> Self {
+    pub fn new(runs: StridedCopy, check: Option<ChecksummedRange>) -> Self {
         // Of the runs of an entry, the first ones begin where the data does.
         MappedCopy { runs, check: check.filter(|check| check.at == runs.from) }
     }
 
     /// The numbers of the bands of so many bytes in which it has parts.
     fn bands(&self, band_len: usize) -> Range<usize> {
-        let RunCopy { to, to_stride, len, count, .. } = self.runs;
+        let StridedCopy { to, to_stride, len, count, .. } = self.runs;
         let last = to + (count - 1) * to_stride + len.saturating_sub(1);
         to as usize / band_len..last as usize / band_len + 1
     }
@@ -120,7 +120,7 @@ impl<L: LogSource> LoadedBytes<'_, L> {
     }
 
     /// Checks the data of an entry; `false` if it is not in memory.
-    fn check(&mut self, check: &ChecksummedBytes) -> Result<bool> {
+    fn check(&mut self, check: &ChecksummedRange) -> Result<bool> {
         let (end, mut found) = (check.at + check.len, 0);
         for at in (check.at..end).step_by(BUFFER_BYTES) {
             let Some(bytes) = self.load(at..end.min(at + BUFFER_BYTES as u64)) else { return Ok(false) };
@@ -130,10 +130,10 @@ impl<L: LogSource> LoadedBytes<'_, L> {
     }
 
     /// Copies what of runs goes to a band; `false` if some is not in memory.
-    fn copy_to_band(&mut self, runs: &RunCopy, band: &Range<u64>, into: &mut [u8]) -> bool {
+    fn copy_to_band(&mut self, runs: &StridedCopy, band: &Range<u64>, into: &mut [u8]) -> bool {
         let mut is_there = true;
         runs.for_each_in_buffer_range(band, |runs| {
-            let is_loaded = runs.from >= self.loaded.start && runs.end() <= self.loaded.end;
+            let is_loaded = runs.from >= self.loaded.start && runs.source_end() <= self.loaded.end;
             if runs.len >= MIN_DIRECT_BYTES && !is_loaded {
                 for run in (0..runs.count).map(|n| runs.part(n, 1)) {
                     let into = &mut into[(run.to - band.start) as usize..][..run.len as usize];
@@ -142,7 +142,7 @@ impl<L: LogSource> LoadedBytes<'_, L> {
                 return;
             }
             for part in runs.cut_by_gaps(MAX_GAP_BYTES, BUFFER_BYTES as u64) {
-                match self.load(part.from..part.end()) {
+                match self.load(part.from..part.source_end()) {
                     Some(bytes) => copy_runs(bytes, &mut into[(part.to - band.start) as usize..], &part),
                     None => is_there = false,
                 }

@@ -19,7 +19,7 @@ pub enum LogMutant {
 impl LogMutant {
     /// Whether this rule is not kept. Only builds for the model checker have mutants.
     #[inline]
-    pub fn lacks(self, rule: LogMutant) -> bool {
+    pub fn violates(self, rule: LogMutant) -> bool {
         cfg!(feature = "mutants") && self == rule
     }
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use h5live_model::{Error, Mode, Store};
 
 use crate::encode::EntryFilter;
-use crate::entry_format::EntryFormat;
+use crate::entry_format::EntryWriter;
 use crate::error::Result;
 use crate::layout::LogLayout;
 use crate::log_file::{LogFile, log_group};
 use crate::log_state::LogState;
 use crate::log_vol::LogVolLog;
 use crate::log_vol_root_attribute::LogVolRootAttribute;
-use crate::log_vol_writer::{LogVolWriter, log_vol_group, make_log_vol};
+use crate::log_vol_writer::{LogVolWriter, log_vol_group_or_zero, make_log_vol};
 use crate::options::Log;
-use crate::session::{LogRequest, LogSession};
-use crate::shared_files::SharedFiles;
+use crate::session::{LogOpenRequest, LogSession};
+use crate::shared_files::MultiWriterFiles;
 
 /// What cannot be opened by the main file alone.
 const WITHOUT_SUBFILES: &str = "a log of Log VOL that is in subfiles, without these";
@@ -25,9 +25,13 @@ const WITHOUT_SUBFILES: &str = "a log of Log VOL that is in subfiles, without th
 ///
 /// # Errors
 /// As [`LogSession::open`] and [`open_log_vol`]; if the log is one of Log VOL that is in subfiles.
-pub fn open_log(inner: Arc<dyn Store>, files: Option<Arc<dyn SharedFiles>>, how: LogRequest) -> Result<LogSession> {
+pub fn open_log(
+    inner: Arc<dyn Store>,
+    files: Option<Arc<dyn MultiWriterFiles>>,
+    how: LogOpenRequest,
+) -> Result<LogSession> {
     match log_vol_counters(&*inner, how.options.layout)? {
-        Some(counters) if counters.subfiles() > 0 => Err(Error::Unsupported(WITHOUT_SUBFILES)),
+        Some(counters) if counters.subfile_count() > 0 => Err(Error::Unsupported(WITHOUT_SUBFILES)),
         Some(counters) => open_log_vol(inner.clone(), counters, &[inner], how),
         None => LogSession::open(inner, files, how),
     }
@@ -56,19 +60,19 @@ pub fn open_log_vol(
     inner: Arc<dyn Store>,
     counters: LogVolRootAttribute,
     files: &[Arc<dyn Store>],
-    how: LogRequest,
+    how: LogOpenRequest,
 ) -> Result<LogSession> {
     let mode = inner.session().mode;
     if mode.writes() {
         LogLayout::LogVol.check_filter(how.options.filter)?;
         if mode == Mode::SwmrWrite {
-            LogLayout::LogVol.check_following()?;
+            LogLayout::LogVol.check_swmr_write()?;
         }
     }
     let LogVolLog { data, datasets, dataset_count, data_end } = LogVolLog::open(&*inner, files, how.max_allocation)?;
-    let main = LogFile::indexed(inner.clone(), log_vol_group(&*inner)?, data);
-    let format = EntryFormat::LogVol(LogVolWriter::new(counters, data_end));
+    let main = LogFile::with_indexed_log(inner.clone(), log_vol_group_or_zero(&*inner)?, data);
+    let format = EntryWriter::LogVol(LogVolWriter::new(counters, data_end));
     let state = LogState::with_indexes(main, datasets, format)?;
-    let how = LogRequest { options: Log { filter: EntryFilter::Never, ..how.options }, ..how };
+    let how = LogOpenRequest { options: Log { filter: EntryFilter::Never, ..how.options }, ..how };
     Ok(LogSession::of_state(inner, LogLayout::LogVol, state, dataset_count, how))
 }

@@ -37,25 +37,25 @@ pub fn boot_id() -> Option<&'static [u8]> {
 
 /// The open file of orders.
 #[derive(Debug)]
-pub struct OrderFile(pub File);
+pub struct BatchOrderFile(pub File);
 
-impl OrderFile {
+impl BatchOrderFile {
     /// Gives the writer of subfile `own` the next number, which is above `last`. The file is locked.
     /// `None` if what was given before is not known for certain, and `knows_all` does not say that `last` is the highest one.
     ///
     /// # Errors
     /// If the file cannot be read or written, or has the highest number already.
-    pub fn next_order(&self, own: u32, last: u64, knows_all: bool) -> io::Result<Option<u64>> {
+    pub fn take_next_batch_order(&self, own: u32, last: u64, last_is_highest: bool) -> io::Result<Option<u64>> {
         let head = self.read(0, HEAD_BYTES)?;
         let (given, start) = head.split_first_chunk().unwrap_or((&[0; 8], &[]));
         // What was written before the machine was started may be older than the subfiles on the disk.
-        if !knows_all && !is_this_start(start) {
+        if !last_is_highest && !is_this_start(start) {
             return Ok(None);
         }
         let next = last.max(u64::from_le_bytes(*given)).checked_add(1).filter(|next| *next < NOT_ENDED);
         let next = next.ok_or_else(|| io::Error::other("it has the highest one already"))?;
         self.write(0, &[&next.to_le_bytes(), boot_id().unwrap_or_default()].concat())?;
-        self.set_last_order(own, next)?;
+        self.set_last_batch_order(own, next)?;
         Ok(Some(next))
     }
 
@@ -63,7 +63,7 @@ impl OrderFile {
     ///
     /// # Errors
     /// If the file cannot be read or written.
-    pub fn set_last_order(&self, own: u32, last: u64) -> io::Result<()> {
+    pub fn set_last_batch_order(&self, own: u32, last: u64) -> io::Result<()> {
         if !is_this_start(&self.read(HEAD_BYTES, START_BYTES)?) {
             self.0.set_len(HEAD_BYTES)?;
             self.write(HEAD_BYTES, boot_id().unwrap_or_default())?;
@@ -76,7 +76,7 @@ impl OrderFile {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn last_orders(&self) -> io::Result<Vec<Option<u64>>> {
+    pub fn last_batch_orders(&self) -> io::Result<Vec<Option<u64>>> {
         if self.is_deleted() {
             return Ok(Vec::new());
         }
@@ -125,18 +125,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("order");
         let open = || File::options().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
-        let orders = OrderFile(open());
-        orders.set_last_order(2, 0).unwrap();
-        assert_eq!(orders.last_orders().unwrap(), [None, None, Some(0)]);
-        assert_eq!(orders.next_order(1, 4, false).unwrap(), None, "nobody knows which was given last");
-        assert_eq!(orders.next_order(1, 4, true).unwrap(), Some(5));
-        assert_eq!(orders.last_orders().unwrap(), [None, Some(5), Some(0)]);
+        let orders = BatchOrderFile(open());
+        orders.set_last_batch_order(2, 0).unwrap();
+        assert_eq!(orders.last_batch_orders().unwrap(), [None, None, Some(0)]);
+        assert_eq!(orders.take_next_batch_order(1, 4, false).unwrap(), None, "nobody knows which was given last");
+        assert_eq!(orders.take_next_batch_order(1, 4, true).unwrap(), Some(5));
+        assert_eq!(orders.last_batch_orders().unwrap(), [None, Some(5), Some(0)]);
         orders.write(HEAD_BYTES, b"another start").unwrap();
-        assert_eq!(orders.last_orders().unwrap(), []);
-        orders.set_last_order(1, 6).unwrap();
-        assert_eq!(orders.last_orders().unwrap(), [None, Some(6)], "nothing of another start is left");
+        assert_eq!(orders.last_batch_orders().unwrap(), []);
+        orders.set_last_batch_order(1, 6).unwrap();
+        assert_eq!(orders.last_batch_orders().unwrap(), [None, Some(6)], "nothing of another start is left");
         fs::remove_file(&path).unwrap();
-        OrderFile(open()).set_last_order(1, 9).unwrap();
-        assert_eq!(orders.last_orders().unwrap(), [], "the writers of the new file are unknown");
+        BatchOrderFile(open()).set_last_batch_order(1, 9).unwrap();
+        assert_eq!(orders.last_batch_orders().unwrap(), [], "the writers of the new file are unknown");
     }
 }

@@ -33,12 +33,12 @@ impl LogPosition {
     }
 
     /// A number that tells positions of all files apart, and grows by one for each byte of a log.
-    pub fn number(self) -> u64 {
+    pub fn to_bits(self) -> u64 {
         self.0
     }
 
     /// The position with this number.
-    pub fn from_number(number: u64) -> Self {
+    pub fn from_bits(number: u64) -> Self {
         LogPosition(number)
     }
 

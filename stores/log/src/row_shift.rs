@@ -70,12 +70,12 @@ impl AppendedRows {
 
     /// Whether rows that begin here are appended: right behind the extent, which has so many rows, or behind those before.
     /// Who writes elsewhere has named the places.
-    pub fn is_append(&self, from: u64, known: u64) -> bool {
-        from == known || self.runs.last().is_some_and(|last| last.from <= from && from <= last.to)
+    pub fn is_append(&self, first_row: u64, known_rows: u64) -> bool {
+        first_row == known_rows || self.runs.last().is_some_and(|last| last.from <= first_row && first_row <= last.to)
     }
 
     /// Notes that the writer makes the extent so large.
-    pub fn note_growth(&mut self, rows: u64) {
+    pub fn record_growth(&mut self, rows: u64) {
         self.grown_to = self.grown_to.max(rows);
         if self.runs.last().is_none_or(|last| rows > last.to) {
             self.floor = self.floor.max(rows);
@@ -83,17 +83,17 @@ impl AppendedRows {
     }
 
     /// Notes that the writer makes the dataset smaller.
-    pub fn note_shrink(&mut self) {
+    pub fn record_shrink(&mut self) {
         self.is_fixed = true;
     }
 
     /// Whether there are rows to be placed.
-    pub fn has_rows(&self) -> bool {
+    pub fn has_rows_to_place(&self) -> bool {
         !self.runs.is_empty() && !self.is_fixed
     }
 
     /// The extent that covers the rows, under the numbers that the writer has given them, if no entry says it.
-    pub fn missing_extent(&self) -> Option<Dims> {
+    pub fn unrecorded_extent(&self) -> Option<Dims> {
         let last = self.runs.last().filter(|last| last.to > self.grown_to)?;
         let mut dims = self.dims.clone();
         *dims.first_mut()? = last.to;
@@ -101,13 +101,13 @@ impl AppendedRows {
     }
 
     /// Whether a dataset may have so many rows.
-    pub fn may_have(&self, rows: u64) -> bool {
+    pub fn fits_max_extent(&self, rows: u64) -> bool {
         self.max.first().is_none_or(|max| rows <= *max)
     }
 
     /// Where the rows go in a dataset that has so many, and how many it has then.
-    pub fn place(&self, dataset: u64, rows: u64) -> (Vec<RowShift>, u64) {
-        let (mut shifts, mut next) = (Vec::new(), rows);
+    pub fn assign_row_numbers(&self, dataset: u64, existing_rows: u64) -> (Vec<RowShift>, u64) {
+        let (mut shifts, mut next) = (Vec::new(), existing_rows);
         for run in &self.runs {
             next = next.max(run.floor);
             if next != run.from {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn place(rows: &AppendedRows, there: u64) -> Vec<(u64, u64, u64)> {
-        rows.place(1, there).0.iter().map(|shift| (shift.from, shift.to, shift.first)).collect()
+        rows.assign_row_numbers(1, there).0.iter().map(|shift| (shift.from, shift.to, shift.first)).collect()
     }
 
     #[test]
@@ -136,10 +136,10 @@ mod tests {
         assert_eq!(place(&rows, 7), [(2, 6, 7)]);
         // Those of others are known by now.
         rows.push(9..10, &[9], &[u64::MAX]);
-        assert_eq!((place(&rows, 9), rows.place(1, 9).1), (vec![(2, 6, 9), (9, 10, 13)], 14));
+        assert_eq!((place(&rows, 9), rows.assign_row_numbers(1, 9).1), (vec![(2, 6, 9), (9, 10, 13)], 14));
         // What the writer has set itself is kept.
-        rows.note_growth(10);
-        rows.note_growth(100);
+        rows.record_growth(10);
+        rows.record_growth(100);
         rows.push(100..101, &[100], &[u64::MAX]);
         assert_eq!(place(&rows, 9), [(2, 6, 9), (9, 10, 13)]);
         assert_eq!(place(&rows, 98), [(2, 6, 98), (9, 10, 102), (100, 101, 103)]);

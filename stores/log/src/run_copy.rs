@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Runs of equal length at equal distances: where they are, and where they go (bytes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunCopy {
+pub struct StridedCopy {
     /// Where the first one begins.
     pub from: u64,
     /// From one to the next where they are.
@@ -19,27 +19,27 @@ pub struct RunCopy {
     pub count: u64,
 }
 
-impl RunCopy {
+impl StridedCopy {
     /// Behind the last run where they are.
-    pub fn end(&self) -> u64 {
+    pub fn source_end(&self) -> u64 {
         self.from + (self.count - 1) * self.from_stride + self.len
     }
 
     /// The runs from number `first` on, so many.
     pub fn part(&self, first: u64, count: u64) -> Self {
-        RunCopy { from: self.from + first * self.from_stride, to: self.to + first * self.to_stride, count, ..*self }
+        StridedCopy { from: self.from + first * self.from_stride, to: self.to + first * self.to_stride, count, ..*self }
     }
 
     /// Cuts the runs into such as are at most `max_gap` bytes from each other where they are, and have at most `max_len`
     /// bytes with what is between them, unless it is a single run.
-    pub fn cut_by_gaps(self, max_gap: u64, max_len: u64) -> impl Iterator<Item = RunCopy> {
+    pub fn cut_by_gaps(self, max_gap: u64, max_len: u64) -> impl Iterator<Item = StridedCopy> {
         let is_near = self.from_stride >= self.len && self.from_stride - self.len <= max_gap;
         let at_once = if is_near { (max_len / self.from_stride.max(1)).max(1) } else { 1 };
         (0..self.count).step_by(at_once as usize).map(move |n| self.part(n, at_once.min(self.count - n)))
     }
 
     /// Calls `each` with what of the runs goes to a range of the buffer.
-    pub fn for_each_in_buffer_range(&self, range: &Range<u64>, mut each: impl FnMut(RunCopy)) {
+    pub fn for_each_in_buffer_range(&self, range: &Range<u64>, mut each: impl FnMut(StridedCopy)) {
         let stride = if self.count > 1 { self.to_stride.max(1) } else { self.len.max(1) };
         // The first run that ends in the range or behind it, and the first one that begins behind it.
         let mut first = range.start.checked_sub(self.to + self.len).map_or(0, |before| before / stride + 1);
@@ -48,7 +48,7 @@ impl RunCopy {
             let run = self.part(number, 1);
             let (start, end) = (run.to.max(range.start), (run.to + run.len).min(range.end));
             if start < end {
-                each(RunCopy { from: run.from + (start - run.to), to: start, len: end - start, ..run });
+                each(StridedCopy { from: run.from + (start - run.to), to: start, len: end - start, ..run });
             }
         };
         if first < end && self.to + first * stride < range.start {
@@ -66,7 +66,7 @@ impl RunCopy {
 }
 
 /// Copies runs between buffers that begin with the first of them.
-pub fn copy_runs(from: &[u8], to: &mut [u8], runs: &RunCopy) {
+pub fn copy_runs(from: &[u8], to: &mut [u8], runs: &StridedCopy) {
     let (len, count) = (runs.len as usize, runs.count as usize);
     let strides = (runs.from_stride as usize, runs.to_stride as usize);
     match len {
@@ -108,7 +108,7 @@ mod tests {
             (to, len, gap, count) in (0u64..50, 1u64..20, 0u64..20, 1u64..8),
             cuts in prop::collection::vec(0u64..400, 0..6),
         ) {
-            let runs = RunCopy { from: 7, from_stride: len + 3, to, to_stride: len + gap, len, count };
+            let runs = StridedCopy { from: 7, from_stride: len + 3, to, to_stride: len + gap, len, count };
             let from: Vec<u8> = (0..300).map(|at| at as u8 | 1).collect();
             let mut whole = vec![0; 400];
             copy_runs(&from[7..], &mut whole[to as usize..], &runs);

@@ -7,25 +7,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::{
-    AllocationLimit, DatasetSpec, Error, FilterEngine, Mode, Name, NoFilters, ObjectId, Publish, Scope, Session, Store,
-    StoreErrorKind, StoreWriter,
+    AllocationLimit, DatasetSpec, Error, FilterEngine, Mode, Name, NoFilters, ObjectId, ObjectScope, PublishLevel,
+    SessionInfo, Store, StoreErrorKind, StoreWriter,
 };
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::anchor::Anchor;
+use crate::anchor::AnchorDataset;
 use crate::entry::Dims;
 use crate::error::{LogError, Result};
 use crate::layout::LogLayout;
-use crate::log_file::{LogFile, existing_log_group, group_number, has_log_mark, log_group, make_group, mark_as_log};
+use crate::log_file::{self, LogFile};
 use crate::log_state::LogState;
 use crate::log_vol_root_attribute::LogVolRootAttribute;
-use crate::main_turn::{ChangedObjects, MainChange, MainTurn};
+use crate::main_turn::{ChangedObjects, LeasedMainFile, MainFileChange};
 use crate::mutant::LogMutant;
 use crate::names;
 use crate::options::Log;
-use crate::shared_files::{AppendLock, SharedFiles};
-use crate::subfiles::Subfiles;
+use crate::shared_files::{AppendLock, MultiWriterFiles};
+use crate::subfiles::SubfileOpener;
 
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";
@@ -37,7 +37,7 @@ const BATCH_ENDS_BYTES: u64 = 4 << 10;
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
-pub struct LogRequest {
+pub struct LogOpenRequest {
     /// Its options.
     pub options: Log,
     /// What undoes the filters of entries.
@@ -58,16 +58,16 @@ pub struct LogSession {
     /// The main file. A session that has joined others only reads it; it changes the main file by [`LogSession::change_main_file`].
     pub inner: Arc<dyn Store>,
     /// The subfiles, and what writers agree by; `None` if the main file is one whose location is not known.
-    files: Option<Arc<dyn SharedFiles>>,
+    files: Option<Arc<dyn MultiWriterFiles>>,
     /// Whether the session writes beside others, into a subfile of its own.
     has_joined: bool,
     /// The turn of a session that has joined, while it lasts longer than one change.
-    turn: Mutex<Option<MainTurn>>,
+    turn: Mutex<Option<LeasedMainFile>>,
     /// Whether the session has changed the main file since the last durable commit.
     has_changed_main: AtomicBool,
     /// Changes after which objects may be gone from the main file, if the session has joined others.
     removals: AtomicU64,
-    pub described: Session,
+    pub described: SessionInfo,
     pub layout: LogLayout,
     pub options: Log,
     pub unfilter: Arc<dyn FilterEngine>,
@@ -120,8 +120,8 @@ impl LogSession {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn has_log(inner: &dyn Store) -> Result<bool> {
-        Ok(log_group(inner)?.is_some() || has_log_mark(inner)?)
+    pub fn has_log_group_or_mark(inner: &dyn Store) -> Result<bool> {
+        Ok(log_file::log_group(inner)?.is_some() || log_file::has_log_mark(inner)?)
     }
 
     /// Whether a file is one with a log: the root group says so, or the group of the log has what a log has, or the root
@@ -129,14 +129,14 @@ impl LogSession {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn is_log(inner: &dyn Store) -> Result<bool> {
-        let group = log_group(inner)?;
-        if has_log_mark(inner)? || group.map_or(Ok(false), |group| is_group_of_log(inner, group))? {
+    pub fn is_log_file(inner: &dyn Store) -> Result<bool> {
+        let group = log_file::log_group(inner)?;
+        if log_file::has_log_mark(inner)? || group.map_or(Ok(false), |group| is_group_of_log(inner, group))? {
             return Ok(true);
         }
         match LogVolRootAttribute::read(inner) {
             // A main file with subfiles has no group of the log.
-            Ok(counters) => Ok(counters.is_some_and(|counters| group.is_some() || counters.subfiles() > 0)),
+            Ok(counters) => Ok(counters.is_some_and(|counters| group.is_some() || counters.subfile_count() > 0)),
             Err(_) => Ok(group.is_some()),
         }
     }
@@ -147,12 +147,12 @@ impl LogSession {
     /// # Errors
     /// If the log is damaged, or there is none and the session only reads; if a writer that has joined is at work, and
     /// this session is not for that; errors of the stores beneath.
-    pub fn open(inner: Arc<dyn Store>, files: Option<Arc<dyn SharedFiles>>, how: LogRequest) -> Result<Self> {
+    pub fn open(inner: Arc<dyn Store>, files: Option<Arc<dyn MultiWriterFiles>>, how: LogOpenRequest) -> Result<Self> {
         let mode = inner.session().mode;
-        let group = match log_group(&*inner)? {
+        let group = match log_file::log_group(&*inner)? {
             Some(group) => group,
-            None if mode.writes() && !has_log_mark(&*inner)? => make_group(&*inner)?,
-            None => existing_log_group(&*inner)?,
+            None if mode.writes() && !log_file::has_log_mark(&*inner)? => log_file::create_log_group(&*inner)?,
+            None => log_file::existing_log_group(&*inner)?,
         };
         // A follower reads the log itself: the writer may replace the table.
         let reads_table = mode != Mode::SwmrRead && !how.options.rebuild_index;
@@ -160,11 +160,11 @@ impl LogSession {
         let mut state = LogState::open(main, how.max_allocation, how.mutant)?;
         // Who writes alone has the main file for itself, so nobody joins meanwhile.
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
-        let mut subfiles = Subfiles { files: files.as_deref(), mode: subfile_mode, reads_table, own: None };
+        let mut subfiles = SubfileOpener { files: files.as_deref(), mode: subfile_mode, reads_table, own: None };
         subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
         state.apply_all_waiting()?;
         if mode.writes() {
-            mark_as_log(&*inner)?;
+            log_file::mark_as_log(&*inner)?;
         }
         let session = LogSession::new(inner, files, state, how)?;
         // Writers may have published in the files that were opened first, before they did so in the later ones.
@@ -175,11 +175,11 @@ impl LogSession {
     /// The session that has these files open.
     fn new(
         inner: Arc<dyn Store>,
-        files: Option<Arc<dyn SharedFiles>>,
+        files: Option<Arc<dyn MultiWriterFiles>>,
         state: LogState,
-        how: LogRequest,
+        how: LogOpenRequest,
     ) -> Result<Self> {
-        let dataset_count = group_number(&*inner, state.main_group(), names::DATASET_COUNT)?;
+        let dataset_count = log_file::log_group_attribute(&*inner, state.main_group(), names::DATASET_COUNT)?;
         let mut session = LogSession::of_state(inner, LogLayout::H5live, state, dataset_count, how);
         session.files = files;
         Ok(session)
@@ -191,13 +191,13 @@ impl LogSession {
         layout: LogLayout,
         state: LogState,
         dataset_count: u64,
-        how: LogRequest,
+        how: LogOpenRequest,
     ) -> Self {
         let session = inner.session();
         let capabilities = layout.capabilities(&session.capabilities);
-        let mut described = Session::new(CONNECTOR, session.mode, session.root, capabilities);
+        let mut described = SessionInfo::new(CONNECTOR, session.mode, session.root, capabilities);
         described.element_sizes = session.element_sizes;
-        let LogRequest { options, unfilter, max_allocation, mutant } = how;
+        let LogOpenRequest { options, unfilter, max_allocation, mutant } = how;
         LogSession {
             described,
             layout,
@@ -229,18 +229,18 @@ impl LogSession {
     ///
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
-    pub fn read_anchor(&self, id: ObjectId) -> Result<Option<Anchor>> {
+    pub fn read_anchor(&self, id: ObjectId) -> Result<Option<AnchorDataset>> {
         self.layout.read_anchor(&*self.inner, id)
     }
 
     /// Whether a group may have links that are the log's own.
-    pub fn has_own_links(&self, id: ObjectId) -> bool {
-        id == self.described.root || self.layout.owns_underscores()
+    pub fn may_have_internal_links(&self, id: ObjectId) -> bool {
+        id == self.described.root || self.layout.reserves_underscore_names()
     }
 
     /// The name of a link of a group as it is stored.
     pub fn stored_link_name(&self, group: ObjectId, name: &Name) -> Name {
-        if self.has_own_links(group) { self.layout.stored_name(name) } else { name.clone() }
+        if self.may_have_internal_links(group) { self.layout.stored_name(name) } else { name.clone() }
     }
 
     /// Refuses everything after the session was closed.
@@ -257,7 +257,7 @@ impl LogSession {
     }
 
     /// Whether the session writes beside others, into a subfile of its own.
-    pub fn has_joined(&self) -> bool {
+    pub fn is_joined_writer(&self) -> bool {
         self.has_joined
     }
 
@@ -266,17 +266,17 @@ impl LogSession {
     ///
     /// # Errors
     /// Those of `change`; if another writer does not end its turn; errors of the store beneath.
-    pub fn change_main_file<T>(&self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
+    pub fn change_main_file<T>(&self, change: impl FnOnce(&mut MainFileChange<'_>) -> Result<T>) -> Result<T> {
         let _changing = self.changing.read();
         self.check_open()?;
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
-            return change(&mut MainChange::alone(&*self.inner));
+            return change(&mut MainFileChange::exclusive(&*self.inner));
         };
         let mut turn = self.turn.lock();
-        let mut begun = turn.take().map_or_else(|| MainTurn::begin(&**files), Ok)?;
+        let mut begun = turn.take().map_or_else(|| LeasedMainFile::begin(&**files), Ok)?;
         let (result, changed) = begun.change(change);
         self.has_changed_main.store(true, Ordering::Release);
-        *turn = begun.publish()?;
+        *turn = begun.publish_and_release()?;
         if matches!(changed, ChangedObjects::Any) {
             self.removals.fetch_add(1, Ordering::AcqRel);
         }
@@ -286,7 +286,7 @@ impl LogSession {
 
     /// How many changes there were after which objects may be gone. It stays 0 in a session that has not joined others:
     /// there the store beneath knows what it has deleted.
-    pub fn removals(&self) -> u64 {
+    pub fn removal_count(&self) -> u64 {
         self.removals.load(Ordering::Acquire)
     }
 
@@ -306,15 +306,15 @@ impl LogSession {
     /// As staging an entry.
     pub fn state_for_reading(&self, dataset: u64, rank: usize) -> Result<RwLockReadGuard<'_, LogState>> {
         let state = self.state.read();
-        let knows_others = state.knows_others();
-        if knows_others && !state.needs_preparation(dataset) {
+        let knows_others = state.has_read_other_files();
+        if knows_others && !state.needs_index_update(dataset) {
             return Ok(state);
         }
         drop(state);
         if !knows_others {
             self.catch_up()?;
         }
-        self.state.write().prepare(dataset, rank)?;
+        self.state.write().update_index(dataset, rank)?;
         Ok(self.state.read())
     }
 
@@ -339,7 +339,7 @@ impl LogSession {
     /// written. It is at least a quarter of the log, so that a log that grows on has few log datasets.
     fn log_dataset_room(&self, state: &LogState) -> u64 {
         let (staged, end) = (state.staged_bytes() as u64, state.own().log.end());
-        let expected = staged.saturating_add(state.bytes_to_come());
+        let expected = staged.saturating_add(state.expected_remaining_bytes());
         let room = expected.min(end.saturating_add(staged).saturating_mul(MAX_LOG_GROWTH)).max(end / 4);
         room.saturating_add(BATCH_ENDS_BYTES).max(self.options.min_log_size).min(self.options.max_log_size.max(1))
     }
@@ -352,7 +352,8 @@ impl LogSession {
         let mut state = self.state.write();
         let mut count = self.dataset_count.lock();
         let group = state.main_group();
-        let number = if self.has_joined { group_number(main, group, names::DATASET_COUNT)? } else { *count };
+        let number =
+            if self.has_joined { log_file::log_group_attribute(main, group, names::DATASET_COUNT)? } else { *count };
         let next = number.cast_signed().checked_add(1).filter(|next| *next > 0);
         let next = next.ok_or(LogError::Attribute { attribute: names::DATASET_COUNT, of: names::OF_GROUP })?;
         state.set_dataset_count(main, next.cast_unsigned())?;
@@ -369,13 +370,13 @@ impl LogSession {
     /// If the index table is damaged; errors of the store beneath.
     pub fn extent_of(&self, number: u64, spec: &DatasetSpec) -> Result<Dims> {
         if self.state.read().dataset(number).is_none() {
-            self.state.write().load(number, spec.dataspace.rank())?;
+            self.state.write().load_dataset_index(number, spec.dataspace.rank())?;
         }
         Ok(self.state.read().extent_of(number, spec))
     }
 
     /// Notes that the anchor of a dataset was made.
-    pub fn note_anchor(&self, number: u64, id: ObjectId) {
+    pub fn track_new_anchor(&self, number: u64, id: ObjectId) {
         if !self.has_joined {
             self.new_anchors.lock().push((number, id));
         }
@@ -400,10 +401,10 @@ impl LogSession {
     /// Has anchors that were made since the last commit be seen after the entries so far.
     fn order_new_anchors(&self) -> Result<()> {
         let mut anchors = self.new_anchors.lock();
-        for (number, at) in anchors.iter().filter(|_| !self.mutant.lacks(LogMutant::UnorderedAnchors)) {
+        for (number, at) in anchors.iter().filter(|_| !self.mutant.violates(LogMutant::UnorderedAnchors)) {
             let _there = self.removing.lock();
             if self.is_anchor_of(&*self.inner, *number, *at)? {
-                self.state.read().own().log.order_before(&*self.inner.dataset(*at)?)?;
+                self.state.read().own().log.add_flush_dependency(&*self.inner.dataset(*at)?)?;
             }
         }
         anchors.clear();
@@ -411,13 +412,13 @@ impl LogSession {
     }
 
     /// What to watch to learn of new entries, file by file, and how many log datasets there are.
-    pub fn watched(&self) -> (Vec<WatchedFile>, usize) {
+    pub fn watched_files(&self) -> (Vec<WatchedFile>, usize) {
         if self.layout == LogLayout::LogVol {
             return (vec![(self.inner.clone(), Vec::new())], 0);
         }
         let state = self.state.read();
         let others = state.files().iter().filter(|file| !(self.has_joined && file.number == state.own().number));
-        let watched = others.map(|file| (file.store.clone(), file.log.watched())).collect();
+        let watched = others.map(|file| (file.store.clone(), file.log.watched_objects())).collect();
         (watched, state.files().iter().map(|file| file.log.count()).sum())
     }
 
@@ -427,7 +428,7 @@ impl LogSession {
     }
 
     /// The files that have logs to which others may append. The main file counts, unless this session keeps it live.
-    pub fn others(&self) -> Vec<Arc<dyn Store>> {
+    pub fn other_writer_stores(&self) -> Vec<Arc<dyn Store>> {
         let state = self.state.read();
         let is_own = |number: u32| self.has_joined && (number == 0 || number == state.own().number);
         state.files().iter().filter(|file| !is_own(file.number)).map(|file| file.store.clone()).collect()
@@ -449,12 +450,12 @@ impl LogSession {
     ///
     /// # Errors
     /// As [`StoreWriter::commit`].
-    pub fn commit(&self, publish: Publish) -> Result<()> {
+    pub fn commit(&self, publish: PublishLevel) -> Result<()> {
         self.check_open()?;
         self.commit_entries(publish)?;
-        if publish == Publish::Durable && self.has_changed_main.swap(false, Ordering::AcqRel) {
-            let durable = |on: &mut MainChange<'_>| on.main.writer()?.commit(Scope::All, Publish::Durable);
-            self.change_main_file(durable).inspect_err(|_| self.has_changed_main.store(true, Ordering::Release))?;
+        if publish == PublishLevel::Durable && self.has_changed_main.swap(false, Ordering::AcqRel) {
+            let sync = |on: &mut MainFileChange<'_>| on.main.writer()?.commit(ObjectScope::All, publish);
+            self.change_main_file(sync).inspect_err(|_| self.has_changed_main.store(true, Ordering::Release))?;
             self.has_changed_main.store(false, Ordering::Release);
         }
         Ok(())
@@ -463,47 +464,47 @@ impl LogSession {
     /// Those who stage entries wait until the batch is published. An entry that is made of what was read after the order of
     /// the batch was taken belongs into a later batch. And the end of the log that is published is behind all that was
     /// appended. Those who read wait only while the state changes: not for other processes, and not for the disk.
-    fn commit_entries(&self, publish: Publish) -> Result<()> {
+    fn commit_entries(&self, publish: PublishLevel) -> Result<()> {
         let _staging = self.staging.lock();
         let own = self.own_file().1;
         let writer = own.writer()?;
         if !self.state.read().is_dirty() {
             self.new_anchors.lock().clear();
-            return writer.commit(Scope::All, publish);
+            return writer.commit(ObjectScope::All, publish);
         }
         let had_places = self.kept_places.lock().is_some();
         let appends = self.lock_appends()?;
         let published = self.publish_batch(writer, publish);
         // They may be published by the next commit, or be published though this one has failed.
-        if published.is_err() && (had_places || !self.state.read().has_appended()) {
+        if published.is_err() && (had_places || !self.state.read().has_appended_rows()) {
             *self.kept_places.lock() = appends;
         }
         published
     }
 
-    fn publish_batch(&self, writer: &dyn StoreWriter, publish: Publish) -> Result<()> {
+    fn publish_batch(&self, writer: &dyn StoreWriter, publish: PublishLevel) -> Result<()> {
         self.stage_batch(publish)?;
         self.order_new_anchors()?;
         if !self.layout.has_extents_in_entries() {
             self.update_anchors(&*self.own_file().1)?;
         }
-        writer.commit(Scope::All, publish)?;
-        self.state.write().note_published();
+        writer.commit(ObjectScope::All, publish)?;
+        self.state.write().mark_published();
         Ok(())
     }
 
     /// Ends the batch that is gathered, and moves it to the file. The next commit of the file publishes it, if that has not
     /// been done yet.
-    fn stage_batch(&self, publish: Publish) -> Result<()> {
+    fn stage_batch(&self, publish: PublishLevel) -> Result<()> {
         let (order, mut state) = self.next_order()?;
         state.end_batch(order)?;
         #[cfg(feature = "mutants")]
-        if self.mutant.lacks(LogMutant::EndBeforeEntries) {
+        if self.mutant.violates(LogMutant::EndBeforeEntries) {
             let own = state.own().store.clone();
             state.publish_early(own.writer()?)?;
         }
         state.write_staged(|state| self.log_dataset_room(state))?;
-        state.publish_entries(publish)
+        state.publish_by_next_commit(publish)
     }
 
     /// Commits, brings the attributes of anchors up to date, and ends the session. It has ended in any case, also after an
@@ -534,10 +535,10 @@ impl LogSession {
             return Ok(());
         }
         #[cfg(feature = "mutants")]
-        if self.mutant.lacks(LogMutant::TableBeforeEntries) {
+        if self.mutant.violates(LogMutant::TableBeforeEntries) {
             self.save_table_early()?;
         }
-        self.commit_entries(Publish::Visible)?;
+        self.commit_entries(PublishLevel::Visible)?;
         // Not before: if the entries cannot be written, anchors do not say that they are there.
         self.update_anchors(&*self.inner)?;
         self.save_table()
@@ -546,20 +547,20 @@ impl LogSession {
     /// Writes the index table of the own file, if there is need.
     fn save_table(&self) -> Result<()> {
         let dataset_count = *self.dataset_count.lock();
-        self.state.write().save_table(dataset_count, self.max_allocation)?;
-        self.commit_entries(Publish::Visible)
+        self.state.write().save_index_table(dataset_count, self.max_allocation)?;
+        self.commit_entries(PublishLevel::Visible)
     }
 
     /// What a mutant does: the table has entries that are not in a log dataset yet.
     #[cfg(feature = "mutants")]
     fn save_table_early(&self) -> Result<()> {
         let own = self.own_file().1;
-        self.state.read().save_table_early(*self.dataset_count.lock())?;
-        own.writer()?.commit(Scope::All, Publish::Visible)
+        self.state.read().save_index_table_early(*self.dataset_count.lock())?;
+        own.writer()?.commit(ObjectScope::All, PublishLevel::Visible)
     }
 
     /// Notes that the extent of a dataset is not what its anchor says.
-    pub fn note_extent(&self, number: u64, anchor: ObjectId) {
+    pub fn track_changed_extent(&self, number: u64, anchor: ObjectId) {
         self.changed_extents.lock().insert(number, anchor);
     }
 
@@ -579,10 +580,10 @@ impl LogSession {
     }
 }
 
-impl LogRequest {
+impl LogOpenRequest {
     /// With these options; nothing is decoded, and allocations have the default bound.
     pub fn new(options: Log) -> Self {
-        LogRequest {
+        LogOpenRequest {
             options,
             unfilter: Arc::new(NoFilters),
             max_allocation: AllocationLimit::default(),

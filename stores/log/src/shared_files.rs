@@ -8,7 +8,7 @@ use h5live_model::{Mode, OpenError, Store};
 
 /// How the main file is opened by who has its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MainUse {
+pub enum MainFileUse {
     /// It is made, unless it is there.
     Create,
     /// It is there, and a writer joins.
@@ -20,12 +20,12 @@ pub enum MainUse {
 }
 
 /// The main file and its subfiles, and what the writers of all processes agree by.
-pub trait SharedFiles: Send + Sync + fmt::Debug {
+pub trait MultiWriterFiles: Send + Sync + fmt::Debug {
     /// Waits until no other writer changes the main file, and keeps others from it.
     ///
     /// # Errors
     /// If another writer does not end its turn.
-    fn lease(&self) -> Result<Box<dyn MainLease>, OpenError>;
+    fn lease(&self) -> Result<Box<dyn MainFileLease>, OpenError>;
 
     /// Opens the main file to be read.
     ///
@@ -49,18 +49,18 @@ pub trait SharedFiles: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If the number cannot be taken.
-    fn next_order(&self, own: u32, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError>;
+    fn take_next_batch_order(&self, own: u32, last: u64, last_is_highest: bool) -> Result<Option<u64>, OpenError>;
 
     /// Tells all writers that the writer of subfile `own`, which has joined, has given its last batch the number `last`; 0 if
     /// there is none.
     ///
     /// # Errors
     /// If they cannot be told.
-    fn set_last_order(&self, own: u32, last: u64) -> Result<(), OpenError>;
+    fn set_last_batch_order(&self, own: u32, last: u64) -> Result<(), OpenError>;
 
     /// The last number in the order of batches that the writer of each file was given, by the number of the file; `None`
     /// if that is not known for certain. A writer publishes a batch after it was given its number.
-    fn last_orders(&self) -> Vec<Option<u64>>;
+    fn last_batch_orders(&self) -> Vec<Option<u64>>;
 
     /// Waits until no other writer publishes rows that it has appended, and keeps others from it until the lock is dropped.
     ///
@@ -73,12 +73,12 @@ pub trait SharedFiles: Send + Sync + fmt::Debug {
 pub trait AppendLock: Send + fmt::Debug {}
 
 /// The right to change the main file.
-pub trait MainLease: Send + fmt::Debug {
+pub trait MainFileLease: Send + fmt::Debug {
     /// Opens the main file for writing.
     ///
     /// # Errors
     /// As [`h5live_model::Connector::open`].
-    fn open_main(&mut self, usage: MainUse) -> Result<Arc<dyn Store>, OpenError>;
+    fn open_main(&mut self, usage: MainFileUse) -> Result<Arc<dyn Store>, OpenError>;
 
     /// Closes the main file, and lets other writers have their turn.
     ///

@@ -3,20 +3,20 @@
 use std::sync::{Arc, Weak};
 
 use h5live_model::{
-    AttributeData, ChunkStore, DatasetSpec, Error, Link, Liveness, MapStore, Name, ObjectBody, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, OpenError, ReferenceKind, ReferenceType, Referent, Result, Scope, Session, Stats, Store,
-    StoreWriter, Watch,
+    AttributeData, ChunkStore, DatasetSpec, Error, Link, MapStore, Name, ObjectId, ObjectInfo, ObjectKind,
+    ObjectKindSpec, ObjectScope, ObjectSpec, OpenError, ReferenceKind, ReferenceType, Referent, Result, SessionInfo,
+    Stats, Store, StoreWriter, Watch, WriterLiveness,
 };
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::chunks::LogChunks;
-use crate::filtered_dataset::FilteredDataset;
-use crate::joining::join;
+use crate::chunks::LoggedChunkStore;
+use crate::filtered_dataset::DecodingChunkStore;
+use crate::joining::join_as_writer;
 use crate::opening::open_log;
-use crate::session::{LogRequest, LogSession};
-use crate::shared_files::SharedFiles;
+use crate::session::{LogOpenRequest, LogSession};
+use crate::shared_files::MultiWriterFiles;
 use crate::watch::LogWatch;
 use crate::writer::LogWriter;
 
@@ -28,7 +28,7 @@ const MIN_FORGOTTEN: usize = 1 << 10;
 pub struct LogStore {
     session: Arc<LogSession>,
     /// The datasets that are open, by their numbers.
-    datasets: Mutex<FxHashMap<u64, Weak<LogChunks>>>,
+    datasets: Mutex<FxHashMap<u64, Weak<LoggedChunkStore>>>,
     writer: LogWriter,
 }
 
@@ -37,8 +37,8 @@ impl LogStore {
     ///
     /// # Errors
     /// Errors of the store.
-    pub fn is_log(inner: &dyn Store) -> Result<bool> {
-        LogSession::is_log(inner)
+    pub fn is_log_file(inner: &dyn Store) -> Result<bool> {
+        LogSession::is_log_file(inner)
     }
 
     /// The log in an open file; a new one, if the file has none and can be written. `files` are its subfiles, and may be
@@ -46,7 +46,7 @@ impl LogStore {
     ///
     /// # Errors
     /// If the log is damaged, or there is none in a file that is open to be read; errors of the store beneath.
-    pub fn open(inner: Arc<dyn Store>, files: Option<Arc<dyn SharedFiles>>, how: LogRequest) -> Result<Self> {
+    pub fn open(inner: Arc<dyn Store>, files: Option<Arc<dyn MultiWriterFiles>>, how: LogOpenRequest) -> Result<Self> {
         Ok(LogStore::new(open_log(inner, files, how)?))
     }
 
@@ -55,8 +55,12 @@ impl LogStore {
     ///
     /// # Errors
     /// If another process has the file for itself; if the log is damaged; errors of the stores beneath.
-    pub fn join(files: Arc<dyn SharedFiles>, creates: bool, how: LogRequest) -> std::result::Result<Self, OpenError> {
-        Ok(LogStore::new(join(files, creates, how)?))
+    pub fn join_as_writer(
+        files: Arc<dyn MultiWriterFiles>,
+        create_if_missing: bool,
+        how: LogOpenRequest,
+    ) -> std::result::Result<Self, OpenError> {
+        Ok(LogStore::new(join_as_writer(files, create_if_missing, how)?))
     }
 
     /// The store of a session.
@@ -72,7 +76,7 @@ impl LogStore {
 
     /// A link as the user sees it; `None` if it is the log's own.
     fn user_link(&self, group: ObjectId, link: Link) -> Option<Link> {
-        if !self.session.has_own_links(group) {
+        if !self.session.may_have_internal_links(group) {
             return Some(link);
         }
         // The group of the log is the first child of the root.
@@ -95,7 +99,7 @@ impl LogStore {
 }
 
 impl Store for LogStore {
-    fn session(&self) -> &Session {
+    fn session(&self) -> &SessionInfo {
         &self.session.described
     }
 
@@ -105,11 +109,11 @@ impl Store for LogStore {
 
     fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
         let found = self.inner()?.spec(id)?;
-        if !matches!(found.body, ObjectBody::Dataset(_)) {
+        if !matches!(found.body, ObjectKindSpec::Dataset(_)) {
             return Ok(found);
         }
         let spec = DatasetSpec::clone(&*self.dataset(id)?.spec()?);
-        Ok(ObjectSpec { body: ObjectBody::Dataset(Box::new(spec)), ..found })
+        Ok(ObjectSpec { body: ObjectKindSpec::Dataset(Box::new(spec)), ..found })
     }
 
     fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
@@ -148,7 +152,7 @@ impl Store for LogStore {
         let Some(found) = self.session.read_anchor(id)? else {
             // What other programs have added to the file, and what has no elements of its own.
             let is_filtered = !anchor.spec()?.filters.is_empty();
-            return Ok(if is_filtered { Arc::new(FilteredDataset::new(&self.session, anchor)) } else { anchor });
+            return Ok(if is_filtered { Arc::new(DecodingChunkStore::new(&self.session, anchor)) } else { anchor });
         };
         // Entries were published before what led to the object.
         self.session.catch_up_for(&found)?;
@@ -157,7 +161,7 @@ impl Store for LogStore {
             return Ok(known);
         }
         let number = found.id;
-        let opened = Arc::new(LogChunks::new(&self.session, anchor, found)?);
+        let opened = Arc::new(LoggedChunkStore::new(&self.session, anchor, found)?);
         if datasets.len() >= MIN_FORGOTTEN && datasets.len().is_power_of_two() {
             // Those that nobody has open any more keep their memory.
             datasets.retain(|_, dataset| dataset.strong_count() > 0);
@@ -183,33 +187,34 @@ impl Store for LogStore {
         }
     }
 
-    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+    fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
         self.inner()?.refresh(scope)?;
-        self.session.place_appended()?;
+        self.session.publish_appended_rows()?;
         self.session.catch_up()?;
         let is_meant = |id: ObjectId| match scope {
-            Scope::All => true,
-            Scope::Objects(objects) => objects.contains(&id),
+            ObjectScope::All => true,
+            ObjectScope::Objects(objects) => objects.contains(&id),
         };
         let open: Vec<_> = self.datasets.lock().values().filter_map(Weak::upgrade).collect();
         for dataset in open.iter().filter(|dataset| is_meant(dataset.id())) {
-            match dataset.advance_to_session() {
+            match dataset.refresh_extent_from_session() {
                 // It was deleted since.
-                Err(h5live_model::Error::NoObject(_)) if scope == Scope::All => {}
+                Err(h5live_model::Error::NoObject(_)) if scope == ObjectScope::All => {}
                 refreshed => drop(refreshed?),
             }
         }
         Ok(())
     }
 
-    fn liveness(&self) -> Result<Liveness> {
+    fn liveness(&self) -> Result<WriterLiveness> {
         self.session.check_open()?;
-        let found = self.session.others().iter().map(|store| store.liveness()).collect::<Result<Vec<_>>>()?;
-        let is_any = |wanted: Liveness| found.contains(&wanted);
+        let found =
+            self.session.other_writer_stores().iter().map(|store| store.liveness()).collect::<Result<Vec<_>>>()?;
+        let is_any = |wanted: WriterLiveness| found.contains(&wanted);
         Ok(match () {
-            () if is_any(Liveness::Live) => Liveness::Live,
-            () if is_any(Liveness::Unknown) => Liveness::Unknown,
-            () => Liveness::AtRest,
+            () if is_any(WriterLiveness::Live) => WriterLiveness::Live,
+            () if is_any(WriterLiveness::Unknown) => WriterLiveness::Unknown,
+            () => WriterLiveness::AtRest,
         })
     }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use h5live_model::{AllocationLimit, Error, Mode, ObjectId, OpenError, Store, StoreErrorKind};
 
-use crate::anchor::read_integer;
+use crate::anchor::read_i64_attribute;
 use crate::error::{LogError, Result};
 use crate::log_file::{LogFile, log_group};
 use crate::log_state::LogState;
 use crate::names;
 use crate::position::LogPosition;
-use crate::shared_files::SharedFiles;
+use crate::shared_files::MultiWriterFiles;
 
 /// What the seam has for an error of opening.
 pub fn as_model_error(error: OpenError) -> Error {
@@ -26,7 +26,7 @@ pub fn is_in_use(error: &OpenError) -> bool {
 }
 
 /// Whether a live writer has a subfile. `opened` is what came of opening it with [`Mode::Read`].
-pub fn is_written(opened: std::result::Result<Arc<dyn Store>, OpenError>) -> bool {
+pub fn has_live_writer(opened: std::result::Result<Arc<dyn Store>, OpenError>) -> bool {
     match opened {
         Ok(store) => store.close().is_err(),
         Err(error) => is_in_use(&error),
@@ -34,22 +34,22 @@ pub fn is_written(opened: std::result::Result<Arc<dyn Store>, OpenError>) -> boo
 }
 
 /// The attribute of a group of a log, 0 if it has none.
-pub fn number_or_zero(store: &dyn Store, group: ObjectId, name: &'static str) -> Result<i64> {
-    Ok(read_integer(store, group, name, names::OF_GROUP)?.unwrap_or(0))
+pub fn log_group_attribute_or_zero(store: &dyn Store, group: ObjectId, name: &'static str) -> Result<i64> {
+    Ok(read_i64_attribute(store, group, name, names::OF_GROUP)?.unwrap_or(0))
 }
 
 /// How many subfiles a main file has.
 pub fn subfile_count(main: &dyn Store, group: ObjectId) -> Result<u32> {
-    let count = number_or_zero(main, group, names::SUBFILES)?;
+    let count = log_group_attribute_or_zero(main, group, names::SUBFILES)?;
     let known = u32::try_from(count).ok().filter(|count| *count <= LogPosition::MAX_FILE);
     Ok(known.ok_or(LogError::Attribute { attribute: names::SUBFILES, of: names::OF_GROUP })?)
 }
 
 /// How subfiles are opened to be read.
 #[derive(Debug)]
-pub struct Subfiles<'a> {
+pub struct SubfileOpener<'a> {
     /// Where they are; `None` if that is not known.
-    pub files: Option<&'a dyn SharedFiles>,
+    pub files: Option<&'a dyn MultiWriterFiles>,
     /// The mode in which they are opened.
     pub mode: Mode,
     /// Whether what their index tables have is read from there.
@@ -58,10 +58,10 @@ pub struct Subfiles<'a> {
     pub own: Option<LogFile>,
 }
 
-impl<'a> Subfiles<'a> {
+impl<'a> SubfileOpener<'a> {
     /// Those of other writers, which may be at work.
-    pub fn followed(files: Option<&'a dyn SharedFiles>) -> Self {
-        Subfiles { files, mode: Mode::SwmrRead, reads_table: false, own: None }
+    pub fn for_following(files: Option<&'a dyn MultiWriterFiles>) -> Self {
+        SubfileOpener { files, mode: Mode::SwmrRead, reads_table: false, own: None }
     }
 
     /// Adds the subfiles of a main file that `state` does not have. What was read of them waits.
@@ -88,7 +88,7 @@ impl<'a> Subfiles<'a> {
     /// The log of the subfile with a number of a main file, which has so many.
     ///
     /// # Errors
-    /// As [`Subfiles::add_new`].
+    /// As [`SubfileOpener::add_new`].
     pub fn open_numbered(
         &self,
         main: &dyn Store,
@@ -96,7 +96,7 @@ impl<'a> Subfiles<'a> {
         (number, count): (u32, u32),
         limit: AllocationLimit,
     ) -> Result<LogFile> {
-        let file_id = number_or_zero(main, group, names::FILE_ID)?;
+        let file_id = log_group_attribute_or_zero(main, group, names::FILE_ID)?;
         let missing =
             || LogError::Missing(format!("subfile {number} of {count}: the location of the file is not known"));
         let store = self.files.ok_or_else(missing)?.open_subfile(number, self.mode, false);
@@ -112,7 +112,7 @@ impl<'a> Subfiles<'a> {
 /// If it has no log, or belongs to another file; errors of the store beneath.
 pub fn subfile_group(number: u32, store: &dyn Store, file_id: i64) -> Result<ObjectId> {
     let group = log_group(store)?.ok_or_else(|| LogError::Missing(format!("log in subfile {number}")))?;
-    if number_or_zero(store, group, names::FILE_ID)? != file_id {
+    if log_group_attribute_or_zero(store, group, names::FILE_ID)? != file_id {
         return Err(LogError::ForeignSubfile(number).into());
     }
     Ok(group)

@@ -1,7 +1,7 @@
 //! Comparing the data of entries with its checksum, where what is read is not all of it.
 
 use crate::error::Result;
-use crate::log_bytes::{ChecksummedBytes, LogSource};
+use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::parallel::for_each_in_parallel;
 
 /// The most bytes that are read by one call.
@@ -11,7 +11,7 @@ const MAX_GAP_BYTES: u64 = 16 << 10;
 
 /// Entries whose data is read by one call, or one entry of more bytes.
 struct EntryRun<'a> {
-    checks: &'a [ChecksummedBytes],
+    checks: &'a [ChecksummedRange],
     /// Bytes from the first one on to the end of the last one.
     len: u64,
 }
@@ -20,7 +20,7 @@ struct EntryRun<'a> {
 ///
 /// # Errors
 /// If it does not fit; those of reading.
-pub fn verify(log: &impl LogSource, check: &ChecksummedBytes) -> Result<()> {
+pub fn verify(log: &impl LogSource, check: &ChecksummedRange) -> Result<()> {
     let mut buffer = vec![0; check.len.min(MAX_READ_BYTES) as usize];
     let mut found = 0;
     for done in (0..check.len).step_by(MAX_READ_BYTES as usize) {
@@ -35,7 +35,7 @@ pub fn verify(log: &impl LogSource, check: &ChecksummedBytes) -> Result<()> {
 ///
 /// # Errors
 /// As [`verify`].
-pub fn verify_all(log: &impl LogSource, checks: &mut [ChecksummedBytes], threads: usize) -> Result<()> {
+pub fn verify_all(log: &impl LogSource, checks: &mut [ChecksummedRange], threads: usize) -> Result<()> {
     checks.sort_unstable_by_key(|check| check.at);
     for_each_in_parallel(runs(log, checks), threads, |run| match run.checks {
         [only] => verify(log, only),
@@ -44,7 +44,7 @@ pub fn verify_all(log: &impl LogSource, checks: &mut [ChecksummedBytes], threads
 }
 
 /// Puts entries together that lie near each other.
-fn runs<'a>(log: &impl LogSource, mut checks: &'a [ChecksummedBytes]) -> Vec<EntryRun<'a>> {
+fn runs<'a>(log: &impl LogSource, mut checks: &'a [ChecksummedRange]) -> Vec<EntryRun<'a>> {
     let mut runs = Vec::new();
     while let Some(first) = checks.first() {
         let behind = log.contiguous_bytes_at(first.at).min(MAX_READ_BYTES);
@@ -65,7 +65,7 @@ fn runs<'a>(log: &impl LogSource, mut checks: &'a [ChecksummedBytes]) -> Vec<Ent
     runs
 }
 
-fn verify_run(log: &impl LogSource, checks: &[ChecksummedBytes], len: u64) -> Result<()> {
+fn verify_run(log: &impl LogSource, checks: &[ChecksummedRange], len: u64) -> Result<()> {
     let Some(first) = checks.first() else { return Ok(()) };
     let mut buffer = vec![0; len as usize];
     log.read(first.at, &mut buffer)?;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AttributeData, DatasetSpec, Error, FillValue, InfoChange, Layout, LinkTarget, Name, NewObject, ObjectBody,
-    ObjectId, ObjectSpec, Publish, Result, Scope, Store, StoreWriter,
+    AttributeData, DatasetSpec, Error, FillValue, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectInfoChange,
+    ObjectKindSpec, ObjectScope, ObjectSpec, PublishLevel, Result, Store, StoreWriter,
 };
 
-use crate::anchor::{Anchor, is_logged};
+use crate::anchor::{AnchorDataset, is_logged};
 use crate::encode::EncodedEntry;
 use crate::entry::{Dims, EntryChange};
-use crate::main_turn::MainChange;
+use crate::main_turn::MainFileChange;
 use crate::session::LogSession;
 
 /// The writing half of a session.
@@ -40,7 +40,7 @@ impl LogWriter {
             ));
         }
         if let Some((_, name)) = new.link {
-            name.check_as_link()?;
+            name.check_as_link_name()?;
         }
         let mut spec = spec.clone();
         self.change(|on| {
@@ -53,7 +53,7 @@ impl LogWriter {
             self.move_fill_value(main, &mut spec)?;
             let id = self.create_anchor(main, new, &spec)?;
             if new.link.is_none() {
-                on.note_unlinked(id);
+                on.add_unlinked_object(id);
             }
             Ok(id)
         })
@@ -62,12 +62,12 @@ impl LogWriter {
     /// Makes an anchor with its link. Its elements are staged.
     fn create_anchor(&self, main: &dyn Store, new: &NewObject<'_>, spec: &DatasetSpec) -> Result<ObjectId> {
         let writer = main.writer()?;
-        let anchor = Anchor { id: self.0.new_dataset_number(main)?, spec: spec.clone() };
-        let body = ObjectBody::Dataset(Box::new(self.0.layout.stored_spec(&anchor)));
+        let anchor = AnchorDataset { id: self.0.new_dataset_number(main)?, spec: spec.clone() };
+        let body = ObjectKindSpec::Dataset(Box::new(self.0.layout.placeholder_spec(&anchor)));
         let id = writer.create(&NewObject::unlinked(&ObjectSpec { body, ..new.spec.clone() }))?;
         let finish = || {
             self.0.layout.attributes(&anchor).iter().try_for_each(|attribute| writer.set_attribute(id, attribute))?;
-            self.0.note_anchor(anchor.id, id);
+            self.0.track_new_anchor(anchor.id, id);
             if let Some(elements) = new.elements {
                 let count = Dims::from_slice(spec.dataspace.dims());
                 let change = EntryChange::Block { start: Dims::from_elem(0, count.len()), count };
@@ -88,14 +88,14 @@ impl LogWriter {
     }
 
     /// Changes the main file.
-    fn change<T>(&self, change: impl FnOnce(&mut MainChange<'_>) -> Result<T>) -> Result<T> {
+    fn change<T>(&self, change: impl FnOnce(&mut MainFileChange<'_>) -> Result<T>) -> Result<T> {
         self.0.change_main_file(change)
     }
 
     /// Moves what a fill value leads to from the own subfile to the main file, where its description will be.
     fn move_fill_value(&self, main: &dyn Store, spec: &mut DatasetSpec) -> Result<()> {
         if let FillValue::Value(value) = &mut spec.fill.value {
-            self.0.move_blobs(main, &spec.datatype, value)?;
+            self.0.move_blobs_to_main(main, &spec.datatype, value)?;
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl LogWriter {
 
 impl StoreWriter for LogWriter {
     fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
-        if let ObjectBody::Dataset(spec) = &new.spec.body {
+        if let ObjectKindSpec::Dataset(spec) = &new.spec.body {
             self.0.layout.check_dataset(spec)?;
             if is_logged(spec) {
                 return self.create_logged(new, spec);
@@ -114,7 +114,7 @@ impl StoreWriter for LogWriter {
         self.change(|on| {
             let id = on.main.writer()?.create(&NewObject { link, ..*new })?;
             if link.is_none() {
-                on.note_unlinked(id);
+                on.add_unlinked_object(id);
             }
             Ok(id)
         })
@@ -122,10 +122,10 @@ impl StoreWriter for LogWriter {
 
     fn discard(&self, id: ObjectId) -> Result<()> {
         self.change(|on| {
-            on.note_removal();
+            on.mark_any_changed();
             let _removing = self.0.lock_removals();
             on.main.writer()?.discard(id)?;
-            on.note_linked(id);
+            on.remove_unlinked_object(id);
             Ok(())
         })
     }
@@ -135,8 +135,8 @@ impl StoreWriter for LogWriter {
         self.change(|on| {
             on.main.writer()?.add_link(group, &name, target)?;
             if let LinkTarget::Hard(id) = target {
-                on.note_linked(*id);
-                on.note_changed(*id);
+                on.remove_unlinked_object(*id);
+                on.add_changed_object(*id);
             }
             Ok(())
         })
@@ -145,7 +145,7 @@ impl StoreWriter for LogWriter {
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         let name = self.link_name(group, name);
         self.change(|on| {
-            on.note_removal();
+            on.mark_any_changed();
             let _removing = self.0.lock_removals();
             on.main.writer()?.remove_link(group, &name)
         })
@@ -161,8 +161,8 @@ impl StoreWriter for LogWriter {
         let name = self.0.layout.stored_name(&attribute.name);
         let mut stored = AttributeData { name, ..attribute.clone() };
         self.change(|on| {
-            self.0.move_blobs(on.main, &attribute.datatype, &mut stored.value)?;
-            on.note_changed(id);
+            self.0.move_blobs_to_main(on.main, &attribute.datatype, &mut stored.value)?;
+            on.add_changed_object(id);
             on.main.writer()?.set_attribute(id, &stored)
         })
     }
@@ -170,14 +170,14 @@ impl StoreWriter for LogWriter {
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
         let name = self.0.layout.stored_name(name);
         self.change(|on| {
-            on.note_changed(id);
+            on.add_changed_object(id);
             on.main.writer()?.remove_attribute(id, &name)
         })
     }
 
-    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+    fn set_info(&self, id: ObjectId, change: &ObjectInfoChange<'_>) -> Result<()> {
         self.change(|on| {
-            on.note_changed(id);
+            on.add_changed_object(id);
             on.main.writer()?.set_info(id, change)
         })
     }
@@ -196,9 +196,9 @@ impl StoreWriter for LogWriter {
     }
 
     fn start_swmr(&self) -> Result<()> {
-        self.0.layout.check_following()?;
-        self.0.commit(Publish::Visible)?;
-        match self.0.has_joined() {
+        self.0.layout.check_swmr_write()?;
+        self.0.commit(PublishLevel::Visible)?;
+        match self.0.is_joined_writer() {
             true => Ok(()),
             false => self.0.inner.writer()?.start_swmr(),
         }
@@ -208,7 +208,7 @@ impl StoreWriter for LogWriter {
         self.0.is_dirty()
     }
 
-    fn commit(&self, _: Scope<'_>, publish: Publish) -> Result<()> {
+    fn commit(&self, _: ObjectScope<'_>, publish: PublishLevel) -> Result<()> {
         self.0.commit(publish)
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use h5live_model::{
-    AttributeData, ChunkStore, Error, Features, Link, Liveness, MapStore, Name, ObjectBody, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, ReferenceKind, ReferenceType, Referent, Result, Scope, Session, Stats, Store, StoreWriter,
-    Watch,
+    AttributeData, ChunkStore, Error, Link, MapStore, Name, ObjectId, ObjectInfo, ObjectKind, ObjectKindSpec,
+    ObjectScope, ObjectSpec, ReferenceKind, ReferenceType, Referent, Result, SessionInfo, Stats, Store, StoreFeatures,
+    StoreWriter, Watch, WriterLiveness,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,16 +13,16 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use crate::layout;
-use crate::table::{MapTable, with_tables};
+use crate::table::{MapTable, scope_with_tables};
 
 /// The number of no group.
 const NO_GROUP: u64 = u64::MAX;
 
 /// A session on a store without maps, which holds maps as tables.
 #[derive(Debug)]
-pub struct MapTables {
+pub struct MapTableStore {
     inner: Arc<dyn Store>,
-    described: Session,
+    described: SessionInfo,
     tables: RwLock<FxHashMap<ObjectId, Arc<MapTable>>>,
     /// Whether a table was ever opened. Most sessions have none, and look no further.
     has_tables: AtomicBool,
@@ -31,12 +31,12 @@ pub struct MapTables {
     plain_group: AtomicU64,
 }
 
-impl MapTables {
+impl MapTableStore {
     /// The same session, with maps.
     pub fn over(inner: Arc<dyn Store>) -> Self {
         let mut described = inner.session().clone();
-        described.capabilities.features = described.capabilities.features.with(Features::MAPS);
-        MapTables {
+        described.capabilities.features = described.capabilities.features.with(StoreFeatures::MAPS);
+        MapTableStore {
             inner,
             described,
             tables: RwLock::default(),
@@ -95,21 +95,21 @@ impl MapTables {
     }
 
     /// The open tables that a scope names.
-    pub(crate) fn open_tables(&self, scope: Scope<'_>) -> Vec<Arc<MapTable>> {
+    pub(crate) fn open_tables(&self, scope: ObjectScope<'_>) -> Vec<Arc<MapTable>> {
         if !self.has_tables.load(Ordering::Acquire) {
             return Vec::new();
         }
         let tables = self.tables.read();
         match scope {
-            Scope::All => tables.values().cloned().collect(),
-            Scope::Objects(objects) => objects.iter().filter_map(|id| tables.get(id).cloned()).collect(),
+            ObjectScope::All => tables.values().cloned().collect(),
+            ObjectScope::Objects(objects) => objects.iter().filter_map(|id| tables.get(id).cloned()).collect(),
         }
     }
 
     /// Gives up the memory of maps that this session has deleted. They stay known, so that nobody writes to them.
     pub(crate) fn clear_deleted(&self) {
         self.plain_group.store(NO_GROUP, Ordering::Release);
-        self.tables.read().values().filter(|table| table.is_deleted()).for_each(|table| table.clear());
+        self.tables.read().values().filter(|table| table.is_deleted()).for_each(|table| table.drop_index());
     }
 
     /// Whether a table was ever opened.
@@ -147,8 +147,8 @@ impl MapTables {
     }
 }
 
-impl Store for MapTables {
-    fn session(&self) -> &Session {
+impl Store for MapTableStore {
+    fn session(&self) -> &SessionInfo {
         &self.described
     }
 
@@ -162,9 +162,9 @@ impl Store for MapTables {
     fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
         let found = self.inner.spec(id)?;
         match found.body {
-            ObjectBody::Group(_) if self.is_map(id)? => {
+            ObjectKindSpec::Group(_) if self.is_map(id)? => {
                 let table = self.inner.dataset(layout::find_table(&*self.inner, id)?)?;
-                let body = ObjectBody::Map(Box::new(layout::map_spec(&*table.spec()?)?));
+                let body = ObjectKindSpec::Map(Box::new(layout::map_spec(&*table.spec()?)?));
                 Ok(ObjectSpec { body, ..found })
             }
             _ => Ok(found),
@@ -226,18 +226,18 @@ impl Store for MapTables {
         self.inner.encode_reference(form, to)
     }
 
-    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+    fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
         let (mut tables, mut objects) = (self.open_tables(scope), Vec::new());
-        self.inner.refresh(with_tables(scope, &tables, &mut objects))?;
-        if scope == Scope::All && !tables.is_empty() {
+        self.inner.refresh(scope_with_tables(scope, &tables, &mut objects))?;
+        if scope == ObjectScope::All && !tables.is_empty() {
             // Maps that the writer has deleted.
-            self.tables.write().retain(|_, table| table.is_current(&*self.inner));
+            self.tables.write().retain(|_, table| table.is_table_of_map(&*self.inner));
             tables = self.open_tables(scope);
         }
         tables.iter().try_for_each(|table| table.read_new_rows(&*self.inner))
     }
 
-    fn liveness(&self) -> Result<Liveness> {
+    fn liveness(&self) -> Result<WriterLiveness> {
         self.inner.liveness()
     }
 
@@ -262,7 +262,7 @@ impl Store for MapTables {
 
     fn close(&self) -> Result<()> {
         let written = match self.inner.writer() {
-            Ok(_) => self.write_out(Scope::All),
+            Ok(_) => self.write_out(ObjectScope::All),
             Err(_) => Ok(()),
         };
         // It is closed in any case.

@@ -1,9 +1,9 @@
 //! How a map lies in a group, as `docs/maps.md` has it.
 
 use h5live_model::{
-    AllocationTime, AttributeData, ByteOrder, Compound, CompoundMember, DatasetSpec, Dataspace, Datatype, Enum,
-    EnumMember, Error, Fill, FillTime, FillValue, Layout, LinkTarget, MapSpec, Name, ObjectId, Result, Shape, Sign,
-    Store, UNLIMITED,
+    AllocationTime, AttributeData, ByteOrder, CompoundMember, CompoundType, DatasetSpec, Dataspace, Datatype,
+    EnumMember, EnumType, Error, Fill, FillTime, FillValue, Layout, LinkTarget, MapSpec, Name, ObjectId, Result, Shape,
+    Sign, Store, UNLIMITED,
 };
 
 use crate::error::MapTableError;
@@ -50,7 +50,7 @@ const CHUNK_BYTES: u32 = 64 << 10;
 fn change_type() -> Datatype {
     let member = |(value, name): (usize, &&str)| EnumMember { name: Name::from(*name), value: vec![value as u8] };
     let members = RowChange::NAMES.iter().enumerate().map(member).collect();
-    Datatype::Enum(Enum { base: Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)), members })
+    Datatype::Enum(EnumType { base: Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)), members })
 }
 
 /// The type of the rows of a map; `None` if they would be too large.
@@ -64,7 +64,7 @@ fn row_type(map: &MapSpec) -> Option<Datatype> {
         member(value, value_at, map.value.clone()),
         member(change, change_at, change_type()),
     ];
-    Some(Datatype::Compound(Compound { size: change_at.checked_add(1)?, members }))
+    Some(Datatype::Compound(CompoundType { size: change_at.checked_add(1)?, members }))
 }
 
 /// The description of the table of a new map.
@@ -110,7 +110,7 @@ pub fn map_spec(table: &DatasetSpec) -> Result<MapSpec> {
 }
 
 /// The attribute that makes a group a map.
-pub fn mark() -> AttributeData {
+pub fn map_mark_attribute() -> AttributeData {
     AttributeData {
         name: MARK.into(),
         datatype: Datatype::integer(4, ByteOrder::Little, Sign::Unsigned),
@@ -125,7 +125,7 @@ pub fn mark() -> AttributeData {
 ///
 /// # Errors
 /// [`MapTableError::Version`], [`MapTableError::Form`].
-pub fn check_mark(mark: &AttributeData) -> Result<()> {
+pub fn check_map_mark(mark: &AttributeData) -> Result<()> {
     match <[u8; 4]>::try_from(&mark.value[..]).map(u32::from_le_bytes) {
         Ok(VERSION) => Ok(()),
         Ok(found) => Err(MapTableError::Version { found, known: VERSION }.into()),

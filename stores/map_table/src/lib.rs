@@ -1,6 +1,6 @@
 //! Maps in stores that have none of their own: each map is a group with a table of changes.
 //!
-//! A [`MapTables`] is a layer on an open store. All that is no map passes through. A map is a group with a mark
+//! A [`MapTableStore`] is a layer on an open store. All that is no map passes through. A map is a group with a mark
 //! ([`layout::MARK`]) and one dataset ([`layout::TABLE`]) of rows of key, value and kind of change, to which each change
 //! is appended. Later rows count. So a batch of changes is rows below one extent: a reader sees all of it or nothing, what
 //! was published never changes, and a writer that dies leaves whole batches. The session keeps an index of the keys in
@@ -17,4 +17,4 @@ mod table;
 mod writer;
 
 pub use error::MapTableError;
-pub use layer::MapTables;
+pub use layer::MapTableStore;

@@ -2,16 +2,16 @@
 
 use h5live_model::{MapEdit, MapKey, MapScan, MapStore, ObjectId, Result};
 
-use crate::layer::MapTables;
+use crate::layer::MapTableStore;
 
-impl MapStore for MapTables {
+impl MapStore for MapTableStore {
     fn len(&self, map: ObjectId) -> Result<u64> {
         Ok(self.table(map)?.state().index.len() as u64)
     }
 
     fn contains(&self, map: ObjectId, key: MapKey<'_>) -> Result<bool> {
         let table = self.table(map)?;
-        let key = table.ordered(key)?;
+        let key = table.encode_ordered_key(key)?;
         let is_there = table.state().index.contains_key(&key);
         Ok(is_there)
     }

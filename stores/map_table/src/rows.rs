@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_model::{
     AllocationLimit, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Error, ObjectId, PartialWrites,
-    Publish, Result,
+    PublishLevel, Result,
 };
 
 use crate::error::MapTableError;
@@ -14,7 +14,7 @@ const MAX_LOOKUPS: usize = 16;
 
 /// The rows of a table.
 #[derive(Debug)]
-pub struct Rows {
+pub struct MapTableRows {
     chunks: Arc<dyn ChunkStore>,
     row_bytes: u64,
     partial_writes: PartialWrites,
@@ -29,7 +29,7 @@ struct RowRun {
     chunk_rows: u64,
 }
 
-impl Rows {
+impl MapTableRows {
     /// The rows of a dataset of one dimension, in a store that takes such parts of chunks.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Rows {
         if !spec.filters.is_empty() {
             return Err(Error::Unsupported("a map whose table has filters (another program has packed it)"));
         }
-        Ok(Rows { chunks, row_bytes: spec.datatype.size().max(1).into(), partial_writes })
+        Ok(MapTableRows { chunks, row_bytes: spec.datatype.size().max(1).into(), partial_writes })
     }
 
     /// The dataset.
@@ -102,7 +102,7 @@ impl Rows {
     /// Reads part of a row, from `at` on (bytes).
     ///
     /// # Errors
-    /// As [`Rows::read`].
+    /// As [`MapTableRows::read`].
     pub fn read_part(&self, row: u64, at: usize, into: &mut [u8]) -> Result<()> {
         let spec = self.chunks.spec()?;
         let run = Self::run(&spec, row, 1)?;
@@ -123,7 +123,7 @@ impl Rows {
     ///
     /// # Errors
     /// As [`ChunkStore::write`]. The same rows may be given again.
-    pub fn append(&self, first: u64, rows: &[u8], publish: Option<Publish>) -> Result<()> {
+    pub fn append(&self, first: u64, rows: &[u8], publish: Option<PublishLevel>) -> Result<()> {
         let spec = self.chunks.spec()?;
         let count = rows.len() as u64 / self.row_bytes;
         let (mut runs, mut at, mut rest) = (Vec::new(), first, rows);

@@ -74,7 +74,7 @@ impl MapTable {
         let state = self.state();
         let mut found = Vec::with_capacity(keys.len());
         for (number, key) in keys.iter().enumerate() {
-            match state.index.get(&self.ordered(*key)?[..]) {
+            match state.index.get(&self.encode_ordered_key(*key)?[..]) {
                 Some(row) => found.push((number, *row)),
                 None => each(number, None),
             }
@@ -86,9 +86,9 @@ impl MapTable {
     }
 
     /// The ordered bytes of a key.
-    pub fn ordered(&self, key: MapKey<'_>) -> Result<OrderedKey> {
+    pub fn encode_ordered_key(&self, key: MapKey<'_>) -> Result<OrderedKey> {
         self.spec.check_key(key)?;
-        Ok(OrderedKey::from_vec(self.order.ordered(key)?))
+        Ok(OrderedKey::from_vec(self.order.encode_to_vec(key)?))
     }
 
     /// As [`h5live_model::MapStore::for_each`].
@@ -98,7 +98,7 @@ impl MapTable {
         scan: &MapScan<'_>,
         each: &mut dyn FnMut(MapKey<'_>, &[u8]) -> bool,
     ) -> Result<()> {
-        let Some((start, end)) = scan.ordered_bounds(&self.order)? else { return Ok(()) };
+        let Some((start, end)) = scan.encode_bounds(&self.order)? else { return Ok(()) };
         let state = self.state();
         let range = state.index.range::<[u8], _>((start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice)));
         let mut bytes = Vec::new();

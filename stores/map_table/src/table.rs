@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use h5live_model::{Error, MapEdit, MapKey, MapKeyOrder, MapSpec, ObjectId, Publish, Result, Scope, Store};
+use h5live_model::{
+    Error, MapEdit, MapKey, MapSpec, ObjectId, ObjectScope, OrderPreservingKeyCodec, PublishLevel, Result, Store,
+};
 use parking_lot::{RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -10,7 +12,7 @@ use smallvec::SmallVec;
 use crate::error::MapTableError;
 use crate::layout::{self, RowChange};
 use crate::row_form::RowLayout;
-use crate::rows::Rows;
+use crate::rows::MapTableRows;
 
 /// The ordered bytes of a key. Most keys need no memory of their own.
 pub type OrderedKey = SmallVec<[u8; 24]>;
@@ -28,9 +30,9 @@ pub const BLOBS_AT_ONCE: usize = 64;
 #[derive(Debug)]
 pub struct MapTable {
     pub spec: MapSpec,
-    pub order: MapKeyOrder,
+    pub order: OrderPreservingKeyCodec,
     pub form: RowLayout,
-    pub rows: Rows,
+    pub rows: MapTableRows,
     map: ObjectId,
     state: RwLock<TableState>,
 }
@@ -53,12 +55,12 @@ impl MapTable {
     /// [`MapTableError`] if the map is damaged.
     pub fn open(store: &dyn Store, map: ObjectId) -> Result<Self> {
         let mark = store.attribute(map, &layout::MARK.into())?;
-        layout::check_mark(&mark.ok_or(Error::WrongKind { expected: "map" })?)?;
+        layout::check_map_mark(&mark.ok_or(Error::WrongKind { expected: "map" })?)?;
         let chunks = store.dataset(layout::find_table(store, map)?)?;
         let table = chunks.spec()?;
         let spec = layout::map_spec(&table)?;
-        let order = MapKeyOrder::new(&spec.key);
-        let rows = Rows::new(chunks, store.session().capabilities.partial_writes)?;
+        let order = OrderPreservingKeyCodec::new(&spec.key);
+        let rows = MapTableRows::new(chunks, store.session().capabilities.partial_writes)?;
         let opened = MapTable { form: RowLayout::new(&table)?, spec, order, rows, map, state: RwLock::default() };
         {
             let state = &mut *opened.state.write();
@@ -88,12 +90,12 @@ impl MapTable {
     }
 
     /// Gives up the memory of the keys.
-    pub fn clear(&self) {
+    pub fn drop_index(&self) {
         *self.state.write() = TableState::default();
     }
 
     /// Whether the table is still that of the map.
-    pub fn is_current(&self, store: &dyn Store) -> bool {
+    pub fn is_table_of_map(&self, store: &dyn Store) -> bool {
         store.kind(self.map).is_ok() && layout::find_table(store, self.map).is_ok_and(|found| found == self.rows.id())
     }
 
@@ -257,11 +259,11 @@ impl MapTable {
     ///
     /// # Errors
     /// As [`h5live_model::ChunkStore::write`]. The rows are kept then.
-    pub fn write_out(&self, publish: Option<Publish>) -> Result<()> {
+    pub fn write_out(&self, publish: Option<PublishLevel>) -> Result<()> {
         self.write_out_state(&mut self.state.write(), publish)
     }
 
-    fn write_out_state(&self, state: &mut TableState, publish: Option<Publish>) -> Result<()> {
+    fn write_out_state(&self, state: &mut TableState, publish: Option<PublishLevel>) -> Result<()> {
         if !state.pending.is_empty() {
             self.rows.append(state.stored, &state.pending, publish)?;
             state.stored += (state.pending.len() / self.form.size) as u64;
@@ -271,19 +273,19 @@ impl MapTable {
     }
 
     /// The objects that a commit of the map is about.
-    pub fn objects(&self) -> [ObjectId; 2] {
+    pub fn map_and_table_ids(&self) -> [ObjectId; 2] {
         [self.map, self.rows.id()]
     }
 }
 
 /// All objects that a scope names, where a map stands for itself and its table.
-pub fn with_tables<'a>(
-    scope: Scope<'_>,
+pub fn scope_with_tables<'a>(
+    scope: ObjectScope<'_>,
     tables: &[std::sync::Arc<MapTable>],
     into: &'a mut Vec<ObjectId>,
-) -> Scope<'a> {
-    let Scope::Objects(objects) = scope else { return Scope::All };
+) -> ObjectScope<'a> {
+    let ObjectScope::Objects(objects) = scope else { return ObjectScope::All };
     into.extend_from_slice(objects);
     into.extend(tables.iter().map(|table| table.rows.id()));
-    Scope::Objects(into)
+    ObjectScope::Objects(into)
 }

@@ -1,36 +1,36 @@
 //! The layer as the seam has it: changes of objects.
 
 use h5live_model::{
-    AttributeData, Error, Features, GroupSpec, InfoChange, LinkTarget, MapSpec, Name, NewObject, ObjectBody, ObjectId,
-    ObjectSpec, Publish, Result, Scope, StoreWriter,
+    AttributeData, Error, GroupSpec, LinkTarget, MapSpec, Name, NewObject, ObjectId, ObjectInfoChange, ObjectKindSpec,
+    ObjectScope, ObjectSpec, PublishLevel, Result, StoreFeatures, StoreWriter,
 };
 
-use crate::layer::MapTables;
+use crate::layer::MapTableStore;
 use crate::layout;
-use crate::table::with_tables;
+use crate::table::scope_with_tables;
 
-impl MapTables {
+impl MapTableStore {
     /// Makes a map. It is whole before the link is there.
     fn create_map(&self, new: &NewObject<'_>, map: &MapSpec) -> Result<ObjectId> {
         map.check()?;
         if new.elements.is_some() {
             return Err(Error::Invalid("only a compact dataset is made with its elements".to_owned()));
         }
-        if !self.inner().session().capabilities.features.has(Features::UNLINKED) {
+        if !self.inner().session().capabilities.features.has(StoreFeatures::UNLINKED) {
             return Err(Error::Unsupported("a map in a store without objects that no link leads to"));
         }
         if let Some((group, name)) = new.link {
-            name.check_as_link()?;
+            name.check_as_link_name()?;
             if self.inner().link(group, name)?.is_some() {
                 return Err(Error::Exists(name.clone()));
             }
         }
         let writer = self.inner().writer()?;
         let table = ObjectSpec::from(layout::table_spec(map)?);
-        let group = ObjectSpec { body: ObjectBody::Group(GroupSpec::default()), ..new.spec.clone() };
+        let group = ObjectSpec { body: ObjectKindSpec::Group(GroupSpec::default()), ..new.spec.clone() };
         let id = writer.create(&NewObject::unlinked(&group))?;
         let finish = || {
-            writer.set_attribute(id, &layout::mark())?;
+            writer.set_attribute(id, &layout::map_mark_attribute())?;
             writer.create(&NewObject::linked(id, &layout::TABLE.into(), &table))?;
             match new.link {
                 Some((group, name)) => writer.add_link(group, name, &LinkTarget::Hard(id)),
@@ -45,7 +45,7 @@ impl MapTables {
     }
 
     /// Gives the store what it does not have of the tables that a scope names.
-    pub(crate) fn write_out(&self, scope: Scope<'_>) -> Result<()> {
+    pub(crate) fn write_out(&self, scope: ObjectScope<'_>) -> Result<()> {
         for table in self.open_tables(scope) {
             match table.write_out(None) {
                 // It was deleted meanwhile.
@@ -57,16 +57,16 @@ impl MapTables {
     }
 }
 
-impl StoreWriter for MapTables {
+impl StoreWriter for MapTableStore {
     fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
         if let Some((group, _)) = new.link {
             self.check_group(group)?;
         }
-        if !self.has_tables() && !matches!(new.spec.body, ObjectBody::Map(_)) {
+        if !self.has_tables() && !matches!(new.spec.body, ObjectKindSpec::Map(_)) {
             return self.inner().writer()?.create(new);
         }
         let id = match &new.spec.body {
-            ObjectBody::Map(map) => self.create_map(new, map)?,
+            ObjectKindSpec::Map(map) => self.create_map(new, map)?,
             _ => self.inner().writer()?.create(new)?,
         };
         self.forget(id);
@@ -111,7 +111,7 @@ impl StoreWriter for MapTables {
         self.inner().writer()?.remove_attribute(id, name)
     }
 
-    fn set_info(&self, id: ObjectId, change: &InfoChange<'_>) -> Result<()> {
+    fn set_info(&self, id: ObjectId, change: &ObjectInfoChange<'_>) -> Result<()> {
         self.inner().writer()?.set_info(id, change)
     }
 
@@ -128,7 +128,7 @@ impl StoreWriter for MapTables {
     }
 
     fn start_swmr(&self) -> Result<()> {
-        self.write_out(Scope::All)?;
+        self.write_out(ObjectScope::All)?;
         self.inner().writer()?.start_swmr()
     }
 
@@ -136,18 +136,18 @@ impl StoreWriter for MapTables {
         self.has_pending() || self.inner().writer().is_ok_and(|writer| writer.is_dirty())
     }
 
-    fn commit(&self, scope: Scope<'_>, publish: Publish) -> Result<()> {
+    fn commit(&self, scope: ObjectScope<'_>, publish: PublishLevel) -> Result<()> {
         let writer = self.inner().writer()?;
         let tables = self.open_tables(scope);
-        if let (Scope::Objects([_]), [table], Publish::Visible) = (scope, &tables[..], publish) {
+        if let (ObjectScope::Objects([_]), [table], PublishLevel::Visible) = (scope, &tables[..], publish) {
             // One batch with its publication is the shortest way that a store has.
-            table.write_out(Some(Publish::Visible))?;
+            table.write_out(Some(PublishLevel::Visible))?;
             return match writer.is_dirty() {
-                true => writer.commit(Scope::Objects(&table.objects()), publish),
+                true => writer.commit(ObjectScope::Objects(&table.map_and_table_ids()), publish),
                 false => Ok(()),
             };
         }
         self.write_out(scope)?;
-        writer.commit(with_tables(scope, &tables, &mut Vec::new()), publish)
+        writer.commit(scope_with_tables(scope, &tables, &mut Vec::new()), publish)
     }
 }

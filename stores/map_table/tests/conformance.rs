@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_checker::file::{CheckOptions, check_path_with};
-use h5live_map_table::MapTables;
+use h5live_map_table::MapTableStore;
 use h5live_model::Store;
-use h5live_model::conformance::{self, Lab};
+use h5live_model::conformance::{self, StoreFixture};
 use h5live_native::{LibVer, Mode, NativeFile, OpenOptions};
 
 struct Files {
@@ -25,21 +25,21 @@ impl Files {
         self.folder.path().join(format!("{}.h5", self.made.load(Ordering::Relaxed)))
     }
 
-    fn open(&self, mode: Mode) -> MapTables {
+    fn open(&self, mode: Mode) -> MapTableStore {
         let options = OpenOptions { mode, profile: self.profile, ..Default::default() };
-        MapTables::over(Arc::new(NativeFile::open(&self.last(), &options).unwrap()))
+        MapTableStore::over(Arc::new(NativeFile::open(&self.last(), &options).unwrap()))
     }
 }
 
-impl Lab for Files {
-    type Store = MapTables;
+impl StoreFixture for Files {
+    type Store = MapTableStore;
 
-    fn create(&self) -> MapTables {
+    fn create(&self) -> MapTableStore {
         self.made.fetch_add(1, Ordering::Relaxed);
         self.open(Mode::CreateNew)
     }
 
-    fn reopen(&self, closed: MapTables) -> MapTables {
+    fn reopen(&self, closed: MapTableStore) -> MapTableStore {
         closed.close().unwrap();
         drop(closed);
         let options = CheckOptions { strict: true, ..CheckOptions::default() };
@@ -47,7 +47,7 @@ impl Lab for Files {
         self.open(Mode::Write)
     }
 
-    fn reader(&self, _writer: &MapTables) -> Option<MapTables> {
+    fn reader(&self, _writer: &MapTableStore) -> Option<MapTableStore> {
         Some(self.open(Mode::SwmrRead))
     }
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_map_table::{MapTables, layout};
+use h5live_map_table::{MapTableStore, layout};
 use h5live_model::{
     AttributeData, ByteOrder, CharacterSet, ChunkCoord, Datatype, Error, LinkTarget, MapEdit, MapKey, MapScan, MapSpec,
-    Mode, Name, NewObject, ObjectId, ObjectKind, ObjectSpec, Publish, Scope, Sign, Store, StoreErrorKind,
-    StringPadding, VarLen, VarLenKind,
+    Mode, Name, NewObject, ObjectId, ObjectKind, ObjectScope, ObjectSpec, PublishLevel, Sign, Store, StoreErrorKind,
+    StringPadding, VarLenKind, VarLenType,
 };
 use h5live_native::{NativeFile, OpenOptions};
 
@@ -15,8 +15,8 @@ fn native(path: &Path, mode: Mode) -> NativeFile {
     NativeFile::open(path, &OpenOptions { mode, ..OpenOptions::default() }).unwrap()
 }
 
-fn open(path: &Path, mode: Mode) -> MapTables {
-    MapTables::over(Arc::new(native(path, mode)))
+fn open(path: &Path, mode: Mode) -> MapTableStore {
+    MapTableStore::over(Arc::new(native(path, mode)))
 }
 
 fn u32le() -> Datatype {
@@ -25,10 +25,10 @@ fn u32le() -> Datatype {
 
 fn text() -> Datatype {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() })
+    Datatype::VarLen(VarLenType { kind, size: 16, base: Box::default() })
 }
 
-fn make(store: &MapTables, key: Datatype, value: Datatype) -> ObjectId {
+fn make(store: &MapTableStore, key: Datatype, value: Datatype) -> ObjectId {
     let spec = ObjectSpec::from(MapSpec { key, value });
     let name = Name::from("map");
     store.writer().unwrap().create(&NewObject::linked(store.session().root, &name, &spec)).unwrap()
@@ -41,14 +41,14 @@ fn find(store: &dyn Store) -> ObjectId {
     }
 }
 
-fn put(store: &MapTables, map: ObjectId, numbers: impl Iterator<Item = u32>) {
+fn put(store: &MapTableStore, map: ObjectId, numbers: impl Iterator<Item = u32>) {
     let stored: Vec<_> = numbers.map(u32::to_le_bytes).collect();
     let edits: Vec<_> =
         stored.iter().map(|number| MapEdit::Put { key: MapKey::Bytes(number), value: number }).collect();
     store.maps().unwrap().write(map, &edits).unwrap();
 }
 
-fn count(store: &MapTables, map: ObjectId) -> u64 {
+fn count(store: &MapTableStore, map: ObjectId) -> u64 {
     store.maps().unwrap().len(map).unwrap()
 }
 
@@ -95,11 +95,11 @@ fn a_batch_larger_than_what_waits_in_memory_is_seen_whole() {
             (batch * BATCH..(batch + 1) * BATCH).map(|number| (number.to_le_bytes(), value(number))).collect();
         let edits: Vec<_> = pairs.iter().map(|(key, value)| MapEdit::Put { key: MapKey::Bytes(key), value }).collect();
         writer.maps().unwrap().write(map, &edits).unwrap();
-        reader.refresh(Scope::All).unwrap();
+        reader.refresh(ObjectScope::All).unwrap();
         assert_eq!(count(&reader, seen) % u64::from(BATCH), 0);
     }
-    writer.writer().unwrap().commit(Scope::Objects(&[map]), Publish::Visible).unwrap();
-    reader.refresh(Scope::Objects(&[seen])).unwrap();
+    writer.writer().unwrap().commit(ObjectScope::Objects(&[map]), PublishLevel::Visible).unwrap();
+    reader.refresh(ObjectScope::Objects(&[seen])).unwrap();
     assert_eq!(count(&reader, seen), u64::from(3 * BATCH));
     let mut next = 0u32;
     let check = &mut |key: MapKey<'_>, found: &[u8]| {
@@ -120,7 +120,7 @@ fn what_was_not_committed_is_gone_with_its_writer() {
     put(&writer, map, 0..10);
     writer.writer().unwrap().start_swmr().unwrap();
     put(&writer, map, 10..20);
-    writer.writer().unwrap().commit(Scope::Objects(&[map]), Publish::Visible).unwrap();
+    writer.writer().unwrap().commit(ObjectScope::Objects(&[map]), PublishLevel::Visible).unwrap();
     put(&writer, map, 20..30);
     // The file as the death of the writer leaves it.
     std::fs::copy(&path, &copy).unwrap();
@@ -151,7 +151,7 @@ fn the_mark_is_hidden_and_cannot_be_changed() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("f.h5"), Mode::Create);
     let map = make(&store, u32le(), u32le());
-    let mark = AttributeData { value: vec![2, 0, 0, 0], ..layout::mark() };
+    let mark = AttributeData { value: vec![2, 0, 0, 0], ..layout::map_mark_attribute() };
     assert!(matches!(store.writer().unwrap().set_attribute(map, &mark), Err(Error::Invalid(_))));
     assert!(matches!(store.writer().unwrap().remove_attribute(map, &mark.name), Err(Error::NotFound(_))));
     assert!(store.attribute_names(map).unwrap().is_empty());
@@ -199,12 +199,12 @@ fn a_deleted_map_is_neither_read_nor_written() {
     assert!(matches!(store.maps().unwrap().len(map), Err(Error::NoObject(_))));
     let late = MapEdit::Put { key: MapKey::Bytes(&[0; 4]), value: &[0; 4] };
     assert!(store.maps().unwrap().write(map, &[late]).is_err());
-    store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let other = make(&store, u32le(), text());
     assert_eq!(count(&store, other), 0);
-    store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     // The old map, or no map at all, but nothing else.
-    if reader.refresh(Scope::All).is_ok() && reader.kind(seen).is_ok_and(|kind| kind == ObjectKind::Map) {
+    if reader.refresh(ObjectScope::All).is_ok() && reader.kind(seen).is_ok_and(|kind| kind == ObjectKind::Map) {
         assert!(reader.maps().unwrap().len(seen).is_ok_and(|count| count == 10) || seen == find(&reader));
     }
 }
@@ -228,7 +228,7 @@ fn damaged(damage: impl FnOnce(&NativeFile, ObjectId)) -> Error {
 
 #[test]
 fn damaged_tables_are_refused() {
-    let newer = AttributeData { value: vec![2, 0, 0, 0], ..layout::mark() };
+    let newer = AttributeData { value: vec![2, 0, 0, 0], ..layout::map_mark_attribute() };
     let error = damaged(|file, map| file.writer().unwrap().set_attribute(map, &newer).unwrap());
     assert_eq!(error.store_kind(), Some(&StoreErrorKind::NotThisFormat), "{error}");
     let error = damaged(|file, map| file.writer().unwrap().remove_link(map, &layout::TABLE.into()).unwrap());

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use futures::StreamExt;
-use h5live_objects::{Cloud, ObjectOptions, ObjectPlace};
+use h5live_objects::{Cloud, ObjectOptions, ObjectStoreLocation};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 
@@ -46,7 +46,7 @@ fn main() -> Result<(), Failure> {
     let mut waves = waves.collect::<Result<Vec<_>, _>>()?;
     let options =
         ObjectOptions { endpoint, region: "us-east-1".to_owned(), allow_http: true, ..ObjectOptions::default() };
-    let store = ObjectPlace::Bucket { cloud: Cloud::S3, bucket }.library_store(&options)?;
+    let store = ObjectStoreLocation::Bucket { cloud: Cloud::S3, bucket }.build_retrying_store(&options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let begin = Instant::now();
     if waves.is_empty() {

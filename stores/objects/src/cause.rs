@@ -3,9 +3,9 @@
 use std::error::Error as StdError;
 use std::io;
 
-use crate::server_text::server_text;
+use crate::server_text::extract_xml_error;
 #[cfg(feature = "cloud")]
-use crate::transport::ServerAnswer;
+use crate::transport::ServerErrorResponse;
 
 /// All errors of a chain, the outermost first.
 pub fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
@@ -20,17 +20,17 @@ pub fn is_transient(error: &object_store::Error) -> bool {
         return false;
     }
     chain(error).any(|error| {
-        if error.is::<NoAnswer>() || error.is::<ShortBody>() {
+        if error.is::<AttemptTimeout>() || error.is::<BodyLengthMismatch>() {
             return true;
         }
         #[cfg(feature = "cloud")]
-        if let Some(answer) = error.downcast_ref::<ServerAnswer>() {
+        if let Some(answer) = error.downcast_ref::<ServerErrorResponse>() {
             return answer.is_transient();
         }
         #[cfg(feature = "cloud")]
         if let Some(error) = error.downcast_ref::<object_store::client::HttpError>() {
             use object_store::client::HttpErrorKind as K;
-            let is_answer = chain(error).any(|error| error.is::<ServerAnswer>());
+            let is_answer = chain(error).any(|error| error.is::<ServerErrorResponse>());
             // A body that is shorter than it should be is one that cannot be decoded.
             return !is_answer && !matches!(error.kind(), K::Unknown);
         }
@@ -53,7 +53,9 @@ pub fn is_transient(error: &object_store::Error) -> bool {
 /// Whether the server has answered that it does not know such requests.
 pub fn is_unknown_request(error: &object_store::Error) -> bool {
     #[cfg(feature = "cloud")]
-    if chain(error).any(|error| error.downcast_ref::<ServerAnswer>().is_some_and(ServerAnswer::is_unknown_request)) {
+    if chain(error)
+        .any(|error| error.downcast_ref::<ServerErrorResponse>().is_some_and(ServerErrorResponse::is_not_implemented))
+    {
         return true;
     }
     matches!(error, object_store::Error::NotImplemented { .. })
@@ -74,7 +76,7 @@ pub fn lacks_credentials(error: &object_store::Error) -> bool {
 /// The cause in one line.
 pub fn cause_text(error: &object_store::Error) -> String {
     #[cfg(feature = "cloud")]
-    if let Some(answer) = chain(error).find_map(|error| error.downcast_ref::<ServerAnswer>()) {
+    if let Some(answer) = chain(error).find_map(|error| error.downcast_ref::<ServerErrorResponse>()) {
         return answer.to_string();
     }
     let outer = match error {
@@ -88,7 +90,7 @@ pub fn cause_text(error: &object_store::Error) -> String {
         | object_store::Error::NotModified { .. } => return String::new(),
         other => other.to_string(),
     };
-    let mut text = server_text(&outer);
+    let mut text = extract_xml_error(&outer);
     // The library leaves out what the innermost says: "Connection refused", for example.
     if let Some(last) = chain(error).last().map(ToString::to_string).filter(|last| !outer.contains(last.as_str())) {
         text = format!("{text}: {last}");
@@ -112,12 +114,12 @@ fn plain_text(text: &str) -> String {
 /// There was no answer within the time of an attempt.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer in {0} s")]
-pub struct NoAnswer(pub u64);
+pub struct AttemptTimeout(pub u64);
 
 /// A body has other bytes than were announced or asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("{found} bytes came where {expected} were due")]
-pub struct ShortBody {
+pub struct BodyLengthMismatch {
     /// Bytes that came.
     pub found: u64,
     /// Bytes that were due.
@@ -125,7 +127,7 @@ pub struct ShortBody {
 }
 
 /// An error of the library with this cause.
-pub fn library_error(cause: impl StdError + Send + Sync + 'static) -> object_store::Error {
+pub fn object_store_error(cause: impl StdError + Send + Sync + 'static) -> object_store::Error {
     object_store::Error::Generic { store: "object store", source: Box::new(cause) }
 }
 
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn texts_of_the_library_that_users_come_upon_say_what_to_do() {
-        let of = |text: &str| cause_text(&library_error(io::Error::other(text.to_owned())));
+        let of = |text: &str| cause_text(&object_store_error(io::Error::other(text.to_owned())));
         assert!(of("builder error for url (http://host/): URL scheme is not allowed").contains("allow_http=yes"));
         assert!(of("Range request not supported by ").contains("does not give ranges"));
         assert_eq!(of("anything else"), "anything else");

@@ -14,7 +14,7 @@ use object_store::multipart::MultipartStore;
 use object_store::path::Path as ObjectPath;
 use tokio::sync::Semaphore;
 
-use crate::cause::{NoAnswer, is_transient, library_error};
+use crate::cause::{AttemptTimeout, is_transient, object_store_error};
 use crate::counts::{Counters, RequestKind};
 use crate::error::{ObjectError, ObjectErrorKind, Result};
 use crate::limits::RequestLimits;
@@ -120,7 +120,7 @@ impl ObjectClient {
     }
 
     /// The place, as errors name it.
-    pub fn name(&self) -> &str {
+    pub fn location_name(&self) -> &str {
         &self.0.name
     }
 
@@ -135,8 +135,8 @@ impl ObjectClient {
     }
 
     /// What errors call an object.
-    pub fn object_name(&self, key: &str) -> String {
-        self.0.object_name(key)
+    pub fn object_display_name(&self, key: &str) -> String {
+        self.0.object_display_name(key)
     }
 
     /// Runs a request on the threads of the process, and waits for it.
@@ -145,7 +145,7 @@ impl ObjectClient {
         F: Future<Output = Result<T>> + Send + 'static,
     {
         let state = self.0.clone();
-        match runtime::wait(work(self.0.clone())) {
+        match runtime::block_on(work(self.0.clone())) {
             Ok(result) => result,
             Err(error) => Err(ObjectError::new(ObjectErrorKind::Io, state.name.clone(), error.to_string())),
         }
@@ -159,7 +159,7 @@ impl fmt::Debug for ObjectClient {
 }
 
 impl ClientState {
-    pub fn object_name(&self, key: &str) -> String {
+    pub fn object_display_name(&self, key: &str) -> String {
         match key.is_empty() {
             true => self.name.clone(),
             false => format!("{}/{key}", self.name.trim_end_matches('/')),
@@ -167,8 +167,8 @@ impl ClientState {
     }
 
     /// A key as the library has it.
-    pub fn path(&self, key: &str) -> Result<ObjectPath> {
-        let invalid = |cause: String| ObjectError::new(ObjectErrorKind::Invalid, self.object_name(key), cause);
+    pub fn parse_key(&self, key: &str) -> Result<ObjectPath> {
+        let invalid = |cause: String| ObjectError::new(ObjectErrorKind::Invalid, self.object_display_name(key), cause);
         if key.starts_with('/') || key.ends_with('/') {
             return Err(invalid("the name of an object neither begins nor ends with a slash".to_owned()));
         }
@@ -177,15 +177,15 @@ impl ClientState {
 
     /// The error of a request for an object.
     pub fn error(&self, key: &str, failure: &Failure) -> ObjectError {
-        ObjectError::of_library(&self.object_name(key), &failure.error, failure.attempts)
+        ObjectError::of_library(&self.object_display_name(key), &failure.error, failure.attempts)
     }
 
     /// Makes a request as often as the limits allow, while `retries` says that a failure may pass. `attempt` gets the
     /// number of the attempt, from 0.
-    pub async fn request<T, F: Future<Output = object_store::Result<T>>>(
+    pub async fn request_with_retries<T, F: Future<Output = object_store::Result<T>>>(
         &self,
         kind: RequestKind,
-        retries: impl Fn(&object_store::Error) -> bool,
+        is_retryable: impl Fn(&object_store::Error) -> bool,
         attempt: impl Fn(u32) -> F,
     ) -> std::result::Result<T, Failure> {
         let begin = Instant::now();
@@ -197,7 +197,7 @@ impl ClientState {
                 self.counters.count(kind, attempts > 0);
                 let limit = self.limits.attempt_time;
                 let timed = tokio::time::timeout(limit, attempt(attempts)).await;
-                timed.unwrap_or_else(|_| Err(library_error(NoAnswer(limit.as_secs()))))
+                timed.unwrap_or_else(|_| Err(object_store_error(AttemptTimeout(limit.as_secs()))))
             };
             attempts += 1;
             let error = match result {
@@ -206,7 +206,7 @@ impl ClientState {
             };
             let pause = self.limits.pause(attempts);
             let is_late = begin.elapsed().saturating_add(pause) >= self.limits.total_time;
-            if attempts >= self.limits.attempts || is_late || !(is_transient(&error) || retries(&error)) {
+            if attempts >= self.limits.attempts || is_late || !(is_transient(&error) || is_retryable(&error)) {
                 return Err(Failure { error, attempts });
             }
             tokio::time::sleep(pause).await;

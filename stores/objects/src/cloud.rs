@@ -9,7 +9,7 @@ use crate::attempts::RetriedBy;
 use crate::client::{Abilities, ObjectClient};
 use crate::error::{ObjectError, Result};
 use crate::options::ObjectOptions;
-use crate::transport::AnswerConnector;
+use crate::transport::TypedErrorConnector;
 
 /// How long a connection may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -39,15 +39,15 @@ fn refused(name: &str) -> impl Fn(object_store::Error) -> ObjectError {
 }
 
 #[cfg(feature = "aws")]
-pub fn s3(bucket: &str, name: String, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
+pub fn s3(bucket: &str, name: String, options: &ObjectOptions, retried_by: RetriedBy) -> Result<ObjectClient> {
     use object_store::aws::AmazonS3Builder;
     let allow_http = options.allow_http || environment_says_yes("AWS_ALLOW_HTTP");
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(bucket)
-        .with_retry(retries(options, attempts))
+        .with_retry(retries(options, retried_by))
         .with_client_options(client_options(options, allow_http));
-    if attempts == RetriedBy::Client {
-        builder = builder.with_http_connector(AnswerConnector::default());
+    if retried_by == RetriedBy::Client {
+        builder = builder.with_http_connector(TypedErrorConnector::default());
     }
     if let Some(endpoint) = given(&options.endpoint) {
         builder = builder.with_endpoint(endpoint);
@@ -63,14 +63,14 @@ pub fn s3(bucket: &str, name: String, options: &ObjectOptions, attempts: Retried
 }
 
 #[cfg(feature = "gcp")]
-pub fn google(bucket: &str, name: String, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
+pub fn google(bucket: &str, name: String, options: &ObjectOptions, retried_by: RetriedBy) -> Result<ObjectClient> {
     use object_store::gcp::GoogleCloudStorageBuilder;
     let mut builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(bucket)
-        .with_retry(retries(options, attempts))
+        .with_retry(retries(options, retried_by))
         .with_client_options(client_options(options, options.allow_http));
-    if attempts == RetriedBy::Client {
-        builder = builder.with_http_connector(AnswerConnector::default());
+    if retried_by == RetriedBy::Client {
+        builder = builder.with_http_connector(TypedErrorConnector::default());
     }
     if let Some(endpoint) = given(&options.endpoint) {
         builder = builder.with_base_url(endpoint);
@@ -83,14 +83,14 @@ pub fn google(bucket: &str, name: String, options: &ObjectOptions, attempts: Ret
 }
 
 #[cfg(feature = "azure")]
-pub fn azure(container: &str, name: String, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
+pub fn azure(container: &str, name: String, options: &ObjectOptions, retried_by: RetriedBy) -> Result<ObjectClient> {
     use object_store::azure::MicrosoftAzureBuilder;
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_container_name(container)
-        .with_retry(retries(options, attempts))
+        .with_retry(retries(options, retried_by))
         .with_client_options(client_options(options, options.allow_http));
-    if attempts == RetriedBy::Client {
-        builder = builder.with_http_connector(AnswerConnector::default());
+    if retried_by == RetriedBy::Client {
+        builder = builder.with_http_connector(TypedErrorConnector::default());
     }
     if let Some(endpoint) = given(&options.endpoint) {
         builder = builder.with_endpoint(endpoint.to_owned());
@@ -103,15 +103,15 @@ pub fn azure(container: &str, name: String, options: &ObjectOptions, attempts: R
 }
 
 #[cfg(feature = "http")]
-pub fn web(url: &str, name: String, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
+pub fn web(url: &str, name: String, options: &ObjectOptions, retried_by: RetriedBy) -> Result<ObjectClient> {
     use object_store::http::HttpBuilder;
     // The scheme says whether it is encrypted.
     let mut builder = HttpBuilder::new()
         .with_url(url)
-        .with_retry(retries(options, attempts))
+        .with_retry(retries(options, retried_by))
         .with_client_options(client_options(options, url.starts_with("http:")));
-    if attempts == RetriedBy::Client {
-        builder = builder.with_http_connector(AnswerConnector::default());
+    if retried_by == RetriedBy::Client {
+        builder = builder.with_http_connector(TypedErrorConnector::default());
     }
     let store = Arc::new(builder.build().map_err(refused(&name))?);
     Ok(ObjectClient::over(name, store, options.limits()))

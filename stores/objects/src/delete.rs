@@ -5,7 +5,7 @@ use object_store::ObjectStoreExt;
 use crate::client::{ClientState, ObjectClient};
 use crate::counts::RequestKind;
 use crate::error::{ObjectError, Result};
-use crate::wave::WaveLimits;
+use crate::wave::InFlightLimits;
 
 impl ObjectClient {
     /// Deletes an object. That it is not there is no error: an earlier attempt may have deleted it.
@@ -24,7 +24,7 @@ impl ObjectClient {
     pub fn delete_many<E: From<ObjectError>>(
         &self,
         keys: impl IntoIterator<Item = String>,
-        limits: WaveLimits,
+        limits: InFlightLimits,
     ) -> std::result::Result<(), E> {
         let jobs = keys.into_iter().map(|key| {
             let state = self.0.clone();
@@ -36,9 +36,9 @@ impl ObjectClient {
 
 impl ClientState {
     async fn remove(&self, key: &str) -> Result<()> {
-        let path = self.path(key)?;
+        let path = self.parse_key(key)?;
         let delete = |_| async { self.store.delete(&path).await };
-        match self.request(RequestKind::Delete, |_| false, delete).await {
+        match self.request_with_retries(RequestKind::Delete, |_| false, delete).await {
             Err(failure) if matches!(failure.error, object_store::Error::NotFound { .. }) => Ok(()),
             done => done.map_err(|failure| self.error(key, &failure)),
         }

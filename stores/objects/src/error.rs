@@ -2,7 +2,7 @@
 
 use std::io;
 
-use h5live_model::{Error as ModelError, FileChange, Retry, StoreError, StoreErrorKind};
+use h5live_model::{Error as ModelError, ForeignFileChange, Retry, StoreError, StoreErrorKind};
 
 /// A result of the client.
 pub type Result<T> = std::result::Result<T, ObjectError>;
@@ -70,7 +70,7 @@ fn with_colon(cause: &str) -> String {
 impl ObjectError {
     /// An error of this kind. `cause` says more; it may be empty.
     pub fn new(kind: ObjectErrorKind, object: impl Into<String>, cause: impl Into<String>) -> Self {
-        ObjectError { kind, object: object.into(), cause: without_queries(&cause.into()) }
+        ObjectError { kind, object: object.into(), cause: strip_url_queries(&cause.into()) }
     }
 
     /// The error of a library about an object. `attempts` says how often it was tried.
@@ -97,7 +97,7 @@ impl ObjectError {
 
     /// The same, for somebody who names the object: its name is left out if it is this one, with a query or without.
     #[must_use]
-    pub fn of_named(self, name: &str) -> Self {
+    pub fn omit_object_if_named(self, name: &str) -> Self {
         let is_named = name.split('?').next() == Some(&self.object);
         if is_named { ObjectError { object: String::new(), ..self } } else { self }
     }
@@ -135,7 +135,7 @@ impl From<&ObjectError> for StoreErrorKind {
         match error.kind {
             ObjectErrorKind::NotThere => StoreErrorKind::NotFound,
             ObjectErrorKind::Denied => StoreErrorKind::PermissionDenied,
-            ObjectErrorKind::Changed => StoreErrorKind::Changed(FileChange::Replaced),
+            ObjectErrorKind::Changed => StoreErrorKind::Changed(ForeignFileChange::Replaced),
             ObjectErrorKind::Exists => StoreErrorKind::AlreadyExists,
             ObjectErrorKind::Unreachable => StoreErrorKind::Unreachable,
             ObjectErrorKind::Full => StoreErrorKind::StorageFull,
@@ -147,7 +147,7 @@ impl From<&ObjectError> for StoreErrorKind {
 impl From<ObjectError> for StoreError {
     fn from(error: ObjectError) -> Self {
         let retry = if error.is_transient() { Retry::Exhausted } else { Retry::Never };
-        StoreError::new(StoreErrorKind::from(&error), error).retry(retry)
+        StoreError::new(StoreErrorKind::from(&error), error).with_retry(retry)
     }
 }
 
@@ -165,7 +165,7 @@ impl From<ObjectError> for io::Error {
 }
 
 /// A text without the queries of URLs: they may have signatures and keys.
-pub fn without_queries(text: &str) -> String {
+pub fn strip_url_queries(text: &str) -> String {
     let ends_word = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | ')' | '<' | '>' | ',');
     let word = |word: &str| match (word.contains("://"), word.split_once('?')) {
         (true, Some((before, _))) => format!(

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use object_store::{GetOptions, GetRange, ObjectStoreExt};
 
-use crate::cause::{ShortBody, library_error};
+use crate::cause::{BodyLengthMismatch, object_store_error};
 use crate::client::{ClientState, ObjectClient};
 use crate::counts::RequestKind;
 use crate::error::{ObjectError, ObjectErrorKind, Result};
-use crate::ranges::{MergedRange, RangePlan, merge_ranges};
+use crate::ranges::{MergedRange, RangeMergeLimits, merge_ranges};
 use crate::tag::{ObjectMeta, ObjectTag};
-use crate::wave::WaveLimits;
+use crate::wave::InFlightLimits;
 
 /// On what condition an object is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,9 +73,9 @@ impl ObjectClient {
     pub fn head(&self, key: &str) -> Result<ObjectMeta> {
         let key = key.to_owned();
         self.wait(|state| async move {
-            let path = state.path(&key)?;
+            let path = state.parse_key(&key)?;
             let head = |_| async { state.store.head(&path).await };
-            let found = state.request(RequestKind::Head, |_| false, head).await;
+            let found = state.request_with_retries(RequestKind::Head, |_| false, head).await;
             found.map(|meta| ObjectMeta::from(&meta)).map_err(|failure| state.error(&key, &failure))
         })
     }
@@ -103,12 +103,12 @@ impl ObjectClient {
     ///
     /// # Errors
     /// As [`ObjectClient::get`].
-    pub fn get_ends(&self, key: &str, first: u64, last: u64) -> Result<(ObjectBytes, Option<ObjectBytes>)> {
+    pub fn get_ends(&self, key: &str, first_bytes: u64, last_bytes: u64) -> Result<(ObjectBytes, Option<ObjectBytes>)> {
         let key = key.to_owned();
         self.wait(|state| async move {
             let always = GetCondition::Always;
-            let begin = state.fetch_range(&key, GetRange::Bounded(0..first), &always);
-            let end = state.fetch_range(&key, GetRange::Suffix(last), &always);
+            let begin = state.fetch_range(&key, GetRange::Bounded(0..first_bytes), &always);
+            let end = state.fetch_range(&key, GetRange::Suffix(last_bytes), &always);
             match state.has_suffixes {
                 true => {
                     // Without the end, it is read when it is needed.
@@ -130,8 +130,8 @@ impl ObjectClient {
         key: &str,
         ranges: &[Range<u64>],
         condition: &GetCondition,
-        plan: &RangePlan,
-        limits: WaveLimits,
+        plan: &RangeMergeLimits,
+        limits: InFlightLimits,
         sink: &mut dyn FnMut(usize, Bytes) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         for (number, _) in ranges.iter().enumerate().filter(|(_, range)| range.is_empty()) {
@@ -139,7 +139,7 @@ impl ObjectClient {
         }
         let merged = merge_ranges(ranges, plan);
         let requests = merged.iter().map(|request| request.range.clone()).collect();
-        self.get_each_range(key, requests, condition, limits, &mut |number, read| {
+        self.get_ranges_unmerged(key, requests, condition, limits, &mut |number, read| {
             let MergedRange { range, parts } = &merged[number];
             for part in parts {
                 let (start, end) = (ranges[*part].start - range.start, ranges[*part].end - range.start);
@@ -153,12 +153,12 @@ impl ObjectClient {
     ///
     /// # Errors
     /// As [`ObjectClient::get_ranges`].
-    pub fn get_each_range<E: From<ObjectError>>(
+    pub fn get_ranges_unmerged<E: From<ObjectError>>(
         &self,
         key: &str,
         ranges: Vec<Range<u64>>,
         condition: &GetCondition,
-        limits: WaveLimits,
+        limits: InFlightLimits,
         sink: &mut dyn FnMut(usize, ObjectBytes) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let (key, condition): (Arc<str>, _) = (key.into(), Arc::new(condition.clone()));
@@ -185,7 +185,7 @@ impl ObjectClient {
     pub fn get_many<E: From<ObjectError>>(
         &self,
         items: impl IntoIterator<Item = GetItem>,
-        limits: WaveLimits,
+        limits: InFlightLimits,
         sink: &mut dyn FnMut(usize, Option<Fetched>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let jobs = items.into_iter().map(|item| {
@@ -215,20 +215,20 @@ impl GetCondition {
     /// Whether a server that does not know of conditions has sent another state than the one that was asked for.
     fn excludes(&self, found: &ObjectTag) -> bool {
         match self {
-            GetCondition::Matching(tag) => !tag.is_empty() && found.etag != tag.etag,
+            GetCondition::Matching(tag) => !tag.lacks_etag() && found.etag != tag.etag,
             _ => false,
         }
     }
 
     /// Whether such a server has sent what is known.
     fn is_known(&self, found: &ObjectTag) -> bool {
-        matches!(self, GetCondition::NotMatching(tag) if !tag.is_empty() && found.etag == tag.etag)
+        matches!(self, GetCondition::NotMatching(tag) if !tag.lacks_etag() && found.etag == tag.etag)
     }
 }
 
 impl ClientState {
     pub(crate) async fn fetch(&self, key: &str, condition: &GetCondition) -> Result<Fetched> {
-        let path = self.path(key)?;
+        let path = self.parse_key(key)?;
         let limit = self.limits.max_object_bytes;
         let read = |_| async {
             let found = self.store.get_opts(&path, condition.options()).await?;
@@ -240,7 +240,7 @@ impl ClientState {
             check_len(&bytes, meta.size)?;
             Ok(ObjectBytes { bytes, meta })
         };
-        match self.request(RequestKind::Get, |_| false, read).await {
+        match self.request_with_retries(RequestKind::Get, |_| false, read).await {
             Ok(read) if condition.excludes(&read.meta.tag) => Err(self.changed(key)),
             Ok(read) if condition.is_known(&read.meta.tag) => Ok(Fetched::NotModified),
             Ok(read) if read.meta.size > limit => Err(self.too_large(key, read.meta.size)),
@@ -256,7 +256,7 @@ impl ClientState {
     }
 
     async fn fetch_range(&self, key: &str, range: GetRange, condition: &GetCondition) -> Result<ObjectBytes> {
-        let path = self.path(key)?;
+        let path = self.parse_key(key)?;
         let limit = self.limits.max_object_bytes;
         let read = |_| async {
             let options = GetOptions { range: Some(range.clone()), ..condition.options() };
@@ -269,7 +269,7 @@ impl ClientState {
             check_len(&bytes, len)?;
             Ok((ObjectBytes { bytes, meta }, len))
         };
-        match self.request(RequestKind::Get, |_| false, read).await {
+        match self.request_with_retries(RequestKind::Get, |_| false, read).await {
             Ok((read, _)) if condition.excludes(&read.meta.tag) => Err(self.changed(key)),
             Ok((_, len)) if len > limit => Err(self.too_large(key, len)),
             Ok((read, _)) => {
@@ -281,22 +281,22 @@ impl ClientState {
     }
 
     fn changed(&self, key: &str) -> ObjectError {
-        ObjectError::new(ObjectErrorKind::Changed, self.object_name(key), "")
+        ObjectError::new(ObjectErrorKind::Changed, self.object_display_name(key), "")
     }
 
     fn shrunk(&self, key: &str) -> ObjectError {
-        ObjectError::new(ObjectErrorKind::Changed, self.object_name(key), "it is shorter than it was")
+        ObjectError::new(ObjectErrorKind::Changed, self.object_display_name(key), "it is shorter than it was")
     }
 
     fn too_large(&self, key: &str, bytes: u64) -> ObjectError {
         let cause = format!("{bytes} bytes are more than are read at once");
-        ObjectError::new(ObjectErrorKind::Invalid, self.object_name(key), cause)
+        ObjectError::new(ObjectErrorKind::Invalid, self.object_display_name(key), cause)
     }
 }
 
 fn check_len(bytes: &Bytes, expected: u64) -> object_store::Result<()> {
     match bytes.len() as u64 {
         found if found == expected => Ok(()),
-        found => Err(library_error(ShortBody { found, expected })),
+        found => Err(object_store_error(BodyLengthMismatch { found, expected })),
     }
 }

@@ -58,7 +58,7 @@ impl ObjectClient {
     fn list_pages(&self, prefix: &str, is_flat: bool, each: &mut dyn FnMut(ListEntry) -> bool) -> Result<()> {
         let (sender, receiver): (_, Receiver<Page>) = sync_channel(WAITING_PAGES);
         let (state, prefix) = (self.0.clone(), prefix.to_owned());
-        let name = state.object_name(&prefix);
+        let name = state.object_display_name(&prefix);
         let work = async move {
             let prefix = prefix.trim_end_matches('/');
             let listed = match state.abilities.pages.is_some() {
@@ -110,7 +110,7 @@ impl ClientState {
             };
             let list =
                 |_| pages.list_paginated(Some(begin.as_str()).filter(|begin| !begin.is_empty()), options.clone());
-            let page = self.request(RequestKind::List, |_| false, list).await;
+            let page = self.request_with_retries(RequestKind::List, |_| false, list).await;
             let page = page.map_err(|failure| self.error(prefix, &failure))?;
             token = page.page_token;
             if !send(sender, Ok(Some(entries(page.result)))).await || token.is_none() {
@@ -120,11 +120,11 @@ impl ClientState {
     }
 
     async fn list_at_once(&self, prefix: &str, is_flat: bool, sender: &SyncSender<Page>) -> Result<()> {
-        let path = self.path(prefix)?;
+        let path = self.parse_key(prefix)?;
         let path = Some(path).filter(|path| !path.as_ref().is_empty());
         if is_flat {
             let list = |_| self.store.list_with_delimiter(path.as_ref());
-            let listed = self.request(RequestKind::List, |_| false, list).await;
+            let listed = self.request_with_retries(RequestKind::List, |_| false, list).await;
             let listed = listed.map_err(|failure| self.error(prefix, &failure))?;
             send(sender, Ok(Some(entries(listed)))).await;
             return Ok(());
@@ -134,7 +134,7 @@ impl ClientState {
         while let Some(page) = objects.next().await {
             let page: object_store::Result<Vec<ListEntry>> =
                 page.into_iter().map(|object| object.map(|meta| entry(&meta))).collect();
-            let page = page.map_err(|error| ObjectError::of_library(&self.object_name(prefix), &error, 1))?;
+            let page = page.map_err(|error| ObjectError::of_library(&self.object_display_name(prefix), &error, 1))?;
             if !send(sender, Ok(Some(page))).await {
                 return Ok(());
             }

@@ -37,7 +37,7 @@ impl ObjectOptions {
     }
 
     /// An option that is not as by default; `None` if all are.
-    pub fn given_option(&self) -> Option<&'static str> {
+    pub fn first_non_default_option(&self) -> Option<&'static str> {
         let default = ObjectOptions::default();
         self.settings().iter().map(|setting| setting.name).find(|name| self.get(name) != default.get(name))
     }

@@ -23,7 +23,7 @@ pub enum Cloud {
 
 /// Where objects are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum ObjectPlace {
+pub enum ObjectStoreLocation {
     /// A bucket.
     Bucket {
         /// Where it is.
@@ -71,13 +71,13 @@ impl Cloud {
     }
 }
 
-impl ObjectPlace {
+impl ObjectStoreLocation {
     /// As errors name it. It has no secrets.
-    pub fn name(&self) -> String {
+    pub fn display_name(&self) -> String {
         match self {
-            ObjectPlace::Bucket { cloud, bucket } => format!("{}://{bucket}", cloud.scheme()),
-            ObjectPlace::Folder { path, .. } => path.to_string_lossy().into_owned(),
-            ObjectPlace::Web { url } => {
+            ObjectStoreLocation::Bucket { cloud, bucket } => format!("{}://{bucket}", cloud.scheme()),
+            ObjectStoreLocation::Folder { path, .. } => path.to_string_lossy().into_owned(),
+            ObjectStoreLocation::Web { url } => {
                 let bare = url.split(['?', '#']).next().unwrap_or_default();
                 match bare.split_once("://") {
                     Some((scheme, rest)) => {
@@ -100,20 +100,20 @@ impl ObjectPlace {
     }
 
     /// The store of the library, for another library: it makes requests again by itself. Options are refused as by
-    /// [`ObjectPlace::client`].
+    /// [`ObjectStoreLocation::client`].
     ///
     /// # Errors
-    /// As [`ObjectPlace::client`].
-    pub fn library_store(&self, options: &ObjectOptions) -> Result<Arc<dyn ObjectStore>> {
+    /// As [`ObjectStoreLocation::client`].
+    pub fn build_retrying_store(&self, options: &ObjectOptions) -> Result<Arc<dyn ObjectStore>> {
         Ok(self.build(options, RetriedBy::Library)?.store())
     }
 
     fn build(&self, options: &ObjectOptions, attempts: RetriedBy) -> Result<ObjectClient> {
-        let name = self.name();
+        let name = self.display_name();
         let (scheme, used) = match self {
-            ObjectPlace::Bucket { cloud, .. } => (cloud.scheme(), cloud.used_options()),
-            ObjectPlace::Folder { .. } => ("a folder", [].as_slice()),
-            ObjectPlace::Web { .. } => ("a web server", [].as_slice()),
+            ObjectStoreLocation::Bucket { cloud, .. } => (cloud.scheme(), cloud.used_options()),
+            ObjectStoreLocation::Folder { .. } => ("a folder", [].as_slice()),
+            ObjectStoreLocation::Web { .. } => ("a web server", [].as_slice()),
         };
         let used = [used, ALWAYS_USED.as_slice()].concat();
         options.check_used(&name, scheme, &used)?;
@@ -122,11 +122,11 @@ impl ObjectPlace {
             return Err(ObjectError::new(ObjectErrorKind::Invalid, name, cause));
         }
         match self {
-            ObjectPlace::Folder { path, is_durable } => {
+            ObjectStoreLocation::Folder { path, is_durable } => {
                 Ok(ObjectClient::folder(path, *is_durable)?.with_limits(options.limits()))
             }
-            ObjectPlace::Bucket { cloud, bucket } => bucket_client(*cloud, bucket, name, options, attempts),
-            ObjectPlace::Web { url } => web_client(url, name, options, attempts),
+            ObjectStoreLocation::Bucket { cloud, bucket } => bucket_client(*cloud, bucket, name, options, attempts),
+            ObjectStoreLocation::Web { url } => web_client(url, name, options, attempts),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::counts::RequestKind;
 use crate::error::{ObjectError, ObjectErrorKind, Result};
 use crate::get::{Fetched, GetCondition};
 use crate::tag::ObjectTag;
-use crate::wave::WaveLimits;
+use crate::wave::InFlightLimits;
 
 /// On what condition an object is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl ObjectClient {
     pub fn put_many<E: From<ObjectError>>(
         &self,
         items: impl IntoIterator<Item = PutItem>,
-        limits: WaveLimits,
+        limits: InFlightLimits,
         sink: &mut dyn FnMut(usize, ObjectTag) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let jobs = items.into_iter().map(|item| {
@@ -95,10 +95,10 @@ impl PutCondition {
 impl ClientState {
     async fn write(self: &Arc<Self>, item: &PutItem) -> Result<ObjectTag> {
         let PutItem { key, bytes, condition } = item;
-        let path = self.path(key)?;
-        if matches!(condition, PutCondition::Matches(tag) if tag.is_empty()) {
+        let path = self.parse_key(key)?;
+        if matches!(condition, PutCondition::Matches(tag) if tag.lacks_etag()) {
             let cause = "it gives no tags on which a write could depend";
-            return Err(ObjectError::new(ObjectErrorKind::Unsupported, self.object_name(key), cause));
+            return Err(ObjectError::new(ObjectErrorKind::Unsupported, self.object_display_name(key), cause));
         }
         let put = |_| async {
             let options = PutOptions { mode: condition.mode(), ..PutOptions::default() };
@@ -108,7 +108,7 @@ impl ClientState {
         let is_undecided = |error: &LibraryError| {
             matches!((condition, error), (PutCondition::Matches(_), LibraryError::AlreadyExists { .. }))
         };
-        let failure = match self.request(RequestKind::Put, is_undecided, put).await {
+        let failure = match self.request_with_retries(RequestKind::Put, is_undecided, put).await {
             Ok(written) => {
                 self.counters.count_written(bytes.len() as u64);
                 return Ok(ObjectTag { etag: written.e_tag, version: written.version });
@@ -130,6 +130,6 @@ impl ClientState {
             PutCondition::Absent => ObjectErrorKind::Exists,
             _ => ObjectErrorKind::Changed,
         };
-        Err(ObjectError::new(kind, self.object_name(key), ""))
+        Err(ObjectError::new(kind, self.object_display_name(key), ""))
     }
 }

@@ -4,16 +4,16 @@ use std::ops::Range;
 
 /// How ranges become requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RangePlan {
+pub struct RangeMergeLimits {
     /// Bytes between two ranges that are worth reading, so that one request does for both.
     pub gap: u64,
     /// Most bytes of a request that was merged from several ranges.
     pub max_bytes: u64,
 }
 
-impl Default for RangePlan {
+impl Default for RangeMergeLimits {
     fn default() -> Self {
-        RangePlan { gap: 1 << 20, max_bytes: 8 << 20 }
+        RangeMergeLimits { gap: 1 << 20, max_bytes: 8 << 20 }
     }
 }
 
@@ -27,7 +27,7 @@ pub struct MergedRange {
 }
 
 /// The requests for ranges, in the order of the object. No range is cut; empty ones are in no request.
-pub fn merge_ranges(ranges: &[Range<u64>], plan: &RangePlan) -> Vec<MergedRange> {
+pub fn merge_ranges(ranges: &[Range<u64>], plan: &RangeMergeLimits) -> Vec<MergedRange> {
     let mut order: Vec<usize> = (0..ranges.len()).filter(|number| !ranges[*number].is_empty()).collect();
     order.sort_by_key(|number| (ranges[*number].start, ranges[*number].end));
     let mut merged: Vec<MergedRange> = Vec::new();
@@ -52,14 +52,14 @@ pub fn merge_ranges(ranges: &[Range<u64>], plan: &RangePlan) -> Vec<MergedRange>
 mod tests {
     use super::*;
 
-    fn plan(gap: u64, max_bytes: u64) -> RangePlan {
-        RangePlan { gap, max_bytes }
+    fn plan(gap: u64, max_bytes: u64) -> RangeMergeLimits {
+        RangeMergeLimits { gap, max_bytes }
     }
 
     #[test]
     #[allow(clippy::single_range_in_vec_init, reason = "a list of one range")]
     fn ranges_that_are_near_become_one_request() {
-        let merged = |ranges: &[Range<u64>], plan: RangePlan| {
+        let merged = |ranges: &[Range<u64>], plan: RangeMergeLimits| {
             merge_ranges(ranges, &plan).into_iter().map(|merged| (merged.range, merged.parts)).collect::<Vec<_>>()
         };
         assert_eq!(merged(&[10..20, 0..10, 25..30], plan(5, 100)), [(0..30, vec![1, 0, 2])]);

@@ -29,7 +29,7 @@ impl ObjectTag {
     }
 
     /// Whether the store gives no tags: then nothing can be asked for on condition of one.
-    pub fn is_empty(&self) -> bool {
+    pub fn lacks_etag(&self) -> bool {
         self.etag.is_none()
     }
 

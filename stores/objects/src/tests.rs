@@ -16,7 +16,7 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as LibraryResult,
 };
 
-use crate::cause::{NoAnswer, library_error};
+use crate::cause::{AttemptTimeout, object_store_error};
 use crate::*;
 
 /// A store in memory whose next requests fail; of writes, before or after they were done.
@@ -43,7 +43,7 @@ impl FailingStore {
 }
 
 fn no_answer() -> LibraryError {
-    library_error(NoAnswer(1))
+    object_store_error(AttemptTimeout(1))
 }
 
 #[async_trait]
@@ -166,7 +166,7 @@ fn conditions_of_writes_are_kept() {
                 assert_eq!(read(client, "a").bytes, "2");
             }
             Err(error) => {
-                assert!(client.name() != "memory");
+                assert!(client.location_name() != "memory");
                 assert_eq!(error.kind, ObjectErrorKind::Unsupported);
                 assert_eq!(read(client, "a").bytes, "1");
             }
@@ -261,9 +261,9 @@ fn ranges_are_read_by_few_requests_and_each_comes_once() {
         for (gap, most, requests) in [(0, 1 << 20, 1), (1000, 5010, 2)] {
             let before = client.counts().gets;
             let mut seen = vec![0; ranges.len()];
-            let plan = RangePlan { gap, max_bytes: most };
+            let plan = RangeMergeLimits { gap, max_bytes: most };
             let condition = GetCondition::Matching(tag.clone());
-            let limits = WaveLimits { in_flight: 3, bytes: 20_000 };
+            let limits = InFlightLimits { in_flight: 3, bytes: 20_000 };
             let done = client.get_ranges("a", &ranges, &condition, &plan, limits, &mut |number, found| {
                 let range = &ranges[number];
                 assert_eq!(found, bytes[range.start as usize..range.end as usize]);
@@ -276,14 +276,14 @@ fn ranges_are_read_by_few_requests_and_each_comes_once() {
         }
         let before = client.counts().gets;
         let few = &ranges[..100];
-        let plan = RangePlan { gap: 1000, max_bytes: 5010 };
+        let plan = RangeMergeLimits { gap: 1000, max_bytes: 5010 };
         client
             .get_ranges::<ObjectError>(
                 "a",
                 few,
                 &GetCondition::Always,
                 &plan,
-                WaveLimits::default(),
+                InFlightLimits::default(),
                 &mut |_, _| Ok(()),
             )
             .unwrap();
@@ -291,12 +291,12 @@ fn ranges_are_read_by_few_requests_and_each_comes_once() {
         // A range that is not there, and an error of whoever takes the bytes.
         let beyond = [0..10, 99_990..100_010];
         let all = GetCondition::Always;
-        let near = RangePlan { gap: 0, max_bytes: 1 };
+        let near = RangeMergeLimits { gap: 0, max_bytes: 1 };
         let error =
-            client.get_ranges::<ObjectError>("a", &beyond, &all, &near, WaveLimits::default(), &mut |_, _| Ok(()));
+            client.get_ranges::<ObjectError>("a", &beyond, &all, &near, InFlightLimits::default(), &mut |_, _| Ok(()));
         assert_eq!(error.unwrap_err().kind, ObjectErrorKind::Changed);
         let refuse = |_, _| Err(ObjectError::new(ObjectErrorKind::Io, "a", "enough"));
-        let error = client.get_ranges("a", few, &all, &plan, WaveLimits::default(), &mut { refuse });
+        let error = client.get_ranges("a", few, &all, &plan, InFlightLimits::default(), &mut { refuse });
         assert_eq!(error.unwrap_err().cause, "enough");
     });
 }
@@ -307,10 +307,10 @@ fn many_objects_are_written_read_listed_and_deleted() {
         let key = |n: usize| format!("many/{}/{n:04}", n % 3);
         let items = (0..2500).map(|n| PutItem { key: key(n), bytes: n.to_string().into(), ..PutItem::default() });
         let mut written = 0;
-        let limits = WaveLimits { in_flight: 8, bytes: 40 };
+        let limits = InFlightLimits { in_flight: 8, bytes: 40 };
         client
             .put_many(items, limits, &mut |_, tag| {
-                assert!(!tag.is_empty());
+                assert!(!tag.lacks_etag());
                 written += 1;
                 Ok::<(), ObjectError>(())
             })
@@ -381,19 +381,19 @@ fn names_that_cannot_be_are_refused() {
 #[test]
 fn options_without_a_meaning_for_a_place_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let place = ObjectPlace::Folder { path: folder.path().to_owned(), is_durable: false };
+    let place = ObjectStoreLocation::Folder { path: folder.path().to_owned(), is_durable: false };
     place.client(&ObjectOptions::default()).unwrap();
-    let bucket = |cloud| ObjectPlace::Bucket { cloud, bucket: "b".to_owned() };
+    let bucket = |cloud| ObjectStoreLocation::Bucket { cloud, bucket: "b".to_owned() };
     let region = ObjectOptions { region: "x".to_owned(), ..ObjectOptions::default() };
     let secret = ObjectOptions { endpoint: "http://u:SECRET@h".to_owned(), ..ObjectOptions::default() };
-    let error = |place: &ObjectPlace, options: &ObjectOptions| place.client(options).unwrap_err().to_string();
+    let error = |place: &ObjectStoreLocation, options: &ObjectOptions| place.client(options).unwrap_err().to_string();
     for refused in [&place, &bucket(Cloud::Google), &bucket(Cloud::Azure)] {
         let text = error(refused, &region);
         assert!(text.contains(r#"the option "region" has no meaning"#), "{text}");
     }
-    let web = ObjectPlace::Web { url: "https://u:SECRET@host/a?sig=SECRET".to_owned() };
+    let web = ObjectStoreLocation::Web { url: "https://u:SECRET@host/a?sig=SECRET".to_owned() };
     assert!(error(&web, &ObjectOptions { allow_http: true, ..ObjectOptions::default() }).contains("allow_http"));
-    assert_eq!(web.name(), "https://host/a");
+    assert_eq!(web.display_name(), "https://host/a");
     let text = error(&bucket(Cloud::S3), &secret);
     assert!(text.contains("environment") && !text.contains("SECRET"), "{text}");
 }

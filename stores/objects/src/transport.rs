@@ -6,7 +6,7 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
 };
 
-use crate::server_text::server_text;
+use crate::server_text::extract_xml_error;
 
 /// Most bytes of the body of a failure that are looked at.
 const MAX_FAILURE_BYTES: usize = 16 << 10;
@@ -14,13 +14,13 @@ const MAX_FAILURE_BYTES: usize = 16 << 10;
 /// A server has answered that it could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[error("the server answers {status}{}", text_of(body))]
-pub struct ServerAnswer {
+pub struct ServerErrorResponse {
     status: u16,
     body: String,
 }
 
 fn text_of(body: &str) -> String {
-    let text = server_text(body);
+    let text = extract_xml_error(body);
     // A page for people says nothing more than the status does.
     match text.is_empty() || text.contains('<') {
         true => String::new(),
@@ -28,9 +28,9 @@ fn text_of(body: &str) -> String {
     }
 }
 
-impl ServerAnswer {
+impl ServerErrorResponse {
     /// Whether the server does not know such requests.
-    pub fn is_unknown_request(&self) -> bool {
+    pub fn is_not_implemented(&self) -> bool {
         self.status == 501
     }
 
@@ -42,9 +42,9 @@ impl ServerAnswer {
 
 /// Connects as the library does, and tells answers apart.
 #[derive(Debug, Default)]
-pub struct AnswerConnector(ReqwestConnector);
+pub struct TypedErrorConnector(ReqwestConnector);
 
-impl HttpConnector for AnswerConnector {
+impl HttpConnector for TypedErrorConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(AnswerService(self.0.connect(options)?)))
     }
@@ -64,6 +64,6 @@ impl HttpService for AnswerService {
         }
         let body = response.into_body().bytes().await.unwrap_or_default();
         let body = String::from_utf8_lossy(&body[..body.len().min(MAX_FAILURE_BYTES)]).into_owned();
-        Err(HttpError::new(HttpErrorKind::Unknown, ServerAnswer { status, body }))
+        Err(HttpError::new(HttpErrorKind::Unknown, ServerErrorResponse { status, body }))
     }
 }

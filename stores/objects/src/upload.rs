@@ -15,7 +15,7 @@ use crate::counts::RequestKind;
 use crate::error::{ObjectError, ObjectErrorKind, Result};
 use crate::put::PutCondition;
 use crate::tag::ObjectTag;
-use crate::wave::WaveLimits;
+use crate::wave::InFlightLimits;
 
 /// Bytes of a part. Objects of no more bytes are written by one request.
 const MIN_PART_BYTES: u64 = 8 << 20;
@@ -41,25 +41,27 @@ impl ObjectClient {
     ///
     /// # Errors
     /// [`ObjectErrorKind::Exists`], those of the object store, and those of the file.
-    pub fn put_file(&self, key: &str, file: &Path, replaces: bool) -> Result<ObjectTag> {
+    pub fn put_file(&self, key: &str, file: &Path, replace_existing: bool) -> Result<ObjectTag> {
         let failed = |error: std::io::Error| {
             let cause = format!("{} cannot be read: {error}", file.display());
-            ObjectError::new(ObjectErrorKind::Io, self.object_name(key), cause)
+            ObjectError::new(ObjectErrorKind::Io, self.object_display_name(key), cause)
         };
         let mut source = File::open(file).map_err(failed)?;
         let len = source.metadata().map_err(failed)?.len();
         let Some(store) = self.0.abilities.parts.clone().filter(|_| len > MIN_PART_BYTES) else {
             if len > self.limits().max_object_bytes {
                 let cause = format!("{len} bytes are more than are written at once");
-                return Err(ObjectError::new(ObjectErrorKind::Unsupported, self.object_name(key), cause));
+                return Err(ObjectError::new(ObjectErrorKind::Unsupported, self.object_display_name(key), cause));
             }
             let mut bytes = Vec::new();
             source.read_to_end(&mut bytes).map_err(failed)?;
-            let condition = if replaces { PutCondition::Always } else { PutCondition::Absent };
+            let condition = if replace_existing { PutCondition::Always } else { PutCondition::Absent };
             return self.put(key, bytes, &condition);
         };
         let before = match self.head(key) {
-            Ok(_) if !replaces => return Err(ObjectError::new(ObjectErrorKind::Exists, self.object_name(key), "")),
+            Ok(_) if !replace_existing => {
+                return Err(ObjectError::new(ObjectErrorKind::Exists, self.object_display_name(key), ""));
+            }
             Ok(meta) => meta.tag,
             Err(error) if error.kind == ObjectErrorKind::NotThere => ObjectTag::default(),
             Err(error) => return Err(error),
@@ -72,7 +74,7 @@ impl ObjectClient {
             // What is left there would cost something. The first error is the one that matters.
             let _ = self.wait(|state| async move {
                 let abort = |_| upload.store.abort_multipart(&upload.path, &upload.id);
-                let _ = state.request(RequestKind::Delete, |_| false, abort).await;
+                let _ = state.request_with_retries(RequestKind::Delete, |_| false, abort).await;
                 Ok(())
             });
         }
@@ -80,9 +82,9 @@ impl ObjectClient {
     }
 
     fn begin_upload(&self, key: &str, store: Arc<dyn MultipartStore>) -> Result<Upload> {
-        let (key, path) = (key.to_owned(), self.0.path(key)?);
+        let (key, path) = (key.to_owned(), self.0.parse_key(key)?);
         self.wait(|state| async move {
-            let id = state.request(RequestKind::Put, |_| false, |_| store.create_multipart(&path)).await;
+            let id = state.request_with_retries(RequestKind::Put, |_| false, |_| store.create_multipart(&path)).await;
             let id = id.map_err(|failure| state.error(&key, &failure))?;
             Ok(Upload { store, path, id })
         })
@@ -110,7 +112,7 @@ impl ObjectClient {
             Some((size, async move { state.write_part(&key, &upload, number, bytes.into()).await }))
         });
         let mut parts = Vec::new();
-        let limits = WaveLimits { in_flight: PARTS_IN_FLIGHT, bytes: part_bytes * PARTS_IN_FLIGHT as u64 };
+        let limits = InFlightLimits { in_flight: PARTS_IN_FLIGHT, bytes: part_bytes * PARTS_IN_FLIGHT as u64 };
         self.run_wave(jobs, limits, &mut |number, part| {
             parts.push((number, part));
             Ok::<(), ObjectError>(())
@@ -135,7 +137,7 @@ impl ObjectClient {
         let (owned, upload) = (key.to_owned(), upload.clone());
         let done = self.wait(|state| async move {
             let complete = |_| upload.store.complete_multipart(&upload.path, &upload.id, parts.clone());
-            let done = state.request(RequestKind::Put, |_| false, complete).await;
+            let done = state.request_with_retries(RequestKind::Put, |_| false, complete).await;
             Ok(match done {
                 Ok(written) => Ok(ObjectTag { etag: written.e_tag, version: written.version }),
                 Err(failure) => Err((state.error(&owned, &failure), failure.attempts > 1)),
@@ -155,7 +157,7 @@ impl ObjectClient {
 impl ClientState {
     async fn write_part(&self, key: &str, upload: &Upload, number: usize, bytes: Bytes) -> Result<PartId> {
         let put = |_| upload.store.put_part(&upload.path, &upload.id, number, PutPayload::from(bytes.clone()));
-        let part = self.request(RequestKind::Put, |_| false, put).await;
+        let part = self.request_with_retries(RequestKind::Put, |_| false, put).await;
         self.counters.count_written(bytes.len() as u64);
         part.map_err(|failure| self.error(key, &failure))
     }

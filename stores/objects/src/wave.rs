@@ -12,16 +12,16 @@ use crate::runtime;
 
 /// What bounds a wave of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WaveLimits {
+pub struct InFlightLimits {
     /// Most requests at a time.
     pub in_flight: usize,
     /// Most bytes that are on their way or wait to be handed on. One request is made even if it alone has more.
     pub bytes: u64,
 }
 
-impl Default for WaveLimits {
+impl Default for InFlightLimits {
     fn default() -> Self {
-        WaveLimits { in_flight: 64, bytes: 64 << 20 }
+        InFlightLimits { in_flight: 64, bytes: 64 << 20 }
     }
 }
 
@@ -46,7 +46,7 @@ impl ObjectClient {
     pub(crate) fn run_wave<T, F, E>(
         &self,
         jobs: impl IntoIterator<Item = (u64, F)>,
-        limits: WaveLimits,
+        limits: InFlightLimits,
         sink: &mut dyn FnMut(usize, T) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E>
     where
@@ -107,6 +107,6 @@ impl<T> Running<T> {
 
 impl ClientState {
     fn lost(self: &Arc<Self>, why: &str) -> ObjectError {
-        ObjectError::new(ObjectErrorKind::Io, self.object_name(""), why)
+        ObjectError::new(ObjectErrorKind::Io, self.object_display_name(""), why)
     }
 }

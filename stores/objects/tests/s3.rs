@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server, has_keys};
+use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server, has_aws_credentials};
 use h5live_objects::{
-    Cloud, Fetched, GetCondition, GetItem, ListEntry, ObjectClient, ObjectError, ObjectErrorKind, ObjectOptions,
-    ObjectPlace, PutCondition, PutItem, RangePlan, RequestLimits, WaveLimits,
+    Cloud, Fetched, GetCondition, GetItem, InFlightLimits, ListEntry, ObjectClient, ObjectError, ObjectErrorKind,
+    ObjectOptions, ObjectStoreLocation, PutCondition, PutItem, RangeMergeLimits, RequestLimits,
 };
 
-fn bucket(name: &str) -> ObjectPlace {
-    ObjectPlace::Bucket { cloud: Cloud::S3, bucket: name.to_owned() }
+fn bucket(name: &str) -> ObjectStoreLocation {
+    ObjectStoreLocation::Bucket { cloud: Cloud::S3, bucket: name.to_owned() }
 }
 
 fn client(options: &ObjectOptions) -> ObjectClient {
@@ -25,9 +25,9 @@ fn read(client: &ObjectClient, key: &str) -> Vec<u8> {
 
 #[test]
 fn an_s3_server_keeps_conditions_pages_ranges_and_parts() {
-    let Some(server) = S3Server::start() else { return };
+    let Some(server) = S3Server::start_if_available() else { return };
     server.make_bucket("bucket");
-    let client = client(&server.options());
+    let client = client(&server.client_options());
     // Of eight that write at a time on the same condition, one succeeds.
     for round in 0..10 {
         for is_update in [false, true] {
@@ -53,7 +53,9 @@ fn an_s3_server_keeps_conditions_pages_ranges_and_parts() {
     }
     // Pages of a thousand.
     let items = (0..2100).map(|n| PutItem { key: format!("many/{n}"), bytes: "x".into(), ..PutItem::default() });
-    client.put_many::<ObjectError>(items, WaveLimits { in_flight: 16, bytes: 1 << 20 }, &mut |_, _| Ok(())).unwrap();
+    client
+        .put_many::<ObjectError>(items, InFlightLimits { in_flight: 16, bytes: 1 << 20 }, &mut |_, _| Ok(()))
+        .unwrap();
     let (before, mut count) = (client.counts().lists, 0);
     client
         .list("many", &mut |entry| {
@@ -77,12 +79,19 @@ fn an_s3_server_keeps_conditions_pages_ranges_and_parts() {
     let tag = client.put_file("large", file.path(), false).unwrap();
     let (condition, mut found) = (GetCondition::Matching(tag.clone()), Vec::new());
     let ranges = [5..10, 19_999_990..20_000_000, 20..30u64];
-    let plan = RangePlan::default();
+    let plan = RangeMergeLimits::default();
     client
-        .get_ranges::<ObjectError>("large", &ranges, &condition, &plan, WaveLimits::default(), &mut |number, bytes| {
-            found.push((number, bytes.to_vec()));
-            Ok(())
-        })
+        .get_ranges::<ObjectError>(
+            "large",
+            &ranges,
+            &condition,
+            &plan,
+            InFlightLimits::default(),
+            &mut |number, bytes| {
+                found.push((number, bytes.to_vec()));
+                Ok(())
+            },
+        )
         .unwrap();
     found.sort();
     for (number, found) in &found {
@@ -96,7 +105,7 @@ fn an_s3_server_keeps_conditions_pages_ranges_and_parts() {
 
 #[test]
 fn nothing_wrong_is_returned_by_a_server_that_fails_at_random() {
-    let Some(server) = S3Server::start() else { return };
+    let Some(server) = S3Server::start_if_available() else { return };
     server.make_bucket("bucket");
     for seed in [1, 2, 3] {
         println!("seed {seed}");
@@ -104,7 +113,7 @@ fn nothing_wrong_is_returned_by_a_server_that_fails_at_random() {
             FaultyProxy::start(server.address(), ProxyFaults { per_mille: 250, seed, ..ProxyFaults::default() });
         let proxy = proxy.unwrap();
         let limits = RequestLimits { attempts: 12, first_pause: Duration::from_millis(2), ..RequestLimits::default() };
-        let client = client(&proxy.options()).with_limits(limits);
+        let client = client(&proxy.client_options()).with_limits(limits);
         let text = |n: usize, round: usize| format!("{seed} {n} {round} ").repeat(1 + n * 7);
         for n in 0..60 {
             let key = format!("{seed}/{n}");
@@ -119,7 +128,7 @@ fn nothing_wrong_is_returned_by_a_server_that_fails_at_random() {
         let items = (0..61).map(|n| GetItem { key: format!("{seed}/{n}"), expected_bytes: 1000, ..GetItem::default() });
         let mut seen = 0;
         client
-            .get_many::<ObjectError>(items, WaveLimits { in_flight: 8, bytes: 1 << 20 }, &mut |n, found| {
+            .get_many::<ObjectError>(items, InFlightLimits { in_flight: 8, bytes: 1 << 20 }, &mut |n, found| {
                 match found {
                     Some(Fetched::Object(found)) => assert_eq!(found.bytes, text(n, 2)),
                     other => assert!(n == 60 && other.is_none()),
@@ -136,7 +145,7 @@ fn nothing_wrong_is_returned_by_a_server_that_fails_at_random() {
 
 #[test]
 fn what_cannot_be_reached_is_said_with_its_name_and_the_cause() {
-    if !has_keys() {
+    if !has_aws_credentials() {
         return;
     }
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -155,7 +164,7 @@ fn what_cannot_be_reached_is_said_with_its_name_and_the_cause() {
     let encrypted = ObjectOptions { allow_http: false, ..options.clone() };
     let text = client(&encrypted).get("run.h5", &GetCondition::Always).unwrap_err().to_string();
     println!("{text}");
-    let Some(server) = S3Server::start() else { return };
+    let Some(server) = S3Server::start_if_available() else { return };
     let options = ObjectOptions { endpoint: server.endpoint(), ..options };
     let error = client(&options).get("run.h5", &GetCondition::Always).unwrap_err();
     assert_eq!(error.kind, ObjectErrorKind::NotThere);

@@ -34,7 +34,7 @@ pub struct BlockLookup {
     /// Those that are here, with their numbers.
     pub found: Vec<(u64, Bytes)>,
     /// Those that are to be read, in ascending order, also some that are read ahead. Whoever got this reads them, and gives
-    /// each to [`BlockCache::insert`]; at the end, [`BlockCache::give_up`] lets others read those that did not come.
+    /// each to [`BlockCache::insert`]; at the end, [`BlockCache::release_claims`] lets others read those that did not come.
     pub missing: Vec<u64>,
 }
 
@@ -52,7 +52,7 @@ impl BlockCache {
 
     /// Looks for the blocks from `first` to `last`. If others read some of them, it waits for those. `end` is the number
     /// of blocks of the object.
-    pub fn look_up(&self, first: u64, last: u64, end: u64) -> BlockLookup {
+    pub fn look_up_or_claim(&self, first: u64, last: u64, object_blocks: u64) -> BlockLookup {
         let mut state = self.state.lock();
         while (first..=last).any(|block| state.awaited.contains(&block)) {
             self.arrived.wait(&mut state);
@@ -73,7 +73,7 @@ impl BlockCache {
         // What is read ahead must not drive out what was just read.
         let max_ahead = MAX_BLOCKS_AHEAD.min(self.max_blocks as u64 / 4);
         state.ahead = if start == state.next { (state.ahead * 2).clamp(1, max_ahead) } else { 0 };
-        let more = last + 1..(last + 1 + state.ahead).min(end);
+        let more = last + 1..(last + 1 + state.ahead).min(object_blocks);
         let is_free = |block: &u64| !state.blocks.contains_key(block) && !state.awaited.contains(block);
         missing.extend(more.take_while(is_free));
         state.next = missing.last().map_or(0, |block| block + 1);
@@ -109,7 +109,7 @@ impl BlockCache {
     }
 
     /// Nobody reads these blocks any more.
-    pub fn give_up(&self, blocks: &[u64]) {
+    pub fn release_claims(&self, blocks: &[u64]) {
         let mut state = self.state.lock();
         state.awaited.retain(|block| !blocks.contains(block));
         self.arrived.notify_all();

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, Error as ModelError, Identity, LinkUse, Location, LocationWatch,
-    Maintenance, Mode, Name, OpenError, OpenRequest, Origin, PathProbe, Store,
+    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, Error as ModelError, Location, LocationWatch,
+    Maintenance, Mode, Name, OpenError, OpenRequest, PathProbe, Store, StoreIdentity, TrustOrigin,
 };
 use h5live_native::{NativeConnector, NativeFile, OpenOptions};
-use h5live_objects::{ObjectClient, ObjectPlace};
+use h5live_objects::{ObjectClient, ObjectStoreLocation};
 
 use crate::location::RemoteLocation;
 use crate::options::Remote;
-use crate::storage::ObjectStorage;
+use crate::storage::ObjectBackedStorage;
 
 /// The name of the kind of store, and its first scheme.
 const CONNECTOR: &str = "s3";
@@ -42,11 +42,11 @@ impl RemoteConnector {
         }
         let identity = RemoteConnector.identity(&at);
         let identity = identity.and_then(|identity| String::from_utf8(identity.0.into_vec()).ok());
-        let identity = identity.unwrap_or_else(|| client.object_name(key));
-        let storage = ObjectStorage::open_as(client.clone(), key, &identity, options);
+        let identity = identity.unwrap_or_else(|| client.object_display_name(key));
+        let storage = ObjectBackedStorage::open_with_cache_name(client.clone(), key, &identity, options);
         // Who shows the error names the location.
         let name = at.to_string();
-        let storage = storage.map_err(|error| OpenError::Store(error.of_named(&name).into()))?;
+        let storage = storage.map_err(|error| OpenError::Store(error.omit_object_if_named(&name).into()))?;
         let open_options = OpenOptions {
             mode: how.mode,
             max_allocation: how.max_allocation,
@@ -81,16 +81,16 @@ impl Connector for RemoteConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        let options = how.typed_options::<Remote>()?;
+        let options = how.downcast_options::<Remote>()?;
         let file = RemoteLocation::of(at)?;
         let client = file.place.client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
         RemoteConnector::open_object(&client, &file.key, at.clone(), options, how)
     }
 
     /// A file beside the one that names it.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
         let base = base.and_then(|base| RemoteLocation::of(base).ok());
-        let beside = base.and_then(|base| base.beside(name.as_str()?));
+        let beside = base.and_then(|base| base.sibling_url(name.as_str()?));
         beside.into_iter().map(Location::from).collect()
     }
 
@@ -102,22 +102,22 @@ impl Connector for RemoteConnector {
         None
     }
 
-    fn origin(&self, at: &Location) -> Origin {
+    fn trust_origin(&self, at: &Location) -> TrustOrigin {
         let origin = |file: RemoteLocation| match file.place {
             // What follows the host is no place of its own.
-            ObjectPlace::Web { url } => url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"),
-            place => place.name(),
+            ObjectStoreLocation::Web { url } => url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"),
+            place => place.display_name(),
         };
-        Origin::Named(RemoteLocation::of(at).map(origin).unwrap_or_default())
+        TrustOrigin::Named(RemoteLocation::of(at).map(origin).unwrap_or_default())
     }
 
-    fn identity(&self, at: &Location) -> Option<Identity> {
+    fn identity(&self, at: &Location) -> Option<StoreIdentity> {
         let RemoteLocation { place, key } = RemoteLocation::of(at).ok()?;
         let text = match place {
-            ObjectPlace::Web { url } => url,
-            place => format!("{}/{key}", place.name()),
+            ObjectStoreLocation::Web { url } => url,
+            place => format!("{}/{key}", place.display_name()),
         };
-        Some(Identity(text.into_bytes().into()))
+        Some(StoreIdentity(text.into_bytes().into()))
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {

@@ -28,7 +28,7 @@ static NEXT_TEMP: AtomicU64 = AtomicU64::new(0);
 
 /// Blocks of one state of an object in a folder.
 #[derive(Debug)]
-pub struct DiskCache {
+pub struct ObjectDiskCache {
     folder: PathBuf,
     /// The folder of the object.
     object: PathBuf,
@@ -58,13 +58,13 @@ struct CacheFile {
 
 /// The folder of blocks of an object, before it is known which state the object is in.
 #[derive(Debug)]
-pub struct ObjectFolder {
+pub struct ObjectCacheFolder {
     folder: PathBuf,
     object: PathBuf,
     max_bytes: u64,
 }
 
-impl ObjectFolder {
+impl ObjectCacheFolder {
     /// That of an object with this name, in a folder that is made if it is not there. Only its owner can read a new folder.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl ObjectFolder {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(folder)?;
         let name = blake3::hash(object.as_bytes()).to_hex();
-        Ok(ObjectFolder { folder: folder.to_owned(), object: folder.join(&name[..32]), max_bytes })
+        Ok(ObjectCacheFolder { folder: folder.to_owned(), object: folder.join(&name[..32]), max_bytes })
     }
 
     /// Whether blocks of some state of the object may be there.
@@ -85,17 +85,17 @@ impl ObjectFolder {
     }
 
     /// The blocks of a state of the object; `None` if the object store does not tell states apart by their bytes.
-    pub fn of_state(self, meta: &ObjectMeta, block_bytes: u64) -> Option<DiskCache> {
+    pub fn into_disk_cache(self, meta: &ObjectMeta, block_bytes: u64) -> Option<ObjectDiskCache> {
         let etag = meta.tag.etag().filter(|etag| !etag.starts_with("W/"))?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&meta.size.to_le_bytes()).update(&block_bytes.to_le_bytes()).update(etag.as_bytes());
         let state = hasher.finalize().to_hex()[..32].to_owned();
-        let ObjectFolder { folder, object, max_bytes } = self;
-        Some(DiskCache { folder, object, state, block_bytes, size: meta.size, max_bytes, room: Mutex::default() })
+        let ObjectCacheFolder { folder, object, max_bytes } = self;
+        Some(ObjectDiskCache { folder, object, state, block_bytes, size: meta.size, max_bytes, room: Mutex::default() })
     }
 }
 
-impl DiskCache {
+impl ObjectDiskCache {
     fn block_len(&self, block: u64) -> u64 {
         self.size.saturating_sub(block.saturating_mul(self.block_bytes)).min(self.block_bytes)
     }
@@ -156,7 +156,7 @@ impl DiskCache {
     }
 
     /// Keeps the blocks that lie within bytes of the object, from `at` on. What cannot be kept is left out.
-    pub fn keep(&self, at: u64, bytes: &[u8]) {
+    pub fn store_whole_blocks(&self, at: u64, bytes: &[u8]) {
         let end = at.saturating_add(bytes.len() as u64);
         for block in at.div_ceil(self.block_bytes)..end.div_ceil(self.block_bytes) {
             let from = block * self.block_bytes;

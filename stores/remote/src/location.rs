@@ -1,13 +1,13 @@
 //! Where a file on an object store is.
 
 use h5live_model::{Location, OpenError, Url};
-use h5live_objects::{Cloud, ObjectPlace};
+use h5live_objects::{Cloud, ObjectStoreLocation};
 
 /// A file: a place of objects, and the key of one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RemoteLocation {
     /// The bucket, or the web server.
-    pub place: ObjectPlace,
+    pub place: ObjectStoreLocation,
     /// The key; empty for a web server, whose place is the file.
     pub key: String,
 }
@@ -39,7 +39,10 @@ impl RemoteLocation {
         if bucket.is_empty() || key.is_empty() || key.ends_with('/') || key.starts_with('/') {
             return Err(example());
         }
-        Ok(RemoteLocation { place: ObjectPlace::Bucket { cloud, bucket: bucket.to_owned() }, key: key.to_owned() })
+        Ok(RemoteLocation {
+            place: ObjectStoreLocation::Bucket { cloud, bucket: bucket.to_owned() },
+            key: key.to_owned(),
+        })
     }
 
     fn on_web(url: &Url) -> Result<Self, OpenError> {
@@ -50,28 +53,31 @@ impl RemoteLocation {
         }
         let query = url.encoded_query().map(|query| format!("?{query}")).unwrap_or_default();
         let url = format!("{}:{}{query}", url.scheme(), url.encoded_path());
-        Ok(RemoteLocation { place: ObjectPlace::Web { url }, key: String::new() })
+        Ok(RemoteLocation { place: ObjectStoreLocation::Web { url }, key: String::new() })
     }
 
     /// The file of this name beside it; `None` if it has no such place.
-    pub fn beside(&self, name: &str) -> Option<Url> {
+    pub fn sibling_url(&self, name: &str) -> Option<Url> {
         if name.is_empty() || name.starts_with('/') {
             return None;
         }
         match &self.place {
-            ObjectPlace::Bucket { cloud, bucket } => {
+            ObjectStoreLocation::Bucket { cloud, bucket } => {
                 let folder = self.key.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
-                Some(Url::literal(cloud.scheme(), &format!("//{bucket}/{}", resolve_dots(&format!("{folder}{name}"))?)))
+                Some(Url::without_escapes(
+                    cloud.scheme(),
+                    &format!("//{bucket}/{}", resolve_dots(&format!("{folder}{name}"))?),
+                ))
             }
-            ObjectPlace::Web { url } => {
+            ObjectStoreLocation::Web { url } => {
                 let bare = url.split('?').next()?;
                 let (scheme, rest) = bare.split_once("://")?;
                 let (host, path) = rest.split_once('/')?;
                 let folder = path.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
                 let name = name.split('/').map(percent_encode).collect::<Vec<_>>().join("/");
-                Some(Url::literal(scheme, &format!("//{host}/{}", resolve_dots(&format!("{folder}{name}"))?)))
+                Some(Url::without_escapes(scheme, &format!("//{host}/{}", resolve_dots(&format!("{folder}{name}"))?)))
             }
-            ObjectPlace::Folder { .. } => None,
+            ObjectStoreLocation::Folder { .. } => None,
         }
     }
 }
@@ -106,10 +112,10 @@ mod tests {
     #[test]
     fn a_url_names_a_bucket_and_a_key_or_a_file_of_a_web_server() {
         let found = of("s3://b/runs/a%20b.h5?region=x").unwrap();
-        assert_eq!(found.place, ObjectPlace::Bucket { cloud: Cloud::S3, bucket: "b".to_owned() });
+        assert_eq!(found.place, ObjectStoreLocation::Bucket { cloud: Cloud::S3, bucket: "b".to_owned() });
         assert_eq!(found.key, "runs/a b.h5");
         let found = of("https://h/a%20b.h5?sig=1").unwrap();
-        assert_eq!(found.place, ObjectPlace::Web { url: "https://h/a%20b.h5?sig=1".to_owned() });
+        assert_eq!(found.place, ObjectStoreLocation::Web { url: "https://h/a%20b.h5?sig=1".to_owned() });
         for text in
             ["s3://b", "s3://b/", "s3:///run", "s3:run", "gs://b//", "az://b/x/", "https:x", "http:///x", "run.h5"]
         {
@@ -121,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_linked_file_lies_beside_the_one_that_names_it() {
-        let beside = |base: &str, name: &str| of(base).unwrap().beside(name).map(|url| url.to_string());
+        let beside = |base: &str, name: &str| of(base).unwrap().sibling_url(name).map(|url| url.to_string());
         assert_eq!(beside("s3://b/runs/one.h5", "two.h5").as_deref(), Some("s3://b/runs/two.h5"));
         assert_eq!(beside("s3://b/runs/one.h5", "../x/./two.h5").as_deref(), Some("s3://b/x/two.h5"));
         assert_eq!(beside("s3://b/one.h5", "../../etc/passwd"), None);

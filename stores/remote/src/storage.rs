@@ -6,11 +6,12 @@ use std::path::Path;
 
 use h5live_cache::{BatchReadHints, Storage};
 use h5live_objects::{
-    Bytes, GetCondition, ObjectBytes, ObjectClient, ObjectError, ObjectErrorKind, ObjectMeta, RangePlan, WaveLimits,
+    Bytes, GetCondition, InFlightLimits, ObjectBytes, ObjectClient, ObjectError, ObjectErrorKind, ObjectMeta,
+    RangeMergeLimits,
 };
 
 use crate::block_cache::{BlockCache, BlockLookup};
-use crate::disk_cache::{DiskCache, ObjectFolder};
+use crate::disk_cache::{ObjectCacheFolder, ObjectDiskCache};
 use crate::options::Remote;
 
 /// Reads of so many bytes do not go by way of blocks.
@@ -26,14 +27,14 @@ const BLOCK_BYTES: (u64, u64) = (4 << 10, 16 << 20);
 
 /// One state of an object, as bytes that are read by ranges. A read fails if the object was replaced.
 #[derive(Debug)]
-pub struct ObjectStorage {
+pub struct ObjectBackedStorage {
     client: ObjectClient,
     key: String,
     meta: ObjectMeta,
     condition: GetCondition,
     blocks: BlockCache,
     /// Blocks in a folder.
-    disk: Option<DiskCache>,
+    disk: Option<ObjectDiskCache>,
 }
 
 /// Why a read of ranges has ended early.
@@ -59,42 +60,47 @@ fn block_bytes(options: &Remote) -> u64 {
 }
 
 /// The folder of blocks of an object with this name; `None` if nobody wants one.
-fn disk_folder(name: &str, options: &Remote) -> Result<Option<ObjectFolder>, ObjectError> {
+fn disk_folder(name: &str, options: &Remote) -> Result<Option<ObjectCacheFolder>, ObjectError> {
     if options.disk_cache.is_empty() {
         return Ok(None);
     }
     let named = SERVER_VARIABLES.iter().filter_map(|name| std::env::var(name).ok());
     let servers: Vec<String> = std::iter::once(options.objects.endpoint.clone()).chain(named).collect();
     let name = format!("{}\n{name}", servers.join("\n"));
-    let folder = ObjectFolder::open(Path::new(&options.disk_cache), &name, options.disk_cache_size);
+    let folder = ObjectCacheFolder::open(Path::new(&options.disk_cache), &name, options.disk_cache_size);
     let failed = |error: io::Error| ObjectError::new(ObjectErrorKind::Io, &options.disk_cache, error.to_string());
     folder.map(Some).map_err(failed)
 }
 
-impl ObjectStorage {
+impl ObjectBackedStorage {
     /// Opens an object: reads its first bytes and, at the same time, its last ones. If blocks of its present state are in
     /// the folder of [`Remote::disk_cache`], it only asks for the state.
     ///
     /// # Errors
     /// Those of the client; [`ObjectErrorKind::Io`] if the folder cannot be made.
     pub fn open(client: ObjectClient, key: &str, options: &Remote) -> Result<Self, ObjectError> {
-        let name = client.object_name(key);
-        ObjectStorage::open_as(client, key, &name, options)
+        let name = client.object_display_name(key);
+        ObjectBackedStorage::open_with_cache_name(client, key, &name, options)
     }
 
     /// The same for an object that has this name in the folder of [`Remote::disk_cache`], on the server of the options.
     ///
     /// # Errors
-    /// As [`ObjectStorage::open`].
-    pub fn open_as(client: ObjectClient, key: &str, name: &str, options: &Remote) -> Result<Self, ObjectError> {
+    /// As [`ObjectBackedStorage::open`].
+    pub fn open_with_cache_name(
+        client: ObjectClient,
+        key: &str,
+        cache_name: &str,
+        options: &Remote,
+    ) -> Result<Self, ObjectError> {
         let block_bytes = block_bytes(options);
-        let folder = disk_folder(name, options)?;
-        let Some(folder) = folder.filter(ObjectFolder::has_blocks) else {
-            return ObjectStorage::open_ends(client, key, disk_folder(name, options)?, options);
+        let folder = disk_folder(cache_name, options)?;
+        let Some(folder) = folder.filter(ObjectCacheFolder::has_blocks) else {
+            return ObjectBackedStorage::open_ends(client, key, disk_folder(cache_name, options)?, options);
         };
         let meta = client.head(key)?;
-        match folder.of_state(&meta, block_bytes).filter(|disk| disk.has(0)) {
-            Some(disk) => Ok(ObjectStorage {
+        match folder.into_disk_cache(&meta, block_bytes).filter(|disk| disk.has(0)) {
+            Some(disk) => Ok(ObjectBackedStorage {
                 condition: GetCondition::Matching(meta.tag.clone()),
                 client,
                 key: key.to_owned(),
@@ -102,14 +108,14 @@ impl ObjectStorage {
                 blocks: BlockCache::new(block_bytes, options.cache_size),
                 disk: Some(disk),
             }),
-            None => ObjectStorage::open_ends(client, key, disk_folder(name, options)?, options),
+            None => ObjectBackedStorage::open_ends(client, key, disk_folder(cache_name, options)?, options),
         }
     }
 
     fn open_ends(
         client: ObjectClient,
         key: &str,
-        folder: Option<ObjectFolder>,
+        folder: Option<ObjectCacheFolder>,
         options: &Remote,
     ) -> Result<Self, ObjectError> {
         let block_bytes = block_bytes(options);
@@ -127,11 +133,11 @@ impl ObjectStorage {
             }
             found => found?,
         };
-        let storage = ObjectStorage {
+        let storage = ObjectBackedStorage {
             condition: GetCondition::Matching(first.meta.tag.clone()),
             client,
             key: key.to_owned(),
-            disk: folder.and_then(|folder| folder.of_state(&first.meta, block_bytes)),
+            disk: folder.and_then(|folder| folder.into_disk_cache(&first.meta, block_bytes)),
             meta: first.meta,
             blocks,
         };
@@ -156,7 +162,7 @@ impl ObjectStorage {
     fn keep_blocks(&self, at: u64, bytes: &Bytes) {
         let size = self.blocks.block_bytes();
         let end = at + bytes.len() as u64;
-        self.disk.iter().for_each(|disk| disk.keep(at, bytes));
+        self.disk.iter().for_each(|disk| disk.store_whole_blocks(at, bytes));
         for block in at.div_ceil(size)..self.block_count() {
             let (from, to) = (block * size, ((block + 1) * size).min(self.meta.size));
             if to > end {
@@ -173,7 +179,7 @@ impl ObjectStorage {
     /// Whether what was read belongs to the object as it was opened. Servers that give no tags, or that ignore
     /// conditions, are found out by the size and the time.
     fn is_same_state(&self, meta: &ObjectMeta) -> bool {
-        match self.meta.tag.is_empty() {
+        match self.meta.tag.lacks_etag() {
             true => (meta.size, meta.modified) == (self.meta.size, self.meta.modified),
             false => meta.size == self.meta.size && meta.tag == self.meta.tag,
         }
@@ -182,12 +188,12 @@ impl ObjectStorage {
     fn check_state(&self, meta: &ObjectMeta) -> Result<(), ObjectError> {
         match self.is_same_state(meta) {
             true => Ok(()),
-            false => Err(ObjectError::new(ObjectErrorKind::Changed, self.client.object_name(&self.key), "")),
+            false => Err(ObjectError::new(ObjectErrorKind::Changed, self.client.object_display_name(&self.key), "")),
         }
     }
 
-    fn limits(&self, bytes: u64) -> WaveLimits {
-        WaveLimits { in_flight: IN_FLIGHT, bytes }
+    fn limits(&self, bytes: u64) -> InFlightLimits {
+        InFlightLimits { in_flight: IN_FLIGHT, bytes }
     }
 
     /// Reads ranges that lie in the object: from the folder of blocks, or by one request each.
@@ -213,7 +219,7 @@ impl ObjectStorage {
         }
         let starts: Vec<u64> = missing.iter().map(|range| range.start).collect();
         self.request(missing, budget, &mut |place, bytes| {
-            disk.keep(starts[place], &bytes);
+            disk.store_whole_blocks(starts[place], &bytes);
             let number = numbers[place];
             let (start, end) = (ranges[number].start - starts[place], ranges[number].end - starts[place]);
             each(number, bytes.slice(start as usize..end as usize))
@@ -228,7 +234,7 @@ impl ObjectStorage {
         each: &mut dyn FnMut(usize, Bytes) -> Result<(), E>,
     ) -> Result<(), E> {
         let limits = self.limits(budget);
-        self.client.get_each_range(&self.key, ranges, &self.condition, limits, &mut |number, read| {
+        self.client.get_ranges_unmerged(&self.key, ranges, &self.condition, limits, &mut |number, read| {
             self.check_state(&read.meta)?;
             each(number, read.bytes)
         })
@@ -236,7 +242,7 @@ impl ObjectStorage {
 
     /// The blocks from `first` to `last`. They are kept, but none of them is looked for again: others may drive it out.
     fn load_blocks(&self, first: u64, last: u64) -> Result<Vec<(u64, Bytes)>, ObjectError> {
-        let BlockLookup { mut found, missing } = self.blocks.look_up(first, last, self.block_count());
+        let BlockLookup { mut found, missing } = self.blocks.look_up_or_claim(first, last, self.block_count());
         if missing.is_empty() {
             return Ok(found);
         }
@@ -256,7 +262,7 @@ impl ObjectStorage {
             }
             Ok(())
         });
-        self.blocks.give_up(&missing);
+        self.blocks.release_claims(&missing);
         fetched.map(|()| found)
     }
 
@@ -305,7 +311,7 @@ impl ObjectStorage {
                 small.push(range);
             }
         }
-        let plan = RangePlan { gap: GAP_BYTES, max_bytes: MAX_REQUEST_BYTES };
+        let plan = RangeMergeLimits { gap: GAP_BYTES, max_bytes: MAX_REQUEST_BYTES };
         let merged = h5live_objects::merge_ranges(&small, &plan);
         let requests = merged.iter().map(|request| request.range.clone()).collect();
         self.fetch(requests, budget, &mut |request, bytes| {
@@ -330,7 +336,7 @@ fn adjacent_runs(numbers: &[u64], most: u64) -> Vec<Range<u64>> {
     runs
 }
 
-impl Storage for ObjectStorage {
+impl Storage for ObjectBackedStorage {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         let Range { start, end } = self.clamp(&(at..at.saturating_add(into.len() as u64)));
         let len = (end - start) as usize;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use h5live_cache::Storage;
 use h5live_objects::{ObjectClient, ObjectErrorKind, PutCondition};
 
-use crate::{ObjectStorage, Remote};
+use crate::{ObjectBackedStorage, Remote};
 
 fn options() -> Remote {
     Remote { block_size: 4 << 10, first_read: 8 << 10, cache_size: 64 << 10, ..Remote::default() }
@@ -25,7 +25,7 @@ fn object(len: usize) -> (ObjectClient, Vec<u8>) {
 fn an_object_is_read_as_it_is_at_any_place() {
     for len in [0, 1, 4095, 4096, 4097, 8192, 8193, 20_000, 300_000] {
         let (client, all) = object(len);
-        let storage = ObjectStorage::open(client, "a", &options()).unwrap();
+        let storage = ObjectBackedStorage::open(client, "a", &options()).unwrap();
         assert_eq!(storage.len().unwrap(), len as u64);
         let mut at = 0;
         while at < len + 5000 {
@@ -45,7 +45,7 @@ fn an_object_is_read_as_it_is_at_any_place() {
 #[test]
 fn large_reads_are_made_by_requests_of_their_own() {
     let (client, all) = object(20 << 20);
-    let storage = ObjectStorage::open(client.clone(), "a", &options()).unwrap();
+    let storage = ObjectBackedStorage::open(client.clone(), "a", &options()).unwrap();
     let before = client.counts().gets;
     let mut into = vec![0; 17 << 20];
     assert_eq!(storage.read_at(&mut into, 5).unwrap(), into.len());
@@ -56,7 +56,7 @@ fn large_reads_are_made_by_requests_of_their_own() {
 #[test]
 fn ranges_come_each_once_and_near_ones_by_one_request() {
     let (client, all) = object(12 << 20);
-    let storage = ObjectStorage::open(client.clone(), "a", &options()).unwrap();
+    let storage = ObjectBackedStorage::open(client.clone(), "a", &options()).unwrap();
     assert_eq!(client.counts().gets, 2, "the first and the last part");
     let near = (0..100u64).map(|n| (2 << 20) + n * 9000..(2 << 20) + n * 9000 + 500);
     let far = [0..100, (6 << 20)..(6 << 20) + 5, 7..7, (12 << 20) - 10..(12 << 20) + 10, (13 << 20)..(14 << 20)];
@@ -88,7 +88,7 @@ fn ranges_come_each_once_and_near_ones_by_one_request() {
 #[test]
 fn blocks_are_read_once_by_many_threads_and_dropped_when_there_are_too_many() {
     let (client, all) = object(1 << 20);
-    let storage = Arc::new(ObjectStorage::open(client.clone(), "a", &options()).unwrap());
+    let storage = Arc::new(ObjectBackedStorage::open(client.clone(), "a", &options()).unwrap());
     let before = client.counts().gets;
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -114,7 +114,7 @@ fn blocks_are_read_once_by_many_threads_and_dropped_when_there_are_too_many() {
 #[test]
 fn an_object_that_was_replaced_is_an_error_and_never_other_bytes() {
     let (client, _) = object(1 << 20);
-    let storage = ObjectStorage::open(client.clone(), "a", &options()).unwrap();
+    let storage = ObjectBackedStorage::open(client.clone(), "a", &options()).unwrap();
     client.put("a", vec![1; 1 << 20], &PutCondition::Always).unwrap();
     let error = storage.read_at(&mut [0; 10], 500_000).unwrap_err();
     assert!(error.to_string().contains("memory/a: the object has been replaced"), "{error}");
@@ -124,7 +124,7 @@ fn an_object_that_was_replaced_is_an_error_and_never_other_bytes() {
     assert!(storage.read_ranges(std::slice::from_ref(&range), 1 << 20, &mut |_, _| panic!("nothing comes")).is_err());
     // What was read before is still there.
     storage.read_at(&mut [0; 10], 0).unwrap();
-    let error = ObjectStorage::open(client, "none", &options()).unwrap_err();
+    let error = ObjectBackedStorage::open(client, "none", &options()).unwrap_err();
     assert_eq!(error.kind, ObjectErrorKind::NotThere);
 }
 
@@ -142,7 +142,7 @@ fn block_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 /// Reads by blocks, directly, and by ranges, and says how many requests that took, with those of opening.
 fn read_in_all_ways(client: &ObjectClient, all: &[u8], options: &Remote) -> u64 {
     let before = client.counts().total();
-    let storage = ObjectStorage::open(client.clone(), "a", options).unwrap();
+    let storage = ObjectBackedStorage::open(client.clone(), "a", options).unwrap();
     let mut into = vec![0; 100];
     storage.read_at(&mut into, 50_000).unwrap();
     assert_eq!(into, all[50_000..50_100]);
@@ -215,7 +215,7 @@ fn the_folder_stays_within_its_size_and_keeps_what_was_used_last() {
     let (client, all) = object(4 << 20);
     let most = 256 << 10;
     let options = Remote { disk_cache_size: most, ..cached(folder.path()) };
-    let storage = ObjectStorage::open(client.clone(), "a", &options).unwrap();
+    let storage = ObjectBackedStorage::open(client.clone(), "a", &options).unwrap();
     for at in (0..all.len()).step_by(4096) {
         let mut into = [0; 4096];
         storage.read_at(&mut into, at as u64).unwrap();
@@ -228,7 +228,7 @@ fn the_folder_stays_within_its_size_and_keeps_what_was_used_last() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let storage = ObjectStorage::open(client.clone(), "a", &options).unwrap();
+                let storage = ObjectBackedStorage::open(client.clone(), "a", &options).unwrap();
                 for at in (0..all.len()).step_by(4096) {
                     let mut into = [0; 4096];
                     storage.read_at(&mut into, at as u64).unwrap();
@@ -247,7 +247,7 @@ fn a_folder_that_cannot_be_made_is_an_error_and_one_that_is_full_is_none() {
     let (client, all) = object((12 << 20) + 77);
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let error = ObjectStorage::open(client.clone(), "a", &cached(&file.join("x"))).unwrap_err();
+    let error = ObjectBackedStorage::open(client.clone(), "a", &cached(&file.join("x"))).unwrap_err();
     assert!(error.to_string().contains("file/x"), "{error}");
     let options = Remote { disk_cache_size: 100, ..cached(folder.path()) };
     let plain = read_in_all_ways(&client, &all, &self::options());

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use h5live_model::{
-    AttributeData, ChunkCoord, ChunkRead, ChunkStore, Error, LinkTarget, Mode, ObjectId, ObjectKind, ObjectSpec, Reads,
-    Store,
+    AttributeData, ChunkCoord, ChunkReadRequest, ChunkReadStrategy, ChunkStore, Error, LinkTarget, Mode, ObjectId,
+    ObjectKind, ObjectSpec, Store,
 };
 use h5live_native::{NativeFile, OpenOptions};
 use h5live_objects::ObjectClient;
-use h5live_remote::{ObjectStorage, Remote};
+use h5live_remote::{ObjectBackedStorage, Remote};
 
 /// Files that name other files of this machine, which nobody opens for what is on an object store.
 const CUT_FILES: &str = "cut into several";
@@ -28,7 +28,7 @@ fn open_as_object(path: &Path) -> Result<NativeFile, String> {
     // So that there are many blocks, and few of them are kept.
     let options = Remote { block_size: 4 << 10, first_read: 4 << 10, cache_size: 64 << 10, ..Remote::default() };
     let key = path.file_name().unwrap().to_str().unwrap();
-    let storage = ObjectStorage::open(client, key, &options).map_err(|error| error.to_string())?;
+    let storage = ObjectBackedStorage::open(client, key, &options).map_err(|error| error.to_string())?;
     let options = OpenOptions { mode: Mode::Read, ..OpenOptions::default() };
     NativeFile::open_storage(Arc::new(storage), &options).map_err(|error| error.to_string())
 }
@@ -53,7 +53,7 @@ fn describe(store: &dyn Store, id: ObjectId) -> Result<Described, Error> {
 
 /// The stored bytes of chunks by many reads at a time.
 fn read_together(chunks: &dyn ChunkStore, coords: &[ChunkCoord]) -> Result<Vec<Vec<u8>>, Error> {
-    let wanted: Vec<_> = coords.iter().map(|coord| ChunkRead { coord, part: None }).collect();
+    let wanted: Vec<_> = coords.iter().map(|coord| ChunkReadRequest { coord, part: None }).collect();
     let found = Mutex::new(vec![Vec::new(); coords.len()]);
     chunks.read_many(&wanted, 512 << 20, &|number, bytes| {
         found.lock().unwrap()[number] = bytes.map_or_else(Vec::new, |found| found.bytes.to_vec());
@@ -98,7 +98,7 @@ fn compare_chunks(path: &Path, file: &dyn ChunkStore, object: &dyn ChunkStore) -
 /// Compares all objects. Returns their number, and that of chunks.
 fn compare(path: &Path, file: &NativeFile, object: &NativeFile) -> (usize, usize) {
     let reads = object.session().capabilities.reads;
-    assert!(matches!(reads, Reads::Batched { .. }), "{}: {reads:?}", path.display());
+    assert!(matches!(reads, ChunkReadStrategy::Batched { .. }), "{}: {reads:?}", path.display());
     let (mut left, mut seen, mut chunks) = (vec![file.session().root], HashSet::new(), 0);
     while let Some(id) = left.pop() {
         if !seen.insert(id) {

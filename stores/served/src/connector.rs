@@ -7,9 +7,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use h5live_model::{
-    AtomicScope, Capabilities, Connector, ConnectorOptions, Durability, Encoding, Error as ModelError, Features,
-    Identity, Limits, LinkUse, Location, LocationWatch, Maintenance, Mode, Name, OpenError, OpenRequest, Origin,
-    PartialWrites, PathProbe, Reads, Session, Staging, Store,
+    Capabilities, ChunkEncodedBy, ChunkReadStrategy, Connector, ConnectorOptions, ConsistencyScope, CrossFileLinkKind,
+    DurabilitySupport, Error as ModelError, Location, LocationWatch, Maintenance, Mode, Name, OpenError, OpenRequest,
+    PartialWrites, PathProbe, SessionInfo, SmallWritesStagedBy, Store, StoreFeatures, StoreIdentity, StoreSizeLimits,
+    TrustOrigin,
 };
 use hyper::header::HeaderValue;
 use parking_lot::Mutex;
@@ -46,10 +47,10 @@ fn authorization(at: &ServedLocation, options: &Served) -> Option<HeaderValue> {
     };
     if let Some(mut value) = text.and_then(|text| HeaderValue::from_str(&text).ok()) {
         value.set_sensitive(true);
-        known.lock().insert(at.server_key(), value.clone());
+        known.lock().insert(at.server_origin(), value.clone());
         return Some(value);
     }
-    if let Some(value) = known.lock().get(&at.server_key()) {
+    if let Some(value) = known.lock().get(&at.server_origin()) {
         return Some(value.clone());
     }
     let token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty())?;
@@ -64,9 +65,9 @@ fn certificate(at: &ServedLocation, options: &Served) -> String {
     static KNOWN: OnceLock<Mutex<FxHashMap<String, String>>> = OnceLock::new();
     let mut known = KNOWN.get_or_init(Mutex::default).lock();
     if !options.certificate.is_empty() {
-        known.insert(at.server_key(), options.certificate.clone());
+        known.insert(at.server_origin(), options.certificate.clone());
     }
-    known.get(&at.server_key()).cloned().unwrap_or_default()
+    known.get(&at.server_origin()).cloned().unwrap_or_default()
 }
 
 /// A user without the escapes of URLs.
@@ -100,16 +101,16 @@ impl Connector for ServedConnector {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            features: Features::all().without(Features::MAPS),
+            features: StoreFeatures::all().without(StoreFeatures::MAPS),
             partial_writes: PartialWrites::Whole,
-            staging: Staging::Caller,
-            encoding: Encoding::Pipeline,
-            reads: Reads::Batched { in_flight: MAX_IN_FLIGHT, gap: READ_GAP_BYTES },
-            commit: AtomicScope::Object,
-            view: AtomicScope::Object,
-            durability: Durability::Never,
+            staging: SmallWritesStagedBy::Caller,
+            encoding: ChunkEncodedBy::Pipeline,
+            reads: ChunkReadStrategy::Batched { in_flight: MAX_IN_FLIGHT, gap: READ_GAP_BYTES },
+            commit: ConsistencyScope::Object,
+            view: ConsistencyScope::Object,
+            durability: DurabilitySupport::Never,
             live: true,
-            limits: Limits::NONE,
+            limits: StoreSizeLimits::NONE,
         }
     }
 
@@ -122,13 +123,13 @@ impl Connector for ServedConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        let options = how.typed_options::<Served>()?;
+        let options = how.downcast_options::<Served>()?;
         let served = ServedLocation::of(at)?;
         if how.mode.writes() {
             return Err(OpenError::Store(ModelError::Unsupported("writing a file of an h5live server")));
         }
         let tls = match served.is_tls {
-            true => TlsSettings::trusting(&certificate(&served, options)).map_err(OpenError::Url)?,
+            true => TlsSettings::with_trusted_pem_file(&certificate(&served, options)).map_err(OpenError::Url)?,
             false => TlsSettings::default(),
         };
         let (authorization, file) = (authorization(&served, options), served.name.clone());
@@ -139,24 +140,24 @@ impl Connector for ServedConnector {
             .call_within("session", &mut LinksRequest::default(), OPEN_PATIENCE)
             .map_err(|error| OpenError::Store(error.into()))?;
         let capabilities = Capabilities {
-            features: opened.features.without(Features::MAPS),
+            features: opened.features.without(StoreFeatures::MAPS),
             encoding: opened.encoding,
             live: how.mode == Mode::SwmrRead,
             ..self.capabilities()
         };
-        let session = Session {
+        let session = SessionInfo {
             location: Some(at.clone()),
             element_sizes: opened.forms,
             settings: opened.settings.clone(),
-            ..Session::new(SCHEME, how.mode, opened.root, capabilities)
+            ..SessionInfo::new(SCHEME, how.mode, opened.root, capabilities)
         };
         Ok(Arc::new(ServedStore::new(client, session, &opened)))
     }
 
     /// A file beside the one that names it, of the same server.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkUse) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
         let base = base.and_then(|base| ServedLocation::of(base).ok());
-        let beside = base.and_then(|base| base.beside(name.as_str()?));
+        let beside = base.and_then(|base| base.sibling_url(name.as_str()?));
         beside.into_iter().map(Location::from).collect()
     }
 
@@ -168,14 +169,14 @@ impl Connector for ServedConnector {
         None
     }
 
-    fn origin(&self, at: &Location) -> Origin {
-        Origin::Named(ServedLocation::of(at).map(|at| at.server_key()).unwrap_or_default())
+    fn trust_origin(&self, at: &Location) -> TrustOrigin {
+        TrustOrigin::Named(ServedLocation::of(at).map(|at| at.server_origin()).unwrap_or_default())
     }
 
-    fn identity(&self, at: &Location) -> Option<Identity> {
+    fn identity(&self, at: &Location) -> Option<StoreIdentity> {
         let at = ServedLocation::of(at).ok()?;
         let name: Vec<_> = at.name.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-        Some(Identity(format!("{}/{}", at.server_key(), name.join("/")).into_bytes().into()))
+        Some(StoreIdentity(format!("{}/{}", at.server_origin(), name.join("/")).into_bytes().into()))
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {

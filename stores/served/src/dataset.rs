@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_model::{
-    AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkRead, ChunkSink, ChunkStore, DatasetSpec, Error,
-    ObjectBody, ObjectId, Result, SharedBytes, StoredChunk, read_block_by_runs,
+    AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, DatasetSpec, Error,
+    ObjectId, ObjectKindSpec, Result, SharedBytes, StoredChunk, read_block_by_runs,
 };
 use parking_lot::Mutex;
 
@@ -40,7 +40,7 @@ impl ServedDataset {
     }
 
     /// Takes a new description. Returns whether the extent is another one.
-    pub fn set_spec(&self, new: &DatasetSpec) -> bool {
+    pub fn set_spec_and_check_resize(&self, new: &DatasetSpec) -> bool {
         let mut spec = self.spec.lock();
         let is_changed = spec.dataspace != new.dataspace;
         if **spec != *new {
@@ -55,7 +55,7 @@ impl ServedDataset {
     }
 
     fn request(&self, wanted: Vec<ChunkWanted>) -> ChunksRequest {
-        let (incarnation, max_bytes) = (self.shared.incarnation(), MAX_ANSWER_DATA_BYTES as u64);
+        let (incarnation, max_bytes) = (self.shared.file_incarnation(), MAX_ANSWER_DATA_BYTES as u64);
         ChunksRequest { incarnation, dataset: self.id, max_bytes, wanted }
     }
 
@@ -142,7 +142,7 @@ impl ChunkStore for ServedDataset {
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         let mut skip = 0;
         loop {
-            let mut request = IndexRequest { incarnation: self.shared.incarnation(), dataset: self.id, skip };
+            let mut request = IndexRequest { incarnation: self.shared.file_incarnation(), dataset: self.id, skip };
             let answer: IndexAnswer = self.shared.client().call("index", &mut request)?;
             if answer.chunks.is_empty() && !answer.is_end {
                 return Err(damaged("a part of an index without chunks"));
@@ -180,7 +180,7 @@ impl ChunkStore for ServedDataset {
         read_block_by_runs(self, chunk, (start, count), into)
     }
 
-    fn read_many(&self, wanted: &[ChunkRead<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
+    fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
         let all = wanted.iter().map(|read| ChunkWanted { coord: read.coord.clone(), part: read.part.clone() });
         let all: Vec<_> = all.enumerate().collect();
         let in_flight = (budget / BATCH_BYTES as usize).clamp(1, MAX_IN_FLIGHT);
@@ -229,7 +229,7 @@ impl ChunkStore for ServedDataset {
     fn refresh(&self) -> Result<bool> {
         let record = self.shared.fetch_one(self.id)?;
         match &record.spec.body {
-            ObjectBody::Dataset(spec) => Ok(self.set_spec(spec)),
+            ObjectKindSpec::Dataset(spec) => Ok(self.set_spec_and_check_resize(spec)),
             _ => Err(Error::WrongKind { expected: "dataset" }),
         }
     }

@@ -1,7 +1,7 @@
 //! What goes wrong between a client and a server.
 
 use h5live_format::{DecodeError, EncodeError};
-use h5live_model::{AllocationError, Error as ModelError, FileChange, Retry, StoreError, StoreErrorKind};
+use h5live_model::{AllocationError, Error as ModelError, ForeignFileChange, Retry, StoreError, StoreErrorKind};
 
 /// A result of a request.
 pub(crate) type Result<T> = std::result::Result<T, ServedError>;
@@ -60,7 +60,7 @@ impl From<ServedError> for ModelError {
                 StoreErrorKind::PermissionDenied
             }
             ServedError::NoFile => StoreErrorKind::NotFound,
-            ServedError::Replaced => StoreErrorKind::Changed(FileChange::Replaced),
+            ServedError::Replaced => StoreErrorKind::Changed(ForeignFileChange::Replaced),
             ServedError::InUse { .. } => StoreErrorKind::InUse(Vec::new()),
             ServedError::NotThisFormat { .. } | ServedError::NotOurs { .. } => StoreErrorKind::NotThisFormat,
             ServedError::Message { .. } => StoreErrorKind::Damaged,
@@ -74,7 +74,7 @@ impl From<ServedError> for ModelError {
             ServedError::Allocation(error) => error.into(),
             error => {
                 let retry = if error.is_transient() { Retry::Exhausted } else { Retry::Never };
-                StoreError::new(kind, error).retry(retry).into()
+                StoreError::new(kind, error).with_retry(retry).into()
             }
         }
     }

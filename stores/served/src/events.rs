@@ -68,7 +68,7 @@ impl EventBoard {
 
 impl EventStream {
     /// Begins to read the events.
-    pub fn of(client: Arc<ServedClient>) -> Self {
+    pub fn start(client: Arc<ServedClient>) -> Self {
         let board = Arc::new(EventBoard::default());
         let shared = board.clone();
         let task = spawn(async move { follow(&client, &shared).await }).ok();
@@ -133,13 +133,13 @@ async fn follow(client: &ServedClient, board: &EventBoard) {
 
 /// Reads events until the connection ends.
 async fn read_stream(client: &ServedClient, board: &EventBoard, path: &str, last: &mut Option<String>) {
-    let Ok((_connection, mut response)) = client.http().stream(path, last.as_deref()).await else { return };
+    let Ok((_connection, mut response)) = client.http().open_event_stream(path, last.as_deref()).await else { return };
     let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
     if response.status().as_u16() != 200 || kind != Some("text/event-stream") {
         return;
     }
     let mut reader = EventReader::default();
-    while let Ok(Some(part)) = client.http().next_part(&mut response).await {
+    while let Ok(Some(part)) = client.http().next_body_bytes(&mut response).await {
         let Ok(events) = reader.push(&part) else { return };
         for event in events {
             board.take(&event);

@@ -52,13 +52,13 @@ impl ServedLocation {
     }
 
     /// The server.
-    pub fn server_key(&self) -> String {
+    pub fn server_origin(&self) -> String {
         let scheme = if self.is_tls { TLS_SCHEME } else { SCHEME };
         format!("{scheme}://{}:{}", self.host, self.port)
     }
 
     /// The file of this name beside it; `None` if there can be none.
-    pub fn beside(&self, name: &str) -> Option<Url> {
+    pub fn sibling_url(&self, name: &str) -> Option<Url> {
         if name.is_empty() || name.starts_with('/') {
             return None;
         }
@@ -72,7 +72,7 @@ impl ServedLocation {
             }
         }
         let scheme = if self.is_tls { TLS_SCHEME } else { SCHEME };
-        Some(Url::literal(scheme, &format!("//{}/{}", self.authority, parts.join("/"))))
+        Some(Url::without_escapes(scheme, &format!("//{}/{}", self.authority, parts.join("/"))))
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
         let found = of("h5live+https://ann:s%40cret@[::1]/run.h5").unwrap();
         assert_eq!((found.host.as_str(), found.port, found.authority.as_str()), ("::1", 443, "[::1]"));
         assert_eq!(found.user.as_deref(), Some("ann:s%40cret"));
-        assert!(!found.server_key().contains("cret"));
+        assert!(!found.server_origin().contains("cret"));
         for text in [
             "h5live+http:run.h5",
             "h5live+http://",
@@ -122,8 +122,9 @@ mod tests {
 
     #[test]
     fn a_linked_file_lies_beside_the_one_that_names_it() {
-        let beside =
-            |name: &str| of("h5live+http://h:1/runs/one.h5?token=x").unwrap().beside(name).map(|url| url.to_string());
+        let beside = |name: &str| {
+            of("h5live+http://h:1/runs/one.h5?token=x").unwrap().sibling_url(name).map(|url| url.to_string())
+        };
         assert_eq!(beside("two.h5").as_deref(), Some("h5live+http://h:1/runs/two.h5"));
         assert_eq!(beside("../x/./two.h5").as_deref(), Some("h5live+http://h:1/x/two.h5"));
         assert_eq!((beside("../../etc"), beside("/etc/passwd"), beside("")), (None, None, None));

@@ -44,15 +44,15 @@ pub(crate) struct Moment {
 
 impl ObjectCache {
     /// This moment, after so many messages of events.
-    pub fn moment(&self, messages: u64) -> Moment {
-        Moment { generation: self.generation, messages, at: Instant::now() }
+    pub fn freshness_stamp(&self, message_count: u64) -> Moment {
+        Moment { generation: self.generation, messages: message_count, at: Instant::now() }
     }
 
     /// What is known of an object now. `is_live`: whether it may change.
-    pub fn get(&self, id: ObjectId, now: Moment, is_live: bool) -> Option<Arc<ObjectRecord>> {
+    pub fn get(&self, id: ObjectId, now: Moment, may_change: bool) -> Option<Arc<ObjectRecord>> {
         let known = self.records.get(&id)?;
         let then = known.moment;
-        let holds = !is_live
+        let holds = !may_change
             || then.generation == now.generation
                 && then.messages == now.messages
                 && now.at.saturating_duration_since(then.at) <= MAX_LIVE_AGE;
@@ -60,7 +60,7 @@ impl ObjectCache {
     }
 
     /// The objects that are best asked for with this one. None, if it was known before.
-    pub fn ask_with(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
+    pub fn ids_to_fetch_with(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
         let mut wanted = vec![id];
         if self.records.contains_key(&id) {
             return wanted;

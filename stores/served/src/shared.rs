@@ -38,7 +38,7 @@ impl ServedShared {
     }
 
     /// Objects that were needed and known, and those that the server has sent.
-    pub fn counts(&self) -> (u64, u64) {
+    pub fn hit_and_fetch_counts(&self) -> (u64, u64) {
         (self.known.load(Ordering::Relaxed), self.fetched.load(Ordering::Relaxed))
     }
 
@@ -57,7 +57,7 @@ impl ServedShared {
     }
 
     /// Which file was opened.
-    pub fn incarnation(&self) -> u64 {
+    pub fn file_incarnation(&self) -> u64 {
         self.incarnation
     }
 
@@ -66,17 +66,17 @@ impl ServedShared {
     }
 
     /// What is known of an object, from the server if it is not known.
-    pub fn record(&self, id: ObjectId) -> Result<Arc<ObjectRecord>> {
+    pub fn get_or_fetch_record(&self, id: ObjectId) -> Result<Arc<ObjectRecord>> {
         let messages = self.messages();
         let (now, wanted) = {
             let mut objects = self.objects.lock();
-            let now = objects.moment(messages);
+            let now = objects.freshness_stamp(messages);
             if let Some(record) = objects.get(id, now, self.is_live) {
                 self.known.fetch_add(1, Ordering::Relaxed);
                 drop(objects);
                 return usable(record);
             }
-            (now, objects.ask_with(id, OBJECTS_AHEAD))
+            (now, objects.ids_to_fetch_with(id, OBJECTS_AHEAD))
         };
         // What is known, and may have changed, is asked for alone.
         let others =
@@ -91,19 +91,19 @@ impl ServedShared {
 
     /// What the server says of an object now.
     pub fn fetch_one(&self, id: ObjectId) -> Result<Arc<ObjectRecord>> {
-        self.fetch_all(&[id])?;
+        self.fetch_into_cache(&[id])?;
         let objects = self.objects.lock();
-        let record = objects.get(id, objects.moment(0), false);
+        let record = objects.get(id, objects.freshness_stamp(0), false);
         drop(objects);
         usable(record.ok_or(Error::NoObject(id))?)
     }
 
     /// Asks the server for objects, whether they are known or not.
-    pub fn fetch_all(&self, ids: &[ObjectId]) -> Result<()> {
+    pub fn fetch_into_cache(&self, ids: &[ObjectId]) -> Result<()> {
         let messages = self.messages();
         let mut rest = ids;
         while !rest.is_empty() {
-            let now = self.objects.lock().moment(messages);
+            let now = self.objects.lock().freshness_stamp(messages);
             let found = self.fetch(rest.iter().take(MAX_REQUEST_OBJECTS).copied().collect(), 0)?;
             rest = rest.get(found.len()..).unwrap_or_default();
             self.objects.lock().add(found, now);
@@ -129,7 +129,7 @@ impl ServedShared {
         if let Some(stream) = events.upgrade() {
             return stream;
         }
-        let stream = Arc::new(EventStream::of(self.client.clone()));
+        let stream = Arc::new(EventStream::start(self.client.clone()));
         *events = Arc::downgrade(&stream);
         stream
     }

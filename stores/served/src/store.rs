@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use h5live_model::{
-    AttributeData, ChunkStore, DatasetSpec, Error, Link, Liveness, MapStore, Mode, Name, ObjectBody, ObjectId,
-    ObjectInfo, ObjectKind, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart, Result, Scope, Session,
-    Stats, Store, StoreErrorKind, StoreWriter, Watch,
+    AttributeData, ChunkStore, DatasetSpec, Error, Link, MapStore, Mode, Name, ObjectId, ObjectInfo, ObjectKind,
+    ObjectKindSpec, ObjectScope, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart, Result, SessionInfo,
+    Stats, Store, StoreErrorKind, StoreWriter, Watch, WriterLiveness,
 };
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -23,7 +23,7 @@ use crate::shared::ServedShared;
 /// A session on a file of a server.
 #[derive(Debug)]
 pub(crate) struct ServedStore {
-    session: Session,
+    session: SessionInfo,
     shared: Arc<ServedShared>,
     datasets: Mutex<FxHashMap<ObjectId, Weak<ServedDataset>>>,
     is_abandoned: AtomicBool,
@@ -32,13 +32,13 @@ pub(crate) struct ServedStore {
 
 fn is_group(record: &ObjectRecord) -> Result<()> {
     match record.spec.body {
-        ObjectBody::Group(_) => Ok(()),
+        ObjectKindSpec::Group(_) => Ok(()),
         _ => Err(Error::WrongKind { expected: "group" }),
     }
 }
 
 impl ServedStore {
-    pub fn new(client: Arc<ServedClient>, session: Session, opened: &SessionAnswer) -> Self {
+    pub fn new(client: Arc<ServedClient>, session: SessionInfo, opened: &SessionAnswer) -> Self {
         let shared = ServedShared::new(client, opened.incarnation, session.mode == Mode::SwmrRead);
         ServedStore {
             session,
@@ -56,64 +56,64 @@ impl ServedStore {
 
     fn ask_session(&self) -> Result<SessionAnswer> {
         // Its body is not looked at, and any message will do.
-        let mut request = LinksRequest { incarnation: self.shared.incarnation(), ..LinksRequest::default() };
+        let mut request = LinksRequest { incarnation: self.shared.file_incarnation(), ..LinksRequest::default() };
         Ok(self.shared.client().call("session", &mut request)?)
     }
 }
 
 impl Store for ServedStore {
-    fn session(&self) -> &Session {
+    fn session(&self) -> &SessionInfo {
         &self.session
     }
 
     fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
-        Ok(match self.shared.record(id)?.spec.body {
-            ObjectBody::Group(_) => ObjectKind::Group,
-            ObjectBody::Dataset(_) => ObjectKind::Dataset,
-            ObjectBody::Datatype(_) => ObjectKind::Datatype,
-            ObjectBody::Map(_) => ObjectKind::Map,
+        Ok(match self.shared.get_or_fetch_record(id)?.spec.body {
+            ObjectKindSpec::Group(_) => ObjectKind::Group,
+            ObjectKindSpec::Dataset(_) => ObjectKind::Dataset,
+            ObjectKindSpec::Datatype(_) => ObjectKind::Datatype,
+            ObjectKindSpec::Map(_) => ObjectKind::Map,
         })
     }
 
     fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
-        let mut spec = self.shared.record(id)?.spec.clone();
-        if let (ObjectBody::Dataset(found), Some(open)) = (&mut spec.body, self.open_dataset(id)) {
+        let mut spec = self.shared.get_or_fetch_record(id)?.spec.clone();
+        if let (ObjectKindSpec::Dataset(found), Some(open)) = (&mut spec.body, self.open_dataset(id)) {
             **found = DatasetSpec::clone(&*open.spec()?);
         }
         Ok(spec)
     }
 
     fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
-        Ok(self.shared.record(id)?.info.clone())
+        Ok(self.shared.get_or_fetch_record(id)?.info.clone())
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
-        let record = self.shared.record(group)?;
+        let record = self.shared.get_or_fetch_record(group)?;
         is_group(&record)?;
         if let Some(links) = &record.links {
             return Ok(links.iter().find(|link| link.name == *name).cloned());
         }
-        let incarnation = self.shared.incarnation();
+        let incarnation = self.shared.file_incarnation();
         let mut request = LinksRequest { incarnation, group, name: Some(name.clone()) };
         let answer: LinksAnswer = self.shared.client().call("links", &mut request)?;
         Ok(answer.links.into_iter().find(|link| link.name == *name))
     }
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
-        let record = self.shared.record(group)?;
+        let record = self.shared.get_or_fetch_record(group)?;
         is_group(&record)?;
         if let Some(links) = &record.links {
             let _all = links.iter().cloned().all(each);
             return Ok(());
         }
-        let mut request = LinksRequest { incarnation: self.shared.incarnation(), group, name: None };
+        let mut request = LinksRequest { incarnation: self.shared.file_incarnation(), group, name: None };
         let answer: LinksAnswer = self.shared.client().call("links", &mut request)?;
         let _all = answer.links.into_iter().all(each);
         Ok(())
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
-        if let Some(attributes) = &self.shared.record(id)?.attributes {
+        if let Some(attributes) = &self.shared.get_or_fetch_record(id)?.attributes {
             return Ok(attributes.iter().find(|attribute| attribute.name == *name).cloned());
         }
         let found = self.ask_for_attributes(id, Some(name.clone()), false)?;
@@ -121,7 +121,7 @@ impl Store for ServedStore {
     }
 
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
-        let found = match &self.shared.record(id)?.attributes {
+        let found = match &self.shared.get_or_fetch_record(id)?.attributes {
             Some(attributes) => return Ok(attributes.iter().map(|attribute| attribute.name.clone()).collect()),
             None => self.ask_for_attributes(id, None, true)?,
         };
@@ -129,7 +129,7 @@ impl Store for ServedStore {
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
-        let found = match &self.shared.record(id)?.attributes {
+        let found = match &self.shared.get_or_fetch_record(id)?.attributes {
             Some(attributes) => attributes.clone(),
             None => self.ask_for_attributes(id, None, false)?,
         };
@@ -141,8 +141,8 @@ impl Store for ServedStore {
         if let Some(open) = self.open_dataset(id) {
             return Ok(open);
         }
-        let record = self.shared.record(id)?;
-        let ObjectBody::Dataset(spec) = &record.spec.body else {
+        let record = self.shared.get_or_fetch_record(id)?;
+        let ObjectKindSpec::Dataset(spec) = &record.spec.body else {
             return Err(Error::WrongKind { expected: "dataset" });
         };
         let mut datasets = self.datasets.lock();
@@ -166,7 +166,7 @@ impl Store for ServedStore {
         let (mut done, at_a_time) = (0, (MAX_REQUEST_BYTES / 2 / size).max(1));
         while done < elements.len() {
             let asked = &elements[done..elements.len().min(done + at_a_time)];
-            let mut request = BlobsRequest { incarnation: self.shared.incarnation(), elements: asked.concat() };
+            let mut request = BlobsRequest { incarnation: self.shared.file_incarnation(), elements: asked.concat() };
             let answer: BlobsAnswer = self.shared.client().call("blobs", &mut request)?;
             if answer.blobs.is_empty() || answer.blobs.len() > asked.len() {
                 let what = "the server sends another number of elements than was asked for";
@@ -181,7 +181,7 @@ impl Store for ServedStore {
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
-        let (incarnation, element) = (self.shared.incarnation(), element.to_vec());
+        let (incarnation, element) = (self.shared.file_incarnation(), element.to_vec());
         let answer: ReferentAnswer =
             self.shared.client().call("referent", &mut ReferentRequest { incarnation, kind, element })?;
         Ok(answer.referent)
@@ -191,32 +191,32 @@ impl Store for ServedStore {
         if to.file.is_some() || to.part != ReferentPart::Whole {
             return self.writer().and(Err(Error::ReadOnly));
         }
-        let (incarnation, object) = (self.shared.incarnation(), to.object);
+        let (incarnation, object) = (self.shared.file_incarnation(), to.object);
         let mut request = ReferenceRequest { incarnation, kind: form.kind, size: form.size, object };
         let answer: ReferenceAnswer = self.shared.client().call("reference", &mut request)?;
         Ok(answer.element)
     }
 
-    fn refresh(&self, scope: Scope<'_>) -> Result<()> {
+    fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
         if !self.shared.is_live() {
             return Ok(());
         }
         let ids: Vec<ObjectId> = match scope {
-            Scope::All => {
+            ObjectScope::All => {
                 self.shared.invalidate_all();
                 let datasets = self.datasets.lock();
                 datasets.iter().filter(|(_, open)| open.strong_count() > 0).map(|(id, _)| *id).collect()
             }
-            Scope::Objects(ids) => {
+            ObjectScope::Objects(ids) => {
                 self.shared.invalidate(ids);
                 ids.iter().copied().filter(|id| self.open_dataset(*id).is_some()).collect()
             }
         };
-        self.shared.fetch_all(&ids)?;
+        self.shared.fetch_into_cache(&ids)?;
         for id in ids {
             let Some(open) = self.open_dataset(id) else { continue };
-            match self.shared.record(id).map(|record| record.spec.body.clone()) {
-                Ok(ObjectBody::Dataset(spec)) => drop(open.set_spec(&spec)),
+            match self.shared.get_or_fetch_record(id).map(|record| record.spec.body.clone()) {
+                Ok(ObjectKindSpec::Dataset(spec)) => drop(open.set_spec_and_check_resize(&spec)),
                 Ok(_) | Err(Error::NoObject(_)) => open.set_gone(),
                 // It keeps what it was.
                 Err(_) => {}
@@ -225,12 +225,12 @@ impl Store for ServedStore {
         Ok(())
     }
 
-    fn liveness(&self) -> Result<Liveness> {
+    fn liveness(&self) -> Result<WriterLiveness> {
         if !self.shared.is_live() {
-            return Ok(Liveness::AtRest);
+            return Ok(WriterLiveness::AtRest);
         }
         let answer = self.ask_session()?;
-        if answer.incarnation != self.shared.incarnation() {
+        if answer.incarnation != self.shared.file_incarnation() {
             return Err(crate::error::ServedError::Replaced.into());
         }
         self.is_abandoned.store(answer.is_abandoned, Ordering::Relaxed);
@@ -249,8 +249,8 @@ impl Store for ServedStore {
         let mut stats = Stats::default();
         stats.bytes_read = self.shared.client().http().bytes_read();
         stats.retries = self.shared.client().retries();
-        stats.hits = self.shared.counts().0;
-        stats.misses = self.shared.counts().1;
+        stats.hits = self.shared.hit_and_fetch_counts().0;
+        stats.misses = self.shared.hit_and_fetch_counts().1;
         stats
     }
 
@@ -273,7 +273,7 @@ impl Store for ServedStore {
 
 impl ServedStore {
     fn ask_for_attributes(&self, object: ObjectId, name: Option<Name>, are_names: bool) -> Result<Vec<AttributeData>> {
-        let incarnation = self.shared.incarnation();
+        let incarnation = self.shared.file_incarnation();
         let mut request = AttributesRequest { incarnation, object, name, are_names };
         let answer: AttributesAnswer = self.shared.client().call("attributes", &mut request)?;
         Ok(answer.attributes)

@@ -9,8 +9,8 @@ use h5live_format::{Addr, encode};
 use super::*;
 use crate::LockYield;
 
-fn access(mode: Mode) -> Access {
-    Access { mode, locking: LockPolicy::On, take_over: false, takes_turns: false, names_writer: true }
+fn access(mode: Mode) -> AccessOptions {
+    AccessOptions { mode, locking: LockPolicy::On, take_over: false, takes_turns: false, names_writer: true }
 }
 
 /// The bytes of a file that is nothing but a superblock of version 3, padded to `end` bytes.
@@ -86,7 +86,7 @@ fn reader_process(path: &Path, lock: &LockHandle) -> std::process::Child {
     let mut reader = Command::new("flock");
     let child = reader.arg("--shared").arg(path).arg("cat").stdin(Stdio::piped()).spawn().unwrap();
     while lock.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired {
-        lock.release_locks().unwrap();
+        lock.release_flock().unwrap();
         thread::yield_now();
     }
     child
@@ -103,7 +103,7 @@ fn a_file_is_created_though_a_reader_looks_whether_it_is_there() {
     // A reader that stays.
     let pauses = Cell::new(0);
     let count = || pauses.set(pauses.get() + 1);
-    let refused = Access::lock_to_create(&lock, || Ok(()), count).unwrap_err();
+    let refused = AccessOptions::lock_to_create(&lock, || Ok(()), count).unwrap_err();
     assert!(matches!(refused, Error::InUse { reason: OpenConflict::Lock, .. }), "{refused}");
     assert_eq!(pauses.replace(0), LEAVE_WAIT_POLLS);
 
@@ -113,7 +113,7 @@ fn a_file_is_created_though_a_reader_looks_whether_it_is_there() {
         drop(reader.stdin.take());
         reader.wait().unwrap();
     };
-    Access::lock_to_create(&lock, || Ok(()), leave).unwrap();
+    AccessOptions::lock_to_create(&lock, || Ok(()), leave).unwrap();
     assert_eq!(pauses.get(), 1);
 }
 
@@ -141,7 +141,7 @@ fn a_writer_waits_a_moment_for_a_reader_that_only_looks_what_is_there() {
     };
     assert!(writer.lock_beside_readers(&path, &lock, &probe, leave).unwrap());
     assert_eq!(pauses.replace(0), 1);
-    lock.release_locks().unwrap();
+    lock.release_flock().unwrap();
 
     // One in this process cannot go while it waits.
     let own = access(Mode::Read).open_for_reading(&path).unwrap();
@@ -197,10 +197,10 @@ fn new_readers_wait_a_moment_for_a_swmr_writer_that_waits() {
     let reader = access(Mode::Read).lock_handle(&path).unwrap();
     let pauses = Cell::new(0);
     let count = || pauses.set(pauses.get() + 1);
-    Access::let_writer_go_first(&reader, count);
+    AccessOptions::let_writer_go_first(&reader, count);
     assert_eq!(pauses.get(), 0);
     waiting.set_writer_waiting(true);
-    Access::let_writer_go_first(&reader, || {
+    AccessOptions::let_writer_go_first(&reader, || {
         count();
         if pauses.get() == 3 {
             waiting.set_writer_waiting(false);
@@ -210,7 +210,7 @@ fn new_readers_wait_a_moment_for_a_swmr_writer_that_waits() {
         assert_eq!(pauses.replace(0), 3);
         // One that does not begin keeps nobody out for ever.
         waiting.set_writer_waiting(true);
-        Access::let_writer_go_first(&reader, count);
+        AccessOptions::let_writer_go_first(&reader, count);
         assert_eq!(pauses.get(), OPEN_WAIT_POLLS);
     }
 }

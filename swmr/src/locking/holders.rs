@@ -5,31 +5,31 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use h5live_model::Holder;
+use h5live_model::FileHolderProcess;
 
 /// The processes that have the same file open for writing.
-pub fn find_writers(file: &File) -> io::Result<Vec<Holder>> {
+pub fn find_writers(file: &File) -> io::Result<Vec<FileHolderProcess>> {
     find_processes(file, process_writes_file)
 }
 
 /// The processes that have the same file open.
-pub fn find_openers(file: &File) -> io::Result<Vec<Holder>> {
+pub fn find_openers(file: &File) -> io::Result<Vec<FileHolderProcess>> {
     find_processes(file, |process, wanted| handles_of_file(process, wanted).next().is_some())
 }
 
 /// The processes that hold a lock of the whole file.
-pub fn find_lock_holders(file: &File) -> io::Result<Vec<Holder>> {
+pub fn find_lock_holders(file: &File) -> io::Result<Vec<FileHolderProcess>> {
     find_processes(file, |process, wanted| fdinfo_of_handles(process, wanted).any(|info| is_locking_fdinfo(&info)))
 }
 
-fn find_processes(file: &File, has_file: impl Fn(&Path, (u64, u64)) -> bool) -> io::Result<Vec<Holder>> {
+fn find_processes(file: &File, has_file: impl Fn(&Path, (u64, u64)) -> bool) -> io::Result<Vec<FileHolderProcess>> {
     let wanted = file.metadata()?;
     let mut found = Vec::new();
     for process in fs::read_dir("/proc")?.flatten() {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         if has_file(&process.path(), (wanted.dev(), wanted.ino())) {
             let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            found.push(Holder { pid, name: name.trim_end().to_owned() });
+            found.push(FileHolderProcess { pid, name: name.trim_end().to_owned() });
         }
     }
     Ok(found)
@@ -38,7 +38,7 @@ fn find_processes(file: &File, has_file: impl Fn(&Path, (u64, u64)) -> bool) -> 
 /// Whether the process has the file open for writing, and not only because this process has just started it. A
 /// process that has executed another program since then no longer has the file, unless it was given to it. So this
 /// is asked last.
-pub fn is_persistent_holder(file: &File, pid: u32) -> bool {
+pub fn is_established_writer(file: &File, pid: u32) -> bool {
     let process = Path::new("/proc").join(pid.to_string());
     !is_forked_child(pid)
         && file.metadata().is_ok_and(|wanted| process_writes_file(&process, (wanted.dev(), wanted.ino())))

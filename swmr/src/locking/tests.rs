@@ -16,7 +16,7 @@ fn an_exclusive_lock_keeps_out_every_other() {
     first.try_lock(LockKind::Shared).unwrap();
     assert_eq!(second.try_lock(LockKind::Shared).unwrap(), LockAttempt::Acquired);
     assert_eq!(second.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Conflict);
-    first.release_locks().unwrap();
+    first.release_flock().unwrap();
     assert_eq!(second.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
 }
 
@@ -61,7 +61,7 @@ fn what_other_threads_start_is_no_writer_and_holds_no_lock() {
             let is_free = lock.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
             let found = lock.find_writer();
             lock.acquire_liveness_lock(&File::options().write(true).open(&path).unwrap()).unwrap();
-            lock.close();
+            lock.close_written_file();
             let is_right = is_free
                 && lock.is_liveness_unlocked()
                 && matches!(found, WriterPresence::None | WriterPresence::Unknown);
@@ -99,13 +99,13 @@ fn who_asks_again_whether_there_is_a_writer_hears_of_the_next_one_and_of_the_end
     let second = File::options().write(true).open(&file).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    if before == Liveness::Unknown {
+    if before == WriterLiveness::Unknown {
         return;
     }
-    assert_eq!((before, found), (Liveness::AtRest, [Liveness::Live; 2]));
-    assert_eq!([lock.writer_liveness(), lock.writer_liveness()], [Liveness::Live; 2]);
+    assert_eq!((before, found), (WriterLiveness::AtRest, [WriterLiveness::Live; 2]));
+    assert_eq!([lock.writer_liveness(), lock.writer_liveness()], [WriterLiveness::Live; 2]);
     drop(second);
-    assert_eq!(lock.writer_liveness(), Liveness::AtRest);
+    assert_eq!(lock.writer_liveness(), WriterLiveness::AtRest);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_lock_that_another_thread_releases_is_held_whenever_the_handle_says_so() {
         scope.spawn(|| {
             for _ in 0..ROUNDS {
                 both.wait();
-                lock.release_locks().unwrap();
+                lock.release_flock().unwrap();
                 both.wait();
             }
         });
@@ -154,8 +154,8 @@ fn a_lock_that_another_thread_releases_is_held_whenever_the_handle_says_so() {
             let is_free = other.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
             // What is not held is not released on request either.
             wrong += u32::from(lock.holds_lock() == is_free || is_free && other.has_yielding_readers());
-            other.release_locks().unwrap();
-            lock.release_locks().unwrap();
+            other.release_flock().unwrap();
+            lock.release_flock().unwrap();
         }
         assert_eq!(wrong, 0);
     });

@@ -3,17 +3,17 @@
 use std::fs::File;
 use std::io;
 
-use h5live_model::Holder;
+use h5live_model::FileHolderProcess;
 
-pub fn find_writers(_file: &File) -> io::Result<Vec<Holder>> {
+pub fn find_writers(_file: &File) -> io::Result<Vec<FileHolderProcess>> {
     Ok(Vec::new())
 }
 
-pub fn find_openers(_file: &File) -> io::Result<Vec<Holder>> {
+pub fn find_openers(_file: &File) -> io::Result<Vec<FileHolderProcess>> {
     Ok(Vec::new())
 }
 
-pub fn is_persistent_holder(_file: &File, _pid: u32) -> bool {
+pub fn is_established_writer(_file: &File, _pid: u32) -> bool {
     true
 }
 
@@ -26,6 +26,6 @@ pub fn is_locked_by_this_process(_file: &File) -> bool {
 }
 
 /// The processes that hold a lock of the whole file: not known.
-pub fn find_lock_holders(_: &File) -> io::Result<Vec<Holder>> {
+pub fn find_lock_holders(_: &File) -> io::Result<Vec<FileHolderProcess>> {
     Ok(Vec::new())
 }

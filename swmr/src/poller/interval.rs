@@ -29,7 +29,7 @@ impl IntervalPredictor {
     }
 
     /// When there was the last change.
-    pub fn last(&self) -> Duration {
+    pub fn last_change(&self) -> Duration {
         self.last
     }
 
@@ -52,7 +52,7 @@ impl IntervalPredictor {
 
     /// The time span in which it is worth being awake for the next change. The time to sleep takes into account that a
     /// sleeper wakes up late.
-    pub fn next_due(&self) -> Option<(Duration, Duration)> {
+    pub fn next_wake_window(&self) -> Option<(Duration, Duration)> {
         if self.steady < MIN_REGULAR_CHANGES || !PREDICTABLE_GAPS.contains(&self.gap) {
             return None;
         }
@@ -79,32 +79,32 @@ mod tests {
     #[test]
     fn what_comes_regularly_is_due_a_little_after_one_is_awake() {
         let rhythm = after([1000, 1010, 990, 1005, 1000, 1000]);
-        let (from, until) = rhythm.next_due().unwrap();
-        let due = rhythm.last() + Duration::from_millis(1);
+        let (from, until) = rhythm.next_wake_window().unwrap();
+        let due = rhythm.last_change() + Duration::from_millis(1);
         assert!(from < due && due < until, "{from:?} {until:?}");
         assert!(until - from <= Duration::from_micros(201));
     }
 
     #[test]
     fn what_does_not_come_regularly_is_not_due() {
-        assert_eq!(after([1000, 300, 5000, 40, 2000, 100, 900]).next_due(), None);
-        assert_eq!(after([]).next_due(), None);
-        assert_eq!(after([1000]).next_due(), None);
+        assert_eq!(after([1000, 300, 5000, 40, 2000, 100, 900]).next_wake_window(), None);
+        assert_eq!(after([]).next_wake_window(), None);
+        assert_eq!(after([1000]).next_wake_window(), None);
     }
 
     #[test]
     fn very_fast_and_very_slow_rhythms_are_slept_through() {
-        assert_eq!(after([100; 20]).next_due(), None);
-        assert_eq!(after([1_000_000; 20]).next_due(), None);
+        assert_eq!(after([100; 20]).next_wake_window(), None);
+        assert_eq!(after([1_000_000; 20]).next_wake_window(), None);
     }
 
     #[test]
     fn one_that_is_late_does_not_spoil_the_rhythm_and_a_new_one_is_learnt() {
         let late = after([1000; 20].into_iter().chain([7000]));
-        assert!(late.next_due().is_some());
+        assert!(late.next_wake_window().is_some());
         let other = after([1000; 20].into_iter().chain([3000; 12]));
-        let (from, until) = other.next_due().unwrap();
-        let due = other.last() + Duration::from_millis(3);
+        let (from, until) = other.next_wake_window().unwrap();
+        let due = other.last_change() + Duration::from_millis(3);
         assert!(from < due && due < until, "{from:?} {until:?}");
     }
 }

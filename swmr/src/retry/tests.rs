@@ -1,7 +1,7 @@
 //! How often an operation is repeated, and how long it waits.
 
 use super::*;
-use crate::error::NotLiveReason;
+use crate::error::SwmrUnsupportedReason;
 
 type Result<T> = std::result::Result<T, TestError>;
 
@@ -79,7 +79,7 @@ fn does_not_repeat_what_cannot_be_mended() {
     let mut tries = 0;
     let done: Result<()> = RetryPolicy::default().retry(|| {
         tries += 1;
-        Err(Error::NotLive(NotLiveReason::ReadOnly).into())
+        Err(Error::NotLive(SwmrUnsupportedReason::ReadOnly).into())
     });
     assert!(done.is_err());
     assert_eq!(tries, 1);
@@ -100,7 +100,7 @@ fn what_took_too_long_is_done_again() {
     });
     assert_eq!((done.unwrap(), tries), (7, 3));
     let early = Duration::from_secs(1);
-    let late = policy.retry_since(|since| {
+    let late = policy.retry_with_start_time(|since| {
         *since = early;
         Ok(())
     });

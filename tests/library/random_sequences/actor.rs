@@ -1,6 +1,6 @@
 //! The calls of a sequence on the objects of some paths, each made on a store and on the model.
 
-use h5live::model::Durability;
+use h5live::model::DurabilitySupport;
 use h5live::{Dataset, File, UNLIMITED};
 
 use super::Random;
@@ -246,7 +246,9 @@ impl Actor {
             (0, Some(path)) => self.data(&path).flush(),
             (4, Some(path)) => self.data(&path).refresh().map(drop),
             (5, _) => self.file().refresh(),
-            (1, _) if self.file().session().capabilities.durability != Durability::Never => self.file().flush_durable(),
+            (1, _) if self.file().session().capabilities.durability != DurabilitySupport::Never => {
+                self.file().flush_durable()
+            }
             _ => self.file().flush(),
         };
         flushed.unwrap_or_else(|error| panic!("{who}: {error}"));

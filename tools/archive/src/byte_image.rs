@@ -97,7 +97,7 @@ impl Drop for AppendThread {
 
 /// A dataset of bytes in chunks. While a thread appends some chunks, the next ones are gathered.
 #[derive(Debug)]
-pub struct ByteImage {
+pub struct ByteDatasetAppender {
     dataset: Dataset,
     chunk: usize,
     /// Begins where the bytes end that were handed over, and ends with a chunk.
@@ -111,7 +111,7 @@ pub struct ByteImage {
     failed: Option<PendingAppend>,
 }
 
-impl ByteImage {
+impl ByteDatasetAppender {
     /// The bytes of a dataset.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl ByteImage {
         // A file of others may have chunks of any size.
         let chunk = chunk.clamp(1, MAX_BUFFERED_CHUNK_BYTES) as usize;
         let thread = AppendThread::start(&dataset);
-        let mut image = ByteImage {
+        let mut image = ByteDatasetAppender {
             dataset,
             chunk,
             buffer: Vec::new(),
@@ -148,11 +148,11 @@ impl ByteImage {
         self.written + self.filled as u64
     }
 
-    /// Room for the next bytes, at least one and at most `limit`. [`ByteImage::advance`] says how many there are.
+    /// Room for the next bytes, at least one and at most `limit`. [`ByteDatasetAppender::advance`] says how many there are.
     ///
     /// # Errors
     /// As [`Dataset::append`]: those of earlier bytes.
-    pub fn next_bytes_mut(&mut self, limit: u64) -> Result<&mut [u8]> {
+    pub fn spare_capacity_mut(&mut self, limit: u64) -> Result<&mut [u8]> {
         if self.filled == self.buffer.len() {
             self.hand_over()?;
         }
@@ -168,7 +168,7 @@ impl ByteImage {
     /// Adds zeros.
     ///
     /// # Errors
-    /// As [`ByteImage::space`].
+    /// As [`ByteDatasetAppender::space`].
     pub fn push_zeros(&mut self, mut count: u64) -> Result<()> {
         while count > 0 {
             if self.filled == 0 && self.written.is_multiple_of(self.chunk as u64) && count >= self.chunk as u64 {
@@ -180,7 +180,7 @@ impl ByteImage {
                 continue;
             }
             let rest = self.chunk - ((self.written + self.filled as u64) % self.chunk as u64) as usize;
-            let space = self.next_bytes_mut(count.min(rest as u64))?;
+            let space = self.spare_capacity_mut(count.min(rest as u64))?;
             space.fill(0);
             let len = space.len();
             self.advance(len);
@@ -264,7 +264,7 @@ impl ByteImage {
     /// Drops bytes at the end.
     ///
     /// # Errors
-    /// As [`Dataset::resize`], and as [`ByteImage::space`].
+    /// As [`Dataset::resize`], and as [`ByteDatasetAppender::space`].
     pub fn truncate(&mut self, len: u64) -> Result<()> {
         self.finish()?;
         self.dataset.resize(&[len])?;
@@ -282,14 +282,14 @@ mod tests {
 
     const CHUNK: usize = 16;
 
-    fn image(file: &File) -> ByteImage {
+    fn image(file: &File) -> ByteDatasetAppender {
         let new = file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[CHUNK as u64]);
-        ByteImage::new(new.create("image").unwrap()).unwrap()
+        ByteDatasetAppender::new(new.create("image").unwrap()).unwrap()
     }
 
-    fn push(image: &mut ByteImage, mut bytes: &[u8]) -> Result<()> {
+    fn push(image: &mut ByteDatasetAppender, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            let space = image.next_bytes_mut(bytes.len() as u64)?;
+            let space = image.spare_capacity_mut(bytes.len() as u64)?;
             let (now, later) = bytes.split_at(space.len());
             space.copy_from_slice(now);
             image.advance(now.len());

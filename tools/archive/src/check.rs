@@ -6,16 +6,16 @@ use std::io::Read;
 use h5live::archive::name_key;
 use twox_hash::XxHash3_128;
 
-use crate::contents::{EntryContents, Piece};
+use crate::contents::{DataOrHole, EntryContents};
 use crate::digest::DigestAlgorithm;
 use crate::entry::TarEntry;
 use crate::error::{Error, Result};
-use crate::findings::Findings;
+use crate::findings::CountWithExamples;
 use crate::layout_check::{LayoutChecker, LayoutFindings};
 use crate::paths::safe_path;
 use crate::scanner::TarScanner;
 use crate::shown_name::escaped;
-use crate::source::{Compression, Source};
+use crate::source::{Compression, TarSource};
 
 /// Bytes of contents that are in memory at once.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -42,13 +42,13 @@ pub struct TarReport {
     /// The largest file: path and bytes.
     pub largest: Option<(String, u64)>,
     /// Files whose contents another file has already, and the bytes of those.
-    pub duplicates: Findings,
+    pub duplicates: CountWithExamples,
     /// Bytes of the contents that are there more than once.
     pub duplicate_bytes: u64,
     /// Entries whose path an earlier one has.
-    pub collisions: Findings,
+    pub collisions: CountWithExamples,
     /// Entries whose path leads out of the folder where they would be extracted.
-    pub unsafe_paths: Findings,
+    pub unsafe_paths: CountWithExamples,
     /// What each layout refuses, or keeps in the tables alone.
     pub layouts: Vec<LayoutFindings>,
     /// Bytes of the archive, without compression, that were read.
@@ -80,7 +80,7 @@ pub fn kind_name(entry: &TarEntry) -> &'static str {
 ///
 /// # Errors
 /// None but those of the machine: what is wrong with the archive is in the report.
-pub fn check(source: Source, ignores_zeros: bool, each: &mut dyn FnMut(u64, u64)) -> Result<TarReport> {
+pub fn check(source: TarSource, ignores_zeros: bool, on_progress: &mut dyn FnMut(u64, u64)) -> Result<TarReport> {
     let bytes_read = source.bytes_read.clone();
     let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(ignores_zeros);
     let mut checker = Checker {
@@ -91,7 +91,7 @@ pub fn check(source: Source, ignores_zeros: bool, each: &mut dyn FnMut(u64, u64)
     };
     loop {
         match checker.next_entry(&mut scanner) {
-            Ok(true) => each(checker.report.entries, bytes_read.load(std::sync::atomic::Ordering::Relaxed)),
+            Ok(true) => on_progress(checker.report.entries, bytes_read.load(std::sync::atomic::Ordering::Relaxed)),
             Ok(false) => break,
             Err(error @ Error::Archive { .. }) => {
                 checker.report.fault = Some(error);
@@ -118,10 +118,10 @@ impl TarReport {
             not_compact: 0,
             content_bytes: 0,
             largest: None,
-            duplicates: Findings::default(),
+            duplicates: CountWithExamples::default(),
             duplicate_bytes: 0,
-            collisions: Findings::default(),
-            unsafe_paths: Findings::default(),
+            collisions: CountWithExamples::default(),
+            unsafe_paths: CountWithExamples::default(),
             layouts: Vec::new(),
             archive_bytes: 0,
             fault: None,
@@ -150,8 +150,8 @@ struct Checker {
 impl Checker {
     fn next_entry<R: Read>(&mut self, scanner: &mut TarScanner<R>) -> Result<bool> {
         let Some(entry) = scanner.next_entry(&mut ())? else { return Ok(false) };
-        let digest = if entry.is_sample() { Some(digest_of(scanner, &entry)?) } else { None };
-        self.layouts.push(&entry);
+        let digest = if entry.has_file_contents() { Some(digest_of(scanner, &entry)?) } else { None };
+        self.layouts.check_entry(&entry);
         let report = &mut self.report;
         report.entries += 1;
         *report.kinds.entry(kind_name(&entry)).or_default() += 1;
@@ -189,19 +189,19 @@ fn digest_of<R: Read>(scanner: &mut TarScanner<R>, entry: &TarEntry) -> Result<V
     let mut at = 0u64;
     loop {
         match contents.peek() {
-            Piece::Data(bytes) => {
+            DataOrHole::Data(bytes) => {
                 buffer.resize(bytes.min(PIECE_BYTES) as usize, 0);
                 contents.read_unhashed(&mut buffer)?;
                 hasher.update(&buffer);
                 at += buffer.len() as u64;
             }
-            Piece::Hole(bytes) => {
-                contents.skip_unhashed();
+            DataOrHole::Hole(bytes) => {
+                contents.skip_hole_unhashed();
                 hasher.update(&at.to_le_bytes());
                 hasher.update(&bytes.to_le_bytes());
                 at += bytes;
             }
-            Piece::End => return Ok(hasher.finish()),
+            DataOrHole::End => return Ok(hasher.finish()),
         }
     }
 }

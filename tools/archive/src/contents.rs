@@ -6,14 +6,14 @@ use crate::digest::ContentHasher;
 use crate::entry::TarEntry;
 use crate::error::Result;
 use crate::scanner::TarScanner;
-use crate::sparse::Segment;
+use crate::sparse::SparseSegment;
 
 /// Zeros that are hashed at once.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The next bytes of contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece {
+pub enum DataOrHole {
     /// Data follow: at most so many bytes.
     Data(u64),
     /// So many zeros, which the archive does not have.
@@ -26,9 +26,9 @@ pub enum Piece {
 #[derive(Debug)]
 pub struct EntryContents<'a, R> {
     scanner: &'a mut TarScanner<R>,
-    segments: &'a [Segment],
+    segments: &'a [SparseSegment],
     /// The file as one segment, if it has no map.
-    whole: [Segment; 1],
+    whole: [SparseSegment; 1],
     is_sparse: bool,
     /// The segment that is being read.
     number: usize,
@@ -43,7 +43,7 @@ impl<'a, R: Read> EntryContents<'a, R> {
         EntryContents {
             scanner,
             segments: entry.segments.as_deref().unwrap_or_default(),
-            whole: [Segment { offset: 0, length: entry.size }],
+            whole: [SparseSegment { offset: 0, length: entry.size }],
             is_sparse: entry.segments.is_some(),
             number: 0,
             at: 0,
@@ -63,13 +63,13 @@ impl<'a, R: Read> EntryContents<'a, R> {
     }
 
     /// What comes next.
-    pub fn peek(&self) -> Piece {
+    pub fn peek(&self) -> DataOrHole {
         let segments = if self.is_sparse { self.segments } else { &self.whole };
         match segments.get(self.number) {
-            Some(segment) if self.at >= segment.offset => Piece::Data(segment.offset + segment.length - self.at),
-            Some(segment) => Piece::Hole(segment.offset - self.at),
-            None if self.at < self.size => Piece::Hole(self.size - self.at),
-            None => Piece::End,
+            Some(segment) if self.at >= segment.offset => DataOrHole::Data(segment.offset + segment.length - self.at),
+            Some(segment) => DataOrHole::Hole(segment.offset - self.at),
+            None if self.at < self.size => DataOrHole::Hole(self.size - self.at),
+            None => DataOrHole::End,
         }
     }
 
@@ -95,8 +95,8 @@ impl<'a, R: Read> EntryContents<'a, R> {
     }
 
     /// As [`EntryContents::skip_hole`], without a digest: a hole of any length takes no time.
-    pub fn skip_unhashed(&mut self) {
-        if let Piece::Hole(bytes) = self.peek() {
+    pub fn skip_hole_unhashed(&mut self) {
+        if let DataOrHole::Hole(bytes) = self.peek() {
             self.at += bytes;
         }
     }
@@ -111,7 +111,7 @@ impl<'a, R: Read> EntryContents<'a, R> {
 
     /// Passes over a hole, which must follow.
     pub fn skip_hole(&mut self) {
-        let Piece::Hole(bytes) = self.peek() else { return };
+        let DataOrHole::Hole(bytes) = self.peek() else { return };
         let mut left = bytes;
         while left > 0 {
             let part = left.min(ZEROS.len() as u64);
@@ -129,12 +129,12 @@ impl<'a, R: Read> EntryContents<'a, R> {
         loop {
             let start = self.at as usize;
             match self.peek() {
-                Piece::Data(bytes) => self.read(&mut into[start..start + bytes as usize])?,
-                Piece::Hole(bytes) => {
+                DataOrHole::Data(bytes) => self.read(&mut into[start..start + bytes as usize])?,
+                DataOrHole::Hole(bytes) => {
                     into[start..start + bytes as usize].fill(0);
                     self.skip_hole();
                 }
-                Piece::End => return Ok(()),
+                DataOrHole::End => return Ok(()),
             }
         }
     }

@@ -5,24 +5,24 @@ use h5live::archive::layout::DIGEST;
 
 use crate::digest::{ContentHasher, DigestAlgorithm};
 use crate::error::Result;
-use crate::tables::{algorithm, read_rows};
+use crate::tables::{read_digest_algorithm, read_rows};
 
 /// The digests that were made at the import, by samples.
 #[derive(Debug)]
-pub struct Digests {
+pub struct SampleDigests {
     algorithm: DigestAlgorithm,
     bytes: Vec<u8>,
 }
 
-impl Digests {
+impl SampleDigests {
     /// Those of a file; `None` if it has none.
     ///
     /// # Errors
     /// [`crate::Error::InvalidFile`] if the algorithm is unknown; [`crate::Error::File`].
-    pub fn of(file: &File) -> Result<Option<Self>> {
-        let Some(algorithm) = algorithm(file)? else { return Ok(None) };
+    pub fn read_from(file: &File) -> Result<Option<Self>> {
+        let Some(algorithm) = read_digest_algorithm(file)? else { return Ok(None) };
         let bytes = read_rows(&file.dataset(DIGEST)?, algorithm.digest_len())?;
-        Ok(Some(Digests { algorithm, bytes }))
+        Ok(Some(SampleDigests { algorithm, bytes }))
     }
 
     /// The digest of a sample; `None` if the import has not come so far.
@@ -36,7 +36,7 @@ impl Digests {
     }
 
     /// Whether the contents of a sample may be these: they have its digest, or there is none of it yet.
-    pub fn is_right(&self, sample: u64, contents: &[u8]) -> bool {
+    pub fn matches_or_unknown(&self, sample: u64, contents: &[u8]) -> bool {
         self.get(sample).is_none_or(|digest| digest == self.algorithm.digest(contents))
     }
 }

@@ -1,8 +1,8 @@
 //! What the headers of an entry say.
 
 use crate::error::TarFault;
-use crate::header::{TarBlock, decimal, for_each_record, number, text, time, unsigned};
-use crate::sparse::{Segment, SparseRecords};
+use crate::header::{TarBlock, decimal, for_each_pax_record, number, time, unsigned, until_nul};
+use crate::sparse::{PaxSparseRecords, SparseSegment};
 
 /// An entry of an archive.
 #[derive(Debug, Clone, Default)]
@@ -28,13 +28,13 @@ pub struct TarEntry {
     /// Nanoseconds of it.
     pub mtime_nanos: u32,
     /// The bytes of a sparse file that the archive has.
-    pub segments: Option<Vec<Segment>>,
-    pub(crate) sparse: Option<SparseRecords>,
+    pub segments: Option<Vec<SparseSegment>>,
+    pub(crate) sparse: Option<PaxSparseRecords>,
 }
 
 impl TarEntry {
     /// Whether it is a file with contents. An unknown type counts as a file (POSIX.1-2017, `typeflag`).
-    pub fn is_sample(&self) -> bool {
+    pub fn has_file_contents(&self) -> bool {
         self.size > 0 && (self.is_file() || self.kind == b'1')
     }
 
@@ -51,18 +51,18 @@ impl TarEntry {
 
 /// Whether a type flag says that there is a file. Flags that GNU tar and others have for what is no file: volumes (`V`, `M`),
 /// lists of folders (`D`), old long names (`N`), access lists (`A`).
-pub fn is_file_kind(kind: u8) -> bool {
-    !matches!(kind, b'1'..=b'6' | b'V' | b'M' | b'D' | b'N' | b'A')
+pub fn is_file_kind(typeflag: u8) -> bool {
+    !matches!(typeflag, b'1'..=b'6' | b'V' | b'M' | b'D' | b'N' | b'A')
 }
 
 /// Records that hold for all entries that follow.
 #[derive(Debug, Clone, Default)]
-pub struct GlobalRecords(Vec<u8>);
+pub struct PaxGlobalRecords(Vec<u8>);
 
 /// Global records that are kept (bytes): each header replaces the values of earlier ones, and nobody writes many.
 const MAX_GLOBAL_BYTES: usize = 1 << 20;
 
-impl GlobalRecords {
+impl PaxGlobalRecords {
     /// All records.
     pub fn bytes(&self) -> &[u8] {
         &self.0
@@ -72,8 +72,8 @@ impl GlobalRecords {
     ///
     /// # Errors
     /// [`TarFault::ExtendedHeader`], [`TarFault::LongHeader`].
-    pub fn take(&mut self, bytes: &[u8]) -> Result<(), TarFault> {
-        for_each_record(bytes, |_, _| Ok(()))?;
+    pub fn append_header(&mut self, bytes: &[u8]) -> Result<(), TarFault> {
+        for_each_pax_record(bytes, |_, _| Ok(()))?;
         let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         if self.0.len() + end > MAX_GLOBAL_BYTES {
             let bytes = (self.0.len() + end) as u64;
@@ -95,12 +95,12 @@ pub struct ExtendedHeaders {
 
 impl ExtendedHeaders {
     /// Nothing but the global records.
-    pub fn new(globals: &GlobalRecords) -> Self {
+    pub fn new(globals: &PaxGlobalRecords) -> Self {
         ExtendedHeaders { globals: globals.0.clone(), ..ExtendedHeaders::default() }
     }
 
     /// Other global records.
-    pub fn set_globals(&mut self, globals: &GlobalRecords) {
+    pub fn set_globals(&mut self, globals: &PaxGlobalRecords) {
         self.globals.clone_from(&globals.0);
     }
 
@@ -108,12 +108,12 @@ impl ExtendedHeaders {
     ///
     /// # Errors
     /// [`TarFault::ExtendedHeader`].
-    pub fn take(&mut self, kind: u8, bytes: Vec<u8>) -> Result<(), TarFault> {
-        match kind {
-            b'L' => self.long_path = Some(text(&bytes).to_vec()),
-            b'K' => self.long_link = Some(text(&bytes).to_vec()),
+    pub fn add_header(&mut self, typeflag: u8, bytes: Vec<u8>) -> Result<(), TarFault> {
+        match typeflag {
+            b'L' => self.long_path = Some(until_nul(&bytes).to_vec()),
+            b'K' => self.long_link = Some(until_nul(&bytes).to_vec()),
             _ => {
-                for_each_record(&bytes, |_, _| Ok(()))?;
+                for_each_pax_record(&bytes, |_, _| Ok(()))?;
                 let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
                 self.local.extend_from_slice(&bytes[..end]);
             }
@@ -125,7 +125,7 @@ impl ExtendedHeaders {
     ///
     /// # Errors
     /// [`TarFault::Number`], [`TarFault::SparseMap`].
-    pub fn entry(self, block: &TarBlock) -> Result<(TarEntry, u64), TarFault> {
+    pub fn parse_entry(self, block: &TarBlock) -> Result<(TarEntry, u64), TarFault> {
         let header = tar::Header::from_byte_slice(block);
         let mut entry = TarEntry {
             path: header.path_bytes().into_owned(),
@@ -138,10 +138,10 @@ impl ExtendedHeaders {
             ..TarEntry::default()
         };
         let mut size = None;
-        let mut sparse = SparseRecords::default();
+        let mut sparse = PaxSparseRecords::default();
         let mut is_sparse = false;
         for records in [&self.globals, &self.local] {
-            for_each_record(records, |keyword, value| {
+            for_each_pax_record(records, |keyword, value| {
                 match keyword {
                     b"path" if !value.is_empty() => entry.path = value.to_vec(),
                     b"linkpath" if !value.is_empty() => entry.link = value.to_vec(),
@@ -151,7 +151,7 @@ impl ExtendedHeaders {
                     b"mtime" => (entry.mtime, entry.mtime_nanos) = time(value).unwrap_or((entry.mtime, 0)),
                     _ if keyword.starts_with(b"GNU.sparse.") => {
                         is_sparse = true;
-                        sparse.take(keyword, value)?;
+                        sparse.add_record(keyword, value)?;
                     }
                     _ => {}
                 }
@@ -163,8 +163,8 @@ impl ExtendedHeaders {
         if let Some(name) = &sparse.name {
             entry.path.clone_from(name);
         }
-        entry.path.truncate(text(&entry.path).len());
-        entry.link.truncate(text(&entry.link).len());
+        entry.path.truncate(until_nul(&entry.path).len());
+        entry.link.truncate(until_nul(&entry.link).len());
         entry.sparse = is_sparse.then_some(sparse);
         let size = match size {
             Some(size) => size,

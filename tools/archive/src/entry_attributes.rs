@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use h5live::archive::layout::EntryRow;
 
-use crate::entry::GlobalRecords;
+use crate::entry::PaxGlobalRecords;
 use crate::error::Result;
-use crate::header::{BLOCK, TarBlock, for_each_record, text, unsigned};
+use crate::header::{BLOCK, TarBlock, for_each_pax_record, unsigned, until_nul};
 use crate::reader::ImportedTar;
 
 /// The start of the keyword of an extended attribute.
@@ -14,7 +14,7 @@ const XATTR: &[u8] = b"SCHILY.xattr.";
 
 /// Names of owners, and extended attributes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EntryAttributes {
+pub struct OwnerAndXattrs {
     /// The name of the owner; empty if there is none.
     pub user: Vec<u8>,
     /// The name of the group; empty if there is none.
@@ -25,43 +25,43 @@ pub struct EntryAttributes {
 
 /// Reads the headers of all entries, in their order.
 #[derive(Debug)]
-pub struct AttributeReader<'a> {
+pub struct OwnerXattrReader<'a> {
     tar: &'a ImportedTar,
-    globals: GlobalRecords,
+    globals: PaxGlobalRecords,
     /// What the entries of links have, which are made after the others.
-    kept: HashMap<usize, EntryAttributes>,
+    kept: HashMap<usize, OwnerAndXattrs>,
 }
 
-impl<'a> AttributeReader<'a> {
+impl<'a> OwnerXattrReader<'a> {
     /// Those of a file.
     pub fn new(tar: &'a ImportedTar) -> Self {
-        AttributeReader { tar, globals: GlobalRecords::default(), kept: HashMap::new() }
+        OwnerXattrReader { tar, globals: PaxGlobalRecords::default(), kept: HashMap::new() }
     }
 
-    /// Reads the headers of the next entry. [`AttributeReader::take`] has what they say.
+    /// Reads the headers of the next entry. [`OwnerXattrReader::take`] has what they say.
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn read(&mut self, number: usize, row: &EntryRow) -> Result<()> {
+    pub fn read_headers_of(&mut self, number: usize, row: &EntryRow) -> Result<()> {
         if self.tar.archives().iter().any(|archive| archive.first_entry == number as u64) {
-            self.globals = GlobalRecords::default();
+            self.globals = PaxGlobalRecords::default();
         }
         let end = row.header_offset.saturating_add(row.header_length);
-        let records = self.tar.records(row.header_offset..end)?;
+        let records = self.tar.read_header_bytes(row.header_offset..end)?;
         let attributes = parse(&records, &mut self.globals);
         self.kept.insert(number, attributes);
         Ok(())
     }
 
     /// What the headers of an entry say, once.
-    pub fn take(&mut self, number: usize) -> EntryAttributes {
+    pub fn take(&mut self, number: usize) -> OwnerAndXattrs {
         self.kept.remove(&number).unwrap_or_default()
     }
 }
 
 /// What the headers of an entry say. Headers that were imported are sound; what is not is passed over.
-fn parse(records: &[u8], globals: &mut GlobalRecords) -> EntryAttributes {
-    let mut found = EntryAttributes::default();
+fn parse(records: &[u8], globals: &mut PaxGlobalRecords) -> OwnerAndXattrs {
+    let mut found = OwnerAndXattrs::default();
     // The padding of the contents before stands in front of the first header.
     let mut rest = &records[records.len() % BLOCK..];
     let mut local: Vec<&[u8]> = Vec::new();
@@ -78,14 +78,14 @@ fn parse(records: &[u8], globals: &mut GlobalRecords) -> EntryAttributes {
         let Ok(size) = unsigned(&block[124..136], "size") else { break };
         let Some(body) = usize::try_from(size).ok().and_then(|size| rest.get(..size)) else { break };
         match kind {
-            b'g' => drop(globals.take(body)),
+            b'g' => drop(globals.append_header(body)),
             b'x' | b'X' => local.push(body),
             _ => {}
         }
         rest = rest.get(body.len().next_multiple_of(BLOCK)..).unwrap_or_default();
     }
     for records in std::iter::once(globals.bytes()).chain(local) {
-        let _ = for_each_record(records, |keyword, value| {
+        let _ = for_each_pax_record(records, |keyword, value| {
             take_record(keyword, value, &mut found);
             Ok(())
         });
@@ -93,14 +93,14 @@ fn parse(records: &[u8], globals: &mut GlobalRecords) -> EntryAttributes {
     found
 }
 
-fn owner_names(block: &TarBlock, found: &mut EntryAttributes) {
+fn owner_names(block: &TarBlock, found: &mut OwnerAndXattrs) {
     if &block[257..262] == b"ustar" {
-        found.user = text(&block[265..297]).to_vec();
-        found.group = text(&block[297..329]).to_vec();
+        found.user = until_nul(&block[265..297]).to_vec();
+        found.group = until_nul(&block[297..329]).to_vec();
     }
 }
 
-fn take_record(keyword: &[u8], value: &[u8], found: &mut EntryAttributes) {
+fn take_record(keyword: &[u8], value: &[u8], found: &mut OwnerAndXattrs) {
     match keyword {
         b"uname" => found.user = value.to_vec(),
         b"gname" => found.group = value.to_vec(),

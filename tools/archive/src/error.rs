@@ -50,7 +50,7 @@ pub enum Error {
         /// The file.
         file: String,
         /// What is wrong.
-        problem: Problem,
+        problem: InvalidFileReason,
     },
 }
 
@@ -115,7 +115,7 @@ pub enum TarFault {
 /// Why a file of HDF5 does not fit.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum InvalidFileReason {
     /// The file has no tables of an import.
     #[error("the file was not made by `h5live tar import`")]
     NoTables,
@@ -170,7 +170,7 @@ impl Error {
     }
 
     /// A file of HDF5 that does not fit.
-    pub fn invalid_file(file: &h5live::File, problem: Problem) -> Error {
+    pub fn invalid_file(file: &h5live::File, problem: InvalidFileReason) -> Error {
         Error::InvalidFile { file: file.name().to_owned(), problem }
     }
 }

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use h5live::archive::layout::{ArchiveRow, EntryRow, NO_SAMPLE};
 
-use crate::error::{Error, Problem, Result};
+use crate::error::{Error, InvalidFileReason, Result};
 use crate::reader::{ImportedTar, PIECE_BYTES};
-use crate::sparse::Segment;
+use crate::sparse::SparseSegment;
 
 /// Writes an archive as it was before its import, without compression.
 ///
@@ -53,7 +53,7 @@ impl RecordReader<'_> {
             let read_to = self.start + self.buffer.len() as u64;
             if at >= read_to || at < self.start {
                 let end = self.end.max(range.end).min(at.saturating_add(PIECE_BYTES));
-                self.buffer = self.tar.records(at..end)?;
+                self.buffer = self.tar.read_header_bytes(at..end)?;
                 self.start = at;
                 if self.buffer.is_empty() {
                     return Err(self.tar.inconsistent_tables_error("records of an entry are missing"));
@@ -76,10 +76,10 @@ fn write_contents(
     write: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let Some(segments) = tar.sparse_segments(entry) else {
-        return tar.for_each_piece(row, &mut |_, piece| write(piece));
+        return tar.read_contents_verified(row, &mut |_, piece| write(piece));
     };
     let mut ranges = Vec::new();
-    for Segment { offset, length } in segments {
+    for SparseSegment { offset, length } in segments {
         let end = offset.checked_add(length).filter(|end| *end <= row.size);
         let end = end.ok_or_else(|| tar.inconsistent_tables_error("a segment of a sparse file lies beyond it"))?;
         if ranges.last().is_some_and(|last: &std::ops::Range<u64>| offset < last.end) {
@@ -88,7 +88,7 @@ fn write_contents(
         ranges.push(offset..end);
     }
     // Of the holes, too, a digest was made.
-    tar.for_each_piece(row, &mut |at, piece| {
+    tar.read_contents_verified(row, &mut |at, piece| {
         let end = at + piece.len() as u64;
         let first = ranges.partition_point(|range| range.end <= at);
         for range in ranges[first..].iter().take_while(|range| range.start < end) {
@@ -105,19 +105,19 @@ fn write_contents(
 /// [`Error::InvalidFile`].
 pub fn choose_archive(tar: &ImportedTar, number: Option<u64>) -> Result<&ArchiveRow> {
     let archives = tar.archives();
-    if tar.has_contents_alone() {
-        return Err(Error::invalid_file(tar.file(), Problem::NoTables));
+    if tar.has_only_names_and_contents() {
+        return Err(Error::invalid_file(tar.file(), InvalidFileReason::NoTables));
     }
     if archives.is_empty() {
-        return Err(Error::invalid_file(tar.file(), Problem::Interrupted));
+        return Err(Error::invalid_file(tar.file(), InvalidFileReason::Interrupted));
     }
     match number {
         None if archives.len() > 1 => {
-            Err(Error::invalid_file(tar.file(), Problem::ManyArchives(archives.len() as u64)))
+            Err(Error::invalid_file(tar.file(), InvalidFileReason::ManyArchives(archives.len() as u64)))
         }
         number => {
             let found = usize::try_from(number.unwrap_or(0)).ok().and_then(|number| archives.get(number));
-            found.ok_or_else(|| Error::invalid_file(tar.file(), Problem::ManyArchives(archives.len() as u64)))
+            found.ok_or_else(|| Error::invalid_file(tar.file(), InvalidFileReason::ManyArchives(archives.len() as u64)))
         }
     }
 }

@@ -22,10 +22,10 @@ use cap_std::fs::{Dir, OpenOptions};
 use h5live::archive::layout::{EntryRow, NO_SAMPLE};
 
 use crate::entry::is_file_kind;
-use crate::entry_attributes::AttributeReader;
-use crate::error::{Error, Problem, Result, WRONG_DIGEST};
+use crate::entry_attributes::OwnerXattrReader;
+use crate::error::{Error, InvalidFileReason, Result, WRONG_DIGEST};
 use crate::extract_owner::ExtractOptions;
-use crate::link_target::check_target;
+use crate::link_target::check_symlink_target;
 use crate::paths::safe_path;
 use crate::reader::{ImportedTar, PIECE_BYTES};
 use crate::shown_name::escaped;
@@ -53,7 +53,7 @@ pub struct Extractor<'a> {
     target: Dir,
     report: ExtractReport,
     options: ExtractOptions,
-    attributes: AttributeReader<'a>,
+    attributes: OwnerXattrReader<'a>,
     /// What is made when all files are there: folders get their times, links their targets.
     links: Vec<usize>,
     folders: Vec<usize>,
@@ -71,7 +71,7 @@ impl<'a> Extractor<'a> {
         let folder = Dir::open_ambient_dir(target, ambient_authority()).map_err(Error::io(target))?;
         let (links, folders, symlinks) = Default::default();
         let (name, report) = (target.to_owned(), ExtractReport::default());
-        let (options, attributes) = (ExtractOptions::default(), AttributeReader::new(tar));
+        let (options, attributes) = (ExtractOptions::default(), OwnerXattrReader::new(tar));
         Ok(Extractor { tar, name, target: folder, report, options, attributes, links, folders, symlinks })
     }
 
@@ -85,10 +85,10 @@ impl<'a> Extractor<'a> {
     /// # Errors
     /// [`Error::Io`], [`Error::File`]. An entry that must not be extracted is no error, but in the report.
     pub fn extract(mut self, is_wanted: &dyn Fn(&[u8]) -> bool) -> Result<ExtractReport> {
-        let needs_headers = self.options.needs_headers() && !self.tar.has_contents_alone();
+        let needs_headers = self.options.needs_headers() && !self.tar.has_only_names_and_contents();
         for number in 0..self.tar.rows().len() {
             if let Some(row) = self.row(number).filter(|_| needs_headers) {
-                self.attributes.read(number, row)?;
+                self.attributes.read_headers_of(number, row)?;
             }
             if self.row(number).is_some_and(|row| is_wanted(self.tar.path(row))) {
                 self.extract_entry(number)?;
@@ -125,7 +125,7 @@ impl<'a> Extractor<'a> {
         let mut unset = Vec::new();
         let mut failed = |what: String, error: io::Error| unset.push(format!("{what}: {error}"));
         let found = self.attributes.take(number);
-        self.options.set(file, row, &found, &mut failed);
+        self.options.apply_owner_and_xattrs(file, row, &found, &mut failed);
         if let Err(error) = set_mode(file, mode) {
             failed("its permissions".to_owned(), error);
         }
@@ -144,7 +144,7 @@ impl<'a> Extractor<'a> {
         let found = self.attributes.take(number);
         let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         match (self.target.open_dir(parent), place.file_name()) {
-            (Ok(folder), Some(name)) => self.options.set_link((&folder, name), row, &found, &mut failed),
+            (Ok(folder), Some(name)) => self.options.apply_owner_to_link((&folder, name), row, &found, &mut failed),
             (Err(error), _) => failed("its folder".to_owned(), error),
             (Ok(_), None) => {}
         }
@@ -263,7 +263,7 @@ impl<'a> Extractor<'a> {
         let made = self.target.open_with(place, OpenOptions::new().write(true).create_new(true));
         let mut file = made.map_err(self.failed(place))?.into_std();
         if row.sample != NO_SAMPLE {
-            let written = self.tar.for_each_piece(row, &mut |_, piece| {
+            let written = self.tar.read_contents_verified(row, &mut |_, piece| {
                 match piece.len() as u64 == PIECE_BYTES && piece.iter().all(|byte| *byte == 0) {
                     true => io::Seek::seek_relative(&mut file, PIECE_BYTES as i64),
                     false => file.write_all(piece),
@@ -273,7 +273,7 @@ impl<'a> Extractor<'a> {
             if let Err(error) = written {
                 drop(file);
                 self.target.remove_file(place).map_err(self.failed(place))?;
-                if matches!(error, Error::InvalidFile { problem: Problem::WrongContents(_), .. }) {
+                if matches!(error, Error::InvalidFile { problem: InvalidFileReason::WrongContents(_), .. }) {
                     self.refuse(row, WRONG_DIGEST);
                     return Ok(());
                 }
@@ -281,7 +281,7 @@ impl<'a> Extractor<'a> {
             }
             file.set_len(row.size).map_err(self.failed(place))?;
         }
-        match self.tar.has_contents_alone() {
+        match self.tar.has_only_names_and_contents() {
             false => self.set_all(number, row, &file, row.mode),
             true if self.options.needs_headers() => {
                 self.tell_unset(row, vec!["its owner and extended attributes: they are not known".to_owned()]);
@@ -306,7 +306,7 @@ impl<'a> Extractor<'a> {
         if !self.make_folders(row, parent)? {
             return Ok(());
         }
-        let target = match check_target(&self.target, parent, self.tar.link(row)) {
+        let target = match check_symlink_target(&self.target, parent, self.tar.link(row)) {
             Ok(target) => target,
             Err(why) => {
                 self.refuse(row, why);
@@ -352,7 +352,8 @@ impl<'a> Extractor<'a> {
             // Another entry may have taken its place.
             let is_link = self.target.symlink_metadata(&place).is_ok_and(|metadata| metadata.is_symlink());
             if is_link
-                && check_target(&self.target, place.parent().unwrap_or(Path::new("")), self.tar.link(row)).is_err()
+                && check_symlink_target(&self.target, place.parent().unwrap_or(Path::new("")), self.tar.link(row))
+                    .is_err()
             {
                 self.target.remove_file(&place).map_err(self.failed(&place))?;
                 self.report.made -= 1;

@@ -6,7 +6,7 @@ use std::io;
 use cap_std::fs::Dir;
 use h5live::archive::layout::EntryRow;
 
-use crate::entry_attributes::EntryAttributes;
+use crate::entry_attributes::OwnerAndXattrs;
 
 /// What is set beside contents, times and permissions. Nothing is by default, as GNU tar does it for who is not root.
 #[derive(Debug, Clone, Default)]
@@ -26,46 +26,52 @@ impl ExtractOptions {
     }
 
     /// The extended attributes that are to be set.
-    fn wanted<'a>(&self, found: &'a EntryAttributes) -> impl Iterator<Item = &'a (Vec<u8>, Vec<u8>)> {
+    fn wanted<'a>(&self, found: &'a OwnerAndXattrs) -> impl Iterator<Item = &'a (Vec<u8>, Vec<u8>)> {
         let is_wanted = |name: &[u8]| self.xattrs.iter().any(|pattern| h5live::archive::is_glob_match(pattern, name));
         let wanted: Vec<_> = found.xattrs.iter().filter(|(name, _)| is_wanted(name)).collect();
         wanted.into_iter()
     }
 
     /// Sets owner and extended attributes of an open file or folder. `each` is told what cannot be set, and why.
-    pub fn set(&self, file: &File, row: &EntryRow, found: &EntryAttributes, each: &mut dyn FnMut(String, io::Error)) {
+    pub fn apply_owner_and_xattrs(
+        &self,
+        file: &File,
+        row: &EntryRow,
+        found: &OwnerAndXattrs,
+        on_error: &mut dyn FnMut(String, io::Error),
+    ) {
         for (name, value) in self.wanted(found) {
             if let Err(error) = set_xattr(file, name, value) {
-                each(xattr_text(name), error);
+                on_error(xattr_text(name), error);
             }
         }
         if self.same_owner
             && let Err(error) = self.owner(row, found).and_then(|owner| change_owner(file, owner))
         {
-            each(owner_text(row, found), error);
+            on_error(owner_text(row, found), error);
         }
     }
 
-    /// As [`ExtractOptions::set`], of the symbolic link `name` in `folder`.
-    pub fn set_link(
+    /// As [`ExtractOptions::apply_owner_and_xattrs`], of the symbolic link `name` in `folder`.
+    pub fn apply_owner_to_link(
         &self,
         (folder, name): (&Dir, &std::ffi::OsStr),
         row: &EntryRow,
-        found: &EntryAttributes,
-        each: &mut dyn FnMut(String, io::Error),
+        found: &OwnerAndXattrs,
+        on_error: &mut dyn FnMut(String, io::Error),
     ) {
         for (xattr, _) in self.wanted(found) {
-            each(xattr_text(xattr), io::Error::other("a symbolic link has none here"));
+            on_error(xattr_text(xattr), io::Error::other("a symbolic link has none here"));
         }
         if self.same_owner
             && let Err(error) = self.owner(row, found).and_then(|owner| change_link_owner(folder, name, owner))
         {
-            each(owner_text(row, found), error);
+            on_error(owner_text(row, found), error);
         }
     }
 
     /// The numbers of the owner and of the group.
-    fn owner(&self, row: &EntryRow, found: &EntryAttributes) -> io::Result<(u32, u32)> {
+    fn owner(&self, row: &EntryRow, found: &OwnerAndXattrs) -> io::Result<(u32, u32)> {
         // The last number stands for no change.
         let number = |number: u64| {
             let number = u32::try_from(number).ok().filter(|number| *number != u32::MAX);
@@ -83,7 +89,7 @@ fn xattr_text(name: &[u8]) -> String {
     format!("the extended attribute {}", crate::shown_name::escaped(name))
 }
 
-fn owner_text(row: &EntryRow, found: &EntryAttributes) -> String {
+fn owner_text(row: &EntryRow, found: &OwnerAndXattrs) -> String {
     let name = |name: &[u8], number: u64| match name {
         b"" => number.to_string(),
         name => crate::shown_name::escaped(name),

@@ -7,14 +7,14 @@ const MAX_EXAMPLES: usize = 10;
 
 /// Things of one sort: how many, and the first ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct CountWithExamples {
     /// How many there are.
     pub count: u64,
     /// The paths of the first ones.
     pub examples: Vec<String>,
 }
 
-impl Findings {
+impl CountWithExamples {
     /// Adds an entry with this path.
     pub(crate) fn add(&mut self, path: &[u8]) {
         self.count += 1;

@@ -54,7 +54,7 @@ pub fn check_checksum(block: &TarBlock) -> Result<(), TarFault> {
 }
 
 /// A text that ends with a NUL or with its field.
-pub fn text(field: &[u8]) -> &[u8] {
+pub fn until_nul(field: &[u8]) -> &[u8] {
     &field[..field.iter().position(|byte| *byte == 0).unwrap_or(field.len())]
 }
 
@@ -62,7 +62,7 @@ pub fn text(field: &[u8]) -> &[u8] {
 ///
 /// # Errors
 /// [`TarFault::ExtendedHeader`] if the bytes are no records; those of `each`.
-pub fn for_each_record<'a>(
+pub fn for_each_pax_record<'a>(
     mut bytes: &'a [u8],
     mut each: impl FnMut(&'a [u8], &'a [u8]) -> Result<(), TarFault>,
 ) -> Result<(), TarFault> {
@@ -127,10 +127,10 @@ mod tests {
             found.push((keyword.to_vec(), value.to_vec()));
             Ok(())
         };
-        for_each_record(b"9 a=1\n23\n10 path=x\n\0\0", each).unwrap();
+        for_each_pax_record(b"9 a=1\n23\n10 path=x\n\0\0", each).unwrap();
         assert_eq!(found, [(b"a".to_vec(), b"1\n23".to_vec()), (b"path".to_vec(), b"x".to_vec())]);
         for wrong in [&b"9 a=1\n2"[..], b"x a=1\n", b"99999999999999999999 a=1\n", b"6 a1\n\n", b"0 a=1\n", b"2 "] {
-            assert!(for_each_record(wrong, |_, _| Ok(())).is_err(), "{wrong:?}");
+            assert!(for_each_pax_record(wrong, |_, _| Ok(())).is_err(), "{wrong:?}");
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use twox_hash::XxHash3_128;
 
 use crate::entry::TarEntry;
-use crate::findings::Findings;
-use crate::import::{ImportOptions, TarLayout, link_target_path, object_names, path_obstacle};
+use crate::findings::CountWithExamples;
+use crate::import::{ImportOptions, TarLayout, object_names, resolve_symlink_target, unusable_path_reason};
 
 /// Why contents are refused: they are more than an import takes.
 const TOO_LARGE: &str = "it has more contents than --max-bytes allows";
@@ -19,21 +19,21 @@ pub struct LayoutFindings {
     /// The layout.
     pub layout: TarLayout,
     /// What an import without options refuses: why, and which entries.
-    pub refused: Vec<(&'static str, Findings)>,
+    pub refused: Vec<(&'static str, CountWithExamples)>,
     /// Entries that have no object of their own, or are no samples. The tables have them.
-    pub tables_alone: Findings,
+    pub tables_alone: CountWithExamples,
 }
 
 impl LayoutFindings {
     fn new(layout: TarLayout) -> Self {
-        LayoutFindings { layout, refused: Vec::new(), tables_alone: Findings::default() }
+        LayoutFindings { layout, refused: Vec::new(), tables_alone: CountWithExamples::default() }
     }
 
     fn refuse(&mut self, why: &'static str, path: &[u8]) {
         match self.refused.iter_mut().find(|(known, _)| *known == why) {
             Some((_, findings)) => findings.add(path),
             None => {
-                let mut findings = Findings::default();
+                let mut findings = CountWithExamples::default();
                 findings.add(path);
                 self.refused.push((why, findings));
             }
@@ -71,9 +71,9 @@ impl LayoutChecker {
     }
 
     /// Looks at an entry.
-    pub fn push(&mut self, entry: &TarEntry) {
+    pub fn check_entry(&mut self, entry: &TarEntry) {
         let has_object = self.place_object(entry);
-        let is_large = entry.is_sample() && {
+        let is_large = entry.has_file_contents() && {
             self.content_bytes = self.content_bytes.saturating_add(entry.size);
             self.content_bytes > ImportOptions::default().max_bytes
         };
@@ -83,7 +83,7 @@ impl LayoutChecker {
             }
             let is_in_tables_alone = match findings.layout {
                 TarLayout::Compactor => has_object == Ok(false),
-                _ => !entry.is_sample(),
+                _ => !entry.has_file_contents(),
             };
             if is_in_tables_alone {
                 findings.tables_alone.add(&entry.path);
@@ -96,9 +96,9 @@ impl LayoutChecker {
 
     /// Gives an entry its object, as the layout `compactor` does. Whether it has one then.
     fn place_object(&mut self, entry: &TarEntry) -> Result<bool, &'static str> {
-        let obstacle = path_obstacle(&entry.path);
+        let obstacle = unusable_path_reason(&entry.path);
         let is_folder = entry.kind == b'5' || entry.kind == 0 && entry.path.ends_with(b"/");
-        if entry.is_sample() || entry.is_file() {
+        if entry.has_file_contents() || entry.is_file() {
             return match obstacle {
                 Some(why) => Err(why),
                 None if self.place(&entry.path, PathUse::Dataset) => Ok(true),
@@ -118,7 +118,9 @@ impl LayoutChecker {
                 let target = hash(&object_names(&entry.link));
                 self.places.get(&target) == Some(&PathUse::Dataset) && self.place(&entry.path, PathUse::Dataset)
             }
-            b'2' => link_target_path(&entry.path, &entry.link).is_some() && self.place(&entry.path, PathUse::Link),
+            b'2' => {
+                resolve_symlink_target(&entry.path, &entry.link).is_some() && self.place(&entry.path, PathUse::Link)
+            }
             _ => false,
         })
     }

@@ -1,16 +1,16 @@
 //! Training sets for h5live: tar archives become HDF5 files, and archives again, with nothing lost.
 //!
-//! [`Importer`] reads an archive ([`Source`]) into one of three layouts ([`TarLayout`]). [`ImportedTar`] is such a file, to be
+//! [`Importer`] reads an archive ([`TarSource`]) into one of three layouts ([`TarLayout`]). [`ImportedTar`] is such a file, to be
 //! read; [`export`] makes the archive of it, byte for byte. Reading samples at random is in [`h5live::archive`].
 //! `docs/tar.md` describes what the files hold.
 //!
 //! ```no_run
 //! use std::path::Path;
 //!
-//! use h5live_archive::{ImportOptions, Importer, Source};
+//! use h5live_archive::{ImportOptions, Importer, TarSource};
 //!
-//! let source = Source::open(Path::new("images.tar.gz"))?;
-//! let importer = Importer::create_at(Path::new("images.h5"), h5live::File::options(), ImportOptions::default())?;
+//! let source = TarSource::open(Path::new("images.tar.gz"))?;
+//! let importer = Importer::create_file_for_swmr(Path::new("images.h5"), h5live::File::options(), ImportOptions::default())?;
 //! let report = importer.import(source, &mut |_| {})?;
 //! println!("{} samples", report.samples);
 //! # Ok::<(), h5live_archive::Error>(())
@@ -47,26 +47,27 @@ mod verify;
 mod virtual_merge;
 
 pub use check::{TarReport, check, kind_name};
-pub use contents::{EntryContents, Piece};
+pub use contents::{DataOrHole, EntryContents};
 pub use digest::{ContentHasher, DigestAlgorithm, UnknownAlgorithm};
-pub use digests::Digests;
+pub use digests::SampleDigests;
 pub use entry::{TarEntry, is_file_kind};
-pub use error::{Error, Problem, Result, TarFault, WRONG_DIGEST};
+pub use error::{Error, InvalidFileReason, Result, TarFault, WRONG_DIGEST};
 pub use export::{choose_archive, export};
 pub use extract::{ExtractReport, Extractor};
 pub use extract_owner::ExtractOptions;
-pub use findings::Findings;
+pub use findings::CountWithExamples;
 pub use import::{
-    ImageFilter, ImportOptions, ImportProgress, ImportReport, Importer, MAX_COMPACT_BYTES, OnCollision, RollbackReport,
-    TarLayout, UnknownName, choose_filter, file_options, hex, is_importing, layout_of,
+    ContentsFilter, ImportCollisionPolicy, ImportOptions, ImportProgress, ImportReport, Importer, MAX_COMPACT_BYTES,
+    RollbackReport, TarLayout, UnknownName, choose_filter, has_unfinished_import, hex, import_layout_kind,
+    with_libver_v18,
 };
 pub use layout_check::LayoutFindings;
 pub use merge::merge;
 pub use paths::safe_path;
 pub use reader::ImportedTar;
-pub use scanner::{MAX_RECORD_BYTES, RecordSink, TarScanner};
+pub use scanner::{MAX_RECORD_BYTES, NonContentSink, TarScanner};
 pub use shown_name::{escaped, unescaped};
-pub use source::{Compression, Source};
-pub use sparse::Segment;
+pub use source::{Compression, TarSource};
+pub use sparse::SparseSegment;
 pub use verify::{VerifyReport, verify};
 pub use virtual_merge::{VirtualMerge, VirtualMergeReport};

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::export::export;
 use crate::import::{ImportOptions, ImportProgress, ImportReport, Importer};
 use crate::reader::ImportedTar;
-use crate::source::Source;
+use crate::source::TarSource;
 
 /// Bytes that the export writes at once.
 const PIPE_BYTES: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub fn merge(
     let (reader, writer) = io::pipe().map_err(Error::io(&archive.name))?;
     thread::scope(|scope| {
         let exported = scope.spawn(move || export(from, archive, &mut BufWriter::with_capacity(PIPE_BYTES, writer)));
-        let source = Source::new(Box::new(reader), &archive.name, None);
+        let source = TarSource::new(Box::new(reader), &archive.name, None);
         let imported = source.and_then(|source| importer.import(source, progress));
         match exported.join() {
             // An import that fails closes the pipe.

@@ -9,11 +9,11 @@ use h5live::archive::layout::{
 use h5live::{Dataset, File};
 
 use crate::digest::ContentHasher;
-use crate::digests::Digests;
-use crate::error::{Error, Problem, Result};
-use crate::import::is_importing;
+use crate::digests::SampleDigests;
+use crate::error::{Error, InvalidFileReason, Result};
+use crate::import::has_unfinished_import;
 use crate::shown_name::escaped;
-use crate::sparse::Segment;
+use crate::sparse::SparseSegment;
 use crate::tables::{TableRows, for_each_row, read_bytes};
 
 /// Bytes of contents that are in memory at once.
@@ -33,7 +33,7 @@ pub struct ImportedTar {
     header: Option<Dataset>,
     /// Whether contents that are read are compared with their digests, and these, once they were needed.
     verifies: bool,
-    digests: OnceLock<Option<Digests>>,
+    digests: OnceLock<Option<SampleDigests>>,
 }
 
 impl ImportedTar {
@@ -42,8 +42,8 @@ impl ImportedTar {
     /// # Errors
     /// [`Error::InvalidFile`] if there are none, or they contradict each other.
     pub fn open(file: &File) -> Result<Self> {
-        match crate::import::layout_of(file) {
-            Err(Error::InvalidFile { problem: Problem::NoTables, .. }) if is_of_original_shredder(file)? => {
+        match crate::import::import_layout_kind(file) {
+            Err(Error::InvalidFile { problem: InvalidFileReason::NoTables, .. }) if is_of_original_shredder(file)? => {
                 return ImportedTar::open_original(file);
             }
             found => found?,
@@ -57,7 +57,10 @@ impl ImportedTar {
         let segments: Vec<u64> = file.dataset(SPARSE)?.read()?;
         let segments = segments.as_chunks::<3>().0.to_vec();
         if !segments.is_sorted_by_key(|[entry, ..]| *entry) {
-            return Err(Error::invalid_file(file, Problem::Tables("the segments of sparse files are not in order")));
+            return Err(Error::invalid_file(
+                file,
+                InvalidFileReason::Tables("the segments of sparse files are not in order"),
+            ));
         }
         Ok(ImportedTar {
             paths: read_bytes(&file.dataset(PATH)?)?,
@@ -111,7 +114,7 @@ impl ImportedTar {
     }
 
     /// Whether nothing but names and contents is known, as in files of the original shredder.
-    pub fn has_contents_alone(&self) -> bool {
+    pub fn has_only_names_and_contents(&self) -> bool {
         self.header.is_none()
     }
 
@@ -126,7 +129,7 @@ impl ImportedTar {
     }
 
     /// The samples.
-    pub fn archive(&self) -> &Archive {
+    pub fn sample_archive(&self) -> &Archive {
         &self.archive
     }
 
@@ -139,8 +142,8 @@ impl ImportedTar {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn is_importing(&self) -> Result<bool> {
-        Ok(!self.has_contents_alone() && is_importing(&self.file)?)
+    pub fn has_unfinished_import(&self) -> Result<bool> {
+        Ok(!self.has_only_names_and_contents() && has_unfinished_import(&self.file)?)
     }
 
     /// All entries, of all archives.
@@ -161,10 +164,11 @@ impl ImportedTar {
     }
 
     /// The segments of a sparse file that its archive has; `None` if the file is not sparse.
-    pub fn sparse_segments(&self, entry: u64) -> Option<Vec<Segment>> {
+    pub fn sparse_segments(&self, entry: u64) -> Option<Vec<SparseSegment>> {
         let start = self.segments.partition_point(|[other, ..]| *other < entry);
         let found = self.segments[start..].iter().take_while(|[other, ..]| *other == entry);
-        let found: Vec<_> = found.map(|[_, offset, length]| Segment { offset: *offset, length: *length }).collect();
+        let found: Vec<_> =
+            found.map(|[_, offset, length]| SparseSegment { offset: *offset, length: *length }).collect();
         let row = usize::try_from(entry).ok().and_then(|entry| self.rows.get(entry))?;
         (!found.is_empty() || row.sample != NO_SAMPLE && row.stored_size != row.size).then_some(found)
     }
@@ -178,23 +182,24 @@ impl ImportedTar {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn records(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
-        let header = self.header.as_ref().ok_or_else(|| Error::invalid_file(&self.file, Problem::NoTables))?;
+    pub fn read_header_bytes(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+        let header =
+            self.header.as_ref().ok_or_else(|| Error::invalid_file(&self.file, InvalidFileReason::NoTables))?;
         Ok(header.read_slice(range)?)
     }
 
     /// Tables that contradict each other.
     pub fn inconsistent_tables_error(&self, what: &'static str) -> Error {
-        Error::invalid_file(&self.file, Problem::Tables(what))
+        Error::invalid_file(&self.file, InvalidFileReason::Tables(what))
     }
 
     /// The digests with which contents are compared. Who only lists entries does not read them.
-    fn digests(&self) -> Result<Option<&Digests>> {
+    fn digests(&self) -> Result<Option<&SampleDigests>> {
         if !self.verifies {
             return Ok(None);
         }
         if self.digests.get().is_none() {
-            let found = Digests::of(&self.file)?;
+            let found = SampleDigests::read_from(&self.file)?;
             return Ok(self.digests.get_or_init(|| found).as_ref());
         }
         Ok(self.digests.get().and_then(Option::as_ref))
@@ -203,11 +208,11 @@ impl ImportedTar {
     /// Hands all contents of a sample on, in pieces, with where each begins. In the end they are compared with their digest.
     ///
     /// # Errors
-    /// [`Problem::WrongContents`]; [`Error::File`]; errors of `each`.
-    pub fn for_each_piece(&self, row: &EntryRow, each: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+    /// [`InvalidFileReason::WrongContents`]; [`Error::File`]; errors of `each`.
+    pub fn read_contents_verified(&self, row: &EntryRow, each: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         let digests = self.digests()?;
         let digest = digests.and_then(|digests| digests.get(row.sample));
-        let mut hasher = digests.filter(|_| digest.is_some()).map(Digests::hasher);
+        let mut hasher = digests.filter(|_| digest.is_some()).map(SampleDigests::hasher);
         let mut at = 0;
         while at < row.size {
             let end = row.size.min(at + PIECE_BYTES);
@@ -220,7 +225,7 @@ impl ImportedTar {
         }
         match hasher.map(ContentHasher::finish) {
             Some(found) if Some(&*found) != digest => {
-                Err(Error::invalid_file(&self.file, Problem::WrongContents(escaped(self.path(row)))))
+                Err(Error::invalid_file(&self.file, InvalidFileReason::WrongContents(escaped(self.path(row)))))
             }
             _ => Ok(()),
         }

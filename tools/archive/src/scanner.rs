@@ -1,14 +1,14 @@
 //! The entries of a tar archive, one after another, and every byte that is not contents of a file.
 //!
 //! All that is not contents (headers, extended headers, maps of sparse files, padding, the end of the archive) is handed to
-//! a [`RecordSink`] in the order of the archive. So contents and records together are the archive, byte for byte.
+//! a [`NonContentSink`] in the order of the archive. So contents and records together are the archive, byte for byte.
 
 use std::io::{self, Read};
 
-use crate::entry::{ExtendedHeaders, GlobalRecords, TarEntry};
+use crate::entry::{ExtendedHeaders, PaxGlobalRecords, TarEntry};
 use crate::error::{Error, Result, TarFault};
 use crate::header::{BLOCK, TarBlock, check_checksum, unsigned};
-use crate::sparse::{self, MapInContents};
+use crate::sparse::{self, SparseMapParser};
 
 /// The most bytes of extended headers and of a map, for one entry. They are in memory at once.
 pub const MAX_RECORD_BYTES: u64 = 16 << 20;
@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 const PASSED_BYTES: usize = 16 << 10;
 
 /// Takes the bytes of an archive that are not contents of files.
-pub trait RecordSink {
+pub trait NonContentSink {
     /// Takes the next of them.
     ///
     /// # Errors
@@ -29,14 +29,14 @@ pub trait RecordSink {
 }
 
 /// Drops them.
-impl RecordSink for () {
+impl NonContentSink for () {
     fn records(&mut self, _: &[u8]) -> Result<()> {
         Ok(())
     }
 }
 
 /// Keeps them in memory.
-impl RecordSink for Vec<u8> {
+impl NonContentSink for Vec<u8> {
     fn records(&mut self, bytes: &[u8]) -> Result<()> {
         self.extend_from_slice(bytes);
         Ok(())
@@ -63,7 +63,7 @@ pub struct TarScanner<R> {
     /// A block that was read to see what it is, and how much of it was taken since.
     kept: Option<(TarBlock, usize)>,
     position: Position,
-    globals: GlobalRecords,
+    globals: PaxGlobalRecords,
     last_path: Option<String>,
     /// Whether blocks of zeros are passed over, and do not end the archive.
     ignores_zeros: bool,
@@ -80,7 +80,7 @@ impl<R: Read> TarScanner<R> {
             at: 0,
             kept: None,
             position: Position::Header,
-            globals: GlobalRecords::default(),
+            globals: PaxGlobalRecords::default(),
             last_path: None,
             ignores_zeros: false,
             next_archive: None,
@@ -169,7 +169,7 @@ impl<R: Read> TarScanner<R> {
     }
 
     /// Hands `left` bytes to the sink.
-    fn pass_on(&mut self, left: u64, records: &mut dyn RecordSink) -> Result<()> {
+    fn pass_on(&mut self, left: u64, records: &mut dyn NonContentSink) -> Result<()> {
         // Padding is short.
         match left <= BLOCK as u64 {
             true => self.pass_on_by(&mut [0; BLOCK], left, records),
@@ -177,7 +177,7 @@ impl<R: Read> TarScanner<R> {
         }
     }
 
-    fn pass_on_by(&mut self, buffer: &mut [u8], mut left: u64, records: &mut dyn RecordSink) -> Result<()> {
+    fn pass_on_by(&mut self, buffer: &mut [u8], mut left: u64, records: &mut dyn NonContentSink) -> Result<()> {
         while left > 0 {
             let len = left.min(buffer.len() as u64) as usize;
             let part = &mut buffer[..len];
@@ -213,7 +213,7 @@ impl<R: Read> TarScanner<R> {
     ///
     /// # Errors
     /// [`Error::Archive`], and those of the sink.
-    pub fn next_entry(&mut self, records: &mut dyn RecordSink) -> Result<Option<TarEntry>> {
+    pub fn next_entry(&mut self, records: &mut dyn NonContentSink) -> Result<Option<TarEntry>> {
         match self.position {
             Position::End => return Ok(None),
             Position::Contents { left, padding } => {
@@ -260,8 +260,8 @@ impl<R: Read> TarScanner<R> {
             records.records(&bytes)?;
             self.pass_on(padding_after(size), records)?;
             let taken = match kind {
-                b'g' => self.globals.take(&bytes).map(|()| attributes.set_globals(&self.globals)),
-                _ => attributes.take(kind, bytes),
+                b'g' => self.globals.append_header(&bytes).map(|()| attributes.set_globals(&self.globals)),
+                _ => attributes.add_header(kind, bytes),
             };
             taken.map_err(|fault| self.header_error(fault))?;
         }
@@ -280,7 +280,7 @@ impl<R: Read> TarScanner<R> {
     }
 
     /// Hands on what follows the end of the archive.
-    fn pass_end(&mut self, records: &mut dyn RecordSink) -> Result<()> {
+    fn pass_end(&mut self, records: &mut dyn NonContentSink) -> Result<()> {
         self.position = Position::End;
         let mut buffer = [0; PASSED_BYTES];
         let mut is_blank = true;
@@ -304,14 +304,14 @@ impl<R: Read> TarScanner<R> {
         &mut self,
         block: &TarBlock,
         attributes: ExtendedHeaders,
-        records: &mut dyn RecordSink,
+        records: &mut dyn NonContentSink,
     ) -> Result<TarEntry> {
-        let (mut entry, data_size) = attributes.entry(block).map_err(|fault| self.header_error(fault))?;
+        let (mut entry, data_size) = attributes.parse_entry(block).map_err(|fault| self.header_error(fault))?;
         self.last_path = Some(String::from_utf8_lossy(&entry.path).into_owned());
         let mut left = data_size;
         let map = self.sparse_map(block, &mut entry, &mut left, records)?;
         if let Some((segments, size)) = map {
-            let segments = sparse::checked(segments, size, left);
+            let segments = sparse::validate_segments(segments, size, left);
             entry.segments = Some(segments.map_err(|fault| self.header_error(fault))?);
             entry.size = size;
         } else {
@@ -321,7 +321,7 @@ impl<R: Read> TarScanner<R> {
             (left, entry.size) = (0, 0);
         }
         entry.stored_size = left;
-        if entry.is_sample() {
+        if entry.has_file_contents() {
             self.position = Position::Contents { left, padding: padding_after(data_size) };
         } else {
             // A file without contents, or an entry whose contents are no file's: a part of the records.
@@ -339,24 +339,24 @@ impl<R: Read> TarScanner<R> {
         block: &TarBlock,
         entry: &mut TarEntry,
         left: &mut u64,
-        records: &mut dyn RecordSink,
-    ) -> Result<Option<(Vec<sparse::Segment>, u64)>> {
+        records: &mut dyn NonContentSink,
+    ) -> Result<Option<(Vec<sparse::SparseSegment>, u64)>> {
         let mut segments = Vec::new();
         let mut bytes = 0;
         if entry.kind == b'S' {
             let (mut is_extended, size) =
-                sparse::old_header(block, &mut segments).map_err(|fault| self.header_error(fault))?;
+                sparse::parse_old_gnu_map(block, &mut segments).map_err(|fault| self.header_error(fault))?;
             while is_extended {
                 let more = self.record_block(&mut bytes, records)?;
                 is_extended =
-                    sparse::old_continuation(&more, &mut segments).map_err(|fault| self.header_error(fault))?;
+                    sparse::parse_old_gnu_extension(&more, &mut segments).map_err(|fault| self.header_error(fault))?;
             }
             return Ok(Some((segments, size)));
         }
         let Some(mut sparse) = entry.sparse.take() else { return Ok(None) };
         let size = sparse.real_size.unwrap_or(*left);
         if sparse.is_map_in_contents() {
-            let mut map = MapInContents::default();
+            let mut map = SparseMapParser::default();
             loop {
                 let more = self.record_block(&mut bytes, records)?;
                 *left = left
@@ -372,7 +372,7 @@ impl<R: Read> TarScanner<R> {
     }
 
     /// A block of records.
-    fn record_block(&mut self, bytes: &mut u64, records: &mut dyn RecordSink) -> Result<TarBlock> {
+    fn record_block(&mut self, bytes: &mut u64, records: &mut dyn NonContentSink) -> Result<TarBlock> {
         *bytes += BLOCK as u64;
         if *bytes > MAX_RECORD_BYTES {
             return Err(self.error(TarFault::LongHeader { bytes: *bytes, limit: MAX_RECORD_BYTES }));

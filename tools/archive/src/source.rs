@@ -64,7 +64,7 @@ impl Compression {
 }
 
 /// An open archive.
-pub struct Source {
+pub struct TarSource {
     /// The archive without its compression.
     pub input: Box<dyn Read + Send>,
     /// What errors call it.
@@ -77,7 +77,7 @@ pub struct Source {
     pub bytes_read: Arc<AtomicU64>,
 }
 
-impl std::fmt::Debug for Source {
+impl std::fmt::Debug for TarSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Source({}, {})", self.name, self.compression.name())
     }
@@ -86,14 +86,14 @@ impl std::fmt::Debug for Source {
 /// Bytes of the start of an archive that tell its compression.
 const HEAD_BYTES: u64 = 6;
 
-impl Source {
+impl TarSource {
     /// Opens the archive at a path; `-` is standard input.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn open(path: &Path) -> Result<Source> {
+    pub fn open(path: &Path) -> Result<TarSource> {
         if path == Path::new("-") {
-            return Source::new(Box::new(io::stdin()), "standard input", None);
+            return TarSource::new(Box::new(io::stdin()), "standard input", None);
         }
         let file = File::open(path).map_err(Error::io(path))?;
         let metadata = file.metadata().map_err(Error::io(path))?;
@@ -101,14 +101,14 @@ impl Source {
             return Err(Error::io(path)(io::ErrorKind::IsADirectory.into()));
         }
         let bytes = metadata.is_file().then_some(metadata.len());
-        Source::new(Box::new(file), &path.display().to_string(), bytes)
+        TarSource::new(Box::new(file), &path.display().to_string(), bytes)
     }
 
     /// An archive that `input` has.
     ///
     /// # Errors
     /// [`Error::Io`] if its start cannot be read.
-    pub fn new(mut input: Box<dyn Read + Send>, name: &str, bytes: Option<u64>) -> Result<Source> {
+    pub fn new(mut input: Box<dyn Read + Send>, name: &str, file_len: Option<u64>) -> Result<TarSource> {
         let mut head = Vec::new();
         (&mut input).take(HEAD_BYTES).read_to_end(&mut head).map_err(Error::io(name))?;
         let compression = Compression::of(&head);
@@ -127,11 +127,11 @@ impl Source {
                 read_ahead(move || decoder)
             }
         };
-        Ok(Source { input, name: name.to_owned(), compression, bytes, bytes_read })
+        Ok(TarSource { input, name: name.to_owned(), compression, bytes: file_len, bytes_read })
     }
 }
 
-impl Source {
+impl TarSource {
     /// The first bytes of the archive, at most so many. They come again when it is read.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use crate::header::{TarBlock, decimal, number};
 
 /// Bytes of a file that the archive has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+pub struct SparseSegment {
     /// The first byte in the file.
     pub offset: u64,
     /// How many.
@@ -24,7 +24,7 @@ const MORE_IS_EXTENDED: usize = 504;
 /// Bytes of a number in a map of GNU tar.
 const NUMBER_BYTES: usize = 12;
 
-fn pairs(bytes: &[u8], count: usize, into: &mut Vec<Segment>) -> Result<(), TarFault> {
+fn pairs(bytes: &[u8], count: usize, into: &mut Vec<SparseSegment>) -> Result<(), TarFault> {
     for pair in bytes.chunks_exact(2 * NUMBER_BYTES).take(count) {
         let (offset, length) = pair.split_at(NUMBER_BYTES);
         if offset[0] == 0 && length[0] == 0 {
@@ -34,7 +34,7 @@ fn pairs(bytes: &[u8], count: usize, into: &mut Vec<Segment>) -> Result<(), TarF
         let (Some(offset), Some(length)) = (value(offset), value(length)) else {
             return Err(TarFault::SparseMap("a field is no number"));
         };
-        into.push(Segment { offset, length });
+        into.push(SparseSegment { offset, length });
     }
     Ok(())
 }
@@ -43,7 +43,7 @@ fn pairs(bytes: &[u8], count: usize, into: &mut Vec<Segment>) -> Result<(), TarF
 ///
 /// # Errors
 /// [`TarFault`].
-pub fn old_header(block: &TarBlock, into: &mut Vec<Segment>) -> Result<(bool, u64), TarFault> {
+pub fn parse_old_gnu_map(block: &TarBlock, into: &mut Vec<SparseSegment>) -> Result<(bool, u64), TarFault> {
     pairs(&block[OLD_MAP..], OLD_PAIRS, into)?;
     let size = crate::header::unsigned(&block[OLD_REAL_SIZE..OLD_REAL_SIZE + NUMBER_BYTES], "realsize")?;
     Ok((block[OLD_IS_EXTENDED] != 0, size))
@@ -53,31 +53,31 @@ pub fn old_header(block: &TarBlock, into: &mut Vec<Segment>) -> Result<(bool, u6
 ///
 /// # Errors
 /// [`TarFault`].
-pub fn old_continuation(block: &TarBlock, into: &mut Vec<Segment>) -> Result<bool, TarFault> {
+pub fn parse_old_gnu_extension(block: &TarBlock, into: &mut Vec<SparseSegment>) -> Result<bool, TarFault> {
     pairs(&block[..], MORE_PAIRS, into)?;
     Ok(block[MORE_IS_EXTENDED] != 0)
 }
 
 /// The records `GNU.sparse.*` of an extended header.
 #[derive(Debug, Clone, Default)]
-pub struct SparseRecords {
+pub struct PaxSparseRecords {
     /// The size of the file.
     pub real_size: Option<u64>,
     /// The path; that of the header is a made-up one.
     pub name: Option<Vec<u8>>,
     /// The map (versions 0.0 and 0.1).
-    pub map: Option<Vec<Segment>>,
+    pub map: Option<Vec<SparseSegment>>,
     /// The first number of a pair whose second one did not come yet (version 0.0).
     offset: Option<u64>,
     major: u64,
 }
 
-impl SparseRecords {
+impl PaxSparseRecords {
     /// Takes up a record.
     ///
     /// # Errors
     /// [`TarFault::SparseMap`].
-    pub fn take(&mut self, keyword: &[u8], value: &[u8]) -> Result<(), TarFault> {
+    pub fn add_record(&mut self, keyword: &[u8], value: &[u8]) -> Result<(), TarFault> {
         let wrong = TarFault::SparseMap("a record is no number");
         let number = |value: &[u8]| decimal::<u64>(value).ok_or(TarFault::SparseMap("a record is no number"));
         match keyword {
@@ -87,7 +87,7 @@ impl SparseRecords {
             b"GNU.sparse.offset" => self.offset = Some(number(value)?),
             b"GNU.sparse.numbytes" => {
                 let offset = self.offset.take().ok_or(wrong)?;
-                self.map.get_or_insert_default().push(Segment { offset, length: number(value)? });
+                self.map.get_or_insert_default().push(SparseSegment { offset, length: number(value)? });
             }
             b"GNU.sparse.numblocks" => drop(self.map.get_or_insert_default()),
             b"GNU.sparse.map" => {
@@ -96,8 +96,9 @@ impl SparseRecords {
                     _ => value.split(|byte| *byte == b',').map(number).collect::<Result<_, _>>()?,
                 };
                 let (pairs, []) = numbers.as_chunks::<2>() else { return Err(wrong) };
-                self.map =
-                    Some(pairs.iter().map(|[offset, length]| Segment { offset: *offset, length: *length }).collect());
+                self.map = Some(
+                    pairs.iter().map(|[offset, length]| SparseSegment { offset: *offset, length: *length }).collect(),
+                );
             }
             _ => {}
         }
@@ -112,12 +113,12 @@ impl SparseRecords {
 
 /// Numbers of a map that stands before the contents, each with a newline behind it, in whole blocks.
 #[derive(Debug, Default)]
-pub struct MapInContents {
+pub struct SparseMapParser {
     numbers: Vec<u64>,
     current: Option<u64>,
 }
 
-impl MapInContents {
+impl SparseMapParser {
     /// Takes up a block. Returns whether the map is complete.
     ///
     /// # Errors
@@ -149,9 +150,9 @@ impl MapInContents {
     }
 
     /// The segments.
-    pub fn into_segments(self) -> Vec<Segment> {
+    pub fn into_segments(self) -> Vec<SparseSegment> {
         let (pairs, _) = self.numbers.get(1..).unwrap_or_default().as_chunks::<2>();
-        pairs.iter().map(|[offset, length]| Segment { offset: *offset, length: *length }).collect()
+        pairs.iter().map(|[offset, length]| SparseSegment { offset: *offset, length: *length }).collect()
     }
 }
 
@@ -159,7 +160,11 @@ impl MapInContents {
 ///
 /// # Errors
 /// [`TarFault::SparseMap`].
-pub fn checked(mut segments: Vec<Segment>, size: u64, stored: u64) -> Result<Vec<Segment>, TarFault> {
+pub fn validate_segments(
+    mut segments: Vec<SparseSegment>,
+    size: u64,
+    stored_size: u64,
+) -> Result<Vec<SparseSegment>, TarFault> {
     segments.retain(|segment| segment.length > 0);
     let (mut end, mut sum) = (0u64, 0u64);
     for segment in &segments {
@@ -173,7 +178,7 @@ pub fn checked(mut segments: Vec<Segment>, size: u64, stored: u64) -> Result<Vec
             .ok_or(TarFault::SparseMap("a segment lies beyond the end of the file"))?;
         sum += segment.length;
     }
-    match sum == stored {
+    match sum == stored_size {
         true => Ok(segments),
         false => Err(TarFault::SparseMap("its segments have another length than the contents")),
     }

@@ -10,8 +10,8 @@ use h5live::{Dataset, File, H5Type};
 use crate::column::Column;
 use crate::digest::DigestAlgorithm;
 use crate::entry::TarEntry;
-use crate::error::{Error, Problem, Result};
-use crate::scanner::RecordSink;
+use crate::error::{Error, InvalidFileReason, Result};
+use crate::scanner::NonContentSink;
 
 /// Elements of chunks.
 const HEADER_CHUNK: u64 = 256 << 10;
@@ -28,7 +28,7 @@ const MAX_INDEXED_BYTES: u64 = 1 << 30;
 
 /// The tables of a file that is being written.
 #[derive(Debug)]
-pub struct Tables {
+pub struct ImportTablesWriter {
     file: File,
     header: Column<u8>,
     entry: Column<EntryRow>,
@@ -85,7 +85,7 @@ pub struct TableRows<'a> {
 
 /// The rows of an import that was interrupted.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Committed {
+pub struct CommittedCounts {
     /// Entries in all archives.
     pub entries: u64,
     /// Samples of them.
@@ -96,10 +96,10 @@ pub struct Committed {
     pub name_bytes: u64,
 }
 
-impl Committed {
+impl CommittedCounts {
     /// What a table of entries has.
     fn of(rows: &Dataset) -> Result<Self> {
-        let mut committed = Committed::default();
+        let mut committed = CommittedCounts::default();
         for_each_row(rows, |row| {
             committed.entries += 1;
             if row.sample != NO_SAMPLE {
@@ -113,7 +113,7 @@ impl Committed {
     }
 }
 
-impl Tables {
+impl ImportTablesWriter {
     /// Makes the tables of a new file.
     ///
     /// # Errors
@@ -137,13 +137,13 @@ impl Tables {
         rows(u64::datatype(), &[3], ROW_CHUNK).shuffle().deflate(LEVEL).create(SPARSE)?;
         let digest = rows(u8::datatype(), &[algorithm.digest_len() as u64], DIGEST_CHUNK).create(DIGEST)?;
         digest.set_attribute(ALGORITHM_ATTRIBUTE, algorithm.name())?;
-        Tables::open(file, algorithm, Committed::default())
+        ImportTablesWriter::open(file, algorithm, CommittedCounts::default())
     }
 
-    fn open(file: &File, algorithm: DigestAlgorithm, committed: Committed) -> Result<Self> {
+    fn open(file: &File, algorithm: DigestAlgorithm, committed: CommittedCounts) -> Result<Self> {
         let column = |path: &str| Column::new(file.dataset(path)?);
         let header = column(HEADER)?;
-        Ok(Tables {
+        Ok(ImportTablesWriter {
             entry_header: header.len(),
             header,
             entry: Column::new(file.dataset(ENTRY)?)?,
@@ -162,20 +162,21 @@ impl Tables {
     ///
     /// # Errors
     /// [`Error::InvalidFile`] if there are none.
-    pub fn open_existing(file: &File) -> Result<(Self, Committed)> {
-        let algorithm = algorithm(file)?.ok_or_else(|| Error::invalid_file(file, Problem::NoDigests))?;
-        let committed = Committed::of(&file.dataset(ENTRY)?)?;
-        Ok((Tables::open(file, algorithm, committed)?, committed))
+    pub fn open_existing(file: &File) -> Result<(Self, CommittedCounts)> {
+        let algorithm =
+            read_digest_algorithm(file)?.ok_or_else(|| Error::invalid_file(file, InvalidFileReason::NoDigests))?;
+        let committed = CommittedCounts::of(&file.dataset(ENTRY)?)?;
+        Ok((ImportTablesWriter::open(file, algorithm, committed)?, committed))
     }
 
-    /// Drops the rows of all entries but the first ones. [`Tables::truncate`] drops the rest. Returns what is left.
+    /// Drops the rows of all entries but the first ones. [`ImportTablesWriter::truncate_to_entries`] drops the rest. Returns what is left.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn keep_entries(&mut self, entries: u64) -> Result<Committed> {
+    pub fn truncate_entries(&mut self, entries: u64) -> Result<CommittedCounts> {
         self.entry.truncate(entries)?;
         self.entry.commit()?;
-        let committed = Committed::of(self.entry.dataset())?;
+        let committed = CommittedCounts::of(self.entry.dataset())?;
         (self.samples, self.content_bytes) = (committed.samples, committed.content_bytes);
         Ok(committed)
     }
@@ -185,7 +186,7 @@ impl Tables {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn truncate(&mut self, header_end: u64) -> Result<()> {
+    pub fn truncate_to_entries(&mut self, header_end: u64) -> Result<()> {
         let rows = self.entry.len();
         let last = match rows.checked_sub(1) {
             Some(last) => self.entry.dataset().read_slice::<EntryRow>(last..rows)?.first().copied(),
@@ -268,7 +269,8 @@ impl Tables {
         for_each_part(&file.dataset(HEADER)?, |bytes| self.header.push(bytes))?;
         for_each_part(&file.dataset(PATH)?, |bytes| self.path.push(bytes))?;
         let moved = |at: u64, by: u64| {
-            at.checked_add(by).ok_or_else(|| Error::invalid_file(file, Problem::Tables("an offset is too large")))
+            at.checked_add(by)
+                .ok_or_else(|| Error::invalid_file(file, InvalidFileReason::Tables("an offset is too large")))
         };
         for row in from.rows {
             let is_sample = row.sample != NO_SAMPLE;
@@ -311,7 +313,7 @@ impl Tables {
     }
 
     /// Where the next archive begins: its first entry, and its first record.
-    pub fn end(&self) -> (u64, u64) {
+    pub fn next_archive_start(&self) -> (u64, u64) {
         (self.entry.len(), self.header.len())
     }
 
@@ -342,7 +344,7 @@ impl Tables {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn take_back_archive(&mut self) -> Result<()> {
+    pub fn undo_archive_row(&mut self) -> Result<()> {
         let rows: Vec<ArchiveRow> = self.archive.dataset().read()?;
         // The records end with those of this archive, if its row is there.
         if rows.last().is_some_and(|row| row.header_end == self.header.len()) {
@@ -356,14 +358,14 @@ impl Tables {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn finish(&mut self) -> Result<()> {
+    pub fn write_index_and_finish(&mut self) -> Result<()> {
         self.commit()?;
         write_name_index(&self.file)?;
         self.set_state(ImportState::Done)
     }
 }
 
-impl RecordSink for Tables {
+impl NonContentSink for ImportTablesWriter {
     fn records(&mut self, bytes: &[u8]) -> Result<()> {
         self.header.push(bytes)
     }
@@ -373,19 +375,19 @@ impl RecordSink for Tables {
 ///
 /// # Errors
 /// [`Error::InvalidFile`] if the file has no tables, or the algorithm is unknown.
-pub fn algorithm(file: &File) -> Result<Option<DigestAlgorithm>> {
+pub fn read_digest_algorithm(file: &File) -> Result<Option<DigestAlgorithm>> {
     let digest = match file.dataset(DIGEST) {
         Err(error) if error.is_not_found() => {
             return match file.group(TABLE_GROUP) {
                 Ok(_) => Ok(None),
-                Err(error) if error.is_not_found() => Err(Error::invalid_file(file, Problem::NoTables)),
+                Err(error) if error.is_not_found() => Err(Error::invalid_file(file, InvalidFileReason::NoTables)),
                 Err(error) => Err(error.into()),
             };
         }
         found => found?,
     };
     let name: String = digest.attribute(ALGORITHM_ATTRIBUTE)?.read_scalar()?;
-    let algorithm = name.parse().map_err(|_| Error::invalid_file(file, Problem::Algorithm(name)))?;
+    let algorithm = name.parse().map_err(|_| Error::invalid_file(file, InvalidFileReason::Algorithm(name)))?;
     Ok(Some(algorithm))
 }
 

@@ -3,8 +3,8 @@
 use h5live::archive::layout::NO_SAMPLE;
 
 use crate::digest::ContentHasher;
-use crate::digests::Digests;
-use crate::error::{Error, Problem, Result, WRONG_DIGEST};
+use crate::digests::SampleDigests;
+use crate::error::{Error, InvalidFileReason, Result, WRONG_DIGEST};
 use crate::reader::{ImportedTar, PIECE_BYTES};
 use crate::shown_name::escaped;
 
@@ -27,11 +27,12 @@ pub struct VerifyReport {
 /// [`Error::InvalidFile`] if there are no digests; [`Error::File`] if they cannot be read.
 pub fn verify(tar: &ImportedTar, each: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
     let mut report = VerifyReport { samples: 0, bytes: 0, has_digests: true, wrong: Vec::new() };
-    if tar.has_contents_alone() {
+    if tar.has_only_names_and_contents() {
         read_all(tar, &mut report, each);
         return Ok(report);
     }
-    let digests = Digests::of(tar.file())?.ok_or_else(|| Error::invalid_file(tar.file(), Problem::NoDigests))?;
+    let digests = SampleDigests::read_from(tar.file())?
+        .ok_or_else(|| Error::invalid_file(tar.file(), InvalidFileReason::NoDigests))?;
     for row in tar.rows().iter().filter(|row| row.sample != NO_SAMPLE) {
         let wrong = |why: String| (escaped(tar.path(row)), why);
         let Some(stored) = digests.get(row.sample) else {
@@ -54,7 +55,7 @@ pub fn verify(tar: &ImportedTar, each: &mut dyn FnMut(u64)) -> Result<VerifyRepo
 fn read_all(tar: &ImportedTar, report: &mut VerifyReport, each: &mut dyn FnMut(u64)) {
     report.has_digests = false;
     for row in tar.rows() {
-        if let Err(error) = tar.for_each_piece(row, &mut |_, _| Ok(())) {
+        if let Err(error) = tar.read_contents_verified(row, &mut |_, _| Ok(())) {
             report.wrong.push((escaped(tar.path(row)), error.to_string()));
         }
         report.samples += 1;
@@ -64,7 +65,7 @@ fn read_all(tar: &ImportedTar, report: &mut VerifyReport, each: &mut dyn FnMut(u
 }
 
 fn digest_of(tar: &ImportedTar, sample: u64, size: u64, mut hasher: ContentHasher) -> Result<Vec<u8>> {
-    if tar.archive().sample_len(sample)? != size {
+    if tar.sample_archive().sample_len(sample)? != size {
         return Err(tar.inconsistent_tables_error("a file has another size than its entry says"));
     }
     let mut at = 0;

@@ -5,10 +5,10 @@ use h5live::model::{Name, Selection, VirtualSource};
 use h5live::{File, UNLIMITED};
 
 use crate::digest::DigestAlgorithm;
-use crate::error::{Error, Problem, Result};
-use crate::import::{ImportOptions, SampleIndex, TarLayout, layout_of};
+use crate::error::{Error, InvalidFileReason, Result};
+use crate::import::{ImportOptions, SampleIndex, TarLayout, import_layout_kind};
 use crate::reader::ImportedTar;
-use crate::tables::{Tables, algorithm};
+use crate::tables::{ImportTablesWriter, read_digest_algorithm};
 
 /// What [`VirtualMerge::write`] has made.
 #[derive(Debug, Clone, Copy)]
@@ -34,21 +34,20 @@ impl VirtualMerge {
     /// [`Error::InvalidFile`] if a file has another layout or other digests than the first one, or its import is not complete.
     pub fn of(from: Vec<(ImportedTar, Name)>) -> Result<Self> {
         let digests = match from.first() {
-            Some((first, _)) => {
-                algorithm(first.file())?.ok_or_else(|| Error::invalid_file(first.file(), Problem::NoDigests))?
-            }
+            Some((first, _)) => read_digest_algorithm(first.file())?
+                .ok_or_else(|| Error::invalid_file(first.file(), InvalidFileReason::NoDigests))?,
             None => ImportOptions::default().digest,
         };
         for (tar, _) in &from {
-            let (file, layout) = (tar.file(), layout_of(tar.file())?);
+            let (file, layout) = (tar.file(), import_layout_kind(tar.file())?);
             if layout != TarLayout::Shredder {
-                return Err(Error::invalid_file(file, Problem::NoImage(layout.name())));
+                return Err(Error::invalid_file(file, InvalidFileReason::NoImage(layout.name())));
             }
-            if tar.is_importing()? {
-                return Err(Error::invalid_file(file, Problem::Interrupted));
+            if tar.has_unfinished_import()? {
+                return Err(Error::invalid_file(file, InvalidFileReason::Interrupted));
             }
-            if algorithm(file)? != Some(digests) {
-                return Err(Error::invalid_file(file, Problem::OtherDigests(digests.name())));
+            if read_digest_algorithm(file)? != Some(digests) {
+                return Err(Error::invalid_file(file, InvalidFileReason::OtherDigests(digests.name())));
             }
         }
         Ok(VirtualMerge { from, digests })
@@ -72,14 +71,14 @@ fn merge_virtual(
 ) -> Result<VirtualMergeReport> {
     let mut made = VirtualMergeReport { archives: 0, samples: 0 };
     let mut names = SampleIndex::create(to, has_sentinel)?;
-    let mut tables = Tables::create(to, TarLayout::Shredder.name(), digests)?;
+    let mut tables = ImportTablesWriter::create(to, TarLayout::Shredder.name(), digests)?;
     let mut sources = Vec::new();
     for (file, name) in from {
         let start = tables.content_bytes();
         let mut end = start;
         let samples = file.rows().iter().filter(|row| row.sample != NO_SAMPLE);
         for (number, row) in (0..).zip(samples) {
-            let bytes = file.archive().sample_len(number)?;
+            let bytes = file.sample_archive().sample_len(number)?;
             if (row.sample, row.size) != (number, bytes) {
                 return Err(file.inconsistent_tables_error("the entries have other samples than the image"));
             }
@@ -103,7 +102,7 @@ fn merge_virtual(
     let image = to.new_dataset::<u8>().shape(&[bytes]).max_shape(&[UNLIMITED]).virtual_sources(sources);
     image.create(IMAGE)?;
     names.commit()?;
-    tables.finish()?;
+    tables.write_index_and_finish()?;
     made.samples = tables.samples();
     Ok(made)
 }

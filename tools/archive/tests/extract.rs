@@ -6,7 +6,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use h5live::File;
-use h5live_archive::{ExtractReport, Extractor, ImportOptions, ImportedTar, Importer, Source};
+use h5live_archive::{ExtractReport, Extractor, ImportOptions, ImportedTar, Importer, TarSource};
 use proptest::prelude::*;
 
 /// An entry of an archive: its kind, its path, and where it leads or what it has.
@@ -60,7 +60,7 @@ impl Surroundings {
 
     fn extract(&self, entries: &[Entry<'_>]) -> ExtractReport {
         let file = File::in_memory();
-        let source = Source::new(Box::new(Cursor::new(archive(entries))), "archive", None).unwrap();
+        let source = TarSource::new(Box::new(Cursor::new(archive(entries))), "archive", None).unwrap();
         Importer::create(&file, ImportOptions::default()).unwrap().import(source, &mut |_| {}).unwrap();
         let tar = ImportedTar::open(&file).unwrap();
         Extractor::new(&tar, &self.out()).unwrap().extract(&|_| true).unwrap()

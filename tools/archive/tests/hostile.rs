@@ -5,18 +5,23 @@ use std::process::{Command, Stdio};
 
 use h5live::File;
 use h5live_archive::{
-    DigestAlgorithm, Error, ImportOptions, ImportedTar, Importer, OnCollision, Source, TarFault, TarLayout,
-    choose_archive, export,
+    DigestAlgorithm, Error, ImportCollisionPolicy, ImportOptions, ImportedTar, Importer, TarFault, TarLayout,
+    TarSource, choose_archive, export,
 };
 use proptest::prelude::*;
 
 fn options(layout: TarLayout) -> ImportOptions {
-    ImportOptions { layout, on_collision: OnCollision::Suffix, max_bytes: 1 << 30, ..ImportOptions::default() }
+    ImportOptions {
+        layout,
+        on_collision: ImportCollisionPolicy::Suffix,
+        max_bytes: 1 << 30,
+        ..ImportOptions::default()
+    }
 }
 
 fn import(archive: &[u8], options: ImportOptions) -> Result<File, Error> {
     let file = File::in_memory();
-    let source = Source::new(Box::new(Cursor::new(archive.to_vec())), "archive", None)?;
+    let source = TarSource::new(Box::new(Cursor::new(archive.to_vec())), "archive", None)?;
     Importer::create(&file, options)?.import(source, &mut |_| {})?;
     Ok(file)
 }
@@ -151,7 +156,7 @@ fn entries_of_2_to_the_60_bytes_are_errors_and_take_no_memory() {
     builder.append(&header("hole", b'0', 0), &b""[..]).unwrap();
     let hole = builder.into_inner().unwrap();
     assert!(matches!(fault(&hole), TarFault::TooLarge { bytes, .. } if bytes == huge));
-    let checked = Source::new(Box::new(Cursor::new(hole)), "hole", None).unwrap();
+    let checked = TarSource::new(Box::new(Cursor::new(hole)), "hole", None).unwrap();
     assert_eq!(h5live_archive::check(checked, false, &mut |_, _| {}).unwrap().content_bytes, huge);
 }
 
@@ -180,8 +185,8 @@ fn zeros_take_no_room_and_come_back() {
     builder.append(&header("zeros", b'0', contents.len() as u64), &*contents).unwrap();
     builder.append(&header("last", b'0', 10), &[6; 10][..]).unwrap();
     let archive = builder.into_inner().unwrap();
-    let importer = Importer::create_at(&path, File::options(), ImportOptions::default()).unwrap();
-    let source = Source::new(Box::new(Cursor::new(archive.clone())), "zeros", None).unwrap();
+    let importer = Importer::create_file_for_swmr(&path, File::options(), ImportOptions::default()).unwrap();
+    let source = TarSource::new(Box::new(Cursor::new(archive.clone())), "zeros", None).unwrap();
     importer.import(source, &mut |_| {}).unwrap();
     let file = File::open(&path).unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() < 8 << 20, "chunks of zeros are not stored");

@@ -42,7 +42,7 @@ fn an_import_that_died_behind_its_last_entry_is_not_taken_for_one_of_a_second_ar
             let tar = ImportedTar::open(&file).unwrap();
             assert_eq!(tar.archives().len(), count + 1, "{layout:?} {has_row}");
             assert_eq!((rows(&file, "entry"), rows(&file, "header")), (entries, headers), "{layout:?} {has_row}");
-            assert!(!tar.is_importing().unwrap());
+            assert!(!tar.has_unfinished_import().unwrap());
         }
     }
 }

@@ -8,7 +8,8 @@ use common::{archive, source};
 use h5live::File;
 use h5live::archive::layout::{ALGORITHM_ATTRIBUTE, DIGEST};
 use h5live_archive::{
-    Compression, Error, Extractor, ImportOptions, ImportedTar, Importer, Problem, TarFault, choose_archive, export,
+    Compression, Error, Extractor, ImportOptions, ImportedTar, Importer, InvalidFileReason, TarFault, choose_archive,
+    export,
 };
 
 /// Imports an archive. Returns the file, and where another one begins that was left out.
@@ -129,7 +130,7 @@ fn contents_that_were_changed_are_not_handed_out() {
     let tar = ImportedTar::open(&file).unwrap();
     let error = export(&tar, choose_archive(&tar, None).unwrap(), &mut std::io::sink()).unwrap_err();
     assert!(
-        matches!(&error, Error::InvalidFile { problem: Problem::WrongContents(path), .. } if path == "first file"),
+        matches!(&error, Error::InvalidFile { problem: InvalidFileReason::WrongContents(path), .. } if path == "first file"),
         "{error}"
     );
     let report = Extractor::new(&tar, &folder.path().join("out")).unwrap().extract(&|_| true).unwrap();
@@ -147,7 +148,7 @@ fn a_file_with_digests_of_an_unknown_algorithm_is_listed_and_read_without_verifi
     let tar = ImportedTar::open(&file).unwrap();
     let of = choose_archive(&tar, None).unwrap();
     let error = export(&tar, of, &mut std::io::sink()).unwrap_err();
-    assert!(matches!(error, Error::InvalidFile { problem: Problem::Algorithm(_), .. }), "{error}");
+    assert!(matches!(error, Error::InvalidFile { problem: InvalidFileReason::Algorithm(_), .. }), "{error}");
     let tar = ImportedTar::open(&file).unwrap().without_verification();
     export(&tar, choose_archive(&tar, None).unwrap(), &mut std::io::sink()).unwrap();
 }

@@ -1,12 +1,12 @@
 //! `h5live acl`: who may do what in a domain.
 
 use h5live::Location;
-use h5live_hsds::layout::{AccessRights, Right};
+use h5live_hsds::layout::{AccessRights, AclRight};
 use serde_json::json;
 
-use crate::error::{Outcome, Result};
+use crate::error::{CommandOutcome, Result};
 use crate::open;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 
 /// Show and change who may do what in a domain of an object store (hsds:run). The rights hold for sessions that name a
 /// user (hsds:run?user=NAME), and for HSDS; who has the files themselves may do everything. They hold for all objects of a
@@ -66,7 +66,7 @@ fn access_from_text(text: &str) -> Result<AccessRights, String> {
         "none" => return Ok(AccessRights::default()),
         _ => {}
     }
-    let named = |name: &str| Right::ALL.into_iter().find(|right| right.name() == name);
+    let named = |name: &str| AclRight::ALL.into_iter().find(|right| right.name() == name);
     let right = |name: &str| named(name).ok_or_else(|| format!("{name:?} is no right; rights are create, read, .."));
     Ok(AccessRights::of_rights(&text.split(',').map(right).collect::<Result<Vec<_>, _>>()?))
 }
@@ -76,29 +76,29 @@ impl AclCommand {
     ///
     /// # Errors
     /// If there is no domain, or it is not allowed.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         match self.action {
             AclAction::Get { domain, json, object: _ } => show(&domain, json)?,
             AclAction::Set { domain, user, rights, object: _ } => {
-                open::in_object_store(&domain, |at| h5live_hsds::write_access(at, &user, Some(rights)))?;
+                open::in_object_store(&domain, |at| h5live_hsds::set_user_access(at, &user, Some(rights)))?;
             }
             AclAction::Rm { domain, user, object: _ } => {
-                open::in_object_store(&domain, |at| h5live_hsds::write_access(at, &user, None))?;
+                open::in_object_store(&domain, |at| h5live_hsds::set_user_access(at, &user, None))?;
             }
         }
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }
 
 fn show(domain: &Location, is_json: bool) -> Result<()> {
-    let users = open::in_object_store(domain, h5live_hsds::read_access)?;
-    let mut out = Output::stdout();
+    let users = open::in_object_store(domain, h5live_hsds::read_acl)?;
+    let mut out = StdoutWriter::stdout();
     if is_json {
         let users: serde_json::Map<_, _> = users.into_iter().map(|(user, access)| (user, access.to_json())).collect();
         out.line(json!(users))?;
     } else {
         for (user, access) in users {
-            let rights: Vec<&str> = access.rights().map(Right::name).collect();
+            let rights: Vec<&str> = access.rights().map(AclRight::name).collect();
             let rights = if rights.is_empty() { "none".to_owned() } else { rights.join(",") };
             out.line(format_args!("{user}: {rights}"))?;
         }

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use h5live_output::with_places;
+use h5live_output::replace_temp_names;
 
-use crate::error::{Outcome, Result, whole_text};
-use crate::output::tell;
+use crate::error::{CommandOutcome, Result, error_with_causes};
+use crate::output::eprint_message;
 use crate::{
     check, completions, copy, demo, diff, dump, examples, guard, list_stores, log, ls, man, manifest, map,
     missing_sources, mv, new, open, record, repair, rm, set, tar, wait, watch,
@@ -30,32 +30,32 @@ enum Command {
     Check(check::CheckCommand),
     Completions(completions::CompletionsCommand),
     Copy(copy::CopyCommand),
-    Diff(diff::Diff),
+    Diff(diff::DiffCommand),
     Dump(dump::DumpCommand),
-    Guard(guard::Guard),
+    Guard(guard::GuardCommand),
     #[cfg(feature = "kv")]
     Kv(crate::kv::KvCommand),
     Log(log::LogCommand),
-    Ls(ls::Ls),
+    Ls(ls::LsCommand),
     Man(man::ManCommand),
-    Manifest(manifest::Manifest),
+    Manifest(manifest::ManifestCommand),
     Map(map::MapCommand),
-    Mv(mv::Mv),
-    New(new::New),
+    Mv(mv::MvCommand),
+    New(new::NewCommand),
     Record(record::RecordCommand),
     Repair(repair::RepairCommand),
-    Rm(rm::Rm),
+    Rm(rm::RmCommand),
     #[cfg(feature = "serve")]
-    Serve(crate::serve::Serve),
-    Set(set::Set),
-    Stores(list_stores::ListStores),
+    Serve(crate::serve::ServeCommand),
+    Set(set::SetCommand),
+    Stores(list_stores::StoresCommand),
     Tar(tar::TarCommand),
     Watch(watch::WatchCommand),
-    Demo(demo::Demo),
+    Demo(demo::DemoCommand),
 }
 
 impl Command {
-    fn run(self) -> Result<Outcome> {
+    fn run(self) -> Result<CommandOutcome> {
         match self {
             #[cfg(feature = "hsds")]
             Command::Acl(command) => command.run(),
@@ -103,10 +103,10 @@ pub fn run() -> ExitCode {
 }
 
 /// Runs a command, and tells of sources of virtual datasets that are not there.
-fn run_command(command: Command) -> Result<Outcome> {
-    missing_sources::forget();
+fn run_command(command: Command) -> Result<CommandOutcome> {
+    missing_sources::discard_missing_sources();
     let done = command.run();
-    let missing = missing_sources::report();
+    let missing = missing_sources::report_missing_sources();
     done.map(|outcome| outcome.worse(missing))
 }
 
@@ -117,14 +117,14 @@ fn heed_file_size_limit() {
 }
 
 /// The exit code of what a command came to. An error is told.
-pub fn report_exit_code(result: Result<Outcome>) -> ExitCode {
+pub fn report_exit_code(result: Result<CommandOutcome>) -> ExitCode {
     match result {
-        Ok(Outcome::Clean) => ExitCode::SUCCESS,
-        Ok(Outcome::Findings) => ExitCode::from(1),
-        Ok(Outcome::Status(code)) => ExitCode::from(code),
+        Ok(CommandOutcome::Clean) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::Findings) => ExitCode::from(1),
+        Ok(CommandOutcome::Status(code)) => ExitCode::from(code),
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            tell(with_places(&whole_text(&error)));
+            eprint_message(replace_temp_names(&error_with_causes(&error)));
             ExitCode::from(2)
         }
     }
@@ -132,19 +132,19 @@ pub fn report_exit_code(result: Result<Outcome>) -> ExitCode {
 
 /// The words of a command line, where words that belong together are one.
 fn joined_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    wait::join_words(record::on_error_arg::join_words(words))
+    wait::join_wait_seconds(record::on_error_arg::join_reject_to_words(words))
 }
 
 /// Runs a command in this process.
 ///
 /// # Errors
 /// What the program would print.
-pub fn run_words(words: &[&str]) -> std::result::Result<Outcome, String> {
+pub fn run_words(words: &[&str]) -> std::result::Result<CommandOutcome, String> {
     let words = std::iter::once("h5live").chain(words.iter().copied());
     let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
     // Of several calls, the first one says it.
     open::set_args(args.open);
-    run_command(args.command).map_err(|error| whole_text(&error))
+    run_command(args.command).map_err(|error| error_with_causes(&error))
 }
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn causes_are_shown_once() {
         let cause = "x".parse::<u8>().unwrap_err();
-        let text = whole_text(&Shown(Outer(cause)));
+        let text = error_with_causes(&Shown(Outer(cause)));
         assert_eq!(text, "file.h5: cannot read: invalid digit found in string");
     }
 

@@ -9,19 +9,19 @@ mod unverified;
 
 use std::path::Path;
 
-use h5live::{Diagnosis, FileCondition, Location, StoreCheckOptions, StoreCheckReport};
-use h5live_checker::file::{CheckOptions, Finding, Report, UsedRange, check_path_with};
+use h5live::{FileDiagnosis, FileOpenState, Location, StoreCheckOptions, StoreCheckReport};
+use h5live_checker::file::{CheckOptions, FileCheckReport, Finding, UsedRange, check_path_with};
 use h5live_log::joined_files::subfile_path;
 use serde_json::{Value, json};
 
 use crate::counted::counted;
 use crate::diagnosis_text;
-use crate::error::{Error, FileProblem, Outcome, Result};
+use crate::error::{CommandOutcome, Error, FileProblem, Result};
 use crate::model::FilterEngine;
 use crate::open;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use damaged_part::DamagedPart;
-use unverified::{Unverified, print_unchecksummed, verdict_without_findings};
+use unverified::{UnverifiedCounts, print_unchecksummed, verdict_without_findings};
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
 ///
@@ -61,7 +61,7 @@ pub struct CheckCommand {
 
 #[derive(Debug, clap::Subcommand)]
 enum CheckSubcommand {
-    Replay(replay::Replay),
+    Replay(replay::ReplayCommand),
 }
 
 /// How much larger data may become by undoing filters, on average, before values in it are no longer looked at.
@@ -73,17 +73,17 @@ const MAX_SHOWN_UNVERIFIED: usize = 8;
 #[derive(Clone, Copy)]
 struct CheckedFile<'a> {
     path: &'a Path,
-    report: &'a Report,
+    report: &'a FileCheckReport,
     /// What is damaged in it, and is no structure of HDF5.
     parts: &'a [DamagedPart],
     /// What lies in other files and could not be read.
     elsewhere: &'a [DamagedPart],
-    unverified: Unverified,
+    unverified: UnverifiedCounts,
 }
 
 /// Whether a process writes the file while others may follow.
-fn is_followed(found: Option<&Diagnosis>) -> bool {
-    matches!(found, Some(Diagnosis { condition: FileCondition::OpenForWriting { live: true, .. }, .. }))
+fn is_followed(found: Option<&FileDiagnosis>) -> bool {
+    matches!(found, Some(FileDiagnosis { condition: FileOpenState::OpenForWriting { live: true, .. }, .. }))
 }
 
 impl CheckCommand {
@@ -91,18 +91,18 @@ impl CheckCommand {
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         if let Some(CheckSubcommand::Replay(replay)) = self.part {
             return replay.run();
         }
-        let mut out = Output::stdout();
-        let mut outcome = Outcome::Clean;
+        let mut out = StdoutWriter::stdout();
+        let mut outcome = CommandOutcome::Clean;
         for location in &self.files {
             match self.check_file(&mut out, location) {
                 Ok(true) => {}
-                Ok(false) => outcome = outcome.worse(Outcome::Findings),
+                Ok(false) => outcome = outcome.worse(CommandOutcome::Findings),
                 // The other files are checked all the same.
-                Err(error) => outcome = outcome.worse(out.tell_error(error)?),
+                Err(error) => outcome = outcome.worse(out.eprint_error(error)?),
             }
         }
         out.flush()?;
@@ -110,8 +110,8 @@ impl CheckCommand {
     }
 
     /// Checks one file; whether it is sound.
-    fn check_file(&self, out: &mut Output, location: &Location) -> Result<bool> {
-        if let Some(path) = open::path_of_log(location)? {
+    fn check_file(&self, out: &mut StdoutWriter, location: &Location) -> Result<bool> {
+        if let Some(path) = open::log_file_path(location)? {
             return self.check_log(out, location, &path);
         }
         if open::has_own_check(location)? {
@@ -119,14 +119,14 @@ impl CheckCommand {
                 // No structure of such a store has bytes of its own.
                 return Err(Error::NoFile { location: location.to_string() });
             }
-            return stores::check(out, location, self.data, self.leaks, self.json);
+            return stores::check_store(out, location, self.data, self.leaks, self.json);
         }
-        self.check_native(out, location, &open::require_file(location)?, None)
+        self.check_native(out, location, &open::require_native_file_path(location)?, None)
     }
 
     /// Checks a file with a log: the native file that it is, the log in it, and its subfiles.
-    fn check_log(&self, out: &mut Output, location: &Location, path: &Path) -> Result<bool> {
-        let log = open::options().check(location, StoreCheckOptions { data: self.data, leaks: false });
+    fn check_log(&self, out: &mut StdoutWriter, location: &Location, path: &Path) -> Result<bool> {
+        let log = open::command_line_options().check(location, StoreCheckOptions { data: self.data, leaks: false });
         let mut is_sound = self.check_native(out, location, path, log.as_ref().ok())?;
         log?;
         // Those of Log VOL begin with 0.
@@ -140,7 +140,7 @@ impl CheckCommand {
     /// Checks a native file. `log` is what came of the check of the log in it.
     fn check_native(
         &self,
-        out: &mut Output,
+        out: &mut StdoutWriter,
         location: &Location,
         path: &Path,
         log: Option<&StoreCheckReport>,
@@ -162,13 +162,13 @@ impl CheckCommand {
                     line.extend(state);
                 }
                 out.line(line)?
-            } else if found.condition != FileCondition::Closed {
+            } else if found.condition != FileOpenState::Closed {
                 out.line(format_args!("{}: {}", path.display(), diagnosis_text::text(location, found)))?
             }
         }
         let is_sound = report.is_clean() && !is_followed(found.as_ref());
         let mut damaged = match log {
-            None if is_sound => maps::find_damaged(location),
+            None if is_sound => maps::find_damaged_maps(location),
             _ => Vec::new(),
         };
         damaged.extend(log.into_iter().flat_map(|log| &log.findings).map(DamagedPart::of_log));
@@ -177,7 +177,7 @@ impl CheckCommand {
             false => Vec::new(),
         };
         let chunks = report.unverified_count + log.map_or(0, |log| log.undecoded_chunks);
-        let unverified = Unverified { chunks, datasets: elsewhere.len() as u64 };
+        let unverified = UnverifiedCounts { chunks, datasets: elsewhere.len() as u64 };
         let checked = CheckedFile { path, report: &report, parts: &damaged, elsewhere: &elsewhere, unverified };
         if self.json {
             self.json(out, &checked)?
@@ -187,7 +187,7 @@ impl CheckCommand {
         Ok(report.is_clean() && damaged.is_empty() && !(self.data && unverified.count() > 0))
     }
 
-    fn check(&self, path: &Path, is_followed: bool) -> Result<Report> {
+    fn check(&self, path: &Path, is_followed: bool) -> Result<FileCheckReport> {
         let filters = open::known_filters();
         let (leaks, map, live, data) = (self.leaks, self.map, self.live || is_followed, self.data);
         let filters: Option<&dyn FilterEngine> = Some(&filters);
@@ -205,7 +205,7 @@ impl CheckCommand {
         Err(Error::InvalidFile { path: path.to_owned(), problem: FileProblem::NoSignature })
     }
 
-    fn text(&self, out: &mut Output, checked: &CheckedFile<'_>) -> Result<()> {
+    fn text(&self, out: &mut StdoutWriter, checked: &CheckedFile<'_>) -> Result<()> {
         let CheckedFile { path, report, parts, elsewhere, unverified } = *checked;
         for UsedRange { path, structure, offset, len } in &report.map {
             let path = if path.is_empty() { "-" } else { path };
@@ -217,14 +217,14 @@ impl CheckCommand {
         for note in report.notes.iter().filter(|_| self.verbose) {
             out.line(format_args!("note: {note}"))?;
         }
-        let shown = if self.verbose { Report::MAX_FINDINGS } else { MAX_SHOWN_UNVERIFIED };
+        let shown = if self.verbose { FileCheckReport::MAX_FINDINGS } else { MAX_SHOWN_UNVERIFIED };
         for chunk in report.unverified.iter().take(shown) {
             out.line(format_args!("not verified: {chunk}"))?;
         }
         for part in elsewhere.iter().take(shown) {
             out.line(format_args!("not verified: {part}"))?;
         }
-        let is_log = || open::path_of_log(&Location::from(path)).is_ok_and(|log| log.is_some());
+        let is_log = || open::log_file_path(&Location::from(path)).is_ok_and(|log| log.is_some());
         // Entries of a log lead to what no object of the file leads to, so nothing is deleted there.
         let is_log = (!report.leaks.is_empty() || !report.unreachable.is_empty()) && is_log();
         let advice = if is_log { "log compact` leaves it out" } else { "repair --reclaim` gives it back" };
@@ -249,7 +249,7 @@ impl CheckCommand {
         out.line(format_args!(
             "{}: {verdict}; {}{}, {} of metadata, {} of raw data, {} free",
             path.display(),
-            unverified.text(),
+            unverified.summary_prefix(),
             counted(report.objects, "object"),
             counted(report.metadata_bytes, "byte"),
             report.raw_bytes,
@@ -257,7 +257,7 @@ impl CheckCommand {
         ))
     }
 
-    fn json(&self, out: &mut Output, checked: &CheckedFile<'_>) -> Result<()> {
+    fn json(&self, out: &mut StdoutWriter, checked: &CheckedFile<'_>) -> Result<()> {
         let CheckedFile { path, report, parts, elsewhere, unverified } = *checked;
         let file = path.display().to_string();
         for UsedRange { path, structure, offset, len } in &report.map {

@@ -1,7 +1,7 @@
 //! `h5live completions`: what a shell completes behind `h5live`.
 
-use crate::error::{Outcome, Result};
-use crate::output::Output;
+use crate::error::{CommandOutcome, Result};
+use crate::output::StdoutWriter;
 
 /// Prints the completions for a shell, for the file from which the shell reads them
 #[derive(Debug, clap::Args)]
@@ -16,12 +16,12 @@ impl CompletionsCommand {
     ///
     /// # Errors
     /// [`crate::error::Error::Output`].
-    pub fn run(self, mut program: clap::Command) -> Result<Outcome> {
+    pub fn run(self, mut program: clap::Command) -> Result<CommandOutcome> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut program, "h5live", &mut script);
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         out.bytes(&script)?;
         out.flush()?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }

@@ -1,6 +1,6 @@
 //! The option that allows values to change.
 
-use h5live::Conversion;
+use h5live::ConversionPolicy;
 
 /// Whether values may change.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -13,7 +13,7 @@ pub struct ConversionArgs {
 
 impl ConversionArgs {
     /// The rule for values that a type does not have.
-    pub fn conversion(self) -> Conversion {
-        if self.is_lossy { Conversion::Lossy } else { Conversion::Exact }
+    pub fn conversion(self) -> ConversionPolicy {
+        if self.is_lossy { ConversionPolicy::Lossy } else { ConversionPolicy::Exact }
     }
 }

@@ -1,22 +1,22 @@
 //! The state of a file, in words.
 
 use crate::counted::counted;
-use h5live::{Diagnosis, FileCondition, Holder, Location};
+use h5live::{FileDiagnosis, FileHolderProcess, FileOpenState, Location};
 use serde_json::{Value, json};
 
 /// A line for people: what state the file is in, who reads it, and what to do about it.
-pub fn text(file: &Location, found: &Diagnosis) -> String {
-    let readers = readers_text(&found.readers).map_or(String::new(), |readers| format!("; {readers}"));
+pub fn text(file: &Location, found: &FileDiagnosis) -> String {
+    let readers = waiting_readers_text(&found.readers).map_or(String::new(), |readers| format!("; {readers}"));
     state_text(file, found) + &readers
 }
 
 /// Whom freed space of a live file waits for; `None` if nobody is known.
-pub fn readers_text(readers: &[Holder]) -> Option<String> {
+pub fn waiting_readers_text(readers: &[FileHolderProcess]) -> Option<String> {
     let names: Vec<_> = readers.iter().map(ToString::to_string).collect();
     (!names.is_empty()).then(|| format!("freed space waits for {}, who read it", names.join(", ")))
 }
 
-fn state_text(file: &Location, found: &Diagnosis) -> String {
+fn state_text(file: &Location, found: &FileDiagnosis) -> String {
     let ahead = found.announced.saturating_sub(found.length);
     let announced = if ahead > 0 {
         format!("; its superblock announces {} more than there is", counted(ahead, "byte"))
@@ -25,19 +25,19 @@ fn state_text(file: &Location, found: &Diagnosis) -> String {
     };
     let help = format!("`h5live repair {file}` brings it into order for programs that refuse it");
     match &found.condition {
-        FileCondition::Closed if ahead > 0 => format!("closed, and cut short by {}", counted(ahead, "byte")),
-        FileCondition::Closed => "closed".to_owned(),
-        FileCondition::OpenForWriting { live, holders } => {
+        FileOpenState::Closed if ahead > 0 => format!("closed, and cut short by {}", counted(ahead, "byte")),
+        FileOpenState::Closed => "closed".to_owned(),
+        FileOpenState::OpenForWriting { live, holders } => {
             let names: Vec<_> = holders.iter().map(ToString::to_string).collect();
             let by = if names.is_empty() { "another process".to_owned() } else { names.join(", ") };
             let who = if *live { "readers may follow" } else { "nobody else may open it" };
             format!("being written by {by}; {who}{announced}")
         }
-        FileCondition::Abandoned { live } => {
+        FileOpenState::Abandoned { live } => {
             let what = if *live { "its writer, which others could follow, died" } else { "its writer died" };
             format!("{what}; what was flushed is there{announced}; {help}")
         }
-        FileCondition::Unknown { .. } => {
+        FileOpenState::Unknown { .. } => {
             format!(
                 "marked as being written, and the system does not tell this user whether it is{announced}; if no process \
                  writes it, `h5live repair --take-over {file}` brings it into order"
@@ -48,15 +48,15 @@ fn state_text(file: &Location, found: &Diagnosis) -> String {
 }
 
 /// The same for programs.
-pub fn json(found: &Diagnosis) -> Value {
+pub fn json(found: &FileDiagnosis) -> Value {
     let (state, live, holders) = match &found.condition {
-        FileCondition::Closed => ("closed", false, &[][..]),
-        FileCondition::OpenForWriting { live, holders } => ("written", *live, &**holders),
-        FileCondition::Abandoned { live } => ("abandoned", *live, &[][..]),
-        FileCondition::Unknown { live } => ("unknown", *live, &[][..]),
+        FileOpenState::Closed => ("closed", false, &[][..]),
+        FileOpenState::OpenForWriting { live, holders } => ("written", *live, &**holders),
+        FileOpenState::Abandoned { live } => ("abandoned", *live, &[][..]),
+        FileOpenState::Unknown { live } => ("unknown", *live, &[][..]),
         _ => ("unknown", false, &[][..]),
     };
-    let named = |holders: &[Holder]| -> Vec<Value> {
+    let named = |holders: &[FileHolderProcess]| -> Vec<Value> {
         holders.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect()
     };
     let (holders, readers) = (named(holders), named(&found.readers));

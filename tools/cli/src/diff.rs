@@ -3,9 +3,9 @@
 use h5live::Location;
 use h5live_compare::diff::{DiffOptions, DiffSide, FileDiff, Tolerance};
 
-use crate::error::{Outcome, Result};
+use crate::error::{CommandOutcome, Result};
 use crate::number_arg::{at_least, not_negative};
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use crate::{escaped_path, open, progress};
 
 /// Says in what two files differ, however they are stored; exit code 1 if they do
@@ -13,7 +13,7 @@ use crate::{escaped_path, open, progress};
 /// Compared are groups, links, attributes, committed types, shapes and values; not layouts, filters, byte orders and
 /// sizes of numbers.
 #[derive(Debug, clap::Args)]
-pub struct Diff {
+pub struct DiffCommand {
     /// One file
     a: Location,
     /// The other
@@ -35,16 +35,16 @@ pub struct Diff {
     json: bool,
 }
 
-impl Diff {
+impl DiffCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         let (a, b) = (self.side(&self.a)?, self.side(&self.b)?);
         let tolerance = Tolerance { absolute: self.delta, relative: self.relative };
         let diff = FileDiff::new(&a, &b, DiffOptions { tolerance, limit: self.limit });
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         let bar = progress::bar(diff.paths_of_a().len(), "object");
         let mut found = 0u64;
         for path in diff.paths_of_a() {
@@ -56,13 +56,13 @@ impl Diff {
         }
         bar.finish_and_clear();
         out.flush()?;
-        Ok(if found == 0 { Outcome::Clean } else { Outcome::Findings })
+        Ok(if found == 0 { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 
     /// One of the files, and what is in it below the path.
     fn side(&self, location: &Location) -> Result<DiffSide> {
         let file = open::for_reading(location)?;
-        let (object, path) = escaped_path::object(&file, &self.path)?;
+        let (object, path) = escaped_path::object_at_escaped_path(&file, &self.path)?;
         // Shown as it was asked for.
         let path = if self.path.starts_with('/') { &path } else { path.strip_prefix(b"/").unwrap_or(&path) };
         let start = object.id();
@@ -70,7 +70,7 @@ impl Diff {
     }
 
     /// Shows in what the files differ at a path; in how much.
-    fn show(&self, out: &mut Output, diff: &FileDiff<'_>, path: &str) -> Result<u64> {
+    fn show(&self, out: &mut StdoutWriter, diff: &FileDiff<'_>, path: &str) -> Result<u64> {
         let differences = diff.differences(path);
         for difference in &differences {
             if self.json { out.line(difference.json(path))? } else { out.line(difference.text(path))? }

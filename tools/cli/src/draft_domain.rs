@@ -2,29 +2,29 @@
 
 use h5live::{Location, Options};
 use h5live_hsds::{HsdsConnector, LastOpenedStore};
-use h5live_output::{EndAction, at_end};
+use h5live_output::{SignalActionGuard, on_end_signal};
 
-use crate::error::{Error, Result, whole_text};
+use crate::error::{Error, Result, error_with_causes};
 
 /// A domain that is a draft. If a signal ends this process before it is published, its objects are removed.
 #[derive(Debug)]
 pub struct DraftDomain {
     opened: LastOpenedStore,
-    _at_end: EndAction,
+    _at_end: SignalActionGuard,
 }
 
 impl DraftDomain {
     /// The draft of a domain at a location.
     pub fn new(location: &Location) -> Self {
-        let opened = LastOpenedStore::default().with_drafts();
+        let opened = LastOpenedStore::default().create_as_drafts();
         let (draft, location) = (opened.clone(), location.clone());
-        let at_end = at_end(move || {
+        let at_end = on_end_signal(move || {
             if draft.last().is_none() {
                 return;
             }
             eprintln!("h5live: {location}: its objects are being removed; a second signal ends this at once");
-            if let Err(error) = draft.end_now() {
-                let error = whole_text(&error);
+            if let Err(error) = draft.force_close() {
+                let error = error_with_causes(&error);
                 eprintln!("h5live: {location}: {error}; `h5live repair --reclaim {location}` removes what is left");
             }
         });
@@ -32,16 +32,16 @@ impl DraftDomain {
     }
 
     /// The sessions on it.
-    pub fn opened(&self) -> &LastOpenedStore {
+    pub fn last_opened(&self) -> &LastOpenedStore {
         &self.opened
     }
 }
 
 /// Options by which `opened` keeps the session on a domain of an object store.
-pub fn in_domain(options: Options, opened: &LastOpenedStore) -> Options {
-    let connectors = Options::built_in_connectors().with(HsdsConnector::keeping(opened.clone()));
+pub fn options_tracking_opened(options: Options, opened: &LastOpenedStore) -> Options {
+    let connectors = Options::built_in_connectors().with_connector(HsdsConnector::with_last_opened(opened.clone()));
     #[cfg(feature = "hsds-clouds")]
-    let connectors = connectors.with(h5live_hsds::HsdsCloudConnector::keeping(opened.clone()));
+    let connectors = connectors.with_connector(h5live_hsds::HsdsCloudConnector::with_last_opened(opened.clone()));
     options.connectors(connectors)
 }
 

@@ -4,18 +4,18 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::counted::counted;
-use crate::dump::slices::SliceFault;
+use crate::dump::slices::SliceBoundsError;
 use crate::from_json::JsonValueError;
 use crate::new::DescriptionFault;
 
-pub use h5live_text::whole_text;
+pub use h5live_text::error_with_causes;
 
 /// A result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// How a command ended that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// All is well.
     Clean,
     /// There are violations, differences, or other findings.
@@ -24,17 +24,17 @@ pub enum Outcome {
     Status(u8),
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// The user has interrupted the command before it had anything to show: the exit code that a shell has for it.
-    pub const INTERRUPTED: Outcome = Outcome::Status(130);
+    pub const INTERRUPTED: CommandOutcome = CommandOutcome::Status(130);
 
     /// An error, which was told already.
-    pub const FAILED: Outcome = Outcome::Status(2);
+    pub const FAILED: CommandOutcome = CommandOutcome::Status(2);
 
     /// The outcome of both.
-    pub fn worse(self, other: Outcome) -> Outcome {
+    pub fn worse(self, other: CommandOutcome) -> CommandOutcome {
         match (self, other) {
-            (Outcome::Clean, other) | (Outcome::Findings, other @ Outcome::Status(_)) => other,
+            (CommandOutcome::Clean, other) | (CommandOutcome::Findings, other @ CommandOutcome::Status(_)) => other,
             _ => self,
         }
     }
@@ -106,7 +106,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: h5live_checker::trace::TraceError,
+        source: h5live_checker::trace::TraceFileError,
     },
     /// A description cannot be read.
     #[error("standard input: {0}")]
@@ -187,7 +187,7 @@ pub enum Error {
         /// How long (seconds).
         seconds: f64,
         /// For what.
-        awaited: Awaited,
+        awaited: WaitTarget,
     },
     /// A process of a run cannot be started or ended.
     #[error("a process of this run: {0}")]
@@ -230,7 +230,7 @@ pub enum FileProblem {
         /// The dataset.
         path: String,
         /// Why.
-        fault: SliceFault,
+        fault: SliceBoundsError,
     },
     /// CSV cannot have a column for each part of a row.
     #[error("{path}: a row has {number} columns, and CSV may have {max_columns}; --slice takes some")]
@@ -257,7 +257,7 @@ impl Error {
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Awaited {
+pub enum WaitTarget {
     /// The file.
     #[error("this file, which is not there")]
     File,

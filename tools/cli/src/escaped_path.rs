@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// If there is no such object.
-pub fn object(file: &File, text: &str) -> Result<(Object, Vec<u8>)> {
+pub fn object_at_escaped_path(file: &File, text: &str) -> Result<(Object, Vec<u8>)> {
     let error = match file.object(text) {
         Err(error) if error.is_not_found() => error,
         found => {
@@ -32,7 +32,7 @@ pub fn object(file: &File, text: &str) -> Result<(Object, Vec<u8>)> {
 ///
 /// # Errors
 /// [`Error::EscapedPath`].
-pub fn refuse_escapes(file: &File, text: &str) -> Result<()> {
+pub fn refuse_escaped_existing(file: &File, text: &str) -> Result<()> {
     match file.object(text) {
         Err(error) if error.is_not_found() => {}
         _ => return Ok(()),
@@ -48,7 +48,7 @@ pub fn refuse_escapes(file: &File, text: &str) -> Result<()> {
 ///
 /// # Errors
 /// If the group of the link cannot be read.
-pub fn link(file: &File, text: &str) -> Result<Option<Vec<u8>>> {
+pub fn find_link_path(file: &File, text: &str) -> Result<Option<Vec<u8>>> {
     let written = Some(text.as_bytes().to_vec());
     for path in written.into_iter().chain(unescape(text)) {
         if is_link(file, &path)? {
@@ -63,11 +63,11 @@ pub fn link(file: &File, text: &str) -> Result<Option<Vec<u8>>> {
 ///
 /// # Errors
 /// As [`link`].
-pub fn new_link(file: &File, text: &str) -> Result<Vec<u8>> {
+pub fn new_link_path(file: &File, text: &str) -> Result<Vec<u8>> {
     let Some((group, name)) = text.rsplit_once('/').filter(|(group, _)| !group.is_empty()) else {
         return Ok(text.as_bytes().to_vec());
     };
-    let group = link(file, group)?.unwrap_or_else(|| group.as_bytes().to_vec());
+    let group = find_link_path(file, group)?.unwrap_or_else(|| group.as_bytes().to_vec());
     Ok([&group, &b"/"[..], name.as_bytes()].concat())
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use crate::model::{FileSpace, SpaceStrategy};
+use crate::model::{FileSpaceSettings, SpaceStrategy};
 use crate::number_arg::{bytes, bytes_within};
 
 /// The default size of an address in a file (bytes).
@@ -37,8 +37,8 @@ impl FileSpaceArgs {
     }
 
     /// The given options, and those of `base` for the rest.
-    pub fn or(&self, base: FileSpace) -> FileSpace {
-        FileSpace {
+    pub fn or(&self, base: FileSpaceSettings) -> FileSpaceSettings {
+        FileSpaceSettings {
             strategy: self.strategy.unwrap_or(base.strategy),
             persist: self.persist || base.persist,
             threshold: self.threshold.unwrap_or(base.threshold),
@@ -48,16 +48,16 @@ impl FileSpaceArgs {
 }
 
 /// As a description has it; nothing, if it is as by default.
-pub fn to_json(space: FileSpace) -> Option<Json> {
-    let FileSpace { strategy, persist, threshold, page_size } = space;
+pub fn non_default_to_json(space: FileSpaceSettings) -> Option<Json> {
+    let FileSpaceSettings { strategy, persist, threshold, page_size } = space;
     let json =
         json!({ "strategy": strategy.name(), "persist": persist, "threshold": threshold, "page_size": page_size });
-    (space != FileSpace::default()).then_some(json)
+    (space != FileSpaceSettings::default()).then_some(json)
 }
 
 /// From a description.
-pub fn from_json(json: &Json) -> Option<FileSpace> {
-    let mut space = FileSpace::default();
+pub fn from_json(json: &Json) -> Option<FileSpaceSettings> {
+    let mut space = FileSpaceSettings::default();
     for (field, value) in json.as_object()? {
         match field.as_str() {
             "strategy" => space.strategy = SpaceStrategy::from_name(value.as_str()?)?,

@@ -5,9 +5,9 @@ use h5live_kv::{KvStat, LmdbStat};
 use serde_json::{Value, json};
 
 use crate::counted::counted;
-use crate::error::{Outcome, Result};
+use crate::error::{CommandOutcome, Result};
 use crate::open;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 
 /// Look after key-value stores
 #[derive(Debug, clap::Args)]
@@ -33,21 +33,21 @@ impl KvCommand {
     ///
     /// # Errors
     /// If there is no key-value store, or it cannot be read.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         let KvAction::Stat { store, json } = self.action;
         let stat = open::in_key_value_store(&store, KvStat::read)?;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         if json {
             out.line(as_json(&stat))?;
         } else {
             show(&mut out, &stat)?;
         }
         out.flush()?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }
 
-fn show(out: &mut Output, KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Result<()> {
+fn show(out: &mut StdoutWriter, KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Result<()> {
     let checksums = if *has_checksums { "with checksums" } else { "without checksums" };
     out.line(format_args!("engine {engine}, {checksums}, newest commit {}", lmdb.version))?;
     match &lmdb.writers {
@@ -89,7 +89,7 @@ fn as_json(KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Value {
     let writers = lmdb.writers.as_ref().map(|holders| {
         holders.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect::<Vec<_>>()
     });
-    let reader = |reader: &h5live_kv::LmdbReader| json!({ "pid": reader.pid, "commit": reader.version });
+    let reader = |reader: &h5live_kv::LmdbReaderEntry| json!({ "pid": reader.pid, "commit": reader.version });
     json!({
         "engine": engine,
         "checksums": has_checksums,

@@ -58,5 +58,5 @@ pub mod wait;
 pub mod watch;
 
 pub use args::{report_exit_code, run, run_words};
-pub use error::{Error, Outcome, Result, whole_text};
-pub use output::Output;
+pub use error::{CommandOutcome, Error, Result, error_with_causes};
+pub use output::StdoutWriter;

@@ -5,11 +5,12 @@ use std::fmt::Write;
 use h5live::Options;
 use serde_json::{Value as Json, json};
 
-use crate::error::{Outcome, Result};
+use crate::error::{CommandOutcome, Result};
 use crate::model::{
-    AtomicScope, Capabilities, Connector, Durability, Encoding, PartialWrites, Reads, Setting, Staging,
+    Capabilities, ChunkEncodedBy, ChunkReadStrategy, Connector, ConsistencyScope, DurabilitySupport, PartialWrites,
+    SettingDescription, SmallWritesStagedBy,
 };
-use crate::output::Output;
+use crate::output::StdoutWriter;
 
 /// Lists the stores: their schemes, options and capabilities
 ///
@@ -17,20 +18,20 @@ use crate::output::Output;
 /// whose scheme is not listed here is a path, so run:1.h5 is a file. A file whose name begins with a scheme is ./mem:x.
 /// In a URL, a percent sign, a question mark and the like are written as %25, %3F.
 #[derive(Debug, clap::Args)]
-pub struct ListStores {
+pub struct StoresCommand {
     /// For programs: a JSON object per line
     #[arg(long)]
     json: bool,
 }
 
-impl ListStores {
+impl StoresCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// If standard output cannot be written.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         let registry = Options::built_in_connectors();
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         for (i, connector) in registry.connectors().enumerate() {
             if self.json {
                 out.line(as_json(connector, i == 0))?;
@@ -47,7 +48,7 @@ impl ListStores {
                 false => out.line(setting_as_text(&setting, &default).trim_start_matches('\n'))?,
             }
         }
-        for (scheme, feature) in registry.missing() {
+        for (scheme, feature) in registry.missing_features() {
             if self.json {
                 out.line(json!({ "scheme": scheme, "feature": feature }))?;
             } else {
@@ -55,16 +56,16 @@ impl ListStores {
             }
         }
         out.flush()?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }
 
 /// What a store can do, by name.
 fn capabilities(of: &Capabilities) -> Vec<(&'static str, String)> {
-    let unit = |unit: AtomicScope| match unit {
-        AtomicScope::Chunk => "a chunk",
-        AtomicScope::Object => "an object",
-        AtomicScope::Store => "everything",
+    let unit = |unit: ConsistencyScope| match unit {
+        ConsistencyScope::Chunk => "a chunk",
+        ConsistencyScope::Object => "an object",
+        ConsistencyScope::Store => "everything",
     };
     let features: Vec<_> = of.features.names().collect();
     let parts = match of.partial_writes {
@@ -74,14 +75,14 @@ fn capabilities(of: &Capabilities) -> Vec<(&'static str, String)> {
         PartialWrites::Whole => "whole chunks".to_owned(),
     };
     let reads = match of.reads {
-        Reads::Direct { .. } => "one by one".to_owned(),
-        Reads::Blocks => "blocks".to_owned(),
-        Reads::Batched { in_flight, .. } => format!("{in_flight} at a time"),
+        ChunkReadStrategy::Direct { .. } => "one by one".to_owned(),
+        ChunkReadStrategy::Blocks => "blocks".to_owned(),
+        ChunkReadStrategy::Batched { in_flight, .. } => format!("{in_flight} at a time"),
     };
     let durability = match of.durability {
-        Durability::OnRequest => "on request",
-        Durability::Always => "always",
-        Durability::Never => "never",
+        DurabilitySupport::OnRequest => "on request",
+        DurabilitySupport::Always => "always",
+        DurabilitySupport::Never => "never",
     };
     let by = |caller: bool| if caller { "h5live" } else { "the store" };
     vec![
@@ -92,8 +93,8 @@ fn capabilities(of: &Capabilities) -> Vec<(&'static str, String)> {
         ("outlasts a power failure", durability.to_owned()),
         ("parts of chunks written", parts),
         ("chunks read", reads),
-        ("small writes gathered by", by(of.staging == Staging::Caller).to_owned()),
-        ("chunks encoded by", by(of.encoding == Encoding::Pipeline).to_owned()),
+        ("small writes gathered by", by(of.staging == SmallWritesStagedBy::Caller).to_owned()),
+        ("chunks encoded by", by(of.encoding == ChunkEncodedBy::Pipeline).to_owned()),
     ]
 }
 
@@ -117,17 +118,17 @@ fn as_text(connector: &dyn Connector, opens_paths: bool) -> String {
     text
 }
 
-fn setting_as_text(setting: &Setting, default: &str) -> String {
+fn setting_as_text(setting: &SettingDescription, default: &str) -> String {
     format!("\n    {}={}  (default: {default})\n        {}", setting.name, setting.form, setting.help)
 }
 
-fn setting_as_json(setting: &Setting, default: Option<String>) -> Json {
+fn setting_as_json(setting: &SettingDescription, default: Option<String>) -> Json {
     json!({ "name": setting.name, "form": setting.form, "default": default, "help": setting.help })
 }
 
 fn as_json(connector: &dyn Connector, opens_paths: bool) -> Json {
     let options = connector.options();
-    let of_setting = |setting: &Setting| setting_as_json(setting, options.get(setting.name));
+    let of_setting = |setting: &SettingDescription| setting_as_json(setting, options.get(setting.name));
     let can: serde_json::Map<_, _> = capabilities(&h5live::file_capabilities(connector))
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.into()))

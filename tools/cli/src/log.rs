@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live::model::{AllocationLimit, ConnectorRegistry, Location, Mode, NoFilters, ObjectSpec, OpenRequest, Url};
-use h5live_log::joined_files::{JoinedFiles, subfile_folder, subfile_path};
+use h5live_log::joined_files::{LocalMultiWriterFiles, subfile_folder, subfile_path};
 use h5live_log::{LAYOUT, Log, LogFileInfo, LogInfo, LogLayout};
 use h5live_native::{Native, NativeConnector, NativeFile, OpenOptions};
 use serde_json::json;
 
 use crate::copy::CopyCommand;
 use crate::counted::counted;
-use crate::error::{Error, Outcome, Result};
+use crate::error::{CommandOutcome, Error, Result};
 use crate::open;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use crate::temp_output::ForceArgs;
 
 /// The settings of a log that is written anew.
@@ -73,17 +73,17 @@ impl LogCommand {
     ///
     /// # Errors
     /// If the file has no log, or the log is damaged.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         match self.action {
             LogAction::Info { file, json } => show(&file, json)?,
             LogAction::Rebuild { file } => rebuild(&file)?,
             LogAction::Replay { file, to, force, quiet } => {
                 let from = as_log(&file)?;
-                return CopyCommand::all_of(from, to, force, quiet).run();
+                return CopyCommand::for_whole_file(from, to, force, quiet).run();
             }
             LogAction::Compact { file, quiet } => return compact(&file, quiet),
         }
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }
 
@@ -95,24 +95,24 @@ fn wrong(location: &Location, source: impl Into<Box<dyn std::error::Error + Send
 fn as_log(location: &Location) -> Result<Location> {
     // The file must have a log: a plain file is opened as such.
     read(location)?;
-    let path = open::require_path(location)?;
+    let path = open::require_any_file_path(location)?;
     let text = path.to_str().ok_or_else(|| wrong(location, "the name of the file is not UTF-8"))?;
-    Ok(Url::literal("log", text).into())
+    Ok(Url::without_escapes("log", text).into())
 }
 
 /// Writes a log anew, with the elements that there are, in place of the old one.
-fn compact(location: &Location, quiet: bool) -> Result<Outcome> {
+fn compact(location: &Location, quiet: bool) -> Result<CommandOutcome> {
     if read(location)?.layout == LogLayout::LogVol {
         let rather = "a log in Log VOL's layout is made smaller by a copy of it: h5live copy log:run.h5 'log:new.h5?layout=logvol'";
         return Err(wrong(location, rather));
     }
-    let (log, path) = (as_log(location)?, open::require_path(location)?);
+    let (log, path) = (as_log(location)?, open::require_any_file_path(location)?);
     let text = path.to_str().ok_or_else(|| wrong(location, "the name of the file is not UTF-8"))?;
     // A log that is not written on has no room for more.
-    let compacted = Location::from(format!("{}?{COMPACTED}", Url::literal("log", text)));
+    let compacted = Location::from(format!("{}?{COMPACTED}", Url::without_escapes("log", text)));
     let before = bytes_of_log(&path).map_err(|error| wrong(location, error))?;
     let replaces = ForceArgs { replaces_file: true };
-    let outcome = CopyCommand::all_of(log, compacted, replaces, true).run()?;
+    let outcome = CopyCommand::for_whole_file(log, compacted, replaces, true).run()?;
     // The new file has no subfiles.
     match std::fs::remove_dir_all(subfile_folder(&path)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(wrong(location, error)),
@@ -121,7 +121,7 @@ fn compact(location: &Location, quiet: bool) -> Result<Outcome> {
     if !quiet {
         let after = bytes_of_log(&path).map_err(|error| wrong(location, error))?;
         let percent = after as f64 / before.max(1) as f64 * 100.0;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         out.line(format_args!("{} became {after} ({percent:.1} %)", counted(before, "byte")))?;
         out.flush()?;
     }
@@ -142,7 +142,7 @@ fn bytes_of_log(path: &Path) -> std::io::Result<u64> {
 }
 
 fn read(location: &Location) -> Result<LogInfo> {
-    let path = open::require_path(location)?;
+    let path = open::require_any_file_path(location)?;
     let file = NativeFile::open(&path, &OpenOptions::default()).map_err(|source| wrong(location, source))?;
     let native = Native::default();
     let request = OpenRequest {
@@ -153,14 +153,14 @@ fn read(location: &Location) -> Result<LogInfo> {
         unfilter: Arc::new(NoFilters),
         registry: &ConnectorRegistry::new(NativeConnector),
     };
-    let subfiles = JoinedFiles::new(Arc::new(NativeConnector), path, Log::default().patience, &request);
+    let subfiles = LocalMultiWriterFiles::new(Arc::new(NativeConnector), path, Log::default().patience, &request);
     LogInfo::read(Arc::new(file), Some(Arc::new(subfiles)), request.max_allocation)
         .map_err(|source| wrong(location, source))
 }
 
 fn show(location: &Location, as_json: bool) -> Result<()> {
     let info = read(location)?;
-    let mut out = Output::stdout();
+    let mut out = StdoutWriter::stdout();
     let used: u64 = info.files.iter().map(LogFileInfo::log_bytes).sum();
     if as_json {
         let log_dataset = |(used, size): &(u64, u64)| json!({ "used": used, "size": size });
@@ -197,7 +197,7 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
     out.flush()
 }
 
-fn show_file(out: &mut Output, file: &LogFileInfo, layout: LogLayout) -> Result<()> {
+fn show_file(out: &mut StdoutWriter, file: &LogFileInfo, layout: LogLayout) -> Result<()> {
     if layout == LogLayout::LogVol {
         for (number, (_, size)) in file.log_datasets.iter().enumerate() {
             out.line(format_args!("_ld_{number}: {}", counted(*size, "byte")))?;
@@ -221,12 +221,12 @@ fn rebuild(location: &Location) -> Result<()> {
     if info.layout == LogLayout::LogVol {
         return Err(wrong(location, "a log in Log VOL's layout has no index table"));
     }
-    let path = open::require_path(location)?;
+    let path = open::require_any_file_path(location)?;
     for number in 0..info.files.len() {
         let path = if number == 0 { path.clone() } else { subfile_path(&path, number as u32) };
         let text = path.to_str().ok_or_else(|| wrong(location, "the name of the file is not UTF-8"))?;
-        let options = open::options().write().setting("rebuild_index", "yes");
-        options.open(Location::from(Url::literal("log", text)))?.close()?;
+        let options = open::command_line_options().write().setting("rebuild_index", "yes");
+        options.open(Location::from(Url::without_escapes("log", text)))?.close()?;
     }
     Ok(())
 }

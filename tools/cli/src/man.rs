@@ -1,7 +1,7 @@
 //! `h5live man`: the manual pages.
 
-use crate::error::{Error, Outcome, Result};
-use crate::output::Output;
+use crate::error::{CommandOutcome, Error, Result};
+use crate::output::StdoutWriter;
 
 /// Prints the manual page of the program, or of one of its commands
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,7 @@ impl ManCommand {
     ///
     /// # Errors
     /// [`Error::NoCommand`], [`Error::Output`].
-    pub fn run(self, mut program: clap::Command) -> Result<Outcome> {
+    pub fn run(self, mut program: clap::Command) -> Result<CommandOutcome> {
         program.build();
         let source = format!("{} {}", program.get_name(), program.get_version().unwrap_or_default());
         let inner = |of: &clap::Command, name: &String| of.find_subcommand(name).cloned();
@@ -25,9 +25,9 @@ impl ManCommand {
             .try_fold(program, |of, name| inner(&of, name).ok_or_else(|| Error::NoCommand(name.clone())))?;
         let mut page = Vec::new();
         clap_mangen::Man::new(of).source(source).render(&mut page).map_err(Error::Output)?;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         out.bytes(&page)?;
         out.flush()?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }

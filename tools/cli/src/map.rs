@@ -5,12 +5,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Bound;
 use std::time::Duration;
 
-use crate::error::{Outcome, Result};
+use crate::error::{CommandOutcome, Result};
 use crate::map_location::MapLocation;
-use crate::map_text::{self, PairStyle};
+use crate::map_text::{self, PairFormatter};
 use crate::model::MapSpec;
-use crate::output::Output;
-use crate::type_parse::TypeText;
+use crate::output::StdoutWriter;
+use crate::type_parse::DatatypeFromText;
 use crate::value::Value;
 use crate::wait::seconds;
 use crate::{map_put, open};
@@ -59,10 +59,10 @@ enum MapAction {
         pairs: Vec<String>,
         /// The type of the keys of a new map, as `ls` shows types: u16le, string, ...
         #[arg(long, value_name = "TYPE", requires = "value_type")]
-        key_type: Option<TypeText>,
+        key_type: Option<DatatypeFromText>,
         /// The type of the values of a new map
         #[arg(long, value_name = "TYPE", requires = "key_type")]
-        value_type: Option<TypeText>,
+        value_type: Option<DatatypeFromText>,
         /// Read the pairs from standard input: a JSON object with key and value per line, as `map ls --json` writes them
         #[arg(long, conflicts_with = "pairs")]
         json: bool,
@@ -135,46 +135,47 @@ impl MapCommand {
     ///
     /// # Errors
     /// If there is no such map, or a key or a value does not fit its types.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         match self.action {
             MapAction::Get { at, keys, json } => get(&at, &keys, json),
             MapAction::Put { at, pairs, key_type, value_type, json } => {
                 let types = key_type.zip(value_type).map(|(key, value)| MapSpec { key: key.0, value: value.0 });
-                if json { map_put::put_lines(&at, types) } else { map_put::put(&at, &pairs, types) }
+                if json { map_put::put_stdin_json_lines(&at, types) } else { map_put::put(&at, &pairs, types) }
             }
             MapAction::Del { at, keys } => remove(&at, &keys),
             MapAction::Ls { at, from, to, limit, json } => {
-                let map = at.read()?;
+                let map = at.open_map_to_read()?;
                 let bound = |word: Option<String>| word.map(|word| at.parse(&map, map.key_type(), &word)).transpose();
                 let from = bound(from)?.map_or(Bound::Unbounded, Bound::Included);
                 let to = bound(to)?.map_or(Bound::Unbounded, Bound::Excluded);
-                let mut out = Output::stdout();
+                let mut out = StdoutWriter::stdout();
                 map_text::print(&map, (from, to), limit, json, &mut out)?;
                 out.flush()?;
-                Ok(Outcome::Clean)
+                Ok(CommandOutcome::Clean)
             }
             MapAction::Count { at } => {
-                let mut out = Output::stdout();
-                out.line(at.read()?.len()?)?;
+                let mut out = StdoutWriter::stdout();
+                out.line(at.open_map_to_read()?.len()?)?;
                 out.flush()?;
-                Ok(Outcome::Clean)
+                Ok(CommandOutcome::Clean)
             }
             MapAction::Watch { at, seconds, json } => watch(&at, seconds, json),
         }
     }
 }
 
-fn get(at: &MapLocation, keys: &[String], as_json: bool) -> Result<Outcome> {
-    let map = at.read()?;
-    let (style, mut out, mut outcome) = (PairStyle::new(map.file(), as_json), Output::stdout(), Outcome::Clean);
-    for (word, key) in keys.iter().zip(at.keys(&map, keys)?) {
+fn get(at: &MapLocation, keys: &[String], as_json: bool) -> Result<CommandOutcome> {
+    let map = at.open_map_to_read()?;
+    let (style, mut out, mut outcome) =
+        (PairFormatter::new(map.file(), as_json), StdoutWriter::stdout(), CommandOutcome::Clean);
+    for (word, key) in keys.iter().zip(at.parse_keys(&map, keys)?) {
         match map.get_value(&key)? {
             Some(value) if as_json => out.line(style.pair(&key, &value))?,
             Some(value) => out.line(style.value(&value))?,
             None => {
                 out.flush()?;
                 eprintln!("h5live: {}: {}: there is no key {word}", at.file, at.path);
-                outcome = Outcome::Findings;
+                outcome = CommandOutcome::Findings;
             }
         }
     }
@@ -182,15 +183,15 @@ fn get(at: &MapLocation, keys: &[String], as_json: bool) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn remove(at: &MapLocation, words: &[String]) -> Result<Outcome> {
+fn remove(at: &MapLocation, words: &[String]) -> Result<CommandOutcome> {
     let file = at.open_to_write()?;
     let map = file.map_object(&at.path)?;
-    let keys = at.keys(&map, words)?;
-    let mut outcome = Outcome::Clean;
+    let keys = at.parse_keys(&map, words)?;
+    let mut outcome = CommandOutcome::Clean;
     for (word, key) in words.iter().zip(&keys) {
         if !map.contains_value(key)? {
             eprintln!("h5live: {}: {}: there is no key {word}", at.file, at.path);
-            outcome = Outcome::Findings;
+            outcome = CommandOutcome::Findings;
         }
     }
     map.remove_values(&keys)?;
@@ -205,16 +206,16 @@ fn digest(text: &str) -> u64 {
     hasher.finish()
 }
 
-fn watch(at: &MapLocation, seconds: Option<f64>, as_json: bool) -> Result<Outcome> {
+fn watch(at: &MapLocation, seconds: Option<f64>, as_json: bool) -> Result<CommandOutcome> {
     let map = open::for_following(&at.file)?.map_object(&at.path)?;
-    let style = PairStyle::new(map.file(), as_json);
+    let style = PairFormatter::new(map.file(), as_json);
     let mut follower = map.follow();
     if let Some(seconds) = seconds {
         follower = follower.timeout(Duration::from_secs_f64(seconds));
     }
     // The pairs that were shown: keys, with the round in which they were seen last, and what their value was.
     let mut shown: HashMap<String, (Value, u64, u64)> = HashMap::new();
-    let mut out = Output::stdout();
+    let mut out = StdoutWriter::stdout();
     for (round, change) in (0u64..).zip(follower) {
         change?;
         for pair in map.pairs(..)? {
@@ -227,8 +228,8 @@ fn watch(at: &MapLocation, seconds: Option<f64>, as_json: bool) -> Result<Outcom
         }
         let mut gone: Vec<_> = shown.extract_if(|_, (.., seen)| *seen != round).map(|(_, (key, ..))| key).collect();
         gone.sort_by_key(|key| style.value(key));
-        gone.iter().try_for_each(|key| out.line(style.removed(key)))?;
+        gone.iter().try_for_each(|key| out.line(style.format_removed_key(key)))?;
         out.flush()?;
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }

@@ -23,7 +23,7 @@ impl MapLocation {
     ///
     /// # Errors
     /// If the file cannot be opened, or has no such map.
-    pub fn read(&self) -> Result<MapObject> {
+    pub fn open_map_to_read(&self) -> Result<MapObject> {
         Ok(open::for_reading(&self.file)?.map_object(&self.path)?)
     }
 
@@ -32,12 +32,12 @@ impl MapLocation {
     /// # Errors
     /// If it cannot be opened.
     pub fn open_to_write(&self) -> Result<File> {
-        temp_output::sweep_beside(&self.file)?;
-        Ok(open::options().write().open(&self.file)?)
+        temp_output::remove_stale_temps_beside(&self.file)?;
+        Ok(open::command_line_options().write().open(&self.file)?)
     }
 
     /// An error that names the map.
-    pub fn refused(&self, why: impl Into<SetRefusal>) -> Error {
+    pub fn refused_error(&self, why: impl Into<SetRefusal>) -> Error {
         Error::Refused { file: self.file.to_string().into(), path: self.path.clone(), why: why.into() }
     }
 
@@ -46,15 +46,15 @@ impl MapLocation {
     /// # Errors
     /// If it stands for none.
     pub fn parse(&self, map: &MapObject, datatype: &Datatype, word: &str) -> Result<Value> {
-        let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(map.file(), form, json);
-        parse_word(datatype, word, &refer).map_err(|why| self.refused(why))
+        let refer = |form: &ReferenceType, json: &Json| path_target::reference_from_json(map.file(), form, json);
+        parse_word(datatype, word, &refer).map_err(|why| self.refused_error(why))
     }
 
     /// The keys that words stand for.
     ///
     /// # Errors
     /// As [`MapLocation::parse`].
-    pub fn keys(&self, map: &MapObject, words: &[String]) -> Result<Vec<Value>> {
+    pub fn parse_keys(&self, map: &MapObject, words: &[String]) -> Result<Vec<Value>> {
         words.iter().map(|word| self.parse(map, map.key_type(), word)).collect()
     }
 }

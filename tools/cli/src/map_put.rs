@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 use h5live::{File, H5Type, MapObject, StoreErrorKind};
 use serde_json::Value as Json;
 
-use crate::error::{Error, Outcome, Result, SetRefusal};
+use crate::error::{CommandOutcome, Error, Result, SetRefusal};
 use crate::from_json::{self, JsonValueError};
 use crate::map_location::MapLocation;
 use crate::map_text::{self, word_json};
@@ -23,10 +23,10 @@ const BATCH_PAIRS: usize = 1000;
 ///
 /// # Errors
 /// If a key or a value does not fit the map; if there is no map, and their types are not clear.
-pub fn put(at: &MapLocation, words: &[String], types: Option<MapSpec>) -> Result<Outcome> {
-    let (pairs, rest) = words.as_chunks::<2>();
+pub fn put(at: &MapLocation, keys_and_values: &[String], types: Option<MapSpec>) -> Result<CommandOutcome> {
+    let (pairs, rest) = keys_and_values.as_chunks::<2>();
     if let [key] = rest {
-        return Err(at.refused(JsonValueError::Member(format!("value of {key}"))));
+        return Err(at.refused_error(JsonValueError::Member(format!("value of {key}"))));
     }
     let found = || words_types(pairs);
     let put = |file: &File| {
@@ -47,7 +47,7 @@ pub fn put(at: &MapLocation, words: &[String], types: Option<MapSpec>) -> Result
 ///
 /// # Errors
 /// As [`put`].
-pub fn put_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<Outcome> {
+pub fn put_stdin_json_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<CommandOutcome> {
     let mut lines = io::stdin().lock().lines();
     let mut batch = next_batch(at, &mut lines);
     change(at, |file| {
@@ -80,21 +80,21 @@ fn next_batch(at: &MapLocation, lines: &mut impl Iterator<Item = io::Result<Stri
 }
 
 fn json_values(at: &MapLocation, map: &MapObject, [key, value]: &[Json; 2]) -> Result<(Value, Value)> {
-    let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(map.file(), form, json);
-    let key = map_text::key_value(map.key_type(), key, &refer).map_err(|why| at.refused(why))?;
-    let value = from_json::value(map.value_type(), value, &refer).map_err(|why| at.refused(why))?;
+    let refer = |form: &ReferenceType, json: &Json| path_target::reference_from_json(map.file(), form, json);
+    let key = map_text::map_key_from_json(map.key_type(), key, &refer).map_err(|why| at.refused_error(why))?;
+    let value = from_json::value_from_json(map.value_type(), value, &refer).map_err(|why| at.refused_error(why))?;
     Ok((key, value))
 }
 
 /// Changes the file. If it is not there, it is made, and appears when the change is complete.
-fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<Outcome> {
+fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<CommandOutcome> {
     let (file, output) = match at.open_to_write() {
         Err(error) if is_missing(&error) => match NewOutput::create_for(&at.file, ForceArgs { replaces_file: false }) {
             // Another process was faster.
             Err(Error::Exists { .. }) => (at.open_to_write()?, None),
             output => {
                 let output = output?;
-                (output.open(open::options())?, Some(output))
+                (output.open(open::command_line_options())?, Some(output))
             }
         },
         opened => (opened?, None),
@@ -102,12 +102,12 @@ fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<
     change(&file)?;
     match output {
         Some(output) => output.persist(file).map_err(|error| match error {
-            Error::Exists { .. } => at.refused(SetRefusal::MadeMeanwhile),
+            Error::Exists { .. } => at.refused_error(SetRefusal::MadeMeanwhile),
             error => error,
         })?,
         None => file.close()?,
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 fn is_missing(error: &Error) -> bool {
@@ -123,7 +123,7 @@ fn find_or_create(
 ) -> Result<MapObject> {
     match file.map_object(&at.path) {
         Err(error) if error.is_not_found() => {
-            let types = types.or_else(found).ok_or_else(|| at.refused(SetRefusal::MapTypes))?;
+            let types = types.or_else(found).ok_or_else(|| at.refused_error(SetRefusal::MapTypes))?;
             Ok(file.root().create_map(&at.path, &types)?)
         }
         found => Ok(found?),
@@ -135,7 +135,7 @@ fn json_pair(at: &MapLocation, line: &str) -> Result<[Json; 2]> {
     let mut json: Json = serde_json::from_str(line).map_err(wrong)?;
     let mut member = |name: &str| {
         let member = json.get_mut(name).map(Json::take);
-        member.ok_or_else(|| at.refused(JsonValueError::Member(name.to_owned())))
+        member.ok_or_else(|| at.refused_error(JsonValueError::Member(name.to_owned())))
     };
     Ok([member("key")?, member("value")?])
 }

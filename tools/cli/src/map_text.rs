@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use crate::error::Result;
 use crate::from_json::{self, JsonValueError, ResolveReference};
 use crate::model::Datatype;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use crate::references::ReferencePaths;
 use crate::value::{self, Value};
 
@@ -21,9 +21,9 @@ pub fn print(
     range: impl RangeBounds<Value>,
     limit: Option<u64>,
     as_json: bool,
-    out: &mut Output,
+    out: &mut StdoutWriter,
 ) -> Result<()> {
-    let style = PairStyle::new(map.file(), as_json);
+    let style = PairFormatter::new(map.file(), as_json);
     let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     for pair in map.pairs(range)?.take(limit) {
         let (key, value) = pair?;
@@ -33,15 +33,15 @@ pub fn print(
 }
 
 /// How pairs are shown.
-pub struct PairStyle<'a> {
+pub struct PairFormatter<'a> {
     references: ReferencePaths<'a>,
     as_json: bool,
 }
 
-impl<'a> PairStyle<'a> {
+impl<'a> PairFormatter<'a> {
     /// For the maps of a file.
     pub fn new(file: &'a File, as_json: bool) -> Self {
-        PairStyle { references: ReferencePaths::new(file), as_json }
+        PairFormatter { references: ReferencePaths::new(file), as_json }
     }
 
     /// A value.
@@ -63,7 +63,7 @@ impl<'a> PairStyle<'a> {
     }
 
     /// A key that was removed.
-    pub fn removed(&self, key: &Value) -> String {
+    pub fn format_removed_key(&self, key: &Value) -> String {
         match self.as_json {
             true => json!({ "key": self.json(key), "removed": true }).to_string(),
             false => format!("{} removed", self.value(key)),
@@ -75,10 +75,14 @@ impl<'a> PairStyle<'a> {
 ///
 /// # Errors
 /// [`JsonValueError`].
-pub fn key_value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
+pub fn map_key_from_json(
+    datatype: &Datatype,
+    json: &Json,
+    refer: ResolveReference<'_>,
+) -> Result<Value, JsonValueError> {
     match (datatype, json) {
-        (Datatype::VarLen(_), Json::Null) if from_json::is_text(datatype) => Ok(Value::Null),
-        _ => from_json::value(datatype, json, refer),
+        (Datatype::VarLen(_), Json::Null) if from_json::is_string_type(datatype) => Ok(Value::Null),
+        _ => from_json::value_from_json(datatype, json, refer),
     }
 }
 
@@ -93,8 +97,8 @@ pub fn word_json(word: &str) -> Json {
 /// [`JsonValueError`].
 pub fn parse_word(datatype: &Datatype, word: &str, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
     let json = word_json(word);
-    match from_json::is_text(datatype) && !json.is_string() {
+    match from_json::is_string_type(datatype) && !json.is_string() {
         true => Ok(Value::Text(word.to_owned())),
-        false => from_json::value(datatype, &json, refer),
+        false => from_json::value_from_json(datatype, &json, refer),
     }
 }

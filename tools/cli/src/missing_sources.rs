@@ -5,8 +5,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use h5live::{MissingSource, MissingSourcePolicy};
 
-use crate::error::Outcome;
-use crate::output::tell;
+use crate::error::CommandOutcome;
+use crate::output::eprint_message;
 
 /// Most sources that are named.
 const MAX_SHOWN_SOURCES: usize = 8;
@@ -27,7 +27,7 @@ fn take() -> MetSources {
 }
 
 /// Notes a source that is not there.
-pub fn note(source: &MissingSource) {
+pub fn record_missing_source(source: &MissingSource) {
     let mut met = MET.lock().unwrap_or_else(PoisonError::into_inner);
     if met.known.len() < MAX_COUNTED_SOURCES && met.known.insert(source.clone()) && met.shown.len() < MAX_SHOWN_SOURCES
     {
@@ -36,19 +36,19 @@ pub fn note(source: &MissingSource) {
 }
 
 /// Says nothing of what was noted: the command shows it itself.
-pub fn forget() {
+pub fn discard_missing_sources() {
     drop(take());
 }
 
 /// Says on standard error which sources are not there. With some, it is a finding.
-pub fn report() -> Outcome {
+pub fn report_missing_sources() -> CommandOutcome {
     let met = take();
-    met.shown.iter().for_each(tell);
+    met.shown.iter().for_each(eprint_message);
     let more = met.known.len() - met.shown.len();
     if more > 0 {
-        tell(format_args!("{more} more sources of virtual datasets are not there"));
+        eprint_message(format_args!("{more} more sources of virtual datasets are not there"));
     }
-    if met.known.is_empty() { Outcome::Clean } else { Outcome::Findings }
+    if met.known.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings }
 }
 
 /// What `--missing-sources` says.

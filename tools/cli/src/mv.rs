@@ -2,7 +2,7 @@
 
 use h5live::Location;
 
-use crate::error::{Outcome, Result};
+use crate::error::{CommandOutcome, Result};
 use crate::escaped_path;
 use crate::temp_output;
 
@@ -11,7 +11,7 @@ use crate::temp_output;
 /// Groups on the way that are not there are made. A path that ends in a slash is a group into which the link moves. With
 /// `--domain`, the only path is the new one of the domain in its bucket; no object is copied.
 #[derive(Debug, clap::Args)]
-pub struct Mv {
+pub struct MvCommand {
     /// The file
     file: Location,
     /// The path that there is; with --domain, the new path of the domain
@@ -25,30 +25,30 @@ pub struct Mv {
     domain: bool,
 }
 
-impl Mv {
+impl MvCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// If the one path is not there, or the other one is.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         #[cfg(feature = "hsds")]
         if self.domain {
             let path = crate::open::in_object_store(&self.file, |at| h5live_hsds::move_domain(at, &self.from))?;
-            let mut out = crate::output::Output::stdout();
+            let mut out = crate::output::StdoutWriter::stdout();
             out.line(format_args!("moved to {}", crate::model::escape(path.as_bytes())))?;
             out.flush()?;
-            return Ok(Outcome::Clean);
+            return Ok(CommandOutcome::Clean);
         }
         let given = self.to.unwrap_or_default();
-        temp_output::sweep_beside(&self.file)?;
-        let file = crate::open::options().write().open(&self.file)?;
-        let from = escaped_path::link(&file, &self.from)?.unwrap_or_else(|| self.from.clone().into_bytes());
-        let mut to = escaped_path::new_link(&file, &given)?;
+        temp_output::remove_stale_temps_beside(&self.file)?;
+        let file = crate::open::command_line_options().write().open(&self.file)?;
+        let from = escaped_path::find_link_path(&file, &self.from)?.unwrap_or_else(|| self.from.clone().into_bytes());
+        let mut to = escaped_path::new_link_path(&file, &given)?;
         if given.ends_with('/') {
             to.extend(from.split(|byte| *byte == b'/').rfind(|name| !name.is_empty()).unwrap_or_default());
         }
         file.root().rename_at_bytes(&from, &to)?;
         file.close()?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }

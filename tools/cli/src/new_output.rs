@@ -4,12 +4,12 @@
 use h5live_hsds::LastOpenedStore;
 
 use h5live::{File, Location, OpenError, Options};
-#[cfg(feature = "kv")]
-use h5live_output::TempFolder;
 use h5live_output::TempOutput;
+#[cfg(feature = "kv")]
+use h5live_output::TempStoreFolder;
 
 #[cfg(feature = "hsds")]
-use crate::draft_domain::{DraftDomain, in_domain, publish_domain};
+use crate::draft_domain::{DraftDomain, options_tracking_opened, publish_domain};
 use crate::error::{Error, Result};
 use crate::open;
 use crate::temp_output::ForceArgs;
@@ -26,7 +26,7 @@ enum Unfinished {
     File(TempOutput),
     /// A key-value store.
     #[cfg(feature = "kv")]
-    Folder(TempFolder),
+    Folder(TempStoreFolder),
     /// A domain of an object store, which is a draft.
     #[cfg(feature = "hsds")]
     Domain(DraftDomain),
@@ -53,7 +53,7 @@ impl NewOutput {
     /// # Errors
     /// [`Error::Location`] if no store can open the location; as [`TempOutput::create_for`].
     pub fn create_for(location: &Location, force: ForceArgs) -> Result<Self> {
-        let is_native = open::new_file_path(location)?.is_some();
+        let is_native = open::new_native_file_path(location)?.is_some();
         let unfinished = match open::path_of_any_store(location)? {
             Some(path) => Some(Unfinished::File(TempOutput::create_for(&path, force.replaces_file)?)),
             None => match folder_for(location, force)? {
@@ -75,7 +75,7 @@ impl NewOutput {
             (_, Some(Unfinished::Domain(_))) => Vec::new(),
             (Location::Url(url), Some(_)) if !is_path(location) => {
                 let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
-                let settings = url.settings().map_err(wrong)?;
+                let settings = url.query_settings().map_err(wrong)?;
                 settings.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
             }
             _ => Vec::new(),
@@ -109,7 +109,7 @@ impl NewOutput {
             None => return Ok(in_place(options).open(&self.location)?),
             #[cfg(feature = "hsds")]
             Some(Unfinished::Domain(draft)) => {
-                return Ok(in_domain(in_place(options), draft.opened()).open(&self.location)?);
+                return Ok(options_tracking_opened(in_place(options), draft.last_opened()).open(&self.location)?);
             }
             Some(unfinished) => unfinished,
         };
@@ -121,7 +121,7 @@ impl NewOutput {
         let set = |options: Options, (name, value): &(String, String)| options.setting(name, value);
         let place = match unfinished {
             Unfinished::File(file) => {
-                let place = open::location_in_file(&self.location, file.path())?;
+                let place = open::same_store_at_path(&self.location, file.path())?;
                 place.unwrap_or_else(|| Location::Path(file.path().to_owned()))
             }
             #[cfg(feature = "kv")]
@@ -136,9 +136,9 @@ impl NewOutput {
 
     /// The sessions on a new domain; `None` if it is another store.
     #[cfg(feature = "hsds")]
-    pub fn opened_domains(&self) -> Option<&LastOpenedStore> {
+    pub fn last_opened_domain(&self) -> Option<&LastOpenedStore> {
         match &self.unfinished {
-            Some(Unfinished::Domain(draft)) => Some(draft.opened()),
+            Some(Unfinished::Domain(draft)) => Some(draft.last_opened()),
             _ => None,
         }
     }
@@ -152,7 +152,7 @@ impl NewOutput {
         if let Some(Unfinished::Domain(draft)) = &self.unfinished {
             // What cannot be written out is an error before anybody sees the domain.
             file.flush()?;
-            publish_domain(draft.opened(), &self.location)?;
+            publish_domain(draft.last_opened(), &self.location)?;
         }
         file.close()?;
         match self.unfinished {
@@ -172,7 +172,8 @@ impl NewOutput {
 #[cfg(feature = "kv")]
 fn folder_for(location: &Location, force: ForceArgs) -> Result<Option<Unfinished>> {
     let folder = open::folder_of_key_value_store(location)?;
-    let created = folder.map(|folder| TempFolder::create_for(&folder, force.replaces_file).map(Unfinished::Folder));
+    let created =
+        folder.map(|folder| TempStoreFolder::create_for(&folder, force.replaces_file).map(Unfinished::Folder));
     Ok(created.transpose()?)
 }
 

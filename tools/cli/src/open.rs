@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use h5live::filters::KnownFilters;
+use h5live::filters::RegistryFilterEngine;
 use h5live::{Dataset, File, LinkPolicy, Location, MissingSourcePolicy, Mode, Options};
 use h5live_native::NativeConnector;
 
@@ -65,8 +65,8 @@ pub fn set_args(args: OpenArgs) {
 }
 
 /// Options with what the command line says of all files.
-pub fn options() -> Options {
-    let options = Options::default().on_missing_source(missing_sources::note);
+pub fn command_line_options() -> Options {
+    let options = Options::default().on_missing_source(missing_sources::record_missing_source);
     let Some(args) = ARGS.get() else { return options };
     let mut options = options.links(args.links.unwrap_or_default());
     options = options.missing_sources(args.missing_sources.unwrap_or_default());
@@ -100,7 +100,7 @@ fn native_path(at: &ResolvedLocation) -> Result<Option<PathBuf>> {
 ///
 /// # Errors
 /// [`Error::Location`] if no store can open it.
-pub fn file_path(location: &Location) -> Result<Option<PathBuf>> {
+pub fn native_file_path(location: &Location) -> Result<Option<PathBuf>> {
     native_path(&resolve(location)?)
 }
 
@@ -121,16 +121,16 @@ pub fn resolve_new(location: &Location) -> Result<ResolvedLocation> {
 /// The path of the new native file at a location; `None` if it is a location of another store.
 ///
 /// # Errors
-/// As [`file_path`].
-pub fn new_file_path(location: &Location) -> Result<Option<PathBuf>> {
+/// As [`native_file_path`].
+pub fn new_native_file_path(location: &Location) -> Result<Option<PathBuf>> {
     native_path(&resolve_new(location)?)
 }
 
 /// The path of the file with a log at a location; `None` if it is a location of another store.
 ///
 /// # Errors
-/// As [`file_path`].
-pub fn path_of_log(location: &Location) -> Result<Option<PathBuf>> {
+/// As [`native_file_path`].
+pub fn log_file_path(location: &Location) -> Result<Option<PathBuf>> {
     let at = resolve(location)?;
     Ok(if at.connector().name() == LOG { at.file_path() } else { None })
 }
@@ -138,7 +138,7 @@ pub fn path_of_log(location: &Location) -> Result<Option<PathBuf>> {
 /// What the store at a location can do at most.
 ///
 /// # Errors
-/// As [`file_path`].
+/// As [`native_file_path`].
 pub fn capabilities(location: &Location) -> Result<Capabilities> {
     Ok(h5live::file_capabilities(&**resolve_new(location)?.connector()))
 }
@@ -146,7 +146,7 @@ pub fn capabilities(location: &Location) -> Result<Capabilities> {
 /// Whether the store at a location is no file, so that it is checked by its own code, if it is.
 ///
 /// # Errors
-/// As [`file_path`].
+/// As [`native_file_path`].
 pub fn has_own_check(location: &Location) -> Result<bool> {
     let at = resolve(location)?;
     Ok(at.file_path().is_none() && at.connector().maintenance().is_some())
@@ -157,7 +157,7 @@ pub fn has_own_check(location: &Location) -> Result<bool> {
 /// # Errors
 /// [`Error::Location`].
 #[cfg(feature = "remote")]
-pub fn remote_file(location: &Location) -> Result<Option<(h5live_remote::RemoteLocation, h5live::Remote)>> {
+pub fn remote_file_and_options(location: &Location) -> Result<Option<(h5live_remote::RemoteLocation, h5live::Remote)>> {
     use std::any::Any;
     let at = resolve(location)?;
     if at.connector().name() != h5live_remote::RemoteConnector.name() {
@@ -165,17 +165,18 @@ pub fn remote_file(location: &Location) -> Result<Option<(h5live_remote::RemoteL
     }
     let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
     let given = ARGS.get().map(|args| args.with.as_slice()).unwrap_or_default();
-    let options = given.iter().fold(Options::default(), |options, (name, value)| options.setting(name, value));
-    let options = options.store_options(&at).map_err(wrong)?;
-    let options: &dyn Any = &*options;
+    let options =
+        given.iter().fold(Options::default(), |options, (name, value)| command_line_options.setting(name, value));
+    let options = command_line_options.store_options(&at).map_err(wrong)?;
+    let options: &dyn Any = &*command_line_options;
     let file = h5live_remote::RemoteLocation::of(at.location()).map_err(wrong)?;
-    Ok(Some((file, options.downcast_ref::<h5live::Remote>().cloned().unwrap_or_default())))
+    Ok(Some((file, command_line_options.downcast_ref::<h5live::Remote>().cloned().unwrap_or_default())))
 }
 
 /// The folder of the key-value store at a location; `None` if it is a location of another store.
 ///
 /// # Errors
-/// As [`file_path`].
+/// As [`native_file_path`].
 #[cfg(feature = "kv")]
 pub fn folder_of_key_value_store(location: &Location) -> Result<Option<PathBuf>> {
     let at = resolve(location)?;
@@ -196,7 +197,7 @@ pub fn key_value_store_in(folder: &Path) -> Result<Location> {
         path: folder.to_owned(),
         source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8"),
     })?;
-    Ok(h5live::model::Url::literal(h5live_kv::KvConnector.name(), text).into())
+    Ok(h5live::model::Url::without_escapes(h5live_kv::KvConnector.name(), text).into())
 }
 
 #[cfg(feature = "hsds")]
@@ -212,7 +213,7 @@ fn is_in_object_store(at: &ResolvedLocation) -> bool {
 /// Whether a location is that of a domain of an object store.
 ///
 /// # Errors
-/// As [`file_path`].
+/// As [`native_file_path`].
 #[cfg(feature = "hsds")]
 pub fn is_object_store(location: &Location) -> Result<bool> {
     Ok(is_in_object_store(&resolve(location)?))
@@ -255,7 +256,7 @@ pub fn in_key_value_store<T>(
 /// The path of the file at a location, whatever store it is; `None` if the store is no file.
 ///
 /// # Errors
-/// As [`file_path`].
+/// As [`native_file_path`].
 pub fn path_of_any_store(location: &Location) -> Result<Option<PathBuf>> {
     Ok(resolve(location)?.file_path())
 }
@@ -264,8 +265,8 @@ pub fn path_of_any_store(location: &Location) -> Result<Option<PathBuf>> {
 /// beside it.
 ///
 /// # Errors
-/// As [`file_path`].
-pub fn folder_entry(location: &Location) -> Result<Option<PathBuf>> {
+/// As [`native_file_path`].
+pub fn path_for_relative_names(location: &Location) -> Result<Option<PathBuf>> {
     #[cfg(feature = "kv")]
     if let Some(folder) = folder_of_key_value_store(location)? {
         return Ok(Some(folder));
@@ -276,27 +277,27 @@ pub fn folder_entry(location: &Location) -> Result<Option<PathBuf>> {
 /// The path of the file at a location, whatever store it is.
 ///
 /// # Errors
-/// As [`file_path`]; [`Error::NoFile`] if the store is no file.
-pub fn require_path(location: &Location) -> Result<PathBuf> {
+/// As [`native_file_path`]; [`Error::NoFile`] if the store is no file.
+pub fn require_any_file_path(location: &Location) -> Result<PathBuf> {
     path_of_any_store(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
 }
 
 /// The location of a new store like the one at `like`, in another file; `None` if such stores are no files.
 ///
 /// # Errors
-/// As [`file_path`].
-pub fn location_in_file(like: &Location, path: &Path) -> Result<Option<Location>> {
+/// As [`native_file_path`].
+pub fn same_store_at_path(like: &Location, path: &Path) -> Result<Option<Location>> {
     Ok(resolve_new(like)?.connector().file_location(path))
 }
 
 /// The path of the native file at a location.
 ///
 /// # Errors
-/// As [`file_path`]; [`Error::NoFile`] if it is a location of another store.
-pub fn require_file(location: &Location) -> Result<PathBuf> {
-    let path = file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })?;
+/// As [`native_file_path`]; [`Error::NoFile`] if it is a location of another store.
+pub fn require_native_file_path(location: &Location) -> Result<PathBuf> {
+    let path = native_file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })?;
     let refused = |source| Error::Path { path: path.clone(), source: std::io::Error::other(source) };
-    h5live_swmr::check_is_file(&path).map_err(refused)?;
+    h5live_swmr::refuse_directory_or_pipe(&path).map_err(refused)?;
     Ok(path)
 }
 
@@ -310,12 +311,12 @@ pub fn check_value_memory(dataset: &Dataset, elements: u64) -> Result<()> {
 
 /// What may be allocated at once for a length that a file states.
 pub fn allocation_limit() -> AllocationLimit {
-    AllocationLimit::new(options().get_max_allocation())
+    AllocationLimit::new(command_line_options().get_max_allocation())
 }
 
 /// The filters that are known, for what reads files beside the library.
-pub fn known_filters() -> KnownFilters {
-    KnownFilters::new(Arc::default(), allocation_limit())
+pub fn known_filters() -> RegistryFilterEngine {
+    RegistryFilterEngine::new(Arc::default(), allocation_limit())
 }
 
 /// Refuses to read this many bytes of a dataset if they are more than may be allocated at once.
@@ -337,7 +338,7 @@ pub fn check_memory(dataset: &Dataset, bytes: u64) -> Result<()> {
 /// [`crate::error::Error::File`] that names the file and the reason.
 pub fn for_reading(location: impl Into<Location>) -> Result<File> {
     let location = location.into();
-    match options().read().open(&location) {
+    match command_line_options().read().open(&location) {
         Err(error) if error.is_in_use() => for_following(location),
         opened => Ok(opened?),
     }
@@ -348,5 +349,5 @@ pub fn for_reading(location: impl Into<Location>) -> Result<File> {
 /// # Errors
 /// [`crate::error::Error::File`] that names the file and the reason.
 pub fn for_following(location: impl Into<Location>) -> Result<File> {
-    Ok(options().swmr_read().open(location)?)
+    Ok(command_line_options().swmr_read().open(location)?)
 }

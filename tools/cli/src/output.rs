@@ -3,35 +3,35 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
-use h5live_text::terminal_text::terminal_text;
+use h5live_text::terminal_text::escape_control_chars;
 
-use crate::error::{Error, Outcome, Result, whole_text};
+use crate::error::{CommandOutcome, Error, Result, error_with_causes};
 
 /// Says something on standard error. Nobody may be there to hear it: a terminal that was closed.
-pub fn tell(text: impl Display) {
-    tell_line(format_args!("h5live: {text}"));
+pub fn eprint_message(text: impl Display) {
+    eprint_line(format_args!("h5live: {text}"));
 }
 
-/// As [`tell`], a line that does not begin with the name of the program. A terminal gets control characters as `\xHH`.
-pub fn tell_line(text: impl Display) {
+/// As [`eprint_message`], a line that does not begin with the name of the program. A terminal gets control characters as `\xHH`.
+pub fn eprint_line(text: impl Display) {
     let mut to = io::stderr();
     let text = text.to_string();
-    let text = if to.is_terminal() { terminal_text(&text) } else { text.into() };
+    let text = if to.is_terminal() { escape_control_chars(&text) } else { text.into() };
     let _ = writeln!(to, "{text}");
 }
 
 /// Standard output. Bytes that are not flushed when it is dropped are lost.
-pub struct Output {
+pub struct StdoutWriter {
     to: BufWriter<StdoutLock<'static>>,
     /// Names and values of a file must not control it.
     is_terminal: bool,
 }
 
-impl Output {
+impl StdoutWriter {
     /// Standard output, locked.
     pub fn stdout() -> Self {
         let to = io::stdout().lock();
-        Output { is_terminal: to.is_terminal(), to: BufWriter::with_capacity(64 << 10, to) }
+        StdoutWriter { is_terminal: to.is_terminal(), to: BufWriter::with_capacity(64 << 10, to) }
     }
 
     /// Writes a line. A terminal gets control characters of it as `\xHH`.
@@ -40,7 +40,7 @@ impl Output {
     /// [`Error::Output`].
     pub fn line(&mut self, line: impl Display) -> Result<()> {
         let written = match self.is_terminal {
-            true => writeln!(self.to, "{}", terminal_text(&line.to_string())),
+            true => writeln!(self.to, "{}", escape_control_chars(&line.to_string())),
             false => writeln!(self.to, "{line}"),
         };
         written.map_err(Error::Output)
@@ -67,12 +67,12 @@ impl Output {
     ///
     /// # Errors
     /// [`Error::Output`]; nobody reads what comes next then.
-    pub fn tell_error(&mut self, error: Error) -> Result<Outcome> {
+    pub fn eprint_error(&mut self, error: Error) -> Result<CommandOutcome> {
         self.flush()?;
         if error.is_broken_pipe() {
             return Err(error);
         }
-        tell(whole_text(&error));
-        Ok(Outcome::FAILED)
+        eprint_message(error_with_causes(&error));
+        Ok(CommandOutcome::FAILED)
     }
 }

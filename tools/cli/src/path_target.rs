@@ -10,7 +10,7 @@ use crate::model::ReferenceType;
 use crate::reference_json;
 
 /// An object or attribute that a text names.
-pub enum PathTarget {
+pub enum ObjectOrAttribute {
     /// An object.
     Object(Object),
     /// An attribute of an object, which may not be there.
@@ -21,15 +21,15 @@ pub enum PathTarget {
 ///
 /// # Errors
 /// If there is no such object.
-pub fn find(file: &File, text: &str) -> Result<PathTarget> {
-    match (escaped_path::object(file, text), text.rsplit_once('@')) {
+pub fn find(file: &File, text: &str) -> Result<ObjectOrAttribute> {
+    match (escaped_path::object_at_escaped_path(file, text), text.rsplit_once('@')) {
         // Behind a slash, the object before it may be no group.
         (Err(error), Some((object, name))) if is_not_found(&error) || object.ends_with('/') => {
             let object = object.strip_suffix('/').unwrap_or(object);
-            let (object, _) = escaped_path::object(file, if object.is_empty() { "/" } else { object })?;
-            Ok(PathTarget::Attribute(object, name.to_owned()))
+            let (object, _) = escaped_path::object_at_escaped_path(file, if object.is_empty() { "/" } else { object })?;
+            Ok(ObjectOrAttribute::Attribute(object, name.to_owned()))
         }
-        (object, _) => Ok(PathTarget::Object(object?.0)),
+        (object, _) => Ok(ObjectOrAttribute::Object(object?.0)),
     }
 }
 
@@ -92,7 +92,7 @@ pub fn new_attribute(object: &Object, name: &str) -> Option<AttributeBuilder> {
 }
 
 /// The reference that JSON stands for.
-pub fn reference_value(file: &File, form: &ReferenceType, json: &Json) -> Option<h5live::Value> {
-    let object = file.object(reference_json::target(json)?).ok()?;
-    reference_json::resolve(file, form, json, object.id())
+pub fn reference_from_json(file: &File, form: &ReferenceType, json: &Json) -> Option<h5live::Value> {
+    let object = file.object(reference_json::referenced_object_path(json)?).ok()?;
+    reference_json::reference_from_json(file, form, json, object.id())
 }

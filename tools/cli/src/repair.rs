@@ -1,12 +1,12 @@
 //! `h5live repair`: repairs files whose writer has died.
 
-use h5live::{Diagnosis, FileCondition, Location};
+use h5live::{FileDiagnosis, FileOpenState, Location};
 use serde_json::json;
 
 use crate::counted::counted;
 use crate::diagnosis_text;
-use crate::error::{Outcome, Result};
-use crate::output::Output;
+use crate::error::{CommandOutcome, Result};
+use crate::output::StdoutWriter;
 use crate::{leak_text, open, temp_output};
 
 /// Repairs files whose writer has died, so that every program opens them
@@ -38,26 +38,26 @@ impl RepairCommand {
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
-        let mut out = Output::stdout();
-        let mut outcome = Outcome::Clean;
+    pub fn run(self) -> Result<CommandOutcome> {
+        let mut out = StdoutWriter::stdout();
+        let mut outcome = CommandOutcome::Clean;
         for location in &self.files {
             match self.repair(&mut out, location) {
                 Ok(done) => outcome = outcome.worse(done),
                 // The other files are repaired all the same.
-                Err(error) => outcome = outcome.worse(out.tell_error(error)?),
+                Err(error) => outcome = outcome.worse(out.eprint_error(error)?),
             }
         }
         Ok(outcome)
     }
 
     /// Repairs one file, or says what state it is in.
-    fn repair(&self, out: &mut Output, location: &Location) -> Result<Outcome> {
+    fn repair(&self, out: &mut StdoutWriter, location: &Location) -> Result<CommandOutcome> {
         let (before, after, left) = match self.dry_run {
-            true => (open::options().diagnose(location)?, None, Vec::new()),
+            true => (open::command_line_options().diagnose(location)?, None, Vec::new()),
             false => {
-                temp_output::sweep_beside(location)?;
-                let done = open::options().repair(location)?;
+                temp_output::remove_stale_temps_beside(location)?;
+                let done = open::command_line_options().repair(location)?;
                 (done.before, Some(done.after), done.left)
             }
         };
@@ -80,14 +80,14 @@ impl RepairCommand {
         }
         // What comes next may be an error.
         out.flush()?;
-        Ok(if is_clean { Outcome::Clean } else { Outcome::Findings })
+        Ok(if is_clean { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 }
 
 impl RepairCommand {
     /// Deletes the objects to which no path leads, and says which.
-    fn reclaim(&self, out: &mut Output, location: &Location) -> Result<()> {
-        let done = open::options().reclaim(location)?;
+    fn reclaim(&self, out: &mut StdoutWriter, location: &Location) -> Result<()> {
+        let done = open::command_line_options().reclaim(location)?;
         for leak in &done.objects {
             if self.json {
                 let mut line = json!({ "file": location.to_string(), "is": "reclaimed" });
@@ -109,12 +109,12 @@ impl RepairCommand {
 }
 
 /// The changes of a repair, in words.
-fn report_text(before: &Diagnosis, after: &Diagnosis) -> String {
+fn report_text(before: &FileDiagnosis, after: &FileDiagnosis) -> String {
     if before == after {
         return "nothing to repair".to_owned();
     }
     let mut said = vec!["brought into order".to_owned()];
-    if let FileCondition::Abandoned { .. } = before.condition {
+    if let FileOpenState::Abandoned { .. } = before.condition {
         said.push("its writer had died".to_owned());
     }
     if after.length < before.length {

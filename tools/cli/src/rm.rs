@@ -4,15 +4,15 @@ use h5live::{File, Location};
 
 #[cfg(feature = "hsds")]
 use crate::counted::counted;
-use crate::error::{Error, Outcome, Result, SetRefusal};
+use crate::error::{CommandOutcome, Error, Result, SetRefusal};
 use crate::escaped_path;
 #[cfg(feature = "hsds")]
 use crate::ls::text::bytes_text;
 #[cfg(feature = "hsds")]
 use crate::model::escape;
 #[cfg(feature = "hsds")]
-use crate::output::Output;
-use crate::path_target::{self, PathTarget};
+use crate::output::StdoutWriter;
+use crate::path_target::{self, ObjectOrAttribute};
 use crate::temp_output;
 
 /// Removes links and attributes; or a whole domain of an object store
@@ -20,7 +20,7 @@ use crate::temp_output;
 /// An object to which no link leads any more is deleted, and its space used again. `--domain` deletes the domain at the location
 /// with all of its objects, or a folder of domains that is empty.
 #[derive(Debug, clap::Args)]
-pub struct Rm {
+pub struct RmCommand {
     /// The file
     file: Location,
     /// Objects, links, or attributes as OBJECT@NAME
@@ -32,18 +32,18 @@ pub struct Rm {
     domain: bool,
 }
 
-impl Rm {
+impl RmCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// If something is not there; then nothing is removed.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         #[cfg(feature = "hsds")]
         if self.domain {
             return self.remove_domain();
         }
-        temp_output::sweep_beside(&self.file)?;
-        let file = crate::open::options().write().open(&self.file)?;
+        temp_output::remove_stale_temps_beside(&self.file)?;
+        let file = crate::open::command_line_options().write().open(&self.file)?;
         for path in &self.paths {
             self.check(&file, path)?;
         }
@@ -51,13 +51,13 @@ impl Rm {
             self.remove(&file, path)?;
         }
         file.close()?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 
     #[cfg(feature = "hsds")]
-    fn remove_domain(&self) -> Result<Outcome> {
+    fn remove_domain(&self) -> Result<CommandOutcome> {
         let removed = crate::open::in_object_store(&self.file, h5live_hsds::remove_domain)?;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         let path = escape(removed.path.as_bytes());
         match &removed.kept_for {
             _ if removed.is_folder => out.line(format_args!("{path}/: the empty folder is deleted"))?,
@@ -71,7 +71,7 @@ impl Rm {
             }
         }
         out.flush()?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 
     /// Whether there is something to remove.
@@ -84,11 +84,11 @@ impl Rm {
             });
         }
         // A link that leads nowhere is a link all the same.
-        if let Ok(Some(_)) = escaped_path::link(file, path) {
+        if let Ok(Some(_)) = escaped_path::find_link_path(file, path) {
             return Ok(());
         }
         match path_target::find(file, path)? {
-            PathTarget::Attribute(object, name) if path_target::attribute(&object, &name)?.is_none() => {
+            ObjectOrAttribute::Attribute(object, name) if path_target::attribute(&object, &name)?.is_none() => {
                 let source = h5live::model::Error::NotFound(name.into());
                 Err(Error::Store { file: self.file.to_string().into(), path: path.to_owned(), source })
             }
@@ -97,11 +97,11 @@ impl Rm {
     }
 
     fn remove(&self, file: &File, path: &str) -> Result<()> {
-        let link = escaped_path::link(file, path)?;
+        let link = escaped_path::find_link_path(file, path)?;
         match file.root().unlink_at_bytes(link.as_deref().unwrap_or(path.as_bytes())) {
             Err(error) if error.is_not_found() && path.contains('@') || path.contains("/@") => {
                 match path_target::find(file, path) {
-                    Ok(PathTarget::Attribute(object, name)) => path_target::remove_attribute(&object, &name),
+                    Ok(ObjectOrAttribute::Attribute(object, name)) => path_target::remove_attribute(&object, &name),
                     _ => Err(error.into()),
                 }
             }

@@ -8,9 +8,9 @@ use clap::ValueEnum;
 use h5live::Location;
 use h5live_serve::{Config, LogFormat, Server, StartError, Users};
 
-use crate::error::{Error, Outcome, Result};
+use crate::error::{CommandOutcome, Error, Result};
 use crate::number_arg::bytes;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 
 /// The variable with a token, so that it is not in the list of processes.
 const TOKEN_VARIABLE: &str = "H5LIVE_TOKEN";
@@ -20,7 +20,7 @@ const TOKEN_VARIABLE: &str = "H5LIVE_TOKEN";
 /// Prints an address with a token: whoever has it may read what is served, and nothing else can be reached. h5grove's API is
 /// at /meta, /attr, /data, /stats and /paths, events are at /events.
 #[derive(Debug, clap::Args)]
-pub struct Serve {
+pub struct ServeCommand {
     /// Folders, files and other stores; by default the folder where you are
     #[arg(value_name = "FOLDER or LOCATION", default_value = ".")]
     roots: Vec<Location>,
@@ -98,12 +98,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "an address and a port are 127.0.0.1:8080 or [::1]:8080".to_owned())
 }
 
-impl Serve {
+impl ServeCommand {
     /// Runs the command, until the process is told to end.
     ///
     /// # Errors
     /// [`Error::Serve`].
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         let mut config = Config::new(self.roots);
         config.bind = self.bind;
         config.without_token = self.no_token;
@@ -120,21 +120,21 @@ impl Serve {
             config.tls = self.tls.config()?;
         }
         config.limits.max_answer_bytes = self.max_answer;
-        config.options = crate::open::options();
+        config.options = crate::open::command_line_options();
         config.log = self.log.map(|form| match form {
             LogForm::Text => LogFormat::Text,
             LogForm::Json => LogFormat::Json,
         });
         let server = Server::start(config).map_err(|source| Error::Serve(Box::new(source)))?;
-        let signals = server.end_signals();
-        let mut out = Output::stdout();
+        let signals = server.catch_end_signals();
+        let mut out = StdoutWriter::stdout();
         out.line(server.url())?;
         out.flush()?;
         if self.open {
             open_browser(server.url());
         }
         server.run_until_signal(signals);
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }
 

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use h5live::{Dataset, File, H5Type, Location, Object};
 use serde_json::Value as Json;
 
-use crate::checked_json::CheckedJson;
+use crate::checked_json::DuplicateCheckedJson;
 use crate::conversion_args::ConversionArgs;
-use crate::error::{Error, Outcome, Result, SetRefusal};
+use crate::error::{CommandOutcome, Error, Result, SetRefusal};
 use crate::from_json;
 use crate::model::{Dataspace, Datatype, ReferenceType, Selection, Shape};
-use crate::path_target::{self, PathTarget};
+use crate::path_target::{self, ObjectOrAttribute};
 use crate::temp_output;
-use crate::type_parse::TypeText;
+use crate::type_parse::DatatypeFromText;
 
 /// The longest text of a value (bytes).
 const MAX_VALUE_BYTES: u64 = 1 << 30;
@@ -23,7 +23,7 @@ const MAX_VALUE_BYTES: u64 = 1 << 30;
 /// The value is JSON, or text if it is none. An attribute that is there keeps its type, and its shape if the value has
 /// it. All elements of a dataset are set: each to the same value, or to those of a list.
 #[derive(Debug, clap::Args)]
-pub struct Set {
+pub struct SetCommand {
     /// The file
     file: Location,
     /// An attribute as OBJECT@NAME, or a dataset
@@ -36,34 +36,35 @@ pub struct Set {
     from: Option<PathBuf>,
     /// The type of an attribute, as `ls` shows types: u16le, f64be, str(10,nullpad,utf8), ...
     #[arg(long = "type", value_name = "TYPE")]
-    datatype: Option<TypeText>,
+    datatype: Option<DatatypeFromText>,
     #[command(flatten)]
     lossy: ConversionArgs,
 }
 
-impl Set {
+impl SetCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// If there is no such object, or the value does not fit. The file is then unchanged.
-    pub fn run(mut self) -> Result<Outcome> {
+    pub fn run(mut self) -> Result<CommandOutcome> {
         if let Some(from) = &self.from {
             self.value = Some(read_value(from)?);
         }
-        let found: Result<CheckedJson, _> = serde_json::from_str(self.text());
-        let CheckedJson { value: json, repeated_key } = found.unwrap_or_else(|_| Json::from(self.text()).into());
+        let found: Result<DuplicateCheckedJson, _> = serde_json::from_str(self.text());
+        let DuplicateCheckedJson { value: json, repeated_key } =
+            found.unwrap_or_else(|_| Json::from(self.text()).into());
         if let Some(key) = repeated_key {
             return Err(self.refused(SetRefusal::Repeated(key)));
         }
-        temp_output::sweep_beside(&self.file)?;
-        let file = crate::open::options().conversion(self.lossy.conversion()).write().open(&self.file)?;
+        temp_output::remove_stale_temps_beside(&self.file)?;
+        let file = crate::open::command_line_options().conversion(self.lossy.conversion()).write().open(&self.file)?;
         match path_target::find(&file, &self.path)? {
-            PathTarget::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
-            PathTarget::Object(_) => return Err(self.refused(SetRefusal::NoValues)),
-            PathTarget::Attribute(object, name) => self.attribute(&file, &object, &name, &json)?,
+            ObjectOrAttribute::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
+            ObjectOrAttribute::Object(_) => return Err(self.refused(SetRefusal::NoValues)),
+            ObjectOrAttribute::Attribute(object, name) => self.attribute(&file, &object, &name, &json)?,
         }
         file.close()?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 
     /// The value as a text.
@@ -74,10 +75,10 @@ impl Set {
     fn dataset(&self, file: &File, dataset: &Dataset, json: &Json) -> Result<()> {
         let spec = dataset.spec()?;
         let dims = spec.dataspace.dims();
-        let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(file, form, json);
+        let refer = |form: &ReferenceType, json: &Json| path_target::reference_from_json(file, form, json);
         let text = self.text_for(&spec.datatype, json);
-        let one = from_json::value(&spec.datatype, &text, &refer);
-        let values = match (from_json::elements(&spec.datatype, dims, &text, &refer), one) {
+        let one = from_json::value_from_json(&spec.datatype, &text, &refer);
+        let values = match (from_json::elements_from_json(&spec.datatype, dims, &text, &refer), one) {
             (Ok(values), _) => values,
             (_, Ok(value)) => vec![value; usize::try_from(dataset.size()?).unwrap_or(usize::MAX)],
             // A list was meant to have a value for each element, anything else to be the value of all.
@@ -90,17 +91,17 @@ impl Set {
     fn attribute(&self, file: &File, object: &Object, name: &str, json: &Json) -> Result<()> {
         let old = path_target::attribute(object, name)?;
         let datatype = match (&self.datatype, &old) {
-            (Some(TypeText(datatype)), _) => datatype.clone(),
+            (Some(DatatypeFromText(datatype)), _) => datatype.clone(),
             (None, Some(old)) => old.datatype().clone(),
             (None, None) => inferred(json),
         };
-        let refer = |form: &ReferenceType, json: &Json| path_target::reference_value(file, form, json);
+        let refer = |form: &ReferenceType, json: &Json| path_target::reference_from_json(file, form, json);
         let text = self.text_for(&datatype, json);
         let same = old.as_ref().map(|old| old.dataspace().clone());
         let shapes = same.into_iter().chain([Dataspace::Scalar, shape_of(&datatype, &text)]);
         let mut refused = None;
         for dataspace in shapes.filter(|space| *space != Dataspace::Null) {
-            match from_json::elements(&datatype, dataspace.dims(), &text, &refer) {
+            match from_json::elements_from_json(&datatype, dataspace.dims(), &text, &refer) {
                 Ok(values) => {
                     let mut builder =
                         path_target::new_attribute(object, name).ok_or(self.refused(SetRefusal::NoValues))?;
@@ -118,7 +119,7 @@ impl Set {
 
     /// The value for a string: the text itself, even if it is also JSON.
     fn text_for(&self, datatype: &Datatype, json: &Json) -> Json {
-        let is_text = from_json::is_text(datatype) && !json.is_string() && !json.is_array();
+        let is_text = from_json::is_string_type(datatype) && !json.is_string() && !json.is_array();
         if is_text { Json::from(self.text()) } else { json.clone() }
     }
 
@@ -176,7 +177,7 @@ fn leaves_of<'a>(json: &'a Json, leaves: &mut Vec<&'a Json>) {
 fn shape_of(datatype: &Datatype, json: &Json) -> Dataspace {
     let inner = match datatype {
         Datatype::Array(array) => array.dims.len(),
-        Datatype::Compound(_) | Datatype::Complex(_) | Datatype::VarLen(_) if !from_json::is_text(datatype) => 1,
+        Datatype::Compound(_) | Datatype::Complex(_) | Datatype::VarLen(_) if !from_json::is_string_type(datatype) => 1,
         _ => 0,
     };
     let mut dims = Vec::new();

@@ -17,9 +17,9 @@ pub struct ForceArgs {
 ///
 /// # Errors
 /// [`Error::Location`](crate::error::Error::Location) if no store can open the location.
-pub fn sweep_beside(location: &Location) -> Result<()> {
-    if let Some(path) = open::file_path(location)? {
-        h5live_output::sweep_beside(&path);
+pub fn remove_stale_temps_beside(location: &Location) -> Result<()> {
+    if let Some(path) = open::native_file_path(location)? {
+        h5live_output::remove_stale_temps_beside(&path);
     }
     Ok(())
 }

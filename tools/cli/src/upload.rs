@@ -27,7 +27,7 @@ impl UploadOutput {
     /// # Errors
     /// [`Error::Location`] if it cannot be written there, or is there and not to be replaced.
     pub fn create_for(location: &Location, force: ForceArgs) -> Result<Option<Self>> {
-        let Some((file, options)) = open::remote_file(location)? else { return Ok(None) };
+        let Some((file, options)) = open::remote_file_and_options(location)? else { return Ok(None) };
         let failed = failed_at(location);
         let client = file.place.client(&options.objects).map_err(&failed)?;
         if !force.replaces_file {
@@ -35,7 +35,11 @@ impl UploadOutput {
                 Err(error) if error.kind == ObjectErrorKind::NotThere => {}
                 Err(error) => return Err(failed(error)),
                 Ok(_) => {
-                    return Err(failed(ObjectError::new(ObjectErrorKind::Exists, client.object_name(&file.key), "")));
+                    return Err(failed(ObjectError::new(
+                        ObjectErrorKind::Exists,
+                        client.object_display_name(&file.key),
+                        "",
+                    )));
                 }
             }
         }

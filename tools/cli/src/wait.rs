@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use h5live::{AwaitedChange, File, FileWaiter, Location, Mode, Options};
 
-use crate::error::{Awaited, Error, Result};
+use crate::error::{Error, Result, WaitTarget};
 
 /// A pause between two looks whether the user has interrupted.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ pub fn seconds(text: &str) -> Result<f64, &'static str> {
 }
 
 /// Joins the word `--wait` with a number that follows it, so that a path that follows is not taken for one.
-pub fn join_words(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+pub fn join_wait_seconds(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     for word in words {
         let is_number = word.to_str().is_some_and(|text| seconds(text).is_ok());
@@ -58,7 +58,7 @@ impl WaitArgs {
     ///
     /// # Errors
     /// Those of opening and of `find`; [`Error::Waited`] if it was not there in time.
-    pub fn find<T>(
+    pub fn open_and_find_waiting<T>(
         self,
         location: &Location,
         path: &str,
@@ -93,9 +93,9 @@ impl WaitArgs {
                 return Ok(None);
             }
             let (place, awaited) = match waiter.awaited() {
-                AwaitedChange::ObjectCreated => (format!("{location}: {path}"), Awaited::Object),
-                AwaitedChange::FileReleased => (location.to_string(), Awaited::Access),
-                _ => (location.to_string(), Awaited::File),
+                AwaitedChange::ObjectCreated => (format!("{location}: {path}"), WaitTarget::Object),
+                AwaitedChange::FileReleased => (location.to_string(), WaitTarget::Access),
+                _ => (location.to_string(), WaitTarget::File),
             };
             if let Some((seconds, _)) = limit.filter(|(_, limit)| begin.elapsed() >= *limit) {
                 return Err(Error::Waited { place, seconds, awaited });
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_number_after_wait_belongs_to_it_and_a_path_does_not() {
-        let joined = |words: &[&str]| join_words(words.iter().map(OsString::from));
+        let joined = |words: &[&str]| join_wait_seconds(words.iter().map(OsString::from));
         assert_eq!(joined(&["watch", "--wait", "2.5", "f", "x"]), ["watch", "--wait=2.5", "f", "x"]);
         assert_eq!(joined(&["watch", "--wait", "f", "x"]), ["watch", "--wait", "f", "x"]);
         assert_eq!(joined(&["watch", "f", "--wait", "./5"]), ["watch", "f", "--wait", "./5"]);

@@ -35,7 +35,8 @@ impl DatasetBlock {
         };
         let mut blocks = Vec::new();
         for_each_chunk(&mut |chunk| {
-            blocks.push(DatasetBlock { start: grid.start_of(&chunk.coord).to_vec(), count: grid.dims().to_vec() });
+            blocks
+                .push(DatasetBlock { start: grid.start_of(&chunk.coord).to_vec(), count: grid.chunk_dims().to_vec() });
             blocks.len() <= MAX_BLOCKS
         })?;
         Ok(if blocks.len() > MAX_BLOCKS { vec![all] } else { blocks })
@@ -52,7 +53,7 @@ impl DatasetBlock {
     }
 
     /// Elements that are in another block too.
-    pub fn shared(&self, other: &DatasetBlock) -> u64 {
+    pub fn shared_element_count(&self, other: &DatasetBlock) -> u64 {
         let ends = |start: &u64, count: &u64| start.saturating_add(*count);
         let dims = self.start.iter().zip(&self.count).zip(other.start.iter().zip(&other.count));
         let counts = dims.map(|((start, count), (other_start, other_count))| {
@@ -81,15 +82,15 @@ impl DatasetBlock {
 
 /// Blocks that cover `dims` (`[rank]`, elements) in row-major order, each of about `block` bytes, and of whole
 /// chunks of the dimensions `chunk` where that is possible. None, if there are no elements.
-pub fn blocks(dims: &[u64], chunk: &[u64], element: u64, block: u64) -> Vec<DatasetBlock> {
+pub fn split_into_blocks(dims: &[u64], chunk: &[u64], element_bytes: u64, block_bytes: u64) -> Vec<DatasetBlock> {
     if dims.contains(&0) {
         return Vec::new();
     }
     // The dimension to cut: what lies behind it is small enough to be taken whole.
-    let mut inner = element.max(1);
+    let mut inner = element_bytes.max(1);
     let mut cut = dims.len().saturating_sub(1);
     while let Some(bytes) =
-        dims.get(cut).and_then(|dim| inner.checked_mul(*dim)).filter(|bytes| cut > 0 && *bytes <= block)
+        dims.get(cut).and_then(|dim| inner.checked_mul(*dim)).filter(|bytes| cut > 0 && *bytes <= block_bytes)
     {
         inner = bytes;
         cut -= 1;
@@ -97,7 +98,7 @@ pub fn blocks(dims: &[u64], chunk: &[u64], element: u64, block: u64) -> Vec<Data
     let Some((outer, [length, rest @ ..])) = dims.split_at_checked(cut) else {
         return vec![DatasetBlock::all(dims)];
     };
-    let step = (block / inner).max(1).min(*length);
+    let step = (block_bytes / inner).max(1).min(*length);
     let step = match chunk.get(cut) {
         Some(rows) if *rows > 0 && step > *rows && step < *length => step - step % rows,
         _ => step,

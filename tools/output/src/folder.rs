@@ -4,23 +4,23 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use h5live_kv::StoreClaim;
+use h5live_kv::WriterLock;
 
 use crate::error::{Error, Result};
 use crate::signals;
-use crate::unfinished::{check_parent, sweep, unfinished_path};
+use crate::unfinished::{check_parent, register_unfinished_path, remove_stale_temps};
 
 /// A store in a folder that is being written, and removed unless it takes its place.
 #[derive(Debug)]
-pub struct TempFolder {
+pub struct TempStoreFolder {
     path: PathBuf,
     place: PathBuf,
     replaces_file: bool,
     /// The store that will be replaced. No writer can open it meanwhile.
-    replaced: Option<StoreClaim>,
+    replaced: Option<WriterLock>,
 }
 
-impl TempFolder {
+impl TempStoreFolder {
     /// A new folder beside another one, which it replaces if `replaces_file` says so.
     ///
     /// # Errors
@@ -31,9 +31,9 @@ impl TempFolder {
         let place = &*place.canonicalize().unwrap_or_else(|_| place.to_owned());
         let parent = check_parent(place)?;
         let replaced = claim(place, replaces_file)?;
-        sweep(parent);
-        let path = unfinished_path(place);
-        Ok(TempFolder { path, place: place.to_owned(), replaces_file, replaced })
+        remove_stale_temps(parent);
+        let path = register_unfinished_path(place);
+        Ok(TempStoreFolder { path, place: place.to_owned(), replaces_file, replaced })
     }
 
     /// Its present path.
@@ -44,7 +44,7 @@ impl TempFolder {
     /// Moves the folder to its final path.
     ///
     /// # Errors
-    /// [`Error::Persist`]; as [`TempFolder::create_for`], if there is a store now that was not there before.
+    /// [`Error::Persist`]; as [`TempStoreFolder::create_for`], if there is a store now that was not there before.
     pub fn persist(mut self) -> Result<()> {
         let failed = |source| Error::Persist { path: self.place.clone(), source };
         if self.replaced.is_none() {
@@ -58,23 +58,23 @@ impl TempFolder {
     }
 }
 
-impl Drop for TempFolder {
+impl Drop for TempStoreFolder {
     fn drop(&mut self) {
         // What was replaced is here now.
         let _ = fs::remove_dir_all(&self.path);
-        signals::is_removed(&self.path);
+        signals::cancel_remove_on_signal(&self.path);
     }
 }
 
 /// Claims the store in a folder, if there is one and it may be replaced.
-fn claim(place: &Path, replaces_file: bool) -> Result<Option<StoreClaim>> {
+fn claim(place: &Path, replaces_file: bool) -> Result<Option<WriterLock>> {
     let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
     match (fs::symlink_metadata(place), replaces_file) {
         (Err(_), _) => Ok(None),
         (Ok(_), _) if is_empty(place) => Ok(None),
         (Ok(_), false) => Err(Error::Exists { path: place.to_owned() }),
         (Ok(_), true) => {
-            let claimed = StoreClaim::new(place).map(Some);
+            let claimed = WriterLock::new(place).map(Some);
             claimed.map_err(|source| Error::Store {
                 path: place.to_owned(),
                 source: Box::new(h5live::model::Error::from(source).into()),

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Their names say which process makes them. They are removed when they are dropped, and when a signal ends the process. The
-//! files of a killed process are removed by the next one that writes in the same folder ([`sweep_beside`]). A file that is there
+//! files of a killed process are removed by the next one that writes in the same folder ([`remove_stale_temps_beside`]). A file that is there
 //! is replaced only if the caller says so, and never while a process writes it.
 
 mod error;
@@ -30,8 +30,8 @@ mod unfinished;
 
 pub use error::{Error, Result};
 #[cfg(feature = "kv")]
-pub use folder::TempFolder;
+pub use folder::TempStoreFolder;
 pub use scratch::ScratchFolder;
-pub use signals::{EndAction, at_end, heeded};
+pub use signals::{SignalActionGuard, on_end_signal, without_ignored_signals};
 pub use temp_output::{TempOutput, claim};
-pub use unfinished::{sweep_beside, with_places};
+pub use unfinished::{remove_stale_temps_beside, replace_temp_names};

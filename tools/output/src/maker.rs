@@ -14,7 +14,7 @@ const OF_OTHERS: Duration = Duration::from_secs(24 * 60 * 60);
 /// A process, as the names of its files say it. The number of a process is used again; the time of its start tells them
 /// apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Maker {
+pub struct CreatorProcess {
     /// Identifies this machine, its boot, and the processes that can be seen from here.
     world: String,
     pid: u32,
@@ -22,22 +22,22 @@ pub struct Maker {
     start: u64,
 }
 
-impl Maker {
+impl CreatorProcess {
     /// This process.
     pub fn this_process() -> Self {
         let pid = std::process::id();
-        Maker { world: world(), pid, start: start_of(pid).unwrap_or(0) }
+        CreatorProcess { world: world(), pid, start: start_of(pid).unwrap_or(0) }
     }
 
     /// A process of this machine; `None` if there is none.
     #[cfg(test)]
     pub fn of_process(pid: u32) -> Option<Self> {
-        Some(Maker { world: world(), pid, start: start_of(pid)? })
+        Some(CreatorProcess { world: world(), pid, start: start_of(pid)? })
     }
 
     /// Whether the process that makes the file at `path` is dead. If the process cannot be seen from here, the age of
     /// the file decides, and whether a process writes it.
-    pub fn is_gone(&self, path: &Path) -> bool {
+    pub fn has_abandoned(&self, path: &Path) -> bool {
         if self.start != 0 && self.world == world() {
             return start_of(self.pid) != Some(self.start);
         }
@@ -47,13 +47,13 @@ impl Maker {
     }
 }
 
-impl fmt::Display for Maker {
+impl fmt::Display for CreatorProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}-{}", self.world, self.pid, self.start)
     }
 }
 
-impl FromStr for Maker {
+impl FromStr for CreatorProcess {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -61,7 +61,7 @@ impl FromStr for Maker {
         let mut number = || parts.next().ok_or(())?.parse::<u64>().map_err(drop);
         let (start, pid) = (number()?, number()?);
         let world = parts.next().filter(|world| world.starts_with('w')).ok_or(())?;
-        Ok(Maker { world: world.to_owned(), pid: u32::try_from(pid).map_err(drop)?, start })
+        Ok(CreatorProcess { world: world.to_owned(), pid: u32::try_from(pid).map_err(drop)?, start })
     }
 }
 
@@ -91,14 +91,14 @@ mod tests {
 
     #[test]
     fn a_process_is_known_by_its_text() {
-        let this = Maker::this_process();
+        let this = CreatorProcess::this_process();
         assert_eq!(this.to_string().parse(), Ok(this.clone()));
         assert!(!this.to_string().contains('.'));
         for text in ["", "12", "a-b-c", "1-2", "w-1-x", "v-1-2"] {
-            assert!(text.parse::<Maker>().is_err(), "{text}");
+            assert!(text.parse::<CreatorProcess>().is_err(), "{text}");
         }
-        let earlier = Maker { start: this.start + 1, ..this };
-        assert!(earlier.is_gone(Path::new("nowhere")), "another process has its number now");
+        let earlier = CreatorProcess { start: this.start + 1, ..this };
+        assert!(earlier.has_abandoned(Path::new("nowhere")), "another process has its number now");
     }
 
     #[test]
@@ -106,17 +106,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("other.h5");
         let file = h5live::File::create(&path).unwrap();
-        let elsewhere = Maker { world: "w0_0".to_owned(), ..Maker::this_process() };
+        let elsewhere = CreatorProcess { world: "w0_0".to_owned(), ..CreatorProcess::this_process() };
         let age = |days: u64| {
             let at = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60 + 60);
             fs::File::open(&path).unwrap().set_modified(at).unwrap();
         };
         age(2);
-        assert!(!elsewhere.is_gone(&path), "it is being written");
+        assert!(!elsewhere.has_abandoned(&path), "it is being written");
         file.close().unwrap();
         age(0);
-        assert!(!elsewhere.is_gone(&path), "it is not old");
+        assert!(!elsewhere.has_abandoned(&path), "it is not old");
         age(2);
-        assert!(elsewhere.is_gone(&path));
+        assert!(elsewhere.has_abandoned(&path));
     }
 }

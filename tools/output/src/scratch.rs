@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::maker::Maker;
+use crate::maker::CreatorProcess;
 use crate::signals;
-use crate::unfinished::{ENDING, KEPT, sweep};
+use crate::unfinished::{ENDING, KEPT, remove_stale_temps};
 
 /// A folder for files that are there only while a command runs.
 #[derive(Debug)]
@@ -21,13 +21,13 @@ impl ScratchFolder {
     ///
     /// # Errors
     /// [`Error::Path`].
-    pub fn new(command: &str, at_signals: bool) -> Result<Self> {
+    pub fn new(command: &str, remove_on_signal: bool) -> Result<Self> {
         let temporary = std::env::temp_dir();
-        sweep(&temporary);
-        let path = temporary.join(format!(".h5live-{command}.{}{ENDING}", Maker::this_process()));
+        remove_stale_temps(&temporary);
+        let path = temporary.join(format!(".h5live-{command}.{}{ENDING}", CreatorProcess::this_process()));
         fs::create_dir_all(&path).map_err(|source| Error::Path { path: path.clone(), source })?;
-        if at_signals {
-            signals::remove_at_end(&path);
+        if remove_on_signal {
+            signals::remove_on_signal(&path);
         }
         Ok(ScratchFolder { path, is_kept: false })
     }
@@ -51,7 +51,7 @@ impl Drop for ScratchFolder {
             // Nobody needs it any more; the next command tries again.
             let _ = fs::remove_dir_all(&self.path);
         }
-        signals::is_removed(&self.path);
+        signals::cancel_remove_on_signal(&self.path);
     }
 }
 

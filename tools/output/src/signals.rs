@@ -24,45 +24,45 @@ fn left() -> std::sync::MutexGuard<'static, Vec<AtEnd>> {
 }
 
 /// Removes a file or folder when a signal ends this process.
-pub fn remove_at_end(path: &Path) {
+pub fn remove_on_signal(path: &Path) {
     left().push(AtEnd::Remove(path.to_owned()));
     heed_signals();
 }
 
 /// The file or folder is gone, or stays.
-pub fn is_removed(path: &Path) {
+pub fn cancel_remove_on_signal(path: &Path) {
     left().retain(|left| !matches!(left, AtEnd::Remove(left) if left == path));
 }
 
 /// Something that is done when a signal ends this process, unless this is dropped before. While it is being done, the drop
 /// waits: so the process does not end by itself meanwhile.
-pub struct EndAction(u64);
+pub struct SignalActionGuard(u64);
 
 /// Does something when a signal ends this process. A second signal does not wait for it.
-pub fn at_end(act: impl Fn() + Send + 'static) -> EndAction {
+pub fn on_end_signal(act: impl Fn() + Send + 'static) -> SignalActionGuard {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     left().push(AtEnd::Act(number, Box::new(act)));
     heed_signals();
-    EndAction(number)
+    SignalActionGuard(number)
 }
 
-impl Drop for EndAction {
+impl Drop for SignalActionGuard {
     fn drop(&mut self) {
         left().retain(|left| !matches!(left, AtEnd::Act(number, _) if *number == self.0));
     }
 }
 
-impl fmt::Debug for EndAction {
+impl fmt::Debug for SignalActionGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("EndAction").field(&self.0).finish()
+        f.debug_tuple("SignalActionGuard").field(&self.0).finish()
     }
 }
 
 fn heed_signals() {
     static WATCH: Once = Once::new();
     WATCH.call_once(|| {
-        let signals = heeded(&[SIGINT, SIGTERM, SIGHUP]);
+        let signals = without_ignored_signals(&[SIGINT, SIGTERM, SIGHUP]);
         let is_ending = Arc::new(AtomicBool::new(false));
         // From the second signal on, each ends the process at once, for the first one may wait for a server.
         for signal in &signals {
@@ -93,7 +93,7 @@ fn watch(mut signals: Signals, is_ending: &AtomicBool) {
 }
 
 /// Those of the signals that this process was not told to ignore by its parent, as `nohup` does.
-pub fn heeded(signals: &[i32]) -> Vec<i32> {
+pub fn without_ignored_signals(signals: &[i32]) -> Vec<i32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

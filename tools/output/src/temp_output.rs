@@ -8,7 +8,7 @@ use h5live_swmr::FileReplacement;
 
 use crate::error::{Error, Result};
 use crate::signals;
-use crate::unfinished::{check_parent, sweep, unfinished_path};
+use crate::unfinished::{check_parent, register_unfinished_path, remove_stale_temps};
 
 /// A file that is being written, and removed unless it takes its place.
 #[derive(Debug)]
@@ -32,8 +32,8 @@ impl TempOutput {
             return Err(Error::Path { path: path.to_owned(), source: io::ErrorKind::IsADirectory.into() });
         }
         let replaced = claim(path, replaces_file)?;
-        sweep(folder);
-        Ok(TempOutput { path: unfinished_path(path), place: path.to_owned(), replaces_file, replaced })
+        remove_stale_temps(folder);
+        Ok(TempOutput { path: register_unfinished_path(path), place: path.to_owned(), replaces_file, replaced })
     }
 
     /// Its present path.
@@ -68,7 +68,7 @@ impl Drop for TempOutput {
     fn drop(&mut self) {
         // It may have been moved to its place.
         let _ = fs::remove_file(&self.path);
-        signals::is_removed(&self.path);
+        signals::cancel_remove_on_signal(&self.path);
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::maker::Maker;
+use crate::maker::CreatorProcess;
 use crate::signals;
 
 /// How the names of such files end.
@@ -22,7 +22,7 @@ const MAX_NAME_BYTES: usize = 120;
 static PLACES: Mutex<Vec<[String; 2]>> = Mutex::new(Vec::new());
 
 /// The text of an error, with the places of files instead of the names that they have until they are complete.
-pub fn with_places(text: &str) -> String {
+pub fn replace_temp_names(text: &str) -> String {
     let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
     places.iter().fold(text.to_owned(), |text, [unfinished, place]| text.replace(unfinished, place))
 }
@@ -42,11 +42,11 @@ pub fn check_parent(path: &Path) -> Result<&Path> {
 }
 
 /// The path of a file or folder until it is complete. It is removed when a signal ends this process.
-pub fn unfinished_path(place: &Path) -> PathBuf {
+pub fn register_unfinished_path(place: &Path) -> PathBuf {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let name = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
-    let unfinished = place.with_file_name(format!(".{name}.{}{ENDING}", Maker::this_process()));
-    signals::remove_at_end(&unfinished);
+    let unfinished = place.with_file_name(format!(".{name}.{}{ENDING}", CreatorProcess::this_process()));
+    signals::remove_on_signal(&unfinished);
     let names = [&*unfinished, place].map(|path| path.display().to_string());
     PLACES.lock().unwrap_or_else(PoisonError::into_inner).push(names);
     unfinished
@@ -57,17 +57,17 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Removes what killed processes have left in the folder of a file that is going to be written.
-pub fn sweep_beside(file: &Path) {
-    sweep(folder_of(file));
+pub fn remove_stale_temps_beside(file: &Path) {
+    remove_stale_temps(folder_of(file));
 }
 
 /// Removes what processes that are dead have left unfinished in a folder.
-pub fn sweep(folder: &Path) {
+pub fn remove_stale_temps(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(maker) = name.to_str().and_then(maker_of) else { continue };
         let path = entry.path();
-        if !path.join(KEPT).exists() && maker.is_gone(&path) {
+        if !path.join(KEPT).exists() && maker.has_abandoned(&path) {
             // If it cannot be removed, it belongs to another process.
             let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
@@ -75,7 +75,7 @@ pub fn sweep(folder: &Path) {
 }
 
 /// Which process makes a file of this name, if it is one of these.
-fn maker_of(name: &str) -> Option<Maker> {
+fn maker_of(name: &str) -> Option<CreatorProcess> {
     name.strip_prefix('.')?.strip_suffix(ENDING)?.rsplit_once('.')?.1.parse().ok()
 }
 
@@ -91,19 +91,19 @@ mod tests {
     fn only_what_dead_processes_left_is_swept() {
         let folder = tempfile::tempdir().unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let of_child = Maker::of_process(child.id()).unwrap();
-        let file = |maker: &Maker| folder.path().join(format!(".a.h5.{maker}{ENDING}"));
+        let of_child = CreatorProcess::of_process(child.id()).unwrap();
+        let file = |maker: &CreatorProcess| folder.path().join(format!(".a.h5.{maker}{ENDING}"));
         let others =
             [".a.h5.unfinished", "a.h5", ".a.h5.12.unfinished", ".hidden"].map(|name| folder.path().join(name));
         others.iter().for_each(|path| fs::write(path, "").unwrap());
         fs::write(file(&of_child), "").unwrap();
-        fs::write(file(&Maker::this_process()), "").unwrap();
-        sweep(folder.path());
+        fs::write(file(&CreatorProcess::this_process()), "").unwrap();
+        remove_stale_temps(folder.path());
         assert_eq!(names(folder.path()).len(), 6, "they live");
         child.kill().unwrap();
         child.wait().unwrap();
-        sweep(folder.path());
-        assert!(!file(&of_child).exists() && file(&Maker::this_process()).exists());
+        remove_stale_temps(folder.path());
+        assert!(!file(&of_child).exists() && file(&CreatorProcess::this_process()).exists());
         assert!(others.iter().all(|path| path.exists()));
     }
 }

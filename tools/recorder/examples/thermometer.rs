@@ -11,7 +11,7 @@ use std::{env, io, thread};
 
 use h5live::{File, FileWaiter, H5Type};
 use h5live_recorder::{
-    FlushPolicy, InputFormat, Notice, OnError, RecordObserver, RecordOptions, RecordSummary, Recorder, RefusedRow,
+    FlushPolicy, InputFormat, OnError, RecordNotice, RecordObserver, RecordOptions, RecordSummary, Recorder, RefusedRow,
 };
 
 /// A row of the dataset.
@@ -27,7 +27,7 @@ pub struct Reading {
 struct Screen;
 
 impl RecordObserver for Screen {
-    fn notice(&mut self, notice: &Notice) {
+    fn notice(&mut self, notice: &RecordNotice) {
         println!("note: {notice}");
     }
 

@@ -95,7 +95,9 @@ impl CsvDialect {
         };
         let decimals = match (options.has_decimal_comma, delimiter) {
             (true, _) => DecimalStyle::Comma,
-            (false, b';') if table.iter().flatten().any(|field| comma_number(field).is_some()) => DecimalStyle::Comma,
+            (false, b';') if table.iter().flatten().any(|field| decimal_comma_to_point(field).is_some()) => {
+                DecimalStyle::Comma
+            }
             (false, b';') => DecimalStyle::Undecided,
             (false, _) => DecimalStyle::Point,
         };
@@ -139,7 +141,7 @@ fn fields(line: &[u8], separator: u8) -> Vec<String> {
 
 /// Whether a field is a number, also one with a decimal comma.
 pub fn is_number(field: &str) -> bool {
-    field.parse::<f64>().is_ok() || comma_number(field).is_some()
+    field.parse::<f64>().is_ok() || decimal_comma_to_point(field).is_some()
 }
 
 /// The row of the header of a table of numbers that comes behind a preamble, or at once. `None` if it cannot be told.
@@ -204,9 +206,9 @@ pub fn is_commented_header(comment: &[u8], start: &[u8], options: &CsvOptions) -
 }
 
 /// A number with a decimal comma, and maybe points between groups of thousands: the same number with a decimal point.
-pub fn comma_number(text: &str) -> Option<String> {
+pub fn decimal_comma_to_point(text: &str) -> Option<String> {
     let (whole, fraction) = text.split_once(',')?;
-    let whole = if is_grouped(whole) { whole.replace('.', "") } else { whole.to_owned() };
+    let whole = if has_grouping_points(whole) { whole.replace('.', "") } else { whole.to_owned() };
     if whole.contains('.')
         || fraction.contains([',', '.'])
         || !fraction.trim_start().starts_with(|c: char| c.is_ascii_digit())
@@ -218,7 +220,7 @@ pub fn comma_number(text: &str) -> Option<String> {
 }
 
 /// Whether a number has points as they stand between groups of thousands: `1.234`, `12.345.678`.
-pub fn is_grouped(text: &str) -> bool {
+pub fn has_grouping_points(text: &str) -> bool {
     let unsigned = text.trim().trim_start_matches(['+', '-']);
     let Some((first, groups)) = unsigned.split_once('.') else { return false };
     let is_digits = |group: &str| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
@@ -297,15 +299,15 @@ mod tests {
 
     #[test]
     fn a_decimal_comma_is_known_by_its_numbers() {
-        assert_eq!(comma_number("1,5").as_deref(), Some("1.5"));
-        assert_eq!(comma_number("-1.234,5e3").as_deref(), Some("-1234.5e3"));
+        assert_eq!(decimal_comma_to_point("1,5").as_deref(), Some("1.5"));
+        assert_eq!(decimal_comma_to_point("-1.234,5e3").as_deref(), Some("-1234.5e3"));
         for text in ["1", "1.5", "1,2,3", "1,2.5", "1.23,5", "a,5", "1,", ",5x", "1, a"] {
-            assert_eq!(comma_number(text), None, "{text}");
+            assert_eq!(decimal_comma_to_point(text), None, "{text}");
         }
         for (text, grouped) in
             [("1.234", true), ("-12.345.678", true), ("1.23", false), ("1234.567", false), ("1", false)]
         {
-            assert_eq!(is_grouped(text), grouped, "{text}");
+            assert_eq!(has_grouping_points(text), grouped, "{text}");
         }
         assert_eq!(sniffed("a;b\n1;0,5\n").decimals, DecimalStyle::Comma);
         assert_eq!(sniffed("a;b\n1;2.5\n").decimals, DecimalStyle::Undecided);

@@ -8,9 +8,9 @@ use csv::ByteRecord;
 
 use super::csv_dialect::{self, CsvDialect, CsvOptions, DecimalStyle, MAX_SNIFFED_LINES};
 use super::csv_records::{CsvRecord, CsvRecords};
-use super::input::{HeaderDoubt, InputColumns, InputError, RowOutput, VALUE, numbered};
+use super::input::{HeaderDoubt, InputColumns, InputError, InputEventSender, VALUE, numbered_column_names};
 use super::input_cell::InputCell;
-use super::paced_input::{LookAhead, PacedInput};
+use super::paced_input::{LookAheadDecision, LookAheadInput};
 use super::row_error::RowError;
 
 /// The longest text before the header that is kept (bytes).
@@ -24,17 +24,21 @@ const DIALECT_TIME: Duration = Duration::from_millis(800);
 ///
 /// # Errors
 /// [`InputError`] if there is no line, if the names of the columns are not UTF-8, or if the input cannot be read.
-pub fn read(options: CsvOptions, mut input: PacedInput, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+pub fn read_csv_rows(
+    options: CsvOptions,
+    mut input: LookAheadInput,
+    out: &mut InputEventSender<'_>,
+) -> Result<(), InputError> {
     for _ in 0..options.skipped_lines.unwrap_or(0) {
         input.skip_until(b'\n')?;
     }
     let mut comments = if options.skipped_lines.is_none() { read_comments(&mut input)? } else { Vec::new() };
     // Without a row, there is nothing that could be stored: a preamble may come as slowly as it likes.
     let header_lines = usize::from(options.has_header && comments.is_empty());
-    out.set_begun(input.look_ahead(DIALECT_TIME, |start| judge_start(start, header_lines)));
-    let header = commented_header(&mut comments, input.ahead(), &options);
+    out.set_first_row_time(input.look_ahead(DIALECT_TIME, |start| judge_start(start, header_lines)));
+    let header = commented_header(&mut comments, input.buffered(), &options);
     let mut preamble = comments.concat();
-    let dialect = CsvDialect::sniff(&[&header, input.ahead()].concat(), &options);
+    let dialect = CsvDialect::sniff(&[&header, input.buffered()].concat(), &options);
     let mut input = header.chain(input);
     for _ in 0..dialect.preamble_lines {
         input.by_ref().take(MAX_PREAMBLE_BYTES as u64).read_until(b'\n', &mut preamble)?;
@@ -44,14 +48,14 @@ pub fn read(options: CsvOptions, mut input: PacedInput, out: &mut RowOutput<'_>)
 }
 
 /// Whether these bytes are enough to tell how rows are written. Rows may come behind `header_lines`.
-fn judge_start(start: &[u8], header_lines: usize) -> LookAhead {
+fn judge_start(start: &[u8], header_lines: usize) -> LookAheadDecision {
     let whole = start.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |end| &start[..end]);
     let lines = whole.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     match lines.take(MAX_SNIFFED_LINES).count() {
-        MAX_SNIFFED_LINES => LookAhead::Enough,
-        _ if start.len() >= MAX_PREAMBLE_BYTES => LookAhead::Enough,
-        lines if lines > header_lines => LookAhead::WaitInTime,
-        _ => LookAhead::Wait,
+        MAX_SNIFFED_LINES => LookAheadDecision::Enough,
+        _ if start.len() >= MAX_PREAMBLE_BYTES => LookAheadDecision::Enough,
+        lines if lines > header_lines => LookAheadDecision::WaitInTime,
+        _ => LookAheadDecision::Wait,
     }
 }
 
@@ -88,7 +92,7 @@ fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect())
 }
 
-fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut InputEventSender<'_>) -> Result<(), InputError> {
     let CsvDialect { delimiter, has_header, mut decimals, escape, .. } = dialect;
     let mut records = CsvRecords::new(input, delimiter, escape);
     let mut next = || -> Result<Option<CsvRecord>, InputError> { Ok(records.next_record()?) };
@@ -113,7 +117,7 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut RowOutput<'_>) 
         Err(_) if has_header => return Err(InputError::HeaderQuote),
         fields => {
             let columns = fields.as_ref().map_or(1, ByteRecord::len);
-            let (names, _) = names_of_row(numbered(columns));
+            let (names, _) = names_of_row(numbered_column_names(columns));
             let listens = out.send_columns(InputColumns { names, is_numbered: true, ..InputColumns::default() });
             (listens.then_some(CsvRecord { fields, text: first.text }), columns)
         }
@@ -180,11 +184,11 @@ fn cell(text: &str, decimals: &mut DecimalStyle) -> InputCell {
     if *decimals == DecimalStyle::Point {
         return InputCell::Plain(text.to_owned());
     }
-    if let Some(number) = csv_dialect::comma_number(text) {
+    if let Some(number) = csv_dialect::decimal_comma_to_point(text) {
         *decimals = DecimalStyle::Comma;
         return InputCell::DecimalComma(text.to_owned(), number);
     }
-    match (csv_dialect::is_grouped(text), *decimals) {
+    match (csv_dialect::has_grouping_points(text), *decimals) {
         (true, DecimalStyle::Comma) => InputCell::Ambiguous(text.to_owned()),
         (true, _) => {
             *decimals = DecimalStyle::Point;

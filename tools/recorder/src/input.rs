@@ -94,12 +94,12 @@ pub enum InputEvent {
 pub const VALUE: &str = "value";
 
 /// Names for columns that have none.
-pub fn numbered(columns: usize) -> Vec<String> {
+pub fn numbered_column_names(columns: usize) -> Vec<String> {
     (0..columns).map(|i| format!("c{i}")).collect()
 }
 
 /// The receiver of what was read.
-pub struct RowOutput<'a> {
+pub struct InputEventSender<'a> {
     sender: &'a SyncSender<InputEvent>,
     keeps_text: bool,
     row_rank: usize,
@@ -107,15 +107,15 @@ pub struct RowOutput<'a> {
     begun: Option<Instant>,
 }
 
-impl<'a> RowOutput<'a> {
+impl<'a> InputEventSender<'a> {
     /// Nothing was read yet. `keeps_text` says whether rows are handed on as they came in, too.
     pub fn new(sender: &'a SyncSender<InputEvent>, keeps_text: bool) -> Self {
-        RowOutput { sender, keeps_text, row_rank: 0, rows: 0, begun: None }
+        InputEventSender { sender, keeps_text, row_rank: 0, rows: 0, begun: None }
     }
 
     /// Says that a row is an array of arrays, so many deep; 0 if it has columns. A line of CSV is an array of single values.
     pub fn with_row_rank(self, row_rank: usize) -> Self {
-        RowOutput { row_rank, ..self }
+        InputEventSender { row_rank, ..self }
     }
 
     /// How deep the arrays of a row are.
@@ -124,7 +124,7 @@ impl<'a> RowOutput<'a> {
     }
 
     /// Notes when the first row came in.
-    pub fn set_begun(&mut self, begun: Option<Instant>) {
+    pub fn set_first_row_time(&mut self, begun: Option<Instant>) {
         self.begun = begun;
     }
 

@@ -1,6 +1,6 @@
 //! Cells of rows, as the input has them.
 
-use h5live::Conversion;
+use h5live::ConversionPolicy;
 
 use serde_json::Value as Json;
 
@@ -36,21 +36,23 @@ impl InputCell {
             Json::Null => InputCell::Empty,
             Json::Bool(truth) => InputCell::Plain(truth.to_string()),
             Json::Number(number) => InputCell::Plain(number.to_string()),
-            Json::String(text) => non_finite::number(&text).map_or(InputCell::Text(text.clone()), InputCell::Plain),
+            Json::String(text) => {
+                non_finite::unmark_non_finite(&text).map_or(InputCell::Text(text.clone()), InputCell::Plain)
+            }
             Json::Array(values) => InputCell::List(values.into_iter().map(InputCell::from_json).collect()),
             object @ Json::Object(_) => InputCell::Object(object.to_string()),
         }
     }
 
     /// The value of JSON that the cell stands for: a text that is JSON is what it says.
-    pub fn as_json(&self) -> Json {
+    pub fn parse_as_json(&self) -> Json {
         match self {
             InputCell::Empty => Json::Null,
             InputCell::DecimalComma(_, text) | InputCell::Plain(text) | InputCell::Object(text) => {
                 serde_json::from_str(text.trim()).unwrap_or_else(|_| Json::from(&**text))
             }
             InputCell::Text(text) | InputCell::Ambiguous(text) => Json::from(&**text),
-            InputCell::List(elements) => elements.iter().map(InputCell::as_json).collect(),
+            InputCell::List(elements) => elements.iter().map(InputCell::parse_as_json).collect(),
         }
     }
 
@@ -64,7 +66,7 @@ impl InputCell {
     }
 
     /// Whether it is a truth value.
-    pub fn is_truth(&self) -> bool {
+    pub fn is_boolean(&self) -> bool {
         matches!(self, InputCell::Plain(text) if parse_bool(text).is_some())
     }
 
@@ -98,7 +100,7 @@ impl InputCell {
     }
 
     /// Whether it is an array, or an object in one.
-    pub fn is_array(&self) -> bool {
+    pub fn is_array_or_object(&self) -> bool {
         matches!(self, InputCell::List(_) | InputCell::Object(_))
     }
 
@@ -117,23 +119,28 @@ impl InputCell {
     }
 
     /// Puts the single values of an array into a list, or a cell that is none itself.
-    pub fn leaves<'a>(&'a self, leaves: &mut Vec<&'a InputCell>) {
+    pub fn collect_leaves<'a>(&'a self, leaves: &mut Vec<&'a InputCell>) {
         match self {
-            InputCell::List(elements) => elements.iter().for_each(|element| element.leaves(leaves)),
+            InputCell::List(elements) => elements.iter().for_each(|element| element.collect_leaves(leaves)),
             single => leaves.push(single),
         }
     }
 
     /// The value of a type that the cell stands for. `empty` is the text for an empty one.
-    pub fn value(&self, kind: ColumnKind, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
+    pub fn to_value(
+        &self,
+        kind: ColumnKind,
+        text_for_empty: Option<&str>,
+        conversion: ConversionPolicy,
+    ) -> Result<Value, CellError> {
         match (self, kind) {
             (InputCell::DecimalComma(_, number), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => {
-                kind.value(Some(number), fit)
+                kind.parse_value(Some(number), conversion)
             }
             (InputCell::Ambiguous(text), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => {
                 Err(CellError::Ambiguous { text: text.clone() })
             }
-            _ => kind.value(self.text().or(empty), fit),
+            _ => kind.parse_value(self.text().or(text_for_empty), conversion),
         }
     }
 }

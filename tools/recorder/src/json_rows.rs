@@ -8,11 +8,11 @@ use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
-use h5live_text::checked_json::CheckedJson;
+use h5live_text::checked_json::DuplicateCheckedJson;
 
-use super::input::{InputColumns, InputError, NamedCells, RowOutput, VALUE, numbered};
+use super::input::{InputColumns, InputError, InputEventSender, NamedCells, VALUE, numbered_column_names};
 use super::input_cell::InputCell;
-use super::non_finite::{FiniteJson, as_it_was};
+use super::non_finite::{NonFiniteJsonReader, restore_non_finite};
 use super::row_error::RowError;
 
 /// The longest row that goes over several lines (bytes).
@@ -20,7 +20,7 @@ const MAX_ROW_BYTES: usize = 64 << 20;
 
 /// What to do with a key that the first row does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum NewKeys {
+pub enum NewKeyPolicy {
     /// It becomes a column if it is among the first rows. Later, the row cannot be stored.
     #[default]
     Error,
@@ -32,7 +32,7 @@ pub enum NewKeys {
 }
 
 /// Whether a text begins as rows of JSON do.
-pub fn is_json(start: &[u8]) -> bool {
+pub fn looks_like_json_rows(start: &[u8]) -> bool {
     let start = start.trim_ascii_start();
     let next = start.get(1..).unwrap_or_default().trim_ascii_start().first();
     match start.first() {
@@ -46,7 +46,11 @@ pub fn is_json(start: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`InputError`] if there is no row, or the input cannot be read.
-pub fn read(mut input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+pub fn read_json_rows(
+    mut input: impl BufRead,
+    new_keys: NewKeyPolicy,
+    out: &mut InputEventSender<'_>,
+) -> Result<(), InputError> {
     loop {
         let start = input.fill_buf()?;
         let (len, blank) = (start.len(), start.iter().take_while(|byte| byte.is_ascii_whitespace()).count());
@@ -62,7 +66,7 @@ pub fn read(mut input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>)
     let next = start.get(1..).unwrap_or_default().trim_ascii_start().first().copied();
     let is_array = start.starts_with(b"[");
     let (row_rank, opening) = (out.row_rank(), opening_brackets(start));
-    let input = BufReader::new(FiniteJson::new(input));
+    let input = BufReader::new(NonFiniteJsonReader::new(input));
     // An array that begins with a number or a text is itself a row, or one of arrays if rows are such.
     let has_rows = match (row_rank, opening) {
         (0, _) | (_, None) => next.is_none_or(|next| b"[{]".contains(&next)),
@@ -87,7 +91,7 @@ fn opening_brackets(start: &[u8]) -> Option<(usize, u8)> {
 }
 
 /// One array of rows, each of which is handed on as soon as it is there.
-fn read_array(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+fn read_array(input: impl BufRead, new_keys: NewKeyPolicy, out: &mut InputEventSender<'_>) -> Result<(), InputError> {
     let mut json = serde_json::Deserializer::from_reader(input);
     let mut rows = RowColumns { names: Vec::new(), new_keys };
     let mut is_open = true;
@@ -106,7 +110,7 @@ fn read_array(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -
 
 struct ArrayVisitor<'a, 'b> {
     rows: &'a mut RowColumns,
-    out: &'a mut RowOutput<'b>,
+    out: &'a mut InputEventSender<'b>,
     is_open: &'a mut bool,
 }
 
@@ -121,10 +125,10 @@ impl<'de> Visitor<'de> for ArrayVisitor<'_, '_> {
         while let Some(text) = rows.next_element::<Box<RawValue>>()? {
             let text = text.get();
             let listens = match serde_json::from_str(text) {
-                Ok(row) => self.rows.hand_on(row, || as_it_was(on_one_line(text)), self.out),
-                Err(error) => self
-                    .out
-                    .send_row(Err(RowError::Json(json_fault(&error))), || as_it_was(format!("{text}\n").into_bytes())),
+                Ok(row) => self.rows.hand_on(row, || restore_non_finite(on_one_line(text)), self.out),
+                Err(error) => self.out.send_row(Err(RowError::Json(json_fault(&error))), || {
+                    restore_non_finite(format!("{text}\n").into_bytes())
+                }),
             };
             if !listens {
                 *self.is_open = false;
@@ -141,13 +145,13 @@ fn on_one_line(text: &str) -> Vec<u8> {
     value.map_or_else(|_| format!("{text}\n"), |value| format!("{value}\n")).into_bytes()
 }
 
-fn read_lines(input: impl BufRead, new_keys: NewKeys, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+fn read_lines(input: impl BufRead, new_keys: NewKeyPolicy, out: &mut InputEventSender<'_>) -> Result<(), InputError> {
     let mut lines = JsonLines { input, waiting: VecDeque::new() };
     let mut rows = RowColumns { names: Vec::new(), new_keys };
     while let Some(text) = lines.next_value()? {
         let listens = match text {
-            Ok((row, text)) => rows.hand_on(row, || as_it_was(text), out),
-            Err((error, text)) => out.send_row(Err(RowError::Json(json_fault(&error))), || as_it_was(text)),
+            Ok((row, text)) => rows.hand_on(row, || restore_non_finite(text), out),
+            Err((error, text)) => out.send_row(Err(RowError::Json(json_fault(&error))), || restore_non_finite(text)),
         };
         if !listens {
             break;
@@ -168,7 +172,7 @@ struct JsonLines<R> {
     waiting: VecDeque<Vec<u8>>,
 }
 
-type ReadValue = Result<(CheckedJson, Vec<u8>), (serde_json::Error, Vec<u8>)>;
+type ReadValue = Result<(DuplicateCheckedJson, Vec<u8>), (serde_json::Error, Vec<u8>)>;
 
 impl<R: BufRead> JsonLines<R> {
     fn line(&mut self) -> Result<Option<Vec<u8>>, InputError> {
@@ -195,7 +199,7 @@ impl<R: BufRead> JsonLines<R> {
         let mut lines = vec![first];
         loop {
             let text = lines.concat();
-            let mut values = serde_json::Deserializer::from_slice(&text).into_iter::<CheckedJson>();
+            let mut values = serde_json::Deserializer::from_slice(&text).into_iter::<DuplicateCheckedJson>();
             let error = match values.next() {
                 Some(Ok(value)) => {
                     let (text, rest) = text.split_at(values.byte_offset());
@@ -224,12 +228,17 @@ impl<R: BufRead> JsonLines<R> {
 /// The columns, of which the first row decides.
 struct RowColumns {
     names: Vec<String>,
-    new_keys: NewKeys,
+    new_keys: NewKeyPolicy,
 }
 
 impl RowColumns {
     /// Hands on a row. Returns `false` if nobody listens any more.
-    fn hand_on(&mut self, row: CheckedJson, text: impl FnOnce() -> Vec<u8>, out: &mut RowOutput<'_>) -> bool {
+    fn hand_on(
+        &mut self,
+        row: DuplicateCheckedJson,
+        text: impl FnOnce() -> Vec<u8>,
+        out: &mut InputEventSender<'_>,
+    ) -> bool {
         let is_numbered = row.value.is_array();
         let unique = row.repeated_key.map_or(Ok(row.value), |key| Err(RowError::Twice(key)));
         let cells = unique.and_then(|row| named_cells(row, out.row_rank())).and_then(|cells| {
@@ -261,11 +270,11 @@ impl RowColumns {
             match known.and_then(|at| cells.get_mut(at)) {
                 Some(place) if *place != InputCell::Empty => return Err(RowError::Twice(name)),
                 Some(place) => *place = cell,
-                None if self.new_keys == NewKeys::Ignore => {}
+                None if self.new_keys == NewKeyPolicy::Ignore => {}
                 // No object instead of one that the first row has.
                 None if cell == InputCell::Empty && self.names.iter().any(|n| is_inside(n, &name)) => {}
                 None if new_keys.iter().any(|(of, _)| *of == name) => return Err(RowError::Twice(name)),
-                None if cell == InputCell::Empty && self.new_keys == NewKeys::Dataset => {}
+                None if cell == InputCell::Empty && self.new_keys == NewKeyPolicy::Dataset => {}
                 None => new_keys.push((name, cell)),
             }
         }
@@ -286,7 +295,7 @@ fn named_cells(row: Json, row_rank: usize) -> Result<Vec<(String, InputCell)>, R
             members.into_iter().try_for_each(|(name, value)| flatten(name, value, &mut cells))?;
         }
         Json::Array(values) if !values.is_empty() => {
-            let names = numbered(values.len());
+            let names = numbered_column_names(values.len());
             names.into_iter().zip(values).try_for_each(|(name, value)| flatten(name, value, &mut cells))?;
         }
         _ => return Err(RowError::NotARow),

@@ -1,8 +1,8 @@
-//! [`NewKeys::Dataset`](super::json_rows::NewKeys::Dataset): the values of keys that the first row does not have, each key in a dataset of its own.
+//! [`NewKeyPolicy::Dataset`](super::json_rows::NewKeyPolicy::Dataset): the values of keys that the first row does not have, each key in a dataset of its own.
 
 use std::collections::{BTreeMap, HashMap};
 
-use h5live::{Conversion, Dataset, File, Value};
+use h5live::{ConversionPolicy, Dataset, File, Value};
 
 use super::error::Result;
 use super::input::InputRow;
@@ -30,7 +30,7 @@ struct KeyDataset {
 
 /// The datasets of keys that the first row does not have: `PATH.KEY`.
 #[derive(Debug)]
-pub struct KeyDatasets {
+pub struct NewKeyDatasets {
     path: String,
     storage: RecordLayout,
     /// What the first rows say of the types of keys.
@@ -39,10 +39,10 @@ pub struct KeyDatasets {
     datasets: BTreeMap<String, KeyDataset>,
 }
 
-impl KeyDatasets {
+impl NewKeyDatasets {
     /// None yet, of a dataset at `path`.
     pub fn new(path: &str, storage: RecordLayout) -> Self {
-        KeyDatasets {
+        NewKeyDatasets {
             path: path.to_owned(),
             storage,
             inferred: HashMap::new(),
@@ -52,7 +52,7 @@ impl KeyDatasets {
     }
 
     /// Infers the types of keys from the first rows.
-    pub fn learn(&mut self, rows: &[InputRow], rules: &InferRules) {
+    pub fn infer_key_types(&mut self, rows: &[InputRow], rules: &InferRules) {
         let mut cells: HashMap<&str, Vec<InputCell>> = HashMap::new();
         for (key, cell) in rows.iter().flat_map(|row| &row.new_keys) {
             cells.entry(key).or_default().push(cell.clone());
@@ -72,7 +72,7 @@ impl KeyDatasets {
         file: &File,
         row: u64,
         values: &[(String, InputCell)],
-        fit: Conversion,
+        conversion: ConversionPolicy,
     ) -> Result<Result<(), RowError>> {
         let mut staged = Vec::with_capacity(values.len());
         for (key, cell) in values {
@@ -84,7 +84,7 @@ impl KeyDatasets {
             }
             let Some(of) = self.datasets.get(key) else { continue };
             let cells = [InputCell::Plain(row.to_string()), cell.clone()];
-            match of.table.value(&cells, fit) {
+            match of.table.row_value(&cells, conversion) {
                 Ok(value) => staged.push((key, value)),
                 Err(RowError::Cell { source, .. }) => {
                     return Ok(Err(RowError::Cell { column: key.clone(), source }));
@@ -112,7 +112,7 @@ impl KeyDatasets {
         let names = COLUMNS.map(str::to_owned);
         let known = match file.dataset(&path) {
             Err(error) if error.is_not_found() => None,
-            found => target::table(&found?, &names)?,
+            found => target::row_type_for_names(&found?, &names)?,
         };
         let table = known.unwrap_or_else(|| {
             let value = self.inferred.get(key).cloned();
@@ -120,7 +120,7 @@ impl KeyDatasets {
             let [row, _] = COLUMNS;
             RowType::new(vec![RecordColumn::single(row, ColumnKind::U64), value])
         });
-        let (datatype, times) = (table.datatype(), table.times());
+        let (datatype, times) = (table.datatype(), table.time_column_names());
         let dataset = target::open_or_create(file, &path, &datatype, &[], &times, self.storage)?.dataset;
         let of = KeyDataset { table, dataset, batch: Vec::new(), is_unflushed: false };
         self.datasets.insert(key.to_owned(), of);
@@ -131,7 +131,7 @@ impl KeyDatasets {
     ///
     /// # Errors
     /// [`Error::File`](super::error::Error::File).
-    pub fn append(&mut self) -> Result<()> {
+    pub fn append_staged(&mut self) -> Result<()> {
         for of in self.datasets.values_mut().filter(|of| !of.batch.is_empty()) {
             of.dataset.append_values(&of.batch)?;
             of.batch.clear();
@@ -144,7 +144,7 @@ impl KeyDatasets {
     ///
     /// # Errors
     /// [`Error::File`](super::error::Error::File).
-    pub fn flush(&mut self) -> Result<()> {
+    pub fn flush_appended(&mut self) -> Result<()> {
         for of in self.datasets.values_mut().filter(|of| of.is_unflushed) {
             of.dataset.flush()?;
             of.is_unflushed = false;

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use h5live::{Conversion, H5Type};
+use h5live::{ConversionPolicy, H5Type};
 
 use h5live::Value;
-use h5live::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign, VarLen, VarLenKind};
+use h5live::model::{ByteOrder, CharacterSet, Datatype, EnumMember, EnumType, Sign, VarLenKind, VarLenType};
 use h5live_text::times::NO_TIME;
 use h5live_text::{number_text, utc};
 
@@ -173,7 +173,7 @@ fn shape_text(dims: &[u32], kind: ColumnKind) -> String {
     "no type is called {0:?}: i8 to i64, u8 to u64, f16, f32 and f64 (with `be` for big-endian), bool, bool3, time, str, str1 to \
      str65535; arrays have [N] or [NxM] behind it"
 )]
-pub struct UnknownKind(String);
+pub struct UnknownColumnKind(String);
 
 impl ColumnKind {
     /// A signed little-endian integer of 8 bytes.
@@ -195,7 +195,7 @@ impl ColumnKind {
             Datatype::Enum(of) if of.members.len() == 2 => ColumnKind::Bool,
             Datatype::Enum(_) => ColumnKind::OptionalBool,
             Datatype::String(string) => ColumnKind::Text(string.size),
-            Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => ColumnKind::VarText,
+            Datatype::VarLen(VarLenType { kind: VarLenKind::String { .. }, .. }) => ColumnKind::VarText,
             _ => return None,
         };
         let is_integer_size = !matches!(kind, ColumnKind::Integer { .. }) || matches!(kind.size(), 1 | 2 | 4 | 8);
@@ -235,7 +235,7 @@ impl ColumnKind {
     ///
     /// # Errors
     /// [`CellError`] if the text is no value of this type.
-    pub fn value(self, text: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
+    pub fn parse_value(self, text: Option<&str>, conversion: ConversionPolicy) -> Result<Value, CellError> {
         let Some(text) = text else {
             return match self {
                 ColumnKind::Float { size: 2 | 4, .. } => Ok(Value::Float32(f32::NAN)),
@@ -247,8 +247,8 @@ impl ColumnKind {
             };
         };
         let not_a = || CellError::NotA { text: text.to_owned(), kind: self };
-        let exact = |number: String, is_exact: bool| match fit {
-            Conversion::Exact if !is_exact => {
+        let exact = |number: String, is_exact: bool| match conversion {
+            ConversionPolicy::Exact if !is_exact => {
                 Err(CellError::Inexact { text: text.trim().to_owned(), kind: self, becomes: number })
             }
             _ => Ok(()),
@@ -256,41 +256,43 @@ impl ColumnKind {
         Ok(match self {
             ColumnKind::Integer { size, sign, .. } => {
                 let (low, high) = range(size * 8, sign);
-                let found = number_text::integer(text.trim(), low, high).ok_or_else(not_a)?;
+                let found = number_text::parse_clamped_integer(text.trim(), low, high).ok_or_else(not_a)?;
                 exact(found.value.to_string(), found.is_exact)?;
                 Value::Integer(found.value)
             }
             ColumnKind::Float { size: 2, .. } => {
-                let found = number_text::half(text.trim()).ok_or_else(not_a)?;
+                let found = number_text::parse_f16_as_f32(text.trim()).ok_or_else(not_a)?;
                 exact(format!("{:?}", found.value), found.is_exact)?;
                 Value::Float32(found.value)
             }
             ColumnKind::Float { size: 4, .. } => {
-                let found = number_text::single(text.trim()).ok_or_else(not_a)?;
+                let found = number_text::parse_f32(text.trim()).ok_or_else(not_a)?;
                 exact(format!("{:?}", found.value), found.is_exact)?;
                 Value::Float32(found.value)
             }
             ColumnKind::Float { .. } => {
-                let found = number_text::double(text.trim()).ok_or_else(not_a)?;
+                let found = number_text::parse_f64(text.trim()).ok_or_else(not_a)?;
                 exact(format!("{:?}", found.value), found.is_exact)?;
                 Value::Float64(found.value)
             }
             ColumnKind::Bool | ColumnKind::OptionalBool => Value::Bool(parse_bool(text).ok_or_else(not_a)?),
             ColumnKind::Time => Value::Integer(utc::parse_timestamp_ns(text).ok_or_else(not_a)?.into()),
-            ColumnKind::Text(_) | ColumnKind::VarText => Value::Text(self.text_value(text, fit)?),
+            ColumnKind::Text(_) | ColumnKind::VarText => Value::Text(self.text_value(text, conversion)?),
         })
     }
 
     /// A text as it is stored: as it is, or cut if the conversion may be lossy.
-    fn text_value(self, text: &str, fit: Conversion) -> Result<String, CellError> {
+    fn text_value(self, text: &str, fit: ConversionPolicy) -> Result<String, CellError> {
         let whole = text.split('\0').next().unwrap_or_default();
         let cut = match self {
             ColumnKind::Text(size) => &whole[..whole.floor_char_boundary(size as usize)],
             _ => whole,
         };
         match fit {
-            Conversion::Exact if whole.len() < text.len() => Err(CellError::Nul { text: text.to_owned() }),
-            Conversion::Exact if cut.len() < text.len() => Err(CellError::TooLong { found: text.len(), kind: self }),
+            ConversionPolicy::Exact if whole.len() < text.len() => Err(CellError::Nul { text: text.to_owned() }),
+            ConversionPolicy::Exact if cut.len() < text.len() => {
+                Err(CellError::TooLong { found: text.len(), kind: self })
+            }
             _ => Ok(cut.to_owned()),
         }
     }
@@ -302,7 +304,7 @@ const NONE: &str = "NONE";
 fn truth_values(members: &[(&str, i8)]) -> Datatype {
     let member = |(name, value): &(&str, i8)| EnumMember { name: (*name).into(), value: value.to_le_bytes().to_vec() };
     let base = Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Signed));
-    Datatype::Enum(Enum { base, members: members.iter().map(member).collect() })
+    Datatype::Enum(EnumType { base, members: members.iter().map(member).collect() })
 }
 
 /// The smallest and the largest integer of so many bits.
@@ -339,10 +341,10 @@ impl fmt::Display for ColumnKind {
 }
 
 impl FromStr for ColumnKind {
-    type Err = UnknownKind;
+    type Err = UnknownColumnKind;
 
-    fn from_str(name: &str) -> Result<Self, UnknownKind> {
-        let unknown = || UnknownKind(name.to_owned());
+    fn from_str(name: &str) -> Result<Self, UnknownColumnKind> {
+        let unknown = || UnknownColumnKind(name.to_owned());
         if name == "bool" {
             return Ok(ColumnKind::Bool);
         }
@@ -385,7 +387,7 @@ mod tests {
     use super::*;
 
     fn value(kind: &str, text: Option<&str>) -> Result<Value, CellError> {
-        kind.parse::<ColumnKind>().unwrap().value(text, Conversion::Exact)
+        kind.parse::<ColumnKind>().unwrap().parse_value(text, ConversionPolicy::Exact)
     }
 
     #[test]
@@ -449,7 +451,7 @@ mod tests {
     #[test]
     fn a_lossy_conversion_takes_the_nearest_value() {
         let lossy = |kind: &str, text: &str| {
-            kind.parse::<ColumnKind>().unwrap().value(Some(text), Conversion::Lossy).unwrap().to_string()
+            kind.parse::<ColumnKind>().unwrap().parse_value(Some(text), ConversionPolicy::Lossy).unwrap().to_string()
         };
         assert_eq!(lossy("i8", "300"), "127");
         assert_eq!(lossy("u8", "-0.5"), "0");

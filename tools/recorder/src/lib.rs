@@ -25,12 +25,12 @@
 //! ```
 //!
 //! The input is whatever can be read: standard input, a pipe, a socket. It may be CSV of any dialect, rows of JSON, lines
-//! of text, or frames of numbers ([`InputFormat`], [`RecordFrames`]). The types of columns are inferred from the first
+//! of text, or frames of numbers ([`InputFormat`], [`FrameFormat`]). The types of columns are inferred from the first
 //! rows, or given ([`RecordColumn`]). The dataset is one of any store; it is made if it is not there, and otherwise keeps
 //! its type. Rows are flushed as [`FlushPolicy`] says. The file stays open: who has opened it closes it.
 //!
 //! A [`Recorder`] does the same step by step: it tells a [`RecordObserver`] what it decides and which rows it refuses, can
-//! be interrupted, and says what was stored also if something has failed ([`Recording`]). What becomes of rows that cannot
+//! be interrupted, and says what was stored also if something has failed ([`RecordingResult`]). What becomes of rows that cannot
 //! be stored is a choice ([`OnError`]); each is named by its number and the column at fault ([`RefusedRow`]).
 
 mod csv_dialect;
@@ -64,14 +64,14 @@ pub use csv_dialect::{CsvOptions, QuoteEscape};
 pub use error::{DatasetProblem, Error, RefusedRow, Result};
 pub use flush_policy::FlushPolicy;
 pub use input::{HeaderDoubt, InputError};
-pub use json_rows::NewKeys;
-pub use kind::{CellError, ColumnKind, UnknownKind};
-pub use observer::{Notice, RecordObserver};
+pub use json_rows::NewKeyPolicy;
+pub use kind::{CellError, ColumnKind, UnknownColumnKind};
+pub use observer::{RecordNotice, RecordObserver};
 pub use on_error::OnError;
-pub use options::{InputFormat, RecordFrames, RecordOptions};
+pub use options::{FrameFormat, InputFormat, RecordOptions};
 pub use recorder::Recorder;
 pub use row::{ColumnTextError, RecordColumn};
 pub use row_error::RowError;
-pub use row_sink::UnusedDataset;
-pub use session::{RecordSummary, Recording};
+pub use row_sink::NoRowsDatasetOutcome;
+pub use session::{RecordSummary, RecordingResult};
 pub use target::{LayoutSetting, RecordLayout};

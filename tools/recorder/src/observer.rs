@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use h5live_text::counted::{counted, names_text};
+use h5live_text::counted::{counted, quoted_name_list};
 
 use super::error::RefusedRow;
 use super::input::HeaderDoubt;
@@ -11,7 +11,7 @@ use super::target::LayoutSetting;
 /// Hears of a recording while it goes on. `()` hears nothing.
 pub trait RecordObserver {
     /// Something was decided that a user may not expect.
-    fn notice(&mut self, notice: &Notice) {
+    fn notice(&mut self, notice: &RecordNotice) {
         let _ = notice;
     }
 
@@ -29,7 +29,7 @@ impl RecordObserver for () {}
 /// A decision about the rows of a recording that a user may not expect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Notice {
+pub enum RecordNotice {
     /// The dataset is there already, so that these settings of a new one do not count.
     KeepsLayout(Vec<LayoutSetting>),
     /// The input has no names, and its columns are those of the dataset in their order.
@@ -82,41 +82,45 @@ pub enum Notice {
     },
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for RecordNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::KeepsLayout(settings) => {
+            RecordNotice::KeepsLayout(settings) => {
                 let settings: Vec<_> = settings.iter().map(ToString::to_string).collect();
                 write!(f, "it is there already and keeps its layout; {} left out", settings.join(", "))
             }
-            Notice::ByPosition { names } => {
-                let names = names_text(names);
+            RecordNotice::ByPosition { names } => {
+                let names = quoted_name_list(names);
                 write!(f, "the input has no names; its columns are those of the dataset in order: {names}")
             }
-            Notice::NamesLeftOut(names) => {
-                let names = names_text(names);
+            RecordNotice::NamesLeftOut(names) => {
+                let names = quoted_name_list(names);
                 write!(f, "the rows of the dataset have no columns; the names of the header are left out: {names}")
             }
-            Notice::DoubtfulHeader(doubt) => {
+            RecordNotice::DoubtfulHeader(doubt) => {
                 write!(f, "the first line was taken for the names of the columns, although {doubt}")
             }
-            Notice::StoredAsFloats { names, rows } => {
+            RecordNotice::StoredAsFloats { names, rows } => {
                 let (first, rows) = (names.first().map_or("", String::as_str), counted(*rows, "row"));
                 write!(
                     f,
                     "columns of integers are stored as f64, because {rows} came in the first second, and later ones may have \
                      fractions: {} (--types {first}=i64 stores integers)",
-                    names_text(names)
+                    quoted_name_list(names)
                 )
             }
-            Notice::Units { attributes, left_out } => {
+            RecordNotice::Units { attributes, left_out } => {
                 f.write_str("row 1 has the units of the columns (--no-units makes it a row)")?;
                 if !attributes.is_empty() {
-                    write!(f, "; attributes: {}", names_text(attributes))?;
+                    write!(f, "; attributes: {}", quoted_name_list(attributes))?;
                 }
-                if left_out.is_empty() { Ok(()) } else { write!(f, "; left out: those of {}", names_text(left_out)) }
+                if left_out.is_empty() {
+                    Ok(())
+                } else {
+                    write!(f, "; left out: those of {}", quoted_name_list(left_out))
+                }
             }
-            Notice::Preamble { lines, attribute } => {
+            RecordNotice::Preamble { lines, attribute } => {
                 match lines {
                     1 => f.write_str("1 line before the header is ")?,
                     lines => write!(f, "{lines} lines before the header are ")?,
@@ -126,12 +130,12 @@ impl fmt::Display for Notice {
                     None => f.write_str("left out; it has rows already"),
                 }
             }
-            Notice::TextColumn { column, are_numbers, row, text } => {
+            RecordNotice::TextColumn { column, are_numbers, row, text } => {
                 let others = if *are_numbers { "numbers" } else { "truth values" };
                 let text = text.as_ref().map_or_else(|| "an empty cell".to_owned(), |text| format!("{text:?}"));
                 write!(f, "column {column:?} has texts, not {others}, because of {text} in row {row}")
             }
-            Notice::JsonColumn { column, row } => write!(
+            RecordNotice::JsonColumn { column, row } => write!(
                 f,
                 "column {column:?} has texts of JSON: row {row} does not have an array of numbers or texts of one shape"
             ),

@@ -25,7 +25,7 @@ pub enum OnError {
 
 /// The rows that could not be stored.
 #[derive(Debug)]
-pub struct RefusedRows {
+pub struct RefusedRowHandler {
     action: OnError,
     /// The header line, to be written before the first rejected row of a file.
     header: Vec<u8>,
@@ -33,14 +33,14 @@ pub struct RefusedRows {
     count: u64,
 }
 
-impl RefusedRows {
+impl RefusedRowHandler {
     /// None so far.
     pub fn new(action: OnError) -> Self {
-        RefusedRows { action, header: Vec::new(), file: None, count: 0 }
+        RefusedRowHandler { action, header: Vec::new(), file: None, count: 0 }
     }
 
     /// Whether rows are needed as they came in.
-    pub fn need_text(&self) -> bool {
+    pub fn needs_raw_text(&self) -> bool {
         matches!(self.action, OnError::RejectTo(_))
     }
 
@@ -49,7 +49,7 @@ impl RefusedRows {
     /// # Errors
     /// [`Error::RejectToHdf5`] if it is an HDF5 file, [`Error::Reject`] if it is a folder, cannot be read, or its folder
     /// does not exist.
-    pub fn check_file(&self) -> Result<()> {
+    pub fn check_reject_file(&self) -> Result<()> {
         let OnError::RejectTo(path) = &self.action else { return Ok(()) };
         let fault = |source| Error::Reject { path: path.clone(), source };
         match fs::metadata(path) {
@@ -72,7 +72,7 @@ impl RefusedRows {
     }
 
     /// Whether the first odd row ends the recording.
-    pub fn stops(&self) -> bool {
+    pub fn stops_at_first(&self) -> bool {
         self.action == OnError::Stop
     }
 
@@ -89,17 +89,23 @@ impl RefusedRows {
     /// Takes a row that has no cells.
     ///
     /// # Errors
-    /// As [`RefusedRows::take`].
-    pub fn take_row(&mut self, row: InputRow, observer: &mut dyn RecordObserver) -> Result<()> {
+    /// As [`RefusedRowHandler::handle_refused`].
+    pub fn handle_unparsed_row(&mut self, row: InputRow, observer: &mut dyn RecordObserver) -> Result<()> {
         let InputRow { number, cells, text, .. } = row;
-        cells.map_or_else(|error| self.take(number, error, &text, observer), |_| Ok(()))
+        cells.map_or_else(|error| self.handle_refused(number, error, &text, observer), |_| Ok(()))
     }
 
     /// Takes a row (counted from one) that came in as `text`.
     ///
     /// # Errors
     /// [`Error::Row`] if reading is to stop, [`Error::Reject`] if the row cannot be kept.
-    pub fn take(&mut self, row: u64, source: RowError, text: &[u8], observer: &mut dyn RecordObserver) -> Result<()> {
+    pub fn handle_refused(
+        &mut self,
+        row: u64,
+        source: RowError,
+        text: &[u8],
+        observer: &mut dyn RecordObserver,
+    ) -> Result<()> {
         let unreadable = matches!(source, RowError::JsonArray(_));
         let refused = RefusedRow { row, source };
         if self.action == OnError::Stop || unreadable {

@@ -1,11 +1,11 @@
 //! How rows become a dataset.
 
-use h5live::Conversion;
+use h5live::ConversionPolicy;
 
 use super::csv_dialect::CsvOptions;
 use super::error::{Error, Result};
 use super::flush_policy::FlushPolicy;
-use super::json_rows::NewKeys;
+use super::json_rows::NewKeyPolicy;
 use super::kind::ColumnKind;
 use super::on_error::OnError;
 use super::row::RecordColumn;
@@ -27,13 +27,13 @@ pub enum InputFormat {
 
 /// Frames of numbers of one type, one after the other, instead of rows of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordFrames {
+pub struct FrameFormat {
     kind: ColumnKind,
     shape: Vec<u64>,
     bytes: usize,
 }
 
-impl RecordFrames {
+impl FrameFormat {
     /// Frames of `shape` (`[rank]`, elements).
     ///
     /// # Errors
@@ -42,11 +42,11 @@ impl RecordFrames {
         let bytes = shape.iter().try_fold(u64::from(kind.size()), |n, d| n.checked_mul(*d));
         let fits = bytes.filter(|n| *n <= u64::from(u32::MAX)).and_then(|n| usize::try_from(n).ok());
         let bytes = fits.ok_or_else(|| Error::FrameTooLarge { shape: shape.to_vec() })?;
-        Ok(RecordFrames { kind, shape: shape.to_vec(), bytes })
+        Ok(FrameFormat { kind, shape: shape.to_vec(), bytes })
     }
 
     /// The type of an element.
-    pub fn kind(&self) -> ColumnKind {
+    pub fn element_kind(&self) -> ColumnKind {
         self.kind
     }
 
@@ -56,7 +56,7 @@ impl RecordFrames {
     }
 
     /// Bytes of a frame.
-    pub fn bytes(&self) -> usize {
+    pub fn frame_bytes(&self) -> usize {
         self.bytes
     }
 }
@@ -82,9 +82,9 @@ pub struct RecordOptions {
     /// How CSV is read.
     pub csv: CsvOptions,
     /// The input is frames of numbers, and no text (`--dtype`, `--shape`).
-    pub frames: Option<RecordFrames>,
+    pub frames: Option<FrameFormat>,
     /// What becomes of keys of JSON that the first row does not have (`--on-new-key`).
-    pub new_keys: NewKeys,
+    pub new_keys: NewKeyPolicy,
     /// Whether the first row of CSV may have the units of the columns (not with `--no-units`).
     pub finds_units: bool,
     /// The integer that stands for an empty cell (`--empty`).
@@ -96,7 +96,7 @@ pub struct RecordOptions {
     /// Bytes of the texts of a new dataset, if they are not to be of any length (`--str-width`).
     pub text_bytes: Option<u16>,
     /// Whether a value may become the nearest one that its column has (`--lossy`).
-    pub conversion: Conversion,
+    pub conversion: ConversionPolicy,
     /// What becomes of rows that cannot be stored (`--on-error`).
     pub on_error: OnError,
     /// When rows become visible to other processes.
@@ -112,13 +112,13 @@ impl Default for RecordOptions {
             format: InputFormat::default(),
             csv: CsvOptions::default(),
             frames: None,
-            new_keys: NewKeys::default(),
+            new_keys: NewKeyPolicy::default(),
             finds_units: true,
             empty: None,
             infer_rows: 100,
             columns: Vec::new(),
             text_bytes: None,
-            conversion: Conversion::Exact,
+            conversion: ConversionPolicy::Exact,
             on_error: OnError::default(),
             flush: FlushPolicy::default(),
             layout: RecordLayout::default(),

@@ -16,7 +16,7 @@ const INTERRUPT_POLL: Duration = Duration::from_millis(20);
 
 /// What is to be done about the bytes that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LookAhead {
+pub enum LookAheadDecision {
     /// Wait for more, however long it takes.
     Wait,
     /// Wait for more for a limited time, which begins when this is said first.
@@ -26,7 +26,7 @@ pub enum LookAhead {
 }
 
 /// What a thread of its own has read from a source.
-pub struct PacedInput {
+pub struct LookAheadInput {
     blocks: Receiver<io::Result<Vec<u8>>>,
     /// Bytes that were read, of which those before `at` were used.
     ahead: Vec<u8>,
@@ -36,7 +36,7 @@ pub struct PacedInput {
     interrupted: Arc<AtomicBool>,
 }
 
-impl PacedInput {
+impl LookAheadInput {
     /// Starts to read `source`. When `interrupted` is set, an input that has no more bytes at once is an error: what came
     /// last may be a part of a row.
     pub fn start(mut source: impl Read + Send + 'static, interrupted: Arc<AtomicBool>) -> Self {
@@ -55,22 +55,22 @@ impl PacedInput {
                 }
             }
         });
-        PacedInput { blocks, ahead: Vec::new(), at: 0, fault: None, has_ended: false, interrupted }
+        LookAheadInput { blocks, ahead: Vec::new(), at: 0, fault: None, has_ended: false, interrupted }
     }
 
     /// The bytes that are there and were not used.
-    pub fn ahead(&self) -> &[u8] {
+    pub fn buffered(&self) -> &[u8] {
         &self.ahead[self.at..]
     }
 
     /// Waits until the bytes that are there are enough, or the input ends, or the time is over. Returns when the time began.
-    pub fn look_ahead(&mut self, time: Duration, judge: impl Fn(&[u8]) -> LookAhead) -> Option<Instant> {
+    pub fn look_ahead(&mut self, time: Duration, judge: impl Fn(&[u8]) -> LookAheadDecision) -> Option<Instant> {
         let mut begun = None;
         loop {
-            match judge(self.ahead()) {
-                LookAhead::Enough => return begun,
-                LookAhead::WaitInTime => _ = begun.get_or_insert_with(Instant::now),
-                LookAhead::Wait => {}
+            match judge(self.buffered()) {
+                LookAheadDecision::Enough => return begun,
+                LookAheadDecision::WaitInTime => _ = begun.get_or_insert_with(Instant::now),
+                LookAheadDecision::Wait => {}
             }
             if !self.take_block(begun.map(|begun: Instant| begun + time)) {
                 return begun;
@@ -102,7 +102,7 @@ impl PacedInput {
     }
 }
 
-impl BufRead for PacedInput {
+impl BufRead for LookAheadInput {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.at == self.ahead.len() && !self.take_block(None) && !self.has_ended {
             // It stays an error.
@@ -110,7 +110,7 @@ impl BufRead for PacedInput {
             let text = self.fault.as_ref().map(ToString::to_string).unwrap_or_default();
             return Err(io::Error::new(fault, text));
         }
-        Ok(self.ahead())
+        Ok(self.buffered())
     }
 
     fn consume(&mut self, bytes: usize) {
@@ -118,7 +118,7 @@ impl BufRead for PacedInput {
     }
 }
 
-impl Read for PacedInput {
+impl Read for LookAheadInput {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let read = self.fill_buf()?.read(to)?;
         self.consume(read);
@@ -141,18 +141,18 @@ mod tests {
         }
     }
 
-    fn judge(start: &[u8]) -> LookAhead {
+    fn judge(start: &[u8]) -> LookAheadDecision {
         match start.len() {
-            0..2 => LookAhead::Wait,
-            2..6 => LookAhead::WaitInTime,
-            _ => LookAhead::Enough,
+            0..2 => LookAheadDecision::Wait,
+            2..6 => LookAheadDecision::WaitInTime,
+            _ => LookAheadDecision::Enough,
         }
     }
 
     #[test]
     fn more_is_waited_for_until_it_is_enough_or_the_time_is_over() {
         let (send, sent) = sync_channel(9);
-        let mut input = PacedInput::start(Sent(sent), Arc::default());
+        let mut input = LookAheadInput::start(Sent(sent), Arc::default());
         send.send("a").unwrap();
         let sending = thread::spawn(move || {
             thread::sleep(Duration::from_millis(150));
@@ -163,11 +163,11 @@ mod tests {
         let from = Instant::now();
         let begun = input.look_ahead(Duration::from_millis(60), judge).unwrap();
         assert!(begun - from >= Duration::from_millis(100) && from.elapsed() >= Duration::from_millis(210));
-        assert_eq!(input.ahead(), b"abc");
+        assert_eq!(input.buffered(), b"abc");
         let send = sending.join().unwrap();
         send.send("def").unwrap();
         assert!(input.look_ahead(Duration::from_secs(60), judge).is_some());
-        assert_eq!(input.ahead(), b"abcdef");
+        assert_eq!(input.buffered(), b"abcdef");
         input.consume(2);
         drop(send);
         let mut rest = String::new();
@@ -180,7 +180,7 @@ mod tests {
     fn an_interruption_is_an_error_behind_what_is_there() {
         let (send, sent) = sync_channel(9);
         let interrupted = Arc::<AtomicBool>::default();
-        let mut input = PacedInput::start(Sent(sent), interrupted.clone());
+        let mut input = LookAheadInput::start(Sent(sent), interrupted.clone());
         send.send("ab").unwrap();
         assert_eq!(input.fill_buf().unwrap(), b"ab");
         interrupted.store(true, Ordering::Release);

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use super::csv_dialect::CsvOptions;
 use super::csv_rows;
-use super::input::{InputColumns, InputError, InputEvent, RowOutput};
+use super::input::{InputColumns, InputError, InputEvent, InputEventSender};
 use super::input_cell::InputCell;
-use super::json_rows::{self, NewKeys};
-use super::paced_input::{LookAhead, PacedInput};
+use super::json_rows::{self, NewKeyPolicy};
+use super::paced_input::{LookAheadDecision, LookAheadInput};
 use super::row_error::RowError;
 use super::text_decoder::TextDecoder;
 
@@ -27,23 +27,23 @@ const MAX_BLANK_BYTES: usize = 1 << 20;
 
 /// The format of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum InputReaderFormat {
     /// CSV.
     Csv(CsvOptions),
     /// Rows of JSON: an object or an array per line, or one array of them.
-    Json(NewKeys),
+    Json(NewKeyPolicy),
     /// Lines of text.
     Lines,
     /// JSON if the input begins so, and otherwise CSV.
-    Text(CsvOptions, NewKeys),
+    Text(CsvOptions, NewKeyPolicy),
     /// Frames of this many bytes.
     Raw(usize),
 }
 
 /// Starts to read. The channel ends with the input, and when it rests after `interrupted` was set. `keeps_text` says whether
 /// rows are handed on as they came in, too; `row_rank`, how deep the arrays are that are rows of JSON (0 if rows have columns).
-pub fn start(
-    format: Format,
+pub fn spawn_input_reader(
+    format: InputReaderFormat,
     keeps_text: bool,
     row_rank: usize,
     input: impl Read + Send + 'static,
@@ -52,11 +52,11 @@ pub fn start(
     let (sender, receiver) = sync_channel(MAX_ROWS_AHEAD);
     thread::spawn(move || {
         let ended = match format {
-            Format::Raw(size) => {
-                frames(size, BufReader::with_capacity(1 << 20, input), &RowOutput::new(&sender, keeps_text))
+            InputReaderFormat::Raw(size) => {
+                frames(size, BufReader::with_capacity(1 << 20, input), &InputEventSender::new(&sender, keeps_text))
             }
             format => {
-                read(format, PacedInput::start(TextDecoder::new(input), interrupted), keeps_text, row_rank, &sender)
+                read(format, LookAheadInput::start(TextDecoder::new(input), interrupted), keeps_text, row_rank, &sender)
             }
         };
         if let Err(error) = ended {
@@ -68,34 +68,36 @@ pub fn start(
 }
 
 fn read(
-    format: Format,
-    mut input: PacedInput,
+    format: InputReaderFormat,
+    mut input: LookAheadInput,
     keeps_text: bool,
     row_rank: usize,
     sender: &SyncSender<InputEvent>,
 ) -> Result<(), InputError> {
-    let mut out = RowOutput::new(sender, keeps_text).with_row_rank(row_rank);
+    let mut out = InputEventSender::new(sender, keeps_text).with_row_rank(row_rank);
     match format {
-        Format::Csv(options) => csv_rows::read(options, input, &mut out),
-        Format::Json(new_keys) => json_rows::read(input, new_keys, &mut out),
-        Format::Lines => lines(input, &mut out),
-        Format::Text(options, new_keys) => {
+        InputReaderFormat::Csv(options) => csv_rows::read_csv_rows(options, input, &mut out),
+        InputReaderFormat::Json(new_keys) => json_rows::read_json_rows(input, new_keys, &mut out),
+        InputReaderFormat::Lines => lines(input, &mut out),
+        InputReaderFormat::Text(options, new_keys) => {
             // Blank lines may come first, and later the rest.
             let is_blank = |start: &[u8]| start.len() < MAX_BLANK_BYTES && start.trim_ascii().is_empty();
-            let more = |start: &[u8]| if is_blank(start) { LookAhead::Wait } else { LookAhead::Enough };
+            let more = |start: &[u8]| {
+                if is_blank(start) { LookAheadDecision::Wait } else { LookAheadDecision::Enough }
+            };
             input.look_ahead(Duration::ZERO, more);
-            if json_rows::is_json(input.fill_buf()?) {
-                json_rows::read(input, new_keys, &mut out)
+            if json_rows::looks_like_json_rows(input.fill_buf()?) {
+                json_rows::read_json_rows(input, new_keys, &mut out)
             } else {
-                csv_rows::read(options, input, &mut out)
+                csv_rows::read_csv_rows(options, input, &mut out)
             }
         }
-        Format::Raw(size) => frames(size, input, &out),
+        InputReaderFormat::Raw(size) => frames(size, input, &out),
     }
 }
 
 /// Hands on lines, each as a row of one text.
-fn lines(mut input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputError> {
+fn lines(mut input: impl BufRead, out: &mut InputEventSender<'_>) -> Result<(), InputError> {
     let mut listens = out.send_columns(InputColumns { names: vec!["line".to_owned()], ..InputColumns::default() });
     let mut bytes = Vec::new();
     while listens && input.read_until(b'\n', &mut bytes)? > 0 {
@@ -109,7 +111,7 @@ fn lines(mut input: impl BufRead, out: &mut RowOutput<'_>) -> Result<(), InputEr
 }
 
 /// Hands on frames. The last one is short if the input ends within it.
-fn frames(size: usize, mut input: impl BufRead, out: &RowOutput<'_>) -> Result<(), InputError> {
+fn frames(size: usize, mut input: impl BufRead, out: &InputEventSender<'_>) -> Result<(), InputError> {
     loop {
         // As much memory as there is input, whatever the size.
         let mut bytes = Vec::with_capacity(size.min(START));
@@ -134,12 +136,14 @@ mod tests {
         quote_escape: QuoteEscape::Auto,
     };
 
-    fn events(format: Format, input: &str) -> Vec<InputEvent> {
-        start(format, true, 0, std::io::Cursor::new(input.to_owned()), Arc::default()).into_iter().collect()
+    fn events(format: InputReaderFormat, input: &str) -> Vec<InputEvent> {
+        spawn_input_reader(format, true, 0, std::io::Cursor::new(input.to_owned()), Arc::default())
+            .into_iter()
+            .collect()
     }
 
     /// What came in: names and cells as texts, or why a row has none.
-    fn all(format: Format, input: &str) -> Vec<String> {
+    fn all(format: InputReaderFormat, input: &str) -> Vec<String> {
         let cell = |cell: &InputCell| match cell {
             InputCell::Empty => "-".to_owned(),
             InputCell::List(_) | InputCell::Object(_) => format!("{cell:?}"),
@@ -163,15 +167,15 @@ mod tests {
 
     #[test]
     fn csv_yields_its_header_and_rows() {
-        assert_eq!(all(Format::Csv(CSV), "t, v\n1,\"a,\nb\"\n,x\n1\n"), ["t|v", "1|a,\nb", "-|x", "1"]);
-        assert_eq!(all(Format::Csv(CSV), ""), ["failed: no header line"]);
+        assert_eq!(all(InputReaderFormat::Csv(CSV), "t, v\n1,\"a,\nb\"\n,x\n1\n"), ["t|v", "1|a,\nb", "-|x", "1"]);
+        assert_eq!(all(InputReaderFormat::Csv(CSV), ""), ["failed: no header line"]);
         let skipping = CsvOptions { has_header: false, skipped_lines: Some(2), ..CSV };
-        assert_eq!(all(Format::Csv(skipping), "scope\n\n1;2,5\n"), ["c0|c1", "1|2,5=2.5"]);
+        assert_eq!(all(InputReaderFormat::Csv(skipping), "scope\n\n1;2,5\n"), ["c0|c1", "1|2,5=2.5"]);
     }
 
     #[test]
     fn lines_before_the_header_are_handed_on_by_themselves() {
-        let csv = |text: &str| all(Format::Csv(CSV), text);
+        let csv = |text: &str| all(InputReaderFormat::Csv(CSV), text);
         assert_eq!(
             csv("\u{feff}# a scope\r\n# 5 GS/s\r\nt,v\r\n0,1\r\n"),
             ["before: \"# a scope\\r\\n# 5 GS/s\\r\\n\"", "t|v", "0|1"]
@@ -183,14 +187,16 @@ mod tests {
             csv("Model,X\nStep,2,s\nt,v\n0,1\n2,1\n"),
             ["before: \"Model,X\\nStep,2,s\\n\"", "t|v", "0|1", "2|1"]
         );
-        let skipping = Format::Csv(CsvOptions { skipped_lines: Some(0), ..CSV });
+        let skipping = InputReaderFormat::Csv(CsvOptions { skipped_lines: Some(0), ..CSV });
         assert_eq!(all(skipping, "# a\n1\n")[0], "# a");
     }
 
     #[test]
     fn names_that_are_not_utf_8_are_refused() {
         let events: Vec<_> =
-            start(Format::Csv(CSV), false, 0, &b"Gr\xF6\xDFe\n1\n"[..], Arc::default()).into_iter().collect();
+            spawn_input_reader(InputReaderFormat::Csv(CSV), false, 0, &b"Gr\xF6\xDFe\n1\n"[..], Arc::default())
+                .into_iter()
+                .collect();
         let InputEvent::Failed(error) = &events[0] else { panic!("{events:?}") };
         assert!(error.to_string().starts_with("the names of the columns are not UTF-8"), "{error}");
     }
@@ -198,49 +204,64 @@ mod tests {
     #[test]
     fn numbers_with_a_point_between_decimal_commas_are_not_clear() {
         assert_eq!(
-            all(Format::Csv(CSV), "a;b\n1,5;1.234,5\n1.234;2.5\n"),
+            all(InputReaderFormat::Csv(CSV), "a;b\n1,5;1.234,5\n1.234;2.5\n"),
             ["a|b", "1,5=1.5|1.234,5=1234.5", "1.234?|2.5"]
         );
         // A point comes first.
         let start = format!("a;b\n{}", "2.125;x\n".repeat(300));
-        assert_eq!(all(Format::Csv(CSV), &format!("{start}1,5;x\n")).last().unwrap(), "1,5|x");
+        assert_eq!(all(InputReaderFormat::Csv(CSV), &format!("{start}1,5;x\n")).last().unwrap(), "1,5|x");
     }
 
     #[test]
     fn lines_are_rows_of_one_text() {
-        assert_eq!(all(Format::Lines, "\u{feff}a,b\r\n\n1"), ["line", "\"a,b\"", "\"\"", "\"1\""]);
+        assert_eq!(all(InputReaderFormat::Lines, "\u{feff}a,b\r\n\n1"), ["line", "\"a,b\"", "\"\"", "\"1\""]);
     }
 
     #[test]
     fn what_rows_look_like_is_told_by_how_they_begin() {
-        assert_eq!(all(Format::Text(CSV, NewKeys::Error), "a\n1\n"), ["a", "1"]);
-        assert_eq!(all(Format::Text(CSV, NewKeys::Error), "[s],[V]\n1,2\n"), ["[s]|[V]", "1|2"]);
-        assert_eq!(all(Format::Text(CSV, NewKeys::Error), "\n {\"a\": 1}\n"), ["a", "1"]);
-        assert_eq!(all(Format::Text(CSV, NewKeys::Error), "\u{feff}[{\"a\": 1}]"), ["a", "1"]);
+        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "a\n1\n"), ["a", "1"]);
+        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "[s],[V]\n1,2\n"), ["[s]|[V]", "1|2"]);
+        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "\n {\"a\": 1}\n"), ["a", "1"]);
+        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "\u{feff}[{\"a\": 1}]"), ["a", "1"]);
         let blank = format!("{}{{\"a\": 1}}\n", "\n".repeat(300_000));
-        assert_eq!(all(Format::Text(CSV, NewKeys::Error), &blank), ["a", "1"]);
-        assert_eq!(all(Format::Text(CSV, NewKeys::Error), ""), ["failed: no header line"]);
+        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), &blank), ["a", "1"]);
+        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), ""), ["failed: no header line"]);
     }
 
     #[test]
     fn an_array_of_rows_is_as_good_as_lines() {
         let rows = ["a|b", "1|\"x\"", "-|\"y\""];
-        assert_eq!(all(Format::Json(NewKeys::Error), "{\"a\": 1, \"b\": \"x\"}\n{\"b\": \"y\"}\n"), rows);
         assert_eq!(
-            all(Format::Json(NewKeys::Error), "[{\"a\": 1, \"b\": \"x\"},\n {\"b\": \"y\", \"a\": null}\n]\n"),
+            all(InputReaderFormat::Json(NewKeyPolicy::Error), "{\"a\": 1, \"b\": \"x\"}\n{\"b\": \"y\"}\n"),
             rows
         );
-        assert_eq!(all(Format::Json(NewKeys::Error), "{\"a\": 1, \"b\": \"x\"}{\n\"b\":\n\"y\"}"), rows);
-        assert_eq!(all(Format::Json(NewKeys::Error), "[1, \"x\"]\n[null, \"y\"]\n"), ["c0|c1", "1|\"x\"", "-|\"y\""]);
-        assert_eq!(all(Format::Json(NewKeys::Error), "[[1, \"x\"], [null, \"y\"]]"), ["c0|c1", "1|\"x\"", "-|\"y\""]);
-        assert_eq!(all(Format::Json(NewKeys::Error), "[]"), Vec::<String>::new());
+        assert_eq!(
+            all(
+                InputReaderFormat::Json(NewKeyPolicy::Error),
+                "[{\"a\": 1, \"b\": \"x\"},\n {\"b\": \"y\", \"a\": null}\n]\n"
+            ),
+            rows
+        );
+        assert_eq!(
+            all(InputReaderFormat::Json(NewKeyPolicy::Error), "{\"a\": 1, \"b\": \"x\"}{\n\"b\":\n\"y\"}"),
+            rows
+        );
+        assert_eq!(
+            all(InputReaderFormat::Json(NewKeyPolicy::Error), "[1, \"x\"]\n[null, \"y\"]\n"),
+            ["c0|c1", "1|\"x\"", "-|\"y\""]
+        );
+        assert_eq!(
+            all(InputReaderFormat::Json(NewKeyPolicy::Error), "[[1, \"x\"], [null, \"y\"]]"),
+            ["c0|c1", "1|\"x\"", "-|\"y\""]
+        );
+        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::Error), "[]"), Vec::<String>::new());
     }
 
     #[test]
     fn numbers_come_as_they_are_written() {
         let numbers = "{\"a\": 9007199254740993, \"b\": 18446744073709551616, \"c\": 0.10000000000000000001}";
         assert_eq!(
-            all(Format::Json(NewKeys::Error), numbers)[1],
+            all(InputReaderFormat::Json(NewKeyPolicy::Error), numbers)[1],
             "9007199254740993|18446744073709551616|0.10000000000000000001"
         );
     }
@@ -248,38 +269,38 @@ mod tests {
     #[test]
     fn a_new_key_is_left_out_on_demand() {
         let lines = "{\"a\": 1}\n{\"b\": [7], \"a\": 2}\n";
-        assert_eq!(all(Format::Json(NewKeys::Ignore), lines), ["a", "1", "2"]);
+        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::Ignore), lines), ["a", "1", "2"]);
     }
 
     #[test]
     fn a_new_key_is_handed_on_by_its_name() {
         let lines = "{\"a\": 1}\n{\"b\": 7, \"a\": 2, \"c\": null}\n";
         let new_keys = |rule| {
-            let events = events(Format::Json(rule), lines);
+            let events = events(InputReaderFormat::Json(rule), lines);
             let InputEvent::Row(row) = &events[2] else { panic!("{events:?}") };
             assert_eq!(row.cells.as_ref().unwrap(), &[InputCell::Plain("2".into())]);
             row.new_keys.clone()
         };
         let b = ("b".to_owned(), InputCell::Plain("7".into()));
-        assert_eq!(new_keys(NewKeys::Dataset), std::slice::from_ref(&b));
+        assert_eq!(new_keys(NewKeyPolicy::Dataset), std::slice::from_ref(&b));
         // It may become a column.
-        assert_eq!(new_keys(NewKeys::Error), [b, ("c".to_owned(), InputCell::Empty)]);
+        assert_eq!(new_keys(NewKeyPolicy::Error), [b, ("c".to_owned(), InputCell::Empty)]);
     }
 
     #[test]
     fn objects_in_objects_are_flattened() {
         let rows = "{\"t\": 1, \"p\": {\"x\": 2, \"y\": {\"z\": 3}}}\n{\"t\": 2, \"p\": null}\n";
-        assert_eq!(all(Format::Json(NewKeys::Error), rows), ["t|p.x|p.y.z", "1|2|3", "2|-|-"]);
+        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::Error), rows), ["t|p.x|p.y.z", "1|2|3", "2|-|-"]);
     }
 
     #[test]
     fn a_row_with_two_values_of_a_key_is_told() {
         let rows = ["{\"a\": 1}", "{\"a\": 2, \"a\": 3}", "{\"a\": 4}"];
         let want = ["a", "1", "row 2: \"a\" is there twice", "4"];
-        assert_eq!(all(Format::Json(NewKeys::Error), &rows.join("\n")), want);
-        assert_eq!(all(Format::Json(NewKeys::Error), &format!("[{}]", rows.join(","))), want);
+        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::Error), &rows.join("\n")), want);
+        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::Error), &format!("[{}]", rows.join(","))), want);
         assert_eq!(
-            all(Format::Json(NewKeys::Error), "{\"a\": {\"b\": 1, \"b\": 2}}"),
+            all(InputReaderFormat::Json(NewKeyPolicy::Error), "{\"a\": {\"b\": 1, \"b\": 2}}"),
             ["row 1: \"a.b\" is there twice"]
         );
     }
@@ -287,7 +308,7 @@ mod tests {
     #[test]
     fn a_line_that_is_no_row_is_told_and_the_next_ones_are_read() {
         let lines = "{\"a\"\n{\"a\": 1}\n{\"a\": 0, \"b\": 1, \"b\": 2}\n{\"a\": [1]}\n7\n{\"a\": 2\n{\"a\": 3}\n";
-        let found = all(Format::Json(NewKeys::Error), lines);
+        let found = all(InputReaderFormat::Json(NewKeyPolicy::Error), lines);
         assert!(found[0].starts_with("row 1: not valid JSON: EOF while parsing an object"), "{}", found[0]);
         assert_eq!(found[1..3], ["a", "1"]);
         assert_eq!(found[3], "row 3: \"b\" is there twice");
@@ -299,7 +320,7 @@ mod tests {
 
     #[test]
     fn an_array_with_a_fault_ends_there() {
-        let found = all(Format::Json(NewKeys::Error), "[{\"a\": 1}, {\"a\" 2}, {\"a\": 3}]");
+        let found = all(InputReaderFormat::Json(NewKeyPolicy::Error), "[{\"a\": 1}, {\"a\" 2}, {\"a\": 3}]");
         assert_eq!(found[..2], ["a", "1"]);
         assert!(found[2].ends_with("; the rest of the array cannot be read"), "{}", found[2]);
         assert_eq!(found.len(), 3);
@@ -314,9 +335,12 @@ mod tests {
             };
             String::from_utf8(events(format, input).into_iter().flat_map(text).collect()).unwrap()
         };
-        assert_eq!(texts(Format::Text(CSV, NewKeys::Error), "a;b\n1;\"x;y\"\n3\n"), "a;b\n1;\"x;y\"\n3\n");
         assert_eq!(
-            texts(Format::Text(CSV, NewKeys::Error), "{\"a\": 1}\n{\"a\n{\"b\": 2}"),
+            texts(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "a;b\n1;\"x;y\"\n3\n"),
+            "a;b\n1;\"x;y\"\n3\n"
+        );
+        assert_eq!(
+            texts(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "{\"a\": 1}\n{\"a\n{\"b\": 2}"),
             "{\"a\": 1}\n{\"a\n{\"b\": 2}\n"
         );
     }
@@ -324,7 +348,9 @@ mod tests {
     #[test]
     fn csv_that_is_no_text_names_the_field() {
         let events: Vec<_> =
-            start(Format::Csv(CSV), false, 0, &b"a,b\n1,\xFF\n2,x\n"[..], Arc::default()).into_iter().collect();
+            spawn_input_reader(InputReaderFormat::Csv(CSV), false, 0, &b"a,b\n1,\xFF\n2,x\n"[..], Arc::default())
+                .into_iter()
+                .collect();
         let InputEvent::Row(InputRow { number: 1, cells: Err(error), .. }) = &events[1] else { panic!("{events:?}") };
         assert!(error.to_string().starts_with("field 2 is not valid UTF-8: "), "{error}");
         assert!(matches!(&events[2], InputEvent::Row(InputRow { number: 2, cells: Ok(_), .. })));
@@ -332,6 +358,6 @@ mod tests {
 
     #[test]
     fn the_last_frame_may_be_short() {
-        assert_eq!(all(Format::Raw(2), "abcde"), ["[97, 98]", "[99, 100]", "[101]"]);
+        assert_eq!(all(InputReaderFormat::Raw(2), "abcde"), ["[97, 98]", "[99, 100]", "[101]"]);
     }
 }

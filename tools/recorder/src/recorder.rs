@@ -11,9 +11,9 @@ use h5live::File;
 use super::error::Result;
 use super::input::InputEvent;
 use super::observer::RecordObserver;
-use super::options::{InputFormat, RecordFrames, RecordOptions};
-use super::reader::{self, Format};
-use super::session::{RecordSession, RecordSummary, Recording};
+use super::options::{FrameFormat, InputFormat, RecordOptions};
+use super::reader::{self, InputReaderFormat};
+use super::session::{RecordSession, RecordSummary, RecordingResult};
 
 /// How long rows that came in before an interruption are still taken.
 const INTERRUPTED_TIME: Duration = Duration::from_secs(1);
@@ -41,10 +41,15 @@ impl<'a> Recorder<'a> {
     ///
     /// The input is read by threads of their own, which end with it, or when they find more of it after the recording has
     /// ended.
-    pub fn record(mut self, input: impl Read + Send + 'static, interrupted: &Arc<AtomicBool>) -> Recording {
+    pub fn record(mut self, input: impl Read + Send + 'static, interrupted: &Arc<AtomicBool>) -> RecordingResult {
         let (format, idle) = (format(self.session.options()), self.session.options().flush.idle);
-        let events =
-            reader::start(format, self.session.needs_text(), self.session.row_rank(), input, interrupted.clone());
+        let events = reader::spawn_input_reader(
+            format,
+            self.session.needs_raw_text(),
+            self.session.row_rank(),
+            input,
+            interrupted.clone(),
+        );
         let mut deadline = None;
         let ended = loop {
             if interrupted.load(Ordering::Acquire) {
@@ -55,7 +60,7 @@ impl<'a> Recorder<'a> {
             }
             let taken = match events.recv_timeout(idle) {
                 Ok(InputEvent::Failed(_)) if interrupted.load(Ordering::Acquire) => break Ok(()),
-                Ok(event) => self.session.take(event),
+                Ok(event) => self.session.handle_event(event),
                 Err(RecvTimeoutError::Timeout) if deadline.is_none() => self.session.on_idle(),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break Ok(()),
             };
@@ -74,17 +79,18 @@ impl RecordOptions {
     /// [`Error`](super::error::Error) if something cannot be stored. What came before it is in the dataset; a [`Recorder`]
     /// says how much.
     pub fn record(self, file: &File, path: &str, input: impl Read + Send + 'static) -> Result<RecordSummary> {
-        let Recording { summary, ended } = Recorder::new(file, path, self, &mut ())?.record(input, &Arc::default());
+        let RecordingResult { summary, ended } =
+            Recorder::new(file, path, self, &mut ())?.record(input, &Arc::default());
         ended.map(|()| summary)
     }
 }
 
-fn format(options: &RecordOptions) -> Format {
+fn format(options: &RecordOptions) -> InputReaderFormat {
     match (&options.frames, options.format) {
-        (Some(frames), _) => Format::Raw(RecordFrames::bytes(frames)),
-        (None, InputFormat::Guess) => Format::Text(options.csv, options.new_keys),
-        (None, InputFormat::Csv) => Format::Csv(options.csv),
-        (None, InputFormat::Json) => Format::Json(options.new_keys),
-        (None, InputFormat::Lines) => Format::Lines,
+        (Some(frames), _) => InputReaderFormat::Raw(FrameFormat::frame_bytes(frames)),
+        (None, InputFormat::Guess) => InputReaderFormat::Text(options.csv, options.new_keys),
+        (None, InputFormat::Csv) => InputReaderFormat::Csv(options.csv),
+        (None, InputFormat::Json) => InputReaderFormat::Json(options.new_keys),
+        (None, InputFormat::Lines) => InputReaderFormat::Lines,
     }
 }

@@ -2,16 +2,16 @@
 
 use std::str::FromStr;
 
-use h5live::Conversion;
+use h5live::ConversionPolicy;
 
 use h5live::Value;
-use h5live::model::{Array, Compound, CompoundMember, Datatype, MAX_RANK};
+use h5live::model::{ArrayType, CompoundMember, CompoundType, Datatype, MAX_RANK};
 use h5live_text::utc;
 
 use super::input_cell::InputCell;
-use super::kind::{CellError, ColumnKind, UnknownKind, parse_bool};
+use super::kind::{CellError, ColumnKind, UnknownColumnKind, parse_bool};
 use super::row_error::RowError;
-use super::row_part::RowPart;
+use super::row_part::RowMember;
 use super::stored_type::StoredType;
 
 /// A column.
@@ -38,7 +38,7 @@ pub enum ColumnTextError {
     Shape,
     /// No type is called so.
     #[error(transparent)]
-    Kind(#[from] UnknownKind),
+    Kind(#[from] UnknownColumnKind),
 }
 
 impl FromStr for RecordColumn {
@@ -85,7 +85,7 @@ impl RecordColumn {
         }
         match &*self.dims {
             [] => self.kind.datatype(),
-            dims => Datatype::Array(Array { dims: dims.to_vec(), base: Box::new(self.kind.datatype()) }),
+            dims => Datatype::Array(ArrayType { dims: dims.to_vec(), base: Box::new(self.kind.datatype()) }),
         }
     }
 
@@ -104,20 +104,20 @@ impl RecordColumn {
     }
 
     /// The value that a cell stands for. `empty` stands for an empty one of integers.
-    fn value(&self, cell: &InputCell, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
+    fn value(&self, cell: &InputCell, empty: Option<&str>, fit: ConversionPolicy) -> Result<Value, CellError> {
         let kind = self.kind;
         if let Some(stored) = &self.stored {
-            return stored.value(cell, empty, fit);
+            return stored.to_stored_value(cell, empty, fit);
         }
         let empty = empty.filter(|_| matches!(kind, ColumnKind::Integer { .. }));
-        match (&*self.dims, cell.is_array()) {
-            ([], false) => return cell.value(kind, empty, fit),
-            ([], true) if kind.is_text() => return kind.value(Some(&cell.json_text()), fit),
+        match (&*self.dims, cell.is_array_or_object()) {
+            ([], false) => return cell.to_value(kind, empty, fit),
+            ([], true) if kind.is_text() => return kind.parse_value(Some(&cell.json_text()), fit),
             _ => {}
         }
         if *cell == InputCell::Empty {
             let filled = |value, dim: &u32| Value::List(vec![value; *dim as usize]);
-            return Ok(self.dims.iter().rev().fold(kind.value(empty, fit)?, filled));
+            return Ok(self.dims.iter().rev().fold(kind.parse_value(empty, fit)?, filled));
         }
         let found = cell.shape()?;
         if found != self.dims {
@@ -128,12 +128,12 @@ impl RecordColumn {
 
     /// The number of the row, and the text (none for an empty cell), that make this a column of texts although the first of
     /// `cells` (each with the number of its row), or at least half of them, are numbers or truth values.
-    pub fn first_text<'a>(&self, cells: &'a [(u64, InputCell)], rules: &InferRules) -> Option<OddText<'a>> {
+    pub fn text_type_cause<'a>(&self, cells: &'a [(u64, InputCell)], rules: &InferRules) -> Option<TextTypeCause<'a>> {
         let is_text = |cells: &[(u64, InputCell)]| infer(cells.iter().map(|(_, cell)| cell), rules).is_text();
         let has_value = |cell: &InputCell| *cell != InputCell::Empty;
         let first = cells.iter().position(|(_, cell)| has_value(cell))?;
         let values: Vec<_> = cells.iter().map(|(_, cell)| cell).filter(|cell| has_value(cell)).collect();
-        let others: Vec<_> = values.iter().filter(|cell| cell.is_number() || cell.is_truth()).collect();
+        let others: Vec<_> = values.iter().filter(|cell| cell.is_number() || cell.is_boolean()).collect();
         let begins_as_text = is_text(&cells[..=first]);
         let are_most = 2 * others.len() >= values.len() && !others.is_empty();
         if !self.kind.is_text() || !self.dims.is_empty() || (begins_as_text && !are_most) {
@@ -142,7 +142,7 @@ impl RecordColumn {
         let are_numbers = others.first().is_some_and(|cell| cell.is_number());
         if begins_as_text {
             let (row, cell) = &cells[first];
-            return Some(OddText { row: *row, text: cell.text(), are_numbers });
+            return Some(TextTypeCause { row: *row, text: cell.text(), are_numbers });
         }
         // What has become text with some rows is text with more of them, too.
         let (mut few, mut many) = (first + 1, cells.len());
@@ -151,15 +151,15 @@ impl RecordColumn {
             *(if is_text(&cells[..middle]) { &mut many } else { &mut few }) = middle;
         }
         let (_, begin) = &cells[first];
-        let (row, cell) = cells.get(many - 1).filter(|_| begin.is_number() || begin.is_truth())?;
-        Some(OddText { row: *row, text: cell.text(), are_numbers })
+        let (row, cell) = cells.get(many - 1).filter(|_| begin.is_number() || begin.is_boolean())?;
+        Some(TextTypeCause { row: *row, text: cell.text(), are_numbers })
     }
 
     /// The same column, with floats if it has integers that are all the same as floats. Whether it had some.
-    pub fn with_floats(self, cells: &[&InputCell]) -> (Self, bool) {
+    pub fn widened_to_floats(self, cells: &[&InputCell]) -> (Self, bool) {
         let mut leaves = Vec::new();
-        cells.iter().for_each(|cell| cell.leaves(&mut leaves));
-        let is_float = |text: &str| ColumnKind::F64.value(Some(text.trim()), Conversion::Exact).is_ok();
+        cells.iter().for_each(|cell| cell.collect_leaves(&mut leaves));
+        let is_float = |text: &str| ColumnKind::F64.parse_value(Some(text.trim()), ConversionPolicy::Exact).is_ok();
         let fits = leaves.iter().all(|cell| cell.text().is_none_or(is_float));
         let is_widened = matches!(self.kind, ColumnKind::Integer { .. }) && fits;
         (if is_widened { RecordColumn { kind: ColumnKind::F64, ..self } } else { self }, is_widened)
@@ -173,14 +173,14 @@ impl RecordColumn {
         let shape = cells.iter().find(|cell| ***cell != InputCell::Empty).and_then(|cell| cell.shape().ok());
         let dims = shape.unwrap_or_default();
         let mut leaves = Vec::new();
-        cells.iter().for_each(|cell| cell.leaves(&mut leaves));
+        cells.iter().for_each(|cell| cell.collect_leaves(&mut leaves));
         RecordColumn { name: name.to_owned(), kind: infer(leaves.iter().copied(), rules), dims, stored: None }
     }
 }
 
 /// What makes texts of a column of other values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OddText<'a> {
+pub struct TextTypeCause<'a> {
     /// The number of the row.
     pub row: u64,
     /// The text; none for an empty cell.
@@ -195,12 +195,17 @@ pub fn first_irregular_array(cells: &[&InputCell]) -> Option<usize> {
     let shape = cells.iter().find(|cell| ***cell != InputCell::Empty)?.shape().ok().filter(|dims| !dims.contains(&0));
     let is_irregular =
         |cell: &&InputCell| **cell != InputCell::Empty && (shape.is_none() || cell.shape().ok() != shape);
-    cells.iter().any(|cell| cell.is_array()).then(|| cells.iter().position(is_irregular))?
+    cells.iter().any(|cell| cell.is_array_or_object()).then(|| cells.iter().position(is_irregular))?
 }
 
 /// The values of an array, as lists of lists.
-fn array_value(cell: &InputCell, kind: ColumnKind, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
-    let InputCell::List(elements) = cell else { return cell.value(kind, empty, fit) };
+fn array_value(
+    cell: &InputCell,
+    kind: ColumnKind,
+    empty: Option<&str>,
+    fit: ConversionPolicy,
+) -> Result<Value, CellError> {
+    let InputCell::List(elements) = cell else { return cell.to_value(kind, empty, fit) };
     let values = elements.iter().map(|element| array_value(element, kind, empty, fit));
     Ok(Value::List(values.collect::<Result<_, _>>()?))
 }
@@ -234,7 +239,7 @@ pub struct RowType {
     /// The type of the rows of a dataset that is there, if it is not that of the columns one after the other.
     stored: Option<Datatype>,
     /// What a row consists of.
-    parts: Vec<RowPart>,
+    parts: Vec<RowMember>,
     /// The shape of a row (elements), if the dataset has more dimensions than the one of rows.
     row_dims: Vec<u32>,
 }
@@ -243,7 +248,7 @@ impl RowType {
     /// A table of these columns, which are those of the input in the same order.
     pub fn new(columns: Vec<RecordColumn>) -> Self {
         let fields = columns.len();
-        let (sources, parts) = ((0..fields).map(Some).collect(), vec![RowPart::Column; fields]);
+        let (sources, parts) = ((0..fields).map(Some).collect(), vec![RowMember::Column; fields]);
         RowType { columns, sources, fields, empty: None, stored: None, parts, row_dims: Vec::new() }
     }
 
@@ -256,7 +261,7 @@ impl RowType {
             columns.push(RecordColumn::of(name, datatype)?);
             Some(())
         };
-        let parts = RowPart::of(compound, "", names, add)?;
+        let parts = RowMember::of(compound, "", names, add)?;
         let is_known = |name: &String| columns.iter().any(|column| column.name == *name);
         let sources = columns.iter().map(|column| names.iter().position(|name| *name == column.name)).collect();
         let stored = Some(datatype.clone());
@@ -284,7 +289,7 @@ impl RowType {
         if row_dims.contains(&0) || dims.len() > MAX_RANK {
             return None;
         }
-        let column = RecordColumn::of(name, &Datatype::Array(Array { dims, base: base.clone() }))?;
+        let column = RecordColumn::of(name, &Datatype::Array(ArrayType { dims, base: base.clone() }))?;
         Some(RowType { stored: Some(datatype.clone()), row_dims, ..RowType::new(vec![column]) })
     }
 
@@ -322,7 +327,7 @@ impl RowType {
     }
 
     /// The same table, with a text that stands for empty cells of columns of integers.
-    pub fn with_empty(self, empty: Option<String>) -> Self {
+    pub fn with_empty_text(self, empty: Option<String>) -> Self {
         RowType { empty, ..self }
     }
 
@@ -342,7 +347,7 @@ impl RowType {
     }
 
     /// The names of the columns of times.
-    pub fn times(&self) -> Vec<String> {
+    pub fn time_column_names(&self) -> Vec<String> {
         self.columns.iter().filter(|c| c.kind == ColumnKind::Time).map(|c| c.name.clone()).collect()
     }
 
@@ -373,26 +378,26 @@ impl RowType {
             member
         });
         let members = members.collect();
-        Datatype::Compound(Compound { size: offset, members })
+        Datatype::Compound(CompoundType { size: offset, members })
     }
 
     /// The value of a row: a list of those of its columns.
     ///
     /// # Errors
     /// [`RowError`], with the cell that does not fit.
-    pub fn value(&self, cells: &[InputCell], fit: Conversion) -> Result<Value, RowError> {
+    pub fn row_value(&self, cells: &[InputCell], conversion: ConversionPolicy) -> Result<Value, RowError> {
         if cells.len() != self.fields {
             return Err(RowError::Fields { found: cells.len(), expected: self.fields });
         }
         let value = |(column, source): (&RecordColumn, &Option<usize>)| {
             let cell = source.and_then(|at| cells.get(at)).unwrap_or(&InputCell::Empty);
             let checked = check_lengths(cell, &self.row_dims, &mut Vec::new());
-            let value = checked.and_then(|()| column.value(cell, self.empty.as_deref(), fit));
+            let value = checked.and_then(|()| column.value(cell, self.empty.as_deref(), conversion));
             value.map_err(|source| RowError::Cell { column: column.name.clone(), source })
         };
         let mut values: Vec<_> = self.columns.iter().zip(&self.sources).map(value).collect::<Result<_, _>>()?;
         let is_single = self.is_single_value();
-        let row = |values: Vec<_>| RowPart::value(&self.parts, &mut values.into_iter());
+        let row = |values: Vec<_>| RowMember::nest_values(&self.parts, &mut values.into_iter());
         Ok(if is_single { values.pop().unwrap_or_default() } else { row(values) })
     }
 }
@@ -430,7 +435,7 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRu
         ColumnKind::I64
     } else if may_be_integers && all(|text| text.parse::<u64>().is_ok()) {
         ColumnKind::U64
-    } else if all(|text| ColumnKind::F64.value(Some(text), Conversion::Exact).is_ok()) {
+    } else if all(|text| ColumnKind::F64.parse_value(Some(text), ConversionPolicy::Exact).is_ok()) {
         ColumnKind::F64
     } else if all(|text| parse_bool(text).is_some()) {
         if empty { ColumnKind::OptionalBool } else { ColumnKind::Bool }
@@ -479,7 +484,7 @@ mod tests {
             let cells: Vec<_> = plain(cells).into_iter().zip(1..).map(|(cell, row)| (row, cell)).collect();
             let all: Vec<_> = cells.iter().map(|(_, cell)| cell).collect();
             let column = RecordColumn::infer("c", &all, &InferRules::default());
-            let odd = column.first_text(&cells, &InferRules::default());
+            let odd = column.text_type_cause(&cells, &InferRules::default());
             odd.map(|odd| (odd.row, odd.text.unwrap_or_default().to_owned()))
         };
         assert_eq!(found(&["", "1", "2", "n/a", "3", "4", "5"]), Some((4, "n/a".to_owned())));
@@ -520,7 +525,7 @@ mod tests {
         let grid = InputCell::List(vec![list(&["1"]), list(&["2"]), list(&["3"])]);
         assert_eq!(inferred(&[vec![grid.clone()]]), ["i64[3x1]"]);
         let column = RecordColumn { name: "a".into(), kind: "u8".parse().unwrap(), dims: vec![3, 1], stored: None };
-        let value = |cell: &InputCell, empty| column.value(cell, empty, Conversion::Exact);
+        let value = |cell: &InputCell, empty| column.value(cell, empty, ConversionPolicy::Exact);
         assert_eq!(value(&grid, None).unwrap().to_string(), "[[1], [2], [3]]");
         assert_eq!(value(&InputCell::Empty, Some("7")).unwrap().to_string(), "[[7], [7], [7]]");
         let said = |cell: &InputCell| value(cell, None).unwrap_err().to_string();
@@ -547,7 +552,7 @@ mod tests {
             assert_eq!(inferred(&cells.into_iter().map(|cell| vec![cell]).collect::<Vec<_>>()), ["str"]);
         }
         let column = RecordColumn::single("a", ColumnKind::VarText);
-        let text = |cell: &InputCell| column.value(cell, None, Conversion::Exact).unwrap();
+        let text = |cell: &InputCell| column.value(cell, None, ConversionPolicy::Exact).unwrap();
         assert_eq!(text(&object), Value::Text("[{\"a\":1},\"\\\"\"]".into()));
         assert_eq!(text(&InputCell::List(plain(&["1.50", ""]))), Value::Text("[1.50,null]".into()));
     }
@@ -564,7 +569,7 @@ mod tests {
         let Datatype::Compound(t) = table.datatype() else { panic!("not a compound") };
         assert_eq!(t.size, 9);
         assert_eq!(t.members.iter().map(|m| m.offset).collect::<Vec<_>>(), [0, 2, 6]);
-        let row = table.value(&plain(&["258", "1", "ab"]), Conversion::Exact).unwrap();
+        let row = table.row_value(&plain(&["258", "1", "ab"]), ConversionPolicy::Exact).unwrap();
         assert_eq!(row.to_string(), "[258, 1.0, \"ab\"]");
     }
 
@@ -574,8 +579,8 @@ mod tests {
         let half = InputCell::DecimalComma("0,5".into(), "0.5".into());
         assert_eq!(inferred(&[vec![half.clone()], vec![ambiguous.clone()]]), ["str"]);
         let table = RowType::new(vec![RecordColumn::single("a", ColumnKind::F64)]);
-        assert_eq!(table.value(&[half], Conversion::Exact).unwrap().to_string(), "[0.5]");
-        let error = table.value(&[ambiguous], Conversion::Exact).unwrap_err().to_string();
+        assert_eq!(table.row_value(&[half], ConversionPolicy::Exact).unwrap().to_string(), "[0.5]");
+        let error = table.row_value(&[ambiguous], ConversionPolicy::Exact).unwrap_err().to_string();
         assert!(error.starts_with("column \"a\": \"1.234\" is not clear"), "{error}");
     }
 
@@ -583,9 +588,9 @@ mod tests {
     fn a_row_that_does_not_fit_says_why() {
         let column = |name: &str| RecordColumn::single(name, ColumnKind::I64);
         let table = RowType::new(vec![column("a"), column("b")]);
-        let error = table.value(&plain(&["1"]), Conversion::Exact).unwrap_err();
+        let error = table.row_value(&plain(&["1"]), ConversionPolicy::Exact).unwrap_err();
         assert_eq!(error.to_string(), "1 field instead of 2");
-        let error = table.value(&plain(&["1", "x"]), Conversion::Exact).unwrap_err();
+        let error = table.row_value(&plain(&["1", "x"]), ConversionPolicy::Exact).unwrap_err();
         assert_eq!(error.to_string(), "column \"b\": \"x\" is not a value of type i64");
     }
 }

@@ -1,25 +1,25 @@
 //! Rows with compounds in them, whose members are columns of the input.
 
 use h5live::Value;
-use h5live::model::{Compound, CompoundMember, Datatype};
+use h5live::model::{CompoundMember, CompoundType, Datatype};
 
 /// A member of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RowPart {
+pub enum RowMember {
     /// The next column.
     Column,
     /// A compound, of whose members the input has columns of their own, as `place.x`.
-    Compound(Vec<RowPart>),
+    Compound(Vec<RowMember>),
 }
 
-impl RowPart {
+impl RowMember {
     /// The parts of a compound at `path`, for an input with columns of these names. `add` is told the name and the type of each
     /// column. `None` if it returns that for one of them.
     pub fn of(
-        compound: &Compound,
+        compound: &CompoundType,
         path: &str,
         names: &[String],
-        add: &mut dyn FnMut(&str, &Datatype) -> Option<()>,
+        add_column: &mut dyn FnMut(&str, &Datatype) -> Option<()>,
     ) -> Option<Vec<Self>> {
         let part = |CompoundMember { name, datatype, .. }: &CompoundMember| {
             let path = format!("{path}{name}");
@@ -28,19 +28,19 @@ impl RowPart {
                 Datatype::Compound(inner)
                     if !names.contains(&path) && names.iter().any(|name| name.starts_with(&inside)) =>
                 {
-                    RowPart::of(inner, &inside, names, add).map(RowPart::Compound)
+                    RowMember::of(inner, &inside, names, add_column).map(RowMember::Compound)
                 }
-                single => add(&path, single).map(|()| RowPart::Column),
+                single => add_column(&path, single).map(|()| RowMember::Column),
             }
         };
         compound.members.iter().map(part).collect()
     }
 
     /// The value of a row, or of a member of it, from those of its columns.
-    pub fn value(parts: &[Self], values: &mut impl Iterator<Item = Value>) -> Value {
-        let value = |part: &RowPart| match part {
-            RowPart::Column => values.next().unwrap_or_default(),
-            RowPart::Compound(parts) => RowPart::value(parts, values),
+    pub fn nest_values(parts: &[Self], values: &mut impl Iterator<Item = Value>) -> Value {
+        let value = |part: &RowMember| match part {
+            RowMember::Column => values.next().unwrap_or_default(),
+            RowMember::Compound(parts) => RowMember::nest_values(parts, values),
         };
         Value::List(parts.iter().map(value).collect())
     }

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use h5live::{Conversion, Dataset, File, Value};
+use h5live::{ConversionPolicy, Dataset, File, Value};
 
-use h5live_text::times::units_name;
+use h5live_text::times::units_attribute_name;
 
 use super::error::Result;
 use super::flush_policy::FlushPolicy;
 use super::input_cell::InputCell;
-use super::key_datasets::KeyDatasets;
+use super::key_datasets::NewKeyDatasets;
 use super::row_error::RowError;
 use super::target::{RecordLayout, RecordTarget};
 
@@ -55,32 +55,32 @@ pub struct RowSink {
     /// Rows of the dataset before.
     first_row: u64,
     /// The datasets of keys that the first row does not have.
-    keys: KeyDatasets,
+    keys: NewKeyDatasets,
 }
 
 /// A dataset that was recorded.
 #[derive(Debug)]
-pub struct EndedSink {
+pub struct RowSinkReport {
     /// Rows that others could see before the last flush, at least.
     pub flushed: u64,
     /// Rows that the dataset has got.
     pub appended: u64,
     /// What became of the dataset, if no rows came in.
-    pub unused: Option<UnusedDataset>,
+    pub unused: Option<NoRowsDatasetOutcome>,
     /// [`Error::File`](super::error::Error::File) if not all was stored.
     pub ended: Result<()>,
 }
 
-impl Default for EndedSink {
+impl Default for RowSinkReport {
     /// There was none.
     fn default() -> Self {
-        EndedSink { flushed: 0, appended: 0, unused: Some(UnusedDataset::NotMade), ended: Ok(()) }
+        RowSinkReport { flushed: 0, appended: 0, unused: Some(NoRowsDatasetOutcome::NotMade), ended: Ok(()) }
     }
 }
 
 /// What became of the dataset of a recording without rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnusedDataset {
+pub enum NoRowsDatasetOutcome {
     /// The recording did not come to the point of making it.
     NotMade,
     /// It had been made for the recording, and was removed.
@@ -117,12 +117,12 @@ impl RowSink {
             rows: 0,
             flushed: 0,
             first_row,
-            keys: KeyDatasets::new(path, layout),
+            keys: NewKeyDatasets::new(path, layout),
         })
     }
 
     /// The datasets of keys that the first row does not have.
-    pub fn key_datasets(&mut self) -> &mut KeyDatasets {
+    pub fn new_key_datasets(&mut self) -> &mut NewKeyDatasets {
         &mut self.keys
     }
 
@@ -132,16 +132,20 @@ impl RowSink {
     /// # Errors
     /// [`Error::File`](super::error::Error::File) or [`Error::Dataset`](super::error::Error::Dataset) if a dataset
     /// cannot be made or takes no such values.
-    pub fn stage_new_keys(&mut self, values: &[(String, InputCell)], fit: Conversion) -> Result<Result<(), RowError>> {
+    pub fn stage_new_keys(
+        &mut self,
+        values: &[(String, InputCell)],
+        conversion: ConversionPolicy,
+    ) -> Result<Result<(), RowError>> {
         let row = self.first_row.saturating_add(self.rows);
-        self.keys.stage(&self.file, row, values, fit)
+        self.keys.stage(&self.file, row, values, conversion)
     }
 
     /// Sets the attribute for the lines that came before the rows, if there are no rows yet. Whether it was set.
     ///
     /// # Errors
     /// [`Error::File`](super::error::Error::File).
-    pub fn set_preamble(&self, text: &str) -> Result<bool> {
+    pub fn write_preamble_if_empty(&self, text: &str) -> Result<bool> {
         if self.first_row > 0 {
             return Ok(false);
         }
@@ -154,10 +158,10 @@ impl RowSink {
     ///
     /// # Errors
     /// [`Error::File`](super::error::Error::File).
-    pub fn set_units(&self, units: &[(String, String)]) -> Result<Vec<String>> {
+    pub fn set_units_return_skipped(&self, units: &[(String, String)]) -> Result<Vec<String>> {
         let mut left = Vec::new();
         for (column, unit) in units {
-            let name = units_name(column);
+            let name = units_attribute_name(column);
             let found = self.dataset.attribute(&name).ok();
             let found = found.and_then(|found| found.values().ok()?.first()?.text().map(str::to_owned));
             match found {
@@ -218,7 +222,7 @@ impl RowSink {
             self.dataset.append_raw(frames)?;
             frames.clear();
         }
-        self.keys.append()
+        self.keys.append_staged()
     }
 
     /// Makes all rows visible to other processes.
@@ -229,7 +233,7 @@ impl RowSink {
         if self.unflushed > 0 {
             self.append()?;
             self.dataset.flush()?;
-            self.keys.flush()?;
+            self.keys.flush_appended()?;
             (self.unflushed, self.unflushed_bytes) = (0, 0);
             self.flushed = self.rows;
         }
@@ -242,19 +246,24 @@ impl RowSink {
     }
 
     /// Whether the dataset was there before.
-    pub fn was_there(&self) -> bool {
+    pub fn dataset_existed(&self) -> bool {
         self.made.is_empty()
     }
 
     /// Flushes what is there. What was made for the recording is removed again if no row came in.
-    pub fn end(mut self) -> EndedSink {
+    pub fn end(mut self) -> RowSinkReport {
         if self.rows == 0 && self.remove_made() {
-            return EndedSink { flushed: 0, appended: 0, unused: Some(UnusedDataset::Removed), ended: Ok(()) };
+            return RowSinkReport {
+                flushed: 0,
+                appended: 0,
+                unused: Some(NoRowsDatasetOutcome::Removed),
+                ended: Ok(()),
+            };
         }
         let ended = self.flush();
         let rows = self.dataset.shape().ok().and_then(|shape| shape.first().copied()).unwrap_or(0);
-        let unused = (self.rows == 0).then_some(UnusedDataset::Kept);
-        EndedSink { flushed: self.flushed, appended: rows.saturating_sub(self.first_row), unused, ended }
+        let unused = (self.rows == 0).then_some(NoRowsDatasetOutcome::Kept);
+        RowSinkReport { flushed: self.flushed, appended: rows.saturating_sub(self.first_row), unused, ended }
     }
 
     /// Removes the dataset if it was made for the recording and nobody else has put rows into it, and then its groups if

@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 use h5live::File;
 
 use h5live::model::Datatype;
-use h5live_text::times::units_name;
+use h5live_text::times::units_attribute_name;
 
 use super::error::{DatasetProblem, Error, Result};
 use super::input::{InputColumns, InputEvent, InputRow};
 use super::input_cell::InputCell;
-use super::json_rows::NewKeys;
-use super::observer::{Notice, RecordObserver};
-use super::on_error::RefusedRows;
-use super::options::{RecordFrames, RecordOptions};
-use super::row::{InferRules, OddText, RecordColumn, RowType, first_irregular_array};
+use super::json_rows::NewKeyPolicy;
+use super::observer::{RecordNotice, RecordObserver};
+use super::on_error::RefusedRowHandler;
+use super::options::{FrameFormat, RecordOptions};
+use super::row::{InferRules, RecordColumn, RowType, TextTypeCause, first_irregular_array};
 use super::row_error::RowError;
-use super::row_sink::{EndedSink, PREAMBLE, RowSink, UnusedDataset};
+use super::row_sink::{NoRowsDatasetOutcome, PREAMBLE, RowSink, RowSinkReport};
 use super::target;
 use super::units_row::{self, UnitsRow};
 
@@ -42,7 +42,7 @@ pub struct RecordSession<'a> {
     since: Option<Instant>,
     table: Option<RowType>,
     sink: Option<RowSink>,
-    refused: RefusedRows,
+    refused: RefusedRowHandler,
     /// The lines before the header, which no dataset has yet.
     preamble: Option<String>,
     frames: u64,
@@ -77,12 +77,12 @@ pub struct RecordSummary {
     /// Rows that were skipped or rejected.
     pub refused: u64,
     /// What became of the dataset, if no rows came in.
-    pub unused: Option<UnusedDataset>,
+    pub unused: Option<NoRowsDatasetOutcome>,
 }
 
 /// A recording that is over.
 #[derive(Debug)]
-pub struct Recording {
+pub struct RecordingResult {
     /// What was stored, also if something has failed.
     pub summary: RecordSummary,
     /// Why it ended, if not because there was nothing more.
@@ -93,11 +93,11 @@ impl<'a> RecordSession<'a> {
     /// Nothing has come in. If the type of the rows is known, the dataset is there at once.
     ///
     /// # Errors
-    /// As [`RefusedRows::check_file`]; [`Error::File`] and [`Error::Dataset`] if there is no such dataset.
+    /// As [`RefusedRowHandler::check_reject_file`]; [`Error::File`] and [`Error::Dataset`] if there is no such dataset.
     pub fn new(file: &File, path: &str, options: RecordOptions, observer: &'a mut dyn RecordObserver) -> Result<Self> {
-        let refused = RefusedRows::new(options.on_error.clone());
+        let refused = RefusedRowHandler::new(options.on_error.clone());
         // Only now that the file is open it is seen if it is that of the recording.
-        refused.check_file()?;
+        refused.check_reject_file()?;
         let mut session = RecordSession {
             options,
             file: file.clone(),
@@ -113,7 +113,7 @@ impl<'a> RecordSession<'a> {
             frames: 0,
         };
         if let Some(frames) = session.options.frames.clone() {
-            session.open_sink(&frames.kind().datatype(), frames.shape(), &[])?;
+            session.open_sink(&frames.element_kind().datatype(), frames.shape(), &[])?;
         }
         Ok(session)
     }
@@ -128,9 +128,9 @@ impl<'a> RecordSession<'a> {
         let target = target::open_or_create(&self.file, &self.path, datatype, row, times, layout)?;
         let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
         let sink = RowSink::new(self.file.clone(), target, &self.path, row_bytes, layout, flush)?;
-        let ignored = if sink.was_there() { self.options.layout_settings() } else { Vec::new() };
+        let ignored = if sink.dataset_existed() { self.options.layout_settings() } else { Vec::new() };
         if !ignored.is_empty() {
-            self.observer.notice(&Notice::KeepsLayout(ignored));
+            self.observer.notice(&RecordNotice::KeepsLayout(ignored));
         }
         self.sink = Some(sink);
         Ok(())
@@ -143,10 +143,10 @@ impl<'a> RecordSession<'a> {
             found => found?,
         };
         let table = if self.columns.is_numbered {
-            let table = target::table_by_position(&found)?;
+            let table = target::row_type_by_position(&found)?;
             table.map(|table| self.by_position(table)).transpose()?
         } else {
-            target::table(&found, &self.columns.names)?
+            target::row_type_for_names(&found, &self.columns.names)?
         };
         let names = &self.columns.names;
         let is_like = |given: &RecordColumn, column: &RecordColumn| {
@@ -167,7 +167,7 @@ impl<'a> RecordSession<'a> {
         }
         let names: Vec<_> = table.columns().iter().map(|column| column.name.clone()).collect();
         if self.options.csv.has_header && names != self.columns.names {
-            self.observer.notice(&Notice::ByPosition { names });
+            self.observer.notice(&RecordNotice::ByPosition { names });
         }
         Ok(table)
     }
@@ -178,23 +178,23 @@ impl<'a> RecordSession<'a> {
     }
 
     /// Whether rows are needed as they came in.
-    pub fn needs_text(&self) -> bool {
-        self.refused.need_text()
+    pub fn needs_raw_text(&self) -> bool {
+        self.refused.needs_raw_text()
     }
 
     /// Takes what came in.
     ///
     /// # Errors
     /// [`Error::Row`] if reading is to stop at a row; as [`Error`] says if nothing can be stored.
-    pub fn take(&mut self, event: InputEvent) -> Result<()> {
+    pub fn handle_event(&mut self, event: InputEvent) -> Result<()> {
         match event {
             InputEvent::Columns(columns) => self.take_columns(columns),
             InputEvent::Preamble(text) => {
                 self.preamble = Some(text);
                 Ok(())
             }
-            InputEvent::Row(InputRow { number, cells: Err(error), text, .. }) if self.refused.stops() => {
-                self.refused.take(number, error, &text, self.observer)
+            InputEvent::Row(InputRow { number, cells: Err(error), text, .. }) if self.refused.stops_at_first() => {
+                self.refused.handle_refused(number, error, &text, self.observer)
             }
             InputEvent::Row(row) if self.table.is_none() => {
                 self.sample.push(row);
@@ -215,7 +215,7 @@ impl<'a> RecordSession<'a> {
     /// The input rests.
     ///
     /// # Errors
-    /// As [`RecordSession::take`].
+    /// As [`RecordSession::handle_event`].
     pub fn on_idle(&mut self) -> Result<()> {
         if self.table.is_none() && self.is_sample_time_over() {
             self.begin(true)?;
@@ -228,12 +228,12 @@ impl<'a> RecordSession<'a> {
         self.columns = columns;
         self.refused.set_header(self.columns.header.clone());
         if !self.columns.unused_names.is_empty() {
-            self.observer.notice(&Notice::NamesLeftOut(std::mem::take(&mut self.columns.unused_names)));
+            self.observer.notice(&RecordNotice::NamesLeftOut(std::mem::take(&mut self.columns.unused_names)));
         }
         if let Some(doubt) = self.columns.doubt.clone()
             && self.known_columns()?.is_none()
         {
-            self.observer.notice(&Notice::DoubtfulHeader(doubt));
+            self.observer.notice(&RecordNotice::DoubtfulHeader(doubt));
         }
         if self.columns.has_keys { Ok(()) } else { self.check_given_columns() }
     }
@@ -267,7 +267,7 @@ impl<'a> RecordSession<'a> {
     /// them.
     fn take_sample(&mut self) -> Vec<InputRow> {
         let waiting = std::mem::take(&mut self.sample);
-        if !self.columns.has_keys || self.options.new_keys != NewKeys::Error {
+        if !self.columns.has_keys || self.options.new_keys != NewKeyPolicy::Error {
             return waiting;
         }
         let names = &mut self.columns.names;
@@ -285,7 +285,7 @@ impl<'a> RecordSession<'a> {
         if self.columns.names.is_empty() {
             // Rows that are none do not say what the columns are.
             let waiting = std::mem::take(&mut self.sample);
-            return waiting.into_iter().try_for_each(|row| self.refused.take_row(row, self.observer));
+            return waiting.into_iter().try_for_each(|row| self.refused.handle_unparsed_row(row, self.observer));
         }
         let known = if self.columns.has_keys { None } else { self.known_columns()? };
         let units = self.units_row(known.as_ref());
@@ -304,7 +304,7 @@ impl<'a> RecordSession<'a> {
             self.since = None;
             return waiting.into_iter().try_for_each(|InputRow { number, cells, text, .. }| {
                 let source = cells.map_or_else(|error| error, reason);
-                self.refused.take(number, source, &text, self.observer)
+                self.refused.handle_refused(number, source, &text, self.observer)
             });
         }
         self.check_given_columns()?;
@@ -319,13 +319,13 @@ impl<'a> RecordSession<'a> {
         if bytes > MAX_ROW_BYTES {
             return Err(Error::RowTooLarge { bytes, max_bytes: MAX_ROW_BYTES });
         }
-        self.open_sink(&table.datatype(), &table.row_dims(), &table.times())?;
+        self.open_sink(&table.datatype(), &table.row_dims(), &table.time_column_names())?;
         self.store_preamble()?;
         self.store_units(units)?;
         if let Some(sink) = &mut self.sink {
-            sink.key_datasets().learn(&waiting, &rules);
+            sink.new_key_datasets().infer_key_types(&waiting, &rules);
         }
-        self.table = Some(table.with_empty(empty));
+        self.table = Some(table.with_empty_text(empty));
         waiting.into_iter().try_for_each(|row| self.store(row))
     }
 
@@ -347,13 +347,13 @@ impl<'a> RecordSession<'a> {
                 return self.as_given(column);
             }
             let cells: Vec<_> = cells.iter().filter_map(|row| row.get(at)).collect();
-            let (column, is_widened) = column.with_floats(&cells);
+            let (column, is_widened) = column.widened_to_floats(&cells);
             widened.extend(is_widened.then(|| column.name.clone()));
             column
         });
         let table = RowType::new(columns.collect());
         if !widened.is_empty() {
-            self.observer.notice(&Notice::StoredAsFloats { names: widened, rows: rows.len() as u64 });
+            self.observer.notice(&RecordNotice::StoredAsFloats { names: widened, rows: rows.len() as u64 });
         }
         table
     }
@@ -363,17 +363,17 @@ impl<'a> RecordSession<'a> {
         let (UnitsRow::Found(units), Some(sink)) = (units, &self.sink) else { return Ok(()) };
         let units: Vec<_> =
             self.columns.names.iter().cloned().zip(units).filter_map(|(name, unit)| Some((name, unit?))).collect();
-        let left_out = sink.set_units(&units)?;
-        let set = units.iter().filter(|(name, _)| !left_out.contains(name)).map(|(name, _)| units_name(name));
-        self.observer.notice(&Notice::Units { attributes: set.collect(), left_out });
+        let left_out = sink.set_units_return_skipped(&units)?;
+        let set = units.iter().filter(|(name, _)| !left_out.contains(name)).map(|(name, _)| units_attribute_name(name));
+        self.observer.notice(&RecordNotice::Units { attributes: set.collect(), left_out });
         Ok(())
     }
 
     /// Makes the lines before the header an attribute of a new dataset, and says so.
     fn store_preamble(&mut self) -> Result<()> {
         let (Some(text), Some(sink)) = (self.preamble.take(), &self.sink) else { return Ok(()) };
-        let attribute = sink.set_preamble(&text)?.then_some(PREAMBLE);
-        self.observer.notice(&Notice::Preamble { lines: text.lines().count(), attribute });
+        let attribute = sink.write_preamble_if_empty(&text)?.then_some(PREAMBLE);
+        self.observer.notice(&RecordNotice::Preamble { lines: text.lines().count(), attribute });
         Ok(())
     }
 
@@ -388,13 +388,13 @@ impl<'a> RecordSession<'a> {
             if is_given {
                 continue;
             }
-            if let Some(OddText { row, text, are_numbers }) = column.first_text(&cells, rules) {
+            if let Some(TextTypeCause { row, text, are_numbers }) = column.text_type_cause(&cells, rules) {
                 let (column, text) = (column.name.clone(), text.map(str::to_owned));
-                self.observer.notice(&Notice::TextColumn { column, are_numbers, row, text });
+                self.observer.notice(&RecordNotice::TextColumn { column, are_numbers, row, text });
             }
             let irregular = first_irregular_array(&cells.iter().map(|(_, cell)| cell).collect::<Vec<_>>());
             if let Some((row, _)) = irregular.and_then(|at| cells.get(at)) {
-                self.observer.notice(&Notice::JsonColumn { column: column.name.clone(), row: *row });
+                self.observer.notice(&RecordNotice::JsonColumn { column: column.name.clone(), row: *row });
             }
         }
     }
@@ -412,11 +412,11 @@ impl<'a> RecordSession<'a> {
         let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
             return Ok(());
         };
-        let is_open = self.columns.has_keys && self.options.new_keys == NewKeys::Error;
+        let is_open = self.columns.has_keys && self.options.new_keys == NewKeyPolicy::Error;
         let row = if is_open { with_columns(row, &self.columns.names) } else { row };
         let InputRow { number, cells, new_keys, text } = row;
         let fit = self.options.conversion;
-        let mut value = cells.and_then(|cells| table.value(&cells, fit));
+        let mut value = cells.and_then(|cells| table.row_value(&cells, fit));
         if value.is_ok()
             && !new_keys.is_empty()
             && let Err(error) = sink.stage_new_keys(&new_keys, fit)?
@@ -429,16 +429,16 @@ impl<'a> RecordSession<'a> {
                 self.observer.stored();
                 Ok(())
             }
-            Err(error) => self.refused.take(number, error, &text, self.observer),
+            Err(error) => self.refused.handle_refused(number, error, &text, self.observer),
         }
     }
 
     fn store_frame(&mut self, bytes: &[u8]) -> Result<()> {
         self.frames += 1;
-        let expected = self.options.frames.as_ref().map_or(0, RecordFrames::bytes);
+        let expected = self.options.frames.as_ref().map_or(0, FrameFormat::frame_bytes);
         if bytes.len() != expected {
             let source = RowError::Frame { found: bytes.len(), expected };
-            return self.refused.take(self.frames, source, bytes, self.observer);
+            return self.refused.handle_refused(self.frames, source, bytes, self.observer);
         }
         if let Some(sink) = &mut self.sink {
             sink.push_frame(bytes)?;
@@ -448,13 +448,13 @@ impl<'a> RecordSession<'a> {
     }
 
     /// Stores what still waits.
-    pub fn end(mut self, ended: Result<()>) -> Recording {
+    pub fn end(mut self, ended: Result<()>) -> RecordingResult {
         let begun = if self.sample.is_empty() { Ok(()) } else { self.begin(false) };
         let stored = self.sink.as_ref().map_or(0, RowSink::rows);
         let sink = self.sink.take().map(RowSink::end).unwrap_or_default();
-        let EndedSink { flushed, appended, unused, ended: flush } = sink;
+        let RowSinkReport { flushed, appended, unused, ended: flush } = sink;
         let summary = RecordSummary { stored, flushed, appended, refused: self.refused.count(), unused };
         // Rows that waited came before the one at which reading stopped.
-        Recording { summary, ended: begun.and(ended).and(flush) }
+        RecordingResult { summary, ended: begun.and(ended).and(flush) }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-use h5live::{Conversion, File};
+use h5live::{ConversionPolicy, File};
 use serde_json::Value as Json;
 
 use h5live::Value;
-use h5live::model::{CharacterSet, Datatype, Enum, StringPadding, VarLenKind};
+use h5live::model::{CharacterSet, Datatype, EnumType, StringPadding, VarLenKind};
 use h5live_text::from_json;
 
 use super::input_cell::InputCell;
@@ -46,8 +46,13 @@ impl StoredType {
     ///
     /// # Errors
     /// [`CellError`] if the type has no such value.
-    pub fn value(&self, cell: &InputCell, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
-        value(&self.0, cell, empty, fit)
+    pub fn to_stored_value(
+        &self,
+        cell: &InputCell,
+        empty: Option<&str>,
+        conversion: ConversionPolicy,
+    ) -> Result<Value, CellError> {
+        value(&self.0, cell, empty, conversion)
     }
 }
 
@@ -63,7 +68,12 @@ fn has(datatype: &Datatype, is_such: &dyn Fn(&Datatype) -> bool) -> bool {
         }
 }
 
-fn value(datatype: &Datatype, cell: &InputCell, empty: Option<&str>, fit: Conversion) -> Result<Value, CellError> {
+fn value(
+    datatype: &Datatype,
+    cell: &InputCell,
+    empty: Option<&str>,
+    fit: ConversionPolicy,
+) -> Result<Value, CellError> {
     match datatype {
         Datatype::String(string) => {
             // A text that fills the element up to its end is not ended by NUL, as most programs want it.
@@ -81,11 +91,11 @@ fn value(datatype: &Datatype, cell: &InputCell, empty: Option<&str>, fit: Conver
         Datatype::Array(array) => nested(&array.dims, datatype, &array.base, cell, empty, fit),
         Datatype::Enum(of) => enum_value(datatype, of, cell),
         Datatype::Float(_) => match ColumnKind::of(datatype) {
-            Some(kind) => cell.value(kind, None, fit),
-            None => exact(datatype, cell, cell.value(ColumnKind::F64, None, fit)?),
+            Some(kind) => cell.to_value(kind, None, fit),
+            None => exact(datatype, cell, cell.to_value(ColumnKind::F64, None, fit)?),
         },
         Datatype::Integer(_) => match ColumnKind::of(datatype) {
-            Some(kind) => cell.value(kind, empty, fit),
+            Some(kind) => cell.to_value(kind, empty, fit),
             None => exact(datatype, cell, from_json_value(datatype, cell, empty)?),
         },
         _ => exact(datatype, cell, from_json_value(datatype, cell, empty)?),
@@ -116,7 +126,7 @@ fn nested(
     base: &Datatype,
     cell: &InputCell,
     empty: Option<&str>,
-    fit: Conversion,
+    fit: ConversionPolicy,
 ) -> Result<Value, CellError> {
     let [length, inner @ ..] = dims else { return value(base, cell, empty, fit) };
     if *cell == InputCell::Empty {
@@ -134,9 +144,13 @@ fn text(
     character_set: CharacterSet,
     kind: ColumnKind,
     cell: &InputCell,
-    fit: Conversion,
+    fit: ConversionPolicy,
 ) -> Result<Value, CellError> {
-    let found = if cell.is_array() { kind.value(Some(&cell.json_text()), fit)? } else { cell.value(kind, None, fit)? };
+    let found = if cell.is_array_or_object() {
+        kind.parse_value(Some(&cell.json_text()), fit)?
+    } else {
+        cell.to_value(kind, None, fit)?
+    };
     match &found {
         Value::Text(text) if character_set == CharacterSet::Ascii && !text.is_ascii() => {
             Err(CellError::NotAscii { text: text.clone(), datatype: Box::new(datatype.clone()) })
@@ -147,7 +161,7 @@ fn text(
 
 /// The member of an enumeration that a cell names, or whose number it is. What names a truth value, names the member that
 /// has its name in capitals.
-fn enum_value(datatype: &Datatype, of: &Enum, cell: &InputCell) -> Result<Value, CellError> {
+fn enum_value(datatype: &Datatype, of: &EnumType, cell: &InputCell) -> Result<Value, CellError> {
     let refused = || other(datatype, cell);
     let text = cell.text().ok_or_else(refused)?.trim();
     let member = |name: &str| of.members.iter().find(|member| member.name == *name);
@@ -165,10 +179,10 @@ fn enum_value(datatype: &Datatype, of: &Enum, cell: &InputCell) -> Result<Value,
 fn from_json_value(datatype: &Datatype, cell: &InputCell, empty: Option<&str>) -> Result<Value, CellError> {
     let empty = empty.filter(|_| matches!(datatype, Datatype::Integer(_) | Datatype::Bitfield(_)));
     let json = match (cell, empty) {
-        (InputCell::Empty, Some(text)) => InputCell::Plain(text.to_owned()).as_json(),
-        _ => cell.as_json(),
+        (InputCell::Empty, Some(text)) => InputCell::Plain(text.to_owned()).parse_as_json(),
+        _ => cell.parse_as_json(),
     };
-    from_json::value(datatype, &json, &|_, _| None).map_err(|_| other(datatype, cell))
+    from_json::value_from_json(datatype, &json, &|_, _| None).map_err(|_| other(datatype, cell))
 }
 
 /// The value, if it is one of the type without a change; of what lies outside of elements, nothing is known here.

@@ -6,8 +6,8 @@ use h5live::{Dataset, ErrorKind, File};
 use h5live_format::messages::DatatypeMessage;
 use h5live_format::{LibVer, Widths, encoded_len};
 
-use h5live::model::{CharacterSet, Compound, CompoundMember, Datatype, ElementSizes, Error as StoreError};
-use h5live_text::times::{TIME_UNITS, is_time_column, units_name};
+use h5live::model::{CharacterSet, CompoundMember, CompoundType, Datatype, Error as StoreError, VlenAndReferenceSizes};
+use h5live_text::times::{TIME_UNITS, is_time_column, units_attribute_name};
 
 use super::error::{DatasetProblem, Error, Result};
 use super::input::VALUE;
@@ -66,8 +66,8 @@ pub fn open_or_create(
     file: &File,
     path: &str,
     datatype: &Datatype,
-    row: &[u64],
-    times: &[String],
+    row_dims: &[u64],
+    time_columns: &[String],
     storage: RecordLayout,
 ) -> Result<RecordTarget> {
     // Others that have joined a log may make the dataset, or a group on the way to it, at the same time.
@@ -75,14 +75,17 @@ pub fn open_or_create(
     loop {
         match file.dataset(path) {
             Err(error) if error.is_not_found() => {}
-            found => return Ok(RecordTarget { dataset: check(found?, datatype, row)?, made: Vec::new() }),
+            found => return Ok(RecordTarget { dataset: check(found?, datatype, row_dims)?, made: Vec::new() }),
         }
         let made = missing_paths(file, path)?;
-        match create(file, path, datatype, row, storage) {
+        match create(file, path, datatype, row_dims, storage) {
             Ok(dataset) => {
-                for column in times {
+                for column in time_columns {
                     let units = Datatype::fixed_string(TIME_UNITS.len() as u32, CharacterSet::Ascii);
-                    dataset.new_attribute(&units_name(column)).datatype(units).write_raw(TIME_UNITS.as_bytes())?;
+                    dataset
+                        .new_attribute(&units_attribute_name(column))
+                        .datatype(units)
+                        .write_raw(TIME_UNITS.as_bytes())?;
                 }
                 file.flush()?;
                 return Ok(RecordTarget { dataset, made });
@@ -124,7 +127,7 @@ fn too_many_columns(path: &str, datatype: &Datatype) -> Option<DatasetProblem> {
     let Datatype::Compound(compound) = datatype else { return None };
     let fits = |columns: usize| {
         let members = compound.members[..columns].to_vec();
-        let datatype = Datatype::Compound(Compound { size: compound.size, members });
+        let datatype = Datatype::Compound(CompoundType { size: compound.size, members });
         let message = DatatypeMessage::new(LibVer::default(), datatype);
         encoded_len(&message, Widths::default()).is_ok_and(|bytes| bytes <= MAX_MESSAGE_BYTES)
     };
@@ -139,7 +142,9 @@ fn too_many_columns(path: &str, datatype: &Datatype) -> Option<DatasetProblem> {
 
 /// The type of a dataset, with texts as large as in an HDF5 file.
 fn plain_type(dataset: &Dataset) -> Result<Datatype> {
-    Ok(dataset.datatype()?.with_element_sizes(dataset.file().session().element_sizes, ElementSizes::default()))
+    Ok(dataset
+        .datatype()?
+        .with_vlen_and_reference_sizes(dataset.file().session().element_sizes, VlenAndReferenceSizes::default()))
 }
 
 /// The shape of a row (elements), if it is more than one element.
@@ -168,7 +173,7 @@ pub fn row_rank(dataset: &Dataset) -> Result<usize> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn table_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
+pub fn row_type_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
     if let Some(row_dims) = row_dims(dataset)? {
         return Ok(RowType::of_arrays(&plain_type(dataset)?, &row_dims, &[VALUE.to_owned()]));
     }
@@ -180,7 +185,7 @@ pub fn table_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn table(dataset: &Dataset, names: &[String]) -> Result<Option<RowType>> {
+pub fn row_type_for_names(dataset: &Dataset, names: &[String]) -> Result<Option<RowType>> {
     if let Some(row_dims) = row_dims(dataset)? {
         return Ok(RowType::of_arrays(&plain_type(dataset)?, &row_dims, names));
     }
@@ -208,7 +213,8 @@ fn check(dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> 
         [_, found @ ..] => text(&spec.datatype, found),
     };
     // As elements of this store have it.
-    let datatype = &datatype.with_element_sizes(ElementSizes::default(), dataset.file().session().element_sizes);
+    let datatype = &datatype
+        .with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), dataset.file().session().element_sizes);
     let given = text(datatype, row);
     if found == given {
         return Ok(dataset);
@@ -222,7 +228,7 @@ fn check(dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> 
 /// What is different in the columns of the dataset at `path` and of the input, if both have some.
 fn other_columns(path: &str, found: &Datatype, given: &Datatype) -> Option<DatasetProblem> {
     let (Datatype::Compound(found), Datatype::Compound(given)) = (found, given) else { return None };
-    let names = |compound: &Compound| compound.members.iter().map(|member| member.name.to_string()).collect();
+    let names = |compound: &CompoundType| compound.members.iter().map(|member| member.name.to_string()).collect();
     let of_name = |given: &CompoundMember| member_type(found, &given.name.to_string());
     let missing: Vec<_> = given.members.iter().filter(|member| of_name(member).is_none()).collect();
     if !missing.is_empty() {
@@ -236,7 +242,7 @@ fn other_columns(path: &str, found: &Datatype, given: &Datatype) -> Option<Datas
 }
 
 /// The type of a member, or of one of its members, as `place.x`.
-fn member_type<'a>(of: &'a Compound, name: &str) -> Option<&'a Datatype> {
+fn member_type<'a>(of: &'a CompoundType, name: &str) -> Option<&'a Datatype> {
     let inside = |member: &'a CompoundMember| {
         let rest = name.strip_prefix(&member.name.to_string())?;
         match &member.datatype {

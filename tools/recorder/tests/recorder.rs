@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live::{File, H5Type, Location};
 use h5live_recorder::{
-    ColumnKind, DatasetProblem, Error, InputFormat, LayoutSetting, NewKeys, Notice, OnError, RecordColumn,
-    RecordFrames, RecordLayout, RecordObserver, RecordOptions, RecordSummary, Recorder, Recording, RefusedRow,
-    UnusedDataset,
+    ColumnKind, DatasetProblem, Error, FrameFormat, InputFormat, LayoutSetting, NewKeyPolicy, NoRowsDatasetOutcome,
+    OnError, RecordColumn, RecordLayout, RecordNotice, RecordObserver, RecordOptions, RecordSummary, Recorder,
+    RecordingResult, RefusedRow,
 };
 
 #[derive(H5Type, Debug, Clone, PartialEq)]
@@ -25,7 +25,7 @@ struct Sample {
 /// Keeps all that it hears.
 #[derive(Default)]
 struct Notes {
-    notices: Vec<Notice>,
+    notices: Vec<RecordNotice>,
     refused: Vec<RefusedRow>,
     stored: u64,
     /// Is set when so many rows are stored.
@@ -33,7 +33,7 @@ struct Notes {
 }
 
 impl RecordObserver for Notes {
-    fn notice(&mut self, notice: &Notice) {
+    fn notice(&mut self, notice: &RecordNotice) {
         self.notices.push(notice.clone());
     }
 
@@ -49,7 +49,7 @@ impl RecordObserver for Notes {
     }
 }
 
-fn recorded(file: &File, options: RecordOptions, input: &'static str) -> (Recording, Notes) {
+fn recorded(file: &File, options: RecordOptions, input: &'static str) -> (RecordingResult, Notes) {
     let mut notes = Notes::default();
     let recorder = Recorder::new(file, "log", options, &mut notes).unwrap();
     (recorder.record(input.as_bytes(), &Arc::default()), notes)
@@ -97,7 +97,7 @@ fn what_cannot_be_stored_is_told_by_its_row_and_column() {
     for on_error in [OnError::Skip, OnError::RejectTo(rejected.clone())] {
         let file = File::in_memory();
         let options = RecordOptions { columns: columns.clone(), on_error, ..RecordOptions::default() };
-        let (Recording { summary, ended }, notes) = recorded(&file, options, INPUT);
+        let (RecordingResult { summary, ended }, notes) = recorded(&file, options, INPUT);
         ended.unwrap();
         assert_eq!((summary.stored, summary.refused, notes.stored), (2, 2, 2));
         assert_eq!(notes.refused.iter().map(ToString::to_string).collect::<Vec<_>>(), texts);
@@ -107,7 +107,7 @@ fn what_cannot_be_stored_is_told_by_its_row_and_column() {
 
     let file = File::in_memory();
     let options = RecordOptions { columns, ..RecordOptions::default() };
-    let (Recording { summary, ended }, notes) = recorded(&file, options, INPUT);
+    let (RecordingResult { summary, ended }, notes) = recorded(&file, options, INPUT);
     assert!(matches!(&ended, Err(Error::Row(refused)) if refused.row == 2), "{ended:?}");
     assert_eq!((summary.stored, summary.refused, notes.refused.len()), (1, 0, 0));
     assert_eq!(samples(&file), [(1, 0.5)]);
@@ -145,22 +145,25 @@ fn what_is_decided_is_told() {
     let file = File::in_memory();
     let (_, notes) = recorded(&file, RecordOptions::default(), "# a scope\nt,volts\ns,mV\n1,0.5\n2,1.5\n");
     let units = vec!["t.units".to_owned(), "volts.units".to_owned()];
-    let preamble = Notice::Preamble { lines: 1, attribute: Some("preamble") };
-    assert_eq!(notes.notices, [preamble, Notice::Units { attributes: units, left_out: Vec::new() }]);
+    let preamble = RecordNotice::Preamble { lines: 1, attribute: Some("preamble") };
+    assert_eq!(notes.notices, [preamble, RecordNotice::Units { attributes: units, left_out: Vec::new() }]);
 
     let layout = RecordLayout { deflate: Some(1), ..RecordLayout::default() };
     let (_, notes) = recorded(&file, RecordOptions { layout, ..RecordOptions::default() }, "3,2.5\n4,3.5\n");
     let names = vec!["t".to_owned(), "volts".to_owned()];
-    assert_eq!(notes.notices, [Notice::ByPosition { names }, Notice::KeepsLayout(vec![LayoutSetting::Deflate])]);
+    assert_eq!(
+        notes.notices,
+        [RecordNotice::ByPosition { names }, RecordNotice::KeepsLayout(vec![LayoutSetting::Deflate])]
+    );
     assert_eq!(samples(&file).last(), Some(&(4, 3.5)));
 
-    let (Recording { summary, ended }, _) = recorded(&file, RecordOptions::default(), "1,2,3\n");
+    let (RecordingResult { summary, ended }, _) = recorded(&file, RecordOptions::default(), "1,2,3\n");
     assert!(matches!(ended, Err(Error::Dataset(DatasetProblem::OtherColumnCount { found: 2, given: 3, .. }))));
-    assert_eq!(summary.unused, Some(UnusedDataset::NotMade));
+    assert_eq!(summary.unused, Some(NoRowsDatasetOutcome::NotMade));
 
     let (_, notes) = recorded(&File::in_memory(), RecordOptions::default(), "a\n1\nn/a\n");
     let text = Some("n/a".to_owned());
-    assert_eq!(notes.notices, [Notice::TextColumn { column: "a".to_owned(), are_numbers: true, row: 2, text }]);
+    assert_eq!(notes.notices, [RecordNotice::TextColumn { column: "a".to_owned(), are_numbers: true, row: 2, text }]);
 }
 
 #[test]
@@ -172,7 +175,7 @@ fn an_interruption_ends_a_recording_whose_input_goes_on() {
     let file = File::in_memory();
     let options = RecordOptions { infer_rows: 2, ..RecordOptions::default() };
     let recorder = Recorder::new(&file, "log", options, &mut notes).unwrap();
-    let Recording { summary, ended } = recorder.record(input, &interrupted);
+    let RecordingResult { summary, ended } = recorder.record(input, &interrupted);
     ended.unwrap();
     assert_eq!((summary.stored, summary.flushed), (2, 2));
     assert_eq!(samples(&file), [(1, 0.5), (2, 1.5)]);
@@ -190,7 +193,7 @@ fn an_input_that_fails_leaves_what_came_before_it() {
     let file = File::in_memory();
     let mut nobody = ();
     let recorder = Recorder::new(&file, "log", RecordOptions::default(), &mut nobody).unwrap();
-    let Recording { summary, ended } = recorder.record((&b"t,volts\n1,0.5\n"[..]).chain(Broken), &Arc::default());
+    let RecordingResult { summary, ended } = recorder.record((&b"t,volts\n1,0.5\n"[..]).chain(Broken), &Arc::default());
     assert_eq!((summary.stored, ended.unwrap_err().to_string()), (1, "the line is dead".to_owned()));
     assert_eq!(samples(&file), [(1, 0.5)]);
 }
@@ -198,14 +201,14 @@ fn an_input_that_fails_leaves_what_came_before_it() {
 #[test]
 fn frames_and_new_keys_have_datasets() {
     let file = File::in_memory();
-    let frames = RecordFrames::new("u8".parse().unwrap(), &[2, 2]).unwrap();
+    let frames = FrameFormat::new("u8".parse().unwrap(), &[2, 2]).unwrap();
     let options = RecordOptions { frames: Some(frames), on_error: OnError::Skip, ..RecordOptions::default() };
     let summary = options.record(&file, "frames", &[1, 2, 3, 4, 5, 6, 7, 8, 9][..]).unwrap();
     assert_eq!((summary.stored, summary.refused), (2, 1));
     assert_eq!(file.dataset("frames").unwrap().shape().unwrap(), [2, 2, 2]);
-    assert!(matches!(RecordFrames::new(ColumnKind::F64, &[1 << 30]), Err(Error::FrameTooLarge { .. })));
+    assert!(matches!(FrameFormat::new(ColumnKind::F64, &[1 << 30]), Err(Error::FrameTooLarge { .. })));
 
-    let options = RecordOptions { new_keys: NewKeys::Dataset, ..RecordOptions::default() };
+    let options = RecordOptions { new_keys: NewKeyPolicy::Dataset, ..RecordOptions::default() };
     options
         .record(&file, "log", &b"{\"t\": 1, \"volts\": 0.5}\n{\"t\": 2, \"volts\": 1.5, \"note\": \"x\"}\n"[..])
         .unwrap();
@@ -218,7 +221,7 @@ fn a_dataset_that_was_made_for_nothing_is_removed() {
     let file = File::in_memory();
     let columns = vec!["t=i64".parse().unwrap()];
     let options = RecordOptions { columns, on_error: OnError::Skip, ..RecordOptions::default() };
-    let (Recording { summary, .. }, _) = recorded(&file, options, "t\nx\n");
-    assert_eq!((summary.unused, summary.refused), (Some(UnusedDataset::Removed), 1));
+    let (RecordingResult { summary, .. }, _) = recorded(&file, options, "t\nx\n");
+    assert_eq!((summary.unused, summary.refused), (Some(NoRowsDatasetOutcome::Removed), 1));
     assert!(file.root().names().unwrap().is_empty());
 }

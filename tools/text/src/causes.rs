@@ -1,7 +1,7 @@
 //! Errors with their causes.
 
 /// An error with its causes, on one line. A cause that the error has shown already is not shown again.
-pub fn whole_text(error: &dyn std::error::Error) -> String {
+pub fn error_with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

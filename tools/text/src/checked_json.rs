@@ -11,20 +11,20 @@ const NUMBER_KEY: &str = "$serde_json::private::Number";
 
 /// A value of JSON.
 #[derive(Debug, PartialEq)]
-pub struct CheckedJson {
+pub struct DuplicateCheckedJson {
     /// The value.
     pub value: Json,
     /// The first key that an object in it has twice, with those that lead to it: `object.key`.
     pub repeated_key: Option<String>,
 }
 
-impl From<Json> for CheckedJson {
+impl From<Json> for DuplicateCheckedJson {
     fn from(value: Json) -> Self {
-        CheckedJson { value, repeated_key: None }
+        DuplicateCheckedJson { value, repeated_key: None }
     }
 }
 
-impl<'de> Deserialize<'de> for CheckedJson {
+impl<'de> Deserialize<'de> for DuplicateCheckedJson {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Self, D::Error> {
         value.deserialize_any(CheckedVisitor)
     }
@@ -33,58 +33,58 @@ impl<'de> Deserialize<'de> for CheckedJson {
 struct CheckedVisitor;
 
 impl<'de> Visitor<'de> for CheckedVisitor {
-    type Value = CheckedJson;
+    type Value = DuplicateCheckedJson;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<CheckedJson, E> {
+    fn visit_unit<E>(self) -> Result<DuplicateCheckedJson, E> {
         Ok(Json::Null.into())
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<CheckedJson, E> {
+    fn visit_bool<E>(self, truth: bool) -> Result<DuplicateCheckedJson, E> {
         Ok(Json::from(truth).into())
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<CheckedJson, E> {
+    fn visit_u64<E>(self, number: u64) -> Result<DuplicateCheckedJson, E> {
         Ok(Json::from(number).into())
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<CheckedJson, E> {
+    fn visit_i64<E>(self, number: i64) -> Result<DuplicateCheckedJson, E> {
         Ok(Json::from(number).into())
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<CheckedJson, E> {
+    fn visit_str<E>(self, text: &str) -> Result<DuplicateCheckedJson, E> {
         Ok(Json::from(text).into())
     }
 
-    fn visit_string<E>(self, text: String) -> Result<CheckedJson, E> {
+    fn visit_string<E>(self, text: String) -> Result<DuplicateCheckedJson, E> {
         Ok(Json::from(text).into())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<CheckedJson, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<DuplicateCheckedJson, A::Error> {
         let (mut values, mut repeated_key) = (Vec::new(), None);
-        while let Some(element) = elements.next_element::<CheckedJson>()? {
+        while let Some(element) = elements.next_element::<DuplicateCheckedJson>()? {
             repeated_key = repeated_key.or(element.repeated_key);
             values.push(element.value);
         }
-        Ok(CheckedJson { value: Json::Array(values), repeated_key })
+        Ok(DuplicateCheckedJson { value: Json::Array(values), repeated_key })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<CheckedJson, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<DuplicateCheckedJson, A::Error> {
         let (mut values, mut repeated_key) = (Map::new(), None);
         while let Some(key) = members.next_key::<String>()? {
             if key == NUMBER_KEY {
                 let number: Number = members.next_value::<String>()?.parse().map_err(A::Error::custom)?;
                 return Ok(Json::Number(number).into());
             }
-            let member = members.next_value::<CheckedJson>()?;
+            let member = members.next_value::<DuplicateCheckedJson>()?;
             let within = || member.repeated_key.as_ref().map(|inner| format!("{key}.{inner}"));
             repeated_key = repeated_key.or_else(within).or_else(|| values.contains_key(&key).then(|| key.clone()));
             values.insert(key, member.value);
         }
-        Ok(CheckedJson { value: Json::Object(values), repeated_key })
+        Ok(DuplicateCheckedJson { value: Json::Object(values), repeated_key })
     }
 }
 
@@ -92,7 +92,7 @@ impl<'de> Visitor<'de> for CheckedVisitor {
 mod tests {
     use super::*;
 
-    fn checked(json: &str) -> CheckedJson {
+    fn checked(json: &str) -> DuplicateCheckedJson {
         serde_json::from_str(json).unwrap()
     }
 
@@ -120,7 +120,7 @@ mod tests {
         ] {
             assert_eq!(checked(json), serde_json::from_str::<Json>(json).unwrap().into(), "{json}");
         }
-        assert!(serde_json::from_str::<CheckedJson>("{\"a\" 1}").is_err());
-        assert!(serde_json::from_str::<CheckedJson>(&"[".repeat(100_000)).is_err());
+        assert!(serde_json::from_str::<DuplicateCheckedJson>("{\"a\" 1}").is_err());
+        assert!(serde_json::from_str::<DuplicateCheckedJson>(&"[".repeat(100_000)).is_err());
     }
 }

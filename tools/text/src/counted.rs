@@ -4,17 +4,17 @@ use std::fmt;
 
 /// A number of things. A width in the format is that of the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedNoun {
     number: u64,
     noun: &'static str,
 }
 
 /// `number` things of a kind; `noun` is the word for one of them.
-pub fn counted(number: impl TryInto<u64>, noun: &'static str) -> Counted {
-    Counted { number: number.try_into().unwrap_or(u64::MAX), noun }
+pub fn counted(number: impl TryInto<u64>, noun: &'static str) -> CountedNoun {
+    CountedNoun { number: number.try_into().unwrap_or(u64::MAX), noun }
 }
 
-impl fmt::Display for Counted {
+impl fmt::Display for CountedNoun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.number.fmt(f)?;
         write!(f, " {}", noun_for(self.number, self.noun))
@@ -22,18 +22,18 @@ impl fmt::Display for Counted {
 }
 
 /// The noun as it stands after a number: `noun` is the word for one thing.
-pub fn noun_for(number: u64, noun: &'static str) -> Noun {
-    Noun { noun, is_one: number == 1 }
+pub fn noun_for(number: u64, noun: &'static str) -> PluralizedNoun {
+    PluralizedNoun { noun, is_one: number == 1 }
 }
 
 /// A noun, for one thing or for several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Noun {
+pub struct PluralizedNoun {
     noun: &'static str,
     is_one: bool,
 }
 
-impl fmt::Display for Noun {
+impl fmt::Display for PluralizedNoun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let noun = self.noun;
         if self.is_one {
@@ -51,7 +51,7 @@ impl fmt::Display for Noun {
 const MAX_SHOWN_NAMES: usize = 8;
 
 /// Names one after the other, in quotes.
-pub fn names_text(names: &[String]) -> String {
+pub fn quoted_name_list(names: &[String]) -> String {
     let shown: Vec<_> = names.iter().take(MAX_SHOWN_NAMES).map(|name| format!("{name:?}")).collect();
     let more =
         if names.len() > shown.len() { format!(" and {} more", names.len() - shown.len()) } else { String::new() };

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use crate::counted::counted;
 use crate::number_text;
 use h5live::Value;
-use h5live::model::{Compound, Datatype, Name, ReferenceType, VarLenKind};
+use h5live::model::{CompoundType, Datatype, Name, ReferenceType, VarLenKind};
 
 /// Why JSON is not a value of a datatype.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ pub type ResolveReference<'a> = &'a dyn Fn(&ReferenceType, &Json) -> Option<Valu
 ///
 /// # Errors
 /// [`JsonValueError`].
-pub fn value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
+pub fn value_from_json(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
     let refused = || JsonValueError::Kind(json.to_string(), datatype.to_string());
     let found = match (datatype, json) {
         (Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_), _) => integer(json),
@@ -60,16 +60,17 @@ pub fn value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> R
         (Datatype::Enum(_), _) => integer(json),
         (Datatype::Complex(complex), Json::Array(parts)) => match &parts[..] {
             [real, imaginary] => {
-                let parts = [value(&complex.base, real, refer)?, value(&complex.base, imaginary, refer)?];
+                let parts =
+                    [value_from_json(&complex.base, real, refer)?, value_from_json(&complex.base, imaginary, refer)?];
                 Some(Value::Complex(Box::new(parts)))
             }
             _ => None,
         },
-        (Datatype::Complex(complex), _) => return value(&complex.base, json, refer),
+        (Datatype::Complex(complex), _) => return value_from_json(&complex.base, json, refer),
         (Datatype::VarLen(of), _) => match (of.kind, json) {
             (VarLenKind::String { .. }, Json::String(text)) => Some(Value::Text(text.clone())),
             (VarLenKind::Sequence, Json::Array(values)) => {
-                let values = values.iter().map(|json| value(&of.base, json, refer));
+                let values = values.iter().map(|json| value_from_json(&of.base, json, refer));
                 Some(Value::List(values.collect::<Result<_, _>>()?))
             }
             _ => None,
@@ -82,7 +83,7 @@ pub fn value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> R
 }
 
 /// Whether elements of a datatype are strings.
-pub fn is_text(datatype: &Datatype) -> bool {
+pub fn is_string_type(datatype: &Datatype) -> bool {
     match datatype {
         Datatype::String(_) => true,
         Datatype::VarLen(of) => matches!(of.kind, VarLenKind::String { .. }),
@@ -94,7 +95,7 @@ fn integer(json: &Json) -> Option<Value> {
     match json {
         Json::Number(number) => {
             let text = number.to_string();
-            match number_text::integer(&text, i128::MIN, i128::MAX)? {
+            match number_text::parse_clamped_integer(&text, i128::MIN, i128::MAX)? {
                 found if found.is_exact => Some(Value::Integer(found.value)),
                 // With a fraction that a float keeps, so that it is seen to be lost.
                 _ => number.as_f64().filter(|float| float.fract() != 0.0).map(Value::Float64),
@@ -109,7 +110,7 @@ fn integer(json: &Json) -> Option<Value> {
 /// A number as a float, or as an integer if it is one, which a float of few bits might round; `None` also for what no
 /// float has.
 fn float(text: &str) -> Option<Value> {
-    let found = number_text::double(text)?;
+    let found = number_text::parse_f64(text)?;
     match text.parse::<i128>() {
         Ok(integer) if integer != 0 => Some(Value::Integer(integer)),
         _ => found.is_exact.then_some(Value::Float64(found.value)),
@@ -117,7 +118,7 @@ fn float(text: &str) -> Option<Value> {
 }
 
 fn nested(dims: &[u32], base: &Datatype, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
-    let [length, inner @ ..] = dims else { return value(base, json, refer) };
+    let [length, inner @ ..] = dims else { return value_from_json(base, json, refer) };
     match json {
         Json::Array(values) if values.len() == *length as usize => {
             let values = values.iter().map(|json| nested(inner, base, json, refer));
@@ -128,7 +129,7 @@ fn nested(dims: &[u32], base: &Datatype, json: &Json, refer: ResolveReference<'_
     }
 }
 
-fn members(compound: &Compound, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
+fn members(compound: &CompoundType, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
     let member = |(i, member): (usize, &h5live::model::CompoundMember)| {
         let name = member.name.to_string();
         let found = match json {
@@ -137,7 +138,7 @@ fn members(compound: &Compound, json: &Json, refer: ResolveReference<'_>) -> Res
             _ => None,
         };
         let found = found.ok_or(JsonValueError::Member(name))?;
-        Ok((Name::clone(&member.name), value(&member.datatype, found, refer)?))
+        Ok((Name::clone(&member.name), value_from_json(&member.datatype, found, refer)?))
     };
     match json {
         Json::Object(values) if values.len() > compound.members.len() => {}
@@ -151,7 +152,7 @@ fn members(compound: &Compound, json: &Json, refer: ResolveReference<'_>) -> Res
 ///
 /// # Errors
 /// [`JsonValueError`].
-pub fn elements(
+pub fn elements_from_json(
     datatype: &Datatype,
     dims: &[u64],
     json: &Json,
@@ -170,7 +171,7 @@ fn flatten(
     values: &mut Vec<Value>,
 ) -> Result<(), JsonValueError> {
     let [length, inner @ ..] = dims else {
-        values.push(value(datatype, json, refer)?);
+        values.push(value_from_json(datatype, json, refer)?);
         return Ok(());
     };
     match json {
@@ -192,11 +193,11 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::type_parse::TypeText;
+    use crate::type_parse::DatatypeFromText;
 
     fn parsed(datatype: &str, json: &str) -> Result<Value, JsonValueError> {
-        let TypeText(datatype) = datatype.parse().unwrap();
-        value(&datatype, &serde_json::from_str(json).unwrap(), &|_, _| None)
+        let DatatypeFromText(datatype) = datatype.parse().unwrap();
+        value_from_json(&datatype, &serde_json::from_str(json).unwrap(), &|_, _| None)
     }
 
     #[test]

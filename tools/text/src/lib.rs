@@ -6,7 +6,7 @@
 //! use h5live_text::type_parse::TypeText;
 //! use h5live_text::{from_json, value};
 //!
-//! let TypeText(datatype) = "compound(16){t@0:i64le,volts@8:f64le}".parse()?;
+//! let DatatypeFromText(datatype) = "compound(16){t@0:i64le,volts@8:f64le}".parse()?;
 //! let json = serde_json::json!({"t": 1, "volts": 0.5});
 //! let row = from_json::value(&datatype, &json, &|_, _| None)?;
 //! assert_eq!(value::exact_json(&row, &|_| "".into()), json);
@@ -16,7 +16,7 @@
 //!
 //! Types are texts as `ls` shows them ([`type_parse`]). Values become JSON and lines ([`value`]), and come back
 //! ([`from_json`]); references become the paths to which they lead ([`references`], [`reference_json`]). What is said of
-//! them: numbers with their nouns ([`counted`]), and errors with their causes ([`whole_text`]).
+//! them: numbers with their nouns ([`counted`]), and errors with their causes ([`error_with_causes`]).
 
 mod causes;
 pub mod checked_json;
@@ -31,4 +31,4 @@ pub mod type_parse;
 pub mod utc;
 pub mod value;
 
-pub use causes::whole_text;
+pub use causes::error_with_causes;

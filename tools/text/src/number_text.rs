@@ -19,7 +19,7 @@ pub struct ParsedNumber<T> {
 }
 
 /// An integer from `low` to `high`. Fractions are cut towards zero.
-pub fn integer(text: &str, low: i128, high: i128) -> Option<ParsedNumber<i128>> {
+pub fn parse_clamped_integer(text: &str, low: i128, high: i128) -> Option<ParsedNumber<i128>> {
     if let Ok(value) = text.parse::<i128>() {
         return Some(ParsedNumber { value: value.clamp(low, high), is_exact: (low..=high).contains(&value) });
     }
@@ -32,19 +32,19 @@ pub fn integer(text: &str, low: i128, high: i128) -> Option<ParsedNumber<i128>> 
 }
 
 /// An `f64`.
-pub fn double(text: &str) -> Option<ParsedNumber<f64>> {
+pub fn parse_f64(text: &str) -> Option<ParsedNumber<f64>> {
     let value: f64 = text.parse().ok()?;
     Some(ParsedNumber { value, is_exact: is_exact_float(text, value, EXACT_DOUBLE_DIGITS) })
 }
 
 /// An `f32`.
-pub fn single(text: &str) -> Option<ParsedNumber<f32>> {
+pub fn parse_f32(text: &str) -> Option<ParsedNumber<f32>> {
     let value: f32 = text.parse().ok()?;
     Some(ParsedNumber { value, is_exact: is_exact_float(text, value.into(), EXACT_SINGLE_DIGITS) })
 }
 
 /// An `f16`, as the `f32` that it is. A tie between two of them is rounded to the even one, as everywhere.
-pub fn half(text: &str) -> Option<ParsedNumber<f32>> {
+pub fn parse_f16_as_f32(text: &str) -> Option<ParsedNumber<f32>> {
     let value = f16::from_f64(text.parse().ok()?).to_f32();
     Some(ParsedNumber { value, is_exact: is_exact_float(text, value.into(), EXACT_HALF_DIGITS) })
 }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn integers_are_exact_if_they_are_in_range_and_have_no_fraction() {
-        let parsed = |text| integer(text, -128, 127).map(|found| (found.value, found.is_exact));
+        let parsed = |text| parse_clamped_integer(text, -128, 127).map(|found| (found.value, found.is_exact));
         assert_eq!(parsed("127"), Some((127, true)));
         assert_eq!(parsed("128"), Some((127, false)));
         assert_eq!(parsed("1e2"), Some((100, true)));
@@ -100,13 +100,13 @@ mod tests {
         assert_eq!(parsed("1e-400"), Some((0, false)));
         assert_eq!(parsed("x"), None);
         assert_eq!(parsed("nan"), None);
-        let wide = integer("4503599627370497.2", 0, i128::MAX).unwrap();
+        let wide = parse_clamped_integer("4503599627370497.2", 0, i128::MAX).unwrap();
         assert!(!wide.is_exact);
     }
 
     #[test]
     fn floats_are_exact_unless_an_integer_is_rounded_or_they_become_infinite() {
-        let exact = |text| double(text).unwrap().is_exact;
+        let exact = |text| parse_f64(text).unwrap().is_exact;
         for text in [
             "0.1",
             "inf",
@@ -129,7 +129,7 @@ mod tests {
         {
             assert!(!exact(text), "{text}");
         }
-        assert!(single("16777216").unwrap().is_exact && !single("16777217").unwrap().is_exact);
-        assert!(single("1e-45").unwrap().is_exact && !single("1e-60").unwrap().is_exact);
+        assert!(parse_f32("16777216").unwrap().is_exact && !parse_f32("16777217").unwrap().is_exact);
+        assert!(parse_f32("1e-45").unwrap().is_exact && !parse_f32("1e-60").unwrap().is_exact);
     }
 }

@@ -9,7 +9,11 @@ use h5live::model::escape;
 use h5live::model::{Block, Hyperslab, ObjectId, ReferenceType, Referent, ReferentPart, Selection, Store, UNLIMITED};
 
 /// A reference as JSON; `None` if it leads to nothing that `path` knows.
-pub fn describe(store: &dyn Store, reference: &Reference, path: &dyn Fn(ObjectId) -> Option<String>) -> Option<Json> {
+pub fn reference_to_json(
+    store: &dyn Store,
+    reference: &Reference,
+    path: &dyn Fn(ObjectId) -> Option<String>,
+) -> Option<Json> {
     if reference.is_null() {
         return Some(Json::Null);
     }
@@ -17,19 +21,19 @@ pub fn describe(store: &dyn Store, reference: &Reference, path: &dyn Fn(ObjectId
     let path = path(referent.object).filter(|_| referent.file.is_none())?;
     match referent.part {
         ReferentPart::Whole => Some(path.into()),
-        ReferentPart::Region(region) => Some(json!({ "dataset": path, "region": selection(&region) })),
+        ReferentPart::Region(region) => Some(json!({ "dataset": path, "region": selection_to_json(&region) })),
         ReferentPart::Attribute(name) => Some(json!({ "object": path, "attribute": escape(name.as_bytes()) })),
     }
 }
 
 /// The path of the object to which a reference leads.
-pub fn target(json: &Json) -> Option<&str> {
+pub fn referenced_object_path(json: &Json) -> Option<&str> {
     let path = json.get("dataset").or_else(|| json.get("object")).unwrap_or(json);
     path.as_str()
 }
 
 /// The reference that JSON stands for, to an object of a file.
-pub fn resolve(file: &File, form: &ReferenceType, json: &Json, object: ObjectId) -> Option<Value> {
+pub fn reference_from_json(file: &File, form: &ReferenceType, json: &Json, object: ObjectId) -> Option<Value> {
     let part = match (json.get("region"), json.get("attribute")) {
         (Some(region), _) => ReferentPart::Region(parse_selection(region)?),
         (None, Some(name)) => ReferentPart::Attribute(unescape(name.as_str()?)),
@@ -42,7 +46,7 @@ pub fn resolve(file: &File, form: &ReferenceType, json: &Json, object: ObjectId)
 }
 
 /// A selection as JSON.
-pub fn selection(selection: &Selection) -> Json {
+pub fn selection_to_json(selection: &Selection) -> Json {
     let numbers = |numbers: &[u64]| -> Json {
         numbers.iter().map(|n| if *n == UNLIMITED { Json::Null } else { (*n).into() }).collect()
     };
@@ -61,25 +65,25 @@ pub fn selection(selection: &Selection) -> Json {
 }
 
 /// Numbers; null is no limit.
-pub fn numbers(json: &Json) -> Option<Vec<u64>> {
+pub fn parse_u64s_null_unlimited(json: &Json) -> Option<Vec<u64>> {
     json.as_array()?.iter().map(|n| if n.is_null() { Some(UNLIMITED) } else { n.as_u64() }).collect()
 }
 
 /// The selection that JSON stands for.
 pub fn parse_selection(json: &Json) -> Option<Selection> {
-    let field = |name: &str| Some(numbers(json.get(name)?)?.into());
+    let field = |name: &str| Some(parse_u64s_null_unlimited(json.get(name)?)?.into());
     match json {
         Json::String(text) if text == "all" => Some(Selection::All),
         Json::String(text) if text == "none" => Some(Selection::None),
         _ if json.get("blocks").is_some() => {
             let block = |json: &Json| {
-                let field = |name: &str| Some(numbers(json.get(name)?)?.into());
+                let field = |name: &str| Some(parse_u64s_null_unlimited(json.get(name)?)?.into());
                 Some(Block { start: field("start")?, count: field("count")? })
             };
             Some(Selection::Blocks(json.get("blocks")?.as_array()?.iter().map(block).collect::<Option<_>>()?))
         }
         _ if json.get("points").is_some() => {
-            let points = json.get("points")?.as_array()?.iter().map(|at| Some(numbers(at)?.into()));
+            let points = json.get("points")?.as_array()?.iter().map(|at| Some(parse_u64s_null_unlimited(at)?.into()));
             Some(Selection::Points(points.collect::<Option<_>>()?))
         }
         _ => Some(Selection::Hyperslab(Hyperslab {

@@ -40,7 +40,7 @@ impl<'a> ReferencePaths<'a> {
     }
 
     /// The same without quotes, and nothing for null.
-    pub fn plain(&self, reference: &Reference) -> String {
+    pub fn unquoted_text(&self, reference: &Reference) -> String {
         match self.known(reference) {
             Some(text) => text,
             None if reference.is_null() => String::new(),
@@ -51,7 +51,7 @@ impl<'a> ReferencePaths<'a> {
     /// A reference for programs, as in descriptions; its bytes, if nothing is known of where it leads.
     pub fn json(&self, reference: &Reference) -> Json {
         let path = |id| self.path(id);
-        let described = reference_json::describe(self.file.store(), reference, &path);
+        let described = reference_json::reference_to_json(self.file.store(), reference, &path);
         described.unwrap_or_else(|| hex(reference.as_bytes()).into())
     }
 
@@ -129,7 +129,7 @@ fn slice_text(region: &Selection) -> String {
         }
         _ => None,
     };
-    text.unwrap_or_else(|| reference_json::selection(region).to_string())
+    text.unwrap_or_else(|| reference_json::selection_to_json(region).to_string())
 }
 
 fn bracketed(dims: impl Iterator<Item = Option<String>>) -> Option<String> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// The text with control characters as `\xHH`, byte by byte; ends of lines and tabs stay.
-pub fn terminal_text(text: &str) -> Cow<'_, str> {
+pub fn escape_control_chars(text: &str) -> Cow<'_, str> {
     let is_harmful = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn what_would_control_a_terminal_is_shown_as_bytes() {
-        assert_eq!(terminal_text("a\tb\nü"), "a\tb\nü");
-        assert_eq!(terminal_text("\x1b[2Ja\u{9b}31m\x07\r"), "\\x1B[2Ja\\xC2\\x9B31m\\x07\\x0D");
+        assert_eq!(escape_control_chars("a\tb\nü"), "a\tb\nü");
+        assert_eq!(escape_control_chars("\x1b[2Ja\u{9b}31m\x07\r"), "\\x1B[2Ja\\xC2\\x9B31m\\x07\\x0D");
     }
 }

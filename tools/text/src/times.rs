@@ -14,13 +14,13 @@ pub const NO_TIME: i64 = i64::MIN;
 const UNITS: &str = "units";
 
 /// The attribute of a dataset that says what the integers of a column of times are.
-pub fn units_name(column: &str) -> String {
+pub fn units_attribute_name(column: &str) -> String {
     format!("{column}.{UNITS}")
 }
 
 /// Whether a column (a member of a compound) of a dataset has times.
 pub fn is_time_column(dataset: &Dataset, column: &str) -> bool {
-    says_times(dataset.attribute(&units_name(column)).ok())
+    says_times(dataset.attribute(&units_attribute_name(column)).ok())
 }
 
 fn says_times(units: Option<Attribute>) -> bool {
@@ -50,17 +50,17 @@ impl TimeColumns {
     }
 
     /// The value of an element or of a list of elements, with texts for times: ISO 8601, and an empty text for no time.
-    pub fn with_texts(&self, value: Value) -> Value {
+    pub fn times_to_texts(&self, value: Value) -> Value {
         match value {
             Value::Integer(time) if self.is_time => time_text(time),
             Value::List(values) if *self != TimeColumns::default() => {
-                Value::List(values.into_iter().map(|value| self.with_texts(value)).collect())
+                Value::List(values.into_iter().map(|value| self.times_to_texts(value)).collect())
             }
             Value::Compound(members) if !self.members.is_empty() => {
                 let times = TimeColumns { is_time: true, members: Vec::new() };
                 let is_time = |name: &str| self.members.iter().any(|member| member == name);
                 let members = members.into_iter().map(|(name, value)| {
-                    let value = if is_time(&name.to_string()) { times.with_texts(value) } else { value };
+                    let value = if is_time(&name.to_string()) { times.times_to_texts(value) } else { value };
                     (name, value)
                 });
                 Value::Compound(members.collect())
@@ -87,12 +87,12 @@ mod tests {
         let row =
             || Value::Compound(vec![("n".into(), Value::Integer(1)), ("t".into(), Value::Integer(1_500_000_000))]);
         let times = TimeColumns { is_time: false, members: vec!["t".to_owned()] };
-        let shown = times.with_texts(Value::List(vec![row()])).to_string();
+        let shown = times.times_to_texts(Value::List(vec![row()])).to_string();
         assert_eq!(shown, "[{n: 1, t: \"1970-01-01T00:00:01.5Z\"}]");
-        assert_eq!(TimeColumns::default().with_texts(row()), row());
+        assert_eq!(TimeColumns::default().times_to_texts(row()), row());
         let times = TimeColumns { is_time: true, members: Vec::new() };
         let list = |values: &[i128]| Value::List(values.iter().map(|value| Value::Integer(*value)).collect());
-        let shown = times.with_texts(list(&[-1, NO_TIME.into(), 1 << 70])).to_string();
+        let shown = times.times_to_texts(list(&[-1, NO_TIME.into(), 1 << 70])).to_string();
         assert_eq!(shown, "[\"1969-12-31T23:59:59.999999999Z\", \"\", 1180591620717411303424]");
     }
 }

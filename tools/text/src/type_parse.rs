@@ -5,27 +5,27 @@ use std::str::FromStr;
 use h5live::{H5Type, Reference};
 
 use h5live::model::{
-    Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember,
-    FixedString, Float, Integer, Name, Normalization, Opaque, Padding, ReferenceKind, Sign, StringPadding, Time,
-    VarLen, VarLenKind,
+    ArrayType, BitfieldType, ByteOrder, CharacterSet, ComplexType, CompoundMember, CompoundType, Datatype, EnumMember,
+    EnumType, FixedStringType, FloatType, IntegerType, Name, Normalization, OpaqueType, Padding, ReferenceKind, Sign,
+    StringPadding, TimeType, VarLenKind, VarLenType,
 };
 
 /// A datatype on the command line or in a description.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypeText(pub Datatype);
+pub struct DatatypeFromText(pub Datatype);
 
 /// A text that is no datatype.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a datatype; examples are u16le, f64be, str(10,nullpad,utf8) and string")]
 pub struct TypeParseError(String);
 
-impl FromStr for TypeText {
+impl FromStr for DatatypeFromText {
     type Err = TypeParseError;
 
     fn from_str(text: &str) -> Result<Self, TypeParseError> {
         let mut rest = TypeParser(text);
         match rest.datatype() {
-            Some(datatype) if rest.0.is_empty() && datatype.size() > 0 => Ok(TypeText(datatype)),
+            Some(datatype) if rest.0.is_empty() && datatype.size() > 0 => Ok(DatatypeFromText(datatype)),
             _ => Err(TypeParseError(text.to_owned())),
         }
     }
@@ -94,8 +94,8 @@ impl<'a> TypeParser<'a> {
             "u" => self.integer(Sign::Unsigned),
             "bitfield" => {
                 let Datatype::Integer(bits) = self.integer(Sign::Unsigned)? else { return None };
-                let Integer { size, order, precision, offset, low_padding, high_padding, .. } = bits;
-                Some(Datatype::Bitfield(Bitfield { size, order, precision, offset, low_padding, high_padding }))
+                let IntegerType { size, order, precision, offset, low_padding, high_padding, .. } = bits;
+                Some(Datatype::Bitfield(BitfieldType { size, order, precision, offset, low_padding, high_padding }))
             }
             "f" => {
                 let size = self.bytes()?;
@@ -111,20 +111,20 @@ impl<'a> TypeParser<'a> {
                 let (padding, character_set) = self.text()?;
                 self.accept(")")?;
                 let kind = VarLenKind::String { padding, character_set };
-                Some(Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() }))
+                Some(Datatype::VarLen(VarLenType { kind, size: 16, base: Box::default() }))
             }
             "opaque" => {
                 let size = self.field("(")?;
                 self.accept(",\"")?;
                 let tag = self.until("\")")?.replace("\\\"", "\"");
-                Some(Datatype::Opaque(Opaque { size, tag: unescape(&tag) }))
+                Some(Datatype::Opaque(OpaqueType { size, tag: unescape(&tag) }))
             }
-            "vlen" => Some(Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: self.base()? })),
-            "complex" => Some(Datatype::Complex(Complex { base: self.base()? })),
+            "vlen" => Some(Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 16, base: self.base()? })),
+            "complex" => Some(Datatype::Complex(ComplexType { base: self.base()? })),
             "array" => {
                 self.accept("[")?;
                 let dims = self.until("]")?.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
-                Some(Datatype::Array(Array { dims, base: self.base()? }))
+                Some(Datatype::Array(ArrayType { dims, base: self.base()? }))
             }
             "ref" => {
                 let kind = match self.until(")")? {
@@ -148,7 +148,7 @@ impl<'a> TypeParser<'a> {
             precision = self.number()?;
             self.accept(")")?;
         }
-        Some(Datatype::Time(Time { size, order, precision }))
+        Some(Datatype::Time(TimeType { size, order, precision }))
     }
 
     fn fixed_string(&mut self) -> Option<Datatype> {
@@ -158,7 +158,7 @@ impl<'a> TypeParser<'a> {
             (padding, character_set) = self.text()?;
         }
         self.accept(")")?;
-        Some(Datatype::String(FixedString { size, padding, character_set }))
+        Some(Datatype::String(FixedStringType { size, padding, character_set }))
     }
 
     /// A size in bits, as bytes.
@@ -184,7 +184,8 @@ impl<'a> TypeParser<'a> {
     fn integer(&mut self, sign: Sign) -> Option<Datatype> {
         let size = self.bytes()?;
         let order = self.order();
-        let mut integer = Integer { size, order, sign, precision: u16::try_from(size * 8).ok()?, ..Integer::default() };
+        let mut integer =
+            IntegerType { size, order, sign, precision: u16::try_from(size * 8).ok()?, ..IntegerType::default() };
         if self.0.starts_with("(prec=") {
             integer.precision = self.field("(prec=")?;
             integer.offset = self.field(",off=")?;
@@ -222,7 +223,7 @@ impl<'a> TypeParser<'a> {
         self.accept("/")?;
         let internal_padding = self.padding()?;
         self.accept(")")?;
-        Some(Datatype::Float(Float {
+        Some(Datatype::Float(FloatType {
             size,
             order,
             precision,
@@ -272,7 +273,7 @@ impl<'a> TypeParser<'a> {
             members.push(EnumMember { name, value });
             let _ = self.accept(",");
         }
-        Some(Datatype::Enum(Enum { base, members }))
+        Some(Datatype::Enum(EnumType { base, members }))
     }
 
     fn compound(&mut self) -> Option<Datatype> {
@@ -288,7 +289,7 @@ impl<'a> TypeParser<'a> {
         }
         let fits =
             |member: &CompoundMember| member.offset.checked_add(member.datatype.size()).is_some_and(|end| end <= size);
-        members.iter().all(fits).then_some(Datatype::Compound(Compound { size, members }))
+        members.iter().all(fits).then_some(Datatype::Compound(CompoundType { size, members }))
     }
 }
 
@@ -354,18 +355,18 @@ mod tests {
             "ref(std)",
         ];
         for text in texts {
-            let TypeText(datatype) = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            let DatatypeFromText(datatype) = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(datatype.to_string(), text);
         }
-        assert_eq!("bool".parse(), Ok(TypeText(bool::datatype())));
-        assert_eq!("string".parse(), Ok(TypeText(String::datatype())));
+        assert_eq!("bool".parse(), Ok(DatatypeFromText(bool::datatype())));
+        assert_eq!("string".parse(), Ok(DatatypeFromText(String::datatype())));
     }
 
     #[test]
     fn refuses_what_is_no_type() {
         for text in ["", "i7", "f24le", "u16bex", "str(0)", "compound(2){a@0:i32le}", "enum<u8>{A=300}", "array[x]<u8>"]
         {
-            assert!(text.parse::<TypeText>().is_err(), "{text}");
+            assert!(text.parse::<DatatypeFromText>().is_err(), "{text}");
         }
     }
 }

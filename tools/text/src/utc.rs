@@ -11,7 +11,7 @@ use jiff::tz::Offset;
 const DAY_SECONDS: i32 = 86_400;
 
 /// A time to the second, as `2026-11-24T19:40:02Z`. A time outside of the years -9999 to 9999 becomes the nearest one.
-pub fn text(at: SystemTime) -> String {
+pub fn iso8601_seconds(at: SystemTime) -> String {
     let is_past = at < SystemTime::UNIX_EPOCH;
     let at = Timestamp::try_from(at).unwrap_or(if is_past { Timestamp::MIN } else { Timestamp::MAX });
     format!("{at:.0}")
@@ -57,11 +57,11 @@ mod tests {
     #[test]
     fn times_are_read_as_they_are_shown() {
         for seconds in [0, 1, 951_782_399, 951_868_800, 1_700_000_000, 4_102_444_800, 9_000_000_000] {
-            let shown = text(UNIX_EPOCH + Duration::from_secs(seconds));
+            let shown = iso8601_seconds(UNIX_EPOCH + Duration::from_secs(seconds));
             assert_eq!(parse_timestamp_ns(&shown), Some(seconds as i64 * 1_000_000_000), "{shown}");
         }
-        assert_eq!(text(UNIX_EPOCH + Duration::from_secs(951_825_600)), "2000-02-29T12:00:00Z");
-        assert_eq!(text(UNIX_EPOCH - Duration::from_secs(1)), "1969-12-31T23:59:59Z");
+        assert_eq!(iso8601_seconds(UNIX_EPOCH + Duration::from_secs(951_825_600)), "2000-02-29T12:00:00Z");
+        assert_eq!(iso8601_seconds(UNIX_EPOCH - Duration::from_secs(1)), "1969-12-31T23:59:59Z");
     }
 
     #[test]

@@ -7,13 +7,13 @@ use h5live::Reference;
 use h5live::model::{Datatype, Name, Store};
 
 /// The value of an element; unreadable, if its datatype makes no sense.
-pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Value {
+pub fn decode_or_unreadable(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Value {
     Value::decode(datatype, bytes, heap).unwrap_or_default()
 }
 
 /// A value as JSON: not-a-number and what cannot be read are null, infinities are `"inf"` and `"-inf"`, and bytes are
 /// hexadecimal. References are what `reference` makes of them.
-pub fn json(value: &Value, reference: &dyn Fn(&Reference) -> serde_json::Value) -> serde_json::Value {
+pub fn json_nan_as_null(value: &Value, reference: &dyn Fn(&Reference) -> serde_json::Value) -> serde_json::Value {
     let float = |float: f64| if float.is_infinite() { float.to_string().into() } else { float.into() };
     json_with(value, &float, reference)
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn json(value: &Value) -> serde_json::Value {
-        super::json(value, &|_| "reference".into())
+        super::json_nan_as_null(value, &|_| "reference".into())
     }
 
     #[test]

@@ -9,7 +9,7 @@ use h5live::model::LinkTarget;
 use h5live::{Dataset, File, Group, LibVer, Object, Selection, UNLIMITED};
 use h5live_checker::file::check_path;
 
-use h5live_cli::{Error, Outcome, Output, Result, whole_text};
+use h5live_cli::{CommandOutcome, Error, Result, StdoutWriter, error_with_causes};
 use h5live_lab::mix;
 
 /// Names of attributes, of links and of datasets that come and go.
@@ -139,12 +139,12 @@ impl Edits {
     ///
     /// # Errors
     /// As [`h5live_cli::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         match self.check {
-            _ if self.create => self.make().map(|()| Outcome::Clean),
+            _ if self.create => self.make().map(|()| CommandOutcome::Clean),
             Some(flushed) => self.examine(flushed),
-            None if self.follow => self.watch().map(|()| Outcome::Clean),
-            None => self.write().map(|()| Outcome::Clean),
+            None if self.follow => self.watch().map(|()| CommandOutcome::Clean),
+            None => self.write().map(|()| CommandOutcome::Clean),
         }
     }
 
@@ -173,7 +173,7 @@ impl Edits {
 
     fn write(&self) -> Result<()> {
         let file = File::options().swmr_write().open(&self.file)?;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         let mut model = self.model(self.first);
         for number in self.first.. {
             make(&file, &model, self.change(number), number)?;
@@ -196,13 +196,13 @@ impl Edits {
     }
 
     /// Looks at the file, at a copy of it that was repaired, and at what the checker says of that copy.
-    fn examine(&self, flushed: u64) -> Result<Outcome> {
+    fn examine(&self, flushed: u64) -> Result<CommandOutcome> {
         let (flushed_model, attempted) = (self.model(flushed), self.model(flushed + 1));
         // A smaller extent is published at once, a larger one by the flush.
         let shrunk = [flushed_model.grid[0].min(attempted.grid[0]), flushed_model.grid[1].min(attempted.grid[1])];
         let half = Model { grid: shrunk, ..flushed_model.clone() };
         let changes = |path: &Path| -> std::result::Result<u64, String> {
-            let file = File::open(path).map_err(|error| whole_text(&error))?;
+            let file = File::open(path).map_err(|error| error_with_causes(&error))?;
             let found = found(&file)?;
             match () {
                 () if found == flushed_model || found == half => Ok(flushed),
@@ -215,10 +215,10 @@ impl Edits {
         let repaired = self.file.with_extension("repaired.h5");
         let fault = |source| Error::Path { path: repaired.clone(), source };
         std::fs::copy(&self.file, &repaired).map_err(fault)?;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         let after = || -> std::result::Result<u64, String> {
             let before = changes(&self.file).map_err(|fault| format!("as it was left: {fault}"))?;
-            h5live::repair(&repaired).map_err(|error| whole_text(&error))?;
+            h5live::repair(&repaired).map_err(|error| error_with_causes(&error))?;
             let report = check_path(&repaired).map_err(|error| error.to_string())?;
             if let Some(finding) = report.findings.first() {
                 return Err(format!("repaired, it is not sound: {finding}"));
@@ -228,8 +228,8 @@ impl Edits {
             if after < before { Err(format!("the repair has undone change {before}")) } else { Ok(after) }
         };
         let outcome = match after() {
-            Ok(changes) => out.line(changes).map(|()| Outcome::Clean),
-            Err(fault) => out.line(format_args!("fault: {fault}")).map(|()| Outcome::Findings),
+            Ok(changes) => out.line(changes).map(|()| CommandOutcome::Clean),
+            Err(fault) => out.line(format_args!("fault: {fault}")).map(|()| CommandOutcome::Findings),
         }?;
         out.flush()?;
         Ok(outcome)
@@ -318,7 +318,7 @@ fn found(file: &File) -> std::result::Result<Model, String> {
         model.rows = log.len() as u64;
         Ok(if log == log_values(0..model.rows) { Ok(model) } else { Err("the log has other values".into()) })
     };
-    read().map_err(|error| whole_text(&error))?
+    read().map_err(|error| error_with_causes(&error))?
 }
 
 /// The number at the end of a name.
@@ -369,9 +369,9 @@ mod tests {
             }
             file.close().unwrap();
             assert_eq!(found(&File::open(&path).unwrap()), Ok(edits.model(200)));
-            assert_eq!(edits.examine(200).unwrap(), Outcome::Clean);
-            assert_eq!(edits.examine(199).unwrap(), Outcome::Clean);
-            assert_eq!(edits.examine(198).unwrap(), Outcome::Findings);
+            assert_eq!(edits.examine(200).unwrap(), CommandOutcome::Clean);
+            assert_eq!(edits.examine(199).unwrap(), CommandOutcome::Clean);
+            assert_eq!(edits.examine(198).unwrap(), CommandOutcome::Findings);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use h5live::{Dataset, File, UNLIMITED};
 use serde_json::json;
 
-use h5live_cli::{Outcome, Output, Result, whole_text};
+use h5live_cli::{CommandOutcome, Result, StdoutWriter, error_with_causes};
 use h5live_lab::mix;
 
 /// Within this a follower must have learnt that its file is gone.
@@ -236,15 +236,15 @@ impl ChangeFiles {
     ///
     /// # Errors
     /// If files cannot be made.
-    pub fn run(self) -> Result<Outcome> {
-        let mut out = Output::stdout();
+    pub fn run(self) -> Result<CommandOutcome> {
+        let mut out = StdoutWriter::stdout();
         let mut sum = Counts::default();
         for number in self.first..self.first + self.count {
             let case = Case::new(self.seed, number);
             let path = self.folder.join("cut.h5");
             let mut counts = Counts::default();
             if let Err(error) = case.run(&path, &mut counts) {
-                counts.wrong.push(whole_text(&error));
+                counts.wrong.push(error_with_causes(&error));
             }
             // It is not there if it was deleted.
             let _ = fs::remove_file(&path);
@@ -260,7 +260,7 @@ impl ChangeFiles {
         }
         out.line(json!({ "right": sum.right, "errors": sum.errors, "wrong": sum.wrong.len() }))?;
         out.flush()?;
-        Ok(if sum.wrong.is_empty() { Outcome::Clean } else { Outcome::Findings })
+        Ok(if sum.wrong.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 }
 

@@ -12,7 +12,7 @@ mod swmr;
 use std::process::ExitCode;
 
 use clap::Parser;
-use h5live_cli::{Outcome, Result};
+use h5live_cli::{CommandOutcome, Result};
 
 /// Does one part of `make attack`
 #[derive(Debug, clap::Parser)]
@@ -30,7 +30,7 @@ enum Part {
 }
 
 impl Attack {
-    fn run(self) -> Result<Outcome> {
+    fn run(self) -> Result<CommandOutcome> {
         match self.part {
             Part::Cut(part) => part.run(),
             Part::Edits(part) => part.run(),

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::allocator::take_largest;
 use super::mutator::Seed;
 use super::operations::{OPERATIONS, Place};
-use h5live_cli::{Error, Outcome, Result};
+use h5live_cli::{CommandOutcome, Error, Result};
 use h5live_lab::mix;
 
 /// Opens, reads, copies, checks and edits mutants of a file
@@ -54,7 +54,7 @@ impl Mutants {
     ///
     /// # Errors
     /// If files cannot be read or written.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         std::panic::set_hook(Box::new(|panic| {
             if let Ok(mut last) = PANIC.lock() {
                 *last = panic.to_string().replace('\n', " ");
@@ -77,7 +77,7 @@ impl Mutants {
             fs::write(&place.file, mutant).map_err(fault(&place.file))?;
             self.attack(&place, number, &mut report).map_err(fault(&self.report))?;
         }
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 
     fn attack(&self, place: &Place, number: u64, report: &mut File) -> std::io::Result<()> {

@@ -1,7 +1,7 @@
 //! Mutants: files with a few changed bytes and right checksums.
 
 use h5live_cache::MemoryStorage;
-use h5live_checker::file::{CheckOptions, check_with};
+use h5live_checker::file::{CheckOptions, check_storage_with};
 use h5live_format::lookup3;
 
 use h5live_lab::mix;
@@ -55,7 +55,7 @@ impl Seed {
     /// Looks at a file.
     pub fn new(bytes: Vec<u8>) -> Self {
         let options = CheckOptions { map: true, ..CheckOptions::default() };
-        let map = check_with(&MemoryStorage::from(bytes.clone()), options).map;
+        let map = check_storage_with(&MemoryStorage::from(bytes.clone()), options).map;
         let is_metadata = |name: &str| !["chunk", "chunks", "data"].contains(&name) && !name.contains("free");
         let pieces = map.iter().filter(|piece| is_metadata(piece.structure));
         let inside = |(start, len): &(usize, usize)| *len > 0 && start.saturating_add(*len) <= bytes.len();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use h5live::{Copier, Dataset, Datatype, File, Mode, Object, Options, Selection, Value, WalkItem};
-use h5live_cli::whole_text;
+use h5live_cli::error_with_causes;
 
 use crate::allocator::MAX_ALLOCATION_BYTES;
 
@@ -61,7 +61,7 @@ fn text(path: &Path) -> String {
 }
 
 fn error_text(error: impl std::error::Error) -> String {
-    whole_text(&error)
+    error_with_causes(&error)
 }
 
 impl Place {
@@ -165,7 +165,7 @@ fn copy_to_memory(path: &Path) -> Result<(), String> {
     let to = File::in_memory();
     let mut copy = Copier::new(&from, &to);
     copy.contents(&from.root(), &to.root()).map_err(error_text)?;
-    copy.finish().map_err(error_text)?;
+    copy.copy_data_and_finish().map_err(error_text)?;
     read_all(&to);
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use h5live::{Dataset, File, Object, Selection, WalkItem};
 
-use h5live_cli::{Outcome, Output, Result, whole_text};
+use h5live_cli::{CommandOutcome, Result, StdoutWriter, error_with_causes};
 use h5live_lab::mix;
 
 /// Records at the end of each dataset that are read each time.
@@ -65,10 +65,10 @@ impl Swmr {
     ///
     /// # Errors
     /// As [`h5live_cli::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         match self.role {
-            Role::Write => self.write().map(|()| Outcome::Clean),
-            Role::Remove => self.remove().map(|()| Outcome::Clean),
+            Role::Write => self.write().map(|()| CommandOutcome::Clean),
+            Role::Remove => self.remove().map(|()| CommandOutcome::Clean),
             Role::Follow | Role::FollowRemoval => self.follow(),
         }
     }
@@ -88,7 +88,7 @@ impl Swmr {
             .collect()
     }
 
-    fn follow(&self) -> Result<Outcome> {
+    fn follow(&self) -> Result<CommandOutcome> {
         let file = File::options().swmr_read().open(&self.file)?;
         let datasets = self.datasets(&file);
         let end = thread::spawn(|| std::io::stdin().read_to_end(&mut Vec::new()));
@@ -100,18 +100,18 @@ impl Swmr {
             for dataset in &datasets {
                 if let Err(error) = self.look(dataset, &mut known, over, &mut seen) {
                     seen.errors += 1;
-                    seen.faults.push(whole_text(&error));
+                    seen.faults.push(error_with_causes(&error));
                 }
             }
         }
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         let lengths: u64 = known.values().sum();
         out.line(serde_json::json!({
             "datasets": datasets.len(), "length": lengths, "reads": seen.reads, "elements": seen.elements,
             "errors": seen.errors, "faults": seen.faults.iter().take(5).collect::<Vec<_>>(), "wrong": seen.faults.len(),
         }))?;
         out.flush()?;
-        Ok(if seen.faults.is_empty() { Outcome::Clean } else { Outcome::Findings })
+        Ok(if seen.faults.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 
     /// Reads the newest records of a dataset if there are new ones; all of them in the end.

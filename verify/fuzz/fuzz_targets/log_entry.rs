@@ -11,7 +11,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok((head, rank)) = decode_head(data) {
         let mut bytes = Vec::new();
         head.encode(rank, &mut bytes);
-        assert_eq!(bounds, Ok(head.bounds()));
+        assert_eq!(bounds, Ok(head.lengths()));
         bytes[CHECKSUM].copy_from_slice(&data[CHECKSUM]);
         assert_eq!(bytes, data[..bytes.len()]);
     }

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use h5live_cli::{Outcome, Result, open};
+use h5live_cli::{CommandOutcome, Result, open};
 
 mod latency;
 mod reader_stalls;
@@ -31,7 +31,7 @@ enum Run {
 }
 
 impl Run {
-    fn run(self) -> Result<Outcome> {
+    fn run(self) -> Result<CommandOutcome> {
         match self {
             Run::Latency(run) => run.run(),
             Run::Scenario(run) => run.run(),

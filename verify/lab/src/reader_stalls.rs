@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use h5live_cli::live::process_group::ProcessGroup;
+use h5live_cli::live::process_group::WriterAndReaders;
 
 /// When the readers of a group are stopped, again and again.
 #[derive(Debug)]
@@ -21,20 +21,20 @@ impl ReaderStalls {
     }
 
     /// Stops the readers, or lets them go on, if it is time.
-    pub fn tick(&mut self, group: &ProcessGroup) {
+    pub fn tick(&mut self, group: &WriterAndReaders) {
         let now = Instant::now();
         if now >= self.next {
             self.stopped = !self.stopped;
-            group.stop_or_continue_readers(self.stopped);
+            group.suspend_or_resume_readers(self.stopped);
             // Long enough for several looks.
             self.next = now + if self.stopped { self.length } else { self.length / 4 };
         }
     }
 
     /// Lets the readers go on.
-    pub fn end(&mut self, group: &ProcessGroup) {
+    pub fn end(&mut self, group: &WriterAndReaders) {
         if std::mem::take(&mut self.stopped) {
-            group.stop_or_continue_readers(false);
+            group.suspend_or_resume_readers(false);
         }
     }
 }

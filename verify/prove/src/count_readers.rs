@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live::{File, Options};
-use h5live_checker::schedule::{History, ReaderView, Verdict};
+use h5live_checker::schedule::{ReaderHistory, ReaderView, Verdict};
 use h5live_checker::trace::{MarkValues, Trace};
 
 use h5live_model::Store;
@@ -30,7 +30,7 @@ impl TracedCounts<'_> {
     fn for_each_pass(
         &self,
         observer: &ConcurrentObserver<'_>,
-        (passes, opened): (usize, History),
+        (passes, opened): (usize, ReaderHistory),
         mut look: impl FnMut(usize, u64, &dyn Fn() -> u64) -> Result<u64, RunEnd>,
     ) -> Result<(), RunEnd> {
         let TracedCounts { issued, flushed, view } = self;
@@ -38,9 +38,9 @@ impl TracedCounts<'_> {
         for pass in 0..passes {
             // Each look at an object reads its header again.
             observer.reset((pass, before, opened))?;
-            let min_count = flushed.last_value_at(view.prefix()).unwrap_or(0).max(before);
+            let min_count = flushed.last_value_at(view.completed_op_count()).unwrap_or(0).max(before);
             observer.add_to_history(min_count);
-            before = look(pass, min_count, &|| issued.last_value_at(view.prefix()).unwrap_or(0))?;
+            before = look(pass, min_count, &|| issued.last_value_at(view.completed_op_count()).unwrap_or(0))?;
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ pub fn attribute_count_reader(trace: &Trace, passes: usize) -> impl Fn(&Arc<Read
             let file = observer.open()?;
             let id = observer.observe("find the dataset", || find_in_root(&file, "d"))?;
             let id = id.ok_or_else(|| "there is no link d".to_owned())?;
-            let opened = observer.set_history(History::NONE);
+            let opened = observer.set_history(ReaderHistory::NONE);
             let counts = TracedCounts { issued: &issued, flushed: &flushed, view };
             counts.for_each_pass(observer, (passes, opened), |pass, min_count, max_count| {
                 content_checks::check_attributes(&file, id, observer, min_count, max_count, (pass, opened))
@@ -74,7 +74,7 @@ pub fn link_count_reader(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderVie
         let follow = || {
             let observer = &ConcurrentObserver::new(view, &generations);
             let file = observer.open()?;
-            let opened = observer.set_history(History::NONE);
+            let opened = observer.set_history(ReaderHistory::NONE);
             let counts = TracedCounts { issued: &issued, flushed: &flushed, view };
             counts.for_each_pass(observer, (passes, opened), |pass, min_count, max_count| {
                 content_checks::check_links(&file, observer, min_count, max_count, (pass, opened))
@@ -92,7 +92,7 @@ pub fn string_count_reader(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderV
             let observer = &ConcurrentObserver::new(view, &generations);
             let file =
                 File::with_store(Arc::new(observer.open()?), "prove", Options::default()).expect("no option is unused");
-            let opened = observer.set_history(History::NONE);
+            let opened = observer.set_history(ReaderHistory::NONE);
             let counts = TracedCounts { issued: &issued, flushed: &flushed, view };
             counts.for_each_pass(observer, (passes, opened), |_, min_count, max_count| {
                 content_checks::check_strings(&file, observer, min_count, max_count)
@@ -108,14 +108,14 @@ pub fn publish_order_reader(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdi
         let follow = || {
             let observer = &ConcurrentObserver::new(view, &Arc::default());
             let file = observer.open()?;
-            let opened = observer.set_history(History::NONE);
+            let opened = observer.set_history(ReaderHistory::NONE);
             let open = |name: &str| {
                 let id = observer.observe("find a dataset", || find_in_root(&file, name))?;
                 let id = id.ok_or_else(|| format!("there is no link {name}"))?;
                 // Of the group nothing is kept but where the dataset is.
-                observer.set_history(History::NONE);
+                observer.set_history(ReaderHistory::NONE);
                 let dataset = observer.observe("open a dataset", || file.dataset(id))?;
-                Ok::<_, RunEnd>((dataset, observer.set_history(History::NONE)))
+                Ok::<_, RunEnd>((dataset, observer.set_history(ReaderHistory::NONE)))
             };
             let ((later, first), (earlier, second)) = (open("e")?, open("d")?);
             let mut known = [first, second];
@@ -124,7 +124,7 @@ pub fn publish_order_reader(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdi
                 for (n, dataset) in [&later, &earlier].into_iter().enumerate() {
                     observer.set_history(known[n]);
                     refresh(observer, &**dataset)?;
-                    known[n] = observer.set_history(History::NONE);
+                    known[n] = observer.set_history(ReaderHistory::NONE);
                     let spec =
                         dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
                     rows[n] = spec.dataspace.dims().first().copied().unwrap_or(0);

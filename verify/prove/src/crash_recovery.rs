@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live::{File, Options};
 use h5live_checker::crash::{CrashedDisk, ExpectedPrefix};
-use h5live_checker::file::{self, Cause, check_with};
+use h5live_checker::file::{self, FindingCause, check_storage_with};
 use h5live_checker::schedule::Verdict;
 use h5live_checker::trace::MarkValues;
 use h5live_model::Store;
@@ -97,8 +97,8 @@ impl CrashRecovery {
     /// Checks a file that was recovered and closed with `checker::file`. That shares only the decoders of `format` with
     /// readers and writers.
     fn check_closed_file(&self, disk: &Arc<CrashedDisk>) -> Verdict {
-        let report = check_with(&**disk, file::CheckOptions::default());
-        let status = report.notes.iter().filter(|note| matches!(note.cause, Cause::Status(_)));
+        let report = check_storage_with(&**disk, file::CheckOptions::default());
+        let status = report.notes.iter().filter(|note| matches!(note.cause, FindingCause::Status(_)));
         match report.findings.iter().chain(status).next() {
             None => Ok(()),
             Some(first) => Err(format!("a file that was recovered and closed: {first}")),

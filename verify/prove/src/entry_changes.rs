@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use h5live::{File, Group, Result};
-use h5live_model::{CreationOrder, EntryStorage, LinkTarget};
+use h5live_model::{CreationOrder, LinkOrAttributeStorageSpec, LinkTarget};
 
 use crate::observer::error_chain_text;
 use crate::{Workload, WriterRecorder, WriterSetup};
@@ -51,7 +51,7 @@ const LAST: (u8, u16) = (250, 3);
 /// Records a writer that changes the entries of a group.
 pub fn change_entries(setup: WriterSetup, names: EntryChanges) -> Workload {
     let mut lab = WriterRecorder::new(setup);
-    let storage = EntryStorage { order: names.order, ..EntryStorage::default() };
+    let storage = LinkOrAttributeStorageSpec { order: names.order, ..LinkOrAttributeStorageSpec::default() };
     let root = lab.file().root();
     let made = root.create_group("t").and_then(|_| match names.order {
         CreationOrder::Untracked => root.create_group("g"),

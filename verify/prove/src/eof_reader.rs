@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use h5live_cache::Storage;
-use h5live_checker::schedule::{History, ReaderView, Verdict};
+use h5live_checker::schedule::{ReaderHistory, ReaderView, Verdict};
 use h5live_format::Superblock;
 use h5live_model::{LinkTarget, ObjectKind, Store};
 
@@ -30,7 +30,7 @@ fn announced_end(observer: &ConcurrentObserver<'_>) -> Result<u64, RunEnd> {
                 Ok(superblock) => return Ok(superblock.end_of_file.get().unwrap_or(0)),
                 Err(error) => last = Some(std::io::Error::other(error)),
             }
-            observer.view.restart_operation();
+            observer.view.mark_operation_restart();
         }
         Err(last.unwrap_or_else(|| std::io::Error::other("no superblock")))
     })
@@ -38,7 +38,7 @@ fn announced_end(observer: &ConcurrentObserver<'_>) -> Result<u64, RunEnd> {
 
 fn check_objects_below_eof(observer: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
     let file = observer.open()?;
-    let opened = observer.set_history(History::NONE);
+    let opened = observer.set_history(ReaderHistory::NONE);
     for pass in 0..passes {
         // Objects are opened and closed again, and each look at one reads its header again.
         observer.reset((pass, opened))?;

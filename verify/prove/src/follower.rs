@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use h5live_checker::schedule::{History, ReaderView, Verdict};
+use h5live_checker::schedule::{ReaderHistory, ReaderView, Verdict};
 use h5live_checker::trace::MarkValues;
 use h5live_model::{ChunkStore, Store, StoredChunk};
 
@@ -49,7 +49,7 @@ struct FollowerState {
     /// Whether the dataset has waited in vain for something that was missing.
     waited_in_vain: bool,
     /// The origin of everything that is kept of the dataset.
-    history: History,
+    history: ReaderHistory,
 }
 
 impl Hash for FollowerState {
@@ -96,20 +96,23 @@ impl RowFollower {
     fn follow(&self, observer: &ConcurrentObserver<'_>) -> Result<(), RunEnd> {
         let view = observer.view;
         let file = observer.open()?;
-        let opened = observer.set_history(History::NONE);
+        let opened = observer.set_history(ReaderHistory::NONE);
         let mut all = Vec::new();
-        let mut floors: Vec<u64> =
-            self.series.iter().map(|series| series.flushed.last_value_at(view.prefix()).unwrap_or(0)).collect();
+        let mut floors: Vec<u64> = self
+            .series
+            .iter()
+            .map(|series| series.flushed.last_value_at(view.completed_op_count()).unwrap_or(0))
+            .collect();
         observer.checkpoint((&floors, opened))?;
         for series in &self.series {
             let name = series.series.name;
             let id = observer.observe("find the dataset", || find_in_root(&file, name))?;
             let id = id.ok_or_else(|| format!("there is no link {name}"))?;
             // Of the group nothing is kept but where the dataset is.
-            observer.set_history(History::NONE);
+            observer.set_history(ReaderHistory::NONE);
             observer.checkpoint_state(("found", id, &floors, &all))?;
             let dataset = observer.observe("open the dataset", || file.dataset(id))?;
-            let history = observer.set_history(History::NONE);
+            let history = observer.set_history(ReaderHistory::NONE);
             all.push(FollowerState { dataset, extent: 0, versions: BTreeMap::new(), waited_in_vain: false, history });
             observer.checkpoint((&floors, opened, &all))?;
         }
@@ -118,7 +121,7 @@ impl RowFollower {
                 // The known state of this dataset is in the history.
                 observer.set_history(std::mem::take(&mut all[n].history));
                 if pass > 0 {
-                    floors[n] = series.flushed.last_value_at(view.prefix()).unwrap_or(0);
+                    floors[n] = series.flushed.last_value_at(view.completed_op_count()).unwrap_or(0);
                     observer.add_to_history(floors[n]);
                     refresh(observer, &*all[n].dataset)?;
                     observer.checkpoint((pass, n, &floors, opened, &all))?;
@@ -126,7 +129,7 @@ impl RowFollower {
                 let floor = std::mem::take(&mut floors[n]);
                 let others = (pass, n, floors.clone(), opened);
                 self.read_dataset_once(observer, &mut all, n, floor, &others)?;
-                all[n].history = observer.set_history(History::NONE);
+                all[n].history = observer.set_history(ReaderHistory::NONE);
             }
         }
         Ok(())
@@ -145,7 +148,7 @@ impl RowFollower {
         let (known, series) = (&mut all[n], &self.series[n]);
         let spec = known.dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
         let extent = spec.dataspace.dims().first().copied().unwrap_or(0);
-        let issued = series.issued.last_value_at(observer.view.prefix()).unwrap_or(0);
+        let issued = series.issued.last_value_at(observer.view.completed_op_count()).unwrap_or(0);
         let series = &series.series;
         let name = series.name;
         if extent < known.extent {
@@ -217,10 +220,10 @@ fn read_chunk(
     };
     let mut bytes = vec![0; series.chunk as usize * 8];
     let mut chunk = Some(chunk);
-    let (began_torn, tears) = (observer.view.position().is_torn(), observer.view.tears());
+    let (began_torn, tears) = (observer.view.writer_position().is_torn(), observer.view.torn_position_count());
     // A chunk that was stored at a new place since its lookup is looked up again.
     while let Some(found) = chunk {
-        let (queries, before) = (observer.view.queries(), observer.set_history(History::NONE));
+        let (queries, before) = (observer.view.query_count(), observer.set_history(ReaderHistory::NONE));
         let read = observer.observe("read a chunk", || {
             match known.dataset.read(&found, series.start_in(&found), &mut bytes) {
                 Err(h5live_model::Error::Moved) => Ok(false),
@@ -232,7 +235,7 @@ fn read_chunk(
         // change in place is read between two reads of the announced end and of the word there.
         let since = observer.set_history(before);
         let looks = if matches!(series.kind, SeriesKind::Filtered { .. }) { 1 } else { 5 };
-        if !read || observer.view.queries() - queries > looks {
+        if !read || observer.view.query_count() - queries > looks {
             observer.set_history(before.concat(since));
         }
         chunk = match read {
@@ -243,7 +246,7 @@ fn read_chunk(
             bytes.fill(0);
         }
     }
-    let may_be_torn = began_torn || observer.view.tears() > tears;
+    let may_be_torn = began_torn || observer.view.torn_position_count() > tears;
     check_rows(known, series, (first, min_version), &bytes, may_be_torn)
 }
 
@@ -291,11 +294,11 @@ fn check_rows(
 /// Refreshes a dataset, and returns whether it has changed. The history is that of its known state, before and after.
 pub(crate) fn refresh(observer: &ConcurrentObserver<'_>, dataset: &dyn ChunkStore) -> Result<(), RunEnd> {
     let view = observer.view;
-    let (queries, before) = (view.queries(), observer.set_history(History::NONE));
+    let (queries, before) = (view.query_count(), observer.set_history(ReaderHistory::NONE));
     observer.observe("refresh", || dataset.refresh())?;
     // One look shows the header unchanged; otherwise all that was known of the dataset is forgotten.
-    if view.queries() - queries <= 1 {
-        let since = observer.set_history(History::NONE);
+    if view.query_count() - queries <= 1 {
+        let since = observer.set_history(ReaderHistory::NONE);
         observer.set_history(before.concat(since));
     }
     Ok(())

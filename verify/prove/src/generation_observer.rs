@@ -7,9 +7,9 @@ use std::io;
 use std::sync::Arc;
 
 use h5live_cache::{Storage, replay_operations};
-use h5live_checker::schedule::{History, ReaderView};
+use h5live_checker::schedule::{ReaderHistory, ReaderView};
 use h5live_checker::trace::Trace;
-use h5live_format::{Addr, Generation, StatusFlags, Superblock};
+use h5live_format::{Addr, GenerationWord, StatusFlags, Superblock};
 use h5live_native::NativeFile;
 use h5live_swmr::RetryEvent;
 use parking_lot::Mutex;
@@ -49,8 +49,8 @@ impl GenerationsInTrace {
         let mut last: HashMap<u64, u32> = HashMap::new();
         each_image(&mut |prefix, image| {
             for (end, (from, to)) in &ends {
-                let place = Generation::word_addr(Addr::new(*end)).and_then(Addr::get).unwrap_or(u64::MAX) as usize;
-                let word = image.get(place..).and_then(Generation::from_bytes);
+                let place = GenerationWord::word_addr(Addr::new(*end)).and_then(Addr::get).unwrap_or(u64::MAX) as usize;
+                let word = image.get(place..).and_then(GenerationWord::from_bytes);
                 if let (Some(word), true) = (word, (*from..=*to).contains(&prefix)) {
                     last.insert(word.number(), prefix as u32);
                 }
@@ -85,13 +85,13 @@ struct OperationState {
     /// Whether it goes by generations.
     follows_generations: bool,
     /// The history before the operation.
-    history_before: History,
+    history_before: ReaderHistory,
     attempt: u32,
     /// Whether it has taken a look in this operation.
     has_read_state: bool,
     /// The kept state when the read began, and what the read has seen.
     state_at_read: u64,
-    history_of_read: History,
+    history_of_read: ReaderHistory,
     /// Whether the last look counted.
     was_last_read_valid: bool,
     /// Whether it is finding out what the file shows, and has read where.
@@ -125,13 +125,13 @@ impl GenerationReaderState {
     /// Between two operations: the kept state, if the reader goes by generations.
     pub fn state_between_operations(&self, view: &ReaderView) -> Option<u64> {
         self.follows_generations().then(|| {
-            view.set_history(History::NONE);
+            view.replace_history(ReaderHistory::NONE);
             self.state_hash(view, &|_| ())
         })
     }
 
     fn state_hash(&self, view: &ReaderView, otherwise: &dyn Fn(&mut DefaultHasher)) -> u64 {
-        view.state_hash(|| {
+        view.state_hash_or_compute(|| {
             let mut hasher = DefaultHasher::new();
             match &*self.file.lock() {
                 Some(file) => file.hash_state(&mut hasher),
@@ -148,29 +148,31 @@ impl GenerationReaderState {
         match moment {
             RetryEvent::AttemptStarted(attempt, tell) => {
                 (now.is_finding_shown_state, now.has_announced_end) = (true, false);
-                view.discard_beyond(None);
+                view.stop_writer_beyond(None);
                 if attempt == 1 || now.was_last_read_valid {
                     now.history_before = view.history();
                 }
                 now.has_read_state &= attempt > 1;
                 (now.follows_generations, now.was_last_read_valid, now.attempt) = (true, false, attempt);
-                view.set_history(now.history_before.with_reader_state((attempt, now.has_read_state)));
-                view.waypoint(self.state_hash(view, tell));
+                view.replace_history(now.history_before.with_reader_state((attempt, now.has_read_state)));
+                view.is_new_mid_operation_state(self.state_hash(view, tell));
             }
             RetryEvent::ReadStarted(number, tell) => {
                 now.is_finding_shown_state = false;
-                view.discard_beyond(number.and_then(|number| self.generations.last_prefix_showing(number)));
+                view.stop_writer_beyond(number.and_then(|number| self.generations.last_prefix_showing(number)));
                 now.state_at_read = self.state_hash(view, tell);
-                view.set_history(now.history_before.with_reader_state((now.attempt, now.has_read_state)));
-                view.waypoint(("looks", now.state_at_read));
+                view.replace_history(now.history_before.with_reader_state((now.attempt, now.has_read_state)));
+                view.is_new_mid_operation_state(("looks", now.state_at_read));
                 now.has_read_state = true;
-                view.set_history(History::NONE);
+                view.replace_history(ReaderHistory::NONE);
             }
             RetryEvent::ReadFinished => now.history_of_read = view.history(),
             RetryEvent::Missed => {}
             RetryEvent::Validated => {
                 now.was_last_read_valid = true;
-                view.set_history(now.history_before.with_reader_state(now.state_at_read).concat(now.history_of_read));
+                view.replace_history(
+                    now.history_before.with_reader_state(now.state_at_read).concat(now.history_of_read),
+                );
             }
         }
     }
@@ -185,7 +187,7 @@ impl GenerationReaderState {
         let superblock = Superblock::decode(bytes).ok().filter(|found| found.status.contains(StatusFlags::SWMR));
         let end = superblock.and_then(|superblock| superblock.end_of_file.get());
         now.has_announced_end = !now.has_announced_end && end.is_some();
-        view.discard_beyond(
+        view.stop_writer_beyond(
             end.filter(|_| now.has_announced_end)
                 .and_then(|end| self.generations.last_prefixes_of_ends.get(&end).copied()),
         );

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use h5live_cache::DependencyKind;
 use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
-use h5live_checker::schedule::{AllowedTears, Counterexample, ExploreBounds, Story};
-use h5live_checker::trace::{Trace, TraceError};
+use h5live_checker::schedule::{AllowedTears, Counterexample, CounterexampleLog, ExploreBounds};
+use h5live_checker::trace::{Trace, TraceFileError};
 use h5live_prove::kv::{self, KvMutant};
 use h5live_prove::log;
 use h5live_prove::mutants::{self, MutantResult, ProtocolMutant};
@@ -129,7 +129,7 @@ impl ProverRun {
         let Some(folder) = &self.trace_folder else { return };
         let path = folder.join(format!("{}.h5trace", name.replace([' ', ','], "-").replace("--", "-")));
         let done = std::fs::create_dir_all(folder).and_then(|()| File::create(&path));
-        match done.map_err(TraceError::from).and_then(|file| found.save(trace, BufWriter::new(file))) {
+        match done.map_err(TraceFileError::from).and_then(|file| found.save(trace, BufWriter::new(file))) {
             Ok(()) => println!("    kept in {}", path.display()),
             Err(error) => println!("    not kept in {}: {error}", path.display()),
         }
@@ -163,11 +163,11 @@ impl ProverRun {
                     explored.schedules as f64 / explored.elapsed.as_secs_f64()
                 );
                 for found in explored.violations.iter().take(2) {
-                    println!("    after {} moves: {}", found.moves(), found.fault);
+                    println!("    after {} moves: {}", found.writer_move_count(), found.fault);
                 }
                 if let Some(found) = explored.violations.first() {
                     if self.prints_stories {
-                        println!("{}", Story::new(&workload.trace, found));
+                        println!("{}", CounterexampleLog::new(&workload.trace, found));
                     }
                     self.save_counterexample(&format!("{}-{}", case.name, reader.name()), &workload.trace, found);
                 }
@@ -221,7 +221,7 @@ impl ProverRun {
                 let bounds = CrashBounds { start: workload.start, ..bounds };
                 explore_crashes(&workload.trace, &bounds, &recover)
             };
-            let torn = |unit| AllowedTears { observations: 1, ..AllowedTears::at(unit) };
+            let torn = |unit| AllowedTears { observations: 1, ..AllowedTears::cut_at_multiples_of(unit) };
             let [whole, pages, sectors] =
                 [AllowedTears::NONE, torn(4096), torn(512)].map(|t| run(WriterSetup::durable(), t));
             println!(
@@ -320,7 +320,7 @@ impl ProverRun {
             match mutants::judge_missing_edges(kind, &sound, self.threads, self.time_limit.max(MIN_MUTANT_TIME)) {
                 MutantResult::Killed { case, reader, found, trace } => {
                     let by = format!("{}, {}", case.name, reader.name());
-                    println!("{name:<26} {:<9} {:>5}  {by}: {}", "killed", found.moves(), found.fault);
+                    println!("{name:<26} {:<9} {:>5}  {by}: {}", "killed", found.writer_move_count(), found.fault);
                     self.save_counterexample(&name, &trace, &found);
                 }
                 MutantResult::KilledByDeath { case, fault } => {

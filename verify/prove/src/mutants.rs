@@ -4,8 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_cache::DependencyKind;
-use h5live_checker::crash::{CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailure, explore_crashes};
-use h5live_checker::schedule::{AllowedTears, Counterexample, ExploreBounds, OS_PAGE_BYTES, ReaderView, find_shortest};
+use h5live_checker::crash::{
+    CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailureSampling, explore_crashes,
+};
+use h5live_checker::schedule::{
+    AllowedTears, Counterexample, ExploreBounds, OS_PAGE_BYTES, ReaderView, find_fewest_moves,
+};
 use h5live_checker::trace::{StorageOp, Trace};
 use h5live_format::checksum_override::ignoring_checksums as blind_reader;
 
@@ -192,7 +196,7 @@ impl ProtocolMutant {
                     fault_after_process_death(case, without_intents, threads, limit)
                 }
                 ProtocolMutant::NoRedoAtPowerFailure => {
-                    let tearing = AllowedTears { observations: 1, ..AllowedTears::at(512) };
+                    let tearing = AllowedTears { observations: 1, ..AllowedTears::cut_at_multiples_of(512) };
                     fault_after_power_failure(
                         case,
                         WriterSetup { durable: true, ..without_intents },
@@ -226,7 +230,7 @@ fn fault_without_checksums(case: &Case, threads: usize, limit: Duration) -> Opti
     let bounds = ExploreBounds { tearing: small_tears(), ..bounds };
     case.readers.iter().find_map(|reader| {
         let (found, _) = reader.with_reader(&workload, passes, |reader| {
-            find_shortest(&workload.trace, &bounds, &|view: &Arc<ReaderView>| blind_reader(|| reader(view)))
+            find_fewest_moves(&workload.trace, &bounds, &|view: &Arc<ReaderView>| blind_reader(|| reader(view)))
         });
         found.map(|found| format!("{}: {}", reader.name(), found.fault))
     })
@@ -294,7 +298,7 @@ pub fn power_failure_bounds(tearing: AllowedTears, threads: usize, limit: Durati
     CrashBounds {
         start: 0,
         tearing,
-        loss: CrashKind::Power(PowerFailure::default()),
+        loss: CrashKind::Power(PowerFailureSampling::default()),
         recrashes: again,
         time: Some(limit),
         threads,
@@ -303,6 +307,6 @@ pub fn power_failure_bounds(tearing: AllowedTears, threads: usize, limit: Durati
 
 /// The death of a process: the system copies a page at once, so a write within one page is whole or not there.
 pub fn death_bounds(threads: usize, limit: Duration) -> CrashBounds {
-    let tearing = AllowedTears { observations: 1, ..AllowedTears::at(OS_PAGE_BYTES as u32) };
+    let tearing = AllowedTears { observations: 1, ..AllowedTears::cut_at_multiples_of(OS_PAGE_BYTES as u32) };
     CrashBounds { start: 0, tearing, loss: CrashKind::Process, recrashes: 1, time: Some(limit), threads }
 }

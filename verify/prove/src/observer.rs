@@ -4,7 +4,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use h5live_checker::schedule::{History, ReaderView};
+use h5live_checker::schedule::{ReaderHistory, ReaderView};
 use h5live_native::{Clock, Mode, MutantOptions, NativeFile, OpenOptions, RetryPolicy};
 use h5live_swmr::RetryEvent;
 
@@ -110,7 +110,7 @@ impl Observer for ConcurrentObserver<'_> {
     }
 
     fn reset(&self, state: impl Hash) -> Result<(), RunEnd> {
-        self.view.set_history(History::NONE);
+        self.view.replace_history(ReaderHistory::NONE);
         self.checkpoint(state)
     }
 
@@ -119,18 +119,18 @@ impl Observer for ConcurrentObserver<'_> {
         what: &str,
         operation: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, RunEnd> {
-        self.view.restart_operation();
-        self.view.discard_beyond(None);
+        self.view.mark_operation_restart();
+        self.view.stop_writer_beyond(None);
         self.waited_in_vain.store(false, Relaxed);
-        let began = self.view.time();
+        let began = self.view.writer_time();
         let done = operation();
-        if self.view.is_merged() {
+        if self.view.is_duplicate_run() {
             return Err(RunEnd::Merged);
         }
         match done {
             Ok(found) => Ok(found),
             // A reader that is slow again and again may give up.
-            Err(_) if !self.view.is_at_rest() || self.view.time() > began => Err(RunEnd::Torn),
+            Err(_) if !self.view.is_unchanged_since_restart() || self.view.writer_time() > began => Err(RunEnd::Torn),
             Err(error) => Err(RunEnd::Wrong(format!("cannot {what}{FAILED_AT_REST}{}", error_chain_text(&error)))),
         }
     }
@@ -157,7 +157,7 @@ impl<'a> ConcurrentObserver<'a> {
     /// The end of a reader that has waited in vain for something that must be there. This is a fault, unless the writer
     /// was in its way.
     pub fn absence_end(&self, fault: &str) -> RunEnd {
-        match self.view.is_at_rest() {
+        match self.view.is_unchanged_since_restart() {
             true => RunEnd::Wrong(format!("{fault}{WAITED_IN_VAIN}")),
             false => RunEnd::Torn,
         }
@@ -167,7 +167,7 @@ impl<'a> ConcurrentObserver<'a> {
     pub fn open(&self) -> Result<NativeFile, RunEnd> {
         let view = self.view.clone();
         let attempts = if self.state.generations_in_trace().are_shown() { MAX_READ_ATTEMPTS } else { ATTEMPTS };
-        let policy = RetryPolicy::new(attempts, move |_| view.restart_operation());
+        let policy = RetryPolicy::new(attempts, move |_| view.mark_operation_restart());
         let (view, kept, missed) = (self.view.clone(), self.state.clone(), self.waited_in_vain.clone());
         let policy = policy.with_hook(move |moment| match moment {
             RetryEvent::Missed => missed.store(true, Relaxed),
@@ -179,7 +179,7 @@ impl<'a> ConcurrentObserver<'a> {
             mode: Mode::SwmrRead,
             retry: policy,
             mutant: trial,
-            clock: Clock::new(move || view.time()),
+            clock: Clock::new(move || view.writer_time()),
             ..OpenOptions::default()
         };
         let storage = Arc::new(ObservedStorage(self.view.clone(), self.state.clone()));
@@ -188,23 +188,23 @@ impl<'a> ConcurrentObserver<'a> {
         Ok(file)
     }
 
-    /// As [`ReaderView::set_history`]. A reader that goes by generations asks the file at each checkpoint for its kept
+    /// As [`ReaderView::replace_history`]. A reader that goes by generations asks the file at each checkpoint for its kept
     /// state, and needs no parts of the history.
-    pub fn set_history(&self, history: History) -> History {
-        if self.state.follows_generations() { History::NONE } else { self.view.set_history(history) }
+    pub fn set_history(&self, history: ReaderHistory) -> ReaderHistory {
+        if self.state.follows_generations() { ReaderHistory::NONE } else { self.view.replace_history(history) }
     }
 
     /// Notes something on which the reader depends, that depends on the present position of the writer, and that no
     /// checkpoint has stated.
     pub fn add_to_history(&self, known: impl Hash) {
         if self.state.follows_generations() {
-            self.view.set_history(self.view.history().with_reader_state(known));
+            self.view.replace_history(self.view.history().with_reader_state(known));
         }
     }
 
     /// Goes on, unless another run has been here in the same state.
     pub fn checkpoint(&self, state: impl Hash) -> Result<(), RunEnd> {
         let kept = self.state.state_between_operations(self.view);
-        if self.view.checkpoint((state, kept)) { Ok(()) } else { Err(RunEnd::Merged) }
+        if self.view.is_new_checkpoint_state((state, kept)) { Ok(()) } else { Err(RunEnd::Merged) }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use h5live::{Dataset, File, Options};
 use h5live_cache::{DependencyKind, DependencyKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
-use h5live_model::{AllocationTime, ChunkStore, FileSpace, Store};
-use h5live_native::{Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions, Readers};
+use h5live_model::{AllocationTime, ChunkStore, FileSpaceSettings, Store};
+use h5live_native::{AllowedReaders, Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions};
 
 use crate::entry_changes::EntryChanges;
 use crate::{Series, SeriesKind};
@@ -165,11 +165,11 @@ impl WriterRecorder {
         trial.trusts_zeros = trusts_zeros;
         trial.reuses_by_time = self.setup.reuses_by_time;
         trial.has_other_readers = !self.setup.is_exclusive;
-        let readers = if self.setup.is_for_h5live { Readers::H5live } else { Readers::Any };
+        let readers = if self.setup.is_for_h5live { AllowedReaders::H5live } else { AllowedReaders::Any };
         let time = self.time.clone();
         let clock = Clock::new(move || Duration::from_millis(time.load(Relaxed)));
         let WriterSetup { eof_headroom_bytes: headroom, persists_free_space: persist, .. } = self.setup;
-        let space = FileSpace { persist, ..FileSpace::default() };
+        let space = FileSpaceSettings { persist, ..FileSpaceSettings::default() };
         let options =
             OpenOptions { mode, clock, mutant: trial, durable, profile, headroom, space, ..OpenOptions::default() };
         let options = OpenOptions { take_over: true, readers, ..options };

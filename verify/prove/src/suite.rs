@@ -8,8 +8,8 @@ mod reuse_cases;
 use std::sync::Arc;
 
 use h5live_checker::schedule::{
-    AllowedTears, Counterexample, ExploreBounds, ExploreReport, OS_PAGE_BYTES, ReaderView, Verdict, explore,
-    find_shortest,
+    AllowedTears, Counterexample, ExploreBounds, ExploreReport, OS_PAGE_BYTES, ReaderView, Verdict, explore_schedules,
+    find_fewest_moves,
 };
 
 pub use self::cases::all_cases;
@@ -114,7 +114,7 @@ impl ReaderKind {
     /// Explores all schedules of this reader.
     pub fn explore(self, workload: &Workload, passes: usize, bounds: &ExploreBounds) -> ExploreReport {
         let bounds = &ExploreBounds { start: workload.start, ..bounds.clone() };
-        self.with_reader(workload, passes, |reader| explore(&workload.trace, bounds, &reader))
+        self.with_reader(workload, passes, |reader| explore_schedules(&workload.trace, bounds, &reader))
     }
 
     /// Looks for the shortest counterexample.
@@ -125,16 +125,16 @@ impl ReaderKind {
         bounds: &ExploreBounds,
     ) -> (Option<Counterexample>, ExploreReport) {
         let bounds = &ExploreBounds { start: workload.start, ..bounds.clone() };
-        self.with_reader(workload, passes, |reader| find_shortest(&workload.trace, bounds, &reader))
+        self.with_reader(workload, passes, |reader| find_fewest_moves(&workload.trace, bounds, &reader))
     }
 }
 
 /// Writes cut off between two pages, by the death of the writer if need be.
 pub fn page_tears() -> AllowedTears {
-    AllowedTears { lasting: true, ..AllowedTears::at(OS_PAGE_BYTES as u32) }
+    AllowedTears { lasting: true, ..AllowedTears::cut_at_multiples_of(OS_PAGE_BYTES as u32) }
 }
 
 /// Writes seen in part, cut at multiples of 8 bytes.
 pub fn small_tears() -> AllowedTears {
-    AllowedTears::at(8)
+    AllowedTears::cut_at_multiples_of(8)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live_checker::schedule::{History, ReaderView, Verdict};
+use h5live_checker::schedule::{ReaderHistory, ReaderView, Verdict};
 use h5live_model::{ChunkCoord, Error, LinkTarget, ObjectId, Store};
 use h5live_native::NativeFile;
 
@@ -17,7 +17,7 @@ pub fn transient_dataset_reader(passes: usize) -> impl Fn(&Arc<ReaderView>) -> V
 
 fn follow_transient_datasets(observer: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
     let file = observer.open()?;
-    let opened = observer.set_history(History::NONE);
+    let opened = observer.set_history(ReaderHistory::NONE);
     for pass in 0..passes {
         // Objects are opened and closed again, and each look at one reads its header again.
         observer.reset((pass, opened))?;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use h5live_cache::DependencyKind;
-use h5live_checker::crash::{CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailure, explore_crashes};
-use h5live_checker::schedule::{AllowedTears, Counterexample, ExploreBounds, Story};
+use h5live_checker::crash::{
+    CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailureSampling, explore_crashes,
+};
+use h5live_checker::schedule::{AllowedTears, Counterexample, CounterexampleLog, ExploreBounds};
 use h5live_model::CreationOrder;
 use h5live_prove::entry_changes::{self, EntryChange, EntryChanges, change_entries};
 use h5live_prove::suite::changes::EXCHANGED;
@@ -114,7 +116,7 @@ fn readers_of_old_files_go_by_generations() {
 fn a_counterexample_is_told_by_structures_and_fields() {
     let array = |setup| workloads::append_to_extensible_array(setup, 0, 2, 1);
     let (workload, found) = found(DependencyKind::ObjectHeaderIndex, array, ROWS);
-    let story = Story::new(&workload.trace, &found).to_string();
+    let story = CounterexampleLog::new(&workload.trace, &found).to_string();
     for part in ["object header at 0x", "dimension: 0 -> 1", "reads object header", &found.fault] {
         assert!(story.contains(part), "{part}\n{story}");
     }
@@ -200,12 +202,12 @@ fn attributes_that_exchange_chunks_of_a_header_are_there_after_the_death_of_the_
 fn what_was_durable_outlasts_a_power_failure() {
     let wrong = |setup: WriterSetup, record: fn(WriterSetup) -> Workload, unit: u32| {
         let workload = record(setup);
-        let tearing = AllowedTears { observations: 1, ..AllowedTears::at(unit) };
+        let tearing = AllowedTears { observations: 1, ..AllowedTears::cut_at_multiples_of(unit) };
         let tearing = if unit == 0 { AllowedTears::NONE } else { tearing };
         let bounds = CrashBounds {
             start: workload.start,
             tearing,
-            loss: CrashKind::Power(PowerFailure::default()),
+            loss: CrashKind::Power(PowerFailureSampling::default()),
             recrashes: 0,
             ..mutants::death_bounds(2, std::time::Duration::from_secs(60))
         };
@@ -264,7 +266,7 @@ fn kept_counterexamples_are_still_found() {
         let file = std::fs::File::open(&path).unwrap();
         let (trace, kept) = Counterexample::load(std::io::BufReader::new(file)).unwrap();
         let start = kept.seen[0].position.prefix as usize;
-        let svg = Story::new(&trace, &kept).svg();
+        let svg = CounterexampleLog::new(&trace, &kept).to_svg();
         assert!(svg.contains("object header at 0x"), "{name}");
         let workload = Workload {
             trace,
@@ -277,7 +279,7 @@ fn kept_counterexamples_are_still_found() {
         };
         let (found, _) = reader.shortest(&workload, 2, &ExploreBounds { moves: Some(2), ..ExploreBounds::default() });
         let found = found.unwrap_or_else(|| panic!("{name} is not found any more"));
-        assert_eq!(found.moves(), 1, "{name}: {}", found.fault);
+        assert_eq!(found.writer_move_count(), 1, "{name}: {}", found.fault);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
-use h5live_checker::schedule::{AllowedTears, ExploreBounds, Story};
+use h5live_checker::schedule::{AllowedTears, CounterexampleLog, ExploreBounds};
 use h5live_prove::suite::{ReaderKind, small_tears};
 use h5live_prove::workloads::{WriterStep, run_writer_steps};
 use h5live_prove::{CrashRecovery, ReadStrategy, WriterSetup, mutants};
@@ -41,7 +41,7 @@ proptest! {
             let bounds = ExploreBounds { tearing, moves, threads: 1, runs: Some(2000), ..ExploreBounds::default() };
             let (found, _) = ReaderKind::Rows(look).shortest(&workload, 2, &bounds);
             if let Some(found) = found {
-                prop_assert!(false, "{look:?}: {}", Story::new(&workload.trace, &found));
+                prop_assert!(false, "{look:?}: {}", CounterexampleLog::new(&workload.trace, &found));
             }
         }
         let bounds = CrashBounds { start: workload.start, recrashes: 0, ..mutants::death_bounds(1, Duration::from_secs(60)) };

@@ -81,7 +81,7 @@ fn schemes(ground: &Ground) -> (&'static str, &'static str) {
 
 /// Options with which `opened` keeps an object store, to count its requests.
 fn counting(opened: &LastOpenedStore) -> Options {
-    File::options().connectors(Options::built_in_connectors().with(HsdsConnector::keeping(opened.clone())))
+    File::options().connectors(Options::built_in_connectors().with_connector(HsdsConnector::with_last_opened(opened.clone())))
 }
 
 /// Makes what is copied, unless another pair has. A file in memory is made by the process that copies it.
@@ -113,7 +113,7 @@ fn copy(contents: Contents, ground: &Ground) -> Result<Done> {
         let target = counting(&opened[1]).create().open(&*to_at)?;
         let mut copier = Copier::new(&source, &target);
         copier.contents(&source.root(), &target.root())?;
-        let report = copier.finish()?;
+        let report = copier.copy_data_and_finish()?;
         target.flush()?;
         if !report.is_clean() {
             return Err(Error::Other(format!("{from} to {to}: {report:?}")));

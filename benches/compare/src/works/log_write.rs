@@ -188,7 +188,7 @@ fn replay(from: &str, to: &Path) -> Result<()> {
     let (from, to) = (File::open(from)?, File::create(to)?);
     let mut copy = Copier::new(&from, &to);
     copy.contents(&from.root(), &to.root())?;
-    copy.finish()?;
+    copy.copy_data_and_finish()?;
     Ok(to.close()?)
 }
 

@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use h5live::File;
-use h5live_archive::{ImportOptions, Importer, Source, TarLayout};
+use h5live_archive::{ImportOptions, Importer, TarLayout, TarSource};
 
 use crate::work::{Ground, Numbers, bytes};
 use crate::{Error, Result};
@@ -86,9 +86,9 @@ impl TrainingSet {
 }
 
 pub(super) fn import(tar: &Path, path: &Path, layout: TarLayout) -> Result<()> {
-    let source = Source::open(tar).map_err(failed)?;
+    let source = TarSource::open(tar).map_err(failed)?;
     let options = ImportOptions { layout, ..ImportOptions::default() };
-    let importer = Importer::create_at(path, File::options(), options).map_err(failed)?;
+    let importer = Importer::create_file_for_swmr(path, File::options(), options).map_err(failed)?;
     importer.import(source, &mut |_| {}).map_err(failed)?;
     Ok(())
 }

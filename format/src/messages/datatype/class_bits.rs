@@ -1,8 +1,9 @@
 //! The class of a datatype, and the 24 bits whose meaning depends on it.
 
 use h5live_model::{
-    Bitfield, ByteOrder, CharacterSet, Compound, Datatype, Enum, FixedString, Float, Integer, Normalization, Opaque,
-    Padding, ReferenceKind, ReferenceType, Sign, StringPadding, Time, VarLen, VarLenKind,
+    BitfieldType, ByteOrder, CharacterSet, CompoundType, Datatype, EnumType, FixedStringType, FloatType, IntegerType,
+    Normalization, OpaqueType, Padding, ReferenceKind, ReferenceType, Sign, StringPadding, TimeType, VarLenKind,
+    VarLenType,
 };
 
 /// The number of the class.
@@ -26,16 +27,16 @@ pub(super) fn class_number(t: &Datatype) -> u8 {
 /// A type of this class and size, to be filled in.
 pub(super) fn blank_of_class(class: u8, size: u32) -> Option<Datatype> {
     Some(match class {
-        0 => Datatype::Integer(Integer { size, ..Default::default() }),
-        1 => Datatype::Float(Float { size, ..Default::default() }),
-        2 => Datatype::Time(Time { size, ..Default::default() }),
-        3 => Datatype::String(FixedString { size, ..Default::default() }),
-        4 => Datatype::Bitfield(Bitfield { size, ..Default::default() }),
-        5 => Datatype::Opaque(Opaque { size, ..Default::default() }),
-        6 => Datatype::Compound(Compound { size, ..Default::default() }),
+        0 => Datatype::Integer(IntegerType { size, ..Default::default() }),
+        1 => Datatype::Float(FloatType { size, ..Default::default() }),
+        2 => Datatype::Time(TimeType { size, ..Default::default() }),
+        3 => Datatype::String(FixedStringType { size, ..Default::default() }),
+        4 => Datatype::Bitfield(BitfieldType { size, ..Default::default() }),
+        5 => Datatype::Opaque(OpaqueType { size, ..Default::default() }),
+        6 => Datatype::Compound(CompoundType { size, ..Default::default() }),
         7 => Datatype::Reference(ReferenceType { size, ..Default::default() }),
-        8 => Datatype::Enum(Enum::default()),
-        9 => Datatype::VarLen(VarLen { size, ..Default::default() }),
+        8 => Datatype::Enum(EnumType::default()),
+        9 => Datatype::VarLen(VarLenType { size, ..Default::default() }),
         10 => Datatype::Array(Default::default()),
         11 => Datatype::Complex(Default::default()),
         _ => return None,

@@ -1,6 +1,6 @@
 //! The rules that the parts of a datatype keep together, as libhdf5 checks them.
 
-use h5live_model::{Compound, Datatype, Float};
+use h5live_model::{CompoundType, Datatype, FloatType};
 
 use crate::{Fault, Result, Wire};
 
@@ -16,7 +16,7 @@ fn bit_count(size: u32) -> u64 {
 }
 
 /// The sign, exponent and mantissa of a float lie inside its bytes and beside each other.
-pub(super) fn check_float(w: &impl Wire, t: &Float) -> Result<()> {
+pub(super) fn check_float(w: &impl Wire, t: &FloatType) -> Result<()> {
     let parts = [
         ("sign position", t.sign_position, 1),
         ("exponent size", t.exponent_position, t.exponent_size),
@@ -45,7 +45,7 @@ pub(super) fn checked_array_size(w: &impl Wire, dims: &[u32], base: &Datatype) -
 }
 
 /// The members of a compound type have different names, lie inside it, and do not overlap.
-pub(super) fn check_members(w: &impl Wire, t: &Compound) -> Result<()> {
+pub(super) fn check_members(w: &impl Wire, t: &CompoundType) -> Result<()> {
     let mut names: Vec<_> = t.members.iter().map(|member| &member.name).collect();
     names.sort_unstable();
     let twice = names.windows(2).position(|pair| matches!(pair, [a, b] if a == b));

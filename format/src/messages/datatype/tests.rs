@@ -1,5 +1,6 @@
 use h5live_model::{
-    CharacterSet, FixedString, Float, Integer, Opaque, ReferenceType, Sign, StringPadding, Time, VarLenKind,
+    CharacterSet, FixedStringType, FloatType, IntegerType, OpaqueType, ReferenceType, Sign, StringPadding, TimeType,
+    VarLenKind,
 };
 
 use super::*;
@@ -15,26 +16,26 @@ fn member(name: &str, offset: u32, datatype: Datatype) -> CompoundMember {
 
 fn compound(members: Vec<CompoundMember>) -> Datatype {
     let size = members.iter().map(|m| m.offset + m.datatype.size()).max().unwrap_or(0);
-    Datatype::Compound(Compound { size, members })
+    Datatype::Compound(CompoundType { size, members })
 }
 
 fn array(dims: &[u32], base: Datatype) -> Datatype {
-    Datatype::Array(Array { dims: dims.to_vec(), base: Box::new(base) })
+    Datatype::Array(ArrayType { dims: dims.to_vec(), base: Box::new(base) })
 }
 
 fn var_len(kind: VarLenKind, base: Datatype) -> Datatype {
-    Datatype::VarLen(VarLen { kind, size: 16, base: Box::new(base) })
+    Datatype::VarLen(VarLenType { kind, size: 16, base: Box::new(base) })
 }
 
 fn vax() -> Datatype {
     let Some(Datatype::Float(float)) = Datatype::float(4, ByteOrder::Vax) else { panic!() };
-    Datatype::Float(Float { exponent_bias: 129, ..float })
+    Datatype::Float(FloatType { exponent_bias: 129, ..float })
 }
 
 fn enumeration() -> Datatype {
     let members = [("RED", 0u8), ("GREEN", 1), ("a long name", 2)]
         .map(|(name, value)| EnumMember { name: name.into(), value: vec![value, 0] });
-    Datatype::Enum(Enum { base: Box::new(int(2)), members: members.to_vec() })
+    Datatype::Enum(EnumType { base: Box::new(int(2)), members: members.to_vec() })
 }
 
 fn samples() -> Vec<Datatype> {
@@ -42,23 +43,29 @@ fn samples() -> Vec<Datatype> {
     let double = Datatype::float(8, ByteOrder::Big).unwrap();
     let mut samples = vec![
         int(8),
-        Datatype::Integer(Integer { size: 4, offset: 3, precision: 17, order: ByteOrder::Big, ..Default::default() }),
+        Datatype::Integer(IntegerType {
+            size: 4,
+            offset: 3,
+            precision: 17,
+            order: ByteOrder::Big,
+            ..Default::default()
+        }),
         double.clone(),
         vax(),
-        Datatype::Time(Time { size: 4, precision: 32, order: ByteOrder::Little }),
+        Datatype::Time(TimeType { size: 4, precision: 32, order: ByteOrder::Little }),
         Datatype::fixed_string(13, CharacterSet::Ascii),
-        Datatype::String(FixedString {
+        Datatype::String(FixedStringType {
             size: 1,
             padding: StringPadding::Reserved(9),
             character_set: CharacterSet::Reserved(3),
         }),
-        Datatype::Opaque(Opaque { size: 7, tag: "a tag of some length".into() }),
-        Datatype::Opaque(Opaque { size: 7, tag: Name::default() }),
+        Datatype::Opaque(OpaqueType { size: 7, tag: "a tag of some length".into() }),
+        Datatype::Opaque(OpaqueType { size: 7, tag: Name::default() }),
         enumeration(),
         var_len(VarLenKind::Sequence, int(4)),
         var_len(string, Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)),
         array(&[3, 4], double.clone()),
-        Datatype::Complex(Complex { base: Box::new(double.clone()) }),
+        Datatype::Complex(ComplexType { base: Box::new(double.clone()) }),
         compound(vec![member("x", 0, int(4)), member("a longer name", 8, double)]),
     ];
     for kind in [
@@ -145,6 +152,6 @@ fn refuses_members_that_overlap_or_stick_out_or_share_a_name() {
 #[test]
 fn refuses_floats_whose_parts_overlap() {
     let Some(Datatype::Float(float)) = Datatype::float(4, ByteOrder::Little) else { panic!() };
-    let broken = Float { exponent_position: 22, ..float };
+    let broken = FloatType { exponent_position: 22, ..float };
     assert!(encode(&DatatypeMessage { version: 1, datatype: Datatype::Float(broken) }, Widths::default()).is_err());
 }

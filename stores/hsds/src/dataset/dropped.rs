@@ -13,7 +13,7 @@ impl HsdsDataset {
 
     /// The chunks that lie outside of an extent.
     pub(super) fn chunks_outside(&self, spec: &DatasetSpec) -> Result<BTreeSet<ChunkCoord>> {
-        let counts = spec.grid().map(|grid| grid.counts(spec.dataspace.dims())).unwrap_or_default();
+        let counts = spec.grid().map(|grid| grid.chunk_counts(spec.dataspace.dims())).unwrap_or_default();
         let is_outside = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).any(|(at, count)| at >= count);
         Ok(self.stored_coords()?.into_iter().filter(is_outside).collect())
     }

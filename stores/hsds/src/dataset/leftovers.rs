@@ -25,15 +25,15 @@ fn fill_beyond(spec: &DatasetSpec, coord: &ChunkCoord, elements: &mut [u8]) -> b
     let Some(grid) = spec.grid() else { return false };
     let (start, extent, size) = (grid.start_of(coord), spec.dataspace.dims(), spec.datatype.size() as usize);
     // How many elements of each dimension lie inside.
-    let inside: Vec<usize> = (start.iter().zip(extent).zip(grid.dims()))
+    let inside: Vec<usize> = (start.iter().zip(extent).zip(grid.chunk_dims()))
         .map(|((start, end), whole)| end.saturating_sub(*start).min(*whole) as usize)
         .collect();
-    let (Some(row), Some(row_inside)) = (grid.dims().last(), inside.last()) else { return false };
+    let (Some(row), Some(row_inside)) = (grid.chunk_dims().last(), inside.last()) else { return false };
     let row_bytes = *row as usize * size;
     let (fill, mut has_changed) = (spec.fill_bytes(row_bytes), false);
     for (mut number, elements) in elements.chunks_mut(row_bytes.max(1)).enumerate() {
         let mut is_inside = true;
-        for (dim, inside) in grid.dims().iter().zip(&inside).rev().skip(1) {
+        for (dim, inside) in grid.chunk_dims().iter().zip(&inside).rev().skip(1) {
             is_inside &= number % (*dim as usize) < *inside;
             number /= *dim as usize;
         }
@@ -85,7 +85,7 @@ impl HsdsDataset {
         if !self.may_have_leftovers() || self.writes_all_growth(&spec, grown, writes) {
             return Ok(());
         }
-        let counts = spec.grid().map(|grid| grid.counts(spec.dataspace.dims())).unwrap_or_default();
+        let counts = spec.grid().map(|grid| grid.chunk_counts(spec.dataspace.dims())).unwrap_or_default();
         let is_outside = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).any(|(at, count)| at >= count);
         // A chunk of an extent that became smaller goes when that is committed.
         let is_foreign = |coord: &ChunkCoord| !self.is_written_beyond(coord) && !self.is_dropped(coord);
@@ -136,9 +136,9 @@ impl HsdsDataset {
         let earlier = state.written_beyond.get(&self.id).into_iter().flatten().cloned();
         let written: BTreeSet<ChunkCoord> =
             self.chunks_of(writes).into_iter().map(|(coord, _)| coord).chain(earlier).collect();
-        let counts = grid.counts(new);
+        let counts = grid.chunk_counts(new);
         let grows = |(axis, at): (usize, &u64)| {
-            let (Some(old), Some(new), Some(dim)) = (old.get(axis), new.get(axis), grid.dims().get(axis)) else {
+            let (Some(old), Some(new), Some(dim)) = (old.get(axis), new.get(axis), grid.chunk_dims().get(axis)) else {
                 return false;
             };
             new > old && at.saturating_add(1).saturating_mul(*dim) > *old
@@ -151,7 +151,7 @@ impl HsdsDataset {
         let product =
             |counts: &mut dyn Iterator<Item = u64>| counts.fold(1u128, |all, count| all.saturating_mul(count.into()));
         let whole =
-            old.iter().zip(new).zip(grid.dims()).zip(&counts).map(|(((old, new), dim), count)| match new > old {
+            old.iter().zip(new).zip(grid.chunk_dims()).zip(&counts).map(|(((old, new), dim), count)| match new > old {
                 true => old / dim,
                 false => *count,
             });

@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use super::Result;
 use crate::connector::{options_of, path_of};
 use crate::engine::{FolderEngine, OBJECTS_FOLDER, ObjectEngine};
-use crate::error::{HsdsError, damaged};
-use crate::layout::{DomainDocument, DomainId, OWN_PREFIX, Right, check_domain_path};
+use crate::error::{HsdsError, damaged_object_error};
+use crate::layout::{AclRight, DomainDocument, DomainId, OWN_PREFIX, check_domain_path};
 use crate::place::DomainPlace;
-use crate::session::{domain_key, time};
+use crate::session::{domain_key, system_time_from_unix};
 
 /// Domains that are read in one wave, and handed on before the next ones are listed.
 const PAGE_DOMAINS: usize = 1000;
@@ -66,18 +66,19 @@ impl DomainFolder {
     ///
     /// # Errors
     /// [`OpenError::Url`], [`OpenError::Store`]; [`HsdsError::Access`] if the user of the location may not read it.
-    pub fn open(at: &Location, is_named: bool) -> Result<Option<Self>, OpenError> {
+    pub fn open(at: &Location, prefer_folder: bool) -> Result<Option<Self>, OpenError> {
         let Some(folder) = DomainFolder::locate(at)? else { return Ok(None) };
         let key = domain_key(&folder.path);
         let found = folder.engine.get(&key)?;
-        let document = found.map(|found| DomainDocument::parse(&found.bytes)).transpose().map_err(damaged(&key))?;
+        let document =
+            found.map(|found| DomainDocument::parse(&found.bytes)).transpose().map_err(damaged_object_error(&key))?;
         if let Some(document) = &document {
-            if !is_named && document.root().map_err(damaged(&key))?.is_some() {
+            if !prefer_folder && document.root().map_err(damaged_object_error(&key))?.is_some() {
                 return Ok(None);
             }
-            if !folder.user.is_empty() && !document.access(&folder.user).has(Right::Read) {
+            if !folder.user.is_empty() && !document.access(&folder.user).has(AclRight::Read) {
                 let (user, object) = (folder.user.clone(), format!("/{}", folder.path));
-                return Err(OpenError::Store(HsdsError::Access { user, right: Right::Read.name(), object }.into()));
+                return Err(OpenError::Store(HsdsError::Access { user, right: AclRight::Read.name(), object }.into()));
             }
         }
         // The top of a bucket needs no object.
@@ -93,7 +94,7 @@ impl DomainFolder {
             return Ok(Some(DomainFolder { engine: Box::new(engine), path: place.domain, user: options.schema.user }));
         }
         let options = options_of(at);
-        let Some(place) = DomainPlace::find_folder(&path_of(at)?, &options.domain)? else { return Ok(None) };
+        let Some(place) = DomainPlace::resolve_domain_folder(&path_of(at)?, &options.domain)? else { return Ok(None) };
         let engine = FolderEngine::open(&place.bucket, &place.domain, Mode::Read)?;
         Ok(Some(DomainFolder { engine: Box::new(engine), path: place.domain, user: options.user }))
     }
@@ -113,10 +114,10 @@ impl DomainFolder {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    pub fn for_each_page(&self, levels: usize, each: &mut dyn FnMut(Vec<DomainEntry>) -> bool) -> Result<()> {
+    pub fn for_each_page(&self, max_depth: usize, each: &mut dyn FnMut(Vec<DomainEntry>) -> bool) -> Result<()> {
         let mut folders = VecDeque::from([(self.path.clone(), 0)]);
         while let Some((folder, level)) = folders.pop_front() {
-            if level >= levels {
+            if level >= max_depth {
                 continue;
             }
             let mut page = Vec::new();
@@ -188,16 +189,17 @@ impl DomainEntry {
     fn fill(&mut self, key: &str, bytes: &[u8]) {
         let document = match DomainDocument::parse(bytes) {
             Ok(document) => document,
-            Err(error) => return self.kind = Err(damaged(key)(error)),
+            Err(error) => return self.kind = Err(damaged_object_error(key)(error)),
         };
         self.owner = document.owner().map(str::to_owned);
-        (self.created, self.modified) = (document.created().and_then(time), document.modified().and_then(time));
+        (self.created, self.modified) =
+            (document.created().and_then(system_time_from_unix), document.modified().and_then(system_time_from_unix));
         match document.root() {
             Ok(root) => {
                 self.kind = Ok(if root.is_some() { DomainEntryKind::Domain } else { DomainEntryKind::Folder });
                 self.root = root;
             }
-            Err(error) => self.kind = Err(damaged(key)(error)),
+            Err(error) => self.kind = Err(damaged_object_error(key)(error)),
         }
     }
 }

@@ -59,7 +59,7 @@ fn open_other(at: &Location, domain: &str, mode: Mode) -> Result<Box<dyn ObjectE
     }
     let bucket = place_of(at, &options_of(at))?.bucket;
     let place = DomainPlace { bucket, domain: domain.to_owned() };
-    place.check_new()?;
+    place.check_no_nested_bucket()?;
     Ok(Box::new(FolderEngine::open(&place.bucket, domain, mode)?))
 }
 

@@ -9,10 +9,10 @@ use h5live_model::{Location, Mode, OpenError};
 use super::removal::{check_user, read_document};
 use super::{open_engine, open_other};
 use crate::engine::{DocumentPut, ObjectEngine, ObjectPut};
-use crate::error::{HsdsError, damaged};
-use crate::layout::{DomainDocument, DomainId, Right};
+use crate::error::{HsdsError, damaged_object_error};
+use crate::layout::{AclRight, DomainDocument, DomainId};
 use crate::open_domain::{check_create_right, parents};
-use crate::session::{domain_key, now};
+use crate::session::{domain_key, unix_seconds_now};
 
 /// Moves the domain at a location to another path of its bucket, and returns this path. If `to` ends in a slash, it is the
 /// folder into which the domain moves. Folders that are missing are made.
@@ -24,10 +24,10 @@ pub fn move_domain(at: &Location, to: &str) -> Result<String, OpenError> {
     let (from, domain, options) = open_engine(at, Mode::Write)?;
     let document = read_document(&*from, &domain)?;
     let key = domain_key(&domain);
-    let Some(root) = document.root().map_err(damaged(&key))? else {
+    let Some(root) = document.root().map_err(damaged_object_error(&key))? else {
         return Err(OpenError::Store(HsdsError::FolderMove(format!("/{domain}")).into()));
     };
-    check_user(&document, &options.user, Right::Delete, &format!("/{domain}"))?;
+    check_user(&document, &options.user, AclRight::Delete, &format!("/{domain}"))?;
     let name = domain.rsplit('/').next().unwrap_or_default();
     let to = match to.strip_suffix('/') {
         Some(folder) => format!("{folder}/{name}"),
@@ -65,7 +65,8 @@ fn put_domain(
 ) -> h5live_model::Result<()> {
     let key = domain_key(to);
     if let Some(found) = target.get(&key)? {
-        let there = DomainDocument::parse(&found.bytes).and_then(|there| there.root()).map_err(damaged(&key))?;
+        let there =
+            DomainDocument::parse(&found.bytes).and_then(|there| there.root()).map_err(damaged_object_error(&key))?;
         return if there == Some(root) { Ok(()) } else { Err(HsdsError::Occupied(format!("/{to}")).into()) };
     }
     // Whoever looks for objects to which no domain leads must not miss both paths.
@@ -73,11 +74,11 @@ fn put_domain(
     for parent in parents(to) {
         let key = domain_key(&parent);
         if target.get(&key)?.is_none() {
-            let folder = DomainDocument::new(None, document.owner().unwrap_or("admin"), now());
+            let folder = DomainDocument::new(None, document.owner().unwrap_or("admin"), unix_seconds_now());
             target.put_many(vec![ObjectPut { key, bytes: folder.to_bytes() }])?;
         }
     }
-    document.touch(now());
+    document.touch(unix_seconds_now());
     let object = ObjectPut { key, bytes: document.to_bytes() };
     target.put_documents(vec![DocumentPut { object, replaces: None }])?;
     target.sync()

@@ -5,8 +5,8 @@ use parking_lot::Mutex;
 
 use super::{Result, open_engine};
 use crate::engine::ObjectEngine;
-use crate::error::{HsdsError, damaged};
-use crate::layout::{DomainDocument, DomainId, LayoutError, Right};
+use crate::error::{HsdsError, damaged_object_error};
+use crate::layout::{AclRight, DomainDocument, DomainId, LayoutError};
 use crate::session::domain_key;
 
 /// Objects of domains that are read in one wave.
@@ -40,8 +40,8 @@ pub fn remove_domain(at: &Location) -> Result<RemovedDomain, OpenError> {
     let key = domain_key(&domain);
     let path = format!("/{domain}");
     let document = read_document(&*engine, &domain)?;
-    check_user(&document, &options.user, Right::Delete, &path)?;
-    let Some(root) = document.root().map_err(damaged(&key))? else {
+    check_user(&document, &options.user, AclRight::Delete, &path)?;
+    let Some(root) = document.root().map_err(damaged_object_error(&key))? else {
         if engine.folders(&format!("{domain}/"))?.iter().any(|name| !name.starts_with(crate::layout::OWN_PREFIX)) {
             return Err(OpenError::Store(HsdsError::FolderContent(path).into()));
         }
@@ -82,14 +82,14 @@ fn delete_objects(engine: &dyn ObjectEngine, root: DomainId, removed: &mut Remov
 pub(super) fn read_document(engine: &dyn ObjectEngine, domain: &str) -> Result<DomainDocument> {
     let key = domain_key(domain);
     let found = engine.get(&key)?.ok_or_else(|| HsdsError::NoDomain(format!("/{domain}")))?;
-    DomainDocument::parse(&found.bytes).map_err(damaged(&key))
+    DomainDocument::parse(&found.bytes).map_err(damaged_object_error(&key))
 }
 
 /// Refuses what a user may not do; without a user everything is allowed.
 ///
 /// # Errors
 /// [`HsdsError::Access`].
-pub(super) fn check_user(document: &DomainDocument, user: &str, right: Right, path: &str) -> Result<()> {
+pub(super) fn check_user(document: &DomainDocument, user: &str, right: AclRight, path: &str) -> Result<()> {
     if user.is_empty() || document.access(user).has(right) {
         return Ok(());
     }
@@ -114,7 +114,7 @@ fn other_domain(engine: &dyn ObjectEngine, root: DomainId, own_key: &str) -> Res
                 }
                 // Its objects are not below the prefixes of this schema.
                 Ok(_) | Err(LayoutError::Schema1(_)) => {}
-                Err(error) => return Err(damaged(key)(error)),
+                Err(error) => return Err(damaged_object_error(key)(error)),
             }
             Ok::<_, ModelError>(())
         })?;

@@ -7,11 +7,11 @@
 
 use std::collections::HashMap;
 
-use h5live_model::{Durability, Result};
+use h5live_model::{DurabilitySupport, Result};
 use parking_lot::Mutex;
 
 use super::{
-    Claim, DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, PollPauses,
+    ClaimState, DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, PollPauses,
     RequestCounts, Revalidation,
 };
 
@@ -21,7 +21,7 @@ const WAVE_BYTES: usize = 8 << 20;
 
 /// An engine, and chunks that wait to be written.
 #[derive(Debug)]
-pub struct QueuedEngine {
+pub struct ChunkBatchingEngine {
     engine: Box<dyn ObjectEngine>,
     /// Locked while they are written: what has to come after them waits.
     queue: Mutex<ChunkQueue>,
@@ -61,10 +61,10 @@ impl ChunkQueue {
     }
 }
 
-impl QueuedEngine {
+impl ChunkBatchingEngine {
     /// An engine before which nothing waits.
     pub fn new(engine: Box<dyn ObjectEngine>) -> Self {
-        QueuedEngine { engine, queue: Mutex::default() }
+        ChunkBatchingEngine { engine, queue: Mutex::default() }
     }
 
     /// Writes chunks, now or before anything else is asked of the engine.
@@ -90,22 +90,22 @@ impl QueuedEngine {
     ///
     /// # Errors
     /// As [`ObjectEngine::put_many`]. They still wait then.
-    pub fn write_chunks(&self) -> Result<()> {
+    pub fn flush_queued_chunks(&self) -> Result<()> {
         self.queue.lock().write(&*self.engine)
     }
 
     /// Forgets the chunks that wait.
-    pub fn forget_chunks(&self) {
+    pub fn discard_queued_chunks(&self) {
         *self.queue.lock() = ChunkQueue::default();
     }
 
     /// The engine, when no chunks wait.
     fn settled(&self) -> Result<&dyn ObjectEngine> {
-        self.write_chunks().map(|()| &*self.engine)
+        self.flush_queued_chunks().map(|()| &*self.engine)
     }
 }
 
-impl ObjectEngine for QueuedEngine {
+impl ObjectEngine for ChunkBatchingEngine {
     fn get(&self, key: &str) -> Result<Option<FetchedObject>> {
         self.settled()?.get(key)
     }
@@ -162,7 +162,7 @@ impl ObjectEngine for QueuedEngine {
         self.settled()?.release_claim(prefix)
     }
 
-    fn find_claim(&self, prefix: &str) -> Result<Claim> {
+    fn find_claim(&self, prefix: &str) -> Result<ClaimState> {
         self.engine.find_claim(prefix)
     }
 
@@ -170,7 +170,7 @@ impl ObjectEngine for QueuedEngine {
         self.engine.remove_unfinished()
     }
 
-    fn durability(&self) -> Durability {
+    fn durability(&self) -> DurabilitySupport {
         self.engine.durability()
     }
 
@@ -192,12 +192,12 @@ impl ObjectEngine for QueuedEngine {
 
     /// What waits is forgotten: who commits before has nothing that waits.
     fn close(&self) -> Result<()> {
-        self.forget_chunks();
+        self.discard_queued_chunks();
         self.engine.close()
     }
 
     fn discard(&self) -> Result<()> {
-        self.forget_chunks();
+        self.discard_queued_chunks();
         self.engine.discard()
     }
 
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn chunks_of_a_wave_that_failed_still_wait_and_nothing_comes_before_them() {
         let objects = MemoryEngine::new();
-        let engine = QueuedEngine::new(Box::new(objects.clone()));
+        let engine = ChunkBatchingEngine::new(Box::new(objects.clone()));
         (0..10).for_each(|number| engine.put_chunks(vec![chunk(number, number)]).unwrap());
         assert!(objects.keys().is_empty());
         // Three of them are written. A document is not written, and nothing is read, before the others are.
@@ -246,17 +246,17 @@ mod tests {
     #[test]
     fn what_waits_is_forgotten_when_the_session_ends_without_a_commit() {
         let objects = MemoryEngine::new();
-        let engine = QueuedEngine::new(Box::new(objects.clone()));
+        let engine = ChunkBatchingEngine::new(Box::new(objects.clone()));
         engine.put_chunks(vec![chunk(1, 1)]).unwrap();
         engine.close().unwrap();
-        engine.write_chunks().unwrap();
+        engine.flush_queued_chunks().unwrap();
         assert!(objects.keys().is_empty());
     }
 
     #[test]
     fn many_chunks_do_not_wait_and_come_after_those_that_did() {
         let objects = MemoryEngine::new();
-        let engine = QueuedEngine::new(Box::new(objects.clone()));
+        let engine = ChunkBatchingEngine::new(Box::new(objects.clone()));
         engine.put_chunks(vec![chunk(1, 1), chunk(200, 2)]).unwrap();
         engine.put_chunks((0..64).map(|number| chunk(number, 9)).collect()).unwrap();
         assert_eq!((objects.keys().len(), engine.counts().waves), (65, 2));

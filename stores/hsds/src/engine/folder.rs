@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use h5live_model::{Durability, Error as ModelError, Mode, Result};
+use h5live_model::{DurabilitySupport, Error as ModelError, Mode, Result};
 use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::{
-    Claim, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, OTHER_BUCKET, ObjectEngine, ObjectPut, ObjectSink,
-    ObjectTag, RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
+    ClaimState, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, OTHER_BUCKET, ObjectEngine, ObjectPut,
+    ObjectSink, ObjectTag, RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
 };
 use crate::error::HsdsError;
 use crate::layout::DOMAIN_FILE;
@@ -448,15 +448,15 @@ impl ObjectEngine for FolderEngine {
         lock.map_or(Ok(()), |lock| self.end_claim(prefix, lock))
     }
 
-    fn find_claim(&self, prefix: &str) -> Result<Claim> {
+    fn find_claim(&self, prefix: &str) -> Result<ClaimState> {
         let path = self.claim_path(prefix);
         let lock = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Claim::Absent),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ClaimState::Absent),
             lock => lock.map_err(failed(&path.display().to_string()))?,
         };
         match lock.try_lock_shared() {
-            Ok(()) => Ok(Claim::Abandoned),
-            Err(fs::TryLockError::WouldBlock) => Ok(Claim::Held),
+            Ok(()) => Ok(ClaimState::Abandoned),
+            Err(fs::TryLockError::WouldBlock) => Ok(ClaimState::Held),
             Err(fs::TryLockError::Error(error)) => Err(failed(&path.display().to_string())(error)),
         }
     }
@@ -475,8 +475,8 @@ impl ObjectEngine for FolderEngine {
         Ok(())
     }
 
-    fn durability(&self) -> Durability {
-        Durability::OnRequest
+    fn durability(&self) -> DurabilitySupport {
+        DurabilitySupport::OnRequest
     }
 
     fn sync(&self) -> Result<()> {

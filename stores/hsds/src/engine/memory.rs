@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use h5live_model::{Durability, Result};
+use h5live_model::{DurabilitySupport, Result};
 use parking_lot::Mutex;
 
 use super::{
@@ -32,12 +32,12 @@ pub struct MemoryEngine {
 impl MemoryEngine {
     /// No objects, for a session that writes.
     pub fn new() -> Self {
-        MemoryEngine::default().writer()
+        MemoryEngine::default().reopen_writer()
     }
 
     /// The same objects, for another session that writes. The one before has ended, or died.
     #[must_use]
-    pub fn writer(&self) -> Self {
+    pub fn reopen_writer(&self) -> Self {
         self.objects.lock().has_writer = true;
         MemoryEngine { objects: self.objects.clone(), counters: Arc::default(), is_writer: true }
     }
@@ -156,8 +156,8 @@ impl ObjectEngine for MemoryEngine {
             .collect())
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Never
+    fn durability(&self) -> DurabilitySupport {
+        DurabilitySupport::Never
     }
 
     fn sync(&self) -> Result<()> {

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use h5live_model::{Durability, Result};
+use h5live_model::{DurabilitySupport, Result};
 
 use crate::layout::DOMAIN_FILE;
 pub(crate) use crate::layout::OBJECTS_FOLDER;
 
 #[cfg(feature = "clouds")]
-pub use bucket::{BucketEngine, BucketRequest, LeaseRequest};
-pub(crate) use chunk_queue::QueuedEngine;
+pub use bucket::{BucketEngine, BucketOptions, LeaseOptions};
+pub(crate) use chunk_queue::ChunkBatchingEngine;
 pub use folder::FolderEngine;
 pub use memory::MemoryEngine;
 
@@ -67,7 +67,7 @@ pub struct ListedObject {
 
 /// What is known of the session that makes the objects with a prefix, or replaces them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum ClaimState {
     /// No session has said that it does.
     Absent,
     /// It is alive, or may be.
@@ -218,8 +218,8 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    fn find_claim(&self, _prefix: &str) -> Result<Claim> {
-        Ok(Claim::Absent)
+    fn find_claim(&self, _prefix: &str) -> Result<ClaimState> {
+        Ok(ClaimState::Absent)
     }
 
     /// Removes what processes have left that have died while they wrote an object.
@@ -231,7 +231,7 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     }
 
     /// Whether what was put outlasts a power failure.
-    fn durability(&self) -> Durability;
+    fn durability(&self) -> DurabilitySupport;
 
     /// Makes what was put outlast a power failure; from now on, no put endangers what outlasts one.
     ///

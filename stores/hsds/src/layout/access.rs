@@ -9,7 +9,7 @@ pub const DEFAULT_USER: &str = "default";
 
 /// A right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Right {
+pub enum AclRight {
     /// Make objects, links and attributes.
     Create,
     /// Read.
@@ -24,20 +24,20 @@ pub enum Right {
     UpdateAcl,
 }
 
-impl Right {
+impl AclRight {
     /// All rights.
-    pub const ALL: [Right; 6] =
-        [Right::Create, Right::Read, Right::Update, Right::Delete, Right::ReadAcl, Right::UpdateAcl];
+    pub const ALL: [AclRight; 6] =
+        [AclRight::Create, AclRight::Read, AclRight::Update, AclRight::Delete, AclRight::ReadAcl, AclRight::UpdateAcl];
 
     /// The name in the schema.
     pub fn name(self) -> &'static str {
         match self {
-            Right::Create => "create",
-            Right::Read => "read",
-            Right::Update => "update",
-            Right::Delete => "delete",
-            Right::ReadAcl => "readACL",
-            Right::UpdateAcl => "updateACL",
+            AclRight::Create => "create",
+            AclRight::Read => "read",
+            AclRight::Update => "update",
+            AclRight::Delete => "delete",
+            AclRight::ReadAcl => "readACL",
+            AclRight::UpdateAcl => "updateACL",
         }
     }
 }
@@ -53,28 +53,28 @@ impl AccessRights {
     pub const READ: AccessRights = AccessRights([false, true, false, false, false, false]);
 
     /// These rights.
-    pub fn of_rights(rights: &[Right]) -> Self {
-        AccessRights(Right::ALL.map(|right| rights.contains(&right)))
+    pub fn of_rights(rights: &[AclRight]) -> Self {
+        AccessRights(AclRight::ALL.map(|right| rights.contains(&right)))
     }
 
     /// Whether a right is among them.
-    pub fn has(self, right: Right) -> bool {
+    pub fn has(self, right: AclRight) -> bool {
         self.0.get(right as usize).copied().unwrap_or(false)
     }
 
     /// The rights.
-    pub fn rights(self) -> impl Iterator<Item = Right> {
-        Right::ALL.into_iter().filter(move |right| self.has(*right))
+    pub fn rights(self) -> impl Iterator<Item = AclRight> {
+        AclRight::ALL.into_iter().filter(move |right| self.has(*right))
     }
 
     /// The JSON.
     pub fn to_json(self) -> Value {
-        Right::ALL.into_iter().map(|right| (right.name().to_owned(), json!(self.has(right)))).collect()
+        AclRight::ALL.into_iter().map(|right| (right.name().to_owned(), json!(self.has(right)))).collect()
     }
 
     /// The rights that a JSON gives. What is not there is not allowed.
     pub fn from_json(json: &Value) -> Self {
-        AccessRights(Right::ALL.map(|right| json.get(right.name()).and_then(Value::as_bool).unwrap_or(false)))
+        AccessRights(AclRight::ALL.map(|right| json.get(right.name()).and_then(Value::as_bool).unwrap_or(false)))
     }
 
     /// The rights of a user with an object, if it has rights; those of nobody named, if the user is not.

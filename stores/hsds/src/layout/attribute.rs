@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::dataspace::{get_shape, put_shape};
 use super::datatype::{datatype_from_base64, datatype_from_json, datatype_to_base64, datatype_to_json};
-use super::elements::{ElementCodec, PackedTokens, TokenContent};
+use super::elements::{ElementCodec, StoredTokenNumbers, VarLenContent};
 use super::error::{LayoutError, Result};
-use super::extras::{extra, put_extra};
+use super::extras::{h5live_member, set_h5live_member};
 use super::id::DomainId;
 use super::json::Members;
 use super::value::{elements_from_json, elements_to_json};
@@ -17,7 +17,7 @@ const MAX_ZEROS: u64 = 1 << 20;
 
 /// A datatype, and the committed type that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypeUse {
+pub struct DatatypeAndCommittedId {
     /// The type.
     pub datatype: Datatype,
     /// The committed type.
@@ -28,7 +28,7 @@ pub struct TypeUse {
 ///
 /// # Errors
 /// [`LayoutError::Encode`].
-pub fn put_type(members: &mut Members, domain: DomainId, used: &TypeUse) -> Result<()> {
+pub fn put_type(members: &mut Members, domain: DomainId, used: &DatatypeAndCommittedId) -> Result<()> {
     let mut shown = datatype_to_json(&used.datatype);
     let is_exact = datatype_from_json(&shown).is_ok_and(|again| again == used.datatype);
     if let (Some(id), Some(shown)) = (used.committed, shown.as_object_mut()) {
@@ -36,7 +36,7 @@ pub fn put_type(members: &mut Members, domain: DomainId, used: &TypeUse) -> Resu
     }
     members.insert("type".to_owned(), shown);
     if !is_exact {
-        put_extra(members, "type", datatype_to_base64(&used.datatype)?.into());
+        set_h5live_member(members, "type", datatype_to_base64(&used.datatype)?.into());
     }
     Ok(())
 }
@@ -46,20 +46,20 @@ pub fn put_type(members: &mut Members, domain: DomainId, used: &TypeUse) -> Resu
 ///
 /// # Errors
 /// Those of a type.
-pub fn get_type(members: &Members, domain: DomainId) -> Result<TypeUse> {
+pub fn get_type(members: &Members, domain: DomainId) -> Result<DatatypeAndCommittedId> {
     let json = members.get("type").ok_or(LayoutError::Member { member: "type", expected: "a datatype" })?;
     let committed = json.get("id").and_then(Value::as_str).map(|id| domain.parse_own(id)).transpose()?;
     let shown = datatype_from_json(json)?;
-    let exact = extra(members, "type").and_then(Value::as_str).map(datatype_from_base64).transpose()?;
+    let exact = h5live_member(members, "type").and_then(Value::as_str).map(datatype_from_base64).transpose()?;
     let is_shown = |exact: &Datatype| datatype_from_json(&datatype_to_json(exact)).is_ok_and(|again| again == shown);
-    Ok(TypeUse { datatype: exact.filter(is_shown).unwrap_or(shown), committed })
+    Ok(DatatypeAndCommittedId { datatype: exact.filter(is_shown).unwrap_or(shown), committed })
 }
 
 /// An attribute: all of it but its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeContent {
     /// The type.
-    pub used: TypeUse,
+    pub used: DatatypeAndCommittedId,
     /// The shape.
     pub dataspace: Dataspace,
     /// The elements, as they are stored.
@@ -69,7 +69,7 @@ pub struct AttributeContent {
 }
 
 /// The type that the schema shows of a datatype, as which its stored elements are read.
-pub fn shown_type(datatype: &Datatype) -> Result<Datatype> {
+pub fn nearest_schema_type(datatype: &Datatype) -> Result<Datatype> {
     datatype_from_json(&datatype_to_json(datatype))
 }
 
@@ -85,12 +85,12 @@ impl AttributeContent {
         // A maximum is not valid in an attribute of the schema.
         let shown = members.get_mut("shape").and_then(Value::as_object_mut);
         let max = shown.and_then(|shape| shape.shift_remove("maxdims"));
-        if let Some(max) = max.filter(|_| self.dataspace.max() != self.dataspace.dims()) {
-            put_extra(&mut members, "maxdims", max);
+        if let Some(max) = max.filter(|_| self.dataspace.max_dims() != self.dataspace.dims()) {
+            set_h5live_member(&mut members, "maxdims", max);
         }
         let (value, encoding) = match self.dataspace {
             Dataspace::Null => (Value::Null, None),
-            _ => elements_to_json(&shown_type(&self.used.datatype)?, self.dataspace.dims(), &self.stored),
+            _ => elements_to_json(&nearest_schema_type(&self.used.datatype)?, self.dataspace.dims(), &self.stored),
         };
         members.insert("value".to_owned(), value);
         if let Some(encoding) = encoding {
@@ -98,7 +98,7 @@ impl AttributeContent {
         }
         members.insert("created".to_owned(), now.into());
         if let Some(order) = self.order {
-            put_extra(&mut members, "order", order.into());
+            set_h5live_member(&mut members, "order", order.into());
         }
         Ok(Value::Object(members))
     }
@@ -114,13 +114,13 @@ impl AttributeContent {
         let stored = match (&dataspace, members.get("value")) {
             (Dataspace::Null, _) => Vec::new(),
             // Nobody has given it one.
-            (space, None | Some(Value::Null)) => zero_elements(&shown_type(&used.datatype)?, space)?,
+            (space, None | Some(Value::Null)) => zero_elements(&nearest_schema_type(&used.datatype)?, space)?,
             (space, Some(value)) => {
                 let encoding = members.get("encoding").and_then(Value::as_str);
                 stored_elements(&used.datatype, space, value, encoding)?
             }
         };
-        let order = extra(members, "order").and_then(Value::as_u64).and_then(|order| u16::try_from(order).ok());
+        let order = h5live_member(members, "order").and_then(Value::as_u64).and_then(|order| u16::try_from(order).ok());
         Ok(AttributeContent { used, dataspace, stored, order })
     }
 }
@@ -131,15 +131,16 @@ fn zero_elements(shown: &Datatype, space: &Dataspace) -> Result<Vec<u8>> {
     let count = space.dims().iter().try_fold(1u64, |all, dim| all.checked_mul(*dim)).ok_or(TOO_LARGE)?;
     let codec = ElementCodec::new(shown);
     // A variable-length element that is nothing takes no more in the schema than in a file.
-    let bytes = count.checked_mul(codec.size() as u64).filter(|bytes| *bytes <= MAX_ZEROS).ok_or(TOO_LARGE)?;
-    let (mut stored, mut nothing) = (Vec::new(), |_| Ok::<_, LayoutError>(TokenContent::Stored(Vec::new())));
-    codec.pack(&vec![0; bytes as usize], &mut nothing, &mut PackedTokens::default(), &mut stored)?;
+    let bytes =
+        count.checked_mul(codec.model_element_size() as u64).filter(|bytes| *bytes <= MAX_ZEROS).ok_or(TOO_LARGE)?;
+    let (mut stored, mut nothing) = (Vec::new(), |_| Ok::<_, LayoutError>(VarLenContent::Stored(Vec::new())));
+    codec.pack(&vec![0; bytes as usize], &mut nothing, &mut StoredTokenNumbers::default(), &mut stored)?;
     Ok(stored)
 }
 
 /// Stored elements from a value. The service shows one element as itself, or as a list of one.
 fn stored_elements(datatype: &Datatype, space: &Dataspace, value: &Value, encoding: Option<&str>) -> Result<Vec<u8>> {
-    let shown = shown_type(datatype)?;
+    let shown = nearest_schema_type(datatype)?;
     let dims = space.dims();
     let found = elements_from_json(&shown, dims, value, encoding);
     match (&found, value, dims) {

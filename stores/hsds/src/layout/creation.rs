@@ -3,12 +3,12 @@
 use h5live_model::{AllocationTime, DatasetSpec, Dataspace, Datatype, Fill, FillTime, FillValue, Layout, VarLenKind};
 use serde_json::{Value, json};
 
-use super::attribute::{TypeUse, get_type, put_type, shown_type};
-use super::dataspace::{dims, get_shape, put_shape};
-use super::elements::{ElementCodec, PackedTokens, TokenContent};
+use super::attribute::{DatatypeAndCommittedId, get_type, nearest_schema_type, put_type};
+use super::dataspace::{dims_from_json, get_shape, put_shape};
+use super::elements::{ElementCodec, StoredTokenNumbers, VarLenContent};
 use super::error::{LayoutError, Result};
-use super::extras::{extra, put_extra};
-use super::filters::{exact_filters_from_json, exact_filters_to_json, filters_from_json, filters_to_json};
+use super::extras::{h5live_member, set_h5live_member};
+use super::filters::{exact_filters_from_json, exact_filters_to_json, hsds_filters_from_json, hsds_filters_to_json};
 use super::id::DomainId;
 use super::json::{Members, set_member};
 use super::value::{broadcast_to_members, elements_from_json, elements_to_json};
@@ -57,7 +57,7 @@ pub fn put_dataset(
         Layout::External(_) => return Err(LayoutError::Unsupported("a dataset in raw files")),
         Layout::Virtual(_) => return Err(LayoutError::Unsupported("a virtual dataset")),
     };
-    put_type(members, domain, &TypeUse { datatype: spec.datatype.clone(), committed: spec.committed })?;
+    put_type(members, domain, &DatatypeAndCommittedId { datatype: spec.datatype.clone(), committed: spec.committed })?;
     put_shape(members, &spec.dataspace);
     let mut creation = json!({"layout": layout});
     let name_of = |names: &[(AllocationTime, &'static str)]| {
@@ -68,27 +68,27 @@ pub fn put_dataset(
     set_member(&mut creation, "fillTime", json!(fill_time));
     let zeros = stored_zeros(&spec.datatype);
     if let Some(stored) = stored_fill.filter(|stored| zeros.as_deref() != Some(*stored)) {
-        let (value, encoding) = elements_to_json(&shown_type(&spec.datatype)?, &[], stored);
+        let (value, encoding) = elements_to_json(&nearest_schema_type(&spec.datatype)?, &[], stored);
         set_member(&mut creation, "fillValue", value);
         if let Some(encoding) = encoding {
             set_member(&mut creation, "fillValue_encoding", json!(encoding));
         }
     }
     if !spec.filters.is_empty() {
-        let shown = filters_to_json(&spec.filters);
-        if filters_from_json(Some(&shown), spec.datatype.size())? != spec.filters {
-            put_extra(members, "filters", exact_filters_to_json(&spec.filters));
+        let shown = hsds_filters_to_json(&spec.filters);
+        if hsds_filters_from_json(Some(&shown), spec.datatype.size())? != spec.filters {
+            set_h5live_member(members, "filters", exact_filters_to_json(&spec.filters));
         }
         set_member(&mut creation, "filters", shown);
     }
     members.insert(CREATION.to_owned(), creation);
     if spec.fill.value == FillValue::Undefined {
-        put_extra(members, "fill", "undefined".into());
+        set_h5live_member(members, "fill", "undefined".into());
     } else if stored_fill.is_some() && stored_fill == zeros.as_deref() {
-        put_extra(members, "fill", ZEROS.into());
+        set_h5live_member(members, "fill", ZEROS.into());
     }
     if spec.unfiltered_partial_chunks {
-        put_extra(members, "unfiltered_edges", true.into());
+        set_h5live_member(members, "unfiltered_edges", true.into());
     }
     Ok(())
 }
@@ -103,24 +103,24 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
     let empty = json!({});
     let creation = members.get(CREATION).unwrap_or(&empty);
     let (layout, reference_layout) = layout(members, creation, &dataspace)?;
-    let noted_fill = extra(members, "fill").and_then(Value::as_str);
+    let noted_fill = h5live_member(members, "fill").and_then(Value::as_str);
     let stored_fill = match creation.get("fillValue") {
         None | Some(Value::Null) => stored_zeros(&used.datatype).filter(|_| noted_fill == Some(ZEROS)),
         Some(value) => {
             let encoding = creation.get("fillValue_encoding").and_then(Value::as_str);
-            let shown = shown_type(&used.datatype)?;
+            let shown = nearest_schema_type(&used.datatype)?;
             Some(elements_from_json(&shown, &[], &broadcast_to_members(&shown, value), encoding)?)
         }
     };
-    let filters = match extra(members, "filters") {
+    let filters = match h5live_member(members, "filters") {
         Some(exact) => exact_filters_from_json(exact)?,
-        None => filters_from_json(creation.get("filters"), used.datatype.size())?,
+        None => hsds_filters_from_json(creation.get("filters"), used.datatype.size())?,
     };
     let codec = ElementCodec::new(&used.datatype);
     let value = match &stored_fill {
         _ if noted_fill == Some("undefined") => FillValue::Undefined,
         Some(stored) if !codec.has_variable_parts() => {
-            let mut element = vec![0; codec.size()];
+            let mut element = vec![0; codec.model_element_size()];
             codec.unpack(stored, 1, 0, 0, &mut element)?;
             FillValue::Value(element)
         }
@@ -134,8 +134,9 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
         time: time.map(|(time, _)| *time).unwrap_or_default(),
         value,
     };
-    let unfiltered_partial_chunks = extra(members, "unfiltered_edges").and_then(Value::as_bool).unwrap_or(false);
-    let TypeUse { datatype, committed } = used;
+    let unfiltered_partial_chunks =
+        h5live_member(members, "unfiltered_edges").and_then(Value::as_bool).unwrap_or(false);
+    let DatatypeAndCommittedId { datatype, committed } = used;
     let spec = DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_partial_chunks };
     Ok(DatasetRecord { spec, stored_fill, reference_layout })
 }
@@ -148,12 +149,14 @@ fn stored_zeros(datatype: &Datatype) -> Option<Vec<u8>> {
         other => matches!(other, Datatype::Compound(_) | Datatype::Array(_)),
     };
     let codec = ElementCodec::new(datatype);
-    if !is_refused || codec.size() > MAX_ZEROS {
+    if !is_refused || codec.model_element_size() > MAX_ZEROS {
         return None;
     }
     let mut stored = Vec::new();
-    let mut nothing = |_| Ok::<_, LayoutError>(TokenContent::Stored(Vec::new()));
-    codec.pack(&vec![0; codec.size()], &mut nothing, &mut PackedTokens::default(), &mut stored).ok()?;
+    let mut nothing = |_| Ok::<_, LayoutError>(VarLenContent::Stored(Vec::new()));
+    codec
+        .pack(&vec![0; codec.model_element_size()], &mut nothing, &mut StoredTokenNumbers::default(), &mut stored)
+        .ok()?;
     Some(stored)
 }
 
@@ -175,7 +178,7 @@ fn layout(members: &Members, creation: &Value, dataspace: &Dataspace) -> Result<
     let class = class(layout).ok_or(BAD)?;
     let reference = is_reference.then(|| class.clone());
     let chunked = || {
-        let found = dims(layout.get("dims").and_then(Value::as_array).ok_or(BAD)?)?;
+        let found = dims_from_json(layout.get("dims").and_then(Value::as_array).ok_or(BAD)?)?;
         let fits = found.len() == dataspace.rank() && !found.contains(&0);
         if fits { Ok(Layout::Chunked(found)) } else { Err(BAD) }
     };
@@ -191,7 +194,7 @@ fn layout(members: &Members, creation: &Value, dataspace: &Dataspace) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use h5live_model::{Array, ByteOrder, Sign, VarLen};
+    use h5live_model::{ArrayType, ByteOrder, Sign, VarLenType};
 
     use super::*;
 
@@ -219,9 +222,9 @@ mod tests {
     #[test]
     fn fill_values_of_zeros_that_the_service_does_not_take_are_noted() {
         let i16 = Datatype::integer(2, ByteOrder::Big, Sign::Signed);
-        let array = Datatype::Array(Array { dims: vec![3], base: Box::new(i16.clone()) });
+        let array = Datatype::Array(ArrayType { dims: vec![3], base: Box::new(i16.clone()) });
         let kind = VarLenKind::Sequence;
-        let sequence = Datatype::VarLen(VarLen { kind, size: 16, base: Box::new(i16.clone()) });
+        let sequence = Datatype::VarLen(VarLenType { kind, size: 16, base: Box::new(i16.clone()) });
         for (datatype, zeros, other) in
             [(array, vec![0; 6], vec![0, 1, 0, 2, 0, 3]), (sequence, vec![0; 4], vec![2, 0, 0, 0, 0, 9])]
         {

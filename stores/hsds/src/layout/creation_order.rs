@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use h5live_model::{CreationOrder, EntryStorage, ObjectKind};
+use h5live_model::{CreationOrder, LinkOrAttributeStorageSpec, ObjectKind};
 use serde_json::{Value, json};
 
 use super::document::ObjectDocument;
@@ -15,9 +15,9 @@ use super::entry_storage::{
     CREATE_ORDER, CREATION, GivenPositions, created, entry_storage_from_json, is_set, is_tracked, stored_order,
 };
 use super::error::Result;
-use super::extras::{extra, put_extra};
-use super::json::object_mut;
-use super::shard_id::EntryClass;
+use super::extras::{h5live_member, set_h5live_member};
+use super::json::object_member_or_insert;
+use super::shard_id::LinksOrAttributes;
 
 /// The time of the newest entry whose position is kept.
 const LAST_CREATED: &str = "last_created";
@@ -26,36 +26,36 @@ const TICK: f64 = 1e-6;
 
 impl ObjectDocument {
     /// How links, or attributes, are kept.
-    pub(super) fn storage(&self, class: EntryClass) -> EntryStorage {
-        let has_entries = class == EntryClass::Attributes || self.kind() == ObjectKind::Group;
-        match extra(&self.members, class.member()) {
+    pub(super) fn storage(&self, class: LinksOrAttributes) -> LinkOrAttributeStorageSpec {
+        let has_entries = class == LinksOrAttributes::Attributes || self.kind() == ObjectKind::Group;
+        match h5live_member(&self.members, class.json_member()) {
             Some(exact) => entry_storage_from_json(exact),
             None if has_entries
                 && is_set(self.members.get(CREATION).and_then(|creation| creation.get(CREATE_ORDER))) =>
             {
-                EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() }
+                LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() }
             }
-            None => EntryStorage::default(),
+            None => LinkOrAttributeStorageSpec::default(),
         }
     }
 
     /// Whether the order of links, or of attributes, is kept.
-    pub(super) fn keeps_order(&self, class: EntryClass) -> bool {
+    pub(super) fn keeps_order(&self, class: LinksOrAttributes) -> bool {
         is_tracked(self.storage(class))
     }
 
-    fn next_position(&self, class: EntryClass) -> u64 {
-        extra(&self.members, class.counter()).and_then(Value::as_u64).unwrap_or_default()
+    fn next_position(&self, class: LinksOrAttributes) -> u64 {
+        h5live_member(&self.members, class.counter()).and_then(Value::as_u64).unwrap_or_default()
     }
 
     /// The positions of the entries in the document that the service has made, if the order is kept.
     ///
     /// # Errors
     /// [`LayoutError::Member`](super::LayoutError::Member).
-    pub(super) fn given_positions(&self, class: EntryClass) -> Result<Arc<HashMap<String, u64>>> {
+    pub(super) fn given_positions(&self, class: LinksOrAttributes) -> Result<Arc<HashMap<String, u64>>> {
         let known = match class {
-            EntryClass::Links => &self.given.links,
-            EntryClass::Attributes => &self.given.attributes,
+            LinksOrAttributes::Links => &self.given.links,
+            LinksOrAttributes::Attributes => &self.given.attributes,
         };
         if let Some(known) = known.get() {
             return Ok(known.clone());
@@ -76,7 +76,7 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError::Member`](super::LayoutError::Member).
-    pub(super) fn new_position(&self, class: EntryClass) -> Result<Option<u64>> {
+    pub(super) fn new_position(&self, class: LinksOrAttributes) -> Result<Option<u64>> {
         match self.keeps_order(class) {
             true => Ok(Some(self.next_position(class).saturating_add(self.given_positions(class)?.len() as u64))),
             false => Ok(None),
@@ -88,25 +88,25 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError::Member`](super::LayoutError::Member).
-    pub(super) fn take_position(&mut self, class: EntryClass, now: f64) -> Result<(Option<u64>, f64)> {
+    pub(super) fn take_position(&mut self, class: LinksOrAttributes, now: f64) -> Result<(Option<u64>, f64)> {
         let Some(position) = self.new_position(class)? else { return Ok((None, now)) };
-        let mut last = extra(&self.members, LAST_CREATED).and_then(Value::as_f64).unwrap_or_default();
+        let mut last = h5live_member(&self.members, LAST_CREATED).and_then(Value::as_f64).unwrap_or_default();
         let given = self.given_positions(class)?;
         if !given.is_empty() {
-            let own = object_mut(&mut self.members, class.member())?;
+            let own = object_member_or_insert(&mut self.members, class.json_member())?;
             for (name, position) in &*given {
                 if let Some(entry) = own.get_mut(name) {
                     last = last.max(created(entry));
                     if let Some(members) = entry.as_object_mut() {
-                        put_extra(members, "order", json!(position));
+                        set_h5live_member(members, "order", json!(position));
                     }
                 }
             }
         }
         self.given = GivenPositions::default();
         let time = if now > last { now } else { last + TICK };
-        put_extra(&mut self.members, class.counter(), json!(position.saturating_add(1)));
-        put_extra(&mut self.members, LAST_CREATED, json!(time));
+        set_h5live_member(&mut self.members, class.counter(), json!(position.saturating_add(1)));
+        set_h5live_member(&mut self.members, LAST_CREATED, json!(time));
         Ok((Some(position), time))
     }
 }
@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn the_service_lists_links_in_the_order_in_which_they_were_made_here() {
-        let links = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
+        let links =
+            LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
         let id = object_id(ObjectKind::Group, 5);
         let spec: ObjectSpec = GroupSpec { links }.into();
         let mut document = ObjectDocument::new(DomainId(7), id, &spec, None, 1.0).unwrap();
@@ -172,11 +173,11 @@ mod tests {
         assert_eq!(order_of_service(&document), ["c", "a", "b", "0"]);
         // The service adds one.
         let later = json!({"class": "H5L_TYPE_SOFT", "h5path": "/x", "created": 2.0});
-        document.put_entry(EntryClass::Links, "1".to_owned(), later).unwrap();
+        document.put_entry(LinksOrAttributes::Links, "1".to_owned(), later).unwrap();
         assert_eq!(order_of(&document), ["c", "a", "b", "0", "1"]);
         for unset in [json!(0), json!(false), json!("0"), json!("")] {
             document.members.insert(CREATION.to_owned(), json!({"CreateOrder": unset}));
-            assert!(!document.keeps_order(EntryClass::Links), "{unset}");
+            assert!(!document.keeps_order(LinksOrAttributes::Links), "{unset}");
         }
     }
 }

@@ -4,7 +4,7 @@ use h5live_model::{Dataspace, MAX_RANK, Shape, UNLIMITED};
 use serde_json::{Value, json};
 
 use super::error::{LayoutError, Result};
-use super::extras::{extra, put_extra};
+use super::extras::{h5live_member, set_h5live_member};
 use super::json::{Members, set_member};
 
 const UNLIMITED_NAME: &str = "H5S_UNLIMITED";
@@ -14,10 +14,10 @@ const MAX_DIMS: &str = "maxdims";
 /// ours.
 pub fn put_shape(members: &mut Members, space: &Dataspace) {
     let mut shown = dataspace_to_json(space);
-    let has_zero = space.max().contains(&0);
+    let has_zero = space.max_dims().contains(&0);
     let max = shown.as_object_mut().filter(|_| has_zero).and_then(|shown| shown.shift_remove(MAX_DIMS));
-    if let Some(max) = max.filter(|_| space.max() != space.dims()) {
-        put_extra(members, MAX_DIMS, max);
+    if let Some(max) = max.filter(|_| space.max_dims() != space.dims()) {
+        set_h5live_member(members, MAX_DIMS, max);
     }
     members.insert("shape".to_owned(), shown);
 }
@@ -29,7 +29,7 @@ pub fn put_shape(members: &mut Members, space: &Dataspace) {
 pub fn get_shape(members: &Members) -> Result<Dataspace> {
     const NO_SHAPE: LayoutError = LayoutError::Member { member: "shape", expected: "a dataspace" };
     let shown = dataspace_from_json(members.get("shape").ok_or(NO_SHAPE)?)?;
-    match (&shown, extra(members, MAX_DIMS).and_then(Value::as_array)) {
+    match (&shown, h5live_member(members, MAX_DIMS).and_then(Value::as_array)) {
         (Dataspace::Simple(shape), Some(list)) => {
             let max = list.iter().map(|max| if max == UNLIMITED_NAME { Ok(UNLIMITED) } else { dim(max) });
             let exact = Shape::with_max(shape.dims(), &max.collect::<Result<Vec<_>>>()?);
@@ -47,9 +47,9 @@ fn dataspace_to_json(space: &Dataspace) -> Value {
         Dataspace::Scalar => json!({"class": "H5S_SCALAR"}),
         Dataspace::Simple(shape) => {
             let mut found = json!({"class": "H5S_SIMPLE", "dims": shape.dims()});
-            if shape.has_max() {
+            if shape.has_max_dims() {
                 let max = |dim: &u64| if *dim == UNLIMITED { json!(UNLIMITED_NAME) } else { json!(dim) };
-                set_member(&mut found, MAX_DIMS, shape.max().iter().map(max).collect());
+                set_member(&mut found, MAX_DIMS, shape.max_dims().iter().map(max).collect());
             }
             found
         }
@@ -67,7 +67,7 @@ fn dataspace_from_json(json: &Value) -> Result<Dataspace> {
         Value::String(name) if name == "H5S_NULL" => return Ok(Dataspace::Null),
         Value::String(name) if name == "H5S_SCALAR" => return Ok(Dataspace::Scalar),
         Value::Number(_) => return shape(&[dim(json)?], None),
-        Value::Array(list) => return shape(&dims(list)?, None),
+        Value::Array(list) => return shape(&dims_from_json(list)?, None),
         _ => return Err(BAD_SHAPE),
     };
     match members.get("class").and_then(Value::as_str) {
@@ -75,7 +75,7 @@ fn dataspace_from_json(json: &Value) -> Result<Dataspace> {
         Some("H5S_SCALAR") => Ok(Dataspace::Scalar),
         Some("H5S_SIMPLE") => {
             let list = members.get("dims").and_then(Value::as_array).ok_or(BAD_SHAPE)?;
-            let dims = dims(list)?;
+            let dims = dims_from_json(list)?;
             let max = match members.get("maxdims") {
                 Some(Value::Array(list)) => Some(max_dims(list)?),
                 Some(Value::Null) | None => None,
@@ -105,7 +105,7 @@ fn shape(dims: &[u64], max: Option<&[u64]>) -> Result<Dataspace> {
 ///
 /// # Errors
 /// [`LayoutError::Value`].
-pub fn dims(list: &[Value]) -> Result<Vec<u64>> {
+pub fn dims_from_json(list: &[Value]) -> Result<Vec<u64>> {
     list.iter().map(dim).collect()
 }
 
@@ -143,7 +143,7 @@ mod tests {
         for (dims, max) in [([0, 3], [0, 3]), ([0, 3], [0, UNLIMITED]), ([2, 0], [UNLIMITED, 0])] {
             let (mut members, space) = (Members::new(), Dataspace::Simple(Shape::with_max(&dims, &max).unwrap()));
             put_shape(&mut members, &space);
-            assert_eq!(get_shape(&members).unwrap().max(), max);
+            assert_eq!(get_shape(&members).unwrap().max_dims(), max);
         }
         let of_the_document = json!({"class": "H5S_SIMPLE", "dims": [10, 10], "maxdims": [20, "H5S_UNLIMITED"]});
         assert_eq!(dataspace_to_json(&Dataspace::Simple(with_max)), of_the_document);

@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use h5live_format::messages::DatatypeMessage;
 use h5live_format::{Widths, decode, encode};
 use h5live_model::{
-    Array, ByteOrder, CharacterSet, Compound, CompoundMember, Datatype, ElementSizes, Enum, EnumMember, FixedString,
-    MAX_RANK, Opaque, ReferenceKind, ReferenceType, Sign, StringPadding, VarLen, VarLenKind,
+    ArrayType, ByteOrder, CharacterSet, CompoundMember, CompoundType, Datatype, EnumMember, EnumType, FixedStringType,
+    MAX_RANK, OpaqueType, ReferenceKind, ReferenceType, Sign, StringPadding, VarLenKind, VarLenType,
+    VlenAndReferenceSizes,
 };
 use serde_json::{Value, json};
 
@@ -18,8 +19,8 @@ use super::json::Members;
 
 /// Sizes of elements that lead elsewhere, as they cross the seam. Object references are the 48 bytes of the schema;
 /// others are tokens of a session.
-pub const ELEMENT_SIZES: ElementSizes =
-    ElementSizes { vlen: 16, object: OBJECT_REFERENCE_BYTES, region: 16, standard: 16 };
+pub const ELEMENT_SIZES: VlenAndReferenceSizes =
+    VlenAndReferenceSizes { vlen: 16, object: OBJECT_REFERENCE_BYTES, region: 16, standard: 16 };
 /// Bytes of an object reference: an identity as text, filled up with NUL.
 pub const OBJECT_REFERENCE_BYTES: u32 = 48;
 /// Most levels of types in types.
@@ -67,7 +68,7 @@ pub fn datatype_to_json(datatype: &Datatype) -> Value {
             }
         },
         Datatype::Enum(t) => enum_to_json(t),
-        Datatype::VarLen(VarLen { kind: VarLenKind::String { padding, character_set }, .. }) => {
+        Datatype::VarLen(VarLenType { kind: VarLenKind::String { padding, character_set }, .. }) => {
             string_to_json(json!(VARIABLE), *padding, *character_set)
         }
         Datatype::VarLen(t) => json!({"class": "H5T_VLEN", "size": VARIABLE, "base": base(&t.base)}),
@@ -112,7 +113,7 @@ fn string_to_json(length: Value, padding: StringPadding, character_set: Characte
 /// An array as h5json takes it, by which HSDS and its clients read types: it has no arrays of arrays, of enumerations and of
 /// opaque types. Arrays in arrays are shown as one with the dimensions of all, the second as their integers, and the third
 /// as one opaque element.
-fn array_to_json(t: &Array) -> Value {
+fn array_to_json(t: &ArrayType) -> Value {
     let (mut dims, mut base) = (t.dims.clone(), &*t.base);
     while let Datatype::Array(inner) = base
         && dims.len() + inner.dims.len() <= MAX_RANK
@@ -131,7 +132,7 @@ fn array_to_json(t: &Array) -> Value {
     }
 }
 
-fn enum_to_json(t: &Enum) -> Value {
+fn enum_to_json(t: &EnumType) -> Value {
     let base = datatype_to_json(&t.base);
     let member = |member: &EnumMember| {
         let value = integer_to_json(&t.base, &member.value)?;
@@ -214,13 +215,13 @@ fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
         "H5T_STRING" => string_from_json(members)?,
         "H5T_VLEN" => {
             let base = Box::new(base("base")?);
-            Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base })
+            Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base })
         }
-        "H5T_OPAQUE" => Datatype::Opaque(Opaque {
+        "H5T_OPAQUE" => Datatype::Opaque(OpaqueType {
             size: size_of(members, "size")?,
             tag: members.get("tag").and_then(Value::as_str).unwrap_or_default().into(),
         }),
-        "H5T_ARRAY" => Datatype::Array(Array { dims: array_dims(members)?, base: Box::new(base("base")?) }),
+        "H5T_ARRAY" => Datatype::Array(ArrayType { dims: array_dims(members)?, base: Box::new(base("base")?) }),
         "H5T_COMPOUND" => compound_from_json(members, depth)?,
         "H5T_ENUM" => enum_from_json(members, base("base")?)?,
         "H5T_REFERENCE" => match members.get("base").and_then(Value::as_str) {
@@ -234,7 +235,7 @@ fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
 }
 
 fn reference(kind: ReferenceKind) -> Datatype {
-    Datatype::Reference(ReferenceType { kind, size: ELEMENT_SIZES.reference(kind) })
+    Datatype::Reference(ReferenceType { kind, size: ELEMENT_SIZES.reference_size(kind) })
 }
 
 /// The type that has a name: `H5T_STD_I32LE`, `H5T_IEEE_F64BE`.
@@ -277,9 +278,9 @@ fn string_from_json(members: &Members) -> Result<Datatype> {
         // As libhdf5 has it.
         let base = Box::new(Datatype::default());
         let kind = VarLenKind::String { padding, character_set };
-        return Ok(Datatype::VarLen(VarLen { kind, size: ELEMENT_SIZES.vlen, base }));
+        return Ok(Datatype::VarLen(VarLenType { kind, size: ELEMENT_SIZES.vlen, base }));
     }
-    Ok(Datatype::String(FixedString { size: size_of(members, "length")?, padding, character_set }))
+    Ok(Datatype::String(FixedStringType { size: size_of(members, "length")?, padding, character_set }))
 }
 
 fn array_dims(members: &Members) -> Result<Vec<u32>> {
@@ -303,7 +304,7 @@ fn compound_from_json(members: &Members, depth: usize) -> Result<Datatype> {
         found.push(CompoundMember { name: name.into(), offset: size, datatype });
         size = end.ok_or(LayoutError::Value("an element of less than 2 GiB"))?;
     }
-    Ok(Datatype::Compound(Compound { size, members: found }))
+    Ok(Datatype::Compound(CompoundType { size, members: found }))
 }
 
 fn enum_from_json(members: &Members, base: Datatype) -> Result<Datatype> {
@@ -321,7 +322,7 @@ fn enum_from_json(members: &Members, base: Datatype) -> Result<Datatype> {
         Ok(EnumMember { name: name.into(), value })
     };
     let found = named.into_iter().map(member).collect::<Result<_>>()?;
-    Ok(Datatype::Enum(Enum { base: Box::new(base), members: found }))
+    Ok(Datatype::Enum(EnumType { base: Box::new(base), members: found }))
 }
 
 /// The exact datatype as text: the datatype message of the file format in base 64.
@@ -344,7 +345,7 @@ pub fn datatype_from_base64(text: &str) -> Result<Datatype> {
 
 #[cfg(test)]
 mod tests {
-    use h5live_model::{Complex, Time};
+    use h5live_model::{ComplexType, TimeType};
 
     use super::*;
 
@@ -358,20 +359,20 @@ mod tests {
             members.push(CompoundMember { name: (*name).into(), offset: size, datatype: datatype.clone() });
             size += datatype.size();
         }
-        Datatype::Compound(Compound { size, members })
+        Datatype::Compound(CompoundType { size, members })
     }
 
     fn sequence(base: Datatype) -> Datatype {
-        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base: Box::new(base) })
+        Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base: Box::new(base) })
     }
 
     #[test]
     fn types_of_the_schema_come_back_from_their_json() {
         let i16 = Datatype::integer(2, ByteOrder::Big, Sign::Signed);
         let member = |name: &str, value: i16| EnumMember { name: name.into(), value: value.to_be_bytes().into() };
-        let choice = Enum { base: Box::new(i16.clone()), members: vec![member("A", -3), member("B", 7)] };
+        let choice = EnumType { base: Box::new(i16.clone()), members: vec![member("A", -3), member("B", 7)] };
         let text = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-        let text = VarLen { kind: text, size: 16, base: Box::new(Datatype::default()) };
+        let text = VarLenType { kind: text, size: 16, base: Box::new(Datatype::default()) };
         let types = [
             i16.clone(),
             Datatype::float(2, ByteOrder::Little).unwrap(),
@@ -380,8 +381,8 @@ mod tests {
             Datatype::Enum(choice),
             Datatype::VarLen(text.clone()),
             sequence(sequence(i16.clone())),
-            Datatype::Opaque(Opaque { size: 5, tag: "tag".into() }),
-            Datatype::Array(Array { dims: vec![2, 3], base: Box::new(i16.clone()) }),
+            Datatype::Opaque(OpaqueType { size: 5, tag: "tag".into() }),
+            Datatype::Array(ArrayType { dims: vec![2, 3], base: Box::new(i16.clone()) }),
             members(&[("a", i16), ("b", Datatype::VarLen(text)), ("c", reference(ReferenceKind::Object1))]),
             reference(ReferenceKind::Region1),
         ];
@@ -393,12 +394,12 @@ mod tests {
 
     #[test]
     fn types_that_the_schema_lacks_are_shown_as_others_of_their_size_and_kept_exactly() {
-        let odd = h5live_model::Integer { size: 4, precision: 20, offset: 3, ..Default::default() };
+        let odd = h5live_model::IntegerType { size: 4, precision: 20, offset: 3, ..Default::default() };
         let base = Box::new(Datatype::float(4, ByteOrder::Little).unwrap());
         let types = [
             Datatype::Integer(odd),
-            Datatype::Time(Time { size: 4, order: ByteOrder::Little, precision: 32 }),
-            Datatype::Complex(Complex { base }),
+            Datatype::Time(TimeType { size: 4, order: ByteOrder::Little, precision: 32 }),
+            Datatype::Complex(ComplexType { base }),
         ];
         for datatype in types {
             assert_eq!(reread(&datatype).size(), datatype.size());
@@ -408,14 +409,15 @@ mod tests {
 
     #[test]
     fn arrays_are_shown_as_h5json_takes_them() {
-        let array =
-            |dims: &[u32], base: &Datatype| Datatype::Array(Array { dims: dims.into(), base: Box::new(base.clone()) });
+        let array = |dims: &[u32], base: &Datatype| {
+            Datatype::Array(ArrayType { dims: dims.into(), base: Box::new(base.clone()) })
+        };
         let i16 = Datatype::integer(2, ByteOrder::Big, Sign::Signed);
         assert_eq!(reread(&array(&[3], &array(&[2, 4], &i16))), array(&[3, 2, 4], &i16));
         let member = EnumMember { name: "A".into(), value: vec![0, 1] };
-        let choice = Datatype::Enum(Enum { base: Box::new(i16.clone()), members: vec![member] });
+        let choice = Datatype::Enum(EnumType { base: Box::new(i16.clone()), members: vec![member] });
         assert_eq!(reread(&array(&[3], &choice)), array(&[3], &i16));
-        let opaque = |size| Datatype::Opaque(Opaque { size, tag: "".into() });
+        let opaque = |size| Datatype::Opaque(OpaqueType { size, tag: "".into() });
         assert_eq!(reread(&array(&[3], &array(&[2], &opaque(5)))), opaque(30));
         let deep = (0..40).fold(i16, |base, _| array(&[1], &base));
         assert_eq!(reread(&deep).size(), 2);

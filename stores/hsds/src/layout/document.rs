@@ -3,22 +3,22 @@
 //! A document is its JSON: members that are not known stay what they are when it is written again.
 
 use h5live_model::{
-    DatasetSpec, Datatype, EntryStorage, FilterSpec, GroupSpec, Link, LinkTarget, Name, ObjectBody, ObjectId,
-    ObjectKind, ObjectSpec, ObjectTimes,
+    DatasetSpec, Datatype, FilterSpec, GroupSpec, Link, LinkOrAttributeStorageSpec, LinkTarget, Name, ObjectId,
+    ObjectKind, ObjectKindSpec, ObjectSpec, ObjectTimes,
 };
 use serde_json::{Value, json};
 
 use super::access::AccessRights;
-use super::attribute::{AttributeContent, TypeUse, get_type, put_type};
+use super::attribute::{AttributeContent, DatatypeAndCommittedId, get_type, put_type};
 use super::creation::{DatasetRecord, get_dataset, put_dataset};
 use super::entry_storage::{GivenPositions, created, put_storage, stored_order};
 use super::error::{LayoutError, Result};
-use super::extras::{extra, put_extra};
+use super::extras::{h5live_member, set_h5live_member};
 use super::filters::{ChunkEncoding, native_filters_to_json};
 use super::id::{DomainId, kind};
-use super::json::{Members, object_mut, parse_object, to_bytes};
+use super::json::{Members, json_to_bytes, object_member_or_insert, parse_json_object};
 use super::link::{hard_target_of, link_from_json, link_to_json, name_text};
-use super::shard_id::EntryClass;
+use super::shard_id::LinksOrAttributes;
 use super::shards::ShardedEntries;
 
 const LINKS: &str = "links";
@@ -55,20 +55,24 @@ impl ObjectDocument {
         members.insert("lastModified".to_owned(), now.into());
         let mut links = None;
         match &spec.body {
-            ObjectBody::Group(group) => {
+            ObjectKindSpec::Group(group) => {
                 members.insert(LINKS.to_owned(), json!({}));
                 links = Some(group.links);
             }
-            ObjectBody::Dataset(dataset) => put_dataset(&mut members, domain, dataset, stored_fill)?,
-            ObjectBody::Datatype(datatype) => {
-                put_type(&mut members, domain, &TypeUse { datatype: datatype.clone(), committed: None })?;
+            ObjectKindSpec::Dataset(dataset) => put_dataset(&mut members, domain, dataset, stored_fill)?,
+            ObjectKindSpec::Datatype(datatype) => {
+                put_type(
+                    &mut members,
+                    domain,
+                    &DatatypeAndCommittedId { datatype: datatype.clone(), committed: None },
+                )?;
             }
-            ObjectBody::Map(_) => return Err(LayoutError::Unsupported("a map")),
+            ObjectKindSpec::Map(_) => return Err(LayoutError::Unsupported("a map")),
         }
         members.insert(ATTRIBUTES.to_owned(), json!({}));
         put_storage(&mut members, links, spec.attributes);
         if spec.large_attributes {
-            put_extra(&mut members, "large_attributes", true.into());
+            set_h5live_member(&mut members, "large_attributes", true.into());
         }
         let mut found = ObjectDocument {
             domain,
@@ -90,23 +94,24 @@ impl ObjectDocument {
     /// # Errors
     /// [`LayoutError`].
     pub fn parse(domain: DomainId, id: ObjectId, bytes: &[u8]) -> Result<Self> {
-        let members = parse_object(bytes)?;
+        let members = parse_json_object(bytes)?;
         if let Some(stated) = members.get("id").and_then(Value::as_str)
             && domain.parse_own(stated)? != id
         {
             return Err(LayoutError::Id(stated.to_owned()));
         }
-        let shards = |class: EntryClass| {
-            let table = extra(&members, class.table_member());
+        let shards = |class: LinksOrAttributes| {
+            let table = h5live_member(&members, class.table_member());
             table.map(|table| ShardedEntries::from_table(class, table)).transpose()
         };
-        let (link_shards, attribute_shards) = (shards(EntryClass::Links)?, shards(EntryClass::Attributes)?);
+        let (link_shards, attribute_shards) =
+            (shards(LinksOrAttributes::Links)?, shards(LinksOrAttributes::Attributes)?);
         Ok(ObjectDocument { domain, id, members, link_shards, attribute_shards, given: GivenPositions::default() })
     }
 
     /// The bytes of the object.
     pub fn to_bytes(&self) -> Vec<u8> {
-        to_bytes(&self.members)
+        json_to_bytes(&self.members)
     }
 
     /// The identity.
@@ -125,7 +130,7 @@ impl ObjectDocument {
     }
 
     /// When the document was made, and when it was changed last (seconds since 1970), if that is known.
-    pub fn document_times(&self) -> (Option<f64>, Option<f64>) {
+    pub fn created_and_modified(&self) -> (Option<f64>, Option<f64>) {
         let time = |member: &str| self.members.get(member).and_then(Value::as_f64);
         (time("created"), time("lastModified"))
     }
@@ -136,17 +141,19 @@ impl ObjectDocument {
     /// [`LayoutError`].
     pub fn spec(&self) -> Result<ObjectSpec> {
         let body = match self.kind() {
-            ObjectKind::Group => ObjectBody::Group(GroupSpec { links: self.storage(EntryClass::Links) }),
-            ObjectKind::Dataset => ObjectBody::Dataset(Box::new(self.dataset()?.spec)),
+            ObjectKind::Group => ObjectKindSpec::Group(GroupSpec { links: self.storage(LinksOrAttributes::Links) }),
+            ObjectKind::Dataset => ObjectKindSpec::Dataset(Box::new(self.dataset()?.spec)),
             ObjectKind::Datatype | ObjectKind::Map => {
-                ObjectBody::Datatype(get_type(&self.members, self.domain)?.datatype)
+                ObjectKindSpec::Datatype(get_type(&self.members, self.domain)?.datatype)
             }
         };
         Ok(ObjectSpec {
             body,
             attributes: self.attribute_storage(),
             times: self.times().is_some(),
-            large_attributes: extra(&self.members, "large_attributes").and_then(Value::as_bool).unwrap_or(false),
+            large_attributes: h5live_member(&self.members, "large_attributes")
+                .and_then(Value::as_bool)
+                .unwrap_or(false),
         })
     }
 
@@ -166,20 +173,20 @@ impl ObjectDocument {
 
     /// Over how many folders the chunks of a dataset are spread; fewer than two are none. The layout among the creation
     /// properties counts, if there is one.
-    pub fn partitions(&self) -> u64 {
+    pub fn chunk_partition_count(&self) -> u64 {
         let own = || self.members.get("layout");
-        let layout = self.reference_layout().filter(|layout| layout.is_object()).or_else(own);
+        let layout = self.creation_layout().filter(|layout| layout.is_object()).or_else(own);
         layout.and_then(|layout| layout.get("partition_count")?.as_u64()).unwrap_or_default()
     }
 
     /// The layout of a dataset, which may say that its chunks lie in a native file.
-    pub fn reference_layout(&self) -> Option<&Value> {
+    pub fn creation_layout(&self) -> Option<&Value> {
         self.members.get("creationProperties")?.get("layout")
     }
 
     /// The dataset with the places of the chunks, if chunks lie in a native file.
     pub fn chunk_table(&self) -> Option<ObjectId> {
-        let layout = self.reference_layout().filter(|_| self.kind() == ObjectKind::Dataset)?;
+        let layout = self.creation_layout().filter(|_| self.kind() == ObjectKind::Dataset)?;
         layout.get("chunk_table")?.as_str().and_then(|table| self.domain.parse_own(table).ok())
     }
 
@@ -187,8 +194,8 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError::Member`].
-    pub fn set_reference_layout(&mut self, layout: Value, filters: &[FilterSpec]) -> Result<()> {
-        let creation = object_mut(&mut self.members, "creationProperties")?;
+    pub fn set_native_chunk_layout(&mut self, layout: Value, filters: &[FilterSpec]) -> Result<()> {
+        let creation = object_member_or_insert(&mut self.members, "creationProperties")?;
         creation.insert("layout".to_owned(), layout);
         if !filters.is_empty() {
             creation.insert("filters".to_owned(), native_filters_to_json(filters));
@@ -201,7 +208,7 @@ impl ObjectDocument {
     /// # Errors
     /// [`LayoutError::Member`].
     pub fn set_extent(&mut self, spec: &DatasetSpec) -> Result<()> {
-        let shape = object_mut(&mut self.members, "shape")?;
+        let shape = object_member_or_insert(&mut self.members, "shape")?;
         shape.insert("dims".to_owned(), json!(spec.dataspace.dims()));
         Ok(())
     }
@@ -212,12 +219,12 @@ impl ObjectDocument {
     }
 
     /// How attributes are kept.
-    pub fn attribute_storage(&self) -> EntryStorage {
-        self.storage(EntryClass::Attributes)
+    pub fn attribute_storage(&self) -> LinkOrAttributeStorageSpec {
+        self.storage(LinksOrAttributes::Attributes)
     }
 
     /// When the object was made, and changed last (seconds), as exactly as the service says it.
-    pub fn exact_times(&self) -> (Option<f64>, Option<f64>) {
+    pub fn created_and_modified_times(&self) -> (Option<f64>, Option<f64>) {
         let time = |member: &str| self.members.get(member).and_then(Value::as_f64);
         (time("created"), time("lastModified"))
     }
@@ -226,14 +233,14 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError::Member`](super::LayoutError::Member).
-    pub fn entry_times(&self, class: EntryClass) -> Result<Vec<(String, f64)>> {
+    pub fn own_entry_creation_times(&self, class: LinksOrAttributes) -> Result<Vec<(String, f64)>> {
         let own = self.own_entries(class)?.into_iter().flatten();
         Ok(own.map(|(name, entry)| (name.clone(), created(entry))).collect())
     }
 
     /// When it was touched, if that is kept.
     pub fn times(&self) -> Option<ObjectTimes> {
-        let times = extra(&self.members, "times")?;
+        let times = h5live_member(&self.members, "times")?;
         let time = |member: &str| times.get(member).and_then(Value::as_i64).unwrap_or_default();
         Some(ObjectTimes {
             access: time("access"),
@@ -247,12 +254,12 @@ impl ObjectDocument {
     pub fn set_times(&mut self, times: &ObjectTimes) {
         let ObjectTimes { access, modification, change, birth } = times;
         let times = json!({"access": access, "modification": modification, "change": change, "birth": birth});
-        put_extra(&mut self.members, "times", times);
+        set_h5live_member(&mut self.members, "times", times);
     }
 
     /// The comment.
     pub fn comment(&self) -> Option<Name> {
-        extra(&self.members, "comment").and_then(Value::as_str).map(Name::from)
+        h5live_member(&self.members, "comment").and_then(Value::as_str).map(Name::from)
     }
 
     /// Sets the comment, or takes it away.
@@ -261,7 +268,7 @@ impl ObjectDocument {
     /// [`LayoutError::Unsupported`] if it is no UTF-8.
     pub fn set_comment(&mut self, comment: Option<&Name>) -> Result<()> {
         let comment = comment.map(name_text).transpose()?;
-        put_extra(&mut self.members, "comment", comment.map_or(Value::Null, Value::from));
+        set_h5live_member(&mut self.members, "comment", comment.map_or(Value::Null, Value::from));
         Ok(())
     }
 
@@ -271,10 +278,11 @@ impl ObjectDocument {
     /// [`LayoutError::Member`], [`LayoutError::Id`], [`LayoutError::ShardNotRead`].
     pub fn link(&self, name: &Name) -> Result<Option<Link>> {
         let Some(name) = name.as_str() else { return Ok(None) };
-        let Some(link) = self.entry(EntryClass::Links, name)? else { return Ok(None) };
+        let Some(link) = self.entry(LinksOrAttributes::Links, name)? else { return Ok(None) };
         let mut link = link_from_json(self.domain, name, link)?;
-        if link.creation_order.is_none() && self.keeps_order(EntryClass::Links) {
-            link.creation_order = self.given_positions(EntryClass::Links)?.get(name).map(|position| *position as i64);
+        if link.creation_order.is_none() && self.keeps_order(LinksOrAttributes::Links) {
+            link.creation_order =
+                self.given_positions(LinksOrAttributes::Links)?.get(name).map(|position| *position as i64);
         }
         Ok(Some(link))
     }
@@ -284,8 +292,8 @@ impl ObjectDocument {
     /// # Errors
     /// [`LayoutError::Member`], [`LayoutError::ShardNotRead`].
     pub fn links(&self) -> Result<impl Iterator<Item = Result<Link>> + '_> {
-        let given = self.given_positions(EntryClass::Links)?;
-        Ok(self.entries(EntryClass::Links)?.map(move |(name, link)| {
+        let given = self.given_positions(LinksOrAttributes::Links)?;
+        Ok(self.entries(LinksOrAttributes::Links)?.map(move |(name, link)| {
             let link = link_from_json(self.domain, name, link)?;
             let position = || given.get(name).map(|position| *position as i64);
             Ok(Link { creation_order: link.creation_order.or_else(position), ..link })
@@ -299,9 +307,9 @@ impl ObjectDocument {
     pub fn put_link(&mut self, name: &Name, target: &LinkTarget, now: f64) -> Result<()> {
         let name = name_text(name)?.to_owned();
         link_to_json(self.domain, target, None, now)?;
-        let (order, time) = self.take_position(EntryClass::Links, now)?;
+        let (order, time) = self.take_position(LinksOrAttributes::Links, now)?;
         let link = link_to_json(self.domain, target, order.map(|order| order as i64), time)?;
-        self.put_entry(EntryClass::Links, name, link)
+        self.put_entry(LinksOrAttributes::Links, name, link)
     }
 
     /// Takes a link away, if it is there.
@@ -309,15 +317,15 @@ impl ObjectDocument {
     /// # Errors
     /// [`LayoutError::Member`].
     pub fn remove_link(&mut self, name: &Name) -> Result<()> {
-        name.as_str().map_or(Ok(()), |name| self.remove_entry(EntryClass::Links, name).map(drop))
+        name.as_str().map_or(Ok(()), |name| self.remove_entry(LinksOrAttributes::Links, name).map(drop))
     }
 
     /// The objects to which hard links lead, the committed types that are used, each as often as it is, and the table of the
     /// chunks of a dataset. What is in shards counts as far as these were read.
-    pub fn uses(&self) -> Vec<ObjectId> {
-        let links = self.known_entries(EntryClass::Links);
+    pub fn referenced_objects(&self) -> Vec<ObjectId> {
+        let links = self.known_entries(LinksOrAttributes::Links);
         let mut found: Vec<ObjectId> = links.filter_map(|link| hard_target_of(self.domain, link)).collect();
-        let attributes = self.known_entries(EntryClass::Attributes);
+        let attributes = self.known_entries(LinksOrAttributes::Attributes);
         let own = self.members.get("type").filter(|_| self.kind() == ObjectKind::Dataset);
         let types = attributes.filter_map(|attribute| attribute.get("type")).chain(own);
         let ids = types.filter_map(|used| used.get("id")?.as_str());
@@ -332,12 +340,12 @@ impl ObjectDocument {
     /// [`LayoutError`].
     pub fn attribute(&self, name: &Name) -> Result<Option<AttributeContent>> {
         let Some(name) = name.as_str() else { return Ok(None) };
-        let attribute = self.entry(EntryClass::Attributes, name)?;
+        let attribute = self.entry(LinksOrAttributes::Attributes, name)?;
         let mut record = attribute.map(|json| AttributeContent::from_json(self.domain, json)).transpose()?;
         if let Some(record) = record.as_mut().filter(|record| record.order.is_none())
-            && self.keeps_order(EntryClass::Attributes)
+            && self.keeps_order(LinksOrAttributes::Attributes)
         {
-            let given = self.given_positions(EntryClass::Attributes)?;
+            let given = self.given_positions(LinksOrAttributes::Attributes)?;
             record.order = given.get(name).and_then(|position| u16::try_from(*position).ok());
         }
         Ok(record)
@@ -348,12 +356,12 @@ impl ObjectDocument {
     /// # Errors
     /// [`LayoutError::Member`], [`LayoutError::ShardNotRead`].
     pub fn attribute_names(&self) -> Result<Vec<Name>> {
-        let mut found: Vec<(&String, &Value)> = self.entries(EntryClass::Attributes)?.collect();
-        let is_ordered = self.keeps_order(EntryClass::Attributes);
-        let given = self.given_positions(EntryClass::Attributes)?;
+        let mut found: Vec<(&String, &Value)> = self.entries(LinksOrAttributes::Attributes)?.collect();
+        let is_ordered = self.keeps_order(LinksOrAttributes::Attributes);
+        let given = self.given_positions(LinksOrAttributes::Attributes)?;
         if is_ordered {
             found.sort_by_key(|(name, attribute)| stored_order(attribute).or_else(|| given.get(*name).copied()));
-        } else if self.is_sharded(EntryClass::Attributes) {
+        } else if self.is_sharded(LinksOrAttributes::Attributes) {
             found.sort_by_key(|(name, _)| *name);
         }
         Ok(found.into_iter().map(|(name, _)| Name::from(name.as_str())).collect())
@@ -368,20 +376,20 @@ impl ObjectDocument {
         let full = || LayoutError::Unsupported("the order of more than 65536 attributes");
         let mut record = AttributeContent { order: None, ..record.clone() };
         record.to_json(self.domain, now)?;
-        let old = self.entry(EntryClass::Attributes, &text)?.map(|old| (stored_order(old), created(old)));
+        let old = self.entry(LinksOrAttributes::Attributes, &text)?.map(|old| (stored_order(old), created(old)));
         let (position, time) = match old {
             // It stays where it was, also in the order of the service.
-            Some((position, time)) if self.keeps_order(EntryClass::Attributes) => (position, time),
+            Some((position, time)) if self.keeps_order(LinksOrAttributes::Attributes) => (position, time),
             Some((position, _)) => (position, now),
             None => {
-                let next = self.new_position(EntryClass::Attributes)?;
+                let next = self.new_position(LinksOrAttributes::Attributes)?;
                 next.map_or(Ok(0), u16::try_from).map_err(|_| full())?;
-                self.take_position(EntryClass::Attributes, now)?
+                self.take_position(LinksOrAttributes::Attributes, now)?
             }
         };
         record.order = position.map(u16::try_from).transpose().map_err(|_| full())?;
         let json = record.to_json(self.domain, time)?;
-        self.put_entry(EntryClass::Attributes, text, json)
+        self.put_entry(LinksOrAttributes::Attributes, text, json)
     }
 
     /// Takes an attribute away, and says whether it was there.
@@ -389,7 +397,7 @@ impl ObjectDocument {
     /// # Errors
     /// [`LayoutError::Member`].
     pub fn remove_attribute(&mut self, name: &Name) -> Result<bool> {
-        name.as_str().map_or(Ok(false), |name| self.remove_entry(EntryClass::Attributes, name))
+        name.as_str().map_or(Ok(false), |name| self.remove_entry(LinksOrAttributes::Attributes, name))
     }
 
     /// The type of a committed type.

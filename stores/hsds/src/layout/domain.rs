@@ -6,7 +6,7 @@ use super::LayoutError;
 use super::access::{AccessRights, DEFAULT_USER};
 use super::error::Result;
 use super::id::DomainId;
-use super::json::{Members, object_mut, parse_object, text, to_bytes};
+use super::json::{Members, json_to_bytes, object_member_or_insert, parse_json_object, text_member};
 
 /// The object that describes a domain, or a folder.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,12 +32,12 @@ impl DomainDocument {
     /// # Errors
     /// [`LayoutError::Json`].
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        parse_object(bytes).map(DomainDocument)
+        parse_json_object(bytes).map(DomainDocument)
     }
 
     /// The bytes of the object.
     pub fn to_bytes(&self) -> Vec<u8> {
-        to_bytes(&self.0)
+        json_to_bytes(&self.0)
     }
 
     /// The domain of its root group; `None` for a folder.
@@ -48,7 +48,7 @@ impl DomainDocument {
         if !self.0.contains_key("root") {
             return Ok(None);
         }
-        let root = text(&self.0, "root")?;
+        let root = text_member(&self.0, "root")?;
         match DomainId::parse(root)? {
             (domain, id) if id == domain.root() => Ok(Some(domain)),
             _ => Err(LayoutError::Id(root.to_owned())),
@@ -99,7 +99,7 @@ impl DomainDocument {
     /// # Errors
     /// [`LayoutError::Member`].
     pub fn set_access(&mut self, user: &str, access: Option<AccessRights>) -> Result<()> {
-        let acls = object_mut(&mut self.0, "acls")?;
+        let acls = object_member_or_insert(&mut self.0, "acls")?;
         match access {
             Some(access) => drop(acls.insert(user.to_owned(), access.to_json())),
             None => drop(acls.shift_remove(user)),

@@ -1,7 +1,7 @@
 //! Elements as the schema stores them: without gaps between the members of compounds, and with variable-length elements
 //! in their place, each after its length (i32, bytes).
 //!
-//! Where elements cross the seam, a variable-length element is a [`Token`]: it says in which stored elements it is, and
+//! Where elements cross the seam, a variable-length element is a [`VarLenToken`]: it says in which stored elements it is, and
 //! which of them it is. Variable-length elements are numbered in the order in which they are stored, one inside another
 //! after the one that holds it.
 //!
@@ -20,7 +20,7 @@ const LENGTH_BYTES: usize = 4;
 
 /// A variable-length element where it crosses the seam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Token {
+pub struct VarLenToken {
     /// Base elements.
     pub count: u32,
     /// The stored elements in which it is; 0 if it has no bytes.
@@ -31,7 +31,7 @@ pub struct Token {
     pub number: u32,
 }
 
-impl Token {
+impl VarLenToken {
     /// Reads a token.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Token {
         let wrong = LayoutError::Length { expected: TOKEN_BYTES, found: bytes.len() };
         let (words, rest) = bytes.as_chunks::<4>();
         match (words, rest) {
-            ([count, holder, version, number], []) => Ok(Token {
+            ([count, holder, version, number], []) => Ok(VarLenToken {
                 count: u32::from_le_bytes(*count),
                 holder: u32::from_le_bytes(*holder),
                 version: u32::from_le_bytes(*version),
@@ -69,7 +69,7 @@ impl Token {
 
 /// What a token leads to.
 #[derive(Debug, Clone)]
-pub enum TokenContent {
+pub enum VarLenContent {
     /// The bytes, as they are stored.
     Stored(Vec<u8>),
     /// Base elements, as they cross the seam.
@@ -106,7 +106,7 @@ struct VarLenNode {
 
 /// Where the variable-length elements are among stored ones, by their numbers.
 #[derive(Debug, Default)]
-pub struct NodeTable(Vec<VarLenNode>);
+pub struct VarLenElementTable(Vec<VarLenNode>);
 
 /// What is left of stored elements.
 struct StoredReader<'a> {
@@ -134,12 +134,12 @@ struct Numbering<'a> {
     holder: u32,
     version: u32,
     next: u32,
-    table: Option<&'a mut NodeTable>,
+    table: Option<&'a mut VarLenElementTable>,
 }
 
 impl Numbering<'_> {
     /// Takes one variable-length element, and numbers it and those in it. Returns its token.
-    fn number(&mut self, from: &mut StoredReader<'_>, base: Option<&Arc<ElementCodec>>) -> Result<Token> {
+    fn number(&mut self, from: &mut StoredReader<'_>, base: Option<&Arc<ElementCodec>>) -> Result<VarLenToken> {
         let len = from.take_length()?;
         let (start, number) = (from.at, self.next);
         self.next = self.next.checked_add(1).ok_or(LayoutError::Value("fewer than 4294967296 elements"))?;
@@ -153,18 +153,18 @@ impl Numbering<'_> {
         };
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         Ok(if count == 0 {
-            Token::default()
+            VarLenToken::default()
         } else {
-            Token { count, holder: self.holder, version: self.version, number }
+            VarLenToken { count, holder: self.holder, version: self.version, number }
         })
     }
 }
 
 /// Tokens, and the numbers of the variable-length elements that were stored for them.
 #[derive(Debug, Default)]
-pub struct PackedTokens {
+pub struct StoredTokenNumbers {
     /// Each token with the number that it has now.
-    pub numbers: Vec<(Token, u32)>,
+    pub numbers: Vec<(VarLenToken, u32)>,
     next: u32,
 }
 
@@ -177,7 +177,7 @@ impl ElementCodec {
     }
 
     /// Bytes of an element where it crosses the seam.
-    pub fn size(&self) -> usize {
+    pub fn model_element_size(&self) -> usize {
         self.size
     }
 
@@ -296,8 +296,8 @@ impl ElementCodec {
     ///
     /// # Errors
     /// As [`ElementCodec::unpack`].
-    pub fn node_table(&self, stored: &[u8], count: usize) -> Result<NodeTable> {
-        let mut table = NodeTable::default();
+    pub fn varlen_element_table(&self, stored: &[u8], count: usize) -> Result<VarLenElementTable> {
+        let mut table = VarLenElementTable::default();
         let mut numbering = Numbering { holder: 0, version: 0, next: 0, table: Some(&mut table) };
         let mut from = StoredReader { all: stored, at: 0 };
         for _ in 0..count {
@@ -313,22 +313,24 @@ impl ElementCodec {
     pub fn pack<E: From<LayoutError>>(
         &self,
         elements: &[u8],
-        content: &mut dyn FnMut(Token) -> std::result::Result<TokenContent, E>,
-        tokens: &mut PackedTokens,
+        resolve_token: &mut dyn FnMut(VarLenToken) -> std::result::Result<VarLenContent, E>,
+        tokens: &mut StoredTokenNumbers,
         out: &mut Vec<u8>,
     ) -> std::result::Result<(), E> {
         if self.is_verbatim() {
             out.extend_from_slice(elements);
             return Ok(());
         }
-        elements.chunks_exact(self.size.max(1)).try_for_each(|element| self.pack_one(element, content, tokens, out))
+        elements
+            .chunks_exact(self.size.max(1))
+            .try_for_each(|element| self.pack_one(element, resolve_token, tokens, out))
     }
 
     fn pack_one<E: From<LayoutError>>(
         &self,
         element: &[u8],
-        content: &mut dyn FnMut(Token) -> std::result::Result<TokenContent, E>,
-        tokens: &mut PackedTokens,
+        content: &mut dyn FnMut(VarLenToken) -> std::result::Result<VarLenContent, E>,
+        tokens: &mut StoredTokenNumbers,
         out: &mut Vec<u8>,
     ) -> std::result::Result<(), E> {
         let part = |at: usize, len: usize| element.get(at..at.saturating_add(len)).unwrap_or_default();
@@ -339,7 +341,7 @@ impl ElementCodec {
                     base.pack(part(*at, count * base.size), content, tokens, out)?;
                 }
                 CodecStep::Variable { at, base } => {
-                    let token = Token::decode(part(*at, TOKEN_BYTES))?;
+                    let token = VarLenToken::decode(part(*at, TOKEN_BYTES))?;
                     pack_variable(token, base.as_ref(), content, tokens, out)?;
                 }
             }
@@ -350,10 +352,10 @@ impl ElementCodec {
 
 /// Appends a variable-length element, after its length.
 fn pack_variable<E: From<LayoutError>>(
-    token: Token,
+    token: VarLenToken,
     base: Option<&Arc<ElementCodec>>,
-    content: &mut dyn FnMut(Token) -> std::result::Result<TokenContent, E>,
-    tokens: &mut PackedTokens,
+    content: &mut dyn FnMut(VarLenToken) -> std::result::Result<VarLenContent, E>,
+    tokens: &mut StoredTokenNumbers,
     out: &mut Vec<u8>,
 ) -> std::result::Result<(), E> {
     let number = tokens.next;
@@ -365,9 +367,9 @@ fn pack_variable<E: From<LayoutError>>(
     }
     tokens.numbers.push((token, number));
     match (content(token)?, base) {
-        (TokenContent::Seam(elements), Some(base)) => base.pack(&elements, content, tokens, out)?,
-        (TokenContent::Seam(elements), None) => out.extend_from_slice(&elements),
-        (TokenContent::Stored(bytes), base) => {
+        (VarLenContent::Seam(elements), Some(base)) => base.pack(&elements, content, tokens, out)?,
+        (VarLenContent::Seam(elements), None) => out.extend_from_slice(&elements),
+        (VarLenContent::Stored(bytes), base) => {
             if let Some(base) = base {
                 let mut numbering = Numbering { holder: 0, version: 0, next: tokens.next, table: None };
                 base.number_all(&mut StoredReader { all: &bytes, at: 0 }, &mut numbering, 0)?;
@@ -384,18 +386,18 @@ fn pack_variable<E: From<LayoutError>>(
     Ok(())
 }
 
-impl NodeTable {
+impl VarLenElementTable {
     /// The bytes of a variable-length element among the stored ones, as they are stored.
-    pub fn stored<'a>(&self, number: u32, stored: &'a [u8]) -> Option<&'a [u8]> {
+    pub fn stored_bytes<'a>(&self, number: u32, stored: &'a [u8]) -> Option<&'a [u8]> {
         let node = self.0.get(number as usize)?;
         stored.get(node.start..node.start.checked_add(node.len)?)
     }
 
     /// The bytes of a variable-length element whose base elements cross the seam as they are stored.
-    pub fn verbatim<'a>(&self, number: u32, stored: &'a [u8]) -> Option<&'a [u8]> {
+    pub fn stored_bytes_if_verbatim<'a>(&self, number: u32, stored: &'a [u8]) -> Option<&'a [u8]> {
         let node = self.0.get(number as usize)?;
         let is_verbatim = node.base.as_ref().is_none_or(|base| base.is_verbatim());
-        self.stored(number, stored).filter(|_| is_verbatim)
+        self.stored_bytes(number, stored).filter(|_| is_verbatim)
     }
 
     /// The base elements of a variable-length element, as they cross the seam. `holder` and `version` are for what is in
@@ -403,10 +405,10 @@ impl NodeTable {
     ///
     /// # Errors
     /// As [`ElementCodec::unpack`].
-    pub fn base_elements(&self, token: Token, stored: &[u8]) -> Result<Vec<u8>> {
+    pub fn base_elements(&self, token: VarLenToken, stored: &[u8]) -> Result<Vec<u8>> {
         const GONE: LayoutError = LayoutError::Value("an element that is there");
         let node = self.0.get(token.number as usize).ok_or(GONE)?;
-        let bytes = self.stored(token.number, stored).ok_or(GONE)?;
+        let bytes = self.stored_bytes(token.number, stored).ok_or(GONE)?;
         let Some(base) = node.base.as_ref().filter(|base| !base.is_verbatim()) else { return Ok(bytes.to_vec()) };
         let (holder, version) = (token.holder, token.version);
         let mut numbering = Numbering { holder, version, next: token.number.saturating_add(1), table: None };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use h5live_model::{Array, ByteOrder, Compound, CompoundMember, Sign, VarLen};
+use h5live_model::{ArrayType, ByteOrder, CompoundMember, CompoundType, Sign, VarLenType};
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn u16le() -> Datatype {
 }
 
 fn sequence(base: Datatype) -> Datatype {
-    Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::new(base) })
+    Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 16, base: Box::new(base) })
 }
 
 fn compound(size: u32, members: &[(u32, Datatype)]) -> Datatype {
@@ -20,16 +20,17 @@ fn compound(size: u32, members: &[(u32, Datatype)]) -> Datatype {
         offset: *offset,
         datatype: datatype.clone(),
     };
-    Datatype::Compound(Compound { size, members: members.iter().map(member).collect() })
+    Datatype::Compound(CompoundType { size, members: members.iter().map(member).collect() })
 }
 
-fn token(number: u32, count: u32) -> Token {
-    Token { count, holder: u32::MAX, version: 0, number }
+fn token(number: u32, count: u32) -> VarLenToken {
+    VarLenToken { count, holder: u32::MAX, version: 0, number }
 }
 
 fn pack(codec: &ElementCodec, elements: &[u8], contents: &HashMap<u32, Vec<u8>>) -> Vec<u8> {
-    let (mut out, mut tokens) = (Vec::new(), PackedTokens::default());
-    let mut content = |token: Token| Ok::<_, LayoutError>(TokenContent::Seam(contents[&token.number][..].into()));
+    let (mut out, mut tokens) = (Vec::new(), StoredTokenNumbers::default());
+    let mut content =
+        |token: VarLenToken| Ok::<_, LayoutError>(VarLenContent::Seam(contents[&token.number][..].into()));
     codec.pack(elements, &mut content, &mut tokens, &mut out).unwrap();
     out
 }
@@ -48,7 +49,7 @@ fn members_of_a_compound_are_stored_without_gaps() {
 
 #[test]
 fn members_without_gaps_are_stored_as_they_are() {
-    let array = Datatype::Array(Array { dims: vec![3], base: Box::new(u16le()) });
+    let array = Datatype::Array(ArrayType { dims: vec![3], base: Box::new(u16le()) });
     let codec = ElementCodec::new(&compound(8, &[(0, u16le()), (2, array)]));
     assert!(codec.is_verbatim());
 }
@@ -57,7 +58,7 @@ fn members_without_gaps_are_stored_as_they_are() {
 #[test]
 fn variable_length_elements_are_stored_in_their_place() {
     let nested = sequence(compound(18, &[(0, u16le()), (2, sequence(u16le()))]));
-    let array = Datatype::Array(Array { dims: vec![2], base: Box::new(sequence(u16le())) });
+    let array = Datatype::Array(ArrayType { dims: vec![2], base: Box::new(sequence(u16le())) });
     let codec = ElementCodec::new(&compound(50, &[(0, u16le()), (2, nested), (18, array)]));
     let mut contents = HashMap::new();
     contents.insert(10, vec![1, 0, 2, 0]);
@@ -79,22 +80,23 @@ fn variable_length_elements_are_stored_in_their_place() {
     assert_eq!(stored, want);
     let mut again = vec![0; 50];
     codec.unpack(&stored, 1, 3, 4, &mut again).unwrap();
-    let table = codec.node_table(&stored, 1).unwrap();
-    let outer = Token::decode(&again[2..18]).unwrap();
-    assert_eq!(outer, Token { count: 2, holder: 3, version: 4, number: 0 });
+    let table = codec.varlen_element_table(&stored, 1).unwrap();
+    let outer = VarLenToken::decode(&again[2..18]).unwrap();
+    assert_eq!(outer, VarLenToken { count: 2, holder: 3, version: 4, number: 0 });
     let records = table.base_elements(outer, &stored).unwrap();
-    let within: Vec<Token> = records.chunks_exact(18).map(|record| Token::decode(&record[2..]).unwrap()).collect();
+    let within: Vec<VarLenToken> =
+        records.chunks_exact(18).map(|record| VarLenToken::decode(&record[2..]).unwrap()).collect();
     assert_eq!(within.iter().map(|token| token.number).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(table.base_elements(within[0], &stored).unwrap(), [1, 0, 2, 0]);
     assert_eq!(table.base_elements(within[1], &stored).unwrap(), [3, 0]);
-    assert_eq!(Token::decode(&again[18..34]).unwrap(), Token::default());
-    let last = Token::decode(&again[34..]).unwrap();
+    assert_eq!(VarLenToken::decode(&again[18..34]).unwrap(), VarLenToken::default());
+    let last = VarLenToken::decode(&again[34..]).unwrap();
     assert_eq!((last.count, last.number), (3, 4));
     assert_eq!(table.base_elements(last, &stored).unwrap(), [7, 0, 7, 0, 7, 0]);
     // What was read is stored as it was.
-    let (mut out, mut tokens) = (Vec::new(), PackedTokens::default());
-    let mut content = |token: Token| {
-        Ok::<_, LayoutError>(TokenContent::Stored(table.stored(token.number, &stored).unwrap().to_vec()))
+    let (mut out, mut tokens) = (Vec::new(), StoredTokenNumbers::default());
+    let mut content = |token: VarLenToken| {
+        Ok::<_, LayoutError>(VarLenContent::Stored(table.stored_bytes(token.number, &stored).unwrap().to_vec()))
     };
     codec.pack(&again, &mut content, &mut tokens, &mut out).unwrap();
     assert_eq!(out, stored);
@@ -115,20 +117,20 @@ fn stored_elements_that_end_too_early_or_too_late_are_refused() {
     }
     for bad in [&[3, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0][..], &[255; 16], &[0; 12], &[2, 0, 0, 0x70, 1, 1]] {
         assert!(codec.unpack(bad, 2, 1, 1, &mut into).is_err(), "{bad:?}");
-        assert!(codec.node_table(bad, 4).is_err(), "{bad:?}");
+        assert!(codec.varlen_element_table(bad, 4).is_err(), "{bad:?}");
     }
     // A sequence of elements that take no bytes would never end.
     let empty =
-        ElementCodec::new(&sequence(Datatype::Array(Array { dims: vec![0], base: Box::new(sequence(u16le())) })));
+        ElementCodec::new(&sequence(Datatype::Array(ArrayType { dims: vec![0], base: Box::new(sequence(u16le())) })));
     assert!(empty.unpack(&[1, 0, 0, 0, 9], 1, 1, 1, &mut [0; 16]).is_err());
 }
 
 #[test]
 fn room_that_the_service_leaves_behind_arrays_is_no_damage() {
-    let array = Datatype::Array(Array { dims: vec![2], base: Box::new(sequence(u16le())) });
+    let array = Datatype::Array(ArrayType { dims: vec![2], base: Box::new(sequence(u16le())) });
     let codec = ElementCodec::new(&Datatype::compound([("n", u16le()), ("pair", array)]));
     let element = [7, 0, 2, 0, 0, 0, 1, 1, 0, 0, 0, 0];
-    let (two, mut into) = ([element, element].concat(), vec![0; 2 * codec.size()]);
+    let (two, mut into) = ([element, element].concat(), vec![0; 2 * codec.model_element_size()]);
     codec.unpack(&two, 2, 1, 1, &mut into).unwrap();
     let with_room = [&two[..], &[0; 8]].concat();
     codec.unpack(&with_room, 2, 1, 1, &mut into).unwrap();

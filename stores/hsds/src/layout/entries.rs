@@ -9,31 +9,33 @@ use serde_json::Value;
 use super::document::ObjectDocument;
 use super::entry_storage::GivenPositions;
 use super::error::Result;
-use super::extras::put_extra;
-use super::json::{Members, object, object_mut};
-use super::shard_id::{EntryClass, ShardId};
-use super::shards::{EntryQuery, ShardChanges, ShardedEntries, Sharding, shard_from_bytes, spread_members};
+use super::extras::set_h5live_member;
+use super::json::{Members, object_member, object_member_or_insert};
+use super::shard_id::{LinksOrAttributes, ShardId};
+use super::shards::{
+    EntryQuery, ShardChanges, ShardedEntries, ShardingThreshold, move_entries_to_shards, shard_from_bytes,
+};
 
 impl ObjectDocument {
-    fn sharded(&self, class: EntryClass) -> Option<&ShardedEntries> {
+    fn sharded(&self, class: LinksOrAttributes) -> Option<&ShardedEntries> {
         match class {
-            EntryClass::Links => self.link_shards.as_ref(),
-            EntryClass::Attributes => self.attribute_shards.as_ref(),
+            LinksOrAttributes::Links => self.link_shards.as_ref(),
+            LinksOrAttributes::Attributes => self.attribute_shards.as_ref(),
         }
     }
 
-    fn sharded_mut(&mut self, class: EntryClass) -> &mut Option<ShardedEntries> {
+    fn sharded_mut(&mut self, class: LinksOrAttributes) -> &mut Option<ShardedEntries> {
         match class {
-            EntryClass::Links => &mut self.link_shards,
-            EntryClass::Attributes => &mut self.attribute_shards,
+            LinksOrAttributes::Links => &mut self.link_shards,
+            LinksOrAttributes::Attributes => &mut self.attribute_shards,
         }
     }
 
     /// The entries that are in the document itself.
-    pub(super) fn own_entries(&self, class: EntryClass) -> Result<Option<&Members>> {
-        let is_needed = class == EntryClass::Links && self.link_shards.is_none();
-        match is_needed || self.members.contains_key(class.member()) {
-            true => object(&self.members, class.member()).map(Some),
+    pub(super) fn own_entries(&self, class: LinksOrAttributes) -> Result<Option<&Members>> {
+        let is_needed = class == LinksOrAttributes::Links && self.link_shards.is_none();
+        match is_needed || self.members.contains_key(class.json_member()) {
+            true => object_member(&self.members, class.json_member()).map(Some),
             false => Ok(None),
         }
     }
@@ -42,7 +44,7 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError::Member`](super::LayoutError::Member), [`LayoutError::ShardNotRead`](super::LayoutError::ShardNotRead).
-    pub(super) fn entry(&self, class: EntryClass, name: &str) -> Result<Option<&Value>> {
+    pub(super) fn entry(&self, class: LinksOrAttributes, name: &str) -> Result<Option<&Value>> {
         match (self.own_entries(class)?.and_then(|own| own.get(name)), self.sharded(class)) {
             (None, Some(sharded)) => sharded.get(name),
             (found, _) => Ok(found),
@@ -53,7 +55,7 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// As for one.
-    pub(super) fn entries(&self, class: EntryClass) -> Result<impl Iterator<Item = (&String, &Value)>> {
+    pub(super) fn entries(&self, class: LinksOrAttributes) -> Result<impl Iterator<Item = (&String, &Value)>> {
         let own = self.own_entries(class)?;
         let sharded = self.sharded(class).map(ShardedEntries::all).transpose()?;
         let is_shadowed = move |name: &String| own.is_some_and(|own| own.contains_key(name));
@@ -62,9 +64,9 @@ impl ObjectDocument {
     }
 
     /// Those that are known: shards that were not read have others.
-    pub(super) fn known_entries(&self, class: EntryClass) -> impl Iterator<Item = &Value> {
-        let own = self.members.get(class.member()).and_then(Value::as_object);
-        let sharded = self.sharded(class).into_iter().flat_map(ShardedEntries::known);
+    pub(super) fn known_entries(&self, class: LinksOrAttributes) -> impl Iterator<Item = &Value> {
+        let own = self.members.get(class.json_member()).and_then(Value::as_object);
+        let sharded = self.sharded(class).into_iter().flat_map(ShardedEntries::loaded_entries);
         own.into_iter().flatten().chain(sharded).map(|(_, value)| value)
     }
 
@@ -72,13 +74,13 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// As for [`ObjectDocument::entry`].
-    pub(super) fn put_entry(&mut self, class: EntryClass, name: String, value: Value) -> Result<()> {
+    pub(super) fn put_entry(&mut self, class: LinksOrAttributes, name: String, value: Value) -> Result<()> {
         self.given = GivenPositions::default();
         if self.sharded(class).is_none() {
-            object_mut(&mut self.members, class.member())?.insert(name, value);
+            object_member_or_insert(&mut self.members, class.json_member())?.insert(name, value);
             return Ok(());
         }
-        object_mut(&mut self.members, class.member())?.shift_remove(&name);
+        object_member_or_insert(&mut self.members, class.json_member())?.shift_remove(&name);
         self.sharded_mut(class).as_mut().map_or(Ok(()), |sharded| sharded.insert(name, value))
     }
 
@@ -86,37 +88,41 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// As for [`ObjectDocument::entry`].
-    pub(super) fn remove_entry(&mut self, class: EntryClass, name: &str) -> Result<bool> {
+    pub(super) fn remove_entry(&mut self, class: LinksOrAttributes, name: &str) -> Result<bool> {
         self.given = GivenPositions::default();
-        let own = object_mut(&mut self.members, class.member())?;
+        let own = object_member_or_insert(&mut self.members, class.json_member())?;
         let was_own = match class {
-            EntryClass::Links => own.swap_remove(name),
-            EntryClass::Attributes => own.shift_remove(name),
+            LinksOrAttributes::Links => own.swap_remove(name),
+            LinksOrAttributes::Attributes => own.shift_remove(name),
         };
         let was_sharded = self.sharded_mut(class).as_mut().map_or(Ok(false), |sharded| sharded.remove(name))?;
         Ok(was_own.is_some() || was_sharded)
     }
 
     /// Whether links, or attributes, are in shards.
-    pub fn is_sharded(&self, class: EntryClass) -> bool {
+    pub fn is_sharded(&self, class: LinksOrAttributes) -> bool {
         self.sharded(class).is_some()
     }
 
     /// The shards that the document names.
-    pub fn shards(&self) -> Vec<ShardId> {
-        EntryClass::BOTH.iter().filter_map(|class| self.sharded(*class)).flat_map(ShardedEntries::named).collect()
+    pub fn shard_ids(&self) -> Vec<ShardId> {
+        LinksOrAttributes::BOTH
+            .iter()
+            .filter_map(|class| self.sharded(*class))
+            .flat_map(ShardedEntries::shard_ids)
+            .collect()
     }
 
     /// The shards that have to be read before something is known of the object.
     pub fn missing_shards(&self, query: EntryQuery<'_>) -> Vec<ShardId> {
-        let missing = |class: EntryClass, name: Option<&str>| {
-            self.sharded(class).map(|sharded| sharded.missing(name)).unwrap_or_default()
+        let missing = |class: LinksOrAttributes, name: Option<&str>| {
+            self.sharded(class).map(|sharded| sharded.missing_shards(name)).unwrap_or_default()
         };
         match query {
             // No name that is no UTF-8 is in a document.
             EntryQuery::One(class, name) => name.as_str().map(|name| missing(class, Some(name))).unwrap_or_default(),
             EntryQuery::AllOf(class) => missing(class, None),
-            EntryQuery::All => EntryClass::BOTH.iter().flat_map(|class| missing(*class, None)).collect(),
+            EntryQuery::All => LinksOrAttributes::BOTH.iter().flat_map(|class| missing(*class, None)).collect(),
         }
     }
 
@@ -142,21 +148,21 @@ impl ObjectDocument {
     }
 
     /// Takes over the shards that an older state of the document has, and this one names as well.
-    pub fn take_over_shards(&mut self, older: &ObjectDocument) {
-        for class in EntryClass::BOTH {
+    pub fn reuse_loaded_shards(&mut self, older: &ObjectDocument) {
+        for class in LinksOrAttributes::BOTH {
             if let (Some(sharded), Some(older)) = (self.sharded_mut(class), older.sharded(class)) {
-                sharded.take_over(older);
+                sharded.reuse_loaded_shards(older);
             }
         }
     }
 
     /// Whether links or attributes should be spread over another number of shards, or over shards at all. Then all of them
     /// have to be read.
-    pub fn needs_resharding(&self, class: EntryClass, sharding: Sharding) -> bool {
+    pub fn needs_resharding(&self, class: LinksOrAttributes, sharding: ShardingThreshold) -> bool {
         match self.sharded(class) {
-            Some(sharded) => sharded.shards_wanted(sharding).is_some(),
+            Some(sharded) => sharded.new_shard_count(sharding).is_some(),
             None => {
-                let own = self.members.get(class.member()).and_then(Value::as_object).map_or(0, Members::len);
+                let own = self.members.get(class.json_member()).and_then(Value::as_object).map_or(0, Members::len);
                 sharding.above > 0 && own as u64 > sharding.above
             }
         }
@@ -166,12 +172,12 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError::ShardNotRead`](super::LayoutError::ShardNotRead).
-    pub fn spread(&mut self, class: EntryClass, sharding: Sharding) -> Result<Vec<ShardId>> {
+    pub fn reshard_if_needed(&mut self, class: LinksOrAttributes, sharding: ShardingThreshold) -> Result<Vec<ShardId>> {
         if let Some(sharded) = self.sharded_mut(class) {
-            let wanted = sharded.shards_wanted(sharding);
+            let wanted = sharded.new_shard_count(sharding);
             return wanted.map_or(Ok(Vec::new()), |shards| sharded.reshard(shards));
         }
-        if let Some(spread) = spread_members(class, &mut self.members, sharding) {
+        if let Some(spread) = move_entries_to_shards(class, &mut self.members, sharding) {
             *self.sharded_mut(class) = Some(spread);
         }
         Ok(Vec::new())
@@ -179,19 +185,19 @@ impl ObjectDocument {
 
     /// Whether shards are to be written.
     pub fn has_changed_shards(&self) -> bool {
-        EntryClass::BOTH.iter().filter_map(|class| self.sharded(*class)).any(ShardedEntries::is_changed)
+        LinksOrAttributes::BOTH.iter().filter_map(|class| self.sharded(*class)).any(ShardedEntries::is_changed)
     }
 
     /// Gives each shard that has changed this new generation, in the table as well.
-    pub fn name_shards(&mut self, generation: u64) -> ShardChanges {
+    pub fn assign_shard_generation(&mut self, generation: u64) -> ShardChanges {
         let (mut all, domain, id) = (ShardChanges::default(), self.domain, self.id);
-        for class in EntryClass::BOTH {
+        for class in LinksOrAttributes::BOTH {
             let Some(sharded) = self.sharded_mut(class) else { continue };
             let changes = sharded.assign_generation(domain, id, generation);
             all.puts.extend(changes.puts);
             all.old.extend(changes.old);
             let table = sharded.table();
-            put_extra(&mut self.members, class.table_member(), table);
+            set_h5live_member(&mut self.members, class.table_member(), table);
         }
         all
     }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use h5live_model::{CreationOrder, EntryStorage};
+use h5live_model::{CreationOrder, LinkOrAttributeStorageSpec};
 use serde_json::{Value, json};
 
-use super::extras::{EXTRAS, put_extra};
+use super::extras::{EXTRAS, set_h5live_member};
 use super::json::{Members, set_member};
-use super::shard_id::EntryClass;
+use super::shard_id::LinksOrAttributes;
 
 pub(super) const CREATION: &str = "creationProperties";
 pub(super) const CREATE_ORDER: &str = "CreateOrder";
@@ -27,7 +27,7 @@ impl PartialEq for GivenPositions {
     }
 }
 
-fn entry_storage_to_json(storage: EntryStorage) -> Value {
+fn entry_storage_to_json(storage: LinkOrAttributeStorageSpec) -> Value {
     let order = match storage.order {
         CreationOrder::Untracked => "untracked",
         CreationOrder::Tracked => "tracked",
@@ -37,8 +37,8 @@ fn entry_storage_to_json(storage: EntryStorage) -> Value {
 }
 
 /// How they are kept, as a JSON says.
-pub(super) fn entry_storage_from_json(json: &Value) -> EntryStorage {
-    let default = EntryStorage::default();
+pub(super) fn entry_storage_from_json(json: &Value) -> LinkOrAttributeStorageSpec {
+    let default = LinkOrAttributeStorageSpec::default();
     let number = |member: &str, default| {
         json.get(member).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok()).unwrap_or(default)
     };
@@ -47,7 +47,7 @@ pub(super) fn entry_storage_from_json(json: &Value) -> EntryStorage {
         Some("indexed") => CreationOrder::Indexed,
         _ => CreationOrder::Untracked,
     };
-    EntryStorage {
+    LinkOrAttributeStorageSpec {
         order,
         max_compact: number("max_compact", default.max_compact),
         min_dense: number("min_dense", default.min_dense),
@@ -75,23 +75,27 @@ pub(super) fn is_set(property: Option<&Value>) -> bool {
 }
 
 /// Whether the order of creation is kept.
-pub(super) fn is_tracked(storage: EntryStorage) -> bool {
+pub(super) fn is_tracked(storage: LinkOrAttributeStorageSpec) -> bool {
     storage.order != CreationOrder::Untracked
 }
 
 /// Puts into the members of a new object how its links, if it has any, and its attributes are kept.
-pub(super) fn put_storage(members: &mut Members, links: Option<EntryStorage>, attributes: EntryStorage) {
+pub(super) fn put_storage(
+    members: &mut Members,
+    links: Option<LinkOrAttributeStorageSpec>,
+    attributes: LinkOrAttributeStorageSpec,
+) {
     let is_ordered = is_tracked(attributes) || links.is_some_and(is_tracked);
     if is_ordered {
         let mut creation = members.get(CREATION).cloned().unwrap_or_else(|| json!({}));
         set_member(&mut creation, CREATE_ORDER, json!(1));
         members.insert(CREATION.to_owned(), creation);
     }
-    let storages = [(EntryClass::Links, links), (EntryClass::Attributes, Some(attributes))];
+    let storages = [(LinksOrAttributes::Links, links), (LinksOrAttributes::Attributes, Some(attributes))];
     for (class, storage) in storages.into_iter().filter_map(|(class, storage)| Some((class, storage?))) {
         // The property is one for both.
-        if is_ordered || storage != EntryStorage::default() {
-            put_extra(members, class.member(), entry_storage_to_json(storage));
+        if is_ordered || storage != LinkOrAttributeStorageSpec::default() {
+            set_h5live_member(members, class.json_member(), entry_storage_to_json(storage));
         }
     }
 }

@@ -8,12 +8,12 @@ use super::json::Members;
 pub const EXTRAS: &str = "h5live";
 
 /// A member of what is ours in an object.
-pub fn extra<'a>(members: &'a Members, name: &str) -> Option<&'a Value> {
+pub fn h5live_member<'a>(members: &'a Members, name: &str) -> Option<&'a Value> {
     members.get(EXTRAS)?.get(name)
 }
 
 /// Puts a member into what is ours in an object; [`Value::Null`] takes it away.
-pub fn put_extra(members: &mut Members, name: &str, value: Value) {
+pub fn set_h5live_member(members: &mut Members, name: &str, value: Value) {
     let extras = members.entry(EXTRAS).or_insert_with(|| json!({}));
     if !extras.is_object() {
         *extras = json!({});

@@ -86,7 +86,7 @@ impl ChunkEncoding {
     }
 
     /// The filter that makes a frame of so many bytes.
-    pub fn frame_filter(&self, bytes: u32) -> Option<FilterSpec> {
+    pub fn blosc_frame_filter(&self, bytes: u32) -> Option<FilterSpec> {
         let (codec, level) = self.compressor?;
         let shuffle = u32::from(self.shuffled > 1);
         let params = vec![2, 2, self.shuffled, bytes, level, shuffle, codec];
@@ -122,7 +122,7 @@ fn filter_class(filter: &Value) -> Option<&str> {
 }
 
 /// The filters that the service is shown: not scale-offset, which it takes for the compressor.
-pub fn filters_to_json(filters: &[FilterSpec]) -> Value {
+pub fn hsds_filters_to_json(filters: &[FilterSpec]) -> Value {
     let has_compressor = filters.iter().any(|filter| entry(filter.id).is_some_and(|found| found.3.is_some()));
     let is_shown = |filter: &&FilterSpec| filter.id != SCALE_OFFSET && (filter.id != SHUFFLE || has_compressor);
     filters.iter().filter(is_shown).map(filter_to_json).collect()
@@ -160,7 +160,7 @@ fn scale_from_json(json: &Value) -> Option<Vec<u32>> {
 ///
 /// # Errors
 /// [`LayoutError::Member`].
-pub fn filters_from_json(json: Option<&Value>, element_bytes: u32) -> Result<FilterSpecs> {
+pub fn hsds_filters_from_json(json: Option<&Value>, element_bytes: u32) -> Result<FilterSpecs> {
     const BAD: LayoutError = LayoutError::Member { member: "filters", expected: "a list of filters" };
     let list = match json {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -236,29 +236,33 @@ mod tests {
 
     #[test]
     fn a_compressor_makes_frames_and_shuffling_alone_is_not_shown() {
-        let shown = filters_to_json(&[filter(2, &[4]), filter(1, &[6])]);
+        let shown = hsds_filters_to_json(&[filter(2, &[4]), filter(1, &[6])]);
         assert_eq!(shown[1], json!({"class": "H5Z_FILTER_DEFLATE", "id": 1, "level": 6, "name": "gzip"}));
         let encoding = ChunkEncoding::new(Some(&shown), Some(4));
-        assert_eq!(encoding.frame_filter(800).unwrap().params, [2, 2, 4, 800, 6, 1, 4]);
-        assert_eq!(filters_to_json(&[filter(2, &[4]), filter(3, &[])]).as_array().unwrap().len(), 1);
-        let scaled = filters_to_json(&[filter(SCALE_OFFSET, &[2, 0]), filter(1, &[6])]);
-        assert_eq!(scaled, filters_to_json(&[filter(1, &[6])]), "the service takes it for the compressor");
-        assert!(!ChunkEncoding::new(Some(&filters_to_json(&[filter(32013, &[1])])), Some(4)).is_compressed());
+        assert_eq!(encoding.blosc_frame_filter(800).unwrap().params, [2, 2, 4, 800, 6, 1, 4]);
+        assert_eq!(hsds_filters_to_json(&[filter(2, &[4]), filter(3, &[])]).as_array().unwrap().len(), 1);
+        let scaled = hsds_filters_to_json(&[filter(SCALE_OFFSET, &[2, 0]), filter(1, &[6])]);
+        assert_eq!(scaled, hsds_filters_to_json(&[filter(1, &[6])]), "the service takes it for the compressor");
+        assert!(!ChunkEncoding::new(Some(&hsds_filters_to_json(&[filter(32013, &[1])])), Some(4)).is_compressed());
         assert_eq!(
-            ChunkEncoding::new(Some(&json!(["gzip"])), None).frame_filter(9).unwrap().params,
+            ChunkEncoding::new(Some(&json!(["gzip"])), None).blosc_frame_filter(9).unwrap().params,
             [2, 2, 1, 9, 4, 0, 4]
         );
         let bits = json!({"class": "H5Z_FILTER_SCALEOFFSET", "id": 6, "scaleType": "H5Z_SO_INT", "scaleOffset": 12});
-        assert_eq!(filters_from_json(Some(&json!([bits])), 4).unwrap(), [filter(SCALE_OFFSET, &[2, 12])]);
+        assert_eq!(hsds_filters_from_json(Some(&json!([bits])), 4).unwrap(), [filter(SCALE_OFFSET, &[2, 12])]);
         assert_eq!(
-            filters_from_json(Some(&json!(["shuffle", {"id": 1, "level": 2}])), 4).unwrap(),
+            hsds_filters_from_json(Some(&json!(["shuffle", {"id": 1, "level": 2}])), 4).unwrap(),
             [filter(2, &[4]), filter(1, &[2])]
         );
         for name in ["lz4hc", "lz4"] {
-            assert_eq!(filters_from_json(Some(&json!([name])), 4).unwrap(), [filter(LZ4, &[])]);
+            assert_eq!(hsds_filters_from_json(Some(&json!([name])), 4).unwrap(), [filter(LZ4, &[])]);
         }
         let encoding = ChunkEncoding::new(Some(&json!([{"class": "H5Z_FILTER_LZ4HC"}])), Some(4));
-        assert_eq!(encoding.frame_filter(8).unwrap().params.last(), Some(&2), "chunks stay what the service makes");
+        assert_eq!(
+            encoding.blosc_frame_filter(8).unwrap().params.last(),
+            Some(&2),
+            "chunks stay what the service makes"
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::fmt;
 use h5live_model::{ChunkCoord, ObjectId, ObjectKind};
 
 use super::error::{LayoutError, Result};
-use super::shard_id::{EntryClass, ShardId, generation_text, parse_generation};
+use super::shard_id::{LinksOrAttributes, ShardId, generation_text, parse_generation};
 
 /// Hexadecimal digits of each half of an identity.
 const HALF_DIGITS: usize = 16;
@@ -161,7 +161,7 @@ impl DomainId {
     pub fn shard_of_key(self, key: &str) -> Option<(ObjectId, ShardId)> {
         let (folder, name) = key.rsplit_once('/')?;
         let (folder, class) = folder.rsplit_once('/')?;
-        let class = EntryClass::BOTH.into_iter().find(|known| known.folder() == class)?;
+        let class = LinksOrAttributes::BOTH.into_iter().find(|known| known.folder() == class)?;
         let (number, generation) = name.strip_suffix(".json")?.split_once('-')?;
         let shard = ShardId { class, number: number.parse().ok()?, generation: parse_generation(generation)? };
         let files = [".group.json", ".dataset.json", ".datatype.json"];
@@ -217,8 +217,8 @@ fn partition(coord: &ChunkCoord, partitions: u64) -> u64 {
 
 /// The coordinate of the chunk whose key ends with `rest` behind the folder of its dataset, of so many dimensions. It may lie
 /// in the folder of a partition.
-pub fn chunk_of_key(rest: &str, rank: usize) -> Option<ChunkCoord> {
-    let Some((folder, name)) = rest.split_once('/') else { return chunk_of_name(rest, rank) };
+pub fn chunk_of_key(key_suffix: &str, rank: usize) -> Option<ChunkCoord> {
+    let Some((folder, name)) = key_suffix.split_once('/') else { return chunk_of_name(key_suffix, rank) };
     let digits = folder.strip_prefix('p')?;
     let is_partition = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     chunk_of_name(name, rank).filter(|_| is_partition)
@@ -249,7 +249,7 @@ mod tests {
     fn shards_are_known_by_their_keys() {
         let group = object_id(ObjectKind::Group, 5);
         for id in [DOMAIN.root(), group, object_id(ObjectKind::Dataset, 6), object_id(ObjectKind::Datatype, 7)] {
-            for class in EntryClass::BOTH {
+            for class in LinksOrAttributes::BOTH {
                 let shard = ShardId { class, number: 12, generation: 0xabc };
                 assert_eq!(DOMAIN.shard_of_key(&DOMAIN.shard_key(id, shard)), Some((id, shard)));
             }

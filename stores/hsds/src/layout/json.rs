@@ -28,7 +28,7 @@ pub fn non_finite_to_json(number: f64) -> Value {
 ///
 /// # Errors
 /// [`LayoutError::Json`]; [`LayoutError::Member`] if it is no object.
-pub fn parse_object(bytes: &[u8]) -> Result<Members> {
+pub fn parse_json_object(bytes: &[u8]) -> Result<Members> {
     let parsed = serde_json::from_slice(bytes).or_else(|error| match quote_no_numbers(bytes) {
         Some(quoted) => serde_json::from_slice(&quoted),
         None => Err(error),
@@ -66,7 +66,7 @@ fn quote_no_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The bytes of a JSON object. Texts that stand for `NaN` and the like are written as Python writes these.
-pub fn to_bytes(members: &Members) -> Vec<u8> {
+pub fn json_to_bytes(members: &Members) -> Vec<u8> {
     // A map of texts always has a JSON text.
     let text = serde_json::to_string(members).unwrap_or_default();
     if !text.contains(NON_FINITE_MARK) {
@@ -87,7 +87,7 @@ pub fn set_member(json: &mut Value, member: &str, value: Value) {
 ///
 /// # Errors
 /// [`LayoutError::Member`].
-pub fn text<'a>(members: &'a Members, member: &'static str) -> Result<&'a str> {
+pub fn text_member<'a>(members: &'a Members, member: &'static str) -> Result<&'a str> {
     members.get(member).and_then(Value::as_str).ok_or(LayoutError::Member { member, expected: "a text" })
 }
 
@@ -95,7 +95,7 @@ pub fn text<'a>(members: &'a Members, member: &'static str) -> Result<&'a str> {
 ///
 /// # Errors
 /// [`LayoutError::Member`].
-pub fn object<'a>(members: &'a Members, member: &'static str) -> Result<&'a Members> {
+pub fn object_member<'a>(members: &'a Members, member: &'static str) -> Result<&'a Members> {
     members.get(member).and_then(Value::as_object).ok_or(LayoutError::Member { member, expected: "an object" })
 }
 
@@ -103,7 +103,7 @@ pub fn object<'a>(members: &'a Members, member: &'static str) -> Result<&'a Memb
 ///
 /// # Errors
 /// [`LayoutError::Member`] if it is something else.
-pub fn object_mut<'a>(members: &'a mut Members, member: &'static str) -> Result<&'a mut Members> {
+pub fn object_member_or_insert<'a>(members: &'a mut Members, member: &'static str) -> Result<&'a mut Members> {
     let found = members.entry(member).or_insert_with(|| Value::Object(Members::new()));
     found.as_object_mut().ok_or(LayoutError::Member { member, expected: "an object" })
 }
@@ -114,15 +114,16 @@ mod tests {
 
     #[test]
     fn words_that_python_writes_for_numbers_become_texts() {
-        let found = parse_object(br#"{"a \" NaN": [NaN, -Infinity, 1.5, "NaN", Infinity], "b": {"c": NaN}}"#).unwrap();
+        let found =
+            parse_json_object(br#"{"a \" NaN": [NaN, -Infinity, 1.5, "NaN", Infinity], "b": {"c": NaN}}"#).unwrap();
         let marked = |word: &str| format!("{NON_FINITE_MARK}{word}");
         let numbers = serde_json::json!([marked("NaN"), marked("-Infinity"), 1.5, "NaN", marked("Infinity")]);
         assert_eq!(found["a \" NaN"], numbers);
         assert_eq!(found["b"]["c"], non_finite_to_json(f64::NAN));
-        assert_eq!(parse_object(&to_bytes(&found)).unwrap(), found);
-        assert!(String::from_utf8(to_bytes(&found)).unwrap().contains(r#"{"c":NaN}"#));
+        assert_eq!(parse_json_object(&json_to_bytes(&found)).unwrap(), found);
+        assert!(String::from_utf8(json_to_bytes(&found)).unwrap().contains(r#"{"c":NaN}"#));
         for bytes in [&b"{"[..], b"[1]", b"", b"{\"a\": \"\\", b"NaN"] {
-            assert!(parse_object(bytes).is_err());
+            assert!(parse_json_object(bytes).is_err());
         }
     }
 }

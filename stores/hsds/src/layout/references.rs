@@ -7,7 +7,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use h5live_format::{
-    LibVer, ReferenceBlob, ReferencePart, StoredSelection, Widths, decode_prefix_with, decode_with, encode,
+    LibVer, ReferenceBlob, ReferencedPart, StoredSelection, Widths, decode_prefix_with, decode_with, encode,
 };
 use h5live_model::{Block, Hyperslab, ObjectId, ReferenceKind, Referent, ReferentPart, Selection};
 
@@ -36,7 +36,12 @@ const BAD: LayoutError = LayoutError::Value("a reference");
 ///
 /// # Errors
 /// [`LayoutError::Unsupported`], [`LayoutError::Encode`]; [`LayoutError::Value`] if such references do not lead to such things.
-pub fn reference_to_bytes(domain: DomainId, kind: ReferenceKind, to: &Referent, dims: &[u64]) -> Result<Vec<u8>> {
+pub fn variable_length_reference_bytes(
+    domain: DomainId,
+    kind: ReferenceKind,
+    to: &Referent,
+    dims: &[u64],
+) -> Result<Vec<u8>> {
     match (kind, &to.part, &to.file) {
         (ReferenceKind::Region1, ReferentPart::Region(selection), None) => {
             region_to_bytes(&domain.text(to.object), selection, dims)
@@ -44,9 +49,9 @@ pub fn reference_to_bytes(domain: DomainId, kind: ReferenceKind, to: &Referent, 
         (ReferenceKind::Object1 | ReferenceKind::Region1, ..) => Err(LayoutError::Value("a reference of its kind")),
         (_, part, file) => {
             let (number, part) = match part {
-                ReferentPart::Whole => (2, ReferencePart::Object),
-                ReferentPart::Region(selection) => (3, ReferencePart::Region(exact(selection, dims))),
-                ReferentPart::Attribute(name) => (4, ReferencePart::Attribute(name.clone())),
+                ReferentPart::Whole => (2, ReferencedPart::Object),
+                ReferentPart::Region(selection) => (3, ReferencedPart::Region(exact(selection, dims))),
+                ReferentPart::Attribute(name) => (4, ReferencedPart::Attribute(name.clone())),
             };
             let token = match file {
                 None => domain.text(to.object).into_bytes(),
@@ -79,9 +84,9 @@ pub fn reference_from_bytes(domain: DomainId, kind: ReferenceKind, bytes: &[u8])
         false => domain.parse_own(std::str::from_utf8(&blob.token).map_err(|_| BAD)?)?,
     };
     let part = match blob.part {
-        ReferencePart::Object => ReferentPart::Whole,
-        ReferencePart::Region(selection) => ReferentPart::Region(selection.selection),
-        ReferencePart::Attribute(name) => ReferentPart::Attribute(name),
+        ReferencedPart::Object => ReferentPart::Whole,
+        ReferencedPart::Region(selection) => ReferentPart::Region(selection.selection),
+        ReferencedPart::Attribute(name) => ReferentPart::Attribute(name),
     };
     Ok(Referent { file: blob.file, object, part })
 }
@@ -307,7 +312,7 @@ mod tests {
         let part = ReferentPart::Region(selection.clone());
         let to =
             Referent { file: None, object: super::super::id::object_id(h5live_model::ObjectKind::Dataset, 7), part };
-        let bytes = reference_to_bytes(DOMAIN, ReferenceKind::Region1, &to, dims).unwrap();
+        let bytes = variable_length_reference_bytes(DOMAIN, ReferenceKind::Region1, &to, dims).unwrap();
         assert_eq!(reference_from_bytes(DOMAIN, ReferenceKind::Region1, &bytes).unwrap(), to, "{selection:?}");
         assert_eq!(region_from_json(&region_to_json(&bytes).unwrap()).unwrap(), bytes, "{selection:?}");
         for end in 0..bytes.len().min(60) {
@@ -406,11 +411,11 @@ mod tests {
         for part in parts {
             for (file, object) in [(None, object), (Some("other.h5".into()), ObjectId(800))] {
                 let to = Referent { file, object, part: part.clone() };
-                let bytes = reference_to_bytes(DOMAIN, ReferenceKind::Object2, &to, &[5]).unwrap();
+                let bytes = variable_length_reference_bytes(DOMAIN, ReferenceKind::Object2, &to, &[5]).unwrap();
                 assert_eq!(reference_from_bytes(DOMAIN, ReferenceKind::Object2, &bytes).unwrap(), to);
             }
         }
         let whole = Referent { file: None, object, part: ReferentPart::Whole };
-        assert!(reference_to_bytes(DOMAIN, ReferenceKind::Region1, &whole, &[]).is_err());
+        assert!(variable_length_reference_bytes(DOMAIN, ReferenceKind::Region1, &whole, &[]).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 /// What an object has many of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EntryClass {
+pub enum LinksOrAttributes {
     /// Links of a group.
     Links,
     /// Attributes.
@@ -13,46 +13,46 @@ pub enum EntryClass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ShardId {
     /// What is in it.
-    pub class: EntryClass,
+    pub class: LinksOrAttributes,
     /// Its number among the shards.
     pub number: usize,
     /// A random number for each state.
     pub generation: u64,
 }
 
-impl EntryClass {
+impl LinksOrAttributes {
     /// Both of them.
-    pub const BOTH: [EntryClass; 2] = [EntryClass::Links, EntryClass::Attributes];
+    pub const BOTH: [LinksOrAttributes; 2] = [LinksOrAttributes::Links, LinksOrAttributes::Attributes];
 
     /// The member of a document, or of a shard, that has them.
-    pub fn member(self) -> &'static str {
+    pub fn json_member(self) -> &'static str {
         match self {
-            EntryClass::Links => "links",
-            EntryClass::Attributes => "attributes",
+            LinksOrAttributes::Links => "links",
+            LinksOrAttributes::Attributes => "attributes",
         }
     }
 
     /// The member of `h5live` with the table of the shards.
     pub(super) fn table_member(self) -> &'static str {
         match self {
-            EntryClass::Links => "link_shards",
-            EntryClass::Attributes => "attribute_shards",
+            LinksOrAttributes::Links => "link_shards",
+            LinksOrAttributes::Attributes => "attribute_shards",
         }
     }
 
     /// The member of `h5live` with the next position in the order of creation.
     pub(super) fn counter(self) -> &'static str {
         match self {
-            EntryClass::Links => "next_link",
-            EntryClass::Attributes => "next_attribute",
+            LinksOrAttributes::Links => "next_link",
+            LinksOrAttributes::Attributes => "next_attribute",
         }
     }
 
     /// The name of the folder of the shards.
     pub(super) fn folder(self) -> &'static str {
         match self {
-            EntryClass::Links => ".h5live.links",
-            EntryClass::Attributes => ".h5live.attributes",
+            LinksOrAttributes::Links => ".h5live.links",
+            LinksOrAttributes::Attributes => ".h5live.attributes",
         }
     }
 }

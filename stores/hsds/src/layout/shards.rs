@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::error::{LayoutError, Result};
 use super::id::DomainId;
-use super::json::{Members, object, parse_object, to_bytes};
-use super::shard_id::{EntryClass, ShardId, generation_text, parse_generation};
+use super::json::{Members, json_to_bytes, object_member, parse_json_object};
+use super::shard_id::{LinksOrAttributes, ShardId, generation_text, parse_generation};
 
 /// Most shards of the links, or of the attributes, of an object.
 const MAX_SHARDS: usize = 1 << 16;
@@ -26,16 +26,16 @@ const GROWTH: u64 = 4;
 #[derive(Debug, Clone, Copy)]
 pub enum EntryQuery<'a> {
     /// The one with this name.
-    One(EntryClass, &'a Name),
+    One(LinksOrAttributes, &'a Name),
     /// All of a class.
-    AllOf(EntryClass),
+    AllOf(LinksOrAttributes),
     /// All links and attributes.
     All,
 }
 
 /// When links and attributes are spread over shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sharding {
+pub struct ShardingThreshold {
     /// Most links, and most attributes, that an object has without shards; 0: as many as there are.
     pub above: u64,
 }
@@ -43,7 +43,7 @@ pub struct Sharding {
 /// The links, or the attributes, of an object, in shards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShardedEntries {
-    class: EntryClass,
+    class: LinksOrAttributes,
     shards: Vec<Shard>,
     /// Entries in all shards.
     count: u64,
@@ -67,7 +67,7 @@ pub struct ShardChanges {
     pub old: Vec<ShardId>,
 }
 
-impl Sharding {
+impl ShardingThreshold {
     /// Over how many shards so many entries should be spread, which are in `now` shards (0: none); `None`: they stay.
     fn shards_for(self, now: usize, count: u64) -> Option<usize> {
         let per_shard = match self.above {
@@ -93,7 +93,7 @@ fn shard_number(name: &str, shards: usize) -> usize {
 
 impl ShardedEntries {
     /// Entries that were in the document, over so many shards.
-    fn spread(class: EntryClass, entries: impl Iterator<Item = (String, Value)>, shards: usize) -> Self {
+    fn spread(class: LinksOrAttributes, entries: impl Iterator<Item = (String, Value)>, shards: usize) -> Self {
         let mut spread = vec![Members::new(); shards.clamp(1, MAX_SHARDS)];
         let (number_of_shards, mut count) = (spread.len(), 0);
         for (name, value) in entries {
@@ -114,7 +114,7 @@ impl ShardedEntries {
     ///
     /// # Errors
     /// [`LayoutError::Member`].
-    pub fn from_table(class: EntryClass, table: &Value) -> Result<Self> {
+    pub fn from_table(class: LinksOrAttributes, table: &Value) -> Result<Self> {
         let wrong = LayoutError::Member { member: class.table_member(), expected: "a table of shards" };
         let generations = table.get("generations").and_then(Value::as_array);
         let is_valid = |list: &&Vec<Value>| list.len().is_power_of_two() && list.len() <= MAX_SHARDS;
@@ -139,7 +139,7 @@ impl ShardedEntries {
     }
 
     /// All shards that the table names.
-    pub fn named(&self) -> impl Iterator<Item = ShardId> + '_ {
+    pub fn shard_ids(&self) -> impl Iterator<Item = ShardId> + '_ {
         let named = |(number, shard): (usize, &Shard)| Some(self.id(number, shard.generation?));
         self.shards.iter().enumerate().filter_map(named)
     }
@@ -149,17 +149,17 @@ impl ShardedEntries {
     }
 
     /// The shards that have to be read before the entry of this name is known; all entries, if there is no name.
-    pub fn missing(&self, name: Option<&str>) -> Vec<ShardId> {
+    pub fn missing_shards(&self, name: Option<&str>) -> Vec<ShardId> {
         let number = name.map(|name| shard_number(name, self.shards.len()));
         let is_missing = |shard: &ShardId| {
             number.is_none_or(|number| number == shard.number)
                 && self.shards.get(shard.number).is_some_and(|shard| shard.entries.is_none())
         };
-        self.named().filter(is_missing).collect()
+        self.shard_ids().filter(is_missing).collect()
     }
 
     fn not_read(&self) -> LayoutError {
-        LayoutError::ShardNotRead(self.class.member())
+        LayoutError::ShardNotRead(self.class.json_member())
     }
 
     /// The entry with this name.
@@ -173,7 +173,7 @@ impl ShardedEntries {
     }
 
     /// The entries of the shards that were read.
-    pub fn known(&self) -> impl Iterator<Item = (&String, &Value)> {
+    pub fn loaded_entries(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.shards.iter().filter_map(|shard| shard.entries.as_deref()).flatten()
     }
 
@@ -182,7 +182,7 @@ impl ShardedEntries {
     /// # Errors
     /// [`LayoutError::ShardNotRead`].
     pub fn all(&self) -> Result<impl Iterator<Item = (&String, &Value)>> {
-        if self.is_complete() { Ok(self.known()) } else { Err(self.not_read()) }
+        if self.is_complete() { Ok(self.loaded_entries()) } else { Err(self.not_read()) }
     }
 
     /// How many shards there are.
@@ -235,7 +235,7 @@ impl ShardedEntries {
     }
 
     /// Takes over from an older state what has not changed since.
-    pub fn take_over(&mut self, older: &ShardedEntries) {
+    pub fn reuse_loaded_shards(&mut self, older: &ShardedEntries) {
         if older.shards.len() == self.shards.len() {
             for (number, old) in older.shards.iter().enumerate().filter(|(_, old)| !old.is_changed) {
                 if let (Some(generation), Some(entries)) = (old.generation, &old.entries) {
@@ -272,9 +272,9 @@ impl ShardedEntries {
     }
 
     /// Over how many shards the entries should be spread anew; `None`: they stay.
-    pub fn shards_wanted(&self, sharding: Sharding) -> Option<usize> {
+    pub fn new_shard_count(&self, sharding: ShardingThreshold) -> Option<usize> {
         // What a table states counts only as long as it is not known better.
-        let count = if self.is_complete() { self.known().count() as u64 } else { self.count };
+        let count = if self.is_complete() { self.loaded_entries().count() as u64 } else { self.count };
         sharding.shards_for(self.shards.len(), count)
     }
 
@@ -285,13 +285,17 @@ impl ShardedEntries {
     pub fn reshard(&mut self, shards: usize) -> Result<Vec<ShardId>> {
         let entries = self.all()?.map(|(name, value)| (name.clone(), value.clone()));
         let new = ShardedEntries::spread(self.class, entries, shards);
-        Ok(std::mem::replace(self, new).named().collect())
+        Ok(std::mem::replace(self, new).shard_ids().collect())
     }
 }
 
 /// The same for entries that are in their document. `None`: they stay there.
-pub fn spread_members(class: EntryClass, members: &mut Members, sharding: Sharding) -> Option<ShardedEntries> {
-    let own = members.get_mut(class.member()).and_then(Value::as_object_mut)?;
+pub fn move_entries_to_shards(
+    class: LinksOrAttributes,
+    members: &mut Members,
+    sharding: ShardingThreshold,
+) -> Option<ShardedEntries> {
+    let own = members.get_mut(class.json_member()).and_then(Value::as_object_mut)?;
     let shards = sharding.shards_for(0, own.len() as u64)?;
     Some(ShardedEntries::spread(class, std::mem::take(own).into_iter(), shards))
 }
@@ -299,15 +303,15 @@ pub fn spread_members(class: EntryClass, members: &mut Members, sharding: Shardi
 /// The bytes of the object of a shard, with its number and that of all shards.
 fn shard_to_bytes(
     (domain, id): (DomainId, ObjectId),
-    (class, number, shards): (EntryClass, usize, usize),
+    (class, number, shards): (LinksOrAttributes, usize, usize),
     entries: &Members,
 ) -> Vec<u8> {
     let mut members = Members::new();
     members.insert("id".to_owned(), domain.text(id).into());
     members.insert("shard".to_owned(), number.into());
     members.insert("shards".to_owned(), shards.into());
-    members.insert(class.member().to_owned(), Value::Object(entries.clone()));
-    to_bytes(&members)
+    members.insert(class.json_member().to_owned(), Value::Object(entries.clone()));
+    json_to_bytes(&members)
 }
 
 /// The entries of a shard, from the bytes of its object; `shards` is the number of all shards.
@@ -320,7 +324,7 @@ pub fn shard_from_bytes(
     shards: usize,
     bytes: &[u8],
 ) -> Result<Members> {
-    let mut members = parse_object(bytes)?;
+    let mut members = parse_json_object(bytes)?;
     let is_number = |member, number: usize| members.get(member).and_then(Value::as_u64) == Some(number as u64);
     if members.get("id").and_then(Value::as_str) != Some(domain.text(id).as_str()) {
         return Err(LayoutError::Member { member: "id", expected: "the id of the object whose shard it is" });
@@ -331,11 +335,11 @@ pub fn shard_from_bytes(
             expected: "the number of the shard that the document names",
         });
     }
-    let entries = object(&members, shard.class.member())?;
+    let entries = object_member(&members, shard.class.json_member())?;
     if let Some(name) = entries.keys().find(|name| shard_number(name, shards) != shard.number) {
         return Err(LayoutError::ShardName(name.chars().take(64).collect()));
     }
-    match members.remove(shard.class.member()) {
+    match members.remove(shard.class.json_member()) {
         Some(Value::Object(entries)) => Ok(entries),
         _ => Ok(Members::new()),
     }
@@ -347,7 +351,7 @@ mod tests {
 
     fn spread(count: usize, shards: usize) -> ShardedEntries {
         let entries = (0..count).map(|number| (format!("n{number}"), json!(number)));
-        ShardedEntries::spread(EntryClass::Links, entries, shards)
+        ShardedEntries::spread(LinksOrAttributes::Links, entries, shards)
     }
 
     #[test]
@@ -367,10 +371,10 @@ mod tests {
         let id = domain.root();
         let changes = entries.assign_generation(domain, id, 5);
         assert_eq!((changes.puts.len(), changes.old.len()), (4, 0));
-        let mut again = ShardedEntries::from_table(EntryClass::Links, &entries.table()).unwrap();
-        assert_eq!(again.missing(None).len(), 4);
+        let mut again = ShardedEntries::from_table(LinksOrAttributes::Links, &entries.table()).unwrap();
+        assert_eq!(again.missing_shards(None).len(), 4);
         assert!(again.get("n1").is_err() && again.all().is_err());
-        for shard in again.missing(None) {
+        for shard in again.missing_shards(None) {
             let bytes = &changes.puts[shard.number].1;
             let found = shard_from_bytes((domain, id), shard, 4, bytes).unwrap();
             let other = ShardId { number: (shard.number + 1) % 4, ..shard };
@@ -387,26 +391,28 @@ mod tests {
     fn tables_of_another_form_are_refused() {
         let text = generation_text(1);
         let good = json!({"count": 1, "generations": [text, null]});
-        assert!(ShardedEntries::from_table(EntryClass::Links, &good).is_ok());
+        assert!(ShardedEntries::from_table(LinksOrAttributes::Links, &good).is_ok());
         let lists =
             [json!([]), json!([text, null, null]), json!(["../../../x"]), json!(["+00000000000000f"]), json!([1])];
         for list in lists {
             let table = json!({"count": 1, "generations": list});
-            assert!(ShardedEntries::from_table(EntryClass::Links, &table).is_err(), "{table}");
+            assert!(ShardedEntries::from_table(LinksOrAttributes::Links, &table).is_err(), "{table}");
         }
         let many = vec![Value::Null; 2 * MAX_SHARDS];
-        assert!(ShardedEntries::from_table(EntryClass::Links, &json!({"count": 1, "generations": many})).is_err());
-        assert!(ShardedEntries::from_table(EntryClass::Links, &json!({"generations": [text]})).is_err());
+        assert!(
+            ShardedEntries::from_table(LinksOrAttributes::Links, &json!({"count": 1, "generations": many})).is_err()
+        );
+        assert!(ShardedEntries::from_table(LinksOrAttributes::Links, &json!({"generations": [text]})).is_err());
     }
 
     #[test]
     fn shards_grow_in_number_with_what_is_in_them() {
-        let never = Sharding::default();
+        let never = ShardingThreshold::default();
         assert_eq!(never.shards_for(0, u64::MAX), None);
         assert_eq!(never.shards_for(8, 8 * 4 * 1024 - 1), None);
         assert_eq!(never.shards_for(8, 8 * 4 * 1024), Some(32));
         assert_eq!(never.shards_for(MAX_SHARDS, u64::MAX), None);
-        let above = Sharding { above: 100_000 };
+        let above = ShardingThreshold { above: 100_000 };
         assert_eq!(above.shards_for(0, 100_000), None);
         assert_eq!(above.shards_for(0, 100_001), Some(128));
         assert_eq!(above.shards_for(1, u64::MAX), Some(MAX_SHARDS));

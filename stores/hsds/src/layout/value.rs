@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use h5live_model::{ByteOrder, CompoundMember, Datatype, Float, ReferenceKind, VarLenKind};
+use h5live_model::{ByteOrder, CompoundMember, Datatype, FloatType, ReferenceKind, VarLenKind};
 use serde_json::{Value, json};
 
 use super::datatype::{integer_from_json, integer_to_json};
@@ -141,7 +141,7 @@ fn plain_text(bytes: &[u8]) -> Option<Value> {
     std::str::from_utf8(bytes).ok().filter(|text| !text.starts_with(NON_FINITE_MARK)).map(Value::from)
 }
 
-fn float_to_json(t: &Float, bytes: &[u8]) -> Option<Value> {
+fn float_to_json(t: &FloatType, bytes: &[u8]) -> Option<Value> {
     let mut little: Vec<u8> = bytes.to_vec();
     if t.order == ByteOrder::Big {
         little.reverse();
@@ -279,7 +279,7 @@ fn fill_up(bytes: &[u8], size: usize, stored: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn float_from_json(t: &Float, value: &Value) -> Result<Vec<u8>> {
+fn float_from_json(t: &FloatType, value: &Value) -> Result<Vec<u8>> {
     let number = match value {
         Value::String(text) => {
             text.trim_start_matches(NON_FINITE_MARK).parse().map_err(|_| LayoutError::Value("a number"))?

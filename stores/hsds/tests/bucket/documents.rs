@@ -1,6 +1,8 @@
 //! Documents are written on condition that they are as the session has them.
 
-use h5live_model::{AttributeData, ByteOrder, Dataspace, Datatype, Mode, Publish, Scope, Sign, Store, StoreErrorKind};
+use h5live_model::{
+    AttributeData, ByteOrder, Dataspace, Datatype, Mode, ObjectScope, PublishLevel, Sign, Store, StoreErrorKind,
+};
 use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server};
 use h5live_objects::{Fetched, GetCondition, ObjectClient, PutCondition};
 
@@ -43,7 +45,7 @@ fn check_edit_beneath(client: &ObjectClient) {
     assert_eq!(documents(&objects(client)), documents(&before), "what was edited stays");
     // The lease is still there, and other objects are written.
     store.writer().unwrap().set_attribute(root, &number(1)).unwrap();
-    store.writer().unwrap().commit(Scope::Objects(&[root]), Publish::Visible).unwrap();
+    store.writer().unwrap().commit(ObjectScope::Objects(&[root]), PublishLevel::Visible).unwrap();
     drop((data, store));
     let next = open(client, DOMAIN, Mode::Write, &long_lease()).unwrap();
     let data = next.dataset(find(&next, "rows").unwrap()).unwrap();
@@ -57,19 +59,19 @@ fn check_edit_beneath(client: &ObjectClient) {
 #[test]
 fn a_document_that_somebody_has_changed_is_not_overwritten() {
     check_edit_beneath(&ObjectClient::memory());
-    let Some(server) = S3Server::start() else { return };
+    let Some(server) = S3Server::start_if_available() else { return };
     server.make_bucket(BUCKET);
-    check_edit_beneath(&client(&server.options()));
+    check_edit_beneath(&client(&server.client_options()));
 }
 
 #[test]
 fn a_write_whose_answer_was_lost_is_no_change_by_others() {
-    let Some(server) = S3Server::start() else { return };
+    let Some(server) = S3Server::start_if_available() else { return };
     server.make_bucket(BUCKET);
     let faults = ProxyFaults { per_mille: 300, seed: 4, ..ProxyFaults::default() };
     let proxy = FaultyProxy::start(server.address(), faults).unwrap();
     // One attempt each: a commit fails often, also after its write.
-    let patient = client(&proxy.options());
+    let patient = client(&proxy.client_options());
     let limits = h5live_objects::RequestLimits { attempts: 1, ..*patient.limits() };
     let store = loop {
         match open(&patient, DOMAIN, Mode::Create, &crate::with_lease(std::time::Duration::from_secs(600), true)) {
@@ -88,12 +90,12 @@ fn a_write_whose_answer_was_lost_is_no_change_by_others() {
     let (root, mut failures) = (store.session().root, 0);
     for value in 0..60 {
         store.writer().unwrap().set_attribute(root, &number(value)).unwrap();
-        while let Err(error) = store.writer().unwrap().commit(Scope::Objects(&[root]), Publish::Visible) {
+        while let Err(error) = store.writer().unwrap().commit(ObjectScope::Objects(&[root]), PublishLevel::Visible) {
             let is_lasting = matches!(error.store_kind(), Some(StoreErrorKind::Changed(_) | StoreErrorKind::Fenced));
             assert!(!is_lasting, "{error}");
             failures += 1;
         }
-        let direct = open(&client(&server.options()), DOMAIN, Mode::Read, &long_lease()).unwrap();
+        let direct = open(&client(&server.client_options()), DOMAIN, Mode::Read, &long_lease()).unwrap();
         assert_eq!(direct.attribute(root, &"number".into()).unwrap().unwrap().value, [value]);
     }
     assert!(failures > 20, "{failures} failures");

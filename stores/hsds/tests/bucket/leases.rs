@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use h5live_hsds::engine::{BucketEngine, BucketRequest};
-use h5live_hsds::{HsdsRequest, HsdsStore};
-use h5live_model::{Error, Liveness, Mode, Publish, Scope, Store, StoreErrorKind};
+use h5live_hsds::engine::{BucketEngine, BucketOptions};
+use h5live_hsds::{HsdsOpenRequest, HsdsStore};
+use h5live_model::{Error, Mode, ObjectScope, PublishLevel, Store, StoreErrorKind, WriterLiveness};
 use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server};
 use h5live_objects::{Fetched, GetCondition, ObjectClient, PutCondition};
 
@@ -15,7 +15,7 @@ use crate::{
 
 const LEASE_KEY: &str = "home/run/.h5live.lease.json";
 
-fn taking_over() -> BucketRequest {
+fn taking_over() -> BucketOptions {
     with_lease(Duration::from_secs(600), true)
 }
 
@@ -36,9 +36,9 @@ fn lease_text(client: &ObjectClient) -> String {
 
 fn on_server(test: impl Fn(&ObjectClient)) {
     test(&ObjectClient::memory());
-    let Some(server) = S3Server::start() else { return };
+    let Some(server) = S3Server::start_if_available() else { return };
     server.make_bucket(crate::BUCKET);
-    test(&client(&server.options()));
+    test(&client(&server.client_options()));
 }
 
 #[test]
@@ -53,10 +53,10 @@ fn a_second_writer_is_refused_and_told_who_writes() {
         }
         // Readers, and writers of other domains, are not kept out.
         let reader = open(client, DOMAIN, Mode::SwmrRead, &long_lease()).unwrap();
-        assert_eq!(reader.liveness().unwrap(), Liveness::Live);
+        assert_eq!(reader.liveness().unwrap(), WriterLiveness::Live);
         open(client, "home/other", Mode::CreateNew, &long_lease()).unwrap();
         first.close().unwrap();
-        assert_eq!(reader.liveness().unwrap(), Liveness::AtRest);
+        assert_eq!(reader.liveness().unwrap(), WriterLiveness::AtRest);
         assert!(lease_text(client).contains("\"epoch\":1"), "{}", lease_text(client));
         let next = open(client, DOMAIN, Mode::Write, &long_lease()).unwrap();
         assert!(lease_text(client).contains("\"epoch\":2"), "{}", lease_text(client));
@@ -81,7 +81,7 @@ fn a_writer_that_has_lost_its_lease_is_fenced_and_nothing_of_it_is_seen() {
         let failed = [
             append(&*data, 0),
             append(&*data, 1),
-            first.writer().unwrap().commit(Scope::All, Publish::Visible),
+            first.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible),
             first.close(),
         ];
         for error in failed.map(Result::unwrap_err) {
@@ -141,8 +141,8 @@ fn where_no_domain_is_no_lease_is_left() {
     open(client, DOMAIN, Mode::Write, &long_lease()).unwrap();
 }
 
-fn open_draft(client: &ObjectClient, how: &BucketRequest) -> h5live_model::Result<HsdsStore> {
-    let draft = HsdsRequest { is_draft: true, ..request(Mode::Create, DOMAIN) };
+fn open_draft(client: &ObjectClient, how: &BucketOptions) -> h5live_model::Result<HsdsStore> {
+    let draft = HsdsOpenRequest { is_draft: true, ..request(Mode::Create, DOMAIN) };
     HsdsStore::open(BucketEngine::open(client, BUCKET, DOMAIN, Mode::Create, how)?, &draft)
 }
 
@@ -186,11 +186,11 @@ fn a_draft_whose_lease_was_taken_away_deletes_nothing() {
 
 #[test]
 fn a_server_that_keeps_no_conditions_is_written_on_request_only() {
-    let Some(server) = S3Server::start() else { return };
+    let Some(server) = S3Server::start_if_available() else { return };
     server.make_bucket(crate::BUCKET);
     let faults = ProxyFaults { drops_write_conditions: true, ..ProxyFaults::default() };
     let proxy = FaultyProxy::start(server.address(), faults).unwrap();
-    let client = &client(&proxy.options());
+    let client = &client(&proxy.client_options());
     for _ in 0..2 {
         let error = open(client, DOMAIN, Mode::CreateNew, &long_lease()).unwrap_err().to_string();
         assert!(error.contains("does not keep conditions of writes") && error.contains("unfenced=yes"), "{error}");
@@ -201,11 +201,11 @@ fn a_server_that_keeps_no_conditions_is_written_on_request_only() {
     let data = create_seen(&store, "rows");
     append(&*data, 0).unwrap();
     let reader = open(client, DOMAIN, Mode::SwmrRead, &unfenced).unwrap();
-    assert_eq!(reader.liveness().unwrap(), Liveness::Live);
+    assert_eq!(reader.liveness().unwrap(), WriterLiveness::Live);
     assert_eq!(check_appended(&*reader.dataset(find(&reader, "rows").unwrap()).unwrap()), 1);
     let other = open(client, DOMAIN, Mode::Write, &unfenced).unwrap();
     other.close().unwrap();
     append(&*data, 1).unwrap();
     store.close().unwrap();
-    assert_eq!(reader.liveness().unwrap(), Liveness::AtRest);
+    assert_eq!(reader.liveness().unwrap(), WriterLiveness::AtRest);
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use h5live_hsds::engine::{BucketEngine, BucketRequest};
-use h5live_hsds::{HsdsRequest, HsdsStore, delete_lost_domains, find_lost_domains};
-use h5live_model::{Leak, Mode, Publish, Scope, Store, StoreErrorKind};
+use h5live_hsds::engine::{BucketEngine, BucketOptions};
+use h5live_hsds::{HsdsOpenRequest, HsdsStore, delete_lost_domains, find_lost_domains};
+use h5live_model::{Leak, Mode, ObjectScope, PublishLevel, Store, StoreErrorKind};
 use h5live_objects::{ListEntry, ObjectClient, PutCondition};
 
 use crate::shared::request;
@@ -35,10 +35,10 @@ fn reclaim(client: &ObjectClient) -> Vec<Leak> {
     delete_lost_domains(&engine, find_lost_domains(&engine, None).unwrap()).unwrap()
 }
 
-fn draft(client: &ObjectClient, mode: Mode, how: &BucketRequest) -> HsdsStore {
+fn draft(client: &ObjectClient, mode: Mode, how: &BucketOptions) -> HsdsStore {
     let engine = BucketEngine::open(client, BUCKET, DOMAIN, mode, how).unwrap();
-    let store = HsdsStore::open(engine, &HsdsRequest { is_draft: true, ..request(mode, DOMAIN) }).unwrap();
-    store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    let store = HsdsStore::open(engine, &HsdsOpenRequest { is_draft: true, ..request(mode, DOMAIN) }).unwrap();
+    store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     store
 }
 
@@ -93,6 +93,6 @@ fn a_domain_that_is_there_keeps_its_objects_and_no_claim() {
     assert_eq!((claims(), lost(&client)), (2, 0), "of the old objects and of the new ones");
     replacing.publish_domain().unwrap();
     assert_eq!((claims(), lost(&client)), (0, 0));
-    replacing.end_now().unwrap();
+    replacing.force_close().unwrap();
     open(&client, DOMAIN, Mode::Write, &long_lease()).unwrap().close().unwrap();
 }

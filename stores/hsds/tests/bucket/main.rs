@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_hsds::HsdsStore;
-use h5live_hsds::engine::{BucketEngine, BucketRequest, LeaseRequest};
+use h5live_hsds::engine::{BucketEngine, BucketOptions, LeaseOptions};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget,
-    Mode, NewObject, ObjectId, ObjectSpec, Publish, Result, Shape, Sign, Store, UNLIMITED,
+    Mode, NewObject, ObjectId, ObjectSpec, PublishLevel, Result, Shape, Sign, Store, UNLIMITED,
 };
-use h5live_objects::{Cloud, ListEntry, ObjectClient, ObjectOptions, ObjectPlace, ObjectTag};
+use h5live_objects::{Cloud, ListEntry, ObjectClient, ObjectOptions, ObjectStoreLocation, ObjectTag};
 
 use self::shared::request;
 
@@ -30,20 +30,20 @@ const BUCKET: &str = "bucket";
 const DOMAIN: &str = "home/run";
 
 fn client(options: &ObjectOptions) -> ObjectClient {
-    ObjectPlace::Bucket { cloud: Cloud::S3, bucket: BUCKET.to_owned() }.client(options).unwrap()
+    ObjectStoreLocation::Bucket { cloud: Cloud::S3, bucket: BUCKET.to_owned() }.client(options).unwrap()
 }
 
 /// A lease that no test waits for.
-fn long_lease() -> BucketRequest {
+fn long_lease() -> BucketOptions {
     with_lease(Duration::from_secs(600), false)
 }
 
-fn with_lease(period: Duration, takes_over: bool) -> BucketRequest {
-    let lease = LeaseRequest { period, takes_over, is_unfenced: false };
-    BucketRequest { lease, longest_pause: Duration::from_millis(50) }
+fn with_lease(period: Duration, takes_over: bool) -> BucketOptions {
+    let lease = LeaseOptions { period, takes_over, is_unfenced: false };
+    BucketOptions { lease, longest_pause: Duration::from_millis(50) }
 }
 
-fn open(client: &ObjectClient, domain: &str, mode: Mode, how: &BucketRequest) -> Result<HsdsStore> {
+fn open(client: &ObjectClient, domain: &str, mode: Mode, how: &BucketOptions) -> Result<HsdsStore> {
     HsdsStore::open(BucketEngine::open(client, BUCKET, domain, mode, how)?, &request(mode, domain))
 }
 
@@ -82,7 +82,7 @@ fn append(data: &dyn ChunkStore, place: u64) -> Result<()> {
     let (coord, extent) = (ChunkCoord::new(&[place]), [2 * place + 2]);
     let bytes = [place.to_le_bytes(), place.to_le_bytes()].concat();
     let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &bytes }];
-    let publish = Some(Publish::Visible);
+    let publish = Some(PublishLevel::Visible);
     data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish })
 }
 

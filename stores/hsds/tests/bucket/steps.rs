@@ -9,7 +9,7 @@ use std::sync::Arc;
 use h5live_hsds::HsdsStore;
 use h5live_model::{
     AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, Dataspace, Datatype, Error, LinkTarget,
-    Mode, NewObject, ObjectId, ObjectSpec, Publish, Result, Scope, Sign, Store,
+    Mode, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Result, Sign, Store,
 };
 use h5live_objects::ObjectClient;
 
@@ -83,7 +83,7 @@ impl StepWriter {
             // The writer before may have deleted it.
             if self.store.link(self.made, &name)?.is_some() {
                 writer.remove_link(self.made, &name)?;
-                writer.commit(Scope::All, Publish::Visible)?;
+                writer.commit(ObjectScope::All, PublishLevel::Visible)?;
             }
         }
         put(&*self.steps, 0, number + 1)?;
@@ -97,7 +97,7 @@ impl StepWriter {
             let id = writer.create(&NewObject::linked(self.made, &name, &numbers(2 * MADE_CHUNKS)))?;
             let data = self.store.dataset(id)?;
             (0..MADE_CHUNKS).try_for_each(|place| put(&*data, place, number))?;
-            writer.commit(Scope::All, Publish::Visible)?;
+            writer.commit(ObjectScope::All, PublishLevel::Visible)?;
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ impl StepReader {
     /// # Errors
     /// What is wrong with it.
     pub fn look(&mut self) -> std::result::Result<(), Fault> {
-        self.store.refresh(Scope::All).map_err(failed)?;
+        self.store.refresh(ObjectScope::All).map_err(failed)?;
         for (number, id) in std::mem::take(&mut self.old_links) {
             self.check_made(number, id)?;
         }
@@ -266,7 +266,7 @@ impl StepReader {
                 self.found.chunks += MADE_CHUNKS;
             }
             Err(Error::NoObject(_) | Error::Moved) => {
-                store.refresh(Scope::Objects(&[self.made])).map_err(failed)?;
+                store.refresh(ObjectScope::Objects(&[self.made])).map_err(failed)?;
                 if store.link(self.made, &number.to_string().as_str().into()).map_err(failed)?.is_some() {
                     return Err(format!("the link {number} leads to {id:?}, which is not there"));
                 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_filters::{Pipeline, Registry};
-use h5live_hsds::HsdsRequest;
+use h5live_hsds::HsdsOpenRequest;
 use h5live_model::{AllocationLimit, FilterEngine, FilterResult, FilterSpec, Mode, ObjectSpec};
 
 /// The filters of this project, below the seam.
@@ -23,8 +23,8 @@ impl FilterEngine for Filters {
 }
 
 /// Opens a domain like this.
-pub fn request(mode: Mode, domain: &str) -> HsdsRequest {
-    HsdsRequest {
+pub fn request(mode: Mode, domain: &str) -> HsdsOpenRequest {
+    HsdsOpenRequest {
         mode,
         root: ObjectSpec::group(),
         domain: domain.to_owned(),

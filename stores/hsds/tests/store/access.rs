@@ -3,8 +3,8 @@
 use crate::shared;
 
 use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
-use h5live_hsds::layout::{AccessRights, DomainDocument, Right};
-use h5live_hsds::{HsdsRequest, HsdsStore};
+use h5live_hsds::layout::{AccessRights, AclRight, DomainDocument};
+use h5live_hsds::{HsdsOpenRequest, HsdsStore};
 use h5live_model::{
     AttributeData, ByteOrder, ChunkCoord, DatasetSpec, Dataspace, Datatype, Error, LinkTarget, Mode, NewObject,
     ObjectSpec, Result, Shape, Sign, Store, StoreErrorKind,
@@ -15,7 +15,7 @@ use self::shared::request;
 const DOMAIN_KEY: &str = "run/.domain.json";
 
 fn open(engine: MemoryEngine, mode: Mode, user: &str) -> Result<HsdsStore> {
-    HsdsStore::open(engine, &HsdsRequest { user: Some(user.to_owned()), ..request(mode, "run") })
+    HsdsStore::open(engine, &HsdsOpenRequest { user: Some(user.to_owned()), ..request(mode, "run") })
 }
 
 fn byte() -> Datatype {
@@ -34,7 +34,7 @@ fn attribute(name: &str) -> AttributeData {
 }
 
 /// A domain with a dataset, in which everybody has these rights.
-fn domain_with(rights: &[Right]) -> MemoryEngine {
+fn domain_with(rights: &[AclRight]) -> MemoryEngine {
     let engine = MemoryEngine::new();
     let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "run")).unwrap();
     let dataspace = Dataspace::Simple(Shape::fixed(&[2]));
@@ -62,34 +62,34 @@ fn refused(done: Result<()>) -> Option<String> {
 }
 
 /// What needs a right, and the right.
-fn attempt(store: &HsdsStore, right: Right) -> Result<()> {
+fn attempt(store: &HsdsStore, right: AclRight) -> Result<()> {
     let (writer, root) = (store.writer()?, store.session().root);
     match right {
-        Right::Create => writer.set_attribute(root, &attribute("new")),
-        Right::Update => {
+        AclRight::Create => writer.set_attribute(root, &attribute("new")),
+        AclRight::Update => {
             let Some(link) = store.link(root, &"data".into())? else { panic!("it is there") };
             let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
             store.dataset(id)?.write_whole(&ChunkCoord::new(&[0]), 0, &[1, 2])
         }
-        Right::Delete => writer.remove_attribute(root, &"old".into()),
+        AclRight::Delete => writer.remove_attribute(root, &"old".into()),
         _ => store.attribute_names(root).map(drop),
     }
 }
 
 #[test]
 fn each_operation_needs_its_right_and_an_error_names_it() {
-    const TRIED: [Right; 3] = [Right::Create, Right::Update, Right::Delete];
+    const TRIED: [AclRight; 3] = [AclRight::Create, AclRight::Update, AclRight::Delete];
     for given in TRIED {
-        let engine = domain_with(&[Right::Read, given]);
+        let engine = domain_with(&[AclRight::Read, given]);
         for right in TRIED {
-            let store = open(engine.writer(), Mode::Write, "somebody").unwrap();
+            let store = open(engine.reopen_writer(), Mode::Write, "somebody").unwrap();
             let error = refused(attempt(&store, right));
             assert_eq!(error.is_none(), right == given, "{right:?} with {given:?}: {error:?}");
             if let Some(error) = error {
                 let named = format!("the user somebody does not have the right {} for /run", right.name());
                 assert_eq!(error, named);
             }
-            let owner = open(engine.writer(), Mode::Write, "test_user1").unwrap();
+            let owner = open(engine.reopen_writer(), Mode::Write, "test_user1").unwrap();
             assert_eq!(refused(attempt(&owner, right)), None, "the owner may do everything");
         }
     }
@@ -97,7 +97,7 @@ fn each_operation_needs_its_right_and_an_error_names_it() {
 
 #[test]
 fn who_may_not_read_cannot_open_a_domain_and_without_a_user_everything_is_allowed() {
-    let engine = domain_with(&[Right::Create, Right::Update, Right::Delete]);
+    let engine = domain_with(&[AclRight::Create, AclRight::Update, AclRight::Delete]);
     let error = refused(open(engine.reader(), Mode::Read, "somebody").map(drop)).unwrap();
     assert!(error.contains("the right read"), "{error}");
     HsdsStore::open(engine.reader(), &request(Mode::Read, "run")).unwrap();

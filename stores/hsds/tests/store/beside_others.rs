@@ -13,8 +13,8 @@ use h5live_hsds::engine::{
     RequestCounts, Revalidation,
 };
 use h5live_model::{
-    ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Durability, Layout,
-    Mode, NewObject, Publish, Result, Scope, Shape, Sign, Store, UNLIMITED, VarLen, VarLenKind,
+    ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, DurabilitySupport,
+    Layout, Mode, NewObject, ObjectScope, PublishLevel, Result, Shape, Sign, Store, UNLIMITED, VarLenKind, VarLenType,
 };
 
 use crate::shared::request;
@@ -57,7 +57,7 @@ impl ObjectEngine for Interrupted {
         delete_many(keys: &[String]) -> Result<()>;
         put_documents(puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>>;
         list(prefix: &str) -> Result<Vec<ListedObject>>;
-        durability() -> Durability;
+        durability() -> DurabilitySupport;
         sync() -> Result<()>;
         has_writer() -> Result<bool>;
         close() -> Result<()>;
@@ -92,7 +92,7 @@ fn bytes() -> Datatype {
 }
 
 fn sequences() -> Datatype {
-    Datatype::VarLen(VarLen { base: Box::new(bytes()), kind: VarLenKind::Sequence, size: 16 })
+    Datatype::VarLen(VarLenType { base: Box::new(bytes()), kind: VarLenKind::Sequence, size: 16 })
 }
 
 /// Writes chunks, and an extent that ends with the last one.
@@ -116,7 +116,7 @@ fn read(data: &dyn ChunkStore, at: u64, bytes: Range<usize>) -> Vec<u8> {
 fn chunks_that_are_written_while_a_commit_deletes_them_stay() {
     let engine = Interrupted::default();
     let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "run")).unwrap();
-    let commit = || store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    let commit = || store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let data = make(&store, bytes());
     put(&*data, 0..CHUNKS, &[1, 2]);
     commit();

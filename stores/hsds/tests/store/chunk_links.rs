@@ -4,7 +4,7 @@ use h5live_filters::{Pipeline, Registry};
 use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
 use h5live_model::{
-    ByteOrder, ChunkBytes, ChunkCoord, ChunkRead, DatasetSpec, Dataspace, Datatype, Error, FilterSpec, Layout,
+    ByteOrder, ChunkBytes, ChunkCoord, ChunkReadRequest, DatasetSpec, Dataspace, Datatype, Error, FilterSpec, Layout,
     LinkTarget, Mode, NewObject, ObjectId, ReferenceKind, ReferenceType, Shape, Sign, Store, StoredChunk,
 };
 use parking_lot::Mutex;
@@ -83,7 +83,7 @@ fn linked(spec: &DatasetSpec, coords: &[ChunkCoord]) -> (MemoryEngine, Value) {
 fn check_read(engine: &MemoryEngine, spec: &DatasetSpec, coords: &[ChunkCoord]) {
     let store = HsdsStore::open(engine.reader(), &request(Mode::Read, "run")).unwrap();
     let data = store.dataset(find(&store)).unwrap();
-    let counts = spec.grid().unwrap().counts(spec.dataspace.dims());
+    let counts = spec.grid().unwrap().chunk_counts(spec.dataspace.dims());
     for number in 0..counts.iter().product::<u64>() {
         let mut rest = number;
         let mut scaled: Vec<u64> = counts
@@ -249,7 +249,7 @@ fn many_chunks_are_read_at_once_and_the_first_error_ends_it() {
     let coords: Vec<ChunkCoord> = (0..160).filter(|at| at % 3 != 1).map(|at| ChunkCoord::new(&[at])).collect();
     let (engine, _) = linked(&spec, &coords);
     let all: Vec<ChunkCoord> = (0..160).map(|at| ChunkCoord::new(&[at])).collect();
-    let wanted: Vec<ChunkRead<'_>> = all.iter().map(|coord| ChunkRead { coord, part: None }).collect();
+    let wanted: Vec<ChunkReadRequest<'_>> = all.iter().map(|coord| ChunkReadRequest { coord, part: None }).collect();
     let read = || {
         let store = HsdsStore::open(engine.reader(), &request(Mode::Read, "run")).unwrap();
         let found = Mutex::new(vec![None; all.len()]);

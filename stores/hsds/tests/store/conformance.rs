@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::shared;
 
 use h5live_hsds::engine::{FolderEngine, MemoryEngine};
-use h5live_hsds::{HsdsRequest, HsdsStore};
-use h5live_model::conformance::{self, Checksums, DamagedLab, FaultyLab, Lab};
+use h5live_hsds::{HsdsOpenRequest, HsdsStore};
+use h5live_model::conformance::{self, ChecksumCoverage, DamagedStoreFixture, FaultyStoreFixture, StoreFixture};
 use h5live_model::{Mode, Store};
 use parking_lot::Mutex;
 
@@ -36,7 +36,7 @@ impl Folders {
     fn try_open(&self, mode: Mode) -> h5live_model::Result<HsdsStore> {
         let domain = format!("home/run{}", self.made.lock());
         let engine = FolderEngine::open(self.folder.path(), &domain, mode)?;
-        let request = HsdsRequest { shard_above: self.shard_above, ..request(mode, &domain) };
+        let request = HsdsOpenRequest { shard_above: self.shard_above, ..request(mode, &domain) };
         HsdsStore::open(engine, &request)
     }
 }
@@ -50,7 +50,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-impl DamagedLab for Folders {
+impl DamagedStoreFixture for Folders {
     fn files(&self) -> Vec<PathBuf> {
         files_below(self.folder.path())
     }
@@ -59,13 +59,13 @@ impl DamagedLab for Folders {
         self.try_open(Mode::Read)
     }
 
-    fn checksums(&self) -> Checksums {
+    fn checksums(&self) -> ChecksumCoverage {
         // The documents of HSDS have no place for them.
-        Checksums::None
+        ChecksumCoverage::None
     }
 }
 
-impl Lab for Folders {
+impl StoreFixture for Folders {
     type Store = HsdsStore;
 
     fn create(&self) -> HsdsStore {
@@ -109,8 +109,8 @@ mod memory {
             Engines { shard_above: 1, ..Engines::default() }
         }
 
-        fn request(&self, mode: Mode) -> HsdsRequest {
-            HsdsRequest { shard_above: self.shard_above, ..request(mode, "run") }
+        fn request(&self, mode: Mode) -> HsdsOpenRequest {
+            HsdsOpenRequest { shard_above: self.shard_above, ..request(mode, "run") }
         }
 
         fn engine(&self) -> MemoryEngine {
@@ -118,7 +118,7 @@ mod memory {
         }
     }
 
-    impl Lab for Engines {
+    impl StoreFixture for Engines {
         type Store = HsdsStore;
 
         fn create(&self) -> HsdsStore {
@@ -129,7 +129,7 @@ mod memory {
 
         fn reopen(&self, closed: HsdsStore) -> HsdsStore {
             closed.close().unwrap();
-            HsdsStore::open(self.engine().writer(), &self.request(Mode::Write)).unwrap()
+            HsdsStore::open(self.engine().reopen_writer(), &self.request(Mode::Write)).unwrap()
         }
 
         fn reader(&self, _: &HsdsStore) -> Option<HsdsStore> {
@@ -137,7 +137,7 @@ mod memory {
         }
     }
 
-    impl FaultyLab for Engines {
+    impl FaultyStoreFixture for Engines {
         fn fail_after(&self, _: &HsdsStore, changes: Option<u64>) {
             self.engine().fail_after(changes);
         }
@@ -145,7 +145,7 @@ mod memory {
         fn recover(&self, died: HsdsStore) -> HsdsStore {
             drop(died);
             self.engine().fail_after(None);
-            HsdsStore::open(self.engine().writer(), &self.request(Mode::Write)).unwrap()
+            HsdsStore::open(self.engine().reopen_writer(), &self.request(Mode::Write)).unwrap()
         }
     }
 

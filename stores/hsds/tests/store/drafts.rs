@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_hsds::engine::{FolderEngine, MemoryEngine, ObjectEngine, ObjectPut};
-use h5live_hsds::{HsdsRequest, HsdsStore};
+use h5live_hsds::{HsdsOpenRequest, HsdsStore};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Mode,
-    NewObject, ObjectSpec, Publish, Result, Shape, Sign, Store,
+    NewObject, ObjectSpec, PublishLevel, Result, Shape, Sign, Store,
 };
 
 use crate::lost_answer::LostAnswer;
@@ -15,8 +15,8 @@ use crate::shared::request;
 
 const DOMAIN: &str = "home/me/run";
 
-fn draft(mode: Mode) -> HsdsRequest {
-    HsdsRequest { is_draft: true, ..request(mode, DOMAIN) }
+fn draft(mode: Mode) -> HsdsOpenRequest {
+    HsdsOpenRequest { is_draft: true, ..request(mode, DOMAIN) }
 }
 
 /// Makes a dataset of two chunks that begin with `value`.
@@ -33,7 +33,7 @@ fn fill(store: &HsdsStore, value: u8) -> Result<()> {
     for at in 0..2 {
         let (coord, bytes) = (ChunkCoord::new(&[at]), [value, at as u8]);
         let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &bytes }];
-        data.write(&ChunkBatch { writes: &writes, extent: None, after: &[], publish: Some(Publish::Visible) })?;
+        data.write(&ChunkBatch { writes: &writes, extent: None, after: &[], publish: Some(PublishLevel::Visible) })?;
     }
     Ok(())
 }
@@ -77,9 +77,9 @@ fn nobody_sees_a_draft_before_it_is_published() {
     for has_domain in [false, true] {
         let before = has_domain.then_some(1);
         let objects = objects(has_domain);
-        let store = HsdsStore::open(objects.writer(), &draft(Mode::Create)).unwrap();
+        let store = HsdsStore::open(objects.reopen_writer(), &draft(Mode::Create)).unwrap();
         fill(&store, 2).unwrap();
-        store.writer().unwrap().commit(h5live_model::Scope::All, Publish::Visible).unwrap();
+        store.writer().unwrap().commit(h5live_model::ObjectScope::All, PublishLevel::Visible).unwrap();
         assert_eq!(read(objects.reader()), before);
         store.publish_domain().unwrap();
         assert_eq!(read(objects.reader()), Some(2));
@@ -95,7 +95,7 @@ fn a_draft_that_fails_at_any_change_leaves_what_was_there_before() {
         while !is_done {
             let objects = objects(has_domain);
             let before = objects.keys();
-            let writer = objects.writer();
+            let writer = objects.reopen_writer();
             writer.fail_after(Some(failed));
             let made = HsdsStore::open(writer.clone(), &draft(Mode::Create));
             let filled = made
@@ -122,13 +122,13 @@ fn a_draft_that_fails_at_any_change_leaves_what_was_there_before() {
 #[test]
 fn a_draft_that_nobody_closes_leaves_nothing() {
     let objects = objects(false);
-    let store = HsdsStore::open(objects.writer(), &draft(Mode::CreateNew)).unwrap();
+    let store = HsdsStore::open(objects.reopen_writer(), &draft(Mode::CreateNew)).unwrap();
     fill(&store, 2).unwrap();
     assert!(!objects.keys().is_empty());
     drop(store);
     assert_eq!(objects.keys(), Vec::<String>::new());
     // One that is no draft is there from the start, or not at all.
-    let writer = objects.writer();
+    let writer = objects.reopen_writer();
     writer.fail_after(Some(2));
     HsdsStore::open(writer.clone(), &request(Mode::CreateNew, DOMAIN)).unwrap_err();
     assert_eq!(read(objects.reader()), None);
@@ -139,7 +139,7 @@ fn a_domain_whose_last_write_may_have_succeeded_is_taken_back() {
     for has_domain in [false, true] {
         let objects = objects(has_domain);
         let before = objects.keys();
-        let engine = LostAnswer::to(".domain.json", objects.writer());
+        let engine = LostAnswer::to(".domain.json", objects.reopen_writer());
         let store = HsdsStore::open(engine.clone(), &draft(Mode::Create)).unwrap();
         fill(&store, 2).unwrap();
         store.publish_domain().unwrap_err();
@@ -154,7 +154,7 @@ fn a_domain_whose_last_write_may_have_succeeded_is_taken_back() {
 fn a_write_of_the_domain_whose_answer_was_lost_is_repeated() {
     for has_domain in [false, true] {
         let objects = objects(has_domain);
-        let engine = LostAnswer::to(".domain.json", objects.writer());
+        let engine = LostAnswer::to(".domain.json", objects.reopen_writer());
         let store = HsdsStore::open(engine.clone(), &draft(Mode::Create)).unwrap();
         fill(&store, 2).unwrap();
         store.publish_domain().unwrap_err();
@@ -180,7 +180,7 @@ fn what_another_program_has_changed_of_a_domain_stays() {
     let key = format!("{DOMAIN}/.domain.json");
     let objects = objects(true);
     // A session that goes on with the domain takes it up.
-    let store = HsdsStore::open(objects.writer(), &request(Mode::Write, DOMAIN)).unwrap();
+    let store = HsdsStore::open(objects.reopen_writer(), &request(Mode::Write, DOMAIN)).unwrap();
     let edited = edit_domain(&objects);
     let target = LinkTarget::Soft("/a".into());
     store.writer().unwrap().add_link(store.session().root, &"b".into(), &target).unwrap();
@@ -188,7 +188,7 @@ fn what_another_program_has_changed_of_a_domain_stays() {
     let found = objects.get(&key).unwrap().unwrap().bytes;
     assert!(found[..] != edited[..] && String::from_utf8_lossy(&found).contains("edited"), "with another time");
     // One that replaces the domain does not do so: it would be another one than it was asked to replace.
-    let store = HsdsStore::open(objects.writer(), &draft(Mode::Create)).unwrap();
+    let store = HsdsStore::open(objects.reopen_writer(), &draft(Mode::Create)).unwrap();
     fill(&store, 2).unwrap();
     let edited = edit_domain(&objects);
     let error = store.publish_domain().unwrap_err();

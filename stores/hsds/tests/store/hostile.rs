@@ -5,9 +5,9 @@ use crate::shared;
 use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
 use h5live_model::{
-    AttributeData, ByteOrder, CharacterSet, ChunkCoord, Compound, CompoundMember, DatasetSpec, Dataspace, Datatype,
+    AttributeData, ByteOrder, CharacterSet, ChunkCoord, CompoundMember, CompoundType, DatasetSpec, Dataspace, Datatype,
     Fill, FillValue, FilterSpec, Layout, LinkTarget, Mode, Name, NewObject, ObjectId, Shape, Sign, Store,
-    StringPadding, VarLen, VarLenKind,
+    StringPadding, VarLenKind, VarLenType,
 };
 
 use self::shared::request;
@@ -15,7 +15,7 @@ use self::shared::request;
 fn text() -> Datatype {
     let character_set = CharacterSet::Utf8;
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set };
-    Datatype::VarLen(VarLen { kind, size: 16, base: Box::new(Datatype::fixed_string(1, character_set)) })
+    Datatype::VarLen(VarLenType { kind, size: 16, base: Box::new(Datatype::fixed_string(1, character_set)) })
 }
 
 /// A domain with a group, a compressed dataset, one of texts, and attributes.
@@ -26,7 +26,7 @@ fn sample() -> MemoryEngine {
     let number = Datatype::integer(4, ByteOrder::Little, Sign::Signed);
     let members = ["a", "b"].into_iter().zip([0, 4]);
     let members = members.map(|(name, offset)| CompoundMember { name: name.into(), offset, datatype: number.clone() });
-    let record = Datatype::Compound(Compound { size: 12, members: members.collect() });
+    let record = Datatype::Compound(CompoundType { size: 12, members: members.collect() });
     let deflate = FilterSpec { id: 1, params: vec![6], ..FilterSpec::default() };
     let zipped = DatasetSpec {
         datatype: record,

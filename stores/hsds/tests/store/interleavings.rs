@@ -13,11 +13,11 @@ use h5live_hsds::engine::{
     DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
     RequestCounts, Revalidation,
 };
-use h5live_hsds::{HsdsRequest, HsdsStore};
+use h5live_hsds::{HsdsOpenRequest, HsdsStore};
 use h5live_model::{
-    ByteOrder, ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Dataspace, Datatype, Durability, Error,
-    Layout, LinkTarget, Mode, Name, NewObject, ObjectId, ObjectKind, ObjectSpec, Publish, Result, Scope, Shape, Sign,
-    Store, UNLIMITED,
+    ByteOrder, ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkWrite, DatasetSpec, Dataspace, Datatype,
+    DurabilitySupport, Error, Layout, LinkTarget, Mode, Name, NewObject, ObjectId, ObjectKind, ObjectScope, ObjectSpec,
+    PublishLevel, Result, Shape, Sign, Store, UNLIMITED,
 };
 use parking_lot::Mutex;
 
@@ -53,7 +53,7 @@ impl ObjectEngine for Recorder {
         get_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
         revalidate(key: &str, tag: &ObjectTag) -> Result<Revalidation>;
         list(prefix: &str) -> Result<Vec<ListedObject>>;
-        durability() -> Durability;
+        durability() -> DurabilitySupport;
         sync() -> Result<()>;
         has_writer() -> Result<bool>;
         close() -> Result<()>;
@@ -172,8 +172,8 @@ impl ObjectEngine for Replay {
         Err(Error::Unsupported("listings"))
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Never
+    fn durability(&self) -> DurabilitySupport {
+        DurabilitySupport::Never
     }
 
     fn sync(&self) -> Result<()> {
@@ -214,7 +214,7 @@ fn append(store: &HsdsStore, id: ObjectId, rows: std::ops::Range<u64>) {
     let writes: Vec<ChunkWrite<'_>> =
         coords.iter().zip(&bytes).map(|(coord, bytes)| ChunkWrite::Whole { coord, filter_mask: 0, bytes }).collect();
     let extent = [rows.end];
-    let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(Publish::Visible) };
+    let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(PublishLevel::Visible) };
     store.dataset(id).unwrap().write(&batch).unwrap();
 }
 
@@ -226,13 +226,13 @@ fn write_all(recorder: Recorder) -> Vec<Change> {
 /// The same, with shards where an object has more links than this.
 fn write_with_shards(recorder: Recorder, shard_above: u64) -> Vec<Change> {
     let log = recorder.log.clone();
-    let request = HsdsRequest { shard_above, ..request(Mode::CreateNew, "run") };
+    let request = HsdsOpenRequest { shard_above, ..request(Mode::CreateNew, "run") };
     let store = HsdsStore::open(recorder, &request).unwrap();
     let (writer, root) = (store.writer().unwrap(), store.session().root);
     let create = |group, name: &str, spec: &ObjectSpec| {
         writer.create(&NewObject::linked(group, &Name::from(name), spec)).unwrap()
     };
-    let commit = || writer.commit(Scope::All, Publish::Visible).unwrap();
+    let commit = || writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let first = create(root, "first", &numbers());
     append(&store, first, 0..3);
     commit();
@@ -329,7 +329,7 @@ fn look_at(store: &HsdsStore, replay: &Replay, id: ObjectId) -> std::result::Res
     };
     let extent = data.spec().map_err(|error| error.to_string())?.dataspace.dims()[0];
     let coords: Vec<ChunkCoord> = (0..extent.div_ceil(2)).map(|at| ChunkCoord::new(&[at])).collect();
-    let wanted: Vec<ChunkRead<'_>> = coords.iter().map(|coord| ChunkRead { coord, part: None }).collect();
+    let wanted: Vec<ChunkReadRequest<'_>> = coords.iter().map(|coord| ChunkReadRequest { coord, part: None }).collect();
     let found = Mutex::new(vec![0u8; 2 * coords.len()]);
     let read = data.read_many(&wanted, 1 << 20, &|number, chunk| {
         if let Some(chunk) = chunk {

@@ -3,8 +3,8 @@
 use std::thread;
 
 use h5live_hsds::engine::MemoryEngine;
-use h5live_hsds::{HsdsRequest, HsdsStore};
-use h5live_model::{ChunkCoord, Mode, ObjectId, Publish, Scope, Store};
+use h5live_hsds::{HsdsOpenRequest, HsdsStore};
+use h5live_model::{ChunkCoord, Mode, ObjectId, ObjectScope, PublishLevel, Store};
 
 use crate::requests::create;
 use crate::shared::request;
@@ -16,7 +16,7 @@ fn threads_of_a_session_that_keeps_little_find_all_objects() {
     let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
     let ids: Vec<ObjectId> = (0..300).map(|number| create(&store, &format!("{number}"), 1)).collect();
     store.close().unwrap();
-    let little = HsdsRequest { metadata_cache: 1 << 10, ..request(Mode::SwmrRead, "home/run") };
+    let little = HsdsOpenRequest { metadata_cache: 1 << 10, ..request(Mode::SwmrRead, "home/run") };
     let reader = HsdsStore::open(engine.reader(), &little).unwrap();
     thread::scope(|scope| {
         for thread in 0..4 {
@@ -39,12 +39,12 @@ fn a_reopened_dataset_shows_what_was_written_since() {
     let id = create(&store, "a", 4);
     let (data, first) = (store.dataset(id).unwrap(), ChunkCoord::new(&[0]));
     data.write_whole(&first, 0, &[1; 4]).unwrap();
-    store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     for mode in [Mode::Read, Mode::SwmrRead] {
         let reader = HsdsStore::open(engine.reader(), &request(mode, "home/run")).unwrap();
         for value in 1..4 {
             data.write_whole(&first, 0, &[value; 4]).unwrap();
-            store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+            store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             let seen = reader.dataset(id).unwrap();
             let chunk = seen.locate(&first).unwrap().unwrap();
             let mut bytes = [0; 4];

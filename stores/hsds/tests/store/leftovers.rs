@@ -6,7 +6,7 @@ use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::MemoryEngine;
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill, FillValue,
-    Layout, LinkTarget, Mode, NewObject, Publish, Shape, Sign, Store, UNLIMITED,
+    Layout, LinkTarget, Mode, NewObject, PublishLevel, Shape, Sign, Store, UNLIMITED,
 };
 
 use crate::shared::request;
@@ -24,7 +24,7 @@ fn domain(extent: &[u64], chunk: &[u64]) -> MemoryEngine {
         fill: Fill { value: FillValue::Value(vec![FILL]), ..Fill::default() },
         ..DatasetSpec::default()
     };
-    let counts = spec.grid().unwrap().counts(extent);
+    let counts = spec.grid().unwrap().chunk_counts(extent);
     let new = (store.session().root, "a".into(), spec.into());
     let id = store.writer().unwrap().create(&NewObject::linked(new.0, &new.1, &new.2)).unwrap();
     let data = store.dataset(id).unwrap();
@@ -75,13 +75,13 @@ fn open(engine: MemoryEngine, mode: Mode) -> (HsdsStore, Arc<dyn ChunkStore>) {
 
 /// A writer puts chunks full of 99, and dies before it commits anything.
 fn die(engine: &MemoryEngine, chunks: &[ChunkCoord], bytes: usize) {
-    let (store, data) = open(engine.writer(), Mode::Write);
+    let (store, data) = open(engine.reopen_writer(), Mode::Write);
     chunks.iter().for_each(|coord| data.write_whole(coord, 0, &vec![99; bytes]).unwrap());
     drop((data, store));
 }
 
 fn grow(data: &dyn ChunkStore, extent: &[u64]) {
-    let publish = Some(Publish::Visible);
+    let publish = Some(PublishLevel::Visible);
     data.write(&ChunkBatch { writes: &[], extent: Some(extent), after: &[], publish }).unwrap();
 }
 
@@ -110,10 +110,10 @@ fn a_dataset_that_grows_without_being_written_has_fill_values_there() {
     let engine = domain(&[6], &[4]);
     // The last chunk with rows that were not committed, and two whole ones.
     die(&engine, &[in_line(2), in_line(5)], 4);
-    let (store, data) = open(engine.writer(), Mode::Write);
+    let (store, data) = open(engine.reopen_writer(), Mode::Write);
     data.write_whole(&in_line(1), 0, &[1, 1, 99, 99]).unwrap();
     drop((data, store));
-    let (store, data) = open(engine.writer(), Mode::Write);
+    let (store, data) = open(engine.reopen_writer(), Mode::Write);
     let before = store.requests();
     grow(&*data, &[30]);
     let after = store.requests();
@@ -131,11 +131,11 @@ fn a_dataset_that_grows_without_being_written_has_fill_values_there() {
 fn rows_that_are_appended_need_no_listing() {
     let engine = domain(&[6], &[4]);
     die(&engine, &[in_line(2)], 4);
-    let (store, data) = open(engine.writer(), Mode::Write);
+    let (store, data) = open(engine.reopen_writer(), Mode::Write);
     let last = [1, 1, 2, FILL];
     let (coord, extent, before) = (in_line(1), [7], store.requests());
     let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &last }];
-    let publish = Some(Publish::Visible);
+    let publish = Some(PublishLevel::Visible);
     data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish }).unwrap();
     let after = store.requests();
     assert_eq!((after.puts - before.puts, after.lists, after.gets - before.gets), (2, 0, 0));
@@ -146,7 +146,7 @@ fn rows_that_are_appended_need_no_listing() {
 #[test]
 fn what_a_session_has_written_ahead_of_the_extent_stays() {
     let engine = domain(&[6], &[4]);
-    let (store, data) = open(engine.writer(), Mode::Write);
+    let (store, data) = open(engine.reopen_writer(), Mode::Write);
     data.write_whole(&in_line(1), 0, &[1, 1, 3, 4]).unwrap();
     data.write_whole(&in_line(2), 0, &[5, 6, 7, 8]).unwrap();
     drop(data);
@@ -185,20 +185,20 @@ fn in_two_dimensions_the_old_elements_stay_and_all_others_are_fill_values() {
         let counts = |extent: [u64; 2]| [extent[0].div_ceil(2), extent[1].div_ceil(3)];
         // Everything that is not wholly inside was overwritten, as far as it lies beyond the extent.
         let inside = |position: &[u64]| position.iter().zip(&old).all(|(at, end)| at < end);
-        let (store, data) = open(engine.writer(), Mode::Write);
+        let (store, data) = open(engine.reopen_writer(), Mode::Write);
         for coord in coords(&counts([new[0] + 3, new[1] + 4])) {
             let mut bytes = vec![99; 6];
             each_element(&chunk, &coord, |at, position| bytes[at] = if inside(position) { 1 } else { 99 });
             data.write_whole(&coord, 0, &bytes).unwrap();
         }
         drop((data, store));
-        let (store, data) = open(engine.writer(), Mode::Write);
+        let (store, data) = open(engine.reopen_writer(), Mode::Write);
         // A chunk that is written, though it lies in the old extent, is no part of the growth.
         let (first, extent) = (ChunkCoord::new(&[0, counts(old)[1] - 1]), new);
         let mut bytes = read_chunk(&*data, &first, 6);
         each_element(&chunk, &first, |at, position| bytes[at] = if inside(position) { bytes[at] } else { FILL });
         let writes = [ChunkWrite::Whole { coord: &first, filter_mask: 0, bytes: &bytes }];
-        let publish = Some(Publish::Visible);
+        let publish = Some(PublishLevel::Visible);
         data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish }).unwrap();
         store.close().unwrap();
         let (_reader, data) = open(engine.reader(), Mode::Read);

@@ -8,7 +8,7 @@ use h5live_hsds::engine::{
     DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
     RequestCounts, Revalidation,
 };
-use h5live_model::{Durability, Result};
+use h5live_model::{DurabilitySupport, Result};
 
 /// An engine that writes documents, and answers with an error the first time that one with this name is among them.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl ObjectEngine for LostAnswer {
         put_many(puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>>;
         delete_many(keys: &[String]) -> Result<()>;
         list(prefix: &str) -> Result<Vec<ListedObject>>;
-        durability() -> Durability;
+        durability() -> DurabilitySupport;
         sync() -> Result<()>;
         has_writer() -> Result<bool>;
         close() -> Result<()>;

@@ -5,16 +5,16 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use h5live_hsds::engine::{FolderEngine, ObjectEngine};
-use h5live_hsds::{HsdsRequest, HsdsStore, delete_lost_domains, find_lost_domains};
-use h5live_model::{Leak, LeakLocation, Mode, Scope, Store};
+use h5live_hsds::{HsdsOpenRequest, HsdsStore, delete_lost_domains, find_lost_domains};
+use h5live_model::{Leak, LeakLocation, Mode, ObjectScope, Store};
 
 use crate::shared::request;
 
 fn draft(bucket: &Path, domain: &str, mode: Mode) -> HsdsStore {
     let engine = FolderEngine::open(bucket, domain, mode).unwrap();
-    let request = HsdsRequest { is_draft: true, ..request(mode, domain) };
+    let request = HsdsOpenRequest { is_draft: true, ..request(mode, domain) };
     let store = HsdsStore::open(engine, &request).unwrap();
-    store.writer().unwrap().commit(Scope::All, h5live_model::Publish::Visible).unwrap();
+    store.writer().unwrap().commit(ObjectScope::All, h5live_model::PublishLevel::Visible).unwrap();
     store
 }
 
@@ -93,10 +93,10 @@ fn a_session_that_is_ended_by_another_thread_leaves_nothing_and_writes_nothing_m
     let folder = tempfile::tempdir().unwrap();
     let bucket = folder.path().join("bucket");
     let store = draft(&bucket, "a", Mode::CreateNew);
-    store.end_now().unwrap();
+    store.force_close().unwrap();
     assert!(!bucket.exists());
     assert!(store.publish_domain().is_err() && store.writer().is_err());
-    store.end_now().unwrap();
+    store.force_close().unwrap();
     store.close().unwrap();
     drop(store);
     assert!(!bucket.exists());

@@ -4,7 +4,7 @@ use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget,
-    Mode, NewObject, Publish, Shape, Sign, Store, UNLIMITED,
+    Mode, NewObject, PublishLevel, Shape, Sign, Store, UNLIMITED,
 };
 use serde_json::Value;
 
@@ -66,10 +66,10 @@ fn chunks_are_read_written_listed_and_deleted_in_their_folders() {
     })
     .unwrap();
     assert_eq!(listed, 5);
-    let (store, data) = open(engine.writer(), Mode::Write);
+    let (store, data) = open(engine.reopen_writer(), Mode::Write);
     let (coord, extent) = (ChunkCoord::new(&[5]), [6]);
     let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &[15] }];
-    let publish = Some(Publish::Visible);
+    let publish = Some(PublishLevel::Visible);
     data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish }).unwrap();
     assert!(engine.keys().iter().any(|key| key.ends_with("/p1/5")), "29 times 5 modulo 3");
     data.write(&ChunkBatch { writes: &[], extent: Some(&[2]), after: &[], publish }).unwrap();

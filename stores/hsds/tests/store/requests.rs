@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{MemoryEngine, RequestCounts};
 use h5live_model::{
-    ByteOrder, ChunkBatch, ChunkCoord, ChunkRead, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget,
-    Mode, Name, NewObject, ObjectId, ObjectSpec, Publish, Scope, Shape, Sign, Store, UNLIMITED,
+    ByteOrder, ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout,
+    LinkTarget, Mode, Name, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign, Store, UNLIMITED,
 };
 
 use self::shared::request;
@@ -86,7 +86,7 @@ fn a_slice_takes_one_request_for_the_dataset_and_its_chunks_in_one_wave() {
     assert_eq!((opened.gets, opened.waves), (1, 1));
     let data = reader.dataset(id).unwrap();
     let coords: Vec<ChunkCoord> = (2..9).map(|at| ChunkCoord::new(&[at])).collect();
-    let wanted: Vec<ChunkRead<'_>> = coords.iter().map(|coord| ChunkRead { coord, part: None }).collect();
+    let wanted: Vec<ChunkReadRequest<'_>> = coords.iter().map(|coord| ChunkReadRequest { coord, part: None }).collect();
     let sum = AtomicU64::new(0);
     let read = added(&reader, || {
         data.read_many(&wanted, 1 << 20, &|_, found| {
@@ -108,7 +108,8 @@ fn appended_rows_take_their_chunks_and_one_put() {
         let coords = [2 * rows, 2 * rows + 1].map(|at| ChunkCoord::new(&[at]));
         let writes = coords.each_ref().map(|coord| ChunkWrite::Whole { coord, filter_mask: 0, bytes: &[1; 4] });
         let extent = [8 * rows + 8];
-        let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(Publish::Visible) };
+        let batch =
+            ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(PublishLevel::Visible) };
         let append = added(&store, || data.write(&batch).unwrap());
         assert_eq!((append.puts, append.waves), (3, 2), "{append:?}");
         assert_eq!((append.gets, append.lists, append.deletes), (0, 0, 0), "{append:?}");
@@ -139,7 +140,7 @@ fn chunks_that_come_one_by_one_are_written_in_waves_and_before_what_leads_to_the
         ids.iter().for_each(|id| put(&store, *id, 1, 2));
     });
     assert_eq!((written.puts, written.waves), (384, 6), "six waves of 64");
-    let committed = added(&store, || store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap());
+    let committed = added(&store, || store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap());
     assert_eq!((committed.puts, committed.waves), (16 + 200 + 1, 3), "chunks, datasets, the root: {committed:?}");
     let reader = reader(&engine);
     assert!(ids.iter().all(|id| stored(&reader, *id, 0) == Some(vec![1; 4])));
@@ -161,7 +162,7 @@ fn a_chunk_that_is_written_again_before_it_was_written_is_written_once() {
     // No document has changed. Still, a commit shows them.
     put(&store, id, 0, 9);
     assert_eq!(stored(&reader(&engine), id, 0), Some(vec![100; 4]));
-    store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     assert_eq!(stored(&reader(&engine), id, 0), Some(vec![9; 4]));
 }
 
@@ -224,7 +225,7 @@ fn links_are_counted_right_in_a_domain_with_more_objects_than_a_session_keeps() 
         writer.add_link(*group, &"data".into(), &LinkTarget::Hard(*data)).unwrap();
     }
     store.close().unwrap();
-    let store = HsdsStore::open(engine.writer(), &request(Mode::Write, "home/run")).unwrap();
+    let store = HsdsStore::open(engine.reopen_writer(), &request(Mode::Write, "home/run")).unwrap();
     for number in 0..8 {
         store.writer().unwrap().remove_link(root, &Name::from(format!("data {number}"))).unwrap();
     }

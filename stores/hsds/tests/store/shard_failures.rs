@@ -37,7 +37,7 @@ fn die_at_each_change(above_before: u64) {
     let (mut states, mut strays, mut is_done) = ([0, 0], 0, false);
     for changes in 0.. {
         let engine = sample();
-        let store = HsdsStore::open(engine.writer(), &sharded(Mode::Write, 8)).unwrap();
+        let store = HsdsStore::open(engine.reopen_writer(), &sharded(Mode::Write, 8)).unwrap();
         engine.fail_after(Some(changes));
         is_done |= edit(&store).is_ok();
         drop(store);
@@ -73,7 +73,7 @@ fn die_at_each_change(above_before: u64) {
 fn a_document_whose_answer_was_lost_keeps_the_shards_that_it_names() {
     for changes_again in [false, true] {
         let objects = sample();
-        let engine = LostAnswer::to(".group.json", objects.writer());
+        let engine = LostAnswer::to(".group.json", objects.reopen_writer());
         let store = HsdsStore::open(engine, &sharded(Mode::Write, 8)).unwrap();
         edit(&store).unwrap_err();
         // What was written is whole, and what it replaced is still there.
@@ -94,7 +94,7 @@ fn a_document_whose_answer_was_lost_keeps_the_shards_that_it_names() {
 fn a_commit_that_failed_is_repeated() {
     for changes in 0..14 {
         let engine = sample();
-        let store = HsdsStore::open(engine.writer(), &sharded(Mode::Write, 8)).unwrap();
+        let store = HsdsStore::open(engine.reopen_writer(), &sharded(Mode::Write, 8)).unwrap();
         engine.fail_after(Some(changes));
         edit(&store).unwrap_err();
         engine.fail_after(None);

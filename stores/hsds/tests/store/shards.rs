@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
-use h5live_hsds::{Hsds, HsdsConnector, HsdsRequest, HsdsStore};
+use h5live_hsds::{Hsds, HsdsConnector, HsdsOpenRequest, HsdsStore};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, Connector, ConnectorOptions, ConnectorRegistry, CreationOrder,
-    Dataspace, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Location, Maintenance, Mode, Name, NewObject,
-    ObjectId, ObjectSpec, OpenRequest, Publish, Result, Scope, Sign, Store, StoreCheckOptions, StoreCheckReport,
+    Dataspace, Datatype, GroupSpec, Link, LinkOrAttributeStorageSpec, LinkTarget, Location, Maintenance, Mode, Name,
+    NewObject, ObjectId, ObjectScope, ObjectSpec, OpenRequest, PublishLevel, Result, Sign, Store, StoreCheckOptions,
+    StoreCheckReport,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -16,8 +17,8 @@ use tempfile::TempDir;
 use crate::shared::request;
 
 /// Opens a domain; with more entries than `above` in one object, they are in shards.
-pub fn sharded(mode: Mode, above: u64) -> HsdsRequest {
-    HsdsRequest { shard_above: above, ..request(mode, "run") }
+pub fn sharded(mode: Mode, above: u64) -> HsdsOpenRequest {
+    HsdsOpenRequest { shard_above: above, ..request(mode, "run") }
 }
 
 pub fn create(engine: &MemoryEngine, above: u64) -> HsdsStore {
@@ -48,7 +49,7 @@ pub fn attribute(name: Name, value: u8) -> AttributeData {
 }
 
 pub fn commit(store: &HsdsStore) -> Result<()> {
-    store.writer()?.commit(Scope::All, Publish::Visible)
+    store.writer()?.commit(ObjectScope::All, PublishLevel::Visible)
 }
 
 fn links(store: &HsdsStore, group: ObjectId) -> Result<Vec<Link>> {
@@ -78,7 +79,7 @@ pub fn to_folder(engine: &MemoryEngine) -> TempDir {
 pub fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Maintenance, &Location, &OpenRequest<'_>) -> T) -> T {
     let (root, options, registry) =
         (ObjectSpec::group(), Hsds::default(), ConnectorRegistry::new(HsdsConnector::default()));
-    let HsdsRequest { unfilter, .. } = request(Mode::Read, "run");
+    let HsdsOpenRequest { unfilter, .. } = request(Mode::Read, "run");
     let how = OpenRequest {
         mode: Mode::Read,
         root: &root,
@@ -114,7 +115,7 @@ fn a_lookup_among_100000_links_reads_one_shard_and_a_new_link_writes_one() {
     assert_eq!(links(&lister, root).unwrap().len(), 100_001);
     assert_eq!((lister.requests().gets, lister.requests().waves), (2 + 128, 3));
     // A writer that does not ask for shards keeps them.
-    let store = HsdsStore::open(engine.writer(), &request(Mode::Write, "run")).unwrap();
+    let store = HsdsStore::open(engine.reopen_writer(), &request(Mode::Write, "run")).unwrap();
     store.writer().unwrap().add_link(root, &"one more".into(), &soft(0)).unwrap();
     assert_eq!((store.requests().gets, store.requests().puts), (3, 0));
     commit(&store).unwrap();
@@ -157,7 +158,7 @@ fn contents(store: &HsdsStore) -> Vec<Contents> {
 }
 
 fn group(store: &HsdsStore, at: &str, order: CreationOrder) -> ObjectId {
-    let kept = EntryStorage { order, ..EntryStorage::default() };
+    let kept = LinkOrAttributeStorageSpec { order, ..LinkOrAttributeStorageSpec::default() };
     let spec = ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() };
     store.writer().unwrap().create(&NewObject::linked(store.session().root, &at.into(), &spec)).unwrap()
 }
@@ -200,7 +201,7 @@ fn random_changes_agree_with_those_of_a_domain_without_shards() {
                         store.close().unwrap();
                         // With other limits, the number of shards grows.
                         let above = if above == 0 { 0 } else { 2 + step / 40 };
-                        store = HsdsStore::open(engine.writer(), &sharded(Mode::Write, above)).unwrap();
+                        store = HsdsStore::open(engine.reopen_writer(), &sharded(Mode::Write, above)).unwrap();
                     }
                     2 => states.push(contents(&store)),
                     _ => {}
@@ -293,7 +294,7 @@ fn a_reader_whose_shard_was_replaced_takes_up_the_newer_document() {
     let root = one.session().root;
     // This one has read one shard, and keeps it.
     assert!(all.link(root, &name(5)).unwrap().is_some());
-    let store = HsdsStore::open(engine.writer(), &sharded(Mode::Write, 8)).unwrap();
+    let store = HsdsStore::open(engine.reopen_writer(), &sharded(Mode::Write, 8)).unwrap();
     for at in 0..40 {
         store.writer().unwrap().remove_link(root, &name(at)).unwrap();
         store.writer().unwrap().add_link(root, &name(at), &soft(at + 1)).unwrap();
@@ -343,7 +344,7 @@ fn a_group_that_is_deleted_takes_its_shards_along() {
     commit(&store).unwrap();
     assert!(shard_keys(&engine).len() > 8);
     store.close().unwrap();
-    let store = HsdsStore::open(engine.writer(), &request(Mode::Write, "run")).unwrap();
+    let store = HsdsStore::open(engine.reopen_writer(), &request(Mode::Write, "run")).unwrap();
     store.writer().unwrap().remove_link(store.session().root, &"group".into()).unwrap();
     store.close().unwrap();
     // The domain, its root group, and its summary.
@@ -373,7 +374,7 @@ fn links_that_another_program_has_added_to_the_document_count() {
     put(&engine, &key, &root);
     let found = names(&reader(&engine)).unwrap().0;
     assert_eq!(found.len(), 41);
-    let store = HsdsStore::open(engine.writer(), &request(Mode::Write, "run")).unwrap();
+    let store = HsdsStore::open(engine.reopen_writer(), &request(Mode::Write, "run")).unwrap();
     let root = store.session().root;
     assert_eq!(store.link(root, &name(3)).unwrap().unwrap().target, LinkTarget::Soft("/other".into()));
     store.writer().unwrap().remove_link(root, &name(3)).unwrap();
@@ -429,7 +430,7 @@ fn a_document_or_a_shard_that_leads_elsewhere_is_an_error() {
     let mut counted = sound.clone();
     counted["h5live"]["link_shards"]["count"] = json!(u64::MAX);
     put(&engine, &key, &counted);
-    let store = HsdsStore::open(engine.writer(), &request(Mode::Write, "run")).unwrap();
+    let store = HsdsStore::open(engine.reopen_writer(), &request(Mode::Write, "run")).unwrap();
     store.writer().unwrap().add_link(store.session().root, &"new".into(), &soft(1)).unwrap();
     store.close().unwrap();
     assert!(shard_keys(&engine).len() <= shards.len() + 1);

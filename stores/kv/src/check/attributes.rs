@@ -3,9 +3,9 @@
 use h5live_model::{Name, ObjectId, ObjectSpec, Result};
 
 use super::{CheckedContainer, KvFault};
-use crate::creation_order::OrderOf;
+use crate::creation_order::LinksOrAttributes;
 use crate::engine::KeySpan;
-use crate::layout::encode::{AttributeCreation, decode_properties};
+use crate::layout::encode::{AttributeCreationProperties, decode_properties};
 use crate::layout::{AttributeField, AttributeRecords, EngineKey, RecordKey, key};
 use crate::tracked_orders::is_tracked;
 
@@ -29,7 +29,7 @@ impl CheckedContainer<'_> {
         if let Some(whole) = pending {
             self.check_attribute(id, whole, is_tracked)?;
         }
-        is_tracked.map_or(Ok(()), |is_tracked| self.check_order(OrderOf::Attributes, id, is_tracked, count))
+        is_tracked.map_or(Ok(()), |is_tracked| self.check_order(LinksOrAttributes::Attributes, id, is_tracked, count))
     }
 
     fn check_attribute(
@@ -40,7 +40,7 @@ impl CheckedContainer<'_> {
     ) -> Result<()> {
         let text = name.to_string();
         let properties = records.get(AttributeField::CreationProperties);
-        if let Some(Err(fault)) = properties.map(decode_properties::<AttributeCreation>) {
+        if let Some(Err(fault)) = properties.map(decode_properties::<AttributeCreationProperties>) {
             self.add_fault(id, KvFault::Attribute { name: text.clone(), fault });
         }
         let has_position = records.get(AttributeField::CreationOrder).is_some();

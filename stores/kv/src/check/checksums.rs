@@ -15,7 +15,7 @@ impl CheckedContainer<'_> {
         }
         let (with_data, room) = (self.what.data, StoreCheckReport::MAX_FINDINGS.saturating_sub(self.faults.len()));
         let mut damaged = Vec::new();
-        self.stored.scan(&KeySpan::from(&key::object(id)), &mut |key, stored| {
+        self.stored.scan(&KeySpan::from(&key::object_records(id)), &mut |key, stored| {
             let record = EngineKey::parse(key);
             let is_data = matches!(
                 record,
@@ -28,7 +28,7 @@ impl CheckedContainer<'_> {
                 ))
             );
             if (with_data || !is_data) && checked_value(key, stored).is_none() {
-                damaged.push(record.map_or_else(|_| EngineKey::text_of(key), |(_, record)| record.text()));
+                damaged.push(record.map_or_else(|_| EngineKey::describe_key(key), |(_, record)| record.describe_key()));
             }
             damaged.len() < room
         })?;

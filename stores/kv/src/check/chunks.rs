@@ -1,11 +1,11 @@
 //! The chunks of datasets.
 
-use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Layout, ObjectId, Result, is_decoder_limitation};
+use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Layout, ObjectId, Result, is_unfilter_limitation};
 
 use super::{CheckedContainer, ChunkFault, KvFault};
-use crate::chunk_records::{self, ChunkPlacement, FILTER_MASK_BYTES};
+use crate::chunk_records::{self, ChunkRecordLayout, FILTER_MASK_BYTES};
 use crate::engine::KeySpan;
-use crate::layout::{EngineKey, PIECE_BYTES, RecordKey, automatic_chunks, key};
+use crate::layout::{EngineKey, PIECE_BYTES, RecordKey, chunk_dims_for_contiguous, key};
 
 /// Bytes of elements that are looked at together.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -23,7 +23,8 @@ struct ExpectedChunks<'a> {
 impl<'a> ExpectedChunks<'a> {
     fn of(spec: &'a DatasetSpec) -> Self {
         let has_chunks = !matches!(spec.layout, Layout::Virtual(_) | Layout::External(_));
-        let dims = automatic_chunks(spec).or_else(|| spec.chunk_dims().map(<[u64]>::to_vec)).filter(|_| has_chunks);
+        let dims =
+            chunk_dims_for_contiguous(spec).or_else(|| spec.chunk_dims().map(<[u64]>::to_vec)).filter(|_| has_chunks);
         let elements = dims.iter().flatten().try_fold(1u64, |all, dim| all.checked_mul(*dim));
         let bytes = elements.and_then(|all| all.checked_mul(spec.datatype.size().into())).unwrap_or(u64::MAX);
         ExpectedChunks { dims, extent: spec.dataspace.dims(), bytes, is_filtered: !spec.filters.is_empty() }
@@ -58,7 +59,7 @@ fn inside(spec: &DatasetSpec, coord: &ChunkCoord, first: u64) -> impl FnMut(usiz
     move |number| {
         let Some(grid) = &grid else { return true };
         let mut rest = first.saturating_add(number as u64);
-        let mut sides = grid.dims().iter().zip(&start).zip(&extent).rev();
+        let mut sides = grid.chunk_dims().iter().zip(&start).zip(&extent).rev();
         sides.all(|((side, start), dim)| {
             let at = start.saturating_add(rest.checked_rem(*side).unwrap_or_default());
             rest = rest.checked_div(*side).unwrap_or_default();
@@ -71,12 +72,12 @@ impl CheckedContainer<'_> {
     /// Looks at the records of a dataset's chunks, and at their elements if these lead to blobs, or filters are to be
     /// undone.
     pub(super) fn check_chunks(&mut self, id: ObjectId, spec: &DatasetSpec) -> Result<()> {
-        let (state, expected, shape) = (self.state, ExpectedChunks::of(spec), ChunkPlacement::of(spec));
-        let has_heap_references = spec.datatype.has_heap_references();
+        let (state, expected, shape) = (self.state, ExpectedChunks::of(spec), ChunkRecordLayout::of(spec));
+        let has_heap_references = spec.datatype.has_vlen_or_references();
         let mut begun: Option<Vec<u64>> = None;
         // The chunk, and its first byte that was not looked at.
         let mut seen: Option<(ChunkCoord, u64)> = None;
-        state.for_each_key(&KeySpan::from(&key::chunks(id)), |key, bytes| -> Result<bool> {
+        state.for_each_key_and_len(&KeySpan::from(&key::chunks(id)), |key, bytes| -> Result<bool> {
             let (start, fault) = match EngineKey::parse(key) {
                 Ok((_, RecordKey::ChunkPiece { start, piece })) => {
                     let start = start.into_owned();
@@ -114,7 +115,7 @@ impl CheckedContainer<'_> {
 
     /// Undoes the filters of a chunk, and looks at its elements.
     fn check_filtered(&mut self, id: ObjectId, spec: &DatasetSpec, start: &[u64]) -> Result<Option<ChunkFault>> {
-        let (shape, coord) = (ChunkPlacement::of(spec), ChunkPlacement::of(spec).coord(start));
+        let (shape, coord) = (ChunkRecordLayout::of(spec), ChunkRecordLayout::of(spec).coord(start));
         self.limit.check(shape.bytes)?;
         let value = self.state.get(key::filtered_chunk(id, start).as_bytes())?.unwrap_or_default();
         let Some((mask, bytes)) = value.split_first_chunk() else { return Ok(Some(ChunkFault::NoMask)) };
@@ -133,8 +134,8 @@ impl CheckedContainer<'_> {
                 Ok(None)
             }
             Err(error) => {
-                self.has_unseen_values |= spec.datatype.has_heap_references();
-                if is_decoder_limitation(&*error) {
+                self.has_unseen_values |= spec.datatype.has_vlen_or_references();
+                if is_unfilter_limitation(&*error) {
                     self.report.undecoded_chunks += 1;
                     return Ok(None);
                 }
@@ -152,7 +153,7 @@ impl CheckedContainer<'_> {
         (coord, begin): (ChunkCoord, u64),
         seen: &mut Option<(ChunkCoord, u64)>,
     ) -> Result<()> {
-        let (bytes, size) = (ChunkPlacement::of(spec).bytes, u64::from(spec.datatype.size()).max(1));
+        let (bytes, size) = (ChunkRecordLayout::of(spec).bytes, u64::from(spec.datatype.size()).max(1));
         let window = (WINDOW_BYTES / size).max(1) * size;
         let known = seen.as_ref().filter(|(chunk, _)| *chunk == coord).map_or(0, |(_, end)| *end);
         let end = bytes.min(begin.saturating_add(PIECE_BYTES));

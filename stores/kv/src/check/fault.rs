@@ -3,7 +3,7 @@
 use h5live_model::ObjectId;
 
 use crate::engine::LongKeyFault;
-use crate::layout::{BlobId, LayoutError};
+use crate::layout::{BlobId, RecordFormatError};
 
 /// A fault of a container.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,7 +11,7 @@ use crate::layout::{BlobId, LayoutError};
 pub enum KvFault {
     /// A key of the engine that is none of the layout, or a value that cannot be decoded.
     #[error("{0}")]
-    Record(LayoutError),
+    Record(RecordFormatError),
     /// A record that objects of this kind do not have.
     #[error("objects of its kind do not have the record {0}")]
     UnexpectedRecord(String),
@@ -64,7 +64,7 @@ pub enum KvFault {
         /// The name.
         name: String,
         /// What is wrong.
-        fault: LayoutError,
+        fault: RecordFormatError,
     },
     /// An attribute has a position in the order of creation, or has none, and its object says otherwise.
     #[error("its attribute {0:?} has a position in the order of creation, or has none, and the object says otherwise")]
@@ -75,7 +75,7 @@ pub enum KvFault {
         /// Links or attributes.
         of: &'static str,
         /// What is wrong.
-        fault: OrderFault,
+        fault: CreationOrderFault,
     },
     /// A record of a chunk is wrong.
     #[error("its chunk at {start:?}: {fault}")]
@@ -125,7 +125,7 @@ pub enum KvFault {
 /// A fault of the index by rank of an order of creation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OrderFault {
+pub enum CreationOrderFault {
     /// There is an index, and the object does not track the order.
     #[error("there are records of it, though it is not tracked")]
     Untracked,

@@ -3,7 +3,7 @@
 use h5live_model::{GroupSpec, LinkTarget, Name, ObjectId, Result};
 
 use super::{CheckedContainer, KvFault};
-use crate::creation_order::OrderOf;
+use crate::creation_order::LinksOrAttributes;
 use crate::engine::KeySpan;
 use crate::layout::value::{decode_link, decode_u64};
 use crate::layout::{EngineKey, RecordKey, key};
@@ -46,7 +46,7 @@ impl CheckedContainer<'_> {
             Ok(!self.is_full())
         })?;
         self.check_position(id, pending, is_tracked);
-        is_tracked.map_or(Ok(()), |is_tracked| self.check_order(OrderOf::Links, id, is_tracked, count))
+        is_tracked.map_or(Ok(()), |is_tracked| self.check_order(LinksOrAttributes::Links, id, is_tracked, count))
     }
 
     fn check_link(&mut self, group: ObjectId, name: &Name, value: &[u8]) {

@@ -1,29 +1,30 @@
 //! The pairs of maps.
 
-use h5live_model::{MapKeyOrder, MapSpec, ObjectId, Result};
+use h5live_model::{MapSpec, ObjectId, OrderPreservingKeyCodec, Result};
 
 use super::{CheckedContainer, KvFault};
 use crate::engine::KeySpan;
 use crate::error::invalid_error;
-use crate::layout::value::{VarLenBlob, decode_u64};
-use crate::layout::{EngineKey, LayoutError, MetadataField, RecordKey, key};
-use crate::map_records::MapValues;
+use crate::layout::value::{VarLenBlobRef, decode_u64};
+use crate::layout::{EngineKey, MetadataField, RecordFormatError, RecordKey, key};
+use crate::map_records::MapValueStorage;
 
 impl CheckedContainer<'_> {
     /// Looks whether keys and values of a map are of its types, and counts them.
     pub(super) fn check_pairs(&mut self, id: ObjectId, spec: &MapSpec) -> Result<()> {
-        let (state, order, mut number, mut bytes) = (self.state, MapKeyOrder::new(&spec.key), 0, Vec::new());
-        let values = MapValues::of(spec, self.form);
+        let (state, order, mut number, mut bytes) =
+            (self.state, OrderPreservingKeyCodec::new(&spec.key), 0, Vec::new());
+        let values = MapValueStorage::of(spec, self.form);
         state.for_each(&KeySpan::from(&key::map_records(id)), |key, value| -> Result<bool> {
             let Ok((_, RecordKey::MapRecord(ordered))) = EngineKey::parse(key) else { return Ok(!self.is_full()) };
             let found = order.decode(&ordered, &mut bytes).and_then(|key| {
                 spec.check_key(key)?;
                 // A key has one form.
-                Ok(order.ordered(key)? == *ordered)
+                Ok(order.encode_to_vec(key)? == *ordered)
             });
             let is_value = || match values.are_blobs {
                 // The data of the value is looked at below.
-                true => VarLenBlob::decode(value).map(drop).map_err(invalid_error),
+                true => VarLenBlobRef::decode(value).map(drop).map_err(invalid_error),
                 false => spec.check_value(value),
             };
             let reason = match found.and_then(|is_same| is_value().map(|()| is_same)) {
@@ -39,12 +40,12 @@ impl CheckedContainer<'_> {
             Ok(!self.is_full())
         })?;
         let field = MetadataField::PairCount;
-        let fault = match state.get(key::metadata(id, field).as_bytes())?.map(|value| decode_u64(field.name(), &value))
-        {
-            Some(Ok(stated)) => (stated != number).then_some(KvFault::PairCount { stated, found: number }),
-            Some(Err(error)) => Some(KvFault::Record(error)),
-            None => Some(KvFault::Record(LayoutError::Missing { record: field.name() })),
-        };
+        let fault =
+            match state.get(key::metadata(id, field).as_bytes())?.map(|value| decode_u64(field.akey_text(), &value)) {
+                Some(Ok(stated)) => (stated != number).then_some(KvFault::PairCount { stated, found: number }),
+                Some(Err(error)) => Some(KvFault::Record(error)),
+                None => Some(KvFault::Record(RecordFormatError::Missing { record: field.akey_text() })),
+            };
         fault.into_iter().for_each(|fault| self.add_fault(id, fault));
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! The records that describe an object.
 
-use h5live_model::{Datatype, FillValue, ObjectBody, ObjectId, ObjectKind, ObjectSpec, Result};
+use h5live_model::{Datatype, FillValue, ObjectId, ObjectKind, ObjectKindSpec, ObjectSpec, Result};
 
 use super::{CheckedContainer, KvFault};
 use crate::engine::KeySpan;
 use crate::layout::value::{decode_oid, decode_times, decode_u64};
-use crate::layout::{EngineKey, LayoutError, MetadataField, MetadataRecords, RecordKey, key, oid};
+use crate::layout::{EngineKey, MetadataField, MetadataRecords, RecordFormatError, RecordKey, key, oid};
 use crate::objects;
 
 impl CheckedContainer<'_> {
@@ -20,10 +20,10 @@ impl CheckedContainer<'_> {
             Ok(true)
         })?;
         let stated_links = match records.get(MetadataField::RefCount) {
-            Some(value) => self.known(id, decode_u64(MetadataField::RefCount.name(), value)),
+            Some(value) => self.known(id, decode_u64(MetadataField::RefCount.akey_text(), value)),
             None if id == oid::ROOT => Some(1),
             None => {
-                let missing = LayoutError::Missing { record: MetadataField::RefCount.name() };
+                let missing = RecordFormatError::Missing { record: MetadataField::RefCount.akey_text() };
                 self.add_fault(id, KvFault::Record(missing));
                 None
             }
@@ -33,12 +33,12 @@ impl CheckedContainer<'_> {
         }
         self.known(id, records.get(MetadataField::Times).map(decode_times).transpose());
         for field in [MetadataField::CommittedKeyDatatype, MetadataField::CommittedValueDatatype] {
-            let committed = records.get(field).map(|token| decode_oid(field.name(), token)).transpose();
+            let committed = records.get(field).map(|token| decode_oid(field.akey_text(), token)).transpose();
             if let Some(committed) = self.known(id, committed).flatten() {
                 self.check_committed(id, committed, None)?;
             }
         }
-        let Some(spec) = self.known(id, records.object(oid::kind(id))) else {
+        let Some(spec) = self.known(id, records.decode_object_spec(oid::kind(id))) else {
             self.has_unseen_links |= records.get(MetadataField::CommittedDatatype).is_some();
             return Ok(None);
         };
@@ -51,9 +51,9 @@ impl CheckedContainer<'_> {
         decoded.map_err(|error| self.add_fault(id, KvFault::Record(error))).ok()
     }
 
-    fn check_body(&mut self, id: ObjectId, body: &ObjectBody) -> Result<()> {
+    fn check_body(&mut self, id: ObjectId, body: &ObjectKindSpec) -> Result<()> {
         let checked = match body {
-            ObjectBody::Dataset(dataset) => {
+            ObjectKindSpec::Dataset(dataset) => {
                 if let Some(committed) = dataset.committed {
                     self.check_committed(id, committed, Some(&dataset.datatype))?;
                 }
@@ -62,8 +62,8 @@ impl CheckedContainer<'_> {
                 }
                 dataset.check()
             }
-            ObjectBody::Map(map) => map.check(),
-            ObjectBody::Group(_) | ObjectBody::Datatype(_) => Ok(()),
+            ObjectKindSpec::Map(map) => map.check(),
+            ObjectKindSpec::Group(_) | ObjectKindSpec::Datatype(_) => Ok(()),
         };
         if let Err(error) = checked {
             self.add_fault(id, KvFault::Description(error.to_string()));

@@ -17,32 +17,32 @@ mod tables;
 mod values;
 
 use h5live_model::{
-    AllocationLimit, FilterEngine, Leak, LeakLocation, ObjectBody, ObjectId, ObjectKind, Result, StoreCheckOptions,
+    AllocationLimit, FilterEngine, Leak, LeakLocation, ObjectId, ObjectKind, ObjectKindSpec, Result, StoreCheckOptions,
     StoreCheckReport, StoreFinding,
 };
 
-use crate::engine::{ChecksumUse, Engine, KeySpan, LongKeys, Snapshot};
+use crate::engine::{ChecksumPolicy, Engine, KeySpan, LongKeyEngine, ViewWithEdits};
 use crate::layout::value::{ContainerFormat, decode_oid, decode_u64};
 use crate::layout::{EngineKey, MetadataField, RecordKey, key, oid};
-use crate::session::{container_format, readable};
+use crate::session::{checksummed_view, container_format};
 
-pub use fault::{ChunkFault, KvFault, OrderFault};
-use tables::{BlobTable, ObjectTable};
+pub use fault::{ChunkFault, CreationOrderFault, KvFault};
+use tables::{CheckedBlobTable, CheckedObjectTable};
 
 /// A container that is checked.
 struct CheckedContainer<'a> {
     /// The state without checksums: what is wrong with one is a fault of its record, and no error.
-    state: Snapshot<'a>,
+    state: ViewWithEdits<'a>,
     /// The state as it is stored.
-    stored: Snapshot<'a>,
+    stored: ViewWithEdits<'a>,
     form: ContainerFormat,
     what: StoreCheckOptions,
     unfilter: &'a dyn FilterEngine,
     limit: AllocationLimit,
     /// The first index that no writer has reserved.
     next_index: u64,
-    objects: ObjectTable,
-    blobs: BlobTable,
+    objects: CheckedObjectTable,
+    blobs: CheckedBlobTable,
     faults: Vec<(Option<ObjectId>, KvFault)>,
     /// Some elements could not be looked at: blobs may be used by them.
     has_unseen_values: bool,
@@ -57,14 +57,14 @@ struct CheckedContainer<'a> {
 /// [`h5live_model::Error::Store`] if there is no container, or the engine cannot be read; an allocation error if the container has
 /// too many objects or blobs for the limit.
 pub fn check_container<E: Engine>(
-    engine: &LongKeys<E>,
+    engine: &LongKeyEngine<E>,
     what: StoreCheckOptions,
     unfilter: &dyn FilterEngine,
     limit: AllocationLimit,
 ) -> Result<StoreCheckReport> {
-    let state = engine.consistent_state()?;
+    let state = engine.view_pair()?;
     let mut long_keys = Vec::new();
-    state.check_spaces(limit, &mut |fault| {
+    state.check_long_key_spaces(limit, &mut |fault| {
         long_keys.push(fault);
         long_keys.len() < StoreCheckReport::MAX_FINDINGS
     })?;
@@ -79,18 +79,18 @@ pub fn check_container<E: Engine>(
             ..StoreCheckReport::default()
         });
     }
-    let form = container_format(&Snapshot::of(&state.view))?;
-    let view = readable(form, state.view.clone(), ChecksumUse::PassBy);
+    let form = container_format(&ViewWithEdits::of(&state.view))?;
+    let view = checksummed_view(form, state.view.clone(), ChecksumPolicy::PassBy);
     let mut container = CheckedContainer {
-        state: Snapshot::of(&view),
-        stored: Snapshot::of(&state.view),
+        state: ViewWithEdits::of(&view),
+        stored: ViewWithEdits::of(&state.view),
         form,
         what,
         unfilter,
         limit,
         next_index: oid::FIRST_USER_INDEX,
-        objects: ObjectTable::default(),
-        blobs: BlobTable::default(),
+        objects: CheckedObjectTable::default(),
+        blobs: CheckedBlobTable::default(),
         faults: Vec::new(),
         has_unseen_values: false,
         has_unseen_links: false,
@@ -115,7 +115,7 @@ pub fn check_container<E: Engine>(
 /// Whether objects of a kind have a record.
 fn is_record_of(kind: ObjectKind, record: &RecordKey<'_>) -> bool {
     match record {
-        RecordKey::Metadata(field) => field.is_of(kind),
+        RecordKey::Metadata(field) => field.applies_to_kind(kind),
         RecordKey::AttributeCount
         | RecordKey::MaxAttributeOrder
         | RecordKey::AttributeAt(_)
@@ -146,24 +146,27 @@ impl CheckedContainer<'_> {
     /// Looks at the records of the global metadata object, and lists its blobs.
     fn check_global_metadata(&mut self) -> Result<()> {
         let state = self.state;
-        state.for_each_key(&KeySpan::from(&key::object(oid::GLOBAL_METADATA)), |key, bytes| -> Result<bool> {
-            match EngineKey::parse(key) {
-                Ok((_, RecordKey::Blob(id))) => {
-                    self.report.raw_bytes += bytes;
-                    self.blobs.add(id, self.limit)?;
+        state.for_each_key_and_len(
+            &KeySpan::from(&key::object_records(oid::GLOBAL_METADATA)),
+            |key, bytes| -> Result<bool> {
+                match EngineKey::parse(key) {
+                    Ok((_, RecordKey::Blob(id))) => {
+                        self.report.raw_bytes += bytes;
+                        self.blobs.add(id, self.limit)?;
+                    }
+                    Ok((_, RecordKey::Metadata(field))) if !field.applies_to_kind(ObjectKind::Group) => {
+                        self.report.metadata_bytes += bytes;
+                        self.check_global_record(field)?;
+                    }
+                    Ok((_, record)) => {
+                        let fault = KvFault::UnexpectedRecord(record.describe_key());
+                        self.add_fault(oid::GLOBAL_METADATA, fault);
+                    }
+                    Err(error) => self.add_fault(oid::GLOBAL_METADATA, KvFault::Record(error)),
                 }
-                Ok((_, RecordKey::Metadata(field))) if !field.is_of(ObjectKind::Group) => {
-                    self.report.metadata_bytes += bytes;
-                    self.check_global_record(field)?;
-                }
-                Ok((_, record)) => {
-                    let fault = KvFault::UnexpectedRecord(record.text());
-                    self.add_fault(oid::GLOBAL_METADATA, fault);
-                }
-                Err(error) => self.add_fault(oid::GLOBAL_METADATA, KvFault::Record(error)),
-            }
-            Ok(!self.is_full())
-        })
+                Ok(!self.is_full())
+            },
+        )
     }
 
     fn check_global_record(&mut self, field: MetadataField) -> Result<()> {
@@ -171,12 +174,12 @@ impl CheckedContainer<'_> {
         let fault = match field {
             // It was looked at before anything else.
             MetadataField::LayoutVersion => None,
-            MetadataField::RootGroup => match decode_oid(field.name(), &value) {
+            MetadataField::RootGroup => match decode_oid(field.akey_text(), &value) {
                 Ok(oid::ROOT) => None,
                 Ok(other) => Some(KvFault::OtherRoot(other)),
                 Err(error) => Some(KvFault::Record(error)),
             },
-            MetadataField::NextIndex => match decode_u64(field.name(), &value) {
+            MetadataField::NextIndex => match decode_u64(field.akey_text(), &value) {
                 Ok(next) => {
                     self.next_index = next.max(oid::FIRST_USER_INDEX);
                     None
@@ -186,7 +189,7 @@ impl CheckedContainer<'_> {
                     Some(KvFault::Record(error))
                 }
             },
-            _ => Some(KvFault::UnexpectedRecord(field.name().to_owned())),
+            _ => Some(KvFault::UnexpectedRecord(field.akey_text().to_owned())),
         };
         fault.into_iter().for_each(|fault| self.add_fault(oid::GLOBAL_METADATA, fault));
         Ok(())
@@ -210,7 +213,7 @@ impl CheckedContainer<'_> {
                         self.objects.add(id, self.limit)?;
                     }
                     last = Some(id);
-                    let end = KeySpan::from(&key::object(id)).end.unwrap_or_default();
+                    let end = KeySpan::from(&key::object_records(id)).end.unwrap_or_default();
                     left = KeySpan { start: end.max(behind.start), end: None };
                     continue;
                 }
@@ -254,10 +257,10 @@ impl CheckedContainer<'_> {
         let spec = self.check_metadata(number, id)?;
         self.check_attributes(id, spec.as_ref())?;
         match (oid::kind(id), spec.map(|spec| spec.body)) {
-            (ObjectKind::Group, Some(ObjectBody::Group(group))) => self.check_links(id, Some(&group)),
+            (ObjectKind::Group, Some(ObjectKindSpec::Group(group))) => self.check_links(id, Some(&group)),
             (ObjectKind::Group, _) => self.check_links(id, None),
-            (ObjectKind::Dataset, Some(ObjectBody::Dataset(dataset))) => self.check_chunks(id, &dataset),
-            (ObjectKind::Map, Some(ObjectBody::Map(map))) => self.check_pairs(id, &map),
+            (ObjectKind::Dataset, Some(ObjectKindSpec::Dataset(dataset))) => self.check_chunks(id, &dataset),
+            (ObjectKind::Map, Some(ObjectKindSpec::Map(map))) => self.check_pairs(id, &map),
             (ObjectKind::Datatype, Some(_)) => Ok(()),
             _ => {
                 // What cannot be described cannot be decoded.
@@ -270,7 +273,7 @@ impl CheckedContainer<'_> {
     /// Looks whether all records are of the object's kind, and counts their bytes.
     fn check_record_kinds(&mut self, number: usize, id: ObjectId) -> Result<()> {
         let (state, kind, mut all) = (self.state, oid::kind(id), 0);
-        state.for_each_key(&KeySpan::from(&key::object(id)), |key, bytes| -> Result<bool> {
+        state.for_each_key_and_len(&KeySpan::from(&key::object_records(id)), |key, bytes| -> Result<bool> {
             all += key.len() as u64 + bytes;
             match EngineKey::parse(key) {
                 Ok((_, record)) => {
@@ -281,7 +284,7 @@ impl CheckedContainer<'_> {
                         _ => self.report.metadata_bytes += bytes,
                     }
                     if !is_record_of(kind, &record) {
-                        self.add_fault(id, KvFault::UnexpectedRecord(record.text()));
+                        self.add_fault(id, KvFault::UnexpectedRecord(record.describe_key()));
                     }
                 }
                 Err(error) => self.add_fault(id, KvFault::Record(error)),

@@ -2,8 +2,8 @@
 
 use h5live_model::{Name, ObjectId, Result};
 
-use super::{CheckedContainer, KvFault, OrderFault};
-use crate::creation_order::OrderOf;
+use super::{CheckedContainer, CreationOrderFault, KvFault};
+use crate::creation_order::LinksOrAttributes;
 use crate::engine::KeySpan;
 use crate::layout::value::decode_u64;
 use crate::layout::{AttributeField, EngineKey, RecordKey, key};
@@ -20,7 +20,13 @@ struct FollowedIndex {
 
 impl CheckedContainer<'_> {
     /// Looks at the index of an object that has `count` links or attributes. One fault of an index is enough.
-    pub(super) fn check_order(&mut self, of: OrderOf, id: ObjectId, is_tracked: bool, count: u64) -> Result<()> {
+    pub(super) fn check_order(
+        &mut self,
+        of: LinksOrAttributes,
+        id: ObjectId,
+        is_tracked: bool,
+        count: u64,
+    ) -> Result<()> {
         if let Some(fault) = self.find_order_fault(of, id, is_tracked, count)? {
             self.add_fault(id, KvFault::Order { of: of.plural(), fault });
         }
@@ -29,20 +35,21 @@ impl CheckedContainer<'_> {
 
     fn find_order_fault(
         &mut self,
-        of: OrderOf,
+        of: LinksOrAttributes,
         id: ObjectId,
         is_tracked: bool,
         count: u64,
-    ) -> Result<Option<OrderFault>> {
-        let (stated, next) = (self.order_number(id, &of.count(id))?, self.order_number(id, &of.next(id))?);
-        let ranks = KeySpan::from(&of.ranks(id));
+    ) -> Result<Option<CreationOrderFault>> {
+        let (stated, next) =
+            (self.order_number(id, &of.count_key(id))?, self.order_number(id, &of.next_position_key(id))?);
+        let ranks = KeySpan::from(&of.rank_keys(id));
         if !is_tracked {
             let is_there = stated.is_some() || next.is_some() || self.state.has_any(&ranks)?;
-            return Ok(is_there.then_some(OrderFault::Untracked));
+            return Ok(is_there.then_some(CreationOrderFault::Untracked));
         }
         let (stated, next) = (stated.unwrap_or_default(), next.unwrap_or_default());
         if stated != count {
-            return Ok(Some(OrderFault::Count { stated, found: count }));
+            return Ok(Some(CreationOrderFault::Count { stated, found: count }));
         }
         let (state, mut index, mut fault) = (self.state, FollowedIndex::default(), None);
         state.for_each(&ranks, |key, value| -> Result<bool> {
@@ -56,8 +63,10 @@ impl CheckedContainer<'_> {
             };
             Ok(fault.is_none())
         })?;
-        let is_short = index.names != count || (of == OrderOf::Links && index.targets != count);
-        Ok(fault.or(is_short.then_some(OrderFault::Length { indexed: index.names.min(index.targets), found: count })))
+        let is_short = index.names != count || (of == LinksOrAttributes::Links && index.targets != count);
+        Ok(fault
+            .or(is_short
+                .then_some(CreationOrderFault::Length { indexed: index.names.min(index.targets), found: count })))
     }
 
     /// The number of a record; `None` if it is not there, or cannot be decoded, which is a fault.
@@ -74,30 +83,30 @@ impl CheckedContainer<'_> {
 
     fn follow_name(
         &self,
-        of: OrderOf,
+        of: LinksOrAttributes,
         id: ObjectId,
         index: &mut FollowedIndex,
         (rank, name, next): (u64, &[u8], u64),
-    ) -> Result<Option<OrderFault>> {
+    ) -> Result<Option<CreationOrderFault>> {
         if rank != index.names {
-            return Ok(Some(OrderFault::Gap(index.names)));
+            return Ok(Some(CreationOrderFault::Gap(index.names)));
         }
         index.names += 1;
-        if of == OrderOf::Attributes {
+        if of == LinksOrAttributes::Attributes {
             index.targets += 1;
         }
         let at = match of {
-            OrderOf::Links => key::link_order(id, name),
-            OrderOf::Attributes => key::attribute(id, AttributeField::CreationOrder, name),
+            LinksOrAttributes::Links => key::link_order(id, name),
+            LinksOrAttributes::Attributes => key::attribute(id, AttributeField::CreationOrder, name),
         };
         let position = self.state.get(at.as_bytes())?.and_then(|value| decode_u64("a position", &value).ok());
         let Some(position) = position else {
-            return Ok(Some(OrderFault::NoName { rank, name: Name::from(name).to_string() }));
+            return Ok(Some(CreationOrderFault::NoName { rank, name: Name::from(name).to_string() }));
         };
         if index.last_position.replace(position).is_some_and(|last| last >= position) {
-            return Ok(Some(OrderFault::Unordered(rank)));
+            return Ok(Some(CreationOrderFault::Unordered(rank)));
         }
-        Ok((position >= next).then_some(OrderFault::Position { rank, position, next }))
+        Ok((position >= next).then_some(CreationOrderFault::Position { rank, position, next }))
     }
 
     fn follow_target(
@@ -106,14 +115,14 @@ impl CheckedContainer<'_> {
         index: &mut FollowedIndex,
         rank: u64,
         target: &[u8],
-    ) -> Result<Option<OrderFault>> {
+    ) -> Result<Option<CreationOrderFault>> {
         // Its name comes before it.
         if rank.checked_add(1) != Some(index.names) || rank != index.targets {
-            return Ok(Some(OrderFault::Gap(index.targets)));
+            return Ok(Some(CreationOrderFault::Gap(index.targets)));
         }
         index.targets += 1;
         let name = self.state.get(key::link_name_at(id, rank).as_bytes())?.unwrap_or_default();
         let is_same = self.state.get(key::link(id, &name).as_bytes())?.is_some_and(|value| value == target);
-        Ok((!is_same).then_some(OrderFault::Target(rank)))
+        Ok((!is_same).then_some(CreationOrderFault::Target(rank)))
     }
 }

@@ -22,16 +22,16 @@ pub struct CheckedObject {
 
 /// The objects of a container, by their identity: 64 bytes for each.
 #[derive(Debug, Default)]
-pub struct ObjectTable(Vec<CheckedObject>);
+pub struct CheckedObjectTable(Vec<CheckedObject>);
 
 /// The blobs of a container, by UUID: 17 bytes for each.
 #[derive(Debug, Default)]
-pub struct BlobTable {
+pub struct CheckedBlobTable {
     ids: Vec<BlobId>,
     is_used: Vec<bool>,
 }
 
-impl ObjectTable {
+impl CheckedObjectTable {
     /// Adds an object.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl ObjectTable {
     }
 }
 
-impl BlobTable {
+impl CheckedBlobTable {
     /// Adds a blob, behind all others in the order of UUIDs.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl BlobTable {
     }
 
     /// Says that an element leads to a blob. `None` if it is not there; whether it is the first such element.
-    pub fn mark(&mut self, id: BlobId) -> Option<bool> {
+    pub fn mark_used(&mut self, id: BlobId) -> Option<bool> {
         let number = self.ids.binary_search(&id).ok()?;
         Some(!std::mem::replace(self.is_used.get_mut(number)?, true))
     }

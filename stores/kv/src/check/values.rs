@@ -3,7 +3,7 @@
 use h5live_model::{Datatype, ObjectId, Result};
 
 use super::{CheckedContainer, KvFault};
-use crate::element_blobs::{BlobUse, for_each_blob_use};
+use crate::element_blobs::{BlobReference, walk_blob_references};
 use crate::layout::{BlobId, key};
 
 impl CheckedContainer<'_> {
@@ -23,7 +23,7 @@ impl CheckedContainer<'_> {
         elements: &[u8],
         is_visible: &mut dyn FnMut(usize) -> bool,
     ) -> Result<()> {
-        if !datatype.has_heap_references() {
+        if !datatype.has_vlen_or_references() {
             return Ok(());
         }
         let state = self.state;
@@ -32,10 +32,10 @@ impl CheckedContainer<'_> {
                 continue;
             }
             let is_visible = is_visible(number);
-            for_each_blob_use(&state, datatype, element, &mut |found| {
+            walk_blob_references(&state, datatype, element, &mut |found| {
                 let (is_new, fault) = match found {
-                    BlobUse::Blob { id, bytes } => self.check_blob(id, bytes)?,
-                    BlobUse::Damaged(error) => (false, Some(KvFault::Record(error))),
+                    BlobReference::Blob { id, bytes } => self.check_blob(id, bytes)?,
+                    BlobReference::Damaged(error) => (false, Some(KvFault::Record(error))),
                 };
                 fault.filter(|_| is_visible).into_iter().for_each(|fault| self.add_fault(object, fault));
                 Ok(is_new)
@@ -49,7 +49,7 @@ impl CheckedContainer<'_> {
 
     /// Marks a blob that an element uses. Whether it is the first one to do so, and what is wrong with the blob.
     fn check_blob(&mut self, blob: BlobId, stated: u64) -> Result<(bool, Option<KvFault>)> {
-        let Some(is_new) = self.blobs.mark(blob) else { return Ok((false, Some(KvFault::NoBlob(blob)))) };
+        let Some(is_new) = self.blobs.mark_used(blob) else { return Ok((false, Some(KvFault::NoBlob(blob)))) };
         let found = self.bytes_of_blob(blob)?.unwrap_or_default();
         let fault = (found != stated).then_some(KvFault::BlobLength { blob, stated, found });
         Ok((is_new, fault))

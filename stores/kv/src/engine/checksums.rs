@@ -9,7 +9,7 @@ use crate::layout::{CHECKSUM_BYTES, EngineKey, checked_value};
 
 /// What is done with checksums that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChecksumUse {
+pub enum ChecksumPolicy {
     /// A value that is not what its checksum says is an error.
     Verify,
     /// They are passed by: somebody else has verified them, or says of each value what is wrong.
@@ -20,21 +20,21 @@ pub enum ChecksumUse {
 #[derive(Debug)]
 pub struct ChecksummedView {
     inner: Arc<dyn View>,
-    how: ChecksumUse,
+    how: ChecksumPolicy,
 }
 
 impl ChecksummedView {
     /// The values of a state without their checksums.
-    pub fn new(inner: Arc<dyn View>, how: ChecksumUse) -> Self {
-        ChecksummedView { inner, how }
+    pub fn new(inner: Arc<dyn View>, policy: ChecksumPolicy) -> Self {
+        ChecksummedView { inner, how: policy }
     }
 
     fn value<'b>(&self, key: &[u8], stored: &'b [u8]) -> Result<&'b [u8]> {
         match self.how {
-            ChecksumUse::Verify => {
-                checked_value(key, stored).ok_or_else(|| EngineError::Checksum(EngineKey::text_of(key)))
+            ChecksumPolicy::Verify => {
+                checked_value(key, stored).ok_or_else(|| EngineError::Checksum(EngineKey::describe_key(key)))
             }
-            ChecksumUse::PassBy => {
+            ChecksumPolicy::PassBy => {
                 Ok(stored.split_last_chunk::<CHECKSUM_BYTES>().map(|(value, _)| value).unwrap_or_default())
             }
         }
@@ -80,17 +80,17 @@ impl View for ChecksummedView {
 
 #[cfg(test)]
 mod tests {
-    use h5live_model::Publish;
+    use h5live_model::PublishLevel;
 
     use super::*;
-    use crate::engine::{Edits, Engine, MemoryEngine};
+    use crate::engine::{EditBatch, Engine, MemoryEngine};
     use crate::layout::checksum;
 
     #[test]
     fn a_value_that_is_not_what_was_written_is_an_error_and_is_read_where_checksums_are_passed_by() {
         assert_eq!(checksum(b"123", b"456789"), 0xe306_9283u32.to_le_bytes(), "as RFC 3720 has it");
         let engine = MemoryEngine::new();
-        let mut edits = Edits::new();
+        let mut edits = EditBatch::new();
         edits.put(b"a", vec![1; 100]);
         edits.put(b"b", Vec::new());
         edits.delete(b"c");
@@ -99,8 +99,8 @@ mod tests {
         let flipped = checksum(b"x", &[1; 9]);
         edits.put(b"x", [&[1; 8][..], &[3], &flipped].concat());
         edits.put(b"y", [&[1; 9][..], &flipped].concat());
-        engine.commit(&edits, Publish::Visible).unwrap();
-        let verified = ChecksummedView::new(engine.view().unwrap(), ChecksumUse::Verify);
+        engine.commit(&edits, PublishLevel::Visible).unwrap();
+        let verified = ChecksummedView::new(engine.view().unwrap(), ChecksumPolicy::Verify);
         let mut values = Vec::new();
         for key in [b"a", b"b"] {
             assert!(verified.get(key, &mut |value| values.push(value.len())).unwrap());
@@ -113,7 +113,7 @@ mod tests {
             assert!(verified.share(key, 1).is_err());
             assert!(verified.has(key).unwrap(), "whether it is there is not a question of its value");
         }
-        let passed_by = ChecksummedView::new(engine.view().unwrap(), ChecksumUse::PassBy);
+        let passed_by = ChecksummedView::new(engine.view().unwrap(), ChecksumPolicy::PassBy);
         let mut lens = Vec::new();
         let each = &mut |_: &[u8], value: &[u8]| {
             lens.push(value.len());
@@ -125,12 +125,12 @@ mod tests {
 
     #[test]
     fn edits_are_without_checksums_again_after_a_commit_that_failed() {
-        let mut edits = Edits::new();
+        let mut edits = EditBatch::new();
         edits.put(b"a", vec![1, 2]);
-        let bytes = edits.bytes();
+        let bytes = edits.memory_bytes();
         edits.add_checksums();
         assert_eq!(edits.get(b"a").unwrap().unwrap().len(), 6);
         edits.remove_checksums();
-        assert_eq!((edits.get(b"a"), edits.bytes()), (Some(Some(&[1, 2][..])), bytes));
+        assert_eq!((edits.get(b"a"), edits.memory_bytes()), (Some(Some(&[1, 2][..])), bytes));
     }
 }

@@ -19,7 +19,7 @@ const MAX_SPARE_BYTES: usize = 4 << 20;
 
 /// Keys that are put or deleted, in order. The later edit of a key counts.
 #[derive(Debug, Clone, Default)]
-pub struct Edits {
+pub struct EditBatch {
     by_key: BTreeMap<Box<[u8]>, Option<Vec<u8>>>,
     bytes: usize,
     longest_key: usize,
@@ -27,10 +27,10 @@ pub struct Edits {
     spare_buffers: Vec<Vec<u8>>,
 }
 
-impl Edits {
+impl EditBatch {
     /// No edits.
     pub fn new() -> Self {
-        Edits::default()
+        EditBatch::default()
     }
 
     /// Whether there are none.
@@ -44,12 +44,12 @@ impl Edits {
     }
 
     /// About how much memory the edits take (bytes).
-    pub fn bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.bytes
     }
 
     /// Bytes of the longest key that was ever edited.
-    pub fn longest_key(&self) -> usize {
+    pub fn longest_key_len(&self) -> usize {
         self.longest_key
     }
 
@@ -112,13 +112,13 @@ impl Edits {
         }
     }
 
-    /// Takes the checksums away that [`Edits::add_checksums`] has appended.
+    /// Takes the checksums away that [`EditBatch::add_checksums`] has appended.
     pub fn remove_checksums(&mut self) {
         self.by_key.values_mut().flatten().for_each(|value| value.truncate(value.len() - CHECKSUM_BYTES));
     }
 
     /// An empty buffer with room for a value of `len` bytes and its checksum.
-    pub fn value_buffer(&mut self, len: usize) -> Vec<u8> {
+    pub fn take_spare_buffer(&mut self, len: usize) -> Vec<u8> {
         let needed = len + CHECKSUM_BYTES;
         let fits = |spare: &mut Vec<u8>| (needed..=needed.saturating_mul(2)).contains(&spare.capacity());
         self.spare_buffers.pop_if(fits).unwrap_or_else(|| Vec::with_capacity(needed))
@@ -134,7 +134,7 @@ impl Edits {
                 spare_buffers.push(value);
             }
         }
-        *self = Edits { spare_buffers, ..Edits::default() };
+        *self = EditBatch { spare_buffers, ..EditBatch::default() };
     }
 }
 
@@ -144,15 +144,15 @@ mod tests {
 
     #[test]
     fn the_later_edit_of_a_key_counts_and_memory_is_counted_once() {
-        let mut edits = Edits::new();
+        let mut edits = EditBatch::new();
         edits.put(b"b", vec![1; 10]);
         edits.put(b"a", vec![2; 5]);
-        let bytes = edits.bytes();
+        let bytes = edits.memory_bytes();
         edits.delete(b"b");
-        assert_eq!(edits.bytes(), bytes - 10);
+        assert_eq!(edits.memory_bytes(), bytes - 10);
         assert_eq!((edits.get(b"b"), edits.get(b"c")), (Some(None), None));
         assert!(edits.update(b"a", |value| value.push(3)) && !edits.update(b"b", |_| panic!("it is deleted")));
-        assert_eq!(edits.bytes(), bytes - 9);
+        assert_eq!(edits.memory_bytes(), bytes - 9);
         let all: Vec<_> = edits.iter().collect();
         assert_eq!(all, [(&b"a"[..], Some(&[2, 2, 2, 2, 2, 3][..])), (b"b", None)]);
         assert_eq!(edits.range(&KeySpan::prefix(b"b")).count(), 1);
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn memory_of_committed_values_is_used_again_and_bounded() {
-        let mut edits = Edits::new();
-        let put = |edits: &mut Edits, key: u64, len: usize| {
-            let mut value = edits.value_buffer(len);
+        let mut edits = EditBatch::new();
+        let put = |edits: &mut EditBatch, key: u64, len: usize| {
+            let mut value = edits.take_spare_buffer(len);
             let found = (value.as_ptr(), value.len(), value.capacity() >= len + CHECKSUM_BYTES);
             value.resize(len, 7);
             edits.put(&key.to_le_bytes(), value);

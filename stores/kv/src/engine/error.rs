@@ -61,7 +61,7 @@ pub enum EngineError {
     /// A page of LMDB's file is damaged.
     #[cfg(feature = "lmdb")]
     #[error("the key-value store is damaged: {0}")]
-    Page(#[from] super::PageFault),
+    Page(#[from] super::DamagedPage),
     /// Bytes of the engine contradict its own rules.
     #[error("the key-value store is damaged: {0}")]
     Damaged(&'static str),

@@ -3,7 +3,7 @@
 use h5live_model::AllocationLimit;
 
 use super::KeySpan;
-use super::long_keys::{LongKeysState, NEXT_SPACE, SPACE_BYTES, SPACES, read_number};
+use super::long_keys::{LongKeyViewPair, NEXT_SPACE, SPACE_BYTES, SPACES, read_number};
 
 /// What is wrong with long keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,12 +46,12 @@ struct Spaces {
     faults: Vec<LongKeyFault>,
 }
 
-impl LongKeysState {
+impl LongKeyViewPair {
     /// Calls `each` with each fault of long keys, until it returns `false`. It takes 32 bytes of memory for each space.
     ///
     /// # Errors
     /// Those of the engine; an allocation error if there are too many spaces for the limit.
-    pub fn check_spaces(
+    pub fn check_long_key_spaces(
         &self,
         limit: AllocationLimit,
         each: &mut dyn FnMut(LongKeyFault) -> bool,

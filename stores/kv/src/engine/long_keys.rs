@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use h5live_model::{Publish, SharedBytes};
+use h5live_model::{PublishLevel, SharedBytes};
 
-use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, Snapshot, View};
+use super::{EditBatch, Engine, EngineError, EngineWatch, KeySpan, Result, View, ViewWithEdits};
 
 /// The first byte of keys that are not the caller's.
 pub(super) const SPACES: u8 = 0xff;
@@ -22,7 +22,7 @@ const MAX_KEY_BYTES: usize = 1 << 20;
 
 /// An engine that takes long keys.
 #[derive(Debug)]
-pub struct LongKeys<E> {
+pub struct LongKeyEngine<E> {
     inner: E,
     part: usize,
 }
@@ -36,7 +36,7 @@ struct LongKeysView {
 
 /// One state of an engine with long keys: as it is stored, and as it is seen.
 #[derive(Debug)]
-pub struct LongKeysState {
+pub struct LongKeyViewPair {
     /// With keys of any length.
     pub view: Arc<dyn View>,
     pub(super) inner: Arc<dyn View>,
@@ -60,15 +60,15 @@ pub(super) fn read_number(value: &[u8]) -> Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-fn number_at(state: &Snapshot<'_>, key: &[u8]) -> Result<Option<u64>> {
+fn number_at(state: &ViewWithEdits<'_>, key: &[u8]) -> Result<Option<u64>> {
     state.get(key)?.map(|value| read_number(&value)).transpose()
 }
 
-impl<E: Engine> LongKeys<E> {
+impl<E: Engine> LongKeyEngine<E> {
     /// Long keys in this engine, whose keys have at least 16 bytes.
     pub fn new(inner: E) -> Self {
         let part = part_bytes(&inner);
-        LongKeys { inner, part }
+        LongKeyEngine { inner, part }
     }
 
     /// The engine beneath.
@@ -80,15 +80,15 @@ impl<E: Engine> LongKeys<E> {
     ///
     /// # Errors
     /// As [`Engine::view`].
-    pub fn consistent_state(&self) -> Result<LongKeysState> {
+    pub fn view_pair(&self) -> Result<LongKeyViewPair> {
         let inner = self.inner.view()?;
         let view = Arc::new(LongKeysView { inner: inner.clone(), part: self.part });
-        Ok(LongKeysState { view, inner, part: self.part })
+        Ok(LongKeyViewPair { view, inner, part: self.part })
     }
 
-    fn translate(&self, edits: &Edits) -> Result<Edits> {
+    fn translate(&self, edits: &EditBatch) -> Result<EditBatch> {
         let view = self.inner.view()?;
-        let mut stored = Edits::new();
+        let mut stored = EditBatch::new();
         for (key, value) in edits.iter() {
             if key.len() > MAX_KEY_BYTES || key.first() == Some(&SPACES) {
                 return Err(EngineError::KeyTooLong(key.len()));
@@ -101,15 +101,15 @@ impl<E: Engine> LongKeys<E> {
         Ok(stored)
     }
 
-    fn put(&self, view: &Arc<dyn View>, stored: &mut Edits, key: &[u8], value: &[u8]) -> Result<()> {
+    fn put(&self, view: &Arc<dyn View>, stored: &mut EditBatch, key: &[u8], value: &[u8]) -> Result<()> {
         let (mut prefix, mut rest) = (Vec::new(), key);
         while rest.len() > self.part {
             let (first, behind) = rest.split_at(self.part);
             let leads = pointer(&prefix, first);
-            let number = match number_at(&Snapshot::with_edits(view, stored), &leads)? {
+            let number = match number_at(&ViewWithEdits::with_edits(view, stored), &leads)? {
                 Some(number) => number,
                 None => {
-                    let number = number_at(&Snapshot::with_edits(view, stored), &NEXT_SPACE)?.unwrap_or_default();
+                    let number = number_at(&ViewWithEdits::with_edits(view, stored), &NEXT_SPACE)?.unwrap_or_default();
                     stored.put(&NEXT_SPACE, (number + 1).to_le_bytes().into());
                     stored.put(&leads, number.to_le_bytes().into());
                     number
@@ -122,18 +122,18 @@ impl<E: Engine> LongKeys<E> {
     }
 
     /// Deletes a key, and the spaces in which nothing is left.
-    fn delete(&self, view: &Arc<dyn View>, stored: &mut Edits, key: &[u8]) -> Result<()> {
+    fn delete(&self, view: &Arc<dyn View>, stored: &mut EditBatch, key: &[u8]) -> Result<()> {
         let (mut prefix, mut rest, mut pointers) = (Vec::new(), key, Vec::new());
         while rest.len() > self.part {
             let (first, behind) = rest.split_at(self.part);
             let leads = pointer(&prefix, first);
-            let Some(number) = number_at(&Snapshot::with_edits(view, stored), &leads)? else { return Ok(()) };
+            let Some(number) = number_at(&ViewWithEdits::with_edits(view, stored), &leads)? else { return Ok(()) };
             pointers.push((leads, space(number)));
             (prefix, rest) = (space(number).to_vec(), behind);
         }
         stored.delete(&[&prefix, rest].concat());
         for (leads, space) in pointers.into_iter().rev() {
-            if Snapshot::with_edits(view, stored).has_any(&KeySpan::prefix(&space))? {
+            if ViewWithEdits::with_edits(view, stored).has_any(&KeySpan::prefix(&space))? {
                 break;
             }
             stored.delete(&leads);
@@ -148,7 +148,7 @@ fn part_bytes(engine: &impl Engine) -> usize {
     engine.max_key_bytes().saturating_sub(SPACE_BYTES + 2).max(1)
 }
 
-impl<E: Engine> Engine for LongKeys<E> {
+impl<E: Engine> Engine for LongKeyEngine<E> {
     fn view(&self) -> Result<Arc<dyn View>> {
         Ok(Arc::new(LongKeysView { inner: self.inner.view()?, part: self.part }))
     }
@@ -157,8 +157,8 @@ impl<E: Engine> Engine for LongKeys<E> {
         self.inner.version()
     }
 
-    fn commit(&self, edits: &Edits, publish: Publish) -> Result<()> {
-        match edits.longest_key() <= self.part {
+    fn commit(&self, edits: &EditBatch, publish: PublishLevel) -> Result<()> {
+        match edits.longest_key_len() <= self.part {
             true => self.inner.commit(edits, publish),
             false => self.inner.commit(&self.translate(edits)?, publish),
         }
@@ -227,7 +227,7 @@ impl View for LongKeysView {
         let (mut prefix, mut rest) = (Vec::new(), key);
         while rest.len() > self.part {
             let (first, behind) = rest.split_at(self.part);
-            let Some(number) = number_at(&Snapshot::of(&self.inner), &pointer(&prefix, first))? else {
+            let Some(number) = number_at(&ViewWithEdits::of(&self.inner), &pointer(&prefix, first))? else {
                 return Ok(false);
             };
             (prefix, rest) = (space(number).to_vec(), behind);
@@ -313,10 +313,10 @@ mod tests {
             commits in prop::collection::vec(prop::collection::vec((keys(), prop::option::of(any::<u8>())), 1..8), 1..8),
             bounds in (keys(), prop::option::of(keys())),
         ) {
-            let engine = LongKeys::new(MemoryEngine::new());
+            let engine = LongKeyEngine::new(MemoryEngine::new());
             let mut model = BTreeMap::new();
             for commit in commits {
-                let mut edits = Edits::new();
+                let mut edits = EditBatch::new();
                 for (key, value) in commit {
                     match value {
                         Some(value) => {
@@ -329,7 +329,7 @@ mod tests {
                         }
                     }
                 }
-                engine.commit(&edits, Publish::Visible).unwrap();
+                engine.commit(&edits, PublishLevel::Visible).unwrap();
                 let view = engine.view().unwrap();
                 let all: Vec<_> = model.clone().into_iter().collect();
                 prop_assert_eq!(pairs(&view, &KeySpan::all()), all.clone());
@@ -337,13 +337,13 @@ mod tests {
                 let within: Vec<_> = all.iter().filter(|(key, _)| range.contains(key)).cloned().collect();
                 prop_assert_eq!(pairs(&view, &range), within);
                 for (key, value) in &all {
-                    let found = Snapshot::of(&view).get(key).unwrap();
+                    let found = ViewWithEdits::of(&view).get(key).unwrap();
                     prop_assert_eq!(found.as_ref(), Some(value));
                 }
             }
-            let mut edits = Edits::new();
+            let mut edits = EditBatch::new();
             model.keys().for_each(|key| edits.delete(key));
-            engine.commit(&edits, Publish::Visible).unwrap();
+            engine.commit(&edits, PublishLevel::Visible).unwrap();
             let left = pairs(&engine.inner().view().unwrap(), &KeySpan::all());
             prop_assert!(left.iter().all(|(key, _)| *key == NEXT_SPACE), "no space is left: {left:?}");
         }
@@ -351,11 +351,11 @@ mod tests {
 
     #[test]
     fn a_scan_stops_when_it_is_told_to_within_a_space_too() {
-        let engine = LongKeys::new(MemoryEngine::new());
-        let mut edits = Edits::new();
+        let engine = LongKeyEngine::new(MemoryEngine::new());
+        let mut edits = EditBatch::new();
         let keys: Vec<Vec<u8>> = (0..9).map(|n| [vec![1; 20 * usize::from(n)], vec![n]].concat()).collect();
         keys.iter().for_each(|key| edits.put(key, Vec::new()));
-        engine.commit(&edits, Publish::Visible).unwrap();
+        engine.commit(&edits, PublishLevel::Visible).unwrap();
         for most in 1..9 {
             let mut found = 0;
             let each = &mut |_: &[u8], _: &[u8]| {
@@ -369,9 +369,9 @@ mod tests {
 
     #[test]
     fn a_key_that_no_engine_should_have_is_refused() {
-        let engine = LongKeys::new(MemoryEngine::new());
-        let mut edits = Edits::new();
+        let engine = LongKeyEngine::new(MemoryEngine::new());
+        let mut edits = EditBatch::new();
         edits.put(&vec![1; MAX_KEY_BYTES + 1], Vec::new());
-        assert!(matches!(engine.commit(&edits, Publish::Visible), Err(EngineError::KeyTooLong(_))));
+        assert!(matches!(engine.commit(&edits, PublishLevel::Visible), Err(EngineError::KeyTooLong(_))));
     }
 }

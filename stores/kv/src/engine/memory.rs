@@ -5,10 +5,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5live_model::{Publish, SharedBytes, WatchEvent};
+use h5live_model::{PublishLevel, SharedBytes, WatchEvent};
 use parking_lot::{Condvar, Mutex};
 
-use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, View};
+use super::{EditBatch, Engine, EngineError, EngineWatch, KeySpan, Result, View};
 
 /// Most bytes of a key: few, so that tests meet long keys.
 const MAX_KEY_BYTES: usize = 64;
@@ -72,7 +72,7 @@ impl MemoryEngine {
     }
 
     /// A further session that writes, after the one before was closed or abandoned.
-    pub fn reopen(&self) -> Self {
+    pub fn reopen_writer(&self) -> Self {
         self.shared.states.lock().has_writer = true;
         MemoryEngine { shared: self.shared.clone(), writable: true }
     }
@@ -104,7 +104,7 @@ impl Engine for MemoryEngine {
         Ok(self.shared.states.lock().newest.version)
     }
 
-    fn commit(&self, edits: &Edits, _: Publish) -> Result<()> {
+    fn commit(&self, edits: &EditBatch, _: PublishLevel) -> Result<()> {
         if !self.writable {
             return Err(EngineError::ReadOnly);
         }

@@ -21,20 +21,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_model::{Publish, SharedBytes, WatchEvent};
+use h5live_model::{PublishLevel, SharedBytes, WatchEvent};
 
-pub use checksums::{ChecksumUse, ChecksummedView};
-pub use edits::Edits;
+pub use checksums::{ChecksumPolicy, ChecksummedView};
+pub use edits::EditBatch;
 pub use error::EngineError;
 pub use key_span::KeySpan;
 #[cfg(feature = "lmdb")]
-pub use lmdb::{DurableState, LmdbEngine, LmdbOptions, LmdbReader, LmdbStat, PageFault, StoreClaim};
+pub use lmdb::{DamagedPage, DurableState, LmdbEngine, LmdbOptions, LmdbReaderEntry, LmdbStat, WriterLock};
 pub use long_key_check::LongKeyFault;
-pub use long_keys::{LongKeys, LongKeysState};
+pub use long_keys::{LongKeyEngine, LongKeyViewPair};
 pub use memory::{MemoryEngine, MemoryView};
 #[cfg(feature = "slatedb")]
 pub use slate::{SlateEngine, SlateLocation, SlateOptions};
-pub use snapshot::Snapshot;
+pub use snapshot::ViewWithEdits;
 pub use sync_policy::SyncPolicy;
 
 /// A result of an engine.
@@ -59,7 +59,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`EngineError::ReadOnly`] if the engine was opened for reading, [`EngineError::Full`] if there is no room,
     /// [`EngineError::Fenced`] if another writer has taken over, [`EngineError::KeyTooLong`].
-    fn commit(&self, edits: &Edits, publish: Publish) -> Result<()>;
+    fn commit(&self, edits: &EditBatch, publish: PublishLevel) -> Result<()>;
 
     /// Most bytes of a key.
     fn max_key_bytes(&self) -> usize;

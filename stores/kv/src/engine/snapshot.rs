@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Edits, KeySpan, Result, View};
+use super::{EditBatch, KeySpan, Result, View};
 
 /// Keys and values that one scan takes at a time (keys; bytes), before it hands them on without any lock.
 const SCAN_BATCH_KEYS: usize = 1024;
@@ -10,20 +10,20 @@ const SCAN_BATCH_BYTES: usize = 256 << 10;
 
 /// A committed state with edits over it.
 #[derive(Debug, Clone, Copy)]
-pub struct Snapshot<'a> {
+pub struct ViewWithEdits<'a> {
     view: &'a Arc<dyn View>,
-    edits: Option<&'a Edits>,
+    edits: Option<&'a EditBatch>,
 }
 
-impl<'a> Snapshot<'a> {
+impl<'a> ViewWithEdits<'a> {
     /// A committed state.
     pub fn of(view: &'a Arc<dyn View>) -> Self {
-        Snapshot { view, edits: None }
+        ViewWithEdits { view, edits: None }
     }
 
     /// A committed state with edits over it.
-    pub fn with_edits(view: &'a Arc<dyn View>, edits: &'a Edits) -> Self {
-        Snapshot { view, edits: Some(edits) }
+    pub fn with_edits(view: &'a Arc<dyn View>, edits: &'a EditBatch) -> Self {
+        ViewWithEdits { view, edits: Some(edits) }
     }
 
     /// Calls `found` with the value of a key, and says whether there is one.
@@ -112,7 +112,7 @@ impl<'a> Snapshot<'a> {
     ///
     /// # Errors
     /// As [`View::scan`].
-    pub fn batch(&self, range: &KeySpan) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    pub fn scan_batch(&self, range: &KeySpan) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         self.scan(range, &mut |key, value| {
             bytes += key.len() + value.len();
@@ -127,7 +127,7 @@ impl<'a> Snapshot<'a> {
     ///
     /// # Errors
     /// As [`View::scan`], and those of `each`.
-    pub fn for_each_key<E: From<super::EngineError>>(
+    pub fn for_each_key_and_len<E: From<super::EngineError>>(
         &self,
         range: &KeySpan,
         mut each: impl FnMut(&[u8], u64) -> std::result::Result<bool, E>,
@@ -149,7 +149,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Like [`Snapshot::scan`], but `each` may call the store, and an error of it ends the scan.
+    /// Like [`ViewWithEdits::scan`], but `each` may call the store, and an error of it ends the scan.
     ///
     /// # Errors
     /// As [`View::scan`], and those of `each`.
@@ -160,7 +160,7 @@ impl<'a> Snapshot<'a> {
     ) -> std::result::Result<(), E> {
         let mut left = range.clone();
         loop {
-            let batch = self.batch(&left)?;
+            let batch = self.scan_batch(&left)?;
             let Some((last, _)) = batch.last() else { return Ok(()) };
             left = left.after(last);
             for (key, value) in &batch {

@@ -1,6 +1,6 @@
 //! Which commits wait until they outlast a power failure.
 
-use h5live_model::{Durability, SettingValue, name_of_value, value_with_name};
+use h5live_model::{DurabilitySupport, SettingValue, name_of_value, value_with_name};
 
 /// Which commits wait for the disk, or for the object store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,11 +19,11 @@ const POLICIES: [(SyncPolicy, &str); 3] =
 
 impl SyncPolicy {
     /// What sessions with this policy promise.
-    pub const fn durability(self) -> Durability {
+    pub const fn durability(self) -> DurabilitySupport {
         match self {
-            SyncPolicy::Always => Durability::Always,
-            SyncPolicy::Durable => Durability::OnRequest,
-            SyncPolicy::Never => Durability::Never,
+            SyncPolicy::Always => DurabilitySupport::Always,
+            SyncPolicy::Durable => DurabilitySupport::OnRequest,
+            SyncPolicy::Never => DurabilitySupport::Never,
         }
     }
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use h5live_model::{AttributeData, Name};
 
 use super::encode::{
-    AttributeCreation, decode_dataspace, decode_datatype, encode_dataspace, encode_datatype, encode_properties,
+    AttributeCreationProperties, decode_dataspace, decode_datatype, encode_dataspace, encode_datatype,
+    encode_properties,
 };
 use super::fields::AttributeField;
 use super::value::{decode_oid, decode_u64, encode_u64};
-use super::{LayoutError, Result, oid};
+use super::{RecordFormatError, Result, oid};
 
 /// Most bytes of an attribute that was created, but never written.
 const MAX_UNWRITTEN_BYTES: u64 = 1 << 20;
@@ -35,16 +36,16 @@ impl AttributeRecords {
     }
 
     fn require(&self, field: AttributeField) -> Result<&[u8]> {
-        self.get(field).ok_or(LayoutError::Missing { record: field.name() })
+        self.get(field).ok_or(RecordFormatError::Missing { record: field.akey_prefix_text() })
     }
 
     /// The records of an attribute. Its name is in the keys.
     ///
     /// # Errors
-    /// [`LayoutError::Encode`] if something does not fit its field.
+    /// [`RecordFormatError::Encode`] if something does not fit its field.
     pub fn of_attribute(attribute: &AttributeData) -> Result<Self> {
         let mut records = AttributeRecords::default();
-        let encoding = AttributeCreation { name_encoding: u8::from(!attribute.name.is_ascii()) };
+        let encoding = AttributeCreationProperties { name_encoding: u8::from(!attribute.name.is_ascii()) };
         records.insert(AttributeField::Datatype, encode_datatype(&attribute.datatype)?);
         records.insert(AttributeField::Dataspace, encode_dataspace(&attribute.dataspace)?);
         records.insert(AttributeField::CreationProperties, encode_properties(&encoding)?);
@@ -61,13 +62,13 @@ impl AttributeRecords {
     /// The attribute of this name. One that was never written has zeros.
     ///
     /// # Errors
-    /// [`LayoutError::Missing`], [`LayoutError::Decode`], [`LayoutError::Value`] also if the value does not fit type and
+    /// [`RecordFormatError::Missing`], [`RecordFormatError::Decode`], [`RecordFormatError::Value`] also if the value does not fit type and
     /// shape.
     pub fn attribute(&self, name: Name) -> Result<AttributeData> {
         let datatype = decode_datatype(self.require(AttributeField::Datatype)?)?;
         let dataspace = decode_dataspace(self.require(AttributeField::Dataspace)?)?;
         let bytes = dataspace.element_count().and_then(|n| n.checked_mul(datatype.size().into()));
-        let invalid = |rule| LayoutError::Value { record: AttributeField::Value.name(), rule };
+        let invalid = |rule| RecordFormatError::Value { record: AttributeField::Value.akey_prefix_text(), rule };
         let value = match (self.get(AttributeField::Value), bytes) {
             (Some(value), Some(bytes)) if value.len() as u64 == bytes => value.to_vec(),
             (None, Some(bytes)) if bytes <= MAX_UNWRITTEN_BYTES => vec![0; bytes as usize],
@@ -75,7 +76,7 @@ impl AttributeRecords {
             (None, _) => return Err(invalid("one of more than 1 MiB is written")),
         };
         let committed = self.get(AttributeField::CommittedDatatype);
-        let committed = committed.map(|token| decode_oid(AttributeField::CommittedDatatype.name(), token));
+        let committed = committed.map(|token| decode_oid(AttributeField::CommittedDatatype.akey_prefix_text(), token));
         Ok(AttributeData {
             name,
             datatype,
@@ -87,9 +88,9 @@ impl AttributeRecords {
     }
 
     fn creation_order(&self) -> Result<Option<u16>> {
-        let record = AttributeField::CreationOrder.name();
+        let record = AttributeField::CreationOrder.akey_prefix_text();
         let Some(value) = self.get(AttributeField::CreationOrder) else { return Ok(None) };
         let order = decode_u64(record, value)?;
-        u16::try_from(order).map(Some).map_err(|_| LayoutError::Value { record, rule: "it is at most 65535" })
+        u16::try_from(order).map(Some).map_err(|_| RecordFormatError::Value { record, rule: "it is at most 65535" })
     }
 }

@@ -79,7 +79,7 @@ impl EngineKey {
     /// The object and the record of a key.
     ///
     /// # Errors
-    /// [`LayoutError::Key`](super::LayoutError::Key) if the bytes are not a key of the layout. Every key has one form.
+    /// [`RecordFormatError::Key`](super::RecordFormatError::Key) if the bytes are not a key of the layout. Every key has one form.
     pub fn parse(bytes: &[u8]) -> Result<(ObjectId, RecordKey<'_>)> {
         let mut reader = KeyReader::new(bytes);
         let object = read_object(&mut reader)?;
@@ -91,15 +91,15 @@ impl EngineKey {
     /// The object of a key, whatever record it is.
     ///
     /// # Errors
-    /// [`LayoutError::Key`](super::LayoutError::Key) if the key does not begin with an object.
+    /// [`RecordFormatError::Key`](super::RecordFormatError::Key) if the key does not begin with an object.
     pub fn object_of(bytes: &[u8]) -> Result<ObjectId> {
         read_object(&mut KeyReader::new(bytes))
     }
 
     /// The record of a key, for people.
-    pub fn text_of(bytes: &[u8]) -> String {
+    pub fn describe_key(bytes: &[u8]) -> String {
         match EngineKey::parse(bytes) {
-            Ok((object, record)) => format!("the record {} of object {object}", record.text()),
+            Ok((object, record)) => format!("the record {} of object {object}", record.describe_key()),
             Err(_) => format!("the record with an engine key of {} bytes", bytes.len()),
         }
     }

@@ -3,12 +3,12 @@
 use h5live_format::{DecodeError, EncodeError};
 
 /// A result of decoding a key or a value.
-pub type Result<T> = std::result::Result<T, LayoutError>;
+pub type Result<T> = std::result::Result<T, RecordFormatError>;
 
 /// Why bytes are not a key or a value of the layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LayoutError {
+pub enum RecordFormatError {
     /// An engine key that is none of the layout.
     #[error("an engine key of {length} bytes is not one of the layout: {rule} (byte {at})")]
     Key {

@@ -2,11 +2,11 @@
 
 use h5live_model::{DatasetSpec, Dataspace, FilterSpec, Name};
 
-use super::{LayoutError, Result};
+use super::{RecordFormatError, Result};
 
 /// What the description of an object has beyond property lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Extras {
+pub(super) struct ExtraProperties {
     /// The object is to have attributes of more than 64 KiB.
     pub large_attributes: bool,
     /// Chunks that reach over the extent are stored without filters.
@@ -28,16 +28,16 @@ const WAS_CONTIGUOUS: u8 = 0x10;
 /// The length of a name that is not there.
 const NO_NAME: u32 = u32::MAX;
 
-fn invalid(rule: &'static str) -> LayoutError {
-    LayoutError::Value { record: "Extras", rule }
+fn invalid(rule: &'static str) -> RecordFormatError {
+    RecordFormatError::Value { record: "Extras", rule }
 }
 
-impl Extras {
+impl ExtraProperties {
     /// Takes what a dataset has.
-    pub fn set_from_dataset(&mut self, dataset: &DatasetSpec) {
+    pub fn copy_from_dataset_spec(&mut self, dataset: &DatasetSpec) {
         self.unfiltered_partial_chunks = dataset.unfiltered_partial_chunks;
         self.states_max = match &dataset.dataspace {
-            Dataspace::Simple(shape) => shape.has_max() && shape.max() == shape.dims(),
+            Dataspace::Simple(shape) => shape.has_max_dims() && shape.max_dims() == shape.dims(),
             _ => false,
         };
         if dataset.filters.iter().any(|filter| filter.name.is_some()) {
@@ -48,8 +48,8 @@ impl Extras {
     /// Gives filters their names.
     ///
     /// # Errors
-    /// [`LayoutError::Value`] if there is not one name for each filter.
-    pub fn name_filters(&self, filters: &mut [FilterSpec]) -> Result<()> {
+    /// [`RecordFormatError::Value`] if there is not one name for each filter.
+    pub fn restore_filter_names(&self, filters: &mut [FilterSpec]) -> Result<()> {
         if !self.filter_names.is_empty() && self.filter_names.len() != filters.len() {
             return Err(invalid("there are as many names as filters"));
         }
@@ -60,7 +60,7 @@ impl Extras {
     /// The bytes: flags, then the names, each after its length (u32).
     ///
     /// # Errors
-    /// [`LayoutError::Value`] if a name is too long.
+    /// [`RecordFormatError::Value`] if a name is too long.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let flags = [
             (LARGE_ATTRIBUTES, self.large_attributes),
@@ -84,10 +84,10 @@ impl Extras {
         Ok(value)
     }
 
-    /// What [`Extras::encode`] has encoded.
+    /// What [`ExtraProperties::encode`] has encoded.
     ///
     /// # Errors
-    /// [`LayoutError::Value`].
+    /// [`RecordFormatError::Value`].
     pub fn decode(value: &[u8]) -> Result<Self> {
         let (flags, mut rest) = value.split_first().ok_or_else(|| invalid("it begins with flags"))?;
         let has = |flag: u8| flags & flag != 0;
@@ -106,7 +106,7 @@ impl Extras {
         if !rest.is_empty() {
             return Err(invalid("nothing follows"));
         }
-        Ok(Extras {
+        Ok(ExtraProperties {
             large_attributes: has(LARGE_ATTRIBUTES),
             unfiltered_partial_chunks: has(UNFILTERED_EDGES),
             states_max: has(STATES_MAX),

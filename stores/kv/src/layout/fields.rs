@@ -64,7 +64,7 @@ impl MetadataField {
     ];
 
     /// Whether objects of a kind have it. The global metadata object is none of them.
-    pub const fn is_of(self, kind: ObjectKind) -> bool {
+    pub const fn applies_to_kind(self, kind: ObjectKind) -> bool {
         match self {
             MetadataField::LayoutVersion | MetadataField::RootGroup | MetadataField::NextIndex => false,
             MetadataField::Datatype => matches!(kind, ObjectKind::Dataset | ObjectKind::Datatype),
@@ -108,7 +108,7 @@ impl MetadataField {
     }
 
     /// The akey as text.
-    pub const fn name(self) -> &'static str {
+    pub const fn akey_text(self) -> &'static str {
         match std::str::from_utf8(self.akey()) {
             Ok(name) => name,
             Err(_) => "",
@@ -178,7 +178,7 @@ impl AttributeField {
     ];
 
     /// What the akey begins with.
-    pub const fn prefix(self) -> &'static [u8; 2] {
+    pub const fn akey_prefix(self) -> &'static [u8; 2] {
         match self {
             AttributeField::Datatype => b"T-",
             AttributeField::Dataspace => b"S-",
@@ -190,8 +190,8 @@ impl AttributeField {
     }
 
     /// What the akey begins with, as text.
-    pub const fn name(self) -> &'static str {
-        match std::str::from_utf8(self.prefix()) {
+    pub const fn akey_prefix_text(self) -> &'static str {
+        match std::str::from_utf8(self.akey_prefix()) {
             Ok(name) => name,
             Err(_) => "",
         }
@@ -200,7 +200,7 @@ impl AttributeField {
     /// The field and the attribute's name of an akey.
     pub fn from_akey(akey: &[u8]) -> Option<(Self, &[u8])> {
         let (prefix, name) = akey.split_first_chunk()?;
-        let field = Self::ALL.into_iter().find(|field| field.prefix() == prefix)?;
+        let field = Self::ALL.into_iter().find(|field| field.akey_prefix() == prefix)?;
         Some((field, name))
     }
 

@@ -29,8 +29,8 @@ pub fn next_attribute_order(object: ObjectId) -> EngineKey {
 }
 
 /// The name of the attribute at a position in the order of creation.
-pub fn attribute_at(object: ObjectId, position: u64) -> EngineKey {
-    EngineKey::new(object, &RecordKey::AttributeAt(position))
+pub fn attribute_name_at(object: ObjectId, creation_order: u64) -> EngineKey {
+    EngineKey::new(object, &RecordKey::AttributeAt(creation_order))
 }
 
 /// The number of links.
@@ -44,13 +44,13 @@ pub fn next_link_order(group: ObjectId) -> EngineKey {
 }
 
 /// The name of the link at a position in the order of creation.
-pub fn link_name_at(group: ObjectId, position: u64) -> EngineKey {
-    EngineKey::new(group, &RecordKey::LinkNameAt(position))
+pub fn link_name_at(group: ObjectId, creation_order: u64) -> EngineKey {
+    EngineKey::new(group, &RecordKey::LinkNameAt(creation_order))
 }
 
 /// The target of the link at a position in the order of creation.
-pub fn link_target_at(group: ObjectId, position: u64) -> EngineKey {
-    EngineKey::new(group, &RecordKey::LinkTargetAt(position))
+pub fn link_target_at(group: ObjectId, creation_order: u64) -> EngineKey {
+    EngineKey::new(group, &RecordKey::LinkTargetAt(creation_order))
 }
 
 /// The target of a link.
@@ -74,8 +74,8 @@ pub fn filtered_chunk(dataset: ObjectId, start: &[u64]) -> EngineKey {
 }
 
 /// The value of a key of a map. `ordered` are the bytes of the key that sort as keys do.
-pub fn map_record(map: ObjectId, ordered: &[u8]) -> EngineKey {
-    EngineKey::new(map, &RecordKey::MapRecord(ordered.into()))
+pub fn map_record(map: ObjectId, ordered_key: &[u8]) -> EngineKey {
+    EngineKey::new(map, &RecordKey::MapRecord(ordered_key.into()))
 }
 
 /// The elements of a variable-length element: in the global metadata object.
@@ -84,7 +84,7 @@ pub fn blob(id: BlobId) -> EngineKey {
 }
 
 /// All records of an object.
-pub fn object(object: ObjectId) -> KeyRange {
+pub fn object_records(object: ObjectId) -> KeyRange {
     KeyRange { start: EngineKey::prefix(object, |_| ()), end: EngineKey::prefix(object, |key| key.push(section::END)) }
 }
 
@@ -109,13 +109,13 @@ pub fn attribute_records(object: ObjectId, name: &[u8]) -> KeyRange {
 }
 
 /// The names of attributes in the order of creation.
-pub fn attribute_positions(object: ObjectId) -> KeyRange {
+pub fn attributes_by_creation_order(object: ObjectId) -> KeyRange {
     let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section::ATTRIBUTE, tag]);
     between(object, bounded(attribute::AT), bounded(attribute::AT + 1))
 }
 
 /// The order of creation of links: the name, then the target at each position.
-pub fn link_positions(group: ObjectId) -> KeyRange {
+pub fn links_by_creation_order(group: ObjectId) -> KeyRange {
     let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section::LINK_ORDER, tag]);
     between(group, bounded(link_order::AT), bounded(link_order::AT + 1))
 }
@@ -158,14 +158,14 @@ pub fn map_records(map: ObjectId) -> KeyRange {
 }
 
 /// The pairs of a map from a key on. `ordered` are the bytes of the key that sort as keys do.
-pub fn map_records_from(map: ObjectId, ordered: &[u8]) -> KeyRange {
-    between(map, |key| put_map_key(key, ordered), |key| key.push(section::MAP + 1))
+pub fn map_records_from(map: ObjectId, ordered_key: &[u8]) -> KeyRange {
+    between(map, |key| put_map_key(key, ordered_key), |key| key.push(section::MAP + 1))
 }
 
 /// The pairs of a map whose keys are above this one. `ordered` are the bytes of the key that sort as keys do.
-pub fn map_records_after(map: ObjectId, ordered: &[u8]) -> KeyRange {
+pub fn map_records_after(map: ObjectId, ordered_key: &[u8]) -> KeyRange {
     let after = |key: &mut KeyBytes| {
-        put_map_key(key, ordered);
+        put_map_key(key, ordered_key);
         key.push(0);
     };
     between(map, after, |key| key.push(section::MAP + 1))

@@ -31,7 +31,7 @@ pub fn map_key_of_dkey(key_type: &Datatype, dkey: &[u8]) -> MapKeyBuf {
 
 #[cfg(test)]
 mod tests {
-    use h5live_model::{StringPadding, VarLen};
+    use h5live_model::{StringPadding, VarLenType};
 
     use super::*;
 
@@ -39,7 +39,7 @@ mod tests {
     fn the_empty_string_and_null_have_dkeys_of_their_own() {
         let (padding, character_set) = (StringPadding::NullTerminated, Default::default());
         let kind = VarLenKind::String { padding, character_set };
-        let text = Datatype::VarLen(VarLen { kind, ..VarLen::default() });
+        let text = Datatype::VarLen(VarLenType { kind, ..VarLenType::default() });
         let number = Datatype::default();
         for (key, dkey) in
             [(MapKey::Null, &[0, 0][..]), (MapKey::Bytes(b""), &[0]), (MapKey::Bytes(b"Alice"), b"Alice")]

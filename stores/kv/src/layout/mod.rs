@@ -42,11 +42,11 @@ pub use auto_chunks::auto_chunk_dims;
 pub use checksum::{CHECKSUM_BYTES, checked_value, checksum};
 pub use container::{ContainerId, container_id};
 pub use engine_key::{EngineKey, KeyRange};
-pub use error::{LayoutError, Result};
+pub use error::{RecordFormatError, Result};
 pub use fields::{AttributeField, MetadataField};
 pub use map_dkey::{map_dkey, map_key_of_dkey};
-pub use object_records::{MetadataRecords, automatic_chunks};
-pub use oid_allocator::{OidAllocator, OidRange};
+pub use object_records::{MetadataRecords, chunk_dims_for_contiguous};
+pub use oid_allocator::{OidAllocator, OidCounter};
 pub use record_key::{BlobId, RecordKey};
 
 /// Bytes of a piece of a chunk without filters. The last piece of a chunk is shorter if the chunk ends in it.

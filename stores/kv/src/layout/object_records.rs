@@ -3,21 +3,22 @@
 use std::collections::BTreeMap;
 
 use h5live_model::{
-    DatasetSpec, Dataspace, FillValue, FilterSpecs, GroupSpec, Layout, MapSpec, ObjectBody, ObjectId, ObjectKind,
+    DatasetSpec, Dataspace, FillValue, FilterSpecs, GroupSpec, Layout, MapSpec, ObjectId, ObjectKind, ObjectKindSpec,
     ObjectSpec, Shape,
 };
 
 use super::encode::{
-    DatasetCreation, DatatypeCreation, FileCreation, GroupCreation, MapCreation, ObjectCreation, PropertyClass,
-    decode_dataspace, decode_datatype, decode_properties, encode_dataspace, encode_datatype, encode_properties,
+    DatasetCreationProperties, DatatypeCreationProperties, FileCreationProperties, GroupCreationProperties,
+    MapCreationProperties, ObjectCreationProperties, PropertyClass, decode_dataspace, decode_datatype,
+    decode_properties, encode_dataspace, encode_datatype, encode_properties,
 };
-use super::extras::Extras;
+use super::extras::ExtraProperties;
 use super::fields::MetadataField;
 use super::value::decode_oid;
-use super::{LayoutError, Result, auto_chunk_dims, oid};
+use super::{RecordFormatError, Result, auto_chunk_dims, oid};
 
 /// The chunks (`[rank]`, elements) into which a large contiguous dataset is cut; `None` for every other dataset.
-pub fn automatic_chunks(dataset: &DatasetSpec) -> Option<Vec<u64>> {
+pub fn chunk_dims_for_contiguous(dataset: &DatasetSpec) -> Option<Vec<u64>> {
     match dataset.layout {
         Layout::Contiguous => auto_chunk_dims(dataset.dataspace.dims(), dataset.datatype.size()),
         _ => None,
@@ -45,43 +46,43 @@ impl MetadataRecords {
     }
 
     fn require(&self, field: MetadataField) -> Result<&[u8]> {
-        self.get(field).ok_or(LayoutError::Missing { record: field.name() })
+        self.get(field).ok_or(RecordFormatError::Missing { record: field.akey_text() })
     }
 
     /// The records that describe a new object: what it was created with. Those that change by themselves (the number of
     /// links, times, a comment) are not among them.
     ///
     /// # Errors
-    /// [`LayoutError::Encode`] if something does not fit its field.
+    /// [`RecordFormatError::Encode`] if something does not fit its field.
     pub fn of_object(spec: &ObjectSpec) -> Result<Self> {
         let mut records = MetadataRecords::default();
         let (times, attributes) = (spec.times, spec.attributes);
-        let object = ObjectCreation { attributes, times, filters: FilterSpecs::new() };
-        let mut extras = Extras { large_attributes: spec.large_attributes, ..Extras::default() };
+        let object = ObjectCreationProperties { attributes, times, filters: FilterSpecs::new() };
+        let mut extras = ExtraProperties { large_attributes: spec.large_attributes, ..ExtraProperties::default() };
         let properties = match &spec.body {
-            ObjectBody::Group(group) => encode_properties(&group_creation(object, group))?,
-            ObjectBody::Dataset(dataset) => {
-                extras.set_from_dataset(dataset);
+            ObjectKindSpec::Group(group) => encode_properties(&group_creation(object, group))?,
+            ObjectKindSpec::Dataset(dataset) => {
+                extras.copy_from_dataset_spec(dataset);
                 records.insert_dataset(dataset)?;
-                let object = ObjectCreation { filters: dataset.filters.clone(), ..object };
+                let object = ObjectCreationProperties { filters: dataset.filters.clone(), ..object };
                 let DatasetSpec { layout, fill, datatype, dataspace, .. } = &**dataset;
-                let cut = automatic_chunks(dataset).map(Layout::Chunked);
+                let cut = chunk_dims_for_contiguous(dataset).map(Layout::Chunked);
                 extras.was_contiguous = cut.is_some();
                 let layout = cut.as_ref().unwrap_or(layout);
-                encode_properties(&DatasetCreation::new(object, layout, fill, datatype, dataspace))?
+                encode_properties(&DatasetCreationProperties::new(object, layout, fill, datatype, dataspace))?
             }
-            ObjectBody::Datatype(datatype) => {
+            ObjectKindSpec::Datatype(datatype) => {
                 records.insert(MetadataField::Datatype, encode_datatype(datatype)?);
-                encode_properties(&DatatypeCreation(object))?
+                encode_properties(&DatatypeCreationProperties(object))?
             }
-            ObjectBody::Map(map) => {
+            ObjectKindSpec::Map(map) => {
                 records.insert(MetadataField::KeyDatatype, encode_datatype(&map.key)?);
                 records.insert(MetadataField::ValueDatatype, encode_datatype(&map.value)?);
-                encode_properties(&MapCreation(object))?
+                encode_properties(&MapCreationProperties(object))?
             }
         };
         records.insert(MetadataField::CreationProperties, properties);
-        if extras != Extras::default() {
+        if extras != ExtraProperties::default() {
             records.insert(MetadataField::Extras, extras.encode()?);
         }
         Ok(records)
@@ -90,14 +91,15 @@ impl MetadataRecords {
     /// As [`MetadataRecords::of_object`], of a root group: its properties are those of the container.
     ///
     /// # Errors
-    /// As [`MetadataRecords::of_object`]; [`LayoutError::Value`] if it is not a group.
+    /// As [`MetadataRecords::of_object`]; [`RecordFormatError::Value`] if it is not a group.
     pub fn of_root(spec: &ObjectSpec) -> Result<Self> {
         let mut records = Self::of_object(spec)?;
-        let ObjectBody::Group(group) = &spec.body else {
-            return Err(LayoutError::Value { record: "Root Group OID", rule: "the root is a group" });
+        let ObjectKindSpec::Group(group) = &spec.body else {
+            return Err(RecordFormatError::Value { record: "Root Group OID", rule: "the root is a group" });
         };
-        let object = ObjectCreation { attributes: spec.attributes, times: spec.times, filters: FilterSpecs::new() };
-        let properties = FileCreation { root: group_creation(object, group) };
+        let object =
+            ObjectCreationProperties { attributes: spec.attributes, times: spec.times, filters: FilterSpecs::new() };
+        let properties = FileCreationProperties { root: group_creation(object, group) };
         records.insert(MetadataField::CreationProperties, encode_properties(&properties)?);
         Ok(records)
     }
@@ -117,41 +119,41 @@ impl MetadataRecords {
     /// The description of an object of this kind.
     ///
     /// # Errors
-    /// [`LayoutError::Missing`], [`LayoutError::Decode`], [`LayoutError::Value`].
-    pub fn object(&self, kind: ObjectKind) -> Result<ObjectSpec> {
+    /// [`RecordFormatError::Missing`], [`RecordFormatError::Decode`], [`RecordFormatError::Value`].
+    pub fn decode_object_spec(&self, kind: ObjectKind) -> Result<ObjectSpec> {
         let properties = self.require(MetadataField::CreationProperties)?;
-        let extras = self.get(MetadataField::Extras).map_or(Ok(Extras::default()), Extras::decode)?;
+        let extras = self.get(MetadataField::Extras).map_or(Ok(ExtraProperties::default()), ExtraProperties::decode)?;
         let (body, object) = match kind {
             ObjectKind::Group => {
                 let group = decode_group(properties)?;
-                (ObjectBody::Group(GroupSpec { links: group.links }), group.object)
+                (ObjectKindSpec::Group(GroupSpec { links: group.links }), group.object)
             }
             ObjectKind::Dataset => {
-                let properties: DatasetCreation = decode_properties(properties)?;
-                (ObjectBody::Dataset(Box::new(self.dataset(&properties, &extras)?)), properties.object)
+                let properties: DatasetCreationProperties = decode_properties(properties)?;
+                (ObjectKindSpec::Dataset(Box::new(self.dataset(&properties, &extras)?)), properties.object)
             }
             ObjectKind::Datatype => {
-                let DatatypeCreation(object) = decode_properties(properties)?;
-                (ObjectBody::Datatype(decode_datatype(self.require(MetadataField::Datatype)?)?), object)
+                let DatatypeCreationProperties(object) = decode_properties(properties)?;
+                (ObjectKindSpec::Datatype(decode_datatype(self.require(MetadataField::Datatype)?)?), object)
             }
             ObjectKind::Map => {
-                let MapCreation(object) = decode_properties(properties)?;
+                let MapCreationProperties(object) = decode_properties(properties)?;
                 let key = decode_datatype(self.require(MetadataField::KeyDatatype)?)?;
                 let value = decode_datatype(self.require(MetadataField::ValueDatatype)?)?;
-                (ObjectBody::Map(Box::new(MapSpec { key, value })), object)
+                (ObjectKindSpec::Map(Box::new(MapSpec { key, value })), object)
             }
         };
         let large_attributes = extras.large_attributes;
         Ok(ObjectSpec { body, attributes: object.attributes, times: object.times, large_attributes })
     }
 
-    fn dataset(&self, properties: &DatasetCreation, extras: &Extras) -> Result<DatasetSpec> {
+    fn dataset(&self, properties: &DatasetCreationProperties, extras: &ExtraProperties) -> Result<DatasetSpec> {
         let mut fill = properties.fill();
         if let Some(bytes) = self.get(MetadataField::FillValue) {
             fill.value = FillValue::Value(bytes.to_vec());
         }
         let mut filters = properties.object.filters.clone();
-        extras.name_filters(&mut filters)?;
+        extras.restore_filter_names(&mut filters)?;
         let layout = if extras.was_contiguous { Layout::Contiguous } else { properties.layout() };
         Ok(DatasetSpec {
             datatype: decode_datatype(self.require(MetadataField::Datatype)?)?,
@@ -167,20 +169,20 @@ impl MetadataRecords {
     /// The shape of a dataset, without the rest of its description.
     ///
     /// # Errors
-    /// As [`MetadataRecords::object`].
+    /// As [`MetadataRecords::decode_object_spec`].
     pub fn dataspace(&self) -> Result<Dataspace> {
         let space = decode_dataspace(self.require(MetadataField::Dataspace)?)?;
-        let extras = self.get(MetadataField::Extras).map_or(Ok(Extras::default()), Extras::decode)?;
+        let extras = self.get(MetadataField::Extras).map_or(Ok(ExtraProperties::default()), ExtraProperties::decode)?;
         match &space {
-            Dataspace::Simple(shape) if extras.states_max && !shape.has_max() => {
-                Ok(Shape::with_max(shape.dims(), shape.max()).map_or(space.clone(), Dataspace::Simple))
+            Dataspace::Simple(shape) if extras.states_max && !shape.has_max_dims() => {
+                Ok(Shape::with_max(shape.dims(), shape.max_dims()).map_or(space.clone(), Dataspace::Simple))
             }
             _ => Ok(space),
         }
     }
 
     fn committed(&self, field: MetadataField) -> Result<Option<ObjectId>> {
-        self.get(field).map(|token| decode_oid(field.name(), token)).transpose()
+        self.get(field).map(|token| decode_oid(field.akey_text(), token)).transpose()
     }
 }
 
@@ -199,14 +201,14 @@ impl IntoIterator for MetadataRecords {
     }
 }
 
-fn group_creation(object: ObjectCreation, group: &GroupSpec) -> GroupCreation {
-    GroupCreation { object, links: group.links, ..GroupCreation::default() }
+fn group_creation(object: ObjectCreationProperties, group: &GroupSpec) -> GroupCreationProperties {
+    GroupCreationProperties { object, links: group.links, ..GroupCreationProperties::default() }
 }
 
 /// The properties of a group, or of a container, which are those of its root group.
-fn decode_group(properties: &[u8]) -> Result<GroupCreation> {
-    if properties.get(1) == Some(&FileCreation::CLASS) {
-        return Ok(decode_properties::<FileCreation>(properties)?.root);
+fn decode_group(properties: &[u8]) -> Result<GroupCreationProperties> {
+    if properties.get(1) == Some(&FileCreationProperties::CLASS) {
+        return Ok(decode_properties::<FileCreationProperties>(properties)?.root);
     }
     decode_properties(properties)
 }

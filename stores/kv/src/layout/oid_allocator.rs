@@ -12,25 +12,25 @@ pub const RANGE_INDICES: u64 = 1024;
 /// The next free range of a container: the value of [`MetadataField::NextIndex`](super::MetadataField::NextIndex).
 /// Ranges begin at multiples of 1,024. Indices below [`oid::FIRST_USER_INDEX`] are passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct OidRange {
+pub struct OidCounter {
     next: u64,
 }
 
-impl OidRange {
+impl OidCounter {
     /// The state of a container in which all indices below `next` are reserved.
     pub const fn starting_at(next: u64) -> Self {
-        OidRange { next }
+        OidCounter { next }
     }
 
     /// The first index that is not reserved.
-    pub const fn next(self) -> u64 {
+    pub const fn first_unreserved(self) -> u64 {
         self.next
     }
 
     /// Reserves a range: its indices, and the state to store before any of them is used. `None` if there are no more.
-    pub fn reserve(self) -> Option<(Range<u64>, OidRange)> {
+    pub fn reserve_range(self) -> Option<(Range<u64>, OidCounter)> {
         let end = self.next.checked_add(RANGE_INDICES)?;
-        Some((self.next.max(oid::FIRST_USER_INDEX)..end, OidRange { next: end }))
+        Some((self.next.max(oid::FIRST_USER_INDEX)..end, OidCounter { next: end }))
     }
 }
 
@@ -58,11 +58,11 @@ mod tests {
 
     #[test]
     fn the_first_range_passes_over_the_reserved_objects() {
-        let (first, state) = OidRange::default().reserve().unwrap();
-        assert_eq!((first, state.next()), (2..1024, 1024));
-        let (second, state) = state.reserve().unwrap();
-        assert_eq!((second, state.next()), (1024..2048, 2048));
-        assert_eq!(OidRange::starting_at(u64::MAX - 1000).reserve(), None);
+        let (first, state) = OidCounter::default().reserve_range().unwrap();
+        assert_eq!((first, state.first_unreserved()), (2..1024, 1024));
+        let (second, state) = state.reserve_range().unwrap();
+        assert_eq!((second, state.first_unreserved()), (1024..2048, 2048));
+        assert_eq!(OidCounter::starting_at(u64::MAX - 1000).reserve_range(), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use super::{LayoutError, Result};
+use super::{RecordFormatError, Result};
 
 /// The bytes of a key that is made.
 pub(super) type KeyBytes = SmallVec<[u8; 40]>;
@@ -54,8 +54,8 @@ impl<'a> KeyReader<'a> {
     }
 
     /// An error about the byte that is next.
-    pub(super) fn fault(&self, rule: &'static str) -> LayoutError {
-        LayoutError::Key { at: self.length.saturating_sub(self.rest.len()), length: self.length, rule }
+    pub(super) fn fault(&self, rule: &'static str) -> RecordFormatError {
+        RecordFormatError::Key { at: self.length.saturating_sub(self.rest.len()), length: self.length, rule }
     }
 
     pub(super) fn peek(&self) -> Option<u8> {

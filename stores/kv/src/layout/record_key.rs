@@ -127,7 +127,7 @@ impl<'a> RecordKey<'a> {
             RecordKey::AttributeCount => names::ATTRIBUTE_COUNT.into(),
             RecordKey::MaxAttributeOrder => names::MAX_ATTRIBUTE_ORDER.into(),
             RecordKey::AttributeAt(at) => [&[0][..], &at.to_le_bytes()].concat().into(),
-            RecordKey::Attribute(field, name) => [&field.prefix()[..], name].concat().into(),
+            RecordKey::Attribute(field, name) => [&field.akey_prefix()[..], name].concat().into(),
             RecordKey::LinkCount => names::LINK_COUNT.into(),
             RecordKey::MaxLinkOrder => names::MAX_LINK_ORDER.into(),
             RecordKey::LinkNameAt(at) => at.to_le_bytes().to_vec().into(),
@@ -145,7 +145,7 @@ impl<'a> RecordKey<'a> {
 
 impl RecordKey<'_> {
     /// Its akey and its dkey, for people.
-    pub fn text(&self) -> String {
+    pub fn describe_key(&self) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).escape_debug().to_string();
         match self {
             RecordKey::ChunkPiece { start, piece } => format!("of piece {piece} of the chunk at {start:?}"),

@@ -2,10 +2,11 @@
 
 use h5live_kv::layout::encode::ELEMENT_SIZES;
 use h5live_model::{
-    AllocationTime, Array, Block, ByteOrder, CharacterSet, Complex, Compound, CompoundMember, CreationOrder,
-    DatasetSpec, Dataspace, Datatype, EntryStorage, Enum, EnumMember, ExternalPiece, Fill, FillTime, FillValue,
-    FilterSpec, FixedString, GroupSpec, Hyperslab, Layout, MapSpec, Name, ObjectBody, ObjectId, ObjectSpec, Opaque,
-    ReferenceKind, ReferenceType, Selection, Shape, Sign, StringPadding, UNLIMITED, VarLen, VarLenKind, VirtualSource,
+    AllocationTime, ArrayType, Block, ByteOrder, CharacterSet, ComplexType, CompoundMember, CompoundType,
+    CreationOrder, DatasetSpec, Dataspace, Datatype, EnumMember, EnumType, ExternalPiece, Fill, FillTime, FillValue,
+    FilterSpec, FixedStringType, GroupSpec, Hyperslab, Layout, LinkOrAttributeStorageSpec, MapSpec, Name, ObjectId,
+    ObjectKindSpec, ObjectSpec, OpaqueType, ReferenceKind, ReferenceType, Selection, Shape, Sign, StringPadding,
+    UNLIMITED, VarLenKind, VarLenType, VirtualSource,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -30,21 +31,21 @@ fn simple_type() -> impl Strategy<Value = Datatype> {
     let padding = select(vec![StringPadding::NullTerminated, StringPadding::NullPadded, StringPadding::SpacePadded]);
     let character_set = select(vec![CharacterSet::Ascii, CharacterSet::Utf8]);
     let string = (1..20u32, padding.clone(), character_set.clone())
-        .prop_map(|(size, padding, character_set)| Datatype::String(FixedString { size, padding, character_set }));
+        .prop_map(|(size, padding, character_set)| Datatype::String(FixedStringType { size, padding, character_set }));
     let text = (padding, character_set).prop_map(|(padding, character_set)| {
         let (kind, base) = (VarLenKind::String { padding, character_set }, Box::new(Datatype::default()));
-        Datatype::VarLen(VarLen { kind, size: ELEMENT_SIZES.vlen, base })
+        Datatype::VarLen(VarLenType { kind, size: ELEMENT_SIZES.vlen, base })
     });
     let kinds = [ReferenceKind::Object1, ReferenceKind::Region1, ReferenceKind::Object2, ReferenceKind::Attribute];
     let reference = select(kinds.to_vec())
-        .prop_map(|kind| Datatype::Reference(ReferenceType { kind, size: ELEMENT_SIZES.reference(kind) }));
-    let opaque = (1..20u32, name()).prop_map(|(size, tag)| Datatype::Opaque(Opaque { size, tag }));
+        .prop_map(|kind| Datatype::Reference(ReferenceType { kind, size: ELEMENT_SIZES.reference_size(kind) }));
+    let opaque = (1..20u32, name()).prop_map(|(size, tag)| Datatype::Opaque(OpaqueType { size, tag }));
     let floats: Vec<_> = [4, 8].into_iter().filter_map(|size| Datatype::float(size, ByteOrder::Little)).collect();
-    let complex = select(floats).prop_map(|base| Datatype::Complex(Complex { base: Box::new(base) }));
+    let complex = select(floats).prop_map(|base| Datatype::Complex(ComplexType { base: Box::new(base) }));
     let members = vec((name(), any::<i16>()), 1..4).prop_map(|members| {
         let member = |(name, value): (Name, i16)| EnumMember { name, value: value.to_le_bytes().to_vec() };
         let base = Box::new(Datatype::integer(2, ByteOrder::Little, Sign::Signed));
-        Datatype::Enum(Enum { base, members: members.into_iter().map(member).collect() })
+        Datatype::Enum(EnumType { base, members: members.into_iter().map(member).collect() })
     });
     prop_oneof![4 => number(), 2 => string, 1 => text, 1 => reference, 1 => opaque, 1 => complex, 1 => members]
 }
@@ -53,9 +54,9 @@ fn simple_type() -> impl Strategy<Value = Datatype> {
 pub fn datatype() -> impl Strategy<Value = Datatype> {
     simple_type().prop_recursive(3, 12, 3, |inner| {
         let array = (vec(1..4u32, 1..3), inner.clone())
-            .prop_map(|(dims, base)| Datatype::Array(Array { dims, base: Box::new(base) }));
+            .prop_map(|(dims, base)| Datatype::Array(ArrayType { dims, base: Box::new(base) }));
         let sequence = inner.clone().prop_map(|base| {
-            Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base: Box::new(base) })
+            Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base: Box::new(base) })
         });
         let compound = (vec((inner, 0..3u32), 1..4), 0..3u32).prop_map(|(members, tail)| {
             let mut size = 0;
@@ -65,7 +66,7 @@ pub fn datatype() -> impl Strategy<Value = Datatype> {
                 CompoundMember { name: format!("m{at}").into(), offset, datatype }
             };
             let members: Vec<_> = members.into_iter().enumerate().map(member).collect();
-            Datatype::Compound(Compound { size: size + tail, members })
+            Datatype::Compound(CompoundType { size: size + tail, members })
         });
         prop_oneof![array, sequence, compound]
     })
@@ -111,14 +112,11 @@ pub fn selection() -> impl Strategy<Value = Selection> {
     ]
 }
 
-pub fn storage() -> impl Strategy<Value = EntryStorage> {
+pub fn storage() -> impl Strategy<Value = LinkOrAttributeStorageSpec> {
     let order = select(vec![CreationOrder::Untracked, CreationOrder::Tracked, CreationOrder::Indexed]);
-    let made = (order, any::<u16>(), any::<u16>()).prop_map(|(order, max_compact, min_dense)| EntryStorage {
-        order,
-        max_compact,
-        min_dense,
-    });
-    prop_oneof![Just(EntryStorage::default()), made]
+    let made = (order, any::<u16>(), any::<u16>())
+        .prop_map(|(order, max_compact, min_dense)| LinkOrAttributeStorageSpec { order, max_compact, min_dense });
+    prop_oneof![Just(LinkOrAttributeStorageSpec::default()), made]
 }
 
 fn fill(size: u32) -> impl Strategy<Value = Fill> {
@@ -179,10 +177,10 @@ pub fn dataset() -> impl Strategy<Value = DatasetSpec> {
 /// Objects of every kind.
 pub fn object() -> impl Strategy<Value = ObjectSpec> {
     let body = prop_oneof![
-        storage().prop_map(|links| ObjectBody::Group(GroupSpec { links })),
-        dataset().prop_map(|dataset| ObjectBody::Dataset(Box::new(dataset))),
-        datatype().prop_map(ObjectBody::Datatype),
-        (datatype(), datatype()).prop_map(|(key, value)| ObjectBody::Map(Box::new(MapSpec { key, value }))),
+        storage().prop_map(|links| ObjectKindSpec::Group(GroupSpec { links })),
+        dataset().prop_map(|dataset| ObjectKindSpec::Dataset(Box::new(dataset))),
+        datatype().prop_map(ObjectKindSpec::Datatype),
+        (datatype(), datatype()).prop_map(|(key, value)| ObjectKindSpec::Map(Box::new(MapSpec { key, value }))),
     ];
     (body, storage(), any::<bool>(), any::<bool>()).prop_map(|(body, attributes, times, large_attributes)| ObjectSpec {
         body,

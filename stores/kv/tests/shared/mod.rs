@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_kv::KvStore;
-use h5live_model::conformance::Lab;
+use h5live_model::conformance::StoreFixture;
 use h5live_model::{Mode, Store};
 
 pub use self::request::request;
@@ -52,7 +52,7 @@ impl<F: Fn(&str, Mode) -> KvStore> StoreLab<F> {
     }
 }
 
-impl<F: Fn(&str, Mode) -> KvStore> Lab for StoreLab<F> {
+impl<F: Fn(&str, Mode) -> KvStore> StoreFixture for StoreLab<F> {
     type Store = KvStore;
 
     fn create(&self) -> KvStore {

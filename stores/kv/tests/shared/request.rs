@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use h5live_kv::KvRequest;
-use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, ObjectSpec};
+use h5live_kv::KvOpenRequest;
+use h5live_model::{AllocationLimit, DurabilitySupport, Mode, NoFilters, ObjectSpec};
 
 /// How a container is opened.
-pub fn request(mode: Mode, durability: Durability, random: u64) -> KvRequest {
-    KvRequest {
+pub fn request(mode: Mode, durability: DurabilitySupport, random: u64) -> KvOpenRequest {
+    KvOpenRequest {
         mode,
         root: ObjectSpec::group(),
         durability,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvRequest::MAX_UNCOMMITTED,
+        max_uncommitted: KvOpenRequest::MAX_UNCOMMITTED,
         random,
         checksums: true,
     }

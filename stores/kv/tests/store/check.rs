@@ -2,16 +2,16 @@
 
 use crate::shared;
 
-use h5live_kv::engine::{Edits, Engine, KeySpan, LongKeys, MemoryEngine, Snapshot};
-use h5live_kv::layout::value::{VarLenBlob, decode_link, encode_link, encode_u64};
+use h5live_kv::engine::{EditBatch, Engine, KeySpan, LongKeyEngine, MemoryEngine, ViewWithEdits};
+use h5live_kv::layout::value::{VarLenBlobRef, decode_link, encode_link, encode_u64};
 use h5live_kv::layout::{AttributeField, BlobId, CHECKSUM_BYTES, EngineKey, MetadataField, RecordKey, key, oid};
 use h5live_kv::{KvStore, check_container};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec,
-    Dataspace, Datatype, Durability, EntryStorage, FilterEngine, FilterSpec, GroupSpec, Layout, LeakLocation,
-    LinkTarget, MapEdit, MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectBody, ObjectId, ObjectKind,
-    ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreCheckOptions, StoreCheckReport, StringPadding, VarLen,
-    VarLenKind,
+    Dataspace, Datatype, DurabilitySupport, FilterEngine, FilterSpec, GroupSpec, Layout, LeakLocation,
+    LinkOrAttributeStorageSpec, LinkTarget, MapEdit, MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectId,
+    ObjectKind, ObjectKindSpec, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign, Store, StoreCheckOptions,
+    StoreCheckReport, StringPadding, VarLenKind, VarLenType,
 };
 
 use self::shared::request;
@@ -40,7 +40,7 @@ impl FilterEngine for Undo {
 
 /// A sound container, and the identities of its objects.
 pub(crate) struct Container {
-    pub(crate) engine: LongKeys<MemoryEngine>,
+    pub(crate) engine: LongKeyEngine<MemoryEngine>,
     pub(crate) group: ObjectId,
     pub(crate) inner: ObjectId,
     pub(crate) plain: ObjectId,
@@ -58,10 +58,10 @@ pub(crate) fn number() -> Datatype {
 
 pub(crate) fn text_type() -> Datatype {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: Default::default() };
-    Datatype::VarLen(VarLen { kind, size: 20, base: Box::new(Datatype::default()) })
+    Datatype::VarLen(VarLenType { kind, size: 20, base: Box::new(Datatype::default()) })
 }
 
-pub(crate) fn spec(body: ObjectBody) -> ObjectSpec {
+pub(crate) fn spec(body: ObjectKindSpec) -> ObjectSpec {
     ObjectSpec { body, ..ObjectSpec::group() }
 }
 
@@ -77,15 +77,16 @@ pub(crate) fn attribute(name: &str, value: u8) -> AttributeData {
 impl Container {
     pub(crate) fn new() -> Self {
         let engine = MemoryEngine::new();
-        let request = request(Mode::CreateNew, Durability::Always, 5);
-        let store = KvStore::open(LongKeys::new(engine.clone()), &request).unwrap();
+        let request = request(Mode::CreateNew, DurabilitySupport::Always, 5);
+        let store = KvStore::open(LongKeyEngine::new(engine.clone()), &request).unwrap();
         let (root, writer) = (oid::ROOT, store.writer().unwrap());
         let make =
             |group, name: &str, body| writer.create(&NewObject::linked(group, &name.into(), &spec(body))).unwrap();
-        let tracked = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
-        let group_spec = ObjectSpec { attributes: tracked, ..spec(ObjectBody::Group(GroupSpec { links: tracked })) };
+        let tracked = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..Default::default() };
+        let group_spec =
+            ObjectSpec { attributes: tracked, ..spec(ObjectKindSpec::Group(GroupSpec { links: tracked })) };
         let group = writer.create(&NewObject::linked(root, &"group".into(), &group_spec)).unwrap();
-        let inner = make(group, "inner", ObjectBody::Group(GroupSpec::default()));
+        let inner = make(group, "inner", ObjectKindSpec::Group(GroupSpec::default()));
         for name in ["gone", "soft", "other"] {
             writer.add_link(group, &name.into(), &LinkTarget::Soft("inner".into())).unwrap();
         }
@@ -96,30 +97,30 @@ impl Container {
         writer.remove_attribute(group, &"gone".into()).unwrap();
         writer.add_link(inner, &"again".into(), &LinkTarget::Hard(group)).unwrap();
         let long_name = "long ".repeat(60);
-        make(inner, &long_name, ObjectBody::Group(GroupSpec::default()));
+        make(inner, &long_name, ObjectKindSpec::Group(GroupSpec::default()));
         let plain = dataset(number(), &[200_000, 3], Layout::Chunked(vec![100_000, 2]));
-        let plain = make(root, "plain", ObjectBody::Dataset(Box::new(plain)));
+        let plain = make(root, "plain", ObjectKindSpec::Dataset(Box::new(plain)));
         write(&store, plain, &[1, 1], 0, &vec![1; 200_000]);
-        let text = make(root, "text", ObjectBody::Dataset(Box::new(dataset(text_type(), &[3], Layout::Contiguous))));
+        let text = Box::new(dataset(text_type(), &[3], Layout::Contiguous));
+        let text = make(root, "text", ObjectKindSpec::Dataset(text));
         let elements: Vec<_> =
             ["one", "three"].map(|text| writer.put_blob(text.as_bytes(), text.len() as u32).unwrap()).into();
         write(&store, text, &[0], 0, &[elements.concat(), vec![0; 20]].concat());
         let mut filtered = dataset(text_type(), &[3], Layout::Chunked(vec![2]));
         filtered.filters.push(FilterSpec { id: FILTER, ..FilterSpec::default() });
-        let filtered = make(root, "filtered", ObjectBody::Dataset(Box::new(filtered)));
+        let filtered = make(root, "filtered", ObjectKindSpec::Dataset(Box::new(filtered)));
         let third = writer.put_blob(b"filters", 7).unwrap();
         write(&store, filtered, &[1], 0, &[vec![7], third.clone(), vec![0; 20]].concat());
-        let committed = make(root, "type", ObjectBody::Datatype(number()));
-        let mut typed = dataset(number(), &[4], Layout::Contiguous);
-        typed.committed = Some(committed);
-        let typed = make(root, "typed", ObjectBody::Dataset(Box::new(typed)));
+        let committed = make(root, "type", ObjectKindSpec::Datatype(number()));
+        let typed = DatasetSpec { committed: Some(committed), ..dataset(number(), &[4], Layout::Contiguous) };
+        let typed = make(root, "typed", ObjectKindSpec::Dataset(Box::new(typed)));
         writer.set_attribute(typed, &AttributeData { committed: Some(committed), ..attribute("typed", 1) }).unwrap();
-        let map = make(root, "map", ObjectBody::Map(Box::new(MapSpec { key: number(), value: number() })));
+        let map = make(root, "map", ObjectKindSpec::Map(Box::new(MapSpec { key: number(), value: number() })));
         let put = |key: &'static [u8]| MapEdit::Put { key: MapKey::Bytes(key), value: &[9] };
         store.maps().unwrap().write(map, &[put(&[1]), put(&[2])]).unwrap();
-        writer.commit(Scope::All, Publish::Visible).unwrap();
-        let blobs = elements.iter().chain([&third]).map(|element| VarLenBlob::decode(element).unwrap().blob).collect();
-        let engine = LongKeys::new(engine);
+        writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
+        let blobs = elements.iter().chain([&third]).map(|bytes| VarLenBlobRef::decode(bytes).unwrap().blob).collect();
+        let engine = LongKeyEngine::new(engine);
         Container { engine, group, inner, plain, filtered, committed, typed, map, blobs, long_name }
     }
 
@@ -140,23 +141,23 @@ pub(crate) fn findings(report: &StoreCheckReport) -> Vec<(&'static str, String)>
 }
 
 /// What a container is damaged by, and the findings: their kinds, and parts of their texts.
-type Damage<'a> = (&'a str, &'a dyn Fn(&Container, &mut Edits), &'a [(&'a str, &'a str)]);
+type Damage<'a> = (&'a str, &'a dyn Fn(&Container, &mut EditBatch), &'a [(&'a str, &'a str)]);
 
-pub(crate) fn put(edits: &mut Edits, key: &EngineKey, value: impl Into<Vec<u8>>) {
+pub(crate) fn put(edits: &mut EditBatch, key: &EngineKey, value: impl Into<Vec<u8>>) {
     edits.put(key.as_bytes(), value.into());
 }
 
-fn delete(edits: &mut Edits, key: &EngineKey) {
+fn delete(edits: &mut EditBatch, key: &EngineKey) {
     edits.delete(key.as_bytes());
 }
 
 fn check_all(damages: &[Damage<'_>]) {
     for (what, damage, expected) in damages {
         let container = Container::new();
-        let mut edits = Edits::new();
+        let mut edits = EditBatch::new();
         damage(&container, &mut edits);
         edits.add_checksums();
-        container.engine.commit(&edits, Publish::Visible).unwrap();
+        container.engine.commit(&edits, PublishLevel::Visible).unwrap();
         let found = findings(&container.check());
         let is_same = found.len() == expected.len()
             && found
@@ -233,12 +234,12 @@ fn damaged_descriptions_are_found() {
         ("a key of nobody", &|_, e| e.put(&[0x3f, 1], vec![]), &[("record", "an engine key of 2 bytes")]),
         (
             "a key behind all records",
-            &|c, e| put(e, &key::object(c.map).end, []),
+            &|c, e| put(e, &key::object_records(c.map).end, []),
             &[("record", "/map: an engine key of 3 bytes is not one of the layout: no such section")],
         ),
         (
             "a key in no section",
-            &|c, e| e.put(&[key::object(c.map).start.as_bytes(), &[0x80]].concat(), vec![]),
+            &|c, e| e.put(&[key::object_records(c.map).start.as_bytes(), &[0x80]].concat(), vec![]),
             &[("record", "/map: an engine key of 3 bytes is not one of the layout: no such section")],
         ),
         (
@@ -312,7 +313,7 @@ fn wrong_links_and_counts_are_found() {
                 let description = [MetadataField::Datatype, MetadataField::CreationProperties];
                 let view = c.engine.view().unwrap();
                 for field in description {
-                    let value = Snapshot::of(&view).get(key::metadata(c.committed, field).as_bytes()).unwrap();
+                    let value = ViewWithEdits::of(&view).get(key::metadata(c.committed, field).as_bytes()).unwrap();
                     let value = value.unwrap();
                     put(e, &key::metadata(other, field), &value[..value.len() - CHECKSUM_BYTES]);
                 }
@@ -380,7 +381,7 @@ fn wrong_creation_orders_are_found() {
         ),
         (
             "an attribute's rank that is missing",
-            &|c, e| delete(e, &key::attribute_at(c.group, 0)),
+            &|c, e| delete(e, &key::attribute_name_at(c.group, 0)),
             &wrong("rank 0 is missing"),
         ),
         (
@@ -497,18 +498,18 @@ fn wrong_pairs_and_variable_length_data_are_found() {
 #[test]
 fn what_nothing_leads_to_is_listed() {
     let container = Container::new();
-    let mut edits = Edits::new();
+    let mut edits = EditBatch::new();
     put(&mut edits, &key::blob(BlobId([9; 16])), *b"lost");
     // The group and the one in it lead to each other.
     delete(&mut edits, &key::link(oid::ROOT, b"group"));
     edits.add_checksums();
-    container.engine.commit(&edits, Publish::Visible).unwrap();
+    container.engine.commit(&edits, PublishLevel::Visible).unwrap();
     let report = container.check();
     assert_eq!(findings(&report).len(), 1, "the link that is left is one of two");
-    let mut edits = Edits::new();
+    let mut edits = EditBatch::new();
     put(&mut edits, &key::metadata(container.group, MetadataField::RefCount), encode_u64(1));
     edits.add_checksums();
-    container.engine.commit(&edits, Publish::Visible).unwrap();
+    container.engine.commit(&edits, PublishLevel::Visible).unwrap();
     let report = container.check();
     assert_eq!(findings(&report), []);
     let places: Vec<_> = report.leaks.iter().map(|leak| leak.place).collect();
@@ -536,11 +537,11 @@ fn spaces_of_long_keys_are_checked() {
     let leads: Vec<_> =
         stored(&container).into_iter().filter(|(key, value)| key.len() > 50 && value.len() == 8).collect();
     assert!(leads.len() > 4, "{leads:?}");
-    let damage = |change: &dyn Fn(&mut Edits)| {
+    let damage = |change: &dyn Fn(&mut EditBatch)| {
         let container = Container::new();
-        let mut edits = Edits::new();
+        let mut edits = EditBatch::new();
         change(&mut edits);
-        container.engine.inner().commit(&edits, Publish::Visible).unwrap();
+        container.engine.inner().commit(&edits, PublishLevel::Visible).unwrap();
         let found = container.check();
         findings(&found).into_iter().map(|(_, text)| text).collect::<Vec<_>>()
     };
@@ -565,13 +566,13 @@ fn what_is_no_container_and_what_is_too_large_is_refused() {
         |limit| check_container(&container.engine, StoreCheckOptions::default(), &Undo, limit).unwrap_err().to_string();
     let few = refused(AllocationLimit::new(100));
     assert!(few.contains("max_allocation"), "{few}");
-    let mut edits = Edits::new();
+    let mut edits = EditBatch::new();
     let version = [&b"h5livekv"[..], &3u32.to_le_bytes()].concat();
     put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion), version);
-    container.engine.commit(&edits, Publish::Visible).unwrap();
+    container.engine.commit(&edits, PublishLevel::Visible).unwrap();
     let version = refused(AllocationLimit::default());
     assert!(version.contains("layout 3"), "{version}");
-    let empty = LongKeys::new(MemoryEngine::new());
+    let empty = LongKeyEngine::new(MemoryEngine::new());
     let empty = check_container(&empty, StoreCheckOptions::default(), &Undo, AllocationLimit::default()).unwrap_err();
     assert!(empty.to_string().contains("no key-value store"), "{empty}");
 }
@@ -579,10 +580,10 @@ fn what_is_no_container_and_what_is_too_large_is_refused() {
 #[test]
 fn names_are_part_of_paths() {
     let container = Container::new();
-    let mut edits = Edits::new();
+    let mut edits = EditBatch::new();
     let id = {
         let view = container.engine.view().unwrap();
-        let value = Snapshot::of(&view).get(key::link(container.inner, container.long_name.as_bytes()).as_bytes());
+        let value = ViewWithEdits::of(&view).get(key::link(container.inner, container.long_name.as_bytes()).as_bytes());
         let value = value.unwrap().unwrap();
         match decode_link(&value[..value.len() - CHECKSUM_BYTES]).unwrap() {
             LinkTarget::Hard(id) => id,
@@ -591,7 +592,7 @@ fn names_are_part_of_paths() {
     };
     put(&mut edits, &key::metadata(id, MetadataField::RefCount), encode_u64(7));
     edits.add_checksums();
-    container.engine.commit(&edits, Publish::Visible).unwrap();
+    container.engine.commit(&edits, PublishLevel::Visible).unwrap();
     let report = container.check();
     let path = format!("/group/inner/{}", Name::from(container.long_name.as_bytes()));
     assert_eq!(report.findings[0].path.as_ref(), Some(&path));

@@ -3,13 +3,14 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use h5live_kv::engine::{Edits, Engine, LongKeys, MemoryEngine, Snapshot};
-use h5live_kv::layout::value::VarLenBlob;
+use h5live_kv::engine::{EditBatch, Engine, LongKeyEngine, MemoryEngine, ViewWithEdits};
+use h5live_kv::layout::value::VarLenBlobRef;
 use h5live_kv::layout::{AttributeField, CHECKSUM_BYTES, EngineKey, MetadataField, key, oid};
-use h5live_kv::{KvRequest, KvStore, check_container};
+use h5live_kv::{KvOpenRequest, KvStore, check_container};
 use h5live_model::{
-    AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Durability, FilterSpec, Layout, MapEdit, MapKey,
-    MapPrefetch, MapScan, MapSpec, Mode, NewObject, ObjectBody, Publish, Scope, Store, StoreCheckOptions, StoreWriter,
+    AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, DurabilitySupport, FilterSpec, Layout, MapEdit,
+    MapKey, MapPrefetch, MapScan, MapSpec, Mode, NewObject, ObjectKindSpec, ObjectScope, PublishLevel, Store,
+    StoreCheckOptions, StoreWriter,
 };
 
 use crate::check::{Container, FILTER, Undo, attribute, dataset, findings, number, put, spec, text_type, write};
@@ -17,13 +18,13 @@ use crate::shared::request;
 
 /// Flips a bit of the stored value of a key.
 fn flip(container: &Container, at: &EngineKey) {
-    let value = Snapshot::of(&container.engine.view().unwrap()).get(at.as_bytes()).unwrap();
+    let value = ViewWithEdits::of(&container.engine.view().unwrap()).get(at.as_bytes()).unwrap();
     let mut value = value.unwrap_or_else(|| panic!("there is no {at:?}"));
     let middle = (value.len() - CHECKSUM_BYTES) / 2;
     value[middle] ^= 0x10;
-    let mut edits = Edits::new();
+    let mut edits = EditBatch::new();
     edits.put(at.as_bytes(), value);
-    container.engine.commit(&edits, Publish::Visible).unwrap();
+    container.engine.commit(&edits, PublishLevel::Visible).unwrap();
 }
 
 #[test]
@@ -48,8 +49,8 @@ fn a_flipped_bit_of_each_kind_of_record_is_found_and_is_never_read() {
         assert!(found.iter().any(|(kind, found)| *kind == "checksum" && found.contains(text)), "{text}: {found:?}");
         let of_metadata = findings(&check(StoreCheckOptions::default()));
         assert_eq!(of_metadata.iter().any(|(kind, _)| *kind == "checksum"), !is_data, "{text}: {of_metadata:?}");
-        let request = request(Mode::Read, Durability::Always, 6);
-        let reader = KvStore::open(LongKeys::new(container.engine.inner().reader()), &request).unwrap();
+        let request = request(Mode::Read, DurabilitySupport::Always, 6);
+        let reader = KvStore::open(LongKeyEngine::new(container.engine.inner().reader()), &request).unwrap();
         let error = read_everything(&reader, &container).unwrap_err();
         assert!(error.contains(text) && error.contains("checksum"), "{text}: {error}");
     }
@@ -85,19 +86,20 @@ fn read_everything(store: &KvStore, container: &Container) -> Result<(), String>
         }
     }
     store.maps().unwrap().get(container.map, &[MapKey::Bytes(&[1])], &mut |_, _| ()).map_err(text)?;
-    let blobs = [(3, 0), (5, 1), (7, 2)].map(|(length, at)| VarLenBlob { length, blob: container.blobs[at] }.encode());
+    let blobs =
+        [(3, 0), (5, 1), (7, 2)].map(|(length, at)| VarLenBlobRef { length, blob: container.blobs[at] }.encode());
     store.read_blobs(&blobs.each_ref().map(|element| &element[..]), &mut |_, _| ()).map_err(text)
 }
 
 #[test]
 fn a_container_without_checksums_is_read_and_the_check_says_that_it_has_none() {
     let engine = MemoryEngine::new();
-    let asked = KvRequest { checksums: false, ..request(Mode::CreateNew, Durability::Always, 5) };
-    let store = KvStore::open(LongKeys::new(engine.clone()), &asked).unwrap();
+    let asked = KvOpenRequest { checksums: false, ..request(Mode::CreateNew, DurabilitySupport::Always, 5) };
+    let store = KvStore::open(LongKeyEngine::new(engine.clone()), &asked).unwrap();
     store.set_attribute(oid::ROOT, &attribute("a", 7)).unwrap();
-    store.commit(Scope::All, Publish::Visible).unwrap();
+    store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let check = |engine: &MemoryEngine| {
-        let engine = LongKeys::new(engine.clone());
+        let engine = LongKeyEngine::new(engine.clone());
         check_container(&engine, StoreCheckOptions::default(), &Undo, AllocationLimit::default()).unwrap()
     };
     let report = check(&engine);
@@ -105,15 +107,17 @@ fn a_container_without_checksums_is_read_and_the_check_says_that_it_has_none() {
     assert_eq!(report.unchecksummed_bytes, Some(report.metadata_bytes));
     assert_eq!(check(Container::new().engine.inner()).unchecksummed_bytes, Some(0));
     // As the first version of the layout has it.
-    let mut edits = Edits::new();
+    let mut edits = EditBatch::new();
     let version = [&b"h5livekv"[..], &1u32.to_le_bytes()].concat();
     put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion), version);
-    engine.commit(&edits, Publish::Visible).unwrap();
-    let writer = KvStore::open(LongKeys::new(engine.clone()), &request(Mode::Write, Durability::Always, 6)).unwrap();
+    engine.commit(&edits, PublishLevel::Visible).unwrap();
+    let writer =
+        KvStore::open(LongKeyEngine::new(engine.clone()), &request(Mode::Write, DurabilitySupport::Always, 6)).unwrap();
     assert_eq!(writer.attribute(oid::ROOT, &"a".into()).unwrap().unwrap().value, [7]);
     writer.set_attribute(oid::ROOT, &attribute("b", 8)).unwrap();
     writer.close().unwrap();
-    let reader = KvStore::open(LongKeys::new(engine.reader()), &request(Mode::Read, Durability::Always, 7)).unwrap();
+    let reader =
+        KvStore::open(LongKeyEngine::new(engine.reader()), &request(Mode::Read, DurabilitySupport::Always, 7)).unwrap();
     assert_eq!(reader.attribute(oid::ROOT, &"b".into()).unwrap().unwrap().value, [8]);
     assert_eq!(findings(&check(&engine)), []);
 }
@@ -121,23 +125,23 @@ fn a_container_without_checksums_is_read_and_the_check_says_that_it_has_none() {
 #[test]
 fn chunks_at_the_edge_that_are_stored_without_filters_are_sound() {
     let engine = MemoryEngine::new();
-    let asked = KvRequest { unfilter: Arc::new(Undo), ..request(Mode::CreateNew, Durability::Always, 5) };
-    let store = KvStore::open(LongKeys::new(engine.clone()), &asked).unwrap();
+    let asked = KvOpenRequest { unfilter: Arc::new(Undo), ..request(Mode::CreateNew, DurabilitySupport::Always, 5) };
+    let store = KvStore::open(LongKeyEngine::new(engine.clone()), &asked).unwrap();
     let filters = vec![FilterSpec { id: FILTER, ..FilterSpec::default() }];
     let edges = DatasetSpec {
         filters,
         unfiltered_partial_chunks: true,
         ..dataset(text_type(), &[3], Layout::Chunked(vec![2]))
     };
-    let new = spec(ObjectBody::Dataset(Box::new(edges)));
+    let new = spec(ObjectKindSpec::Dataset(Box::new(edges)));
     let edges = store.create(&NewObject::linked(oid::ROOT, &"edges".into(), &new)).unwrap();
     let text = store.put_blob(b"text", 4).unwrap();
     write(&store, edges, &[0], 0, &[vec![7], vec![0; 40]].concat());
     write(&store, edges, &[1], 0, &[text, vec![0; 20]].concat());
-    store.commit(Scope::All, Publish::Visible).unwrap();
+    store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let check = |store: &KvStore| {
-        store.commit(Scope::All, Publish::Visible).unwrap();
-        let (engine, what) = (LongKeys::new(engine.clone()), StoreCheckOptions { data: true, leaks: false });
+        store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
+        let (engine, what) = (LongKeyEngine::new(engine.clone()), StoreCheckOptions { data: true, leaks: false });
         check_container(&engine, what, &Undo, AllocationLimit::default()).unwrap()
     };
     let report = check(&store);
@@ -154,21 +158,24 @@ fn chunks_at_the_edge_that_are_stored_without_filters_are_sound() {
 fn texts_of_maps_are_blobs_as_in_the_connector_and_are_in_their_records_in_older_containers() {
     for is_old in [false, true] {
         let engine = MemoryEngine::new();
-        let created = KvStore::open(LongKeys::new(engine.clone()), &request(Mode::CreateNew, Durability::Always, 5));
+        let created =
+            KvStore::open(LongKeyEngine::new(engine.clone()), &request(Mode::CreateNew, DurabilitySupport::Always, 5));
         let mut store = created.unwrap();
         if is_old {
             // A container of the first version, without records that have checksums.
-            let asked = KvRequest { checksums: false, ..request(Mode::Create, Durability::Always, 5) };
-            store = KvStore::open(LongKeys::new(engine.clone()), &asked).unwrap();
-            store.commit(Scope::All, Publish::Visible).unwrap();
-            let mut edits = Edits::new();
+            let asked = KvOpenRequest { checksums: false, ..request(Mode::Create, DurabilitySupport::Always, 5) };
+            store = KvStore::open(LongKeyEngine::new(engine.clone()), &asked).unwrap();
+            store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
+            let mut edits = EditBatch::new();
             let version = [&b"h5livekv"[..], &1u32.to_le_bytes()].concat();
             put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion), version);
-            engine.commit(&edits, Publish::Visible).unwrap();
-            store = KvStore::open(LongKeys::new(engine.clone()), &request(Mode::Write, Durability::Always, 6)).unwrap();
+            engine.commit(&edits, PublishLevel::Visible).unwrap();
+            store =
+                KvStore::open(LongKeyEngine::new(engine.clone()), &request(Mode::Write, DurabilitySupport::Always, 6))
+                    .unwrap();
         }
         let map = MapSpec { key: number(), value: text_type() };
-        let new = spec(ObjectBody::Map(Box::new(map)));
+        let new = spec(ObjectKindSpec::Map(Box::new(map)));
         let map = store.create(&NewObject::linked(oid::ROOT, &"map".into(), &new)).unwrap();
         let put = |key: &'static [u8], value: &'static [u8]| MapEdit::Put { key: MapKey::Bytes(key), value };
         let maps = store.maps().unwrap();
@@ -184,13 +191,13 @@ fn texts_of_maps_are_blobs_as_in_the_connector_and_are_in_their_records_in_older
         maps.for_each(map, &all, each).unwrap();
         assert_eq!(found, [b"another".to_vec(), Vec::new()]);
         let check = |leaks| {
-            store.commit(Scope::All, Publish::Visible).unwrap();
-            let keys = LongKeys::new(engine.clone());
+            store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
+            let keys = LongKeyEngine::new(engine.clone());
             let what = StoreCheckOptions { data: true, leaks };
             let report = check_container(&keys, what, &Undo, AllocationLimit::default()).unwrap();
             assert_eq!((findings(&report), report.leak_count), (Vec::new(), 0));
             let view = keys.view().unwrap();
-            let stored = Snapshot::of(&view).get(key::map_record(map, &[1]).as_bytes()).unwrap();
+            let stored = ViewWithEdits::of(&view).get(key::map_record(map, &[1]).as_bytes()).unwrap();
             stored.map(|value| value.len())
         };
         assert_eq!(check(true), Some(if is_old { 7 } else { 20 + CHECKSUM_BYTES }));
@@ -204,8 +211,8 @@ fn texts_of_maps_are_blobs_as_in_the_connector_and_are_in_their_records_in_older
 fn elements_of_sparse_datasets_are_checked_where_they_are_stored() {
     const FAR: u64 = 1 << 38;
     let engine = MemoryEngine::new();
-    let how = request(Mode::CreateNew, Durability::Always, 7);
-    let store = KvStore::open(LongKeys::new(engine.clone()), &how).unwrap();
+    let how = request(Mode::CreateNew, DurabilitySupport::Always, 7);
+    let store = KvStore::open(LongKeyEngine::new(engine.clone()), &how).unwrap();
     let (writer, root) = (store.writer().unwrap(), store.session().root);
     let sparse: [(&str, &[u64], Layout, &[u64]); 3] = [
         ("contiguous", &[2 * FAR], Layout::Contiguous, &[0]),
@@ -213,7 +220,7 @@ fn elements_of_sparse_datasets_are_checked_where_they_are_stored() {
         ("chunked", &[2 * FAR], Layout::Chunked(vec![2 * FAR]), &[0]),
     ];
     for (name, dims, layout, coord) in sparse {
-        let spec = spec(ObjectBody::Dataset(Box::new(dataset(text_type(), dims, layout))));
+        let spec = spec(ObjectKindSpec::Dataset(Box::new(dataset(text_type(), dims, layout))));
         let id = writer.create(&NewObject::linked(root, &name.into(), &spec)).unwrap();
         let coord = ChunkCoord::new(coord);
         // The second element lies in two pieces.
@@ -223,8 +230,9 @@ fn elements_of_sparse_datasets_are_checked_where_they_are_stored() {
             store.dataset(id).unwrap().write(&ChunkBatch { writes: &[part], ..ChunkBatch::default() }).unwrap();
         }
     }
-    writer.commit(Scope::All, Publish::Visible).unwrap();
+    writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let what = StoreCheckOptions { data: true, leaks: true };
-    let report = check_container(&LongKeys::new(engine.reader()), what, &Undo, AllocationLimit::default()).unwrap();
+    let report =
+        check_container(&LongKeyEngine::new(engine.reader()), what, &Undo, AllocationLimit::default()).unwrap();
     assert_eq!((findings(&report), report.leak_count), (vec![], 0), "each element was seen: its blob is in use");
 }

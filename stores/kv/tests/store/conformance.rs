@@ -2,12 +2,12 @@
 
 use crate::shared;
 
-use h5live_kv::engine::{Engine, LmdbEngine, LmdbOptions, LongKeys, MemoryEngine, SyncPolicy};
+use h5live_kv::engine::{Engine, LmdbEngine, LmdbOptions, LongKeyEngine, MemoryEngine, SyncPolicy};
 use h5live_kv::{KvStore, check_container};
 use std::path::PathBuf;
 
-use h5live_model::conformance::{self, Checksums, DamagedLab, FaultyLab, Lab};
-use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, Store, StoreCheckOptions};
+use h5live_model::conformance::{self, ChecksumCoverage, DamagedStoreFixture, FaultyStoreFixture, StoreFixture};
+use h5live_model::{AllocationLimit, DurabilitySupport, Mode, NoFilters, Store, StoreCheckOptions};
 use parking_lot::Mutex;
 
 use self::shared::{StoreLab, folder_lab, request, session_number};
@@ -16,7 +16,7 @@ use self::shared::{StoreLab, folder_lab, request, session_number};
 fn lmdb(sync: SyncPolicy) -> StoreLab<impl Fn(&str, Mode) -> KvStore> {
     folder_lab(move |folder, mode| {
         let options = LmdbOptions { sync, map_size: 1 << 30, ..LmdbOptions::default() };
-        let engine = LongKeys::new(LmdbEngine::open(folder, mode, &options).unwrap());
+        let engine = LongKeyEngine::new(LmdbEngine::open(folder, mode, &options).unwrap());
         KvStore::open(engine, &request(mode, sync.durability(), session_number())).unwrap()
     })
 }
@@ -30,11 +30,11 @@ impl DamagedFolders {
     fn open(&self, mode: Mode) -> h5live_model::Result<KvStore> {
         let options = LmdbOptions { map_size: 1 << 30, ..LmdbOptions::default() };
         let engine = LmdbEngine::open(&self.0.path().join("x.kv"), mode, &options)?;
-        KvStore::open(LongKeys::new(engine), &request(mode, Durability::OnRequest, session_number()))
+        KvStore::open(LongKeyEngine::new(engine), &request(mode, DurabilitySupport::OnRequest, session_number()))
     }
 }
 
-impl Lab for DamagedFolders {
+impl StoreFixture for DamagedFolders {
     type Store = KvStore;
 
     fn create(&self) -> KvStore {
@@ -51,7 +51,7 @@ impl Lab for DamagedFolders {
     }
 }
 
-impl DamagedLab for DamagedFolders {
+impl DamagedStoreFixture for DamagedFolders {
     fn files(&self) -> Vec<PathBuf> {
         vec![self.0.path().join("x.kv/data.mdb")]
     }
@@ -60,8 +60,8 @@ impl DamagedLab for DamagedFolders {
         self.open(Mode::Read)
     }
 
-    fn checksums(&self) -> Checksums {
-        Checksums::All
+    fn checksums(&self) -> ChecksumCoverage {
+        ChecksumCoverage::All
     }
 
     fn is_found_by_check(&self) -> bool {
@@ -69,7 +69,7 @@ impl DamagedLab for DamagedFolders {
         let options = LmdbOptions { map_size: 1 << 30, ..LmdbOptions::default() };
         let engine = LmdbEngine::open(&self.0.path().join("x.kv"), Mode::Read, &options).unwrap();
         let what = StoreCheckOptions { data: true, leaks: false };
-        let report = check_container(&LongKeys::new(engine), what, &NoFilters, AllocationLimit::default());
+        let report = check_container(&LongKeyEngine::new(engine), what, &NoFilters, AllocationLimit::default());
         report.map_or(true, |report| !report.findings.is_empty())
     }
 }
@@ -101,8 +101,8 @@ mod memory {
 
     impl Engines {
         fn open(&self, engine: MemoryEngine, mode: Mode) -> KvStore {
-            let request = request(mode, Durability::Always, session_number());
-            KvStore::open(LongKeys::new(engine), &request).unwrap()
+            let request = request(mode, DurabilitySupport::Always, session_number());
+            KvStore::open(LongKeyEngine::new(engine), &request).unwrap()
         }
 
         fn engine(&self) -> MemoryEngine {
@@ -110,7 +110,7 @@ mod memory {
         }
     }
 
-    impl Lab for Engines {
+    impl StoreFixture for Engines {
         type Store = KvStore;
 
         fn create(&self) -> KvStore {
@@ -122,7 +122,7 @@ mod memory {
         fn reopen(&self, closed: KvStore) -> KvStore {
             closed.close().unwrap();
             assert!(!self.engine().has_writer().unwrap(), "a closed store has no writer");
-            self.open(self.engine().reopen(), Mode::Write)
+            self.open(self.engine().reopen_writer(), Mode::Write)
         }
 
         fn reader(&self, _: &KvStore) -> Option<KvStore> {
@@ -130,7 +130,7 @@ mod memory {
         }
     }
 
-    impl FaultyLab for Engines {
+    impl FaultyStoreFixture for Engines {
         fn fail_after(&self, _: &KvStore, changes: Option<u64>) {
             self.engine().fail_after(changes);
         }
@@ -138,7 +138,7 @@ mod memory {
         fn recover(&self, died: KvStore) -> KvStore {
             drop(died);
             self.engine().fail_after(None);
-            self.open(self.engine().reopen(), Mode::Write)
+            self.open(self.engine().reopen_writer(), Mode::Write)
         }
     }
 

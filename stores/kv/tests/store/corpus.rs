@@ -6,34 +6,36 @@ use std::path::{Path, PathBuf};
 use h5live_kv::layout::encode::ELEMENT_SIZES;
 use h5live_kv::layout::{AttributeRecords, MetadataRecords};
 use h5live_model::{
-    AttributeData, DatasetSpec, ElementSizes, FillValue, LinkTarget, MapSpec, Mode, ObjectBody, ObjectId, ObjectSpec,
-    Store,
+    AttributeData, DatasetSpec, FillValue, LinkTarget, MapSpec, Mode, ObjectId, ObjectKindSpec, ObjectSpec, Store,
+    VlenAndReferenceSizes,
 };
 use h5live_native::{NativeFile, OpenOptions};
 
 /// An object as a container has it: elements that lead elsewhere have other sizes. Their bytes are not compared.
-fn in_container(spec: ObjectSpec, forms: ElementSizes) -> ObjectSpec {
+fn in_container(spec: ObjectSpec, forms: VlenAndReferenceSizes) -> ObjectSpec {
     let body = match spec.body {
-        ObjectBody::Dataset(dataset) => {
-            let datatype = dataset.datatype.with_element_sizes(forms, ELEMENT_SIZES);
+        ObjectKindSpec::Dataset(dataset) => {
+            let datatype = dataset.datatype.with_vlen_and_reference_sizes(forms, ELEMENT_SIZES);
             let mut fill = dataset.fill.clone();
             if let FillValue::Value(bytes) = &mut fill.value {
                 bytes.resize(datatype.size() as usize, 7);
             }
-            ObjectBody::Dataset(Box::new(DatasetSpec { datatype, fill, ..*dataset }))
+            ObjectKindSpec::Dataset(Box::new(DatasetSpec { datatype, fill, ..*dataset }))
         }
-        ObjectBody::Datatype(datatype) => ObjectBody::Datatype(datatype.with_element_sizes(forms, ELEMENT_SIZES)),
-        ObjectBody::Map(map) => {
-            let form = |datatype: &h5live_model::Datatype| datatype.with_element_sizes(forms, ELEMENT_SIZES);
-            ObjectBody::Map(Box::new(MapSpec { key: form(&map.key), value: form(&map.value) }))
+        ObjectKindSpec::Datatype(datatype) => {
+            ObjectKindSpec::Datatype(datatype.with_vlen_and_reference_sizes(forms, ELEMENT_SIZES))
         }
-        group @ ObjectBody::Group(_) => group,
+        ObjectKindSpec::Map(map) => {
+            let form = |datatype: &h5live_model::Datatype| datatype.with_vlen_and_reference_sizes(forms, ELEMENT_SIZES);
+            ObjectKindSpec::Map(Box::new(MapSpec { key: form(&map.key), value: form(&map.value) }))
+        }
+        group @ ObjectKindSpec::Group(_) => group,
     };
     ObjectSpec { body, ..spec }
 }
 
-fn attribute_in_container(attribute: AttributeData, forms: ElementSizes) -> AttributeData {
-    let datatype = attribute.datatype.with_element_sizes(forms, ELEMENT_SIZES);
+fn attribute_in_container(attribute: AttributeData, forms: VlenAndReferenceSizes) -> AttributeData {
+    let datatype = attribute.datatype.with_vlen_and_reference_sizes(forms, ELEMENT_SIZES);
     let mut value = attribute.value;
     let bytes = attribute.dataspace.element_count().unwrap() * u64::from(datatype.size());
     value.resize(bytes as usize, 7);
@@ -52,7 +54,7 @@ fn compare(path: &Path, store: &dyn Store) -> (usize, usize) {
         let spec = in_container(spec, forms);
         let records =
             MetadataRecords::of_object(&spec).unwrap_or_else(|e| panic!("{}: {id}: {e}: {spec:?}", path.display()));
-        assert_eq!(records.object(kind).unwrap(), spec, "{}: {id}", path.display());
+        assert_eq!(records.decode_object_spec(kind).unwrap(), spec, "{}: {id}", path.display());
         let mut found = Vec::new();
         let _ = store.for_each_attribute(id, &mut |attribute| {
             found.push(attribute);
@@ -63,8 +65,8 @@ fn compare(path: &Path, store: &dyn Store) -> (usize, usize) {
             let attribute = attribute_in_container(attribute, forms);
             let records = AttributeRecords::of_attribute(&attribute).unwrap();
             let again = records.attribute(attribute.name.clone()).unwrap();
-            let space = (again.dataspace.dims().to_vec(), again.dataspace.max().to_vec());
-            assert_eq!(space, (attribute.dataspace.dims().to_vec(), attribute.dataspace.max().to_vec()));
+            let space = (again.dataspace.dims().to_vec(), again.dataspace.max_dims().to_vec());
+            assert_eq!(space, (attribute.dataspace.dims().to_vec(), attribute.dataspace.max_dims().to_vec()));
             assert_eq!(AttributeData { dataspace: attribute.dataspace.clone(), ..again }, attribute);
         }
         let _ = store.for_each_link(id, &mut |link| {
@@ -99,5 +101,8 @@ fn objects_of_real_files_come_back_from_their_records() {
 fn identities_of_other_stores_are_kept() {
     let dataset = DatasetSpec { committed: Some(ObjectId(u128::MAX)), ..DatasetSpec::default() };
     let spec: ObjectSpec = dataset.into();
-    assert_eq!(MetadataRecords::of_object(&spec).unwrap().object(h5live_model::ObjectKind::Dataset).unwrap(), spec);
+    assert_eq!(
+        MetadataRecords::of_object(&spec).unwrap().decode_object_spec(h5live_model::ObjectKind::Dataset).unwrap(),
+        spec
+    );
 }

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use h5live_kv::engine::{Edits, Engine, EngineError, KeySpan, LmdbEngine, LmdbOptions};
-use h5live_model::{Mode, Publish};
+use h5live_kv::engine::{EditBatch, Engine, EngineError, KeySpan, LmdbEngine, LmdbOptions};
+use h5live_model::{Mode, PublishLevel};
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -31,8 +31,8 @@ fn below(random: &mut u64, end: u64) -> u64 {
 }
 
 /// Writes and removes a few hundred keys; values are of some bytes, of pages, or of more.
-fn edit(random: &mut u64) -> Edits {
-    let mut edits = Edits::new();
+fn edit(random: &mut u64) -> EditBatch {
+    let mut edits = EditBatch::new();
     for _ in 0..below(random, 300) {
         let key = (below(random, 1000) as u32).to_be_bytes();
         match below(random, 5) {
@@ -62,7 +62,7 @@ fn a_file_that_was_cut_short_is_refused_and_one_that_only_lacks_free_pages_is_re
     for round in 0..60 {
         let mode = if round == 0 { Mode::CreateNew } else { Mode::Write };
         let engine = LmdbEngine::open(&store, mode, &options()).unwrap();
-        engine.commit(&edit(&mut random), Publish::Durable).unwrap();
+        engine.commit(&edit(&mut random), PublishLevel::Durable).unwrap();
         let (whole, len) = (pairs(&engine), fs::metadata(store.join("data.mdb")).unwrap().len());
         drop(engine);
         // Right behind the meta pages, near the end, anywhere, and in the middle of a page.

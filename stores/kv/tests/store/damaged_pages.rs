@@ -7,8 +7,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use h5live_kv::engine::{Edits, Engine, EngineError, KeySpan, LmdbEngine, LmdbOptions};
-use h5live_model::{Mode, Publish};
+use h5live_kv::engine::{EditBatch, Engine, EngineError, KeySpan, LmdbEngine, LmdbOptions};
+use h5live_model::{Mode, PublishLevel};
 
 fn options() -> LmdbOptions {
     LmdbOptions { map_size: 1 << 30, ..LmdbOptions::default() }
@@ -24,7 +24,7 @@ fn below(random: &mut u64, end: u64) -> u64 {
 fn make_store(folder: &Path, random: &mut u64) {
     let engine = LmdbEngine::open(folder, Mode::CreateNew, &options()).unwrap();
     for round in 0..4 {
-        let mut edits = Edits::new();
+        let mut edits = EditBatch::new();
         for key in 0..400u32 {
             let len = if key % 40 == 0 { below(random, 20_000) } else { below(random, 60) };
             match below(random, 3) {
@@ -32,7 +32,7 @@ fn make_store(folder: &Path, random: &mut u64) {
                 _ => edits.put(&key.to_be_bytes(), vec![round; len as usize]),
             }
         }
-        engine.commit(&edits, Publish::Durable).unwrap();
+        engine.commit(&edits, PublishLevel::Durable).unwrap();
     }
     engine.close().unwrap();
 }
@@ -61,7 +61,7 @@ fn read_all(folder: &Path) -> Result<usize, EngineError> {
 fn write_some(folder: &Path) -> Result<(), EngineError> {
     let engine = LmdbEngine::open(folder, Mode::Write, &options())?;
     for round in 0..4u8 {
-        let mut edits = Edits::new();
+        let mut edits = EditBatch::new();
         for key in 0..400u32 {
             match (key + u32::from(round)) % 4 {
                 0 => edits.delete(&key.to_be_bytes()),
@@ -69,7 +69,7 @@ fn write_some(folder: &Path) -> Result<(), EngineError> {
                 _ => {}
             }
         }
-        engine.commit(&edits, Publish::Visible)?;
+        engine.commit(&edits, PublishLevel::Visible)?;
     }
     engine.close()
 }
@@ -130,10 +130,10 @@ fn a_large_value_that_states_other_pages_is_not_freed() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("run");
     let engine = LmdbEngine::open(&store, Mode::CreateNew, &options()).unwrap();
-    let mut edits = Edits::new();
+    let mut edits = EditBatch::new();
     edits.put(b"large", vec![1; 30_000]);
     edits.put(b"small", vec![2; 30]);
-    engine.commit(&edits, Publish::Durable).unwrap();
+    engine.commit(&edits, PublishLevel::Durable).unwrap();
     engine.close().unwrap();
     drop(engine);
     let data = fs::read(store.join("data.mdb")).unwrap();
@@ -142,9 +142,9 @@ fn a_large_value_that_states_other_pages_is_not_freed() {
     let file = fs::File::options().write(true).open(store.join("data.mdb")).unwrap();
     file.write_all_at(&[200], page * 4096 + 12).unwrap();
     let engine = LmdbEngine::open(&store, Mode::Write, &options()).unwrap();
-    let mut edits = Edits::new();
+    let mut edits = EditBatch::new();
     edits.delete(b"large");
-    let error = engine.commit(&edits, Publish::Visible).unwrap_err().to_string();
+    let error = engine.commit(&edits, PublishLevel::Visible).unwrap_err().to_string();
     assert!(error.contains("how many they are"), "{error}");
     assert!(matches!(engine.check_pages(), Err(EngineError::Page(_))));
 }

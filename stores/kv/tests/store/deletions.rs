@@ -2,12 +2,12 @@
 
 use crate::shared;
 
-use h5live_kv::engine::{LongKeys, MemoryEngine};
+use h5live_kv::engine::{LongKeyEngine, MemoryEngine};
 use h5live_kv::layout::oid;
 use h5live_kv::{KvStore, check_container};
 use h5live_model::{
-    AllocationLimit, DatasetSpec, Dataspace, Datatype, Durability, Fill, FillValue, Mode, NewObject, NoFilters,
-    ObjectBody, ObjectSpec, Publish, Scope, Shape, Store, StoreCheckOptions, VarLen, VarLenKind,
+    AllocationLimit, DatasetSpec, Dataspace, Datatype, DurabilitySupport, Fill, FillValue, Mode, NewObject, NoFilters,
+    ObjectKindSpec, ObjectScope, ObjectSpec, PublishLevel, Shape, Store, StoreCheckOptions, VarLenKind, VarLenType,
 };
 
 use self::shared::request;
@@ -15,22 +15,22 @@ use self::shared::request;
 #[test]
 fn the_data_of_a_fill_value_goes_with_its_dataset() {
     let engine = MemoryEngine::new();
-    let request = request(Mode::CreateNew, Durability::Always, 5);
-    let store = KvStore::open(LongKeys::new(engine.clone()), &request).unwrap();
+    let request = request(Mode::CreateNew, DurabilitySupport::Always, 5);
+    let store = KvStore::open(LongKeyEngine::new(engine.clone()), &request).unwrap();
     let writer = store.writer().unwrap();
     let fill = writer.put_blob(&[1, 2], 2).unwrap();
     let base = Box::new(Datatype::integer(1, Default::default(), Default::default()));
     let dataset = DatasetSpec {
-        datatype: Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 20, base }),
+        datatype: Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 20, base }),
         dataspace: Dataspace::Simple(Shape::fixed(&[3])),
         fill: Fill { value: FillValue::Value(fill), ..Fill::default() },
         ..DatasetSpec::default()
     };
-    let spec = ObjectSpec { body: ObjectBody::Dataset(Box::new(dataset)), ..ObjectSpec::group() };
+    let spec = ObjectSpec { body: ObjectKindSpec::Dataset(Box::new(dataset)), ..ObjectSpec::group() };
     writer.create(&NewObject::linked(oid::ROOT, &"a".into(), &spec)).unwrap();
     let check = || {
-        writer.commit(Scope::All, Publish::Visible).unwrap();
-        let engine = LongKeys::new(engine.clone());
+        writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
+        let engine = LongKeyEngine::new(engine.clone());
         let report =
             check_container(&engine, StoreCheckOptions::default(), &NoFilters, AllocationLimit::default()).unwrap();
         assert!(report.is_clean(), "{:?}", report.findings);

@@ -100,7 +100,7 @@ proptest! {
 
     #[test]
     fn records_of_an_object_lie_together(one in object(), other in object(), record in record(), second in record()) {
-        let all = key::object(one);
+        let all = key::object_records(one);
         prop_assert!(all.contains(EngineKey::new(one, &record).as_bytes()));
         prop_assert_eq!(all.contains(EngineKey::new(other, &second).as_bytes()), one == other);
     }
@@ -153,8 +153,8 @@ proptest! {
     fn sections_do_not_overlap(object in object(), record in record()) {
         let engine = EngineKey::new(object, &record);
         let sections: Vec<KeyRange> = vec![
-            key::all_metadata(object), key::attributes(object), key::attribute_positions(object),
-            key::link_positions(object), key::links(object), key::chunks(object), key::map_records(object),
+            key::all_metadata(object), key::attributes(object), key::attributes_by_creation_order(object),
+            key::links_by_creation_order(object), key::links(object), key::chunks(object), key::map_records(object),
         ];
         let count = sections.iter().filter(|section| section.contains(engine.as_bytes())).count();
         let expected = match record {
@@ -169,7 +169,7 @@ proptest! {
     #[test]
     fn positions_in_the_order_of_creation_sort_as_numbers(group in object(), a in number(), b in number()) {
         prop_assert_eq!(key::link_name_at(group, a).cmp(&key::link_name_at(group, b)), a.cmp(&b));
-        prop_assert_eq!(key::attribute_at(group, a).cmp(&key::attribute_at(group, b)), a.cmp(&b));
+        prop_assert_eq!(key::attribute_name_at(group, a).cmp(&key::attribute_name_at(group, b)), a.cmp(&b));
         prop_assert!(key::link_name_at(group, a) < key::link_target_at(group, a));
         prop_assert!(key::link_count(group) < key::link_name_at(group, a));
     }

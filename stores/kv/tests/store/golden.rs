@@ -2,16 +2,18 @@
 
 use crate::shared;
 
-use h5live_kv::layout::value::{ContainerFormat, EncodedReference, VarLenBlob, encode_link, encode_times, encode_u64};
+use h5live_kv::layout::value::{
+    ContainerFormat, EncodedReference, VarLenBlobRef, encode_link, encode_times, encode_u64,
+};
 use h5live_kv::layout::{
     AttributeField, AttributeRecords, BlobId, EngineKey, MetadataField, MetadataRecords, RecordKey, checked_value,
     checksum, container_id, key, map_dkey, oid,
 };
 use h5live_model::{
-    AttributeData, ByteOrder, CharacterSet, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Fill,
-    FillValue, FilterSpec, GroupSpec, Layout, LinkTarget, MapKey, MapKeyOrder, MapSpec, ObjectBody, ObjectId,
-    ObjectKind, ObjectSpec, ObjectTimes, ReferenceKind, Referent, ReferentPart, Shape, Sign, StringPadding, UNLIMITED,
-    VarLen, VarLenKind,
+    AttributeData, ByteOrder, CharacterSet, CreationOrder, DatasetSpec, Dataspace, Datatype, Fill, FillValue,
+    FilterSpec, GroupSpec, Layout, LinkOrAttributeStorageSpec, LinkTarget, MapKey, MapSpec, ObjectId, ObjectKind,
+    ObjectKindSpec, ObjectSpec, ObjectTimes, OrderPreservingKeyCodec, ReferenceKind, Referent, ReferentPart, Shape,
+    Sign, StringPadding, UNLIMITED, VarLenKind, VarLenType,
 };
 
 use self::shared::hex_bytes as bytes;
@@ -68,7 +70,7 @@ fn the_examples_of_the_page() {
     let scalar = key::chunk_piece(DATASET, &[], 0);
     assert_eq!(EngineKey::parse(scalar.as_bytes()).unwrap().1.dkey(), bytes("00"));
     for (number, ordered) in [(0, "00"), (1, "0101"), (1000, "0203e8")] {
-        assert_eq!(key::attribute_at(oid::ROOT, number).as_bytes(), bytes(&format!("0101 2003 {ordered}")));
+        assert_eq!(key::attribute_name_at(oid::ROOT, number).as_bytes(), bytes(&format!("0101 2003 {ordered}")));
     }
     // An object of a class of DAOS.
     let id = ObjectId(0x1200_0000_4000_0005_0000_0000_0000_0007);
@@ -96,9 +98,9 @@ fn the_global_metadata_object() {
         let version = form.encode();
         let described = described(gmd, MetadataField::LayoutVersion, &version);
         record(described, "00 1001", METADATA, r#""Layout Version""#, value);
-        assert_eq!(ContainerFormat::decode(&form.stored()), Ok(Ok(form)));
+        assert_eq!(ContainerFormat::decode(&form.encode_with_checksum()), Ok(Ok(form)));
     }
-    assert_eq!(ContainerFormat::new(true).stored(), bytes(r#""h5livekv" 02000000 01000000 c1a835f0"#));
+    assert_eq!(ContainerFormat::new(true).encode_with_checksum(), bytes(r#""h5livekv" 02000000 01000000 c1a835f0"#));
     let root = oid::token(oid::ROOT);
     record(
         described(gmd, MetadataField::RootGroup, &root),
@@ -123,14 +125,14 @@ fn the_global_metadata_object() {
         r#""Blob""#,
         r#""text""#,
     );
-    let element = VarLenBlob { length: 4, blob: uuid };
+    let element = VarLenBlobRef { length: 4, blob: uuid };
     assert_eq!(element.encode().to_vec(), bytes(r#"04000000 "0123456789abcdef""#));
-    assert_eq!(VarLenBlob::default().encode(), [0; 20]);
+    assert_eq!(VarLenBlobRef::default().encode(), [0; 20]);
 }
 
 #[test]
 fn the_root_group_and_its_links() {
-    let links = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
+    let links = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
     let spec: ObjectSpec = GroupSpec { links }.into();
     let records = MetadataRecords::of_root(&spec).unwrap();
     let files = r#"
@@ -209,7 +211,8 @@ fn dataset() -> ObjectSpec {
         fill: Fill { value: FillValue::Value(vec![7, 0, 0, 0]), ..Fill::default() },
         unfiltered_partial_chunks: true,
     };
-    let attributes = EntryStorage { order: CreationOrder::Tracked, ..EntryStorage::default() };
+    let attributes =
+        LinkOrAttributeStorageSpec { order: CreationOrder::Tracked, ..LinkOrAttributeStorageSpec::default() };
     ObjectSpec { attributes, times: true, ..dataset.into() }
 }
 
@@ -266,8 +269,8 @@ fn a_dataset() {
 #[test]
 fn an_attribute() {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    let text = Datatype::VarLen(VarLen { kind, size: 20, base: Box::new(Datatype::default()) });
-    let value = VarLenBlob { length: 4, blob: BlobId(*b"0123456789abcdef") }.encode().to_vec();
+    let text = Datatype::VarLen(VarLenType { kind, size: 20, base: Box::new(Datatype::default()) });
+    let value = VarLenBlobRef { length: 4, blob: BlobId(*b"0123456789abcdef") }.encode().to_vec();
     let attribute = AttributeData {
         name: "ä".into(),
         datatype: text,
@@ -299,7 +302,7 @@ fn an_attribute() {
         r#""Max Attribute Creation Order""#,
         "0100000000000000",
     );
-    record((key::attribute_at(DATASET, 0), b"x"), "4102 2003 00", ATTRIBUTE, "00 0000000000000000", r#""x""#);
+    record((key::attribute_name_at(DATASET, 0), b"x"), "4102 2003 00", ATTRIBUTE, "00 0000000000000000", r#""x""#);
 }
 
 #[test]
@@ -317,10 +320,10 @@ fn a_committed_datatype() {
 #[test]
 fn a_map() {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Ascii };
-    let text = Datatype::VarLen(VarLen { kind, size: 20, base: Box::new(Datatype::default()) });
+    let text = Datatype::VarLen(VarLenType { kind, size: 20, base: Box::new(Datatype::default()) });
     let value = Datatype::integer(8, ByteOrder::Little, Sign::Unsigned);
     let map = MapSpec { key: text.clone(), value };
-    let spec = ObjectSpec { times: true, ..ObjectBody::Map(Box::new(map)).into() };
+    let spec = ObjectSpec { times: true, ..ObjectKindSpec::Map(Box::new(map)).into() };
     let records = MetadataRecords::of_object(&spec).unwrap();
     let found = |field| metadata_record(MAP, &records, field);
     let text_bytes = "03 00 19 010000 08000000  10 000000 01000000 0000 0800";
@@ -345,7 +348,7 @@ fn a_map() {
     for (name, id, value) in [("Alice", 25_385_486u64, "0e5a830100000000"), ("Bob", 34_873_275, "bb1f140200000000")] {
         let key = MapKey::Bytes(name.as_bytes());
         assert_eq!(map_dkey(key), name.as_bytes());
-        let ordered = MapKeyOrder::new(&text).ordered(key).unwrap();
+        let ordered = OrderPreservingKeyCodec::new(&text).encode_to_vec(key).unwrap();
         let found = id.to_le_bytes();
         record(
             (key::map_record(MAP, &ordered), &found),
@@ -364,7 +367,7 @@ fn references() {
     let element = |kind, part, file: Option<&str>| {
         let to = Referent { file: file.map(Into::into), object: DATASET, part };
         let encoded = EncodedReference::new(kind, &to, 1).unwrap();
-        (encoded.element(uuid).unwrap(), encoded.blob().map(<[u8]>::to_vec))
+        (encoded.encode_element(uuid).unwrap(), encoded.blob().map(<[u8]>::to_vec))
     };
     let token = "02000000 00000000 00000040 00000000";
     let region = "02000000 03000000 01 02 01000000 0100 0100 0100 0200";
@@ -392,5 +395,5 @@ fn references() {
         assert_eq!(hex(&found), hex(&bytes(&wanted)));
         assert_eq!(blob.map(|blob| hex(&blob)), wanted_blob.map(|blob| hex(&bytes(&blob))));
     }
-    assert_eq!(EncodedReference::null(ReferenceKind::Object2).element(uuid), Ok(vec![0; 22]));
+    assert_eq!(EncodedReference::null(ReferenceKind::Object2).encode_element(uuid), Ok(vec![0; 22]));
 }

@@ -4,13 +4,13 @@
 use crate::shared;
 
 use h5live_kv::KvStore;
-use h5live_kv::engine::{Engine, KeySpan, LongKeys, MemoryEngine};
+use h5live_kv::engine::{Engine, KeySpan, LongKeyEngine, MemoryEngine};
 use h5live_kv::layout::{checked_value, oid};
 use h5live_model::{
     AttributeData, ByteOrder, CharacterSet, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec, Dataspace,
-    Datatype, Durability, EntryStorage, FilterSpec, GroupSpec, Layout, LinkTarget, MapEdit, MapKey, MapSpec, Mode,
-    NewObject, ObjectBody, ObjectId, ObjectSpec, Publish, Scope, Shape, Sign, Store, StoreWriter, StringPadding,
-    UNLIMITED, VarLen, VarLenKind,
+    Datatype, DurabilitySupport, FilterSpec, GroupSpec, Layout, LinkOrAttributeStorageSpec, LinkTarget, MapEdit,
+    MapKey, MapSpec, Mode, NewObject, ObjectId, ObjectKindSpec, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign,
+    Store, StoreWriter, StringPadding, UNLIMITED, VarLenKind, VarLenType,
 };
 
 use self::shared::{hex_bytes, request};
@@ -42,16 +42,16 @@ fn byte() -> Datatype {
 
 fn text() -> Datatype {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    Datatype::VarLen(VarLen { kind, size: 20, base: Box::new(Datatype::default()) })
+    Datatype::VarLen(VarLenType { kind, size: 20, base: Box::new(Datatype::default()) })
 }
 
-fn make(store: &KvStore, name: &str, body: ObjectBody) -> ObjectId {
+fn make(store: &KvStore, name: &str, body: ObjectKindSpec) -> ObjectId {
     let spec = ObjectSpec { body, ..ObjectSpec::group() };
     store.create(&NewObject::linked(oid::ROOT, &name.into(), &spec)).unwrap()
 }
 
 fn make_dataset(store: &KvStore, name: &str, dataset: DatasetSpec) -> ObjectId {
-    make(store, name, ObjectBody::Dataset(Box::new(dataset)))
+    make(store, name, ObjectKindSpec::Dataset(Box::new(dataset)))
 }
 
 fn write(store: &KvStore, id: ObjectId, coord: &[u64], filter_mask: u32, bytes: &[u8]) {
@@ -62,8 +62,8 @@ fn write(store: &KvStore, id: ObjectId, coord: &[u64], filter_mask: u32, bytes: 
 
 /// A container with an object of each kind.
 fn fill(store: &KvStore) {
-    let links = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
-    let group = make(store, "group", ObjectBody::Group(GroupSpec { links }));
+    let links = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
+    let group = make(store, "group", ObjectKindSpec::Group(GroupSpec { links }));
     store.add_link(group, &"soft".into(), &LinkTarget::Soft("/x".into())).unwrap();
     let outside = LinkTarget::External { file: "o.h5".into(), path: "/x".into() };
     store.add_link(oid::ROOT, &"outside".into(), &outside).unwrap();
@@ -80,7 +80,7 @@ fn fill(store: &KvStore) {
     let texts = make_dataset(store, "text", scalar);
     let element = store.put_blob(b"abc", 3).unwrap();
     write(store, texts, &[], 0, &element);
-    let committed = make(store, "type", ObjectBody::Datatype(byte()));
+    let committed = make(store, "type", ObjectKindSpec::Datatype(byte()));
     let attribute = AttributeData {
         name: "a".into(),
         datatype: byte(),
@@ -90,13 +90,13 @@ fn fill(store: &KvStore) {
         creation_order: None,
     };
     store.set_attribute(group, &attribute).unwrap();
-    let map = make(store, "map", ObjectBody::Map(Box::new(MapSpec { key: byte(), value: byte() })));
+    let map = make(store, "map", ObjectKindSpec::Map(Box::new(MapSpec { key: byte(), value: byte() })));
     let edit = MapEdit::Put { key: MapKey::Bytes(&[7]), value: &[8] };
     store.maps().unwrap().write(map, &[edit]).unwrap();
-    let names = make(store, "names", ObjectBody::Map(Box::new(MapSpec { key: byte(), value: text() })));
+    let names = make(store, "names", ObjectKindSpec::Map(Box::new(MapSpec { key: byte(), value: text() })));
     let edit = |key, value| MapEdit::Put { key: MapKey::Bytes(key), value };
     store.maps().unwrap().write(names, &[edit(&[1], b"one"), edit(&[2], b"")]).unwrap();
-    store.commit(Scope::All, Publish::Visible).unwrap();
+    store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
 }
 
 /// The records that the page says such a container has.
@@ -206,7 +206,9 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn a_container_with_objects_of_every_kind_has_these_keys_and_values_and_no_others() {
     let engine = MemoryEngine::new();
-    let store = KvStore::open(LongKeys::new(engine.clone()), &request(Mode::CreateNew, Durability::Always, 1)).unwrap();
+    let store =
+        KvStore::open(LongKeyEngine::new(engine.clone()), &request(Mode::CreateNew, DurabilitySupport::Always, 1))
+            .unwrap();
     fill(&store);
     let mut found = Vec::new();
     engine

@@ -10,16 +10,16 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use h5live_kv::layout::encode::{
-    AttributeCreation, DatasetCreation, DatatypeCreation, FileCreation, GroupCreation, MapCreation, ObjectCreation,
-    PropertyClass, decode_dataspace, decode_datatype, decode_properties, encode_dataspace, encode_datatype,
-    encode_properties,
+    AttributeCreationProperties, DatasetCreationProperties, DatatypeCreationProperties, FileCreationProperties,
+    GroupCreationProperties, MapCreationProperties, ObjectCreationProperties, PropertyClass, decode_dataspace,
+    decode_datatype, decode_properties, encode_dataspace, encode_datatype, encode_properties,
 };
 use h5live_kv::layout::{AttributeField, AttributeRecords, MetadataField, MetadataRecords, Result};
 use h5live_model::{
-    AllocationTime, AttributeData, ByteOrder, CharacterSet, Complex, Compound, CompoundMember, CreationOrder,
-    DatasetSpec, Dataspace, Datatype, EntryStorage, ExternalPiece, Fill, FillTime, FillValue, FilterSpec, GroupSpec,
-    Layout, MapSpec, ObjectBody, ObjectSpec, ReferenceKind, ReferenceType, Selection, Shape, Sign, StringPadding,
-    UNLIMITED, VarLen, VarLenKind, VirtualSource,
+    AllocationTime, AttributeData, ByteOrder, CharacterSet, ComplexType, CompoundMember, CompoundType, CreationOrder,
+    DatasetSpec, Dataspace, Datatype, ExternalPiece, Fill, FillTime, FillValue, FilterSpec, GroupSpec, Layout,
+    LinkOrAttributeStorageSpec, MapSpec, ObjectKindSpec, ObjectSpec, ReferenceKind, ReferenceType, Selection, Shape,
+    Sign, StringPadding, UNLIMITED, VarLenKind, VarLenType, VirtualSource,
 };
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -65,12 +65,12 @@ fn encoded_again(kind: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     match kind {
         "type" => encode_datatype(&decode_datatype(bytes)?),
         "space" => encode_dataspace(&decode_dataspace(bytes)?),
-        "dcpl" => again::<DatasetCreation>(bytes),
-        "gcpl" => again::<GroupCreation>(bytes),
-        "fcpl" => again::<FileCreation>(bytes),
-        "tcpl" => again::<DatatypeCreation>(bytes),
-        "mcpl" => again::<MapCreation>(bytes),
-        "acpl" => again::<AttributeCreation>(bytes),
+        "dcpl" => again::<DatasetCreationProperties>(bytes),
+        "gcpl" => again::<GroupCreationProperties>(bytes),
+        "fcpl" => again::<FileCreationProperties>(bytes),
+        "tcpl" => again::<DatatypeCreationProperties>(bytes),
+        "mcpl" => again::<MapCreationProperties>(bytes),
+        "acpl" => again::<AttributeCreationProperties>(bytes),
         other => panic!("{other}"),
     }
 }
@@ -101,11 +101,11 @@ fn i32_type() -> Datatype {
 
 fn text(character_set: CharacterSet) -> Datatype {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set };
-    Datatype::VarLen(VarLen { kind, size: 20, base: Box::new(Datatype::default()) })
+    Datatype::VarLen(VarLenType { kind, size: 20, base: Box::new(Datatype::default()) })
 }
 
 fn sequence(base: Datatype) -> Datatype {
-    Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 20, base: Box::new(base) })
+    Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 20, base: Box::new(base) })
 }
 
 fn reference(kind: ReferenceKind, size: u32) -> Datatype {
@@ -128,8 +128,8 @@ fn types() -> Vec<(&'static str, Datatype)> {
         ("object", reference(ReferenceKind::Object1, 16)),
         ("region", reference(ReferenceKind::Region1, 20)),
         ("reference", reference(ReferenceKind::Object2, 22)),
-        ("compound", Datatype::Compound(Compound { size: 44, members: parts })),
-        ("complex", Datatype::Complex(Complex { base: Box::new(double) })),
+        ("compound", Datatype::Compound(CompoundType { size: 44, members: parts })),
+        ("complex", Datatype::Complex(ComplexType { base: Box::new(double) })),
     ]
 }
 
@@ -157,7 +157,7 @@ fn datasets() -> Vec<(&'static str, ObjectSpec)> {
     let filter = |id, optional, params: &[u32]| FilterSpec { id, optional, name: None, params: params.to_vec() };
     let piece = |name: &str, offset, size| ExternalPiece { name: name.into(), offset, size };
     let untimed = ObjectSpec { times: false, ..dataset(|_| ()) };
-    let attributes = EntryStorage { order: CreationOrder::Indexed, max_compact: 20, min_dense: 3 };
+    let attributes = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, max_compact: 20, min_dense: 3 };
     vec![
         ("default", dataset(|_| ())),
         ("untimed", untimed),
@@ -218,20 +218,24 @@ fn described() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("fixed", Dataspace::Simple(Shape::fixed(&[3, 0]))),
         ("growing", growing),
     ];
-    let timed = |body: ObjectBody| ObjectSpec { times: true, ..body.into() };
-    let storage = EntryStorage { order: CreationOrder::Indexed, max_compact: 20, min_dense: 3 };
+    let timed = |body: ObjectKindSpec| ObjectSpec { times: true, ..body.into() };
+    let storage = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, max_compact: 20, min_dense: 3 };
     let ordered = ObjectSpec { times: false, ..GroupSpec { links: storage }.into() };
-    let tracked = EntryStorage { order: CreationOrder::Tracked, ..EntryStorage::default() };
+    let tracked = LinkOrAttributeStorageSpec { order: CreationOrder::Tracked, ..LinkOrAttributeStorageSpec::default() };
     let root = ObjectSpec {
-        attributes: EntryStorage { max_compact: 20, min_dense: 3, ..EntryStorage::default() },
-        ..timed(ObjectBody::Group(GroupSpec { links: tracked }))
+        attributes: LinkOrAttributeStorageSpec {
+            max_compact: 20,
+            min_dense: 3,
+            ..LinkOrAttributeStorageSpec::default()
+        },
+        ..timed(ObjectKindSpec::Group(GroupSpec { links: tracked }))
     };
     let root_properties = |spec: &ObjectSpec| {
         MetadataRecords::of_root(spec).unwrap().get(MetadataField::CreationProperties).unwrap().to_vec()
     };
-    let group = timed(ObjectBody::Group(GroupSpec::default()));
-    let datatype = timed(ObjectBody::Datatype(i32_type()));
-    let map = timed(ObjectBody::Map(Box::new(MapSpec { key: i32_type(), value: i32_type() })));
+    let group = timed(ObjectKindSpec::Group(GroupSpec::default()));
+    let datatype = timed(ObjectKindSpec::Datatype(i32_type()));
+    let map = timed(ObjectKindSpec::Map(Box::new(MapSpec { key: i32_type(), value: i32_type() })));
     let mut all: Vec<_> = types().into_iter().map(|(name, t)| ("type", name, encode_datatype(&t).unwrap())).collect();
     all.extend(spaces.iter().map(|(name, space)| ("space", *name, encode_dataspace(space).unwrap())));
     all.extend(datasets().iter().map(|(name, spec)| ("dcpl", *name, properties_of(spec))));
@@ -272,16 +276,16 @@ fn cases<S: Strategy>(strategy: S) -> Vec<S::Value> {
 /// The kind of an object's property list.
 fn kind_of(spec: &ObjectSpec) -> &'static str {
     match &spec.body {
-        ObjectBody::Group(_) => "gcpl",
-        ObjectBody::Dataset(_) => "dcpl",
-        ObjectBody::Datatype(_) => "tcpl",
-        ObjectBody::Map(_) => "mcpl",
+        ObjectKindSpec::Group(_) => "gcpl",
+        ObjectKindSpec::Dataset(_) => "dcpl",
+        ObjectKindSpec::Datatype(_) => "tcpl",
+        ObjectKindSpec::Map(_) => "mcpl",
     }
 }
 
 /// What a dataset's property list says. The shapes of the sources of virtual datasets are not part of it.
-fn dataset_properties(bytes: &[u8]) -> (ObjectCreation, Layout, Fill) {
-    let properties: DatasetCreation = decode_properties(bytes).unwrap();
+fn dataset_properties(bytes: &[u8]) -> (ObjectCreationProperties, Layout, Fill) {
+    let properties: DatasetCreationProperties = decode_properties(bytes).unwrap();
     let mut layout = properties.layout();
     if let Layout::Virtual(sources) = &mut layout {
         sources.iter_mut().flat_map(|source| [&mut source.source, &mut source.target]).for_each(normalize);

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use h5live_kv::engine::{Edits, Engine, LmdbEngine, LmdbOptions, Snapshot};
-use h5live_model::{Mode, Publish};
+use h5live_kv::engine::{EditBatch, Engine, LmdbEngine, LmdbOptions, ViewWithEdits};
+use h5live_model::{Mode, PublishLevel};
 
 const PAGE: usize = 4096;
 
@@ -14,8 +14,8 @@ fn options() -> LmdbOptions {
 }
 
 /// Has each key say the number of the commit.
-fn commit(engine: &LmdbEngine, number: u8, publish: Publish) {
-    let mut edits = Edits::new();
+fn commit(engine: &LmdbEngine, number: u8, publish: PublishLevel) {
+    let mut edits = EditBatch::new();
     for key in 0..200u8 {
         edits.put(&[key], vec![number; 100 + usize::from(key) * 40]);
     }
@@ -26,7 +26,7 @@ fn commit(engine: &LmdbEngine, number: u8, publish: Publish) {
 fn number(folder: &Path) -> u8 {
     let engine = LmdbEngine::open(folder, Mode::Read, &options()).unwrap();
     let view = engine.view().unwrap();
-    let values: Vec<_> = (0..200u8).map(|key| Snapshot::of(&view).get(&[key]).unwrap().unwrap()).collect();
+    let values: Vec<_> = (0..200u8).map(|key| ViewWithEdits::of(&view).get(&[key]).unwrap().unwrap()).collect();
     let number = values[0][0];
     for (key, value) in values.iter().enumerate() {
         assert_eq!(*value, vec![number; 100 + key * 40], "key {key}");
@@ -60,11 +60,11 @@ fn the_state_of_the_last_durable_commit_comes_back_after_a_power_failure() {
     // No state is made durable that nobody asks for.
     let rarely = LmdbOptions { growth: 64 << 20..=64 << 20, ..options() };
     let engine = LmdbEngine::open(&store, Mode::CreateNew, &rarely).unwrap();
-    commit(&engine, 1, Publish::Visible);
-    commit(&engine, 2, Publish::Durable);
+    commit(&engine, 1, PublishLevel::Visible);
+    commit(&engine, 2, PublishLevel::Durable);
     let durable = fs::read(store.join("data.mdb")).unwrap();
     // LMDB would use the pages of earlier states again.
-    (3..40).for_each(|number| commit(&engine, number, Publish::Visible));
+    (3..40).for_each(|number| commit(&engine, number, PublishLevel::Visible));
     let written = fs::read(store.join("data.mdb")).unwrap();
     drop(engine);
     assert_eq!(number(&store), 39, "the process has died: all is there");
@@ -91,7 +91,7 @@ fn the_state_of_the_last_durable_commit_comes_back_after_a_power_failure() {
         start_anew(&lost);
         assert_eq!(number(&lost), 2, "round {round}");
         let engine = LmdbEngine::open(&lost, Mode::Write, &options()).unwrap();
-        commit(&engine, 50, Publish::Visible);
+        commit(&engine, 50, PublishLevel::Visible);
         engine.close().unwrap();
         drop(engine);
         assert_eq!(number(&lost), 50, "round {round}");
@@ -103,9 +103,9 @@ fn a_half_written_durable_state_is_not_taken() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("run");
     let engine = LmdbEngine::open(&store, Mode::CreateNew, &options()).unwrap();
-    commit(&engine, 1, Publish::Durable);
+    commit(&engine, 1, PublishLevel::Durable);
     let before = fs::read(store.join("h5live.durable")).unwrap();
-    commit(&engine, 2, Publish::Durable);
+    commit(&engine, 2, PublishLevel::Durable);
     drop(engine);
     let after = fs::read(store.join("h5live.durable")).unwrap();
     let changed: Vec<_> = (0..after.len()).filter(|at| before.get(*at) != Some(&after[*at])).collect();
@@ -127,7 +127,7 @@ fn a_file_whose_commits_never_wait_for_the_disk_stays_short() {
     let engine = LmdbEngine::open(&store, Mode::CreateNew, &options).unwrap();
     // Each commit writes some 800 KiB anew.
     for number in 0..40 {
-        commit(&engine, number, Publish::Visible);
+        commit(&engine, number, PublishLevel::Visible);
     }
     let bytes = fs::metadata(LmdbEngine::data_file(&store)).unwrap().len();
     // It grows by 1 MiB at most while one state is on its way to the disk.
@@ -137,7 +137,7 @@ fn a_file_whose_commits_never_wait_for_the_disk_stays_short() {
     start_anew(&store);
     assert!(number(&store) < 40, "it is one of the states");
     let engine = LmdbEngine::open(&store, Mode::Write, &options).unwrap();
-    commit(&engine, 100, Publish::Durable);
+    commit(&engine, 100, PublishLevel::Durable);
     drop(engine);
     start_anew(&store);
     assert_eq!(number(&store), 100);
@@ -153,11 +153,11 @@ fn the_file_does_not_grow_with_the_number_of_small_commits() {
     let engine = LmdbEngine::open(&store, Mode::CreateNew, &options).unwrap();
     let commit = |rounds: std::ops::Range<u32>| {
         for round in rounds {
-            let mut edits = Edits::new();
+            let mut edits = EditBatch::new();
             // Now and then a large one.
             let bytes = if round % 10 == 0 { 40_000 } else { 4 };
             edits.put(b"value", vec![round as u8; bytes]);
-            engine.commit(&edits, Publish::Visible).unwrap();
+            engine.commit(&edits, PublishLevel::Visible).unwrap();
         }
         let stat = engine.stat().unwrap();
         stat.pages * stat.page_bytes
@@ -171,9 +171,9 @@ fn the_file_does_not_grow_with_the_number_of_small_commits() {
     start_anew(&store);
     // One of the states is there, as it was, and it can be written on.
     let engine = LmdbEngine::open(&store, Mode::Write, &options).unwrap();
-    let bytes = Snapshot::of(&engine.view().unwrap()).get(b"value").unwrap().unwrap();
+    let bytes = ViewWithEdits::of(&engine.view().unwrap()).get(b"value").unwrap().unwrap();
     assert!(matches!(bytes.len(), 4 | 40_000) && bytes.iter().all(|byte| *byte == bytes[0]));
-    engine.commit(&Edits::new(), Publish::Durable).unwrap();
+    engine.commit(&EditBatch::new(), PublishLevel::Durable).unwrap();
 }
 
 #[test]
@@ -183,9 +183,9 @@ fn the_file_of_a_small_store_whose_commits_never_wait_for_the_disk_stays_small()
     let number = |engine: &LmdbEngine| engine.stat().unwrap().durable.unwrap().number;
     let begun = number(&engine);
     for round in 0..300u32 {
-        let mut edits = Edits::new();
+        let mut edits = EditBatch::new();
         (0..12u32).for_each(|key| edits.put(&key.to_be_bytes(), vec![round as u8; 4000]));
-        engine.commit(&edits, Publish::Visible).unwrap();
+        engine.commit(&edits, PublishLevel::Visible).unwrap();
     }
     // This waits for a state that is on its way to the disk.
     drop(engine);

@@ -4,13 +4,13 @@ use crate::common;
 
 use h5live_kv::layout::encode::{decode_dataspace, decode_datatype, encode_dataspace, encode_datatype};
 use h5live_kv::layout::value::{
-    ContainerFormat, EncodedReference, StoredReference, VarLenBlob, decode_link, decode_times, decode_u64, encode_link,
-    encode_times, encode_u64,
+    ContainerFormat, EncodedReference, StoredReference, VarLenBlobRef, decode_link, decode_times, decode_u64,
+    encode_link, encode_times, encode_u64,
 };
 use h5live_kv::layout::{AttributeField, AttributeRecords, BlobId, MetadataField, MetadataRecords};
 use h5live_model::{
-    AttributeData, Compound, CompoundMember, Dataspace, Datatype, LinkTarget, Name, ObjectBody, ObjectId, ObjectKind,
-    ObjectSpec, ObjectTimes, ReferenceKind, ReferenceType, Referent, ReferentPart, Shape,
+    AttributeData, CompoundMember, CompoundType, Dataspace, Datatype, LinkTarget, Name, ObjectId, ObjectKind,
+    ObjectKindSpec, ObjectSpec, ObjectTimes, ReferenceKind, ReferenceType, Referent, ReferentPart, Shape,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -19,10 +19,10 @@ use proptest::sample::{Index, select};
 
 fn kind_of(spec: &ObjectSpec) -> ObjectKind {
     match spec.body {
-        ObjectBody::Group(_) => ObjectKind::Group,
-        ObjectBody::Dataset(_) => ObjectKind::Dataset,
-        ObjectBody::Datatype(_) => ObjectKind::Datatype,
-        ObjectBody::Map(_) => ObjectKind::Map,
+        ObjectKindSpec::Group(_) => ObjectKind::Group,
+        ObjectKindSpec::Dataset(_) => ObjectKind::Dataset,
+        ObjectKindSpec::Datatype(_) => ObjectKind::Datatype,
+        ObjectKindSpec::Map(_) => ObjectKind::Map,
     }
 }
 
@@ -73,7 +73,7 @@ proptest! {
         let mut attribute = AttributeRecords::default();
         attribute.insert(of_attribute, value.clone());
         for kind in [ObjectKind::Group, ObjectKind::Dataset, ObjectKind::Datatype, ObjectKind::Map] {
-            let _ = records.object(kind);
+            let _ = records.decode_object_spec(kind);
         }
         let _ = (attribute.attribute("a".into()), decode_datatype(&value), decode_dataspace(&value));
         let _ = (decode_link(&value), StoredReference::decode_blob(ReferenceKind::Region2, true, &value));
@@ -82,14 +82,14 @@ proptest! {
     #[test]
     fn objects_come_back_from_their_records(spec in common::object()) {
         let records = MetadataRecords::of_object(&spec).unwrap();
-        prop_assert_eq!(records.object(kind_of(&spec)).unwrap(), spec.clone());
+        prop_assert_eq!(records.decode_object_spec(kind_of(&spec)).unwrap(), spec.clone());
         let again: MetadataRecords = records.clone().into_iter().collect();
         prop_assert_eq!(&again, &records);
-        if let ObjectBody::Dataset(dataset) = &spec.body {
+        if let ObjectKindSpec::Dataset(dataset) = &spec.body {
             prop_assert_eq!(records.dataspace().unwrap(), dataset.dataspace.clone());
         }
         match MetadataRecords::of_root(&spec) {
-            Ok(root) => prop_assert_eq!(root.object(ObjectKind::Group).unwrap(), spec),
+            Ok(root) => prop_assert_eq!(root.decode_object_spec(ObjectKind::Group).unwrap(), spec),
             Err(_) => prop_assert_ne!(kind_of(&spec), ObjectKind::Group),
         }
     }
@@ -102,10 +102,10 @@ proptest! {
                 let mut records = records.clone();
                 records.insert(field, damaged);
                 // What is still an object comes back from records of its own.
-                if let Ok(spec) = records.object(kind_of(&spec))
+                if let Ok(spec) = records.decode_object_spec(kind_of(&spec))
                     && let Ok(records) = MetadataRecords::of_object(&spec)
                 {
-                    prop_assert!(records.object(kind_of(&spec)).is_ok());
+                    prop_assert!(records.decode_object_spec(kind_of(&spec)).is_ok());
                 }
             }
         }
@@ -136,7 +136,7 @@ proptest! {
     fn datatypes_and_dataspaces_come_back_from_bytes(datatype in common::datatype(), space in common::dataspace()) {
         prop_assert_eq!(decode_datatype(&encode_datatype(&datatype).unwrap()).unwrap(), datatype);
         let found = decode_dataspace(&encode_dataspace(&space).unwrap()).unwrap();
-        prop_assert_eq!((found.dims(), found.max()), (space.dims(), space.max()));
+        prop_assert_eq!((found.dims(), found.max_dims()), (space.dims(), space.max_dims()));
         prop_assert_eq!(found.element_count(), space.element_count());
     }
 
@@ -161,7 +161,7 @@ proptest! {
             return Ok(());
         };
         let id = BlobId([9; 16]);
-        let element = encoded.element(id).unwrap();
+        let element = encoded.encode_element(id).unwrap();
         let found = match StoredReference::decode(kind, &element).unwrap() {
             StoredReference::Whole(found) => found,
             StoredReference::InBlob { kind, external, blob } => {
@@ -188,12 +188,12 @@ proptest! {
         let times = ObjectTimes { access, modification: 3, change: -4, birth };
         prop_assert_eq!(decode_times(&encode_times(&times)).unwrap(), times);
         prop_assert_eq!(decode_u64("count", &encode_u64(count)).unwrap(), count);
-        let element = VarLenBlob { length, blob: BlobId(id) };
-        prop_assert_eq!(VarLenBlob::decode(&element.encode()).unwrap(), element);
+        let element = VarLenBlobRef { length, blob: BlobId(id) };
+        prop_assert_eq!(VarLenBlobRef::decode(&element.encode()).unwrap(), element);
         let version = ContainerFormat { version: length.max(3), has_checksums: false };
         prop_assert_eq!(ContainerFormat::decode(&version.encode()), Ok(Err(version.version)));
         prop_assert_eq!(decode_times(&bytes).is_ok(), bytes.len() == 32);
-        prop_assert_eq!(VarLenBlob::decode(&bytes).is_ok(), bytes.len() == 20);
+        prop_assert_eq!(VarLenBlobRef::decode(&bytes).is_ok(), bytes.len() == 20);
         prop_assert_eq!(decode_u64("count", &bytes).is_ok(), bytes.len() == 8);
         prop_assert!(ContainerFormat::decode(&bytes).is_err());
     }
@@ -202,11 +202,11 @@ proptest! {
 #[test]
 fn a_record_that_is_missing_is_named() {
     let mut records = MetadataRecords::of_object(&ObjectSpec::group()).unwrap();
-    assert!(records.object(ObjectKind::Group).is_ok());
-    let error = records.object(ObjectKind::Dataset).unwrap_err();
+    assert!(records.decode_object_spec(ObjectKind::Group).is_ok());
+    let error = records.decode_object_spec(ObjectKind::Dataset).unwrap_err();
     assert_eq!(error.to_string(), "property list: class at byte 2: 9 is not allowed: that of the object");
     records = MetadataRecords::default();
-    let error = records.object(ObjectKind::Group).unwrap_err();
+    let error = records.decode_object_spec(ObjectKind::Group).unwrap_err();
     assert_eq!(error.to_string(), "the object has no record Creation Property List");
 }
 
@@ -219,7 +219,7 @@ fn compounds_of_many_members_that_lead_elsewhere_come_back() {
         datatype: Datatype::Reference(ReferenceType { kind: ReferenceKind::Object1, size: 16 }),
     };
     let members: Vec<_> = (0..60_000).map(member).collect();
-    let datatype = Datatype::Compound(Compound { size: 60_000 * 16, members });
+    let datatype = Datatype::Compound(CompoundType { size: 60_000 * 16, members });
     let bytes = encode_datatype(&datatype).unwrap();
     assert_eq!(decode_datatype(&bytes).unwrap(), datatype);
 }
@@ -236,7 +236,7 @@ fn counts_are_bounded_by_the_bytes_that_are_left() {
     for list in huge {
         let mut records = MetadataRecords::default();
         records.insert(MetadataField::CreationProperties, list);
-        let error = records.object(ObjectKind::Dataset).unwrap_err().to_string();
+        let error = records.decode_object_spec(ObjectKind::Dataset).unwrap_err().to_string();
         assert!(error.contains("above the limit") || error.contains("at most"), "{error}");
     }
 }
@@ -267,7 +267,7 @@ fn every_field_has_an_akey_of_its_own() {
         assert_eq!(MetadataField::from_akey(field.akey()), Some(field));
     }
     for field in AttributeField::ALL {
-        let akey = [&field.prefix()[..], b"x"].concat();
+        let akey = [&field.akey_prefix()[..], b"x"].concat();
         assert_eq!(AttributeField::from_akey(&akey), Some((field, &b"x"[..])));
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::shared;
 
-use h5live_kv::engine::{LongKeys, MemoryEngine};
-use h5live_kv::{KvRequest, KvStore};
+use h5live_kv::engine::{LongKeyEngine, MemoryEngine};
+use h5live_kv::{KvOpenRequest, KvStore};
 use h5live_model::{
-    AttributeData, Dataspace, Datatype, Durability, Error, Mode, Publish, Scope, Store, StoreErrorKind, StoreWriter,
+    AttributeData, Dataspace, Datatype, DurabilitySupport, Error, Mode, ObjectScope, PublishLevel, Store,
+    StoreErrorKind, StoreWriter,
 };
 
 use self::shared::request;
@@ -43,19 +44,19 @@ fn fill(store: &KvStore, first: u32) -> u32 {
 #[test]
 fn a_session_refuses_changes_beyond_its_bound_and_goes_on_after_a_commit() {
     let engine = MemoryEngine::new();
-    let asked = KvRequest { max_uncommitted: MOST, ..request(Mode::CreateNew, Durability::Always, 1) };
-    let store = KvStore::open(LongKeys::new(engine.clone()), &asked).unwrap();
+    let asked = KvOpenRequest { max_uncommitted: MOST, ..request(Mode::CreateNew, DurabilitySupport::Always, 1) };
+    let store = KvStore::open(LongKeyEngine::new(engine.clone()), &asked).unwrap();
     let root = store.session().root;
     let first = fill(&store, 0);
     assert!((40..=64).contains(&first), "{first} attributes of 1 KiB were taken");
     assert_eq!(store.attribute_names(root).unwrap().len() as u32, first, "what was refused is not there in part");
     let more = fill(&store, first);
     assert!((1..=9).contains(&more), "an eighth more is taken after a refusal: {more} attributes");
-    store.commit(Scope::All, Publish::Visible).unwrap();
+    store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let second = fill(&store, first + more);
     assert!(second.abs_diff(first) <= 2, "{first} before a commit, {second} after it");
     store.close().unwrap();
-    let asked = request(Mode::Read, Durability::Always, 2);
-    let reader = KvStore::open(LongKeys::new(engine.reader()), &asked).unwrap();
+    let asked = request(Mode::Read, DurabilitySupport::Always, 2);
+    let reader = KvStore::open(LongKeyEngine::new(engine.reader()), &asked).unwrap();
     assert_eq!(reader.attribute_names(root).unwrap().len() as u32, first + more + second);
 }

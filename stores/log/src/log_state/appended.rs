@@ -14,27 +14,27 @@ const MAX_SHIFTS: usize = 30_000;
 
 impl LogState {
     /// What the batch that is gathered appends to a dataset.
-    pub fn appended_mut(&mut self, dataset: u64) -> &mut AppendedRows {
+    pub fn appended_rows_mut(&mut self, dataset: u64) -> &mut AppendedRows {
         self.appended.entry(dataset).or_default()
     }
 
     /// Whether the batch that is gathered has rows to which only its end gives their places.
-    pub fn has_appended(&self) -> bool {
-        self.appended.values().any(AppendedRows::has_rows)
+    pub fn has_appended_rows(&self) -> bool {
+        self.appended.values().any(AppendedRows::has_rows_to_place)
     }
 
     /// Whether those are rows of a dataset.
-    pub fn has_appended_to(&self, dataset: u64) -> bool {
-        self.appended.get(&dataset).is_some_and(AppendedRows::has_rows)
+    pub fn has_appended_rows_to(&self, dataset: u64) -> bool {
+        self.appended.get(&dataset).is_some_and(AppendedRows::has_rows_to_place)
     }
 
     /// Puts the rows that were appended behind those that there are.
     pub(super) fn place_appended(&mut self) -> Result<Vec<RowShift>> {
         let mut shifts = Vec::new();
-        for (number, rows) in self.appended.iter().filter(|(_, rows)| rows.has_rows()) {
-            let there = self.datasets.get(number).and_then(LoggedDataset::published_rows).unwrap_or(0);
-            let (of_dataset, end) = rows.place(*number, there);
-            if !rows.may_have(end) {
+        for (number, rows) in self.appended.iter().filter(|(_, rows)| rows.has_rows_to_place()) {
+            let there = self.datasets.get(number).and_then(LoggedDataset::published_row_count).unwrap_or(0);
+            let (of_dataset, end) = rows.assign_row_numbers(*number, there);
+            if !rows.fits_max_extent(end) {
                 return Err(Error::Invalid(format!(
                     "others have appended: {end} rows are more than the dataset may have"
                 )));
@@ -45,9 +45,11 @@ impl LogState {
             let text = format!("one flush appends to more than {MAX_SHIFTS} datasets to which others append, too");
             return Err(Error::Invalid(text));
         }
-        for (number, rows) in std::mem::take(&mut self.appended).into_iter().filter(|(_, rows)| rows.has_rows()) {
+        for (number, rows) in
+            std::mem::take(&mut self.appended).into_iter().filter(|(_, rows)| rows.has_rows_to_place())
+        {
             // What is seen has an extent: later rows, also those of others, go behind it.
-            if let Some(extent) = rows.missing_extent() {
+            if let Some(extent) = rows.unrecorded_extent() {
                 self.stage_entry(number, extent.len(), EncodedEntry::plain(EntryChange::Grow(extent), &[]))?;
             }
             if let Some(dataset) = self.datasets.get_mut(&number) {

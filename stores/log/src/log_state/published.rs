@@ -10,7 +10,7 @@ use h5live_model::AllocationLimit;
 
 use super::{LogState, check_rank};
 use crate::error::Result;
-use crate::index_table::TableRow;
+use crate::index_table::IndexTableRow;
 use crate::log_file::LogFile;
 use crate::logged_dataset::LoggedDataset;
 use crate::mutant::LogMutant;
@@ -60,8 +60,8 @@ impl LogState {
     }
 
     /// Reads what others have published since: in all files but the own one, if the session writes, and those of which
-    /// `last_orders` says that the last batch is known
-    /// ([`SharedFiles::last_orders`](crate::shared_files::SharedFiles::last_orders)).
+    /// `last_batch_orders` says that the last batch is known
+    /// ([`MultiWriterFiles::last_batch_orders`](crate::shared_files::MultiWriterFiles::last_batch_orders)).
     ///
     /// # Errors
     /// As [`LogState::open`].
@@ -87,12 +87,12 @@ impl LogState {
     }
 
     /// The number of batches that wait and have an order up to `last`.
-    pub fn waiting_up_to(&self, last: u64) -> usize {
+    pub fn waiting_batches_up_to(&self, last: u64) -> usize {
         self.waiting.iter().filter(|batch| batch.order <= last).count()
     }
 
     /// The highest order of a batch that waits; `None` if there is none.
-    pub fn last_waiting(&self) -> Option<u64> {
+    pub fn last_waiting_order(&self) -> Option<u64> {
         self.waiting.iter().map(|batch| batch.order).max()
     }
 
@@ -100,13 +100,13 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::open`].
-    pub fn apply_ordered(&mut self, last: u64) -> Result<()> {
+    pub fn apply_waiting_up_to(&mut self, last: u64) -> Result<()> {
         let mut ready: VecDeque<_> = self.waiting.extract_if(.., |batch| batch.order <= last).collect();
         let mut taken = Ok(());
         while let Some(batch) = ready.front_mut() {
             let count = batch.entries.iter().position(|(rank, row)| {
-                let order = if self.mutant.lacks(LogMutant::IgnoredOrders) { 0 } else { row.order };
-                taken = self.push(*rank, TableRow { order, ..row.clone() }).map(drop);
+                let order = if self.mutant.violates(LogMutant::IgnoredOrders) { 0 } else { row.order };
+                taken = self.push(*rank, IndexTableRow { order, ..row.clone() }).map(drop);
                 taken.is_err()
             });
             if let Some(count) = count {
@@ -124,6 +124,6 @@ impl LogState {
     /// # Errors
     /// As [`LogState::open`].
     pub fn apply_all_waiting(&mut self) -> Result<()> {
-        self.apply_ordered(u64::MAX)
+        self.apply_waiting_up_to(u64::MAX)
     }
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use h5live_model::{Error, Layout, Mode, Publish, Result, Scope, Store};
+use h5live_model::{Error, Layout, Mode, ObjectScope, PublishLevel, Result, Store};
 use parking_lot::RwLockWriteGuard;
 
-use super::{LogRequest, LogSession};
-use crate::anchor::Anchor;
+use super::{LogOpenRequest, LogSession};
+use crate::anchor::AnchorDataset;
 use crate::index_table::NOT_ENDED;
 use crate::log_state::LogState;
-use crate::shared_files::{AppendLock, MainUse, SharedFiles};
-use crate::subfiles::{as_model_error, is_written, subfile_count};
+use crate::shared_files::{AppendLock, MainFileUse, MultiWriterFiles};
+use crate::subfiles::{as_model_error, has_live_writer, subfile_count};
 
 impl LogSession {
     /// A session that writes beside others. It appends to the subfile with the number `own`, which `state` has; `inner`
@@ -20,9 +20,9 @@ impl LogSession {
     /// If the log is damaged; errors of the store beneath.
     pub fn joined(
         inner: Arc<dyn Store>,
-        files: Arc<dyn SharedFiles>,
+        files: Arc<dyn MultiWriterFiles>,
         state: LogState,
-        how: LogRequest,
+        how: LogOpenRequest,
     ) -> Result<Self> {
         let mut session = LogSession::new(inner, Some(files), state, how)?;
         session.described.mode = Mode::SwmrWrite;
@@ -37,9 +37,9 @@ impl LogSession {
     ///
     /// # Errors
     /// As [`LogSession::catch_up`].
-    pub fn catch_up_for(&self, found: &Anchor) -> Result<()> {
-        let is_resized = matches!(found.spec.layout, Layout::Chunked(_)) && !self.made.lock().contains(&found.id);
-        if is_resized || self.state.read().knows_others() {
+    pub fn catch_up_for(&self, anchor: &AnchorDataset) -> Result<()> {
+        let is_resized = matches!(anchor.spec.layout, Layout::Chunked(_)) && !self.made.lock().contains(&anchor.id);
+        if is_resized || self.state.read().has_read_other_files() {
             self.catch_up()?;
         }
         Ok(())
@@ -50,9 +50,9 @@ impl LogSession {
     ///
     /// # Errors
     /// As [`LogSession::commit`].
-    pub fn place_appended(&self) -> Result<()> {
-        let has_rows = self.has_joined && self.state.read().has_appended();
-        if has_rows { self.commit(Publish::Visible) } else { Ok(()) }
+    pub fn publish_appended_rows(&self) -> Result<()> {
+        let has_rows = self.has_joined && self.state.read().has_appended_rows();
+        if has_rows { self.commit(PublishLevel::Visible) } else { Ok(()) }
     }
 
     /// Has this writer be the only one that appends until the batch is published, if it has rows to append: no other one
@@ -61,7 +61,8 @@ impl LogSession {
         if let Some(kept) = self.kept_places.lock().take() {
             return Ok(Some(kept));
         }
-        let Some(files) = self.files.as_ref().filter(|_| self.has_joined && self.state.read().has_appended()) else {
+        let Some(files) = self.files.as_ref().filter(|_| self.has_joined && self.state.read().has_appended_rows())
+        else {
             return Ok(None);
         };
         let lock = files.lock_appends().map_err(as_model_error)?;
@@ -73,22 +74,22 @@ impl LogSession {
     pub(super) fn next_order(&self) -> Result<(u64, RwLockWriteGuard<'_, LogState>)> {
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
             let state = self.state.write();
-            let order = state.last_order().checked_add(1).filter(|order| *order < NOT_ENDED);
+            let order = state.last_batch_order().checked_add(1).filter(|order| *order < NOT_ENDED);
             let order = order.ok_or_else(|| Error::Invalid("the log has the highest order of a batch".to_owned()))?;
             return Ok((order, state));
         };
         loop {
             let (own, last, knows_all) = {
                 let state = self.state.read();
-                (state.own().number, state.last_order(), state.knows_others())
+                (state.own().number, state.last_batch_order(), state.has_read_other_files())
             };
-            let Some(order) = files.next_order(own, last, knows_all).map_err(as_model_error)? else {
+            let Some(order) = files.take_next_batch_order(own, last, knows_all).map_err(as_model_error)? else {
                 self.catch_up()?;
                 continue;
             };
             let state = self.state.write();
             // Otherwise a reading thread has taken up a later batch meanwhile.
-            if order > state.last_order() {
+            if order > state.last_batch_order() {
                 return Ok((order, state));
             }
         }
@@ -102,8 +103,8 @@ impl LogSession {
         left
     }
 
-    fn leave_files(&self, files: &dyn SharedFiles) -> Result<()> {
-        self.commit_entries(Publish::Visible)?;
+    fn leave_files(&self, files: &dyn MultiWriterFiles) -> Result<()> {
+        self.commit_entries(PublishLevel::Visible)?;
         if !self.changed_extents.lock().is_empty() {
             // Others may have changed them later.
             self.catch_up()?;
@@ -116,12 +117,12 @@ impl LogSession {
         // Whoever joins finds this writer, or finds it gone.
         subfile.close()?;
         let group = self.state.read().main_group();
-        self.inner.refresh(Scope::Objects(&[group]))?;
+        self.inner.refresh(ObjectScope::Objects(&[group]))?;
         let count = subfile_count(&*self.inner, group)?;
-        let is_in_use = |number: u32| is_written(files.open_subfile(number, Mode::Read, false));
+        let is_in_use = |number: u32| has_live_writer(files.open_subfile(number, Mode::Read, false));
         // Writers often leave in the order in which they came: those that came next are still there.
-        let usage = if (own + 1..=count).chain(1..own).any(is_in_use) { MainUse::Turn } else { MainUse::Last };
-        if usage == MainUse::Last {
+        let usage = if (own + 1..=count).chain(1..own).any(is_in_use) { MainFileUse::Turn } else { MainFileUse::Last };
+        if usage == MainFileUse::Last {
             for number in 1..=count {
                 files
                     .open_subfile(number, Mode::SwmrWrite, false)

@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use h5live_log::{Log, LogRequest, LogStore};
+use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, LinkTarget, Mode,
-    Name, NewObject, Publish, Shape, Sign, Store,
+    Name, NewObject, PublishLevel, Shape, Sign, Store,
 };
 use h5live_native::{MemoryStorage, NativeFile, OpenOptions, Storage};
 use parking_lot::{Condvar, Mutex};
@@ -72,7 +72,7 @@ impl Storage for GatedStorage {
 fn open(storage: &Arc<GatedStorage>, mode: Mode) -> LogStore {
     let file = NativeFile::open_storage(storage.clone(), &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
     let options = Log { staging: STAGING as u64, ..Log::default() };
-    LogStore::open(Arc::new(file), None, LogRequest::new(options)).unwrap()
+    LogStore::open(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()
 }
 
 /// A new log with a dataset of rows.
@@ -133,7 +133,7 @@ fn entries_that_are_still_being_written_are_read_from_memory() {
         write_row(&*data, row).unwrap();
     }
     assert_rows(&*data, ROWS);
-    store.writer().unwrap().commit(h5live_model::Scope::All, Publish::Visible).unwrap();
+    store.writer().unwrap().commit(h5live_model::ObjectScope::All, PublishLevel::Visible).unwrap();
     assert_rows(&*data, ROWS);
     store.close().unwrap();
     assert_rows_of_file(&storage, ROWS);
@@ -146,7 +146,7 @@ fn entries_whose_writing_has_failed_are_kept_and_written_later() {
     let failed = (0..ROWS).find(|row| write_row(&*data, *row).is_err()).expect("an error before memory is full");
     // The error is that of a write, and the row is staged nevertheless.
     assert_rows(&*data, failed + 1);
-    let commit = || store.writer().unwrap().commit(h5live_model::Scope::All, Publish::Visible);
+    let commit = || store.writer().unwrap().commit(h5live_model::ObjectScope::All, PublishLevel::Visible);
     assert!(commit().is_err());
     assert_rows(&*data, failed + 1);
     storage.set(Gate::Open);

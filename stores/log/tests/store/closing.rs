@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use h5live_log::{Log, LogRequest, LogStore};
+use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Error, Layout,
-    LinkTarget, Mode, Name, NewObject, Publish, Scope, Shape, Sign, Store, UNLIMITED,
+    LinkTarget, Mode, Name, NewObject, ObjectScope, PublishLevel, Shape, Sign, Store, UNLIMITED,
 };
 use h5live_native::{MemoryStorage, NativeFile, OpenOptions, Storage};
 
@@ -51,7 +51,7 @@ fn open(storage: &Arc<FullStorage>, mode: Mode) -> LogStore {
     let options = OpenOptions { mode, take_over: true, ..OpenOptions::default() };
     let file = NativeFile::open_storage(storage.clone(), &options).unwrap();
     let options = Log { min_log_size: 4 << 10, max_log_size: 64 << 10, ..Log::default() };
-    LogStore::open(Arc::new(file), None, LogRequest::new(options)).unwrap()
+    LogStore::open(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()
 }
 
 fn create(store: &LogStore, name: &str) -> Arc<dyn ChunkStore> {
@@ -86,13 +86,13 @@ fn a_session_that_could_not_be_closed_has_ended_all_the_same() {
     store.writer().unwrap().start_swmr().unwrap();
     let data = create(&store, "rows");
     append(&*data, 0, &[1; 3]).unwrap();
-    data.publish(Publish::Visible).unwrap();
+    data.publish(PublishLevel::Visible).unwrap();
     append(&*data, 3, &[2; 100_000]).unwrap();
     storage.is_full.store(true, Ordering::Release);
     assert!(store.close().is_err(), "nothing more fits");
     let is_closed = |result: Result<(), Error>| assert!(matches!(result, Err(Error::Closed)), "{result:?}");
     is_closed(append(&*data, 3, &[3]));
-    is_closed(data.publish(Publish::Visible));
+    is_closed(data.publish(PublishLevel::Visible));
     is_closed(data.spec().map(drop));
     is_closed(store.writer().map(drop));
     store.close().unwrap();
@@ -119,7 +119,7 @@ fn an_append_beside_the_close_is_in_the_file_or_an_error() {
                             Err(error) => break assert!(matches!(error, Error::Closed), "{error}"),
                         }
                         if at.is_multiple_of(7) {
-                            let _ = data.publish(Publish::Visible);
+                            let _ = data.publish(PublishLevel::Visible);
                         }
                     }
                 });
@@ -133,6 +133,6 @@ fn an_append_beside_the_close_is_in_the_file_or_an_error() {
         for (number, done) in done.iter().enumerate() {
             assert_eq!(rows(&reader, &format!("rows{number}")), done.load(Ordering::Acquire), "run {run}");
         }
-        reader.refresh(Scope::All).unwrap();
+        reader.refresh(ObjectScope::All).unwrap();
     }
 }

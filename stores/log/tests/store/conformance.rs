@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_checker::file::{CheckOptions, check_path_with};
-use h5live_log::{Log, LogLayout, LogRequest, LogStore};
-use h5live_model::conformance::{self, Checksums, DamagedLab, Lab};
+use h5live_log::{Log, LogLayout, LogOpenRequest, LogStore};
+use h5live_model::conformance::{self, ChecksumCoverage, DamagedStoreFixture, StoreFixture};
 use h5live_model::{Mode, Store};
 use h5live_native::{NativeFile, OpenOptions};
 
@@ -27,11 +27,11 @@ impl LogFiles {
 
     fn open(&self, mode: Mode) -> LogStore {
         let file = NativeFile::open(&self.last(), &OpenOptions { mode, ..Default::default() }).unwrap();
-        LogStore::open(Arc::new(file), None, LogRequest::new(self.options.clone())).unwrap()
+        LogStore::open(Arc::new(file), None, LogOpenRequest::new(self.options.clone())).unwrap()
     }
 }
 
-impl Lab for LogFiles {
+impl StoreFixture for LogFiles {
     type Store = LogStore;
 
     fn create(&self) -> LogStore {
@@ -52,18 +52,18 @@ impl Lab for LogFiles {
     }
 }
 
-impl DamagedLab for LogFiles {
+impl DamagedStoreFixture for LogFiles {
     fn files(&self) -> Vec<PathBuf> {
         vec![self.last()]
     }
 
     fn open_damaged(&self) -> h5live_model::Result<LogStore> {
         let file = NativeFile::open(&self.last(), &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?;
-        LogStore::open(Arc::new(file), None, LogRequest::new(self.options.clone()))
+        LogStore::open(Arc::new(file), None, LogOpenRequest::new(self.options.clone()))
     }
 
-    fn checksums(&self) -> Checksums {
-        Checksums::All
+    fn checksums(&self) -> ChecksumCoverage {
+        ChecksumCoverage::All
     }
 }
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_log::{Log, LogRequest, LogStore};
+use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{
     AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout,
-    LinkTarget, Mode, Name, NewObject, ObjectId, Publish, Shape, Sign, Store, UNLIMITED,
+    LinkTarget, Mode, Name, NewObject, ObjectId, PublishLevel, Shape, Sign, Store, UNLIMITED,
 };
 use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
 
@@ -19,12 +19,12 @@ fn native(path: &Path, mode: Mode) -> Arc<dyn Store> {
 }
 
 fn open(path: &Path, mode: Mode) -> Result<LogStore, h5live_model::Error> {
-    LogStore::open(native(path, mode), None, LogRequest::new(Log::default()))
+    LogStore::open(native(path, mode), None, LogOpenRequest::new(Log::default()))
 }
 
 fn open_bytes(bytes: Vec<u8>) -> Result<LogStore, h5live_model::Error> {
     let file = NativeFile::open_storage(Arc::new(MemoryStorage::from(bytes)), &OpenOptions::default())?;
-    LogStore::open(Arc::new(file), None, LogRequest::new(Log::default()))
+    LogStore::open(Arc::new(file), None, LogOpenRequest::new(Log::default()))
 }
 
 fn find(store: &dyn Store, group: ObjectId, name: &str) -> ObjectId {
@@ -75,7 +75,7 @@ fn write_log(path: &Path) {
         put([20, 0], [20, 11]);
         (20..40).for_each(|row| put([row, 11], [1, 19]));
         (0..40).for_each(|row| put([row, row % 30], [1, 1]));
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
     }
     store.close().unwrap();
 }
@@ -230,7 +230,7 @@ fn a_log_without_its_group_its_layout_or_the_number_of_a_dataset_is_damaged() {
         write_log(&path);
         remove_attribute(&path, object, name);
         assert!(text(&path).contains("the log is damaged: it has no"), "{name}: {}", text(&path));
-        let is_claimed = h5live_log::LogStore::is_log(&*native(&path, Mode::Read)).unwrap();
+        let is_claimed = h5live_log::LogStore::is_log_file(&*native(&path, Mode::Read)).unwrap();
         assert!(is_claimed, "{name}: the path still leads to a log");
         std::fs::remove_file(&path).unwrap();
     }
@@ -240,7 +240,7 @@ fn a_log_without_its_group_its_layout_or_the_number_of_a_dataset_is_damaged() {
     store.close().unwrap();
     drop(store);
     assert!(text(&path).contains("it has no group \"_LOG\""), "{}", text(&path));
-    assert!(h5live_log::LogStore::is_log(&*native(&path, Mode::Read)).unwrap());
+    assert!(h5live_log::LogStore::is_log_file(&*native(&path, Mode::Read)).unwrap());
     let made = open(&path, Mode::Write).map(drop).expect_err("no new log is made over what is left");
     assert!(made.to_string().contains("it has no group"), "{made}");
 }
@@ -252,7 +252,7 @@ fn a_file_without_the_mark_is_a_log_by_what_is_in_its_group() {
     let path = folder.path().join("run.h5");
     write_log(&path);
     remove_attribute(&path, |store| store.session().root, "_log_layout");
-    assert!(h5live_log::LogStore::is_log(&*native(&path, Mode::Read)).unwrap());
+    assert!(h5live_log::LogStore::is_log_file(&*native(&path, Mode::Read)).unwrap());
     let store = open(&path, Mode::Read).unwrap();
     assert!(error_of(&store, 0, 0).is_none());
     drop(store);
@@ -262,7 +262,7 @@ fn a_file_without_the_mark_is_a_log_by_what_is_in_its_group() {
     drop(marked);
     remove_attribute(&path, |store| store.session().root, "_log_layout");
     remove_attribute(&path, group_of_log, "layout_version");
-    assert!(h5live_log::LogStore::is_log(&*native(&path, Mode::Read)).unwrap());
+    assert!(h5live_log::LogStore::is_log_file(&*native(&path, Mode::Read)).unwrap());
 }
 
 fn attribute(name: &str) -> AttributeData {
@@ -289,7 +289,7 @@ fn a_group_of_a_user_is_no_log() {
     writer.set_attribute(group, &attribute("mine")).unwrap();
     store.close().unwrap();
     drop(store);
-    assert!(!h5live_log::LogStore::is_log(&*native(&path, Mode::Read)).unwrap());
+    assert!(!h5live_log::LogStore::is_log_file(&*native(&path, Mode::Read)).unwrap());
 }
 
 /// What undoes deflate, as far as a test needs it: the bytes come back as they are, one less each.
@@ -329,7 +329,7 @@ fn a_filtered_dataset_that_another_program_has_added_is_read() {
     file.dataset(id).unwrap().write_whole(&ChunkCoord::new(&[0, 0]), 0, &stored).unwrap();
     file.close().unwrap();
     drop(file);
-    let request = LogRequest { unfilter: Arc::new(Minus), ..LogRequest::new(Log::default()) };
+    let request = LogOpenRequest { unfilter: Arc::new(Minus), ..LogOpenRequest::new(Log::default()) };
     let store = LogStore::open(native(&path, Mode::Read), None, request).unwrap();
     let data = dataset(&store, "added").unwrap();
     let chunk = data.locate(&ChunkCoord::new(&[0, 0])).unwrap().unwrap();

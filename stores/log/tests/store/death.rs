@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay_operations};
-use h5live_log::{Log, LogRequest, LogStore};
+use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget,
-    Mode, Name, NewObject, Publish, Scope, Shape, Sign, Store, UNLIMITED, VarLen, VarLenKind, read_blob,
+    Mode, Name, NewObject, ObjectScope, PublishLevel, Shape, Sign, Store, UNLIMITED, VarLenKind, VarLenType, read_blob,
 };
 use h5live_native::{NativeFile, OpenOptions};
 
@@ -58,7 +58,7 @@ fn open(storage: impl h5live_cache::Storage + 'static, mode: Mode) -> LogStore {
     let options = OpenOptions { mode, take_over: true, ..OpenOptions::default() };
     let file = NativeFile::open_storage(Arc::new(storage), &options).unwrap();
     let options = Log { staging: 64, min_log_size: 512, max_log_size: 512, ..Log::default() };
-    LogStore::open(Arc::new(file), None, LogRequest::new(options)).unwrap()
+    LogStore::open(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()
 }
 
 /// What a writer of batches does to its storage. A mark says how many batches are acknowledged.
@@ -67,7 +67,7 @@ fn record() -> Vec<StorageOp> {
     let store = open(storage.clone(), Mode::Create);
     let base = Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned));
     let word_type =
-        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: store.session().element_sizes.vlen, base });
+        Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: store.session().element_sizes.vlen, base });
     let (a, b, words) = (
         create(&store, "a", growing(u16le())),
         create(&store, "b", growing(u16le())),
@@ -88,7 +88,7 @@ fn record() -> Vec<StorageOp> {
         if batch % 3 == 0 {
             put(&*create(&store, &format!("new{batch}"), growing(u16le())), 0, &number);
         }
-        writer.commit(Scope::All, Publish::Visible).unwrap();
+        writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     }
     storage.log_mark(BATCHES.to_string());
     store.close().unwrap();

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use h5live_log::{Log, LogLayout, LogRequest, LogStore};
+use h5live_log::{Log, LogLayout, LogOpenRequest, LogStore};
 use h5live_model::{
     AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout,
-    Mode, Name, NewObject, ObjectId, ObjectSpec, Publish, Scope, Shape, Sign, Store, UNLIMITED,
+    Mode, Name, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign, Store, UNLIMITED,
 };
 use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
 
 fn open(storage: &Arc<MemoryStorage>, mode: Mode, layout: LogLayout) -> LogStore {
     let file = NativeFile::open_storage(storage.clone(), &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
-    LogStore::open(Arc::new(file), None, LogRequest::new(Log { layout, ..Log::default() })).unwrap()
+    LogStore::open(Arc::new(file), None, LogOpenRequest::new(Log { layout, ..Log::default() })).unwrap()
 }
 
 fn spec(dims: &[u64], max: &[u64]) -> ObjectSpec {
@@ -34,7 +34,7 @@ fn unlink(store: &LogStore, name: &str) {
 }
 
 fn commit(store: &LogStore) {
-    store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
 }
 
 /// Makes a dataset of `rows` elements, all of them `value`, which had fewer before.

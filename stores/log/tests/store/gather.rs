@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_log::{Log, LogRequest, LogStore};
+use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill, FillValue,
-    Layout, LinkTarget, Mode, Name, NewObject, ObjectId, Publish, Shape, Sign, Store,
+    Layout, LinkTarget, Mode, Name, NewObject, ObjectId, PublishLevel, Shape, Sign, Store,
 };
 use h5live_native::{MemoryStorage, NativeFile, OpenOptions, Storage};
 use proptest::prelude::*;
@@ -34,12 +34,12 @@ fn positions(table: &Table) -> impl Iterator<Item = usize> {
 
 fn open(storage: Arc<dyn Storage>, mode: Mode, options: &Log) -> LogStore {
     let file = NativeFile::open_storage(storage, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
-    LogStore::open(Arc::new(file), None, LogRequest::new(options.clone())).unwrap()
+    LogStore::open(Arc::new(file), None, LogOpenRequest::new(options.clone())).unwrap()
 }
 
 fn open_path(path: &Path, mode: Mode) -> LogStore {
     let file = NativeFile::open(path, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
-    LogStore::open(Arc::new(file), None, LogRequest::new(Log::default())).unwrap()
+    LogStore::open(Arc::new(file), None, LogOpenRequest::new(Log::default())).unwrap()
 }
 
 fn open_data(store: &LogStore) -> Arc<dyn ChunkStore> {
@@ -163,7 +163,7 @@ proptest! {
             let values: Vec<_> = positions(table).map(|at| [number as u8, at as u8]).collect();
             write(&*data, table, &values);
             if *publishes {
-                data.publish(Publish::Visible).unwrap();
+                data.publish(PublishLevel::Visible).unwrap();
             }
             positions(table).zip(values).for_each(|(at, value)| plain[at] = value);
             if number % 8 == 0 {

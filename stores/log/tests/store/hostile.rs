@@ -5,7 +5,7 @@ use crate::random;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use h5live_log::{Log, LogRequest, LogStore};
+use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{
     AllocationLimit, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout,
     LinkTarget, Mode, Name, NewObject, ObjectKind, Shape, Sign, Store, UNLIMITED,
@@ -29,7 +29,7 @@ fn open_with_limit(bytes: Vec<u8>, mode: Mode, limit: u64) -> Result<LogStore, h
     LogStore::open(
         Arc::new(file),
         None,
-        LogRequest { max_allocation: AllocationLimit::new(limit), ..LogRequest::new(small()) },
+        LogOpenRequest { max_allocation: AllocationLimit::new(limit), ..LogOpenRequest::new(small()) },
     )
 }
 
@@ -44,7 +44,7 @@ fn log_file(is_closed: bool) -> Vec<u8> {
     let options = OpenOptions { mode: Mode::SwmrWrite, ..OpenOptions::default() };
     drop(NativeFile::open(&path, &OpenOptions { mode: Mode::CreateNew, ..OpenOptions::default() }).unwrap());
     let file = NativeFile::open(&path, &options).unwrap();
-    let store = LogStore::open(Arc::new(file), None, LogRequest::new(small())).unwrap();
+    let store = LogStore::open(Arc::new(file), None, LogOpenRequest::new(small())).unwrap();
     let writer = store.writer().unwrap();
     for (name, dims) in [("a", [6u64, 4]), ("b", [0, 8])] {
         let spec = DatasetSpec {
@@ -67,10 +67,10 @@ fn log_file(is_closed: bool) -> Vec<u8> {
             let batch = ChunkBatch { writes: &writes, extent: Some(&extent), ..ChunkBatch::default() };
             data.write(&batch).unwrap();
             if row % 3 == 0 {
-                data.publish(h5live_model::Publish::Visible).unwrap();
+                data.publish(h5live_model::PublishLevel::Visible).unwrap();
             }
         }
-        data.publish(h5live_model::Publish::Visible).unwrap();
+        data.publish(h5live_model::PublishLevel::Visible).unwrap();
     }
     if is_closed {
         store.close().unwrap();

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use h5live_log::{EntryFilter, Log, LogLayout, LogRequest, LogStore};
+use h5live_log::{EntryFilter, Log, LogLayout, LogOpenRequest, LogStore};
 use h5live_model::{
     AttributeData, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Error, Fill, FillValue,
-    FilterSpec, Layout, LinkTarget, Mode, Name, NewObject, ObjectId, ObjectSpec, Publish, Scope, Shape, Sign, Store,
-    UNLIMITED, VarLen, VarLenKind, VirtualSource,
+    FilterSpec, Layout, LinkTarget, Mode, Name, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Shape,
+    Sign, Store, UNLIMITED, VarLenKind, VarLenType, VirtualSource,
 };
 use h5live_native::{NativeFile, OpenOptions};
 
@@ -20,7 +20,7 @@ fn log_vol() -> Log {
 }
 
 fn open_with(path: &Path, mode: Mode, options: Log) -> Result<LogStore, Error> {
-    LogStore::open(Arc::new(native(path, mode)), None, LogRequest::new(options))
+    LogStore::open(Arc::new(native(path, mode)), None, LogOpenRequest::new(options))
 }
 
 fn open(path: &Path, mode: Mode) -> LogStore {
@@ -197,7 +197,7 @@ fn later_data_lies_behind_earlier_data_also_where_space_was_freed() {
         writer.set_attribute(group, &large).unwrap();
         data.write_whole(&ChunkCoord::new(&[round / 2]), 0, &bytes_of([round as i32; 4])).unwrap();
         data.set_extent(&[4 * (round / 2) + 4]).unwrap();
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
         writer.remove_link(root, &Name::from(format!("group {round}").as_str())).unwrap();
     }
     store.close().unwrap();
@@ -226,7 +226,7 @@ fn a_deleted_dataset_leaves_the_others_readable() {
     for (name, value) in [("a", 1), ("b", 2)] {
         make(&store, name, fixed(i32le(), &[3])).write_whole(&ChunkCoord::origin(1), 0, &bytes_of([value; 3])).unwrap();
     }
-    store.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     store.writer().unwrap().remove_link(store.session().root, &Name::from("a")).unwrap();
     store.close().unwrap();
     let store = open(&path, Mode::Write);
@@ -242,7 +242,8 @@ fn what_the_layout_does_not_hold_is_refused_and_changes_nothing() {
     let path = folder.path().join("log.h5");
     let store = open(&path, Mode::CreateNew);
     let base = Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned));
-    let text = Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: store.session().element_sizes.vlen, base });
+    let text =
+        Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: store.session().element_sizes.vlen, base });
     let refused = [
         ("variable-length elements", fixed(text, &[2])),
         ("a null dataspace", DatasetSpec { dataspace: Dataspace::Null, ..fixed(i32le(), &[]) }),

@@ -6,11 +6,11 @@ use crate::random;
 use std::sync::Arc;
 
 use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOp, replay_operations};
-use h5live_log::{Log, LogLayout, LogRequest, LogStore};
+use h5live_log::{Log, LogLayout, LogOpenRequest, LogStore};
 use h5live_model::{
     AllocationLimit, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype,
-    Error, Layout, LinkTarget, Mode, Name, NewObject, ObjectId, ObjectSpec, Publish, Scope, Shape, Sign, Store,
-    UNLIMITED,
+    Error, Layout, LinkTarget, Mode, Name, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign,
+    Store, UNLIMITED,
 };
 use h5live_native::{NativeFile, OpenOptions};
 
@@ -28,7 +28,7 @@ fn open(storage: impl Storage + 'static, mode: Mode) -> Result<LogStore, Error> 
     let file = NativeFile::open_storage(Arc::new(storage), &options)?;
     let options = Log { layout: LogLayout::LogVol, staging: 24, ..Log::default() };
     let max_allocation = AllocationLimit::new(1 << 20);
-    LogStore::open(Arc::new(file), None, LogRequest { max_allocation, ..LogRequest::new(options) })
+    LogStore::open(Arc::new(file), None, LogOpenRequest { max_allocation, ..LogOpenRequest::new(options) })
 }
 
 fn growing() -> DatasetSpec {
@@ -66,7 +66,7 @@ fn record() -> Vec<StorageOp> {
     let grid = store.dataset(create(&store, root, "grid", growing())).unwrap();
     grid.set_extent(&[CELLS]).unwrap();
     let writer = store.writer().unwrap();
-    writer.commit(Scope::All, Publish::Visible).unwrap();
+    writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     for batch in 0..BATCHES {
         storage.log_mark(batch.to_string());
         put(&*rows, batch.into(), batch + 1);
@@ -74,7 +74,7 @@ fn record() -> Vec<StorageOp> {
         if batch % 3 == 0 {
             put(&*store.dataset(create(&store, group, &format!("new{batch}"), growing())).unwrap(), 0, batch + 1);
         }
-        writer.commit(Scope::All, Publish::Visible).unwrap();
+        writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     }
     storage.log_mark(BATCHES.to_string());
     store.close().unwrap();
@@ -137,7 +137,7 @@ fn a_writer_that_dies_leaves_what_was_acknowledged() {
                 // It goes on where the other one was: neither numbers nor names are in its way.
                 let data = create(&successor, successor.session().root, "after", growing());
                 put(&*successor.dataset(data).unwrap(), 0, 7);
-                successor.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+                successor.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
                 check(&successor, acknowledged);
                 assert_eq!(numbers(&successor, "after"), Some(vec![7]));
                 moments += 1;

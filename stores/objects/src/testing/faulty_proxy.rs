@@ -122,7 +122,7 @@ impl FaultyProxy {
     }
 
     /// How the S3 server behind it is reached.
-    pub fn options(&self) -> ObjectOptions {
+    pub fn client_options(&self) -> ObjectOptions {
         options_for(self.endpoint())
     }
 
@@ -132,7 +132,7 @@ impl FaultyProxy {
     }
 
     /// The ranges of bytes that were asked for since this was last called, the first thousand, and when: `bytes=0-99`.
-    pub fn take_ranges(&self) -> Vec<(Instant, String)> {
+    pub fn take_range_headers(&self) -> Vec<(Instant, String)> {
         std::mem::take(&mut *self.shared.ranges.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -141,7 +141,7 @@ impl FaultyProxy {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn drain(&self) -> io::Result<()> {
+    pub fn wait_until_idle(&self) -> io::Result<()> {
         // Connections are accepted in their order. So when this one has ended, all earlier ones are counted.
         let mut last = TcpStream::connect(self.address)?;
         last.shutdown(Shutdown::Write)?;

@@ -11,14 +11,14 @@ use crate::ObjectOptions;
 const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// Whether the environment has keys, which are taken from nowhere else; if not, a line says so.
-pub fn has_keys() -> bool {
+pub fn has_aws_credentials() -> bool {
     let has_keys = std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
-    if !has_keys {
+    if !has_aws_credentials {
         println!(
             "skipped: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set (make test-objects and make test-slatedb set them)"
         );
     }
-    has_keys
+    has_aws_credentials
 }
 
 /// A server, which ends with this.
@@ -33,8 +33,8 @@ impl S3Server {
     ///
     /// # Panics
     /// If it does not start.
-    pub fn start() -> Option<Self> {
-        if !has_keys() {
+    pub fn start_if_available() -> Option<Self> {
+        if !has_aws_credentials() {
             return None;
         }
         let python = std::env::var("H5LIVE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -79,7 +79,7 @@ impl S3Server {
     }
 
     /// How it is reached.
-    pub fn options(&self) -> ObjectOptions {
+    pub fn client_options(&self) -> ObjectOptions {
         options_for(self.endpoint())
     }
 
@@ -88,14 +88,14 @@ impl S3Server {
     /// # Panics
     /// If the server refuses.
     pub fn make_bucket(&self, name: &str) {
-        assert_eq!(self.put(&format!("/{name}"), "", b""), 200);
+        assert_eq!(self.put_with_header(&format!("/{name}"), "", b""), 200);
     }
 
     /// Puts an object with a further header, by a request of its own making. Returns the status.
     ///
     /// # Panics
     /// If the connection fails.
-    pub fn put(&self, path: &str, header: &str, body: &[u8]) -> u16 {
+    pub fn put_with_header(&self, path: &str, header: &str, body: &[u8]) -> u16 {
         let mut stream = TcpStream::connect(self.address).expect("the server listens");
         let head = format!(
             "PUT {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: AWS4-HMAC-SHA256 Credential=test/20200101/us-east-1/s3/\

@@ -29,22 +29,22 @@ impl TlsSettings {
     /// # Errors
     /// If they cannot be read, or this was built without TLS.
     #[cfg(feature = "tls")]
-    pub fn trusting(certificate: &str) -> Result<Self, String> {
+    pub fn with_trusted_pem_file(pem_path: &str) -> Result<Self, String> {
         use rustls_platform_verifier::Verifier;
         use std::sync::Arc;
         use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
         use tokio_rustls::rustls::{ClientConfig, crypto::ring};
 
-        let failed = |error: &dyn std::fmt::Display| match certificate {
+        let failed = |error: &dyn std::fmt::Display| match pem_path {
             "" => format!("the certificates of the system: {error}"),
             file => format!("{file}: {error}"),
         };
-        let extra: Result<Vec<_>, _> = match certificate {
+        let extra: Result<Vec<_>, _> = match pem_path {
             "" => Ok(Vec::new()),
             file => CertificateDer::pem_file_iter(file).and_then(Iterator::collect),
         };
         let extra = extra.map_err(|error| failed(&error))?;
-        if extra.is_empty() && !certificate.is_empty() {
+        if extra.is_empty() && !pem_path.is_empty() {
             return Err(failed(&"there is no certificate in it"));
         }
         let provider = Arc::new(ring::default_provider());
@@ -60,7 +60,7 @@ impl TlsSettings {
     /// # Errors
     /// Always: this was built without TLS.
     #[cfg(not(feature = "tls"))]
-    pub fn trusting(_certificate: &str) -> Result<Self, String> {
+    pub fn with_trusted_pem_file(_pem_path: &str) -> Result<Self, String> {
         Err("h5live+https needs the feature \"served-tls\" or \"remote\", without which this was built".to_owned())
     }
 }

@@ -159,7 +159,7 @@ impl HttpClient {
         let fault = text(FAULT_HEADER);
         let limit = if is_message { request.limit } else { MAX_ERROR_BYTES };
         let mut body = Vec::new();
-        while let Some(part) = self.next_part(&mut response).await? {
+        while let Some(part) = self.next_body_bytes(&mut response).await? {
             let room = limit.saturating_sub(body.len());
             if part.len() > room && is_message {
                 return Err(HttpError::TooLarge(limit));
@@ -179,7 +179,7 @@ impl HttpClient {
     }
 
     /// The next bytes of a body; `None` at its end.
-    pub async fn next_part(&self, response: &mut Response<Incoming>) -> Result<Option<Bytes>, HttpError> {
+    pub async fn next_body_bytes(&self, response: &mut Response<Incoming>) -> Result<Option<Bytes>, HttpError> {
         loop {
             let frame = tokio::time::timeout(self.timeout, response.body_mut().frame()).await;
             match frame.map_err(|_| self.too_slow())? {
@@ -195,7 +195,7 @@ impl HttpClient {
     }
 
     /// An answer without an end, on a connection of its own.
-    pub async fn stream(
+    pub async fn open_event_stream(
         &self,
         path: &str,
         last_event: Option<&str>,

@@ -2,8 +2,8 @@
 
 use h5live_format::{Record, Result, Wire};
 use h5live_model::{
-    AtomicScope, AttributeData, ElementSizes, Encoding, Features, Link, Liveness, Name, ObjectId, ReferenceKind,
-    Referent, ReferentPart, Selection, Settings,
+    AttributeData, ChunkEncodedBy, ConsistencyScope, Link, Name, ObjectId, ReferenceKind, Referent, ReferentPart,
+    Selection, Settings, StoreFeatures, VlenAndReferenceSizes, WriterLiveness,
 };
 
 use super::codec::{wire_blob, wire_bool, wire_choice, wire_id, wire_list, wire_name, wire_option};
@@ -22,17 +22,17 @@ pub struct SessionAnswer {
     /// The root group.
     pub root: ObjectId,
     /// Sizes of elements that lead elsewhere.
-    pub forms: ElementSizes,
+    pub forms: VlenAndReferenceSizes,
     /// What of the data model it has.
-    pub features: Features,
+    pub features: StoreFeatures,
     /// Whether chunks come as filters left them.
-    pub encoding: Encoding,
+    pub encoding: ChunkEncodedBy,
     /// What of a view belongs together.
-    pub view: AtomicScope,
+    pub view: ConsistencyScope,
     /// How the container was made.
     pub settings: Settings,
     /// Whether somebody may write it.
-    pub liveness: Liveness,
+    pub liveness: WriterLiveness,
     /// Whether its writer died.
     pub is_abandoned: bool,
 }
@@ -43,23 +43,23 @@ impl Default for SessionAnswer {
             incarnation: 0,
             connector: Name::default(),
             root: no_id(),
-            forms: ElementSizes::default(),
-            features: Features::NONE,
-            encoding: Encoding::Pipeline,
-            view: AtomicScope::Object,
+            forms: VlenAndReferenceSizes::default(),
+            features: StoreFeatures::NONE,
+            encoding: ChunkEncodedBy::Pipeline,
+            view: ConsistencyScope::Object,
             settings: Settings::default(),
-            liveness: Liveness::AtRest,
+            liveness: WriterLiveness::AtRest,
             is_abandoned: false,
         }
     }
 }
 
 /// Features by their names, so that their numbers may change.
-fn wire_features(w: &mut impl Wire, features: &mut Features) -> Result<()> {
+fn wire_features(w: &mut impl Wire, features: &mut StoreFeatures) -> Result<()> {
     let mut names: Vec<Name> = features.names().map(Name::from).collect();
     wire_list(w, "features", 4, &mut names, Name::default, |w, name| wire_name(w, "feature", name))?;
-    let known = Features::NAMED.iter().filter(|(_, name)| names.iter().any(|given| given.as_str() == Some(name)));
-    *features = known.fold(Features::NONE, |all, (feature, _)| all.with(*feature));
+    let known = StoreFeatures::NAMED.iter().filter(|(_, name)| names.iter().any(|given| given.as_str() == Some(name)));
+    *features = known.fold(StoreFeatures::NONE, |all, (feature, _)| all.with(*feature));
     Ok(())
 }
 
@@ -88,10 +88,15 @@ impl Record for SessionAnswer {
         let sizes = [&mut forms.vlen, &mut forms.object, &mut forms.region, &mut forms.standard];
         sizes.into_iter().try_for_each(|size| w.u32("size of an element", size))?;
         wire_features(w, &mut self.features)?;
-        wire_choice(w, "encoding", &[Encoding::Pipeline, Encoding::Store], &mut self.encoding)?;
-        wire_choice(w, "view", &[AtomicScope::Chunk, AtomicScope::Object, AtomicScope::Store], &mut self.view)?;
+        wire_choice(w, "encoding", &[ChunkEncodedBy::Pipeline, ChunkEncodedBy::Store], &mut self.encoding)?;
+        wire_choice(
+            w,
+            "view",
+            &[ConsistencyScope::Chunk, ConsistencyScope::Object, ConsistencyScope::Store],
+            &mut self.view,
+        )?;
         wire_settings(w, &mut self.settings)?;
-        let states = [Liveness::AtRest, Liveness::Live, Liveness::Unknown];
+        let states = [WriterLiveness::AtRest, WriterLiveness::Live, WriterLiveness::Unknown];
         wire_choice(w, "liveness", &states, &mut self.liveness)?;
         wire_bool(w, "is abandoned", &mut self.is_abandoned)
     }

@@ -3,8 +3,8 @@
 use h5live_format::messages::{DataspaceMessage, DatatypeMessage, FillValueMessage, FilterPipelineMessage};
 use h5live_format::{Fault, LibVer, Result, StoredSelection, Wire};
 use h5live_model::{
-    CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, ExternalPiece, Fill, FilterSpecs, GroupSpec, Layout,
-    MapSpec, ObjectBody, ObjectSpec, Selection, VirtualSource,
+    CreationOrder, DatasetSpec, Dataspace, Datatype, ExternalPiece, Fill, FilterSpecs, GroupSpec, Layout,
+    LinkOrAttributeStorageSpec, MapSpec, ObjectKindSpec, ObjectSpec, Selection, VirtualSource,
 };
 
 use super::codec::{wire_bool, wire_choice, wire_id, wire_list, wire_name, wire_numbers, wire_option};
@@ -53,7 +53,7 @@ pub(super) fn wire_selection(w: &mut impl Wire, selection: &mut Selection) -> Re
     done
 }
 
-pub(super) fn wire_entry_storage(w: &mut impl Wire, storage: &mut EntryStorage) -> Result<()> {
+pub(super) fn wire_entry_storage(w: &mut impl Wire, storage: &mut LinkOrAttributeStorageSpec) -> Result<()> {
     let orders = [CreationOrder::Untracked, CreationOrder::Tracked, CreationOrder::Indexed];
     wire_choice(w, "creation order", &orders, &mut storage.order)?;
     w.u16("most compact", &mut storage.max_compact)?;
@@ -126,28 +126,28 @@ const DATASET: u8 = 1;
 const DATATYPE: u8 = 2;
 const MAP: u8 = 3;
 
-fn wire_body(w: &mut impl Wire, body: &mut ObjectBody) -> Result<()> {
+fn wire_body(w: &mut impl Wire, body: &mut ObjectKindSpec) -> Result<()> {
     let number = match body {
-        ObjectBody::Group(_) => GROUP,
-        ObjectBody::Dataset(_) => DATASET,
-        ObjectBody::Datatype(_) => DATATYPE,
-        ObjectBody::Map(_) => MAP,
+        ObjectKindSpec::Group(_) => GROUP,
+        ObjectKindSpec::Dataset(_) => DATASET,
+        ObjectKindSpec::Datatype(_) => DATATYPE,
+        ObjectKindSpec::Map(_) => MAP,
     };
     let number = w.derived_u8("kind", number)?;
     if w.is_decoding() {
         *body = match number {
-            GROUP => ObjectBody::Group(GroupSpec::default()),
-            DATASET => ObjectBody::Dataset(Box::default()),
-            DATATYPE => ObjectBody::Datatype(Datatype::default()),
-            MAP => ObjectBody::Map(Box::<MapSpec>::default()),
+            GROUP => ObjectKindSpec::Group(GroupSpec::default()),
+            DATASET => ObjectKindSpec::Dataset(Box::default()),
+            DATATYPE => ObjectKindSpec::Datatype(Datatype::default()),
+            MAP => ObjectKindSpec::Map(Box::<MapSpec>::default()),
             found => return Err(w.fault("kind", Fault::Value { found: found.into(), rule: "0 to 3" })),
         };
     }
     match body {
-        ObjectBody::Group(group) => wire_entry_storage(w, &mut group.links),
-        ObjectBody::Dataset(dataset) => wire_dataset(w, dataset),
-        ObjectBody::Datatype(datatype) => wire_datatype(w, datatype),
-        ObjectBody::Map(map) => {
+        ObjectKindSpec::Group(group) => wire_entry_storage(w, &mut group.links),
+        ObjectKindSpec::Dataset(dataset) => wire_dataset(w, dataset),
+        ObjectKindSpec::Datatype(datatype) => wire_datatype(w, datatype),
+        ObjectKindSpec::Map(map) => {
             wire_datatype(w, &mut map.key)?;
             wire_datatype(w, &mut map.value)
         }

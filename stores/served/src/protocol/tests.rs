@@ -2,10 +2,10 @@
 
 use h5live_format::Record;
 use h5live_model::{
-    AttributeData, ByteOrder, CharacterSet, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage,
-    ExternalPiece, Fill, FillValue, FilterSpec, Layout, Link, LinkTarget, ObjectBody, ObjectId, ObjectInfo, ObjectSpec,
-    ObjectTimes, ReferenceKind, ReferenceType, Referent, ReferentPart, Selection, Shape, Sign, StoredChunk,
-    StringPadding, UNLIMITED, VarLen, VarLenKind, VirtualSource,
+    AttributeData, ByteOrder, CharacterSet, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, ExternalPiece,
+    Fill, FillValue, FilterSpec, Layout, Link, LinkOrAttributeStorageSpec, LinkTarget, ObjectId, ObjectInfo,
+    ObjectKindSpec, ObjectSpec, ObjectTimes, ReferenceKind, ReferenceType, Referent, ReferentPart, Selection, Shape,
+    Sign, StoredChunk, StringPadding, UNLIMITED, VarLenKind, VarLenType, VirtualSource,
 };
 use proptest::prelude::*;
 use smallvec::SmallVec;
@@ -15,14 +15,14 @@ use super::*;
 fn datatypes() -> Vec<Datatype> {
     let number = Datatype::integer(4, ByteOrder::Big, Sign::Signed);
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    let text = Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() });
+    let text = Datatype::VarLen(VarLenType { kind, size: 16, base: Box::default() });
     let reference = Datatype::Reference(ReferenceType { kind: ReferenceKind::Object1, size: 8 });
     let members = [("a", number.clone()), ("b", text.clone()), ("c", reference.clone())];
     vec![number, text, reference, Datatype::compound(members)]
 }
 
 fn specs() -> Vec<ObjectSpec> {
-    let storage = EntryStorage { order: CreationOrder::Indexed, max_compact: 3, min_dense: 2 };
+    let storage = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, max_compact: 3, min_dense: 2 };
     let mut group = ObjectSpec::group();
     (group.attributes, group.times, group.large_attributes) = (storage, true, true);
     let mut all = vec![group];
@@ -50,7 +50,7 @@ fn specs() -> Vec<ObjectSpec> {
         );
     }
     all.extend(datatypes().into_iter().map(ObjectSpec::from));
-    all.push(ObjectSpec::from(ObjectBody::Map(Box::default())));
+    all.push(ObjectSpec::from(ObjectKindSpec::Map(Box::default())));
     all
 }
 
@@ -126,7 +126,7 @@ fn messages_come_back_from_their_bytes() {
     comes_back(&ReferenceRequest { incarnation: 1, kind: ReferenceKind::Object2, size: 12, object: ObjectId(7) });
     comes_back(&ReferenceAnswer { element: vec![1, 2] });
     comes_back(&BlobsAnswer { blobs: vec![vec![], vec![1]] });
-    let mut session = SessionAnswer { features: h5live_model::Features::all(), ..SessionAnswer::default() };
+    let mut session = SessionAnswer { features: h5live_model::StoreFeatures::all(), ..SessionAnswer::default() };
     session.settings.set("offset_size", 4);
     comes_back(&session);
 }

@@ -10,8 +10,8 @@ use h5live::archive::layout::{BEFORE, CONTENT_GROUP, TABLE_GROUP};
 use h5live::model::{LinkTarget, Name, ObjectId, ObjectKind};
 use twox_hash::XxHash3_128;
 
-use crate::error::{Error, Problem, Result};
-use crate::findings::Findings;
+use crate::error::{Error, InvalidFileReason, Result};
+use crate::findings::CountWithExamples;
 use crate::tables::read_rows;
 
 /// Bytes of the hash of a path.
@@ -89,16 +89,16 @@ pub fn delete_saved_links(file: &File) -> Result<()> {
 /// since. `archives`: how many the file had then.
 ///
 /// # Errors
-/// [`Problem::NoLinks`]; [`Error::File`].
-pub fn remove_new_links(file: &File, archives: u64) -> Result<Findings> {
+/// [`InvalidFileReason::NoLinks`]; [`Error::File`].
+pub fn remove_new_links(file: &File, archive_count_before: u64) -> Result<CountWithExamples> {
     let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(BEFORE) {
         Ok(dataset) => read_rows(&dataset, HASH_BYTES)?.as_chunks().0.iter().copied().collect(),
-        Err(error) if error.is_not_found() && archives == 0 => HashSet::new(),
-        Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, Problem::NoLinks)),
+        Err(error) if error.is_not_found() && archive_count_before == 0 => HashSet::new(),
+        Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, InvalidFileReason::NoLinks)),
         Err(error) => return Err(error.into()),
     };
     let new: Vec<FoundLink> = all_links(file)?.into_iter().filter(|link| !before.contains(&link.hash)).collect();
-    let mut removed_links = Findings::default();
+    let mut removed_links = CountWithExamples::default();
     new.iter().for_each(|link| removed_links.add(&link.path));
     for link in new.iter().rev() {
         let removed = file.writer().and_then(|writer| writer.remove_link(link.group, &link.name));

@@ -17,26 +17,28 @@ use h5live::archive::layout::{ARCHIVE, ArchiveRow, LAYOUT_ATTRIBUTE, TABLE_GROUP
 use h5live::{File, LibVer, Options};
 
 use self::object_paths::PathError;
-pub use self::object_paths::{link_target_path, names as object_names, path_obstacle};
-use self::objects::ObjectWriter;
+pub use self::object_paths::{resolve_symlink_target, split_path as object_names, unusable_path_reason};
+use self::objects::DatasetPerFileWriter;
 pub use self::objects::hex;
-pub use self::options::{ImageFilter, ImportOptions, MAX_COMPACT_BYTES, OnCollision, TarLayout, UnknownName};
+pub use self::options::{
+    ContentsFilter, ImportCollisionPolicy, ImportOptions, MAX_COMPACT_BYTES, TarLayout, UnknownName,
+};
 pub use self::shredder::SampleIndex;
-use self::shredder::Shredder;
+use self::shredder::ShredderWriter;
 pub use self::trial::choose_filter;
 use crate::contents::EntryContents;
 use crate::entry::TarEntry;
-use crate::error::{Error, Problem, Result, TarFault};
-use crate::findings::Findings;
+use crate::error::{Error, InvalidFileReason, Result, TarFault};
+use crate::findings::CountWithExamples;
 use crate::scanner::TarScanner;
-use crate::source::Source;
-use crate::tables::{Committed, ImportState, Tables};
+use crate::source::TarSource;
+use crate::tables::{CommittedCounts, ImportState, ImportTablesWriter};
 
 /// The datasets of a layout.
 #[derive(Debug)]
 enum LayoutWriter {
-    Shredder(Box<Shredder>),
-    Objects(Box<ObjectWriter>),
+    Shredder(Box<ShredderWriter>),
+    Objects(Box<DatasetPerFileWriter>),
 }
 
 /// Imports archives into a file.
@@ -44,10 +46,10 @@ enum LayoutWriter {
 pub struct Importer {
     file: File,
     options: ImportOptions,
-    tables: Tables,
+    tables: ImportTablesWriter,
     contents: LayoutWriter,
     /// What the file had when it was opened.
-    committed: Committed,
+    committed: CommittedCounts,
 }
 
 /// How far an import is.
@@ -73,7 +75,7 @@ pub struct ImportReport {
     /// Where another archive begins behind the end of this one, whose entries were not imported (byte).
     pub next_archive: Option<u64>,
     /// Entries of this archive that have no object under their path ([`ImportOptions::on_collision`]).
-    pub moved: Findings,
+    pub moved: CountWithExamples,
 }
 
 /// What was taken back.
@@ -84,11 +86,11 @@ pub struct RollbackReport {
     /// Archives that the file has.
     pub archives: u64,
     /// Links that were removed, of the layouts with objects: all that were made since the import began.
-    pub links: Findings,
+    pub links: CountWithExamples,
 }
 
 /// Options for a new file: of the versions that the original programs wrote, which HDF5 1.8 can read.
-pub fn file_options(options: Options) -> Options {
+pub fn with_libver_v18(options: Options) -> Options {
     options.libver(LibVer::V18)
 }
 
@@ -105,16 +107,16 @@ impl Importer {
     ///
     /// # Errors
     /// [`Error::File`], [`Error::Io`].
-    pub fn create_at(path: &Path, open: Options, options: ImportOptions) -> Result<Self> {
+    pub fn create_file_for_swmr(path: &Path, open_options: Options, options: ImportOptions) -> Result<Self> {
         let unfinished = unfinished_path(path);
         let make = || -> Result<()> {
-            let file = file_options(open.clone()).create().open(&*unfinished)?;
+            let file = with_libver_v18(open_options.clone()).create().open(&*unfinished)?;
             drop(Importer::create(&file, options)?);
             file.close()?;
             std::fs::rename(&unfinished, path).map_err(Error::io(path))
         };
         make().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
-        let file = open.write().open(path)?;
+        let file = open_options.write().open(path)?;
         file.start_swmr()?;
         Importer::open(&file, options)
     }
@@ -125,21 +127,21 @@ impl Importer {
     /// [`Error::File`].
     pub fn create(file: &File, options: ImportOptions) -> Result<Self> {
         if options.filter.is_some() && options.layout != TarLayout::Shredder {
-            return Err(Error::invalid_file(file, Problem::NotCompressed(options.layout.name())));
+            return Err(Error::invalid_file(file, InvalidFileReason::NotCompressed(options.layout.name())));
         }
         let contents = match options.layout {
             TarLayout::Shredder => {
-                LayoutWriter::Shredder(Box::new(Shredder::create(file, options.sentinel, options.filter)?))
+                LayoutWriter::Shredder(Box::new(ShredderWriter::create(file, options.sentinel, options.filter)?))
             }
             TarLayout::Compactor | TarLayout::Digest => {
                 // The group of the tables comes first.
                 file.create_group(TABLE_GROUP)?;
-                LayoutWriter::Objects(Box::new(ObjectWriter::create(file, options)?))
+                LayoutWriter::Objects(Box::new(DatasetPerFileWriter::create(file, options)?))
             }
         };
-        let tables = Tables::create(file, options.layout.name(), options.digest)?;
+        let tables = ImportTablesWriter::create(file, options.layout.name(), options.digest)?;
         file.flush()?;
-        Ok(Importer { file: file.clone(), options, tables, contents, committed: Committed::default() })
+        Ok(Importer { file: file.clone(), options, tables, contents, committed: CommittedCounts::default() })
     }
 
     /// Opens a file of an earlier import, to add to it. Its layout and digests stay what they are.
@@ -147,12 +149,12 @@ impl Importer {
     /// # Errors
     /// [`Error::InvalidFile`] if the file is none.
     pub fn open(file: &File, options: ImportOptions) -> Result<Self> {
-        let layout = layout_of(file)?;
-        let (tables, committed) = Tables::open_existing(file)?;
+        let layout = import_layout_kind(file)?;
+        let (tables, committed) = ImportTablesWriter::open_existing(file)?;
         let options = ImportOptions { layout, digest: tables.algorithm, ..options };
         let contents = match layout {
-            TarLayout::Shredder => LayoutWriter::Shredder(Box::new(Shredder::open(file)?)),
-            _ => LayoutWriter::Objects(Box::new(ObjectWriter::open(file, options)?)),
+            TarLayout::Shredder => LayoutWriter::Shredder(Box::new(ShredderWriter::open(file)?)),
+            _ => LayoutWriter::Objects(Box::new(DatasetPerFileWriter::open(file, options)?)),
         };
         Ok(Importer { file: file.clone(), options, tables, contents, committed })
     }
@@ -162,16 +164,16 @@ impl Importer {
     /// # Errors
     /// [`Error::InvalidFile`] if an import into the file was interrupted; [`Error::Archive`], [`Error::File`]. What came before
     /// the fault is in the file then.
-    pub fn import(self, source: Source, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
-        if is_importing(&self.file)? && self.committed.entries > 0 {
-            return Err(Error::invalid_file(&self.file, Problem::Interrupted));
+    pub fn import(self, source: TarSource, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
+        if has_unfinished_import(&self.file)? && self.committed.entries > 0 {
+            return Err(Error::invalid_file(&self.file, InvalidFileReason::Interrupted));
         }
         if let LayoutWriter::Objects(_) = &self.contents {
             links_before::save_links_before_import(&self.file)?;
         }
         self.tables.set_state(ImportState::Entries)?;
         let scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
-        let (first, header_start) = self.tables.end();
+        let (first, header_start) = self.tables.next_archive_start();
         self.run(scanner, &source.name, &source.bytes_read, (first, header_start), progress)
     }
 
@@ -179,19 +181,19 @@ impl Importer {
     ///
     /// # Errors
     /// [`Error::InvalidFile`] if none was; [`TarFault::OtherArchive`] if it was another archive; as [`Importer::import`].
-    pub fn resume(mut self, source: Source, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
+    pub fn resume(mut self, source: TarSource, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
         match ImportState::of(&self.file)? {
-            ImportState::Done => return Err(Error::invalid_file(&self.file, Problem::NothingToResume)),
+            ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NothingToResume)),
             ImportState::Entries => {}
-            ImportState::Archive => self.tables.take_back_archive()?,
+            ImportState::Archive => self.tables.undo_archive_row()?,
         }
         let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
-        let (start, header_end) = resume::skip_committed(&self.file, &mut scanner, self.committed.entries)?;
-        self.tables.truncate(header_end)?;
+        let (start, header_end) = resume::skip_and_verify_committed(&self.file, &mut scanner, self.committed.entries)?;
+        self.tables.truncate_to_entries(header_end)?;
         match &mut self.contents {
             LayoutWriter::Shredder(shredder) => shredder.truncate(&self.committed)?,
             LayoutWriter::Objects(objects) => {
-                objects.truncate(self.committed.samples)?;
+                objects.truncate_references(self.committed.samples)?;
                 objects.set_committed(resume::committed_paths(&self.file)?)?;
             }
         }
@@ -204,32 +206,35 @@ impl Importer {
     /// [`Error::InvalidFile`] if none was interrupted; [`Error::File`].
     pub fn roll_back(mut self) -> Result<RollbackReport> {
         match ImportState::of(&self.file)? {
-            ImportState::Done => return Err(Error::invalid_file(&self.file, Problem::NothingToResume)),
+            ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NothingToResume)),
             ImportState::Entries => {}
-            ImportState::Archive => self.tables.take_back_archive()?,
+            ImportState::Archive => self.tables.undo_archive_row()?,
         }
         let rows: Vec<ArchiveRow> = self.file.dataset(ARCHIVE)?.read()?;
         let archives = rows.len() as u64;
         let (kept, header_end) =
             rows.last().map_or((0, 0), |row| (row.first_entry.saturating_add(row.entries), row.header_end));
         if kept > self.committed.entries {
-            return Err(Error::invalid_file(&self.file, Problem::Tables("an archive has more entries than there are")));
+            return Err(Error::invalid_file(
+                &self.file,
+                InvalidFileReason::Tables("an archive has more entries than there are"),
+            ));
         }
-        let committed = self.tables.keep_entries(kept)?;
+        let committed = self.tables.truncate_entries(kept)?;
         let links = match &mut self.contents {
             LayoutWriter::Shredder(shredder) => {
                 shredder.truncate(&committed)?;
                 shredder.commit()?;
-                Findings::default()
+                CountWithExamples::default()
             }
             LayoutWriter::Objects(objects) => {
-                objects.truncate(committed.samples)?;
+                objects.truncate_references(committed.samples)?;
                 objects.commit()?;
                 links_before::remove_new_links(&self.file, archives)?
             }
         };
-        self.tables.truncate(header_end)?;
-        self.tables.finish()?;
+        self.tables.truncate_to_entries(header_end)?;
+        self.tables.write_index_and_finish()?;
         links_before::delete_saved_links(&self.file)?;
         self.file.flush()?;
         Ok(RollbackReport { entries: self.committed.entries - kept, archives, links })
@@ -268,7 +273,7 @@ impl Importer {
         {
             shredder.drop_partial(self.tables.content_bytes())?;
         }
-        let (entries, header_end) = self.tables.end();
+        let (entries, header_end) = self.tables.next_archive_start();
         let entries = entries - first_entry;
         // An import that dies behind the row would else be taken for one of a second archive.
         if header_end > header_start {
@@ -281,13 +286,13 @@ impl Importer {
             header_end,
             name: name.to_owned(),
         })?;
-        self.tables.finish()?;
+        self.tables.write_index_and_finish()?;
         links_before::delete_saved_links(&self.file)?;
         self.file.flush()?;
         let (samples, content_bytes) = (self.tables.samples(), self.tables.content_bytes());
         let moved = match &self.contents {
-            LayoutWriter::Objects(objects) => objects.moved().clone(),
-            LayoutWriter::Shredder(_) => Findings::default(),
+            LayoutWriter::Objects(objects) => objects.entries_without_object().clone(),
+            LayoutWriter::Shredder(_) => CountWithExamples::default(),
         };
         Ok(ImportReport { entries, samples, content_bytes, fault, next_archive: scanner.next_archive(), moved })
     }
@@ -295,9 +300,9 @@ impl Importer {
     /// Imports the next entry. Returns the bytes of its contents; `None` at the end of the archive.
     fn import_entry<R: Read>(&mut self, scanner: &mut TarScanner<R>) -> Result<Option<u64>> {
         let Some(entry) = scanner.next_entry(&mut self.tables)? else { return Ok(None) };
-        if !entry.is_sample() {
+        if !entry.has_file_contents() {
             if let LayoutWriter::Objects(objects) = &mut self.contents {
-                objects.store_other(&entry).map_err(|error| path_error(scanner, error))?;
+                objects.add_entry_without_contents(&entry).map_err(|error| path_error(scanner, error))?;
             }
             self.tables.push(&entry, None)?;
             return Ok(Some(0));
@@ -347,19 +352,19 @@ fn path_error<R: Read>(scanner: &TarScanner<R>, error: PathError) -> Error {
 ///
 /// # Errors
 /// [`Error::InvalidFile`] if it has no tables of an import.
-pub fn layout_of(file: &File) -> Result<TarLayout> {
+pub fn import_layout_kind(file: &File) -> Result<TarLayout> {
     let group = match file.group(TABLE_GROUP) {
-        Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, Problem::NoTables)),
+        Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, InvalidFileReason::NoTables)),
         group => group?,
     };
     let name: String = group.attribute(LAYOUT_ATTRIBUTE)?.read_scalar()?;
-    name.parse().map_err(|_| Error::invalid_file(file, Problem::Tables("the layout is unknown")))
+    name.parse().map_err(|_| Error::invalid_file(file, InvalidFileReason::Tables("the layout is unknown")))
 }
 
 /// Whether an import into a file is under way, or was interrupted.
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn is_importing(file: &File) -> Result<bool> {
+pub fn has_unfinished_import(file: &File) -> Result<bool> {
     Ok(ImportState::of(file)? != ImportState::Done)
 }

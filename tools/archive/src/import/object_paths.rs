@@ -8,9 +8,9 @@ use h5live::archive::layout::TABLE_GROUP;
 use h5live::model::{self, GroupSpec, LinkTarget, Name, NewObject, ObjectId, ObjectKind, ObjectSpec};
 use h5live::{Dataset, File, Object};
 
-use super::options::OnCollision;
+use super::options::ImportCollisionPolicy;
 use crate::error::{Result, TarFault};
-use crate::findings::Findings;
+use crate::findings::CountWithExamples;
 
 /// Groups that are known by their path.
 const MAX_KNOWN_GROUPS: usize = 4096;
@@ -23,7 +23,7 @@ pub const MAX_PATH_NAMES: usize = 2048;
 
 /// Where contents go.
 #[derive(Debug)]
-pub enum Place {
+pub enum DatasetPlacement {
     /// A name in a group.
     New(ObjectId, Name),
     /// This object has them already.
@@ -57,7 +57,7 @@ pub struct CommittedObjects {
 impl CommittedObjects {
     /// Adds the path of an entry.
     pub fn add_path(&mut self, path: &[u8]) {
-        self.paths.insert(names(path).join(&b'/'));
+        self.paths.insert(split_path(path).join(&b'/'));
     }
 
     /// Adds the dataset of a sample.
@@ -68,19 +68,19 @@ impl CommittedObjects {
 
 /// The groups of a file.
 #[derive(Debug)]
-pub struct ObjectPaths {
+pub struct ObjectPathResolver {
     file: File,
     /// The groups of paths, and whether one of the names has a suffix.
     known: HashMap<Vec<u8>, (ObjectId, bool)>,
     /// Paths of entries that have no object under them, because they are taken or cannot be.
-    pub moved: Findings,
+    pub moved: CountWithExamples,
     /// What a continued import found in its tables. Other objects make room.
     committed: Option<CommittedObjects>,
 }
 
 /// Why a path cannot be that of an object of an archive; `None` if it can be.
-pub fn path_obstacle(path: &[u8]) -> Option<&'static str> {
-    let names = names(path);
+pub fn unusable_path_reason(path: &[u8]) -> Option<&'static str> {
+    let names = split_path(path);
     match names.first() {
         None => Some("it has no name"),
         Some(_) if names.len() > MAX_PATH_NAMES => Some("it has more than 2048 names"),
@@ -95,14 +95,19 @@ fn is_reserved(names: &[&[u8]]) -> bool {
 }
 
 /// The names of a path.
-pub fn names(path: &[u8]) -> Vec<&[u8]> {
+pub fn split_path(path: &[u8]) -> Vec<&[u8]> {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").collect()
 }
 
-impl ObjectPaths {
+impl ObjectPathResolver {
     /// Those of a file.
     pub fn new(file: &File) -> Self {
-        ObjectPaths { file: file.clone(), known: HashMap::new(), moved: Findings::default(), committed: None }
+        ObjectPathResolver {
+            file: file.clone(),
+            known: HashMap::new(),
+            moved: CountWithExamples::default(),
+            committed: None,
+        }
     }
 
     /// Says what belongs to entries that are committed. Everything else is left from an import that was interrupted.
@@ -139,7 +144,11 @@ impl ObjectPaths {
 
     /// The group of these names, and whether one of them has a suffix: something else has the name, and that may be. `None` if
     /// the path is taken and keeps what it has.
-    fn group(&mut self, path: &[&[u8]], on_collision: OnCollision) -> Result<Option<(ObjectId, bool)>, PathError> {
+    fn group(
+        &mut self,
+        path: &[&[u8]],
+        on_collision: ImportCollisionPolicy,
+    ) -> Result<Option<(ObjectId, bool)>, PathError> {
         let key = path.join(&b'/');
         let ends = path.iter().scan(0, |end, name| {
             let this = *end + name.len();
@@ -172,15 +181,15 @@ impl ObjectPaths {
         parent: ObjectId,
         name: &[u8],
         is_table: bool,
-        on_collision: OnCollision,
+        on_collision: ImportCollisionPolicy,
     ) -> Result<Option<(ObjectId, bool)>, PathError> {
         let mut found = if is_table { None } else { self.child_group(parent, &Name::from(name))? };
         let mut suffix = 0;
         while found.is_none() {
             match on_collision {
-                OnCollision::Error => return Err(PathError::Fault(TarFault::Collision)),
-                OnCollision::Skip => return Ok(None),
-                OnCollision::Alias | OnCollision::Suffix => {}
+                ImportCollisionPolicy::Error => return Err(PathError::Fault(TarFault::Collision)),
+                ImportCollisionPolicy::Skip => return Ok(None),
+                ImportCollisionPolicy::Alias | ImportCollisionPolicy::Suffix => {}
             }
             suffix += 1;
             found = self.child_group(parent, &with_suffix(name, suffix)?)?;
@@ -219,17 +228,17 @@ impl ObjectPaths {
     ///
     /// # Errors
     /// [`PathError`].
-    pub fn find(
+    pub fn resolve_placement(
         &mut self,
         path: &[u8],
-        on_collision: OnCollision,
+        on_collision: ImportCollisionPolicy,
         is_same: &dyn Fn(&Dataset) -> Result<bool>,
-    ) -> Result<Option<Place>, PathError> {
-        let names = names(path);
+    ) -> Result<Option<DatasetPlacement>, PathError> {
+        let names = split_path(path);
         let fault = |text| PathError::Fault(TarFault::Name(text));
-        let obstacle = path_obstacle(path);
+        let obstacle = unusable_path_reason(path);
         if let Some(text) = obstacle
-            && on_collision == OnCollision::Error
+            && on_collision == ImportCollisionPolicy::Error
         {
             return Err(fault(text));
         }
@@ -253,18 +262,18 @@ impl ObjectPaths {
                 if is_moved {
                     self.moved.add(path);
                 }
-                return Ok(Some(Place::New(group, name)));
+                return Ok(Some(DatasetPlacement::New(group, name)));
             };
             match on_collision {
-                OnCollision::Error => return Err(PathError::Fault(TarFault::Collision)),
-                OnCollision::Skip => return Ok(None),
-                OnCollision::Suffix => {}
-                OnCollision::Alias => {
+                ImportCollisionPolicy::Error => return Err(PathError::Fault(TarFault::Collision)),
+                ImportCollisionPolicy::Skip => return Ok(None),
+                ImportCollisionPolicy::Suffix => {}
+                ImportCollisionPolicy::Alias => {
                     if let LinkTarget::Hard(id) = target
                         && let Object::Dataset(dataset) = self.file.root().object_by_id(id, "")?
                         && is_same(&dataset)?
                     {
-                        return Ok(Some(Place::Same(id)));
+                        return Ok(Some(DatasetPlacement::Same(id)));
                     }
                 }
             }
@@ -278,8 +287,8 @@ impl ObjectPaths {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn hidden(&mut self, group: &str, sample: u64) -> Result<Place> {
-        let path: Vec<&[u8]> = names(group.as_bytes());
+    pub fn hidden_placement(&mut self, group: &str, sample: u64) -> Result<DatasetPlacement> {
+        let path: Vec<&[u8]> = split_path(group.as_bytes());
         let mut group = self.file.session().root;
         for name in &path {
             group = self.child_group(group, &Name::from(*name))?.unwrap_or(group);
@@ -288,7 +297,7 @@ impl ObjectPaths {
         if let Some(target) = self.child(group, &name)? {
             self.remove_leftover(&path, group, &name, &target)?;
         }
-        Ok(Place::New(group, name))
+        Ok(DatasetPlacement::New(group, name))
     }
 
     /// Makes the group of a folder. Something else under its path stays.
@@ -296,10 +305,10 @@ impl ObjectPaths {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn make_group(&mut self, path: &[u8]) -> Result<()> {
-        if path_obstacle(path).is_some() {
+        if unusable_path_reason(path).is_some() {
             return Ok(());
         }
-        match self.group(&names(path), OnCollision::Skip) {
+        match self.group(&split_path(path), ImportCollisionPolicy::Skip) {
             Ok(_) | Err(PathError::Fault(_)) => Ok(()),
             Err(PathError::Failed(error)) => Err(error),
         }
@@ -307,8 +316,8 @@ impl ObjectPaths {
 
     /// The place of a link; `None` if its path is taken or none.
     fn link_place(&mut self, path: &[u8]) -> Result<Option<(ObjectId, Name)>> {
-        match self.find(path, OnCollision::Skip, &|_| Ok(false)) {
-            Ok(Some(Place::New(group, name))) => Ok(Some((group, name))),
+        match self.resolve_placement(path, ImportCollisionPolicy::Skip, &|_| Ok(false)) {
+            Ok(Some(DatasetPlacement::New(group, name))) => Ok(Some((group, name))),
             Ok(_) | Err(PathError::Fault(_)) => Ok(None),
             Err(PathError::Failed(error)) => Err(error),
         }
@@ -325,11 +334,11 @@ impl ObjectPaths {
     /// [`crate::Error::File`].
     pub fn link_hard(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
         // A file of such a path is elsewhere.
-        if path_obstacle(target).is_some() {
+        if unusable_path_reason(target).is_some() {
             return Ok(());
         }
         let mut found = self.file.session().root;
-        for name in names(target) {
+        for name in split_path(target) {
             match self.child(found, &Name::from(name))? {
                 Some(LinkTarget::Hard(id)) => found = id,
                 _ => return Ok(()),
@@ -350,7 +359,7 @@ impl ObjectPaths {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn link_soft(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
-        let Some(target) = link_target_path(path, target) else { return Ok(()) };
+        let Some(target) = resolve_symlink_target(path, target) else { return Ok(()) };
         match self.link_place(path)? {
             Some(place) => self.add_link(place, &LinkTarget::Soft(Name::from(&*target))),
             None => Ok(()),
@@ -360,10 +369,10 @@ impl ObjectPaths {
 
 /// The absolute path of the target of a symbolic link with this path; `None` if it lies outside of the archive, or is that of the
 /// tables.
-pub fn link_target_path(path: &[u8], target: &[u8]) -> Option<Vec<u8>> {
-    let path = names(path);
+pub fn resolve_symlink_target(path: &[u8], target: &[u8]) -> Option<Vec<u8>> {
+    let path = split_path(path);
     let target = path.split_last().and_then(|(_, folder)| resolve(folder, target))?;
-    (!is_reserved(&names(&target))).then_some(target)
+    (!is_reserved(&split_path(&target))).then_some(target)
 }
 
 /// The absolute path of the target of a symbolic link in a folder; `None` if it lies outside of the archive.
@@ -372,7 +381,7 @@ fn resolve(folder: &[&[u8]], target: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let mut path: Vec<&[u8]> = folder.to_vec();
-    for name in names(target) {
+    for name in split_path(target) {
         match name {
             b".." => drop(path.pop()?),
             name => path.push(name),

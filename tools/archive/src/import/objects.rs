@@ -6,13 +6,13 @@ use h5live::archive::layout::{CONTENT_GROUP, OBJECT};
 use h5live::model::{DatasetSpec, Dataspace, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Shape};
 use h5live::{Dataset, File, H5Type, Reference};
 
-use super::object_paths::{CommittedObjects, ObjectPaths, PathError, Place};
-use super::options::{ImportOptions, OnCollision, TarLayout};
+use super::object_paths::{CommittedObjects, DatasetPlacement, ObjectPathResolver, PathError};
+use super::options::{ImportCollisionPolicy, ImportOptions, TarLayout};
 use crate::column::Column;
-use crate::contents::{EntryContents, Piece};
+use crate::contents::{DataOrHole, EntryContents};
 use crate::entry::TarEntry;
 use crate::error::Result;
-use crate::findings::Findings;
+use crate::findings::CountWithExamples;
 
 /// Elements of a chunk of references.
 const REFERENCE_CHUNK: u64 = 1024;
@@ -25,15 +25,15 @@ const PIECE_BYTES: u64 = 4 << 20;
 
 /// Datasets for contents, and a reference to each sample's.
 #[derive(Debug)]
-pub struct ObjectWriter {
+pub struct DatasetPerFileWriter {
     file: File,
-    paths: ObjectPaths,
+    paths: ObjectPathResolver,
     references: Column<Reference>,
     options: ImportOptions,
     buffer: Vec<u8>,
 }
 
-impl ObjectWriter {
+impl DatasetPerFileWriter {
     /// Makes the table of references in a new file.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl ObjectWriter {
     pub fn create(file: &File, options: ImportOptions) -> Result<Self> {
         let references = file.root().new_dataset_with_type(Reference::datatype());
         references.unlimited_rows(&[]).chunk_shape(&[REFERENCE_CHUNK]).create(OBJECT)?;
-        ObjectWriter::open(file, options)
+        DatasetPerFileWriter::open(file, options)
     }
 
     /// Opens the table of references of a file.
@@ -50,14 +50,20 @@ impl ObjectWriter {
     /// [`crate::Error::File`].
     pub fn open(file: &File, options: ImportOptions) -> Result<Self> {
         let references = Column::new(file.dataset(OBJECT)?)?;
-        Ok(ObjectWriter { paths: ObjectPaths::new(file), references, options, buffer: Vec::new(), file: file.clone() })
+        Ok(DatasetPerFileWriter {
+            paths: ObjectPathResolver::new(file),
+            references,
+            options,
+            buffer: Vec::new(),
+            file: file.clone(),
+        })
     }
 
     /// Drops the references behind the samples that are committed.
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn truncate(&mut self, samples: u64) -> Result<()> {
+    pub fn truncate_references(&mut self, samples: u64) -> Result<()> {
         self.references.truncate(samples)
     }
 
@@ -81,7 +87,7 @@ impl ObjectWriter {
     }
 
     /// Entries that have no object under their path, because it is taken, or cannot be one.
-    pub fn moved(&self) -> &Findings {
+    pub fn entries_without_object(&self) -> &CountWithExamples {
         &self.paths.moved
     }
 
@@ -112,18 +118,18 @@ impl ObjectWriter {
         let mut at = 0;
         loop {
             match contents.peek() {
-                Piece::Data(bytes) => {
+                DataOrHole::Data(bytes) => {
                     self.buffer.resize(bytes.min(PIECE_BYTES) as usize, 0);
                     contents.read(&mut self.buffer)?;
                     let end = at + self.buffer.len() as u64;
                     dataset.write_slice(at..end, &self.buffer)?;
                     at = end;
                 }
-                Piece::Hole(bytes) => {
+                DataOrHole::Hole(bytes) => {
                     contents.skip_hole();
                     at += bytes;
                 }
-                Piece::End => return Ok(()),
+                DataOrHole::End => return Ok(()),
             }
         }
     }
@@ -135,17 +141,17 @@ impl ObjectWriter {
         digest: &[u8],
         sample: u64,
         is_same: &dyn Fn(&Dataset) -> Result<bool>,
-    ) -> Result<Place, PathError> {
+    ) -> Result<DatasetPlacement, PathError> {
         let (path, on_collision) = match self.options.layout {
-            TarLayout::Digest => (hex(digest).into_bytes(), OnCollision::Alias),
+            TarLayout::Digest => (hex(digest).into_bytes(), ImportCollisionPolicy::Alias),
             _ => (entry.path.clone(), self.options.on_collision),
         };
-        let place = self.paths.find(&path, on_collision, is_same)?;
+        let place = self.paths.resolve_placement(&path, on_collision, is_same)?;
         match place {
             Some(place) => Ok(place),
             None => {
                 self.paths.moved.add(&entry.path);
-                Ok(self.paths.hidden(CONTENT_GROUP, sample)?)
+                Ok(self.paths.hidden_placement(CONTENT_GROUP, sample)?)
             }
         }
     }
@@ -168,8 +174,8 @@ impl ObjectWriter {
             let digest = contents.digest();
             let is_same = |other: &Dataset| Ok(has_elements(other, &buffer)?);
             let id = match self.place(entry, &digest, sample_number, &is_same)? {
-                Place::Same(id) => id,
-                Place::New(group, name) => self.create_compact(group, &name, &buffer)?,
+                DatasetPlacement::Same(id) => id,
+                DatasetPlacement::New(group, name) => self.create_compact(group, &name, &buffer)?,
             };
             self.buffer = buffer;
             (id, digest)
@@ -178,12 +184,12 @@ impl ObjectWriter {
             let digest = contents.digest();
             let is_same = |other: &Dataset| Ok(are_equal(other, &dataset)?);
             let id = match self.place(entry, &digest, sample_number, &is_same)? {
-                Place::Same(id) => {
+                DatasetPlacement::Same(id) => {
                     let discarded = self.file.writer().and_then(|writer| writer.discard(dataset.id()));
                     discarded.map_err(|error| self.paths.error(error))?;
                     id
                 }
-                Place::New(group, name) => {
+                DatasetPlacement::New(group, name) => {
                     dataset.flush()?;
                     self.link(group, &name, dataset.id())?;
                     dataset.id()
@@ -217,7 +223,7 @@ impl ObjectWriter {
     ///
     /// # Errors
     /// [`PathError`].
-    pub fn store_other(&mut self, entry: &TarEntry) -> Result<(), PathError> {
+    pub fn add_entry_without_contents(&mut self, entry: &TarEntry) -> Result<(), PathError> {
         if self.options.layout == TarLayout::Digest {
             return Ok(());
         }
@@ -233,13 +239,13 @@ impl ObjectWriter {
 
     fn store_empty(&mut self, entry: &TarEntry) -> Result<(), PathError> {
         let is_same = |other: &Dataset| Ok(other.shape()?.iter().product::<u64>() == 0);
-        let found = self.paths.find(&entry.path, self.options.on_collision, &is_same);
+        let found = self.paths.resolve_placement(&entry.path, self.options.on_collision, &is_same);
         match found {
-            Ok(Some(Place::New(group, name))) => {
+            Ok(Some(DatasetPlacement::New(group, name))) => {
                 let dataset = self.new_dataset(0)?;
                 Ok(self.link(group, &name, dataset.id())?)
             }
-            Ok(Some(Place::Same(_))) => Ok(()),
+            Ok(Some(DatasetPlacement::Same(_))) => Ok(()),
             Ok(None) => {
                 self.paths.moved.add(&entry.path);
                 Ok(())

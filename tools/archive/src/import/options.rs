@@ -37,7 +37,7 @@ impl fmt::Display for TarLayout {
 
 /// What is done with a file whose path is taken (layout `compactor`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnCollision {
+pub enum ImportCollisionPolicy {
     /// The import ends with an error.
     Error,
     /// The path stays with the first file. The contents of the other one are kept in the tables.
@@ -48,21 +48,21 @@ pub enum OnCollision {
     Suffix,
 }
 
-impl OnCollision {
+impl ImportCollisionPolicy {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            OnCollision::Error => "error",
-            OnCollision::Skip => "skip",
-            OnCollision::Alias => "alias",
-            OnCollision::Suffix => "suffix",
+            ImportCollisionPolicy::Error => "error",
+            ImportCollisionPolicy::Skip => "skip",
+            ImportCollisionPolicy::Alias => "alias",
+            ImportCollisionPolicy::Suffix => "suffix",
         }
     }
 }
 
 /// How the chunks of the image are compressed (layout `shredder`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImageFilter {
+pub enum ContentsFilter {
     /// Deflate, which every program of HDF5 reads.
     Deflate,
     /// Zstandard.
@@ -71,22 +71,22 @@ pub enum ImageFilter {
     Lz4,
 }
 
-impl ImageFilter {
+impl ContentsFilter {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            ImageFilter::Deflate => "deflate",
-            ImageFilter::Zstd => "zstd",
-            ImageFilter::Lz4 => "lz4",
+            ContentsFilter::Deflate => "deflate",
+            ContentsFilter::Zstd => "zstd",
+            ContentsFilter::Lz4 => "lz4",
         }
     }
 
     /// The filter of a dataset.
     pub(super) fn spec(self) -> FilterSpec {
         let (id, params) = match self {
-            ImageFilter::Deflate => (1, vec![6]),
-            ImageFilter::Zstd => (32_015, vec![3]),
-            ImageFilter::Lz4 => (32_004, Vec::new()),
+            ContentsFilter::Deflate => (1, vec![6]),
+            ContentsFilter::Zstd => (32_015, vec![3]),
+            ContentsFilter::Lz4 => (32_004, Vec::new()),
         };
         FilterSpec { id, optional: true, name: None, params }
     }
@@ -107,21 +107,26 @@ impl FromStr for TarLayout {
     }
 }
 
-impl FromStr for ImageFilter {
+impl FromStr for ContentsFilter {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
-        let all = [ImageFilter::Deflate, ImageFilter::Zstd, ImageFilter::Lz4];
+        let all = [ContentsFilter::Deflate, ContentsFilter::Zstd, ContentsFilter::Lz4];
         let found = all.into_iter().find(|filter| filter.name() == text);
         found.ok_or(UnknownName("none, auto, deflate, zstd, lz4"))
     }
 }
 
-impl FromStr for OnCollision {
+impl FromStr for ImportCollisionPolicy {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
-        let all = [OnCollision::Error, OnCollision::Skip, OnCollision::Alias, OnCollision::Suffix];
+        let all = [
+            ImportCollisionPolicy::Error,
+            ImportCollisionPolicy::Skip,
+            ImportCollisionPolicy::Alias,
+            ImportCollisionPolicy::Suffix,
+        ];
         let found = all.into_iter().find(|choice| choice.name() == text);
         found.ok_or(UnknownName("error, skip, alias, suffix"))
     }
@@ -135,7 +140,7 @@ pub struct ImportOptions {
     /// The digests of a new file. The layout `digest` names datasets by them.
     pub digest: DigestAlgorithm,
     /// What is done with a path that is taken.
-    pub on_collision: OnCollision,
+    pub on_collision: ImportCollisionPolicy,
     /// Whether offsets end with the end of the last element (layout `shredder`).
     pub sentinel: bool,
     /// The largest file that is stored with the description of its dataset (bytes; layouts with one dataset for each).
@@ -143,7 +148,7 @@ pub struct ImportOptions {
     /// The most bytes of contents.
     pub max_bytes: u64,
     /// How contents are compressed (layout `shredder`). Compressed contents cannot be viewed in the file.
-    pub filter: Option<ImageFilter>,
+    pub filter: Option<ContentsFilter>,
     /// Bytes of contents after which what is there is published.
     pub commit_bytes: u64,
     /// Whether what can be read of a damaged archive counts as the whole.
@@ -160,7 +165,7 @@ impl Default for ImportOptions {
         ImportOptions {
             layout: TarLayout::Shredder,
             digest: DigestAlgorithm::Xxh3,
-            on_collision: OnCollision::Error,
+            on_collision: ImportCollisionPolicy::Error,
             sentinel: true,
             compact_limit: MAX_COMPACT_BYTES,
             max_bytes: 1 << 44,

@@ -6,8 +6,8 @@ use h5live::archive::layout::{ARCHIVE, ArchiveRow, ENTRY, HEADER, PATH};
 use h5live::{Dataset, File};
 
 use super::object_paths::CommittedObjects;
-use crate::error::{Error, Problem, Result, TarFault};
-use crate::scanner::{RecordSink, TarScanner};
+use crate::error::{Error, InvalidFileReason, Result, TarFault};
+use crate::scanner::{NonContentSink, TarScanner};
 use crate::tables::{for_each_row, read_bytes};
 
 /// Bytes of stored records that are read at once.
@@ -38,7 +38,7 @@ impl StoredRecords {
     }
 }
 
-impl RecordSink for StoredRecords {
+impl NonContentSink for StoredRecords {
     fn records(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() && !self.is_other {
             let stored = self.next(bytes.len())?;
@@ -56,11 +56,15 @@ impl RecordSink for StoredRecords {
 ///
 /// # Errors
 /// [`TarFault::OtherArchive`], [`Error::File`].
-pub fn skip_committed<R: Read>(file: &File, scanner: &mut TarScanner<R>, entries: u64) -> Result<((u64, u64), u64)> {
+pub fn skip_and_verify_committed<R: Read>(
+    file: &File,
+    scanner: &mut TarScanner<R>,
+    entries: u64,
+) -> Result<((u64, u64), u64)> {
     let archives: Vec<ArchiveRow> = file.dataset(ARCHIVE)?.read()?;
     let start = archives.last().map_or((0, 0), |row| (row.first_entry.saturating_add(row.entries), row.header_end));
     if start.0 > entries {
-        return Err(Error::invalid_file(file, Problem::Tables("an archive has more entries than there are")));
+        return Err(Error::invalid_file(file, InvalidFileReason::Tables("an archive has more entries than there are")));
     }
     let dataset = file.dataset(HEADER)?;
     let len = dataset.shape()?.first().copied().unwrap_or(0);

@@ -6,13 +6,13 @@ use std::ops::Range;
 use h5live::File;
 use h5live::archive::layout::{BYTE_CHUNK, IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET, OFFSET_CHUNK, SENTINEL_ATTRIBUTE};
 
-use super::options::ImageFilter;
-use crate::byte_image::ByteImage;
+use super::options::ContentsFilter;
+use crate::byte_image::ByteDatasetAppender;
 use crate::column::Column;
-use crate::contents::{EntryContents, Piece};
+use crate::contents::{DataOrHole, EntryContents};
 use crate::entry::TarEntry;
 use crate::error::Result;
-use crate::tables::Committed;
+use crate::tables::CommittedCounts;
 
 /// Bytes of a chunk of an image with a filter: what is decoded to read one sample.
 const FILTERED_CHUNK: u64 = 128 << 10;
@@ -22,8 +22,8 @@ const NAME_LEVEL: u32 = 6;
 
 /// The four datasets.
 #[derive(Debug)]
-pub struct Shredder {
-    image: ByteImage,
+pub struct ShredderWriter {
+    image: ByteDatasetAppender,
     samples: SampleIndex,
 }
 
@@ -66,7 +66,7 @@ impl SampleIndex {
         })
     }
 
-    fn truncate(&mut self, committed: &Committed) -> Result<()> {
+    fn truncate(&mut self, committed: &CommittedCounts) -> Result<()> {
         let offsets = committed.samples + u64::from(self.has_sentinel);
         self.image_offset.truncate(offsets)?;
         self.name_offset.truncate(offsets)?;
@@ -77,13 +77,13 @@ impl SampleIndex {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn push(&mut self, path: &[u8], image: Range<u64>) -> Result<()> {
+    pub fn push(&mut self, path: &[u8], contents_range: Range<u64>) -> Result<()> {
         let name_start = self.name.len();
         self.name.push(path)?;
         self.name.push(&[0])?;
         let offsets = match self.has_sentinel {
-            true => (image.end, self.name.len()),
-            false => (image.start, name_start),
+            true => (contents_range.end, self.name.len()),
+            false => (contents_range.start, name_start),
         };
         self.image_offset.push(&[offsets.0])?;
         self.name_offset.push(&[offsets.1])
@@ -100,19 +100,19 @@ impl SampleIndex {
     }
 }
 
-impl Shredder {
+impl ShredderWriter {
     /// Makes the datasets in a new file.
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn create(file: &File, has_sentinel: bool, filter: Option<ImageFilter>) -> Result<Self> {
+    pub fn create(file: &File, has_sentinel: bool, filter: Option<ContentsFilter>) -> Result<Self> {
         let image = file.new_dataset::<u8>().unlimited_rows(&[]);
         match filter {
             Some(filter) => image.chunk_shape(&[FILTERED_CHUNK]).filter(filter.spec()).create(IMAGE)?,
             None => image.chunk_shape(&[BYTE_CHUNK]).create(IMAGE)?,
         };
         SampleIndex::create(file, has_sentinel)?;
-        Shredder::open(file)
+        ShredderWriter::open(file)
     }
 
     /// Opens the datasets of a file.
@@ -120,14 +120,14 @@ impl Shredder {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn open(file: &File) -> Result<Self> {
-        Ok(Shredder { image: ByteImage::new(file.dataset(IMAGE)?)?, samples: SampleIndex::open(file)? })
+        Ok(ShredderWriter { image: ByteDatasetAppender::new(file.dataset(IMAGE)?)?, samples: SampleIndex::open(file)? })
     }
 
     /// Drops everything behind the samples that are committed.
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn truncate(&mut self, committed: &Committed) -> Result<()> {
+    pub fn truncate(&mut self, committed: &CommittedCounts) -> Result<()> {
         self.samples.truncate(committed)?;
         self.image.truncate(committed.content_bytes)
     }
@@ -149,17 +149,17 @@ impl Shredder {
         let start = self.image.len();
         loop {
             match contents.peek() {
-                Piece::Data(bytes) => {
-                    let space = self.image.next_bytes_mut(bytes)?;
+                DataOrHole::Data(bytes) => {
+                    let space = self.image.spare_capacity_mut(bytes)?;
                     let len = space.len();
                     contents.read(space)?;
                     self.image.advance(len);
                 }
-                Piece::Hole(bytes) => {
+                DataOrHole::Hole(bytes) => {
                     contents.skip_hole();
                     self.image.push_zeros(bytes)?;
                 }
-                Piece::End => break,
+                DataOrHole::End => break,
             }
         }
         self.samples.push(&entry.path, start..self.image.len())

@@ -1,9 +1,9 @@
 //! Whether it pays to compress contents: tried on the first ones.
 
 use crate::error::Result;
-use crate::import::options::ImageFilter;
+use crate::import::options::ContentsFilter;
 use crate::scanner::TarScanner;
-use crate::source::Source;
+use crate::source::TarSource;
 
 /// Bytes of the archive that are tried.
 const TRIAL_BYTES: u64 = 4 << 20;
@@ -19,11 +19,11 @@ const PAYING_PERCENT: usize = 90;
 ///
 /// # Errors
 /// [`crate::Error::Io`] if the archive cannot be read.
-pub fn choose_filter(source: &mut Source) -> Result<Option<ImageFilter>> {
+pub fn choose_filter(source: &mut TarSource) -> Result<Option<ContentsFilter>> {
     let head = source.peek(TRIAL_BYTES)?;
     let contents = first_contents(&head, &source.name);
     let compressed = zstd::bulk::compress(&contents, TRIAL_LEVEL).map_or(usize::MAX, |compressed| compressed.len());
-    Ok((compressed < contents.len() / 100 * PAYING_PERCENT).then_some(ImageFilter::Zstd))
+    Ok((compressed < contents.len() / 100 * PAYING_PERCENT).then_some(ContentsFilter::Zstd))
 }
 
 /// The contents of the files at the start of an archive, as far as they are whole.

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use h5live_archive::Source;
+use h5live_archive::TarSource;
 
 /// An archive of files whose contents are their names.
 pub fn archive(names: &[&str]) -> Vec<u8> {
@@ -18,6 +18,6 @@ pub fn archive(names: &[&str]) -> Vec<u8> {
 }
 
 /// It, to be read.
-pub fn source(bytes: &[u8]) -> Source {
-    Source::new(Box::new(Cursor::new(bytes.to_vec())), "archive", None).unwrap()
+pub fn source(bytes: &[u8]) -> TarSource {
+    TarSource::new(Box::new(Cursor::new(bytes.to_vec())), "archive", None).unwrap()
 }

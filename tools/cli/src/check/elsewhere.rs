@@ -2,10 +2,10 @@
 //! checked says anything about them, so they are read.
 
 use h5live::{Dataset, File, Location, MissingSourcePolicy, Object, WalkItem};
-use h5live_compare::block::blocks;
+use h5live_compare::block::split_into_blocks;
 
 use super::damaged_part::DamagedPart;
-use crate::error::whole_text;
+use crate::error::error_with_causes;
 use crate::model::Layout;
 use crate::open;
 
@@ -21,7 +21,7 @@ pub fn find_unreadable_sources(location: &Location) -> Vec<DamagedPart> {
     let part = |path, cause| DamagedPart { path, kind: KIND, cause };
     let file = match open_file(location) {
         Ok(file) => file,
-        Err(error) => return vec![part(None, whole_text(&error))],
+        Err(error) => return vec![part(None, error_with_causes(&error))],
     };
     let unread = file.walk().filter_map(|item| match item {
         Ok(WalkItem::Object(Object::Dataset(dataset))) => {
@@ -29,13 +29,13 @@ pub fn find_unreadable_sources(location: &Location) -> Vec<DamagedPart> {
         }
         Ok(_) => None,
         // It may be a dataset.
-        Err(error) => Some(part(error.object().map(str::to_owned), whole_text(error.kind()))),
+        Err(error) => Some(part(error.object().map(str::to_owned), error_with_causes(error.kind()))),
     });
     unread.collect()
 }
 
 fn open_file(location: &Location) -> h5live::Result<File> {
-    let options = open::options().missing_sources(MissingSourcePolicy::Error);
+    let options = open::command_line_options().missing_sources(MissingSourcePolicy::Error);
     match options.clone().read().open(location) {
         Err(error) if error.is_in_use() => options.swmr_read().open(location),
         opened => opened,
@@ -44,7 +44,7 @@ fn open_file(location: &Location) -> h5live::Result<File> {
 
 /// Reads all elements, if they lie in other files.
 fn read_elements(dataset: &Dataset) -> Result<(), String> {
-    let spec = dataset.spec().map_err(|error| whole_text(error.kind()))?;
+    let spec = dataset.spec().map_err(|error| error_with_causes(error.kind()))?;
     if !matches!(spec.layout, Layout::Virtual(_) | Layout::External(_)) {
         return Ok(());
     }
@@ -53,7 +53,7 @@ fn read_elements(dataset: &Dataset) -> Result<(), String> {
     if bytes > MAX_DATASET_BYTES {
         return Err(format!("its elements lie in other files, and are more than {MAX_DATASET_BYTES} bytes"));
     }
-    blocks(spec.dataspace.dims(), &[], element, BLOCK_BYTES)
-        .iter()
-        .try_for_each(|block| dataset.read_raw(block.selection()).map(drop).map_err(|error| whole_text(error.kind())))
+    split_into_blocks(spec.dataspace.dims(), &[], element, BLOCK_BYTES).iter().try_for_each(|block| {
+        dataset.read_raw(block.selection()).map(drop).map_err(|error| error_with_causes(error.kind()))
+    })
 }

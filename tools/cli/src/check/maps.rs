@@ -10,8 +10,8 @@ use crate::open;
 
 /// The damaged maps of a file whose structures are sound. None, if the file cannot be opened: another process may write
 /// it.
-pub fn find_damaged(location: &Location) -> Vec<DamagedPart> {
-    let Ok(file) = open::options().read().open(location) else { return Vec::new() };
+pub fn find_damaged_maps(location: &Location) -> Vec<DamagedPart> {
+    let Ok(file) = open::command_line_options().read().open(location) else { return Vec::new() };
     file.walk().filter_map(|item| item.and_then(read_pairs).err()).filter_map(damage_of).collect()
 }
 

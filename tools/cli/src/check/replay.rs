@@ -4,19 +4,19 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-use h5live_checker::schedule::{Counterexample, Story, StoryLine};
+use h5live_checker::schedule::{Counterexample, CounterexampleEvent, CounterexampleLog};
 use h5live_output::TempOutput;
 use serde_json::json;
 
-use crate::error::{Error, Outcome, Result};
-use crate::output::Output;
+use crate::error::{CommandOutcome, Error, Result};
+use crate::output::StdoutWriter;
 use crate::temp_output::ForceArgs;
 
 /// Tells what a reader found wrong while a file was written, as the model checker kept it
 ///
 /// On the left what the writer did, by structures and fields, on the right what the reader asked for.
 #[derive(Debug, clap::Args)]
-pub struct Replay {
+pub struct ReplayCommand {
     /// The counterexample
     file: PathBuf,
     /// For programs: a JSON object per line
@@ -29,40 +29,40 @@ pub struct Replay {
     force: ForceArgs,
 }
 
-impl Replay {
+impl ReplayCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         let path = self.file;
         let file = File::open(&path).map_err(|source| Error::Path { path: path.clone(), source })?;
         let loaded = Counterexample::load(BufReader::new(file));
         let (trace, found) = loaded.map_err(|source| Error::Counterexample { path, source })?;
-        let story = Story::new(&trace, &found);
+        let story = CounterexampleLog::new(&trace, &found);
         if let Some(path) = self.svg {
             let new = TempOutput::create_for(&path, self.force.replaces_file)?;
-            std::fs::write(new.path(), story.svg()).map_err(|source| Error::Path { path, source })?;
+            std::fs::write(new.path(), story.to_svg()).map_err(|source| Error::Path { path, source })?;
             new.persist()?;
-            return Ok(Outcome::Clean);
+            return Ok(CommandOutcome::Clean);
         }
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         if !self.json {
             out.line(&story)?;
             out.flush()?;
-            return Ok(Outcome::Clean);
+            return Ok(CommandOutcome::Clean);
         }
         out.line(json!({ "is": "beginning", "operations": story.begins }))?;
         for line in &story.lines {
             out.line(match line {
-                StoryLine::Writer { operation, what, changes } => {
+                CounterexampleEvent::Writer { operation, what, changes } => {
                     json!({ "is": "writer", "operation": operation, "what": what, "changes": changes })
                 }
-                StoryLine::Reader { what } => json!({ "is": "reader", "what": what }),
+                CounterexampleEvent::Reader { what } => json!({ "is": "reader", "what": what }),
             })?;
         }
         out.line(json!({ "is": "fault", "what": story.fault }))?;
         out.flush()?;
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }

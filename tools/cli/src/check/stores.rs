@@ -3,26 +3,39 @@
 use h5live::{Location, StoreCheckOptions, StoreCheckReport};
 use serde_json::json;
 
-use super::unverified::{Unverified, print_unchecksummed, verdict_without_findings};
+use super::unverified::{UnverifiedCounts, print_unchecksummed, verdict_without_findings};
 use crate::counted::counted;
 use crate::error::Result;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use crate::{leak_text, open};
 
 /// Checks a store; whether it is sound.
 ///
 /// # Errors
 /// [`crate::error::Error::File`] if it cannot be read, or such stores cannot be checked.
-pub fn check(out: &mut Output, location: &Location, data: bool, leaks: bool, as_json: bool) -> Result<bool> {
-    let report = open::options().check(location, StoreCheckOptions { data, leaks })?;
+pub fn check_store(
+    out: &mut StdoutWriter,
+    location: &Location,
+    checks_data: bool,
+    lists_leaks: bool,
+    as_json: bool,
+) -> Result<bool> {
+    let report =
+        open::command_line_options().check(location, StoreCheckOptions { data: checks_data, leaks: lists_leaks })?;
     match as_json {
-        true => print_json(out, location, &report, leaks)?,
-        false => print_text(out, location, &report, data, leaks)?,
+        true => print_json(out, location, &report, lists_leaks)?,
+        false => print_text(out, location, &report, checks_data, lists_leaks)?,
     }
-    Ok(report.is_clean() && !(data && report.undecoded_chunks > 0))
+    Ok(report.is_clean() && !(checks_data && report.undecoded_chunks > 0))
 }
 
-fn print_text(out: &mut Output, location: &Location, report: &StoreCheckReport, data: bool, leaks: bool) -> Result<()> {
+fn print_text(
+    out: &mut StdoutWriter,
+    location: &Location,
+    report: &StoreCheckReport,
+    data: bool,
+    leaks: bool,
+) -> Result<()> {
     for finding in &report.findings {
         out.line(format_args!("{location}: {finding}"))?;
     }
@@ -31,10 +44,10 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreCheckReport, 
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
     print_unchecksummed(out, location, report.unchecksummed_bytes.unwrap_or(0))?;
-    let unverified = Unverified { chunks: report.undecoded_chunks, datasets: 0 };
+    let unverified = UnverifiedCounts { chunks: report.undecoded_chunks, datasets: 0 };
     let verdict = match report.findings.len() {
         0 => verdict_without_findings(unverified, data),
-        n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
+        n if report.has_max_findings() => format!("{}, the check ended there", counted(n, "finding")),
         n => counted(n, "finding").to_string(),
     };
     let unused = match report.leak_count {
@@ -43,14 +56,14 @@ fn print_text(out: &mut Output, location: &Location, report: &StoreCheckReport, 
     };
     out.line(format_args!(
         "{location}: {verdict}; {}{}, {} of metadata, {} of raw data{unused}",
-        unverified.text(),
+        unverified.summary_prefix(),
         counted(report.objects, "object"),
         counted(report.metadata_bytes, "byte"),
         report.raw_bytes,
     ))
 }
 
-fn print_json(out: &mut Output, location: &Location, report: &StoreCheckReport, leaks: bool) -> Result<()> {
+fn print_json(out: &mut StdoutWriter, location: &Location, report: &StoreCheckReport, leaks: bool) -> Result<()> {
     let file = location.to_string();
     for finding in &report.findings {
         out.line(json!({
@@ -71,7 +84,7 @@ fn print_json(out: &mut Output, location: &Location, report: &StoreCheckReport, 
         "file": file,
         "is": "summary",
         "findings": report.findings.len(),
-        "complete": !report.is_full(),
+        "complete": !report.has_max_findings(),
         "objects": report.objects,
         "metadata_bytes": report.metadata_bytes,
         "raw_bytes": report.raw_bytes,

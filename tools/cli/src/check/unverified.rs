@@ -4,25 +4,25 @@ use std::fmt;
 
 use crate::counted::counted;
 use crate::error::Result;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 
 /// How much was not verified.
 #[derive(Clone, Copy)]
-pub struct Unverified {
+pub struct UnverifiedCounts {
     /// Chunks, heap blocks and entries of a log that went through filters.
     pub chunks: u64,
     /// Datasets whose elements lie in other files.
     pub datasets: u64,
 }
 
-impl Unverified {
+impl UnverifiedCounts {
     /// Chunks and datasets.
     pub fn count(self) -> u64 {
         self.chunks + self.datasets
     }
 
     /// What is said of it in front of the other numbers.
-    pub fn text(self) -> String {
+    pub fn summary_prefix(self) -> String {
         let parts = [("chunk", self.chunks), ("dataset", self.datasets)];
         let parts: Vec<_> =
             parts.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| counted(n, what).to_string()).collect();
@@ -31,15 +31,15 @@ impl Unverified {
 }
 
 /// What is said of a file without findings.
-pub fn verdict_without_findings(unverified: Unverified, data: bool) -> String {
-    if data && unverified.count() > 0 { "nothing wrong found".to_owned() } else { "sound".to_owned() }
+pub fn verdict_without_findings(unverified: UnverifiedCounts, checked_data: bool) -> String {
+    if checked_data && unverified.count() > 0 { "nothing wrong found".to_owned() } else { "sound".to_owned() }
 }
 
 /// Says how many bytes may have been changed unseen.
 ///
 /// # Errors
 /// [`Error::Output`](crate::error::Error::Output).
-pub fn print_unchecksummed(out: &mut Output, whose: &dyn fmt::Display, bytes: u64) -> Result<()> {
+pub fn print_unchecksummed(out: &mut StdoutWriter, whose: &dyn fmt::Display, bytes: u64) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }

@@ -11,26 +11,26 @@ use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use h5live::model::{FileSpace, ObjectBody, ObjectSpec};
+use h5live::model::{FileSpaceSettings, ObjectKindSpec, ObjectSpec};
 use h5live::{
     Attribute, Copier, CopyReport, DroppedFillValue, File, Group, LeftOut, LibVer, Location, LostReferences,
-    ObjectPart, Options, WalkItem,
+    ObjectMetadataKind, Options, WalkItem,
 };
 use h5live_format::Superblock;
-use h5live_output::with_places;
+use h5live_output::replace_temp_names;
 
 pub use self::filter::FilterArg;
 #[cfg(feature = "hsds")]
-use self::link::{ChunkLinks, LinkedDomain};
-pub(crate) use self::names::CopiedNames;
-pub(crate) use self::names::MovedNames;
+use self::link::{ChunkLinkedDomain, ChunkLinker};
+pub(crate) use self::names::CopyNameMapper;
+pub(crate) use self::names::FileNameRebaser;
 use crate::counted::counted;
-use crate::error::{Error, Outcome, Result};
+use crate::error::{CommandOutcome, Error, Result};
 use crate::escaped_path;
 use crate::file_space_args::FileSpaceArgs;
 use crate::new_output::NewOutput;
 use crate::number_arg::at_least;
-use crate::output::{Output, tell_line};
+use crate::output::{StdoutWriter, eprint_line};
 use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
@@ -109,7 +109,7 @@ enum OnObstacle {
 
 impl CopyCommand {
     /// Copies all of a file, as it is.
-    pub fn all_of(from: Location, to: Location, force: ForceArgs, quiet: bool) -> Self {
+    pub fn for_whole_file(from: Location, to: Location, force: ForceArgs, quiet: bool) -> Self {
         CopyCommand {
             from,
             to,
@@ -134,7 +134,7 @@ impl CopyCommand {
     ///
     /// # Errors
     /// If the file cannot be read, or the new one not be written; then there is no new file.
-    pub fn run(&self) -> Result<Outcome> {
+    pub fn run(&self) -> Result<CommandOutcome> {
         let from = open::for_reading(&self.from)?;
         let output = NewOutput::create_for(&self.to, self.force)?;
         let root = from.root();
@@ -143,20 +143,21 @@ impl CopyCommand {
             OnObstacle::Error => has_large_attributes(&root)?,
             OnObstacle::Skip => has_large_attributes(&root).unwrap_or(false),
         };
-        let options = open::options().root(described_with(&root, large_attributes)?);
+        let options = open::command_line_options().root(described_with(&root, large_attributes)?);
         let options = if output.is_native() { self.native_options(options, &from)? } else { self.asked_for(options) };
         #[cfg(feature = "hsds")]
-        let domain = self.link.then(|| LinkedDomain::new(&self.from, &self.to, output.opened_domains())).transpose()?;
+        let domain =
+            self.link.then(|| ChunkLinkedDomain::new(&self.from, &self.to, output.last_opened_domain())).transpose()?;
         let output_is_native = output.is_native();
         let to = output.open(options)?;
         #[cfg(feature = "hsds")]
-        let mut links = domain.map(LinkedDomain::links).transpose()?;
+        let mut links = domain.map(ChunkLinkedDomain::into_chunk_linker).transpose()?;
         let bar = if self.quiet || !io::stderr().is_terminal() {
             indicatif::ProgressBar::hidden()
         } else {
             progress::bytes(stored_bytes(&root))
         };
-        let names = (!self.keep_names).then(|| CopiedNames::between(&self.from, &self.to)).transpose()?;
+        let names = (!self.keep_names).then(|| CopyNameMapper::between(&self.from, &self.to)).transpose()?;
         let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| bar.inc(bytes));
         if output.buffers_until_flush() {
             copy = copy.flush_every(MAX_UNFLUSHED_BYTES);
@@ -164,43 +165,41 @@ impl CopyCommand {
         copy = self.with_changes(copy, names.as_ref())?;
         #[cfg(feature = "hsds")]
         if let Some(links) = &mut links {
-            copy = copy.elements_by(|dataset| links.link(dataset));
+            copy = copy.elements_by(|dataset| links.link_chunks(dataset));
         }
         if self.select.is_empty() {
             copy.contents(&root, &to.root())?;
         }
         for path in &self.select {
-            let (object, path) = escaped_path::object(&from, path)?;
+            let (object, path) = escaped_path::object_at_escaped_path(&from, path)?;
             copy.object_at_bytes(&object, &to.root(), &path)?;
         }
-        let report = copy.finish()?;
+        let report = copy.copy_data_and_finish()?;
         output.persist(to)?;
         bar.finish_and_clear();
         if !self.quiet {
             self.sizes()?;
-            losses(&report).iter().for_each(|loss| tell_line(with_places(loss)));
-            names.iter().flat_map(CopiedNames::losses).for_each(tell_line);
+            losses(&report).iter().for_each(|loss| eprint_line(replace_temp_names(loss)));
+            names.iter().flat_map(CopyNameMapper::lost_name_messages).for_each(eprint_line);
             #[cfg(feature = "hsds")]
-            links.iter().for_each(ChunkLinks::print_summary);
+            links.iter().for_each(ChunkLinker::print_summary);
         }
         let user_block = if output_is_native { 0 } else { self.user_block()?.len() };
         if user_block > 0 && !self.quiet {
-            eprintln!(
-                "left out: the user block of {}, for which only native files have room",
-                counted(user_block, "byte")
-            );
+            let lost = counted(user_block, "byte");
+            eprintln!("left out: the user block of {lost}, for which only native files have room");
         }
-        let named = if user_block > 0 { Outcome::Findings } else { Outcome::Clean };
-        let named = named.worse(names.map_or(Outcome::Clean, |names| names.outcome()));
-        Ok(if report.is_clean() { named } else { Outcome::Findings })
+        let named = if user_block > 0 { CommandOutcome::Findings } else { CommandOutcome::Clean };
+        let named = named.worse(names.map_or(CommandOutcome::Clean, |names| names.outcome()));
+        Ok(if report.is_clean() { named } else { CommandOutcome::Findings })
     }
 
     /// The copy, with what is asked for that changes datasets or names.
-    fn with_changes<'a>(&self, mut copy: Copier<'a>, names: Option<&'a CopiedNames>) -> Result<Copier<'a>> {
-        copy = copy.inline(self.inline).skip_damaged(self.on_damage == OnObstacle::Skip);
+    fn with_changes<'a>(&self, mut copy: Copier<'a>, names: Option<&'a CopyNameMapper>) -> Result<Copier<'a>> {
+        copy = copy.inline_external_elements(self.inline).skip_damaged(self.on_damage == OnObstacle::Skip);
         copy = copy.skip_unsupported(self.on_unsupported == OnObstacle::Skip);
         if let Some(names) = names {
-            copy = copy.rename_files(|name, usage| names.renamed(name, usage));
+            copy = copy.rewrite_file_names(|name, usage| names.name_in_copy(name, usage));
         }
         if !self.chunks.is_empty() {
             copy = copy.chunk(&self.chunks);
@@ -215,7 +214,7 @@ impl CopyCommand {
     fn native_options(&self, options: Options, from: &File) -> Result<Options> {
         let profile = self.profile.unwrap_or_default();
         // Before 1.10 nobody knew of anything but the default.
-        let space = if profile >= LibVer::V110 { from.file_space() } else { FileSpace::default() };
+        let space = if profile >= LibVer::V110 { from.file_space() } else { FileSpaceSettings::default() };
         let options = options.libver(profile).file_space(self.space.or(space)).offset_size(from.offset_size());
         Ok(options.user_block(&self.user_block()?))
     }
@@ -231,7 +230,7 @@ impl CopyCommand {
             Some(profile) => options.libver(profile),
             None => options,
         };
-        if self.space.is_given() { options.file_space(self.space.or(FileSpace::default())) } else { options }
+        if self.space.is_given() { options.file_space(self.space.or(FileSpaceSettings::default())) } else { options }
     }
 
     /// Says how many bytes the files have, if both are files.
@@ -245,7 +244,7 @@ impl CopyCommand {
         };
         let (before, after) = (size(&from)?, size(&to)?);
         let percent = after as f64 / before.max(1) as f64 * 100.0;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         out.line(format_args!("{} became {after} ({percent:.1} %)", counted(before, "byte")))?;
         out.flush()
     }
@@ -295,7 +294,7 @@ const MAX_SHOWN_OBJECTS: usize = 4;
 
 /// What the copies of objects do not have.
 fn lost_parts(report: &CopyReport) -> Vec<String> {
-    let parts: BTreeSet<ObjectPart> = report.not_kept.iter().map(|lost| lost.part).collect();
+    let parts: BTreeSet<ObjectMetadataKind> = report.not_kept.iter().map(|lost| lost.part).collect();
     let mut lines = Vec::new();
     for part in parts {
         let mut of_part = report.not_kept.iter().filter(|lost| lost.part == part);
@@ -336,7 +335,7 @@ pub(crate) fn described(group: &Group) -> Result<ObjectSpec> {
 /// Whether a group has attributes that need an object header of version 2.
 fn has_large_attributes(group: &Group) -> Result<bool> {
     let needs_newer_header = |attribute: &Attribute| {
-        attribute.raw().len() > LARGE_ATTRIBUTE_BYTES || attribute.datatype().has_unusual_unused_bits()
+        attribute.raw().len() > LARGE_ATTRIBUTE_BYTES || attribute.datatype().has_over_half_bits_unused()
     };
     Ok(group.attributes()?.iter().any(needs_newer_header))
 }
@@ -344,7 +343,7 @@ fn has_large_attributes(group: &Group) -> Result<bool> {
 fn described_with(group: &Group, large_attributes: bool) -> Result<ObjectSpec> {
     let info = group.info()?;
     let (attributes, times) = (info.attributes, info.times.is_some());
-    Ok(ObjectSpec { body: ObjectBody::Group(group.spec()?), attributes, times, large_attributes })
+    Ok(ObjectSpec { body: ObjectKindSpec::Group(group.spec()?), attributes, times, large_attributes })
 }
 
 /// Bytes of elements below a group, about.

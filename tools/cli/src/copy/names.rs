@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use h5live::{FileNameUse, Location, Mode, Options};
+use h5live::{Location, Mode, Options, ReferencedFileRole};
 
 use crate::counted::counted;
-use crate::error::{Outcome, Result};
-use crate::model::{Identity, LinkUse, Name, ResolvedLocation};
+use crate::error::{CommandOutcome, Result};
+use crate::model::{CrossFileLinkKind, Name, ResolvedLocation, StoreIdentity};
 use crate::open;
 
 /// The connector of files in the memory of this process.
@@ -18,7 +18,7 @@ const MAX_SHOWN_NAMES: usize = 8;
 
 /// How a file in one folder calls the files that a file in another folder names.
 #[derive(Debug)]
-pub struct MovedNames {
+pub struct FileNameRebaser {
     from: PathBuf,
     to: PathBuf,
     current: Option<PathBuf>,
@@ -30,25 +30,27 @@ fn folder(file: &Path) -> Option<PathBuf> {
     folder.unwrap_or(Path::new(".")).canonicalize().ok()
 }
 
-impl MovedNames {
+impl FileNameRebaser {
     /// From the folder of one file to that of another; `None` if it is the same.
-    pub fn between(from: &Path, to: &Path) -> Option<Self> {
+    pub fn between_folders(from: &Path, to: &Path) -> Option<Self> {
         let (from, to) = (folder(from)?, folder(to)?);
         let current = std::env::current_dir().ok();
-        (from != to).then_some(MovedNames { from, to, current })
+        (from != to).then_some(FileNameRebaser { from, to, current })
     }
 
     /// The name under which a file is found that the other file calls `name`. A relative name is looked up in the
     /// folder of the file, and then in the current one; so is the last part of a whole path that leads to nothing.
-    pub fn renamed(&self, name: &Name, usage: FileNameUse) -> Name {
+    pub fn rebase(&self, name: &Name, usage: ReferencedFileRole) -> Name {
         let text = name.to_string();
         let path = Path::new(&text);
-        let is_itself = usage == FileNameUse::VirtualSource && text == ".";
+        let is_itself = usage == ReferencedFileRole::VirtualSource && text == ".";
         if text.is_empty() || is_itself || text.contains("://") {
             return name.clone();
         }
         let (path, name) = match path.file_name().filter(|_| path.is_absolute() && !path.exists()) {
-            Some(last) if usage != FileNameUse::RawFile => (Path::new(last), Name::from(last.as_encoded_bytes())),
+            Some(last) if usage != ReferencedFileRole::RawFile => {
+                (Path::new(last), Name::from(last.as_encoded_bytes()))
+            }
             _ => (path, name.clone()),
         };
         let is_in = |folder: &Path| existing_path(&folder.join(path), usage).is_some();
@@ -58,7 +60,7 @@ impl MovedNames {
         }
         let holder = current.filter(|_| !is_in(&self.from)).unwrap_or(&self.from);
         let mut prefix = relative(&self.to, holder).to_string_lossy().into_owned();
-        if usage == FileNameUse::VirtualSource {
+        if usage == ReferencedFileRole::VirtualSource {
             prefix = prefix.replace('%', "%%");
         }
         if prefix.is_empty() {
@@ -69,8 +71,8 @@ impl MovedNames {
 }
 
 /// The path that is there, in whose name `%b` stands for the number of a block if it is that of a virtual source.
-fn existing_path(path: &Path, usage: FileNameUse) -> Option<PathBuf> {
-    let numbered = usage == FileNameUse::VirtualSource && path.as_os_str().as_encoded_bytes().contains(&b'%');
+fn existing_path(path: &Path, usage: ReferencedFileRole) -> Option<PathBuf> {
+    let numbered = usage == ReferencedFileRole::VirtualSource && path.as_os_str().as_encoded_bytes().contains(&b'%');
     let path = if numbered { PathBuf::from(first_block(&path.to_string_lossy())) } else { path.to_owned() };
     path.canonicalize().ok()
 }
@@ -82,31 +84,31 @@ fn first_block(name: &str) -> String {
 
 /// The names that a copy gives the files that its source names, and those under which nothing is found any more.
 #[derive(Debug)]
-pub struct CopiedNames {
+pub struct CopyNameMapper {
     from: ResolvedLocation,
     to: ResolvedLocation,
-    moved: Option<MovedNames>,
+    moved: Option<FileNameRebaser>,
     /// Names that led to something.
     lost: RefCell<BTreeSet<String>>,
 }
 
-impl CopiedNames {
+impl CopyNameMapper {
     /// For a copy from one location to another.
     ///
     /// # Errors
     /// [`Error::Location`](crate::error::Error::Location) if no store can open them.
     pub fn between(from: &Location, to: &Location) -> Result<Self> {
-        let moved = match (open::folder_entry(from)?, open::folder_entry(to)?) {
-            (Some(from), Some(to)) => MovedNames::between(&from, &to),
+        let moved = match (open::path_for_relative_names(from)?, open::path_for_relative_names(to)?) {
+            (Some(from), Some(to)) => FileNameRebaser::between_folders(&from, &to),
             _ => None,
         };
-        Ok(CopiedNames { from: open::resolve(from)?, to: open::resolve_new(to)?, moved, lost: RefCell::default() })
+        Ok(CopyNameMapper { from: open::resolve(from)?, to: open::resolve_new(to)?, moved, lost: RefCell::default() })
     }
 
     /// The name in the copy.
-    pub fn renamed(&self, name: &Name, usage: FileNameUse) -> Name {
-        let renamed = self.moved.as_ref().map_or_else(|| name.clone(), |moved| moved.renamed(name, usage));
-        let is_itself = usage == FileNameUse::VirtualSource && name.as_bytes() == b".";
+    pub fn name_in_copy(&self, name: &Name, usage: ReferencedFileRole) -> Name {
+        let renamed = self.moved.as_ref().map_or_else(|| name.clone(), |moved| moved.rebase(name, usage));
+        let is_itself = usage == ReferencedFileRole::VirtualSource && name.as_bytes() == b".";
         // Nobody finds anything from a file in the memory of this process when this process has ended.
         let is_lasting = self.to.connector().name() != MEMORY;
         if is_lasting
@@ -123,12 +125,12 @@ impl CopiedNames {
     }
 
     /// Names under which nothing is found any more are a finding.
-    pub fn outcome(&self) -> Outcome {
-        if self.lost.borrow().is_empty() { Outcome::Clean } else { Outcome::Findings }
+    pub fn outcome(&self) -> CommandOutcome {
+        if self.lost.borrow().is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings }
     }
 
     /// Under which names nothing is found from the copy, in lines.
-    pub fn losses(&self) -> Vec<String> {
+    pub fn lost_name_messages(&self) -> Vec<String> {
         let lost = self.lost.borrow();
         let mut lines = Vec::new();
         for name in lost.iter().take(MAX_SHOWN_NAMES) {
@@ -144,13 +146,13 @@ impl CopiedNames {
 }
 
 /// What a store at a location leads to under a name.
-fn found(base: &ResolvedLocation, name: &Name, usage: FileNameUse) -> Option<Identity> {
+fn found(base: &ResolvedLocation, name: &Name, usage: ReferencedFileRole) -> Option<StoreIdentity> {
     let link = match usage {
-        FileNameUse::VirtualSource => LinkUse::VirtualSource,
-        _ => LinkUse::ExternalLink,
+        ReferencedFileRole::VirtualSource => CrossFileLinkKind::VirtualSource,
+        _ => CrossFileLinkKind::ExternalLink,
     };
     let name = match usage {
-        FileNameUse::VirtualSource => Name::from(first_block(name.as_str()?).as_bytes()),
+        ReferencedFileRole::VirtualSource => Name::from(first_block(name.as_str()?).as_bytes()),
         _ => name.clone(),
     };
     let identity = |location| Options::built_in_connectors().resolve(&location, Mode::Read).ok()?.identity();
@@ -178,13 +180,13 @@ mod tests {
         let [a, b] = ["a 10%", "b/c"].map(|name| top.path().join(name));
         std::fs::create_dir_all(&a).unwrap();
         std::fs::create_dir_all(&b).unwrap();
-        let moved = MovedNames::between(&a.join("x.h5"), &b.join("y.h5")).unwrap();
-        let renamed = |name: &str, usage| moved.renamed(&name.into(), usage).to_string();
-        assert_eq!(renamed("raw.bin", FileNameUse::RawFile), "../../a 10%/raw.bin");
-        assert_eq!(renamed("s-%b.h5", FileNameUse::VirtualSource), "../../a 10%%/s-%b.h5");
-        assert_eq!(renamed(".", FileNameUse::VirtualSource), ".");
-        assert_eq!(renamed("/data/x.h5", FileNameUse::ExternalLink), "/data/x.h5");
-        assert_eq!(renamed("https://host/x.h5", FileNameUse::ExternalLink), "https://host/x.h5");
-        assert!(MovedNames::between(&a.join("x.h5"), &a.join("y.h5")).is_none());
+        let moved = FileNameRebaser::between_folders(&a.join("x.h5"), &b.join("y.h5")).unwrap();
+        let renamed = |name: &str, usage| moved.rebase(&name.into(), usage).to_string();
+        assert_eq!(renamed("raw.bin", ReferencedFileRole::RawFile), "../../a 10%/raw.bin");
+        assert_eq!(renamed("s-%b.h5", ReferencedFileRole::VirtualSource), "../../a 10%%/s-%b.h5");
+        assert_eq!(renamed(".", ReferencedFileRole::VirtualSource), ".");
+        assert_eq!(renamed("/data/x.h5", ReferencedFileRole::ExternalLink), "/data/x.h5");
+        assert_eq!(renamed("https://host/x.h5", ReferencedFileRole::ExternalLink), "https://host/x.h5");
+        assert!(FileNameRebaser::between_folders(&a.join("x.h5"), &a.join("y.h5")).is_none());
     }
 }

@@ -30,7 +30,7 @@ const LINES: [(&str, usize, ColumnScale); 7] = [
 ];
 
 /// The lines for the newest `rows`, as stored.
-pub fn lines(rows: &[u8], width: usize) -> Vec<String> {
+pub fn sparkline_lines(rows: &[u8], width: usize) -> Vec<String> {
     LINES.iter().map(|(label, at, shown)| labelled_sparkline(label, &points(rows, *at, *shown), width)).collect()
 }
 
@@ -87,6 +87,6 @@ mod tests {
 
     #[test]
     fn no_rows_make_empty_lines() {
-        assert_eq!(lines(&[], 40).len(), LINES.len());
+        assert_eq!(sparkline_lines(&[], 40).len(), LINES.len());
     }
 }

@@ -136,7 +136,7 @@ fn field(line: &str, column: usize) -> u64 {
 
 /// Where the metrics come from: the files stay open, and are read from the start each time.
 #[derive(Debug)]
-pub struct Machine {
+pub struct MachineMetrics {
     stat: ProcFile,
     meminfo: ProcFile,
     diskstats: Option<ProcFile>,
@@ -167,13 +167,13 @@ impl ProcFile {
     }
 }
 
-impl Machine {
+impl MachineMetrics {
     /// Opens the files in /proc. A machine without disks or networks has none of their counters.
     ///
     /// # Errors
     /// An I/O error if there is no /proc.
     pub fn open() -> io::Result<Self> {
-        Ok(Machine {
+        Ok(MachineMetrics {
             stat: ProcFile::open("/proc/stat")?,
             meminfo: ProcFile::open("/proc/meminfo")?,
             diskstats: ProcFile::open("/proc/diskstats").ok(),
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_memory() {
-        let sample = Machine::open().unwrap().sample().unwrap();
+        let sample = MachineMetrics::open().unwrap().sample().unwrap();
         assert!(sample.memory_available > 0 && sample.cpu_busy + sample.cpu_idle > 0, "{sample:?}");
     }
 }

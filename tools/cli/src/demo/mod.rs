@@ -12,23 +12,23 @@ use std::time::{Duration, Instant};
 use h5live::{Dataset, File, FixedStr, Location};
 
 use crate::counted::counted;
-use crate::error::{Error, Outcome, Result};
+use crate::error::{CommandOutcome, Error, Result};
 use crate::live::latency::{Latencies, duration_text};
 use crate::live::location;
-use crate::live::message::{Extents, WorkerMessage, now};
-use crate::live::process_group::{ProcessGroup, rows};
-use crate::live::processes::{interrupt_flag, stop_flag};
+use crate::live::message::{TimedExtents, WorkerMessage, unix_nanos_now};
+use crate::live::process_group::{WriterAndReaders, rows_of_last_flush};
+use crate::live::processes::{interrupt_flag, stop_flag_on_stdin_eof};
 use crate::live::reader::LiveReader;
 use crate::live::role::WorkerRole;
 use crate::number_arg::positive;
 use crate::open;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use crate::temp_output::ForceArgs;
 use crate::wait::seconds;
 use crate::watch::screen::Screen;
-use crate::watch::{length, newest};
+use crate::watch::{read_raw_rows, row_count};
 
-use machine::{METRICS, Machine, ProcessorLoad};
+use machine::{METRICS, MachineMetrics, ProcessorLoad};
 
 /// The dataset of the demo.
 const DATASET: &str = "machine/samples";
@@ -45,7 +45,7 @@ const READERS: usize = 2;
 
 /// Writes this machine's metrics into a live file for some seconds, with two processes that follow and check it
 #[derive(Debug, clap::Args)]
-pub struct Demo {
+pub struct DemoCommand {
     /// The file, or another store that others can follow (kv:run); by default a file in the folder for temporary files,
     /// which is replaced
     file: Option<Location>,
@@ -65,49 +65,53 @@ pub struct Demo {
     role: Option<WorkerRole>,
 }
 
-impl Demo {
+impl DemoCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         let location = self.file.clone().unwrap_or_else(|| std::env::temp_dir().join("h5live-demo.h5").into());
         match self.role {
-            Some(WorkerRole::Writer) => write(&location, self.rate, &stop_flag()).map(|()| Outcome::Clean),
+            Some(WorkerRole::Writer) => {
+                write(&location, self.rate, &stop_flag_on_stdin_eof()).map(|()| CommandOutcome::Clean)
+            }
             Some(WorkerRole::Reader) => {
-                let check = |_: usize, first: u64, rows: &[u8]| row::fault(first, rows);
-                LiveReader::new(&location, &[DATASET], &check).run(&stop_flag()).map(|()| Outcome::Clean)
+                let check = |_: usize, first: u64, rows: &[u8]| row::find_row_fault(first, rows);
+                LiveReader::new(&location, &[DATASET], &check)
+                    .run(&stop_flag_on_stdin_eof())
+                    .map(|()| CommandOutcome::Clean)
             }
             None => self.coordinate(&location),
         }
     }
 
-    fn coordinate(&self, location: &Location) -> Result<Outcome> {
+    fn coordinate(&self, location: &Location) -> Result<CommandOutcome> {
         // Its own file, at the usual place, is there to be replaced.
         let force = ForceArgs { replaces_file: self.force.replaces_file || self.file.is_none() };
-        location::create(location, force, make)?;
+        location::create_live_store(location, force, make)?;
         let interrupted = interrupt_flag();
         let rate = self.rate.to_string();
-        let mut troupe = ProcessGroup::new(location, &["demo", "--role=writer", "--rate", &rate]);
-        if troupe.start_writer().map_err(Error::Process)? {
+        let mut troupe = WriterAndReaders::new(location, &["demo", "--role=writer", "--rate", &rate]);
+        if troupe.start_writer_await_flush().map_err(Error::Process)? {
             for _ in 0..READERS {
                 troupe.start_reader(&["demo", "--role=reader"]).map_err(Error::Process)?;
             }
-            let page = page::DemoPage::start(location, !self.json)?;
+            let page = page::DemoServer::start(location, !self.json)?;
             self.show(location, &mut troupe, &interrupted, page.as_ref())?;
         }
-        troupe.finish(rows).map_err(Error::Process)?;
+        troupe.finish(rows_of_last_flush).map_err(Error::Process)?;
         self.sum_up(location, &troupe)?;
-        Ok(if troupe.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
+        Ok(if troupe.violations.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 
     /// Follows the file like any other reader, and draws the rows.
     fn show(
         &self,
         location: &Location,
-        troupe: &mut ProcessGroup,
+        troupe: &mut WriterAndReaders,
         interrupted: &AtomicBool,
-        page: Option<&page::DemoPage>,
+        page: Option<&page::DemoServer>,
     ) -> Result<()> {
         let file = open::for_following(location)?;
         let dataset = file.dataset(DATASET)?;
@@ -117,7 +121,7 @@ impl Demo {
         while Instant::now() < until && !troupe.writer_is_gone() && !interrupted.load(Ordering::Acquire) {
             troupe.collect_events(interval.min(until.saturating_duration_since(Instant::now())));
             dataset.refresh()?;
-            let rows = length(&dataset)?;
+            let rows = row_count(&dataset)?;
             let seen: Vec<_> =
                 troupe.reader_logs.iter().map(|s| s.seen.last().and_then(|s| s.rows.first()).unwrap_or(&0)).collect();
             let (written, violations) = (counted(rows, "row"), counted(troupe.violations.len(), "violation"));
@@ -126,17 +130,17 @@ impl Demo {
                 Some(screen) => {
                     let width = Screen::width();
                     let wanted = (width * chart::ROWS_PER_CHARACTER) as u64;
-                    let (_, stored) = newest(&dataset, &*dataset.spec()?, rows.saturating_sub(wanted), rows)?;
+                    let (_, stored) = read_raw_rows(&dataset, &*dataset.spec()?, rows.saturating_sub(wanted), rows)?;
                     let mut lines = vec![format!("{}:/{DATASET}", location)];
                     lines.extend(page.map(|page| format!("drawn at {}", page.url())));
-                    lines.extend(chart::lines(&stored, width));
+                    lines.extend(chart::sparkline_lines(&stored, width));
                     lines.push(state);
                     screen.draw(&lines)?;
                 }
                 // The answer of a program for programs has no lines in between.
                 None if self.json => {}
                 None => {
-                    let mut out = Output::stdout();
+                    let mut out = StdoutWriter::stdout();
                     out.line(state)?;
                     out.flush()?;
                 }
@@ -145,14 +149,14 @@ impl Demo {
         Ok(())
     }
 
-    fn sum_up(&self, location: &Location, troupe: &ProcessGroup) -> Result<()> {
+    fn sum_up(&self, location: &Location, troupe: &WriterAndReaders) -> Result<()> {
         let written = troupe.flushed_rows().first().copied().unwrap_or(0);
-        let readers = troupe.readers(0);
+        let readers = troupe.reader_results(0);
         let all = Latencies::merge(readers.iter().map(|(_, latencies)| latencies.clone()));
         let (median, worst) = (all.quantile(0.5), all.quantile(1.0));
         let violations: Vec<_> =
             troupe.violations.iter().map(|v| format!("{}: {}", v.invariant.name(), v.detail)).collect();
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         if self.json {
             out.line(serde_json::json!({
                 "file": location.to_string(),
@@ -189,7 +193,7 @@ impl Demo {
 fn make(file: &File) -> Result<()> {
     let samples = file
         .root()
-        .new_dataset_with_type(row::datatype())
+        .new_dataset_with_type(row::row_datatype())
         .unlimited_rows(&[])
         .chunk_shape(&[CHUNK_ROWS])
         .create(DATASET)?;
@@ -209,23 +213,23 @@ fn make(file: &File) -> Result<()> {
 
 /// Appends a sample of the machine `rate` times in a second, each flushed at once, until `stop` is set.
 fn write(location: &Location, rate: f64, stop: &AtomicBool) -> Result<()> {
-    let mut machine = Machine::open().map_err(Error::Machine)?;
+    let mut machine = MachineMetrics::open().map_err(Error::Machine)?;
     let file = File::options().swmr_write().open(location)?;
     let samples: Dataset = file.dataset(DATASET)?;
     let line: Dataset = file.dataset(LINE)?;
     let mut load = ProcessorLoad::default();
-    let mut out = Output::stdout();
+    let mut out = StdoutWriter::stdout();
     let pause = Duration::from_secs_f64(1.0 / rate);
     let mut next = Instant::now();
-    for index in length(&samples)?.. {
+    for index in row_count(&samples)?.. {
         if stop.load(Ordering::Acquire) {
             break;
         }
         let sample = machine.sample().map_err(Error::Machine)?;
-        samples.append_raw(&row::encode(index, now(), &sample))?;
-        let at = now();
+        samples.append_raw(&row::encode(index, unix_nanos_now(), &sample))?;
+        let at = unix_nanos_now();
         samples.flush()?;
-        out.line(WorkerMessage::Flushed(Extents { at, rows: vec![index + 1] }))?;
+        out.line(WorkerMessage::Flushed(TimedExtents { at, rows: vec![index + 1] }))?;
         out.flush()?;
         if index % SAMPLES_PER_POINT == 0 {
             line.append(&[load.percent_since_last(&sample)])?;

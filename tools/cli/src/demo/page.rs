@@ -4,16 +4,16 @@ use h5live::Location;
 
 use crate::error::Result;
 #[cfg(feature = "serve")]
-use crate::output::Output;
+use crate::output::StdoutWriter;
 
 /// A server of the demo's file, at any free port of this machine.
 #[derive(Debug)]
-pub struct DemoPage {
+pub struct DemoServer {
     #[cfg(feature = "serve")]
     server: h5live_serve::Server,
 }
 
-impl DemoPage {
+impl DemoServer {
     /// Starts the server, and prints its address. `None` if it is not wanted, or this program was built without it.
     ///
     /// # Errors
@@ -27,10 +27,10 @@ impl DemoPage {
         config.bind.set_port(0);
         let started = h5live_serve::Server::start(config);
         let server = started.map_err(|source| crate::error::Error::Serve(Box::new(source)))?;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         out.line(format_args!("drawn at         {}", server.url()))?;
         out.flush()?;
-        Ok(Some(DemoPage { server }))
+        Ok(Some(DemoServer { server }))
     }
 
     /// As without a server.

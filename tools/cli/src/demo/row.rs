@@ -1,7 +1,7 @@
 //! A row of the demo's dataset: a sample of the machine, with what makes each row checkable on its own.
 
 use crate::counted::counted;
-use crate::model::{ByteOrder, Compound, CompoundMember, Datatype, Sign};
+use crate::model::{ByteOrder, CompoundMember, CompoundType, Datatype, Sign};
 
 use super::machine::{METRICS, MachineSample};
 
@@ -9,7 +9,7 @@ use super::machine::{METRICS, MachineSample};
 pub const ROW_BYTES: usize = 8 * (METRICS.len() + 3);
 
 /// The type of a row: unsigned integers of 8 bytes, except for the time (ns since 1970), which is signed.
-pub fn datatype() -> Datatype {
+pub fn row_datatype() -> Datatype {
     let names = ["index", "time"].into_iter().chain(METRICS.iter().map(|(name, _)| *name)).chain(["check"]);
     let member = |(i, name): (usize, &str)| {
         let sign = if name == "time" { Sign::Signed } else { Sign::Unsigned };
@@ -19,7 +19,7 @@ pub fn datatype() -> Datatype {
             datatype: Datatype::integer(8, ByteOrder::Little, sign),
         }
     };
-    Datatype::Compound(Compound { size: ROW_BYTES as u32, members: names.enumerate().map(member).collect() })
+    Datatype::Compound(CompoundType { size: ROW_BYTES as u32, members: names.enumerate().map(member).collect() })
 }
 
 /// The stored form of row `index`.
@@ -42,7 +42,7 @@ fn number(row: &[u8], column: usize) -> Option<u64> {
 }
 
 /// The fault of rows, the first of which is row `first`.
-pub fn fault(first: u64, rows: &[u8]) -> Option<String> {
+pub fn find_row_fault(first: u64, rows: &[u8]) -> Option<String> {
     let mut time = 0;
     for (index, row) in (first..).zip(rows.chunks(ROW_BYTES)) {
         let Some((body, check)) = row.split_last_chunk().filter(|_| row.len() == ROW_BYTES) else {
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn rows_that_were_encoded_are_right() {
-        assert_eq!(fault(5, &rows()), None);
-        assert_eq!(datatype().size() as usize, ROW_BYTES);
+        assert_eq!(find_row_fault(5, &rows()), None);
+        assert_eq!(row_datatype().size() as usize, ROW_BYTES);
         assert_eq!(column(&rows(), 4).collect::<Vec<_>>(), [35, 42, 49]);
     }
 
@@ -89,16 +89,16 @@ mod tests {
     fn a_changed_a_moved_and_a_missing_row_are_found() {
         let mut changed = rows();
         changed[ROW_BYTES + 40] ^= 1;
-        assert_eq!(fault(5, &changed).unwrap(), "row 6: its check number is another");
-        assert_eq!(fault(4, &rows()).unwrap(), "row 4 says it is row Some(5)");
-        assert_eq!(fault(5, &rows()[..ROW_BYTES + 3]).unwrap(), "row 6 has 3 bytes");
-        assert_eq!(fault(0, &[0; ROW_BYTES]).unwrap(), "row 0: its check number is another");
+        assert_eq!(find_row_fault(5, &changed).unwrap(), "row 6: its check number is another");
+        assert_eq!(find_row_fault(4, &rows()).unwrap(), "row 4 says it is row Some(5)");
+        assert_eq!(find_row_fault(5, &rows()[..ROW_BYTES + 3]).unwrap(), "row 6 has 3 bytes");
+        assert_eq!(find_row_fault(0, &[0; ROW_BYTES]).unwrap(), "row 0: its check number is another");
     }
 
     #[test]
     fn time_does_not_go_back() {
         let sample = MachineSample::default();
         let rows = [encode(0, 9, &sample), encode(1, 8, &sample)].concat();
-        assert_eq!(fault(0, &rows).unwrap(), "row 1 is older than the one before");
+        assert_eq!(find_row_fault(0, &rows).unwrap(), "row 1 is older than the one before");
     }
 }

@@ -9,16 +9,16 @@ use std::collections::{HashMap, HashSet};
 use h5live::{Attribute, Dataset, File, Group, MapObject, NamedType, Object, Reference};
 use serde_json::{Map, Value as Json, json};
 
-use crate::error::whole_text;
+use crate::error::error_with_causes;
 use crate::error::{Error, FileProblem, Result};
 use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
 use crate::model::{
-    AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, ElementSizes, EntryStorage, FillTime, FillValue,
-    FilterSpec, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, Selection, Shape, UNLIMITED, VirtualSource,
-    escape,
+    AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, FillTime, FillValue, FilterSpec, Layout,
+    LinkOrAttributeStorageSpec, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, Selection, Shape, UNLIMITED,
+    VirtualSource, VlenAndReferenceSizes, escape,
 };
 use crate::open;
-use crate::reference_json::{self, selection};
+use crate::reference_json::{self, selection_to_json};
 use crate::value::{Value, exact_json};
 
 /// Groups within groups that a description may have.
@@ -29,14 +29,14 @@ const MAX_DEPTH: usize = 60;
 ///
 /// # Errors
 /// [`FileProblem::TooDeep`].
-pub fn describe(group: &Group) -> Result<(Json, u64)> {
+pub fn describe_with_error_count(group: &Group) -> Result<(Json, u64)> {
     let paths = HashMap::from([(group.id(), "/".to_owned())]);
     let described = RefCell::new(HashSet::from([group.id()]));
     let mut describer = JsonDescriber { file: group.file(), paths, described, errors: Cell::new(0) };
     describer.collect(group, "/", 0)?;
     let mut fields = describer.group(group, "/", 0);
     if group.path() == "/" {
-        let space = file_space_args::to_json(group.file().file_space());
+        let space = file_space_args::non_default_to_json(group.file().file_space());
         fields.extend(space.map(|space| ("file_space".into(), space)));
         let size = group.file().offset_size();
         fields.extend((size != DEFAULT_OFFSET_BYTES).then(|| ("offset_size".into(), size.into())));
@@ -117,7 +117,7 @@ impl JsonDescriber<'_> {
 
     /// The value that was read, or `None`: then the fields get the error.
     fn ok_or_add_error<T>(&self, fields: &mut JsonFields, read: Result<T, impl std::error::Error>) -> Option<T> {
-        read.inspect_err(|error| self.add_error(fields, whole_text(error))).ok()
+        read.inspect_err(|error| self.add_error(fields, error_with_causes(error))).ok()
     }
 
     fn add_error(&self, fields: &mut JsonFields, error: String) {
@@ -140,7 +140,7 @@ impl JsonDescriber<'_> {
         let lost = Cell::new(0u64);
         let path = |object| self.paths.get(&object).cloned();
         let reference = |reference: &Reference| {
-            let described = reference_json::describe(self.file.store(), reference, &path);
+            let described = reference_json::reference_to_json(self.file.store(), reference, &path);
             described.unwrap_or_else(|| {
                 lost.set(lost.get().saturating_add(1));
                 Json::Null
@@ -284,7 +284,10 @@ impl JsonDescriber<'_> {
 
     /// The text of a type, as in files with the usual size of addresses.
     fn type_text(&self, datatype: &Datatype) -> Json {
-        datatype.with_element_sizes(self.file.session().element_sizes, ElementSizes::default()).to_string().into()
+        datatype
+            .with_vlen_and_reference_sizes(self.file.session().element_sizes, VlenAndReferenceSizes::default())
+            .to_string()
+            .into()
     }
 
     fn committed(&self, fields: &mut JsonFields, committed: Option<ObjectId>) {
@@ -357,7 +360,7 @@ fn all_values(dataset: &Dataset, spec: &DatasetSpec) -> Result<Vec<Value>> {
     Ok(dataset.read_values(Selection::All)?)
 }
 
-fn order(fields: &mut JsonFields, name: &str, storage: &EntryStorage) {
+fn order(fields: &mut JsonFields, name: &str, storage: &LinkOrAttributeStorageSpec) {
     match storage.order {
         CreationOrder::Untracked => return,
         CreationOrder::Tracked => fields.insert(name.into(), "tracked".into()),
@@ -371,8 +374,8 @@ fn shape(fields: &mut JsonFields, space: &Dataspace) {
         Dataspace::Null => fields.insert("shape".into(), "null".into()),
         Dataspace::Scalar => None,
         Dataspace::Simple(shape) => {
-            if shape.max() != shape.dims() {
-                fields.insert("max_shape".into(), shape.max().iter().map(limit).collect());
+            if shape.max_dims() != shape.dims() {
+                fields.insert("max_shape".into(), shape.max_dims().iter().map(limit).collect());
             }
             fields.insert("shape".into(), shape.dims().into())
         }
@@ -438,7 +441,7 @@ fn source(source: &VirtualSource) -> Json {
     json!({
         "file": escape(source.file.as_bytes()),
         "dataset": escape(source.dataset.as_bytes()),
-        "source": selection(&source.source),
-        "target": selection(&source.target),
+        "source": selection_to_json(&source.source),
+        "target": selection_to_json(&source.target),
     })
 }

@@ -3,8 +3,8 @@
 use h5live::{File, Value};
 
 use crate::error::{Error, FileProblem, Result};
-use crate::model::{Array, Datatype};
-use crate::output::Output;
+use crate::model::{ArrayType, Datatype};
+use crate::output::StdoutWriter;
 use crate::references::ReferencePaths;
 use crate::times::TimeColumns;
 use crate::value;
@@ -54,7 +54,13 @@ impl<'a> ValueWriter<'a> {
     ///
     /// # Errors
     /// [`Error::Output`]; [`Error::InvalidFile`] if CSV cannot have so many columns.
-    pub fn begin(&mut self, name: &str, datatype: &Datatype, row: &[u64], out: &mut Output) -> Result<()> {
+    pub fn write_csv_header_once(
+        &mut self,
+        name: &str,
+        datatype: &Datatype,
+        row: &[u64],
+        out: &mut StdoutWriter,
+    ) -> Result<()> {
         let is_first = self.datatype.replace(datatype.clone()).is_none();
         if self.style != ValueStyle::Csv || !is_first {
             return Ok(());
@@ -74,21 +80,23 @@ impl<'a> ValueWriter<'a> {
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub fn lines(&self, row: &[u64], values: Vec<Value>, labels: &[u64], out: &mut Output) -> Result<()> {
+    pub fn write_lines(&self, row: &[u64], values: Vec<Value>, labels: &[u64], out: &mut StdoutWriter) -> Result<()> {
         let per_line = row.iter().fold(1, |n: usize, dim| n.saturating_mul(*dim as usize)).max(1);
         let mut values = values.into_iter();
         let mut labels = labels.iter();
         while values.len() >= per_line {
-            let value = nested(row, &mut values);
-            let value = if self.style == ValueStyle::Json { value } else { self.times.with_texts(value) };
+            let value = nest_next_values(row, &mut values);
+            let value = if self.style == ValueStyle::Json { value } else { self.times.times_to_texts(value) };
             self.line(row, &value, labels.next().copied(), out)?;
         }
         Ok(())
     }
 
-    fn line(&self, row: &[u64], value: &Value, label: Option<u64>, out: &mut Output) -> Result<()> {
+    fn line(&self, row: &[u64], value: &Value, label: Option<u64>, out: &mut StdoutWriter) -> Result<()> {
         match (self.style, label) {
-            (ValueStyle::Json, _) => out.line(value::json(value, &|reference| self.references.json(reference))),
+            (ValueStyle::Json, _) => {
+                out.line(value::json_nan_as_null(value, &|reference| self.references.json(reference)))
+            }
             (ValueStyle::Csv, _) => {
                 let mut cells = Vec::new();
                 self.row_cells(row.len(), value, &mut cells);
@@ -125,15 +133,15 @@ impl<'a> ValueWriter<'a> {
             (_, Value::EnumName(name)) => cells.push(name.to_string()),
             (_, Value::Unreadable) => cells.push(String::new()),
             (_, Value::Bytes(bytes)) => cells.push(value::hex(bytes)),
-            (_, Value::Reference(reference)) => cells.push(self.references.plain(reference)),
+            (_, Value::Reference(reference)) => cells.push(self.references.unquoted_text(reference)),
             (_, Value::List(_) | Value::Compound(_)) => {
-                cells.push(value::json(value, &|reference| self.references.json(reference)).to_string());
+                cells.push(value::json_nan_as_null(value, &|reference| self.references.json(reference)).to_string());
             }
             _ => cells.push(value.to_string()),
         }
     }
 
-    fn array_cells(&self, rank: usize, array: &Array, values: &[Value], cells: &mut Vec<String>) {
+    fn array_cells(&self, rank: usize, array: &ArrayType, values: &[Value], cells: &mut Vec<String>) {
         for value in values {
             match (rank, value) {
                 (2.., Value::List(values)) => self.array_cells(rank - 1, array, values, cells),
@@ -147,7 +155,7 @@ fn product(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(1, u64::saturating_mul)
 }
 
-fn array_elements(array: &Array) -> u64 {
+fn array_elements(array: &ArrayType) -> u64 {
     product(array.dims.iter().map(|dim| u64::from(*dim)))
 }
 
@@ -187,7 +195,7 @@ fn columns(datatype: &Datatype, name: &str, names: &mut Vec<String>) {
     }
 }
 
-fn csv_line(cells: &[String], out: &mut Output) -> Result<()> {
+fn csv_line(cells: &[String], out: &mut StdoutWriter) -> Result<()> {
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
     // Memory takes every record.
     let _ = writer.write_record(cells);
@@ -195,23 +203,23 @@ fn csv_line(cells: &[String], out: &mut Output) -> Result<()> {
 }
 
 /// The next elements, which make up a row, as lists within lists.
-pub fn nested(dims: &[u64], values: &mut dyn Iterator<Item = Value>) -> Value {
+pub fn nest_next_values(dims: &[u64], values: &mut dyn Iterator<Item = Value>) -> Value {
     match dims {
         [] => values.next().unwrap_or_default(),
-        [length, inner @ ..] => Value::List((0..*length).map(|_| nested(inner, values)).collect()),
+        [length, inner @ ..] => Value::List((0..*length).map(|_| nest_next_values(inner, values)).collect()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::type_parse::TypeText;
+    use crate::type_parse::DatatypeFromText;
 
     #[test]
     fn columns_have_the_names_of_members_and_the_numbers_of_elements() {
         let names = |row: &[u64], text: &str| {
             let mut names = Vec::new();
-            let datatype = text.parse::<TypeText>().unwrap().0;
+            let datatype = text.parse::<DatatypeFromText>().unwrap().0;
             row_columns(row, &datatype, "v", &mut names);
             let count = product(row.iter().copied()) * column_count(&datatype);
             assert_eq!(names.len() as u64, count);

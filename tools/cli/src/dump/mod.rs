@@ -12,11 +12,11 @@ use std::sync::Arc;
 use h5live::{Attribute, Dataset, File, Group, Location, MapObject, Object};
 use h5live_format::dump::Dump as Structure;
 
-use crate::error::{Outcome, Result};
+use crate::error::{CommandOutcome, Result};
 use crate::live::processes::interrupt_flag;
 use crate::number_arg::offset;
-use crate::output::Output;
-use crate::path_target::PathTarget;
+use crate::output::StdoutWriter;
+use crate::path_target::ObjectOrAttribute;
 use crate::times::TimeColumns;
 use crate::wait::WaitArgs;
 use crate::{map_text, open, path_target, watch};
@@ -68,8 +68,8 @@ impl DumpCommand {
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
-        let mut out = Output::stdout();
+    pub fn run(self) -> Result<CommandOutcome> {
+        let mut out = StdoutWriter::stdout();
         let outcome = match (self.bytes, &self.path) {
             (Some(offset), _) => self.structure(offset, &mut out)?,
             (None, path) => self.values(path.as_deref().unwrap_or("/"), &mut out)?,
@@ -78,24 +78,26 @@ impl DumpCommand {
         Ok(outcome)
     }
 
-    fn structure(&self, offset: u64, out: &mut Output) -> Result<Outcome> {
-        let structure = DumpedFile::open(&open::require_path(&self.file)?)?.structure_at(offset)?;
+    fn structure(&self, offset: u64, out: &mut StdoutWriter) -> Result<CommandOutcome> {
+        let structure = DumpedFile::open(&open::require_any_file_path(&self.file)?)?.structure_at(offset)?;
         if self.json {
             out.line(json(&structure, offset))?;
         } else {
             print(&structure, offset, out)?;
         }
-        Ok(if structure.result.is_err() { Outcome::Findings } else { Outcome::Clean })
+        Ok(if structure.result.is_err() { CommandOutcome::Findings } else { CommandOutcome::Clean })
     }
 
-    fn values(&self, path: &str, out: &mut Output) -> Result<Outcome> {
+    fn values(&self, path: &str, out: &mut StdoutWriter) -> Result<CommandOutcome> {
         // Without these, the signal ends the process at once.
         let heeds = self.follow || self.wait.is_asked();
         let interrupted = if heeds { interrupt_flag() } else { Arc::default() };
-        let options = if self.follow { open::options().swmr_read() } else { open::options().read() };
-        let Some(subject) = self.wait.find(&self.file, path, &interrupted, options, &|file| subject(file, path))?
+        let options =
+            if self.follow { open::command_line_options().swmr_read() } else { open::command_line_options().read() };
+        let Some(subject) =
+            self.wait.open_and_find_waiting(&self.file, path, &interrupted, options, &|file| subject(file, path))?
         else {
-            return Ok(Outcome::INTERRUPTED);
+            return Ok(CommandOutcome::INTERRUPTED);
         };
         let slices = self.slice.clone().or(self.rows.map(Slices::from));
         let of_dataset = self.follow || self.raw || self.csv || slices.is_some();
@@ -105,11 +107,11 @@ impl DumpCommand {
             // This says that it is no dataset.
             Subject::Group(group) if of_dataset => drop(group.file().dataset(path)?),
             Subject::Group(group) if self.json => return self.describe(group, out),
-            Subject::Group(group) => return tree::print(group, self.raw_times, out),
+            Subject::Group(group) => return tree::print_group_tree(group, self.raw_times, out),
             // This says that it is no dataset.
             Subject::Map(map) if of_dataset => drop(map.file().dataset(path)?),
             Subject::Map(map) => map_text::print(map, .., None, self.json, out)?,
-            Subject::Attribute(file, attribute) => values::attribute(file, attribute, style, out)?,
+            Subject::Attribute(file, attribute) => values::write_attribute_value(file, attribute, style, out)?,
             Subject::Dataset(dataset) => {
                 let times = if self.raw_times { TimeColumns::default() } else { TimeColumns::of(dataset) };
                 let writer = ValueWriter::new(style, dataset.file()).with_times(times);
@@ -118,10 +120,10 @@ impl DumpCommand {
                     values::follow(dataset, slices, writer, &interrupted, out)?;
                     return Ok(watch::report_dead_writer(&self.file, &file));
                 }
-                values::dataset(dataset, &slices, writer, out)?;
+                values::write_dataset_rows(dataset, &slices, writer, out)?;
             }
         }
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 
     fn style(&self) -> ValueStyle {
@@ -133,16 +135,16 @@ impl DumpCommand {
         }
     }
 
-    fn describe(&self, group: &Group, out: &mut Output) -> Result<Outcome> {
-        let (described, errors) = describe::describe(group)?;
+    fn describe(&self, group: &Group, out: &mut StdoutWriter) -> Result<CommandOutcome> {
+        let (described, errors) = describe::describe_with_error_count(group)?;
         out.line(serde_json::to_string_pretty(&described).unwrap_or_default())?;
         if errors == 0 {
-            return Ok(Outcome::Clean);
+            return Ok(CommandOutcome::Clean);
         }
         out.flush()?;
         let what = if errors == 1 { "1 error, which is" } else { &format!("{errors} errors, which are") };
         eprintln!("h5live: {}: {what} described in place of what cannot be read", self.file);
-        Ok(Outcome::Findings)
+        Ok(CommandOutcome::Findings)
     }
 }
 
@@ -157,11 +159,11 @@ enum Subject {
 /// What a text means. An object may well have an @ in its name; only where there is none, an attribute is meant.
 fn subject(file: &File, text: &str) -> Result<Subject> {
     match path_target::find(file, text)? {
-        PathTarget::Object(Object::Group(group)) => Ok(Subject::Group(group)),
-        PathTarget::Object(Object::Map(map)) => Ok(Subject::Map(map)),
-        PathTarget::Object(Object::Dataset(dataset)) => Ok(Subject::Dataset(dataset)),
-        PathTarget::Object(_) => Ok(Subject::Dataset(file.dataset(text)?)),
-        PathTarget::Attribute(object, name) => {
+        ObjectOrAttribute::Object(Object::Group(group)) => Ok(Subject::Group(group)),
+        ObjectOrAttribute::Object(Object::Map(map)) => Ok(Subject::Map(map)),
+        ObjectOrAttribute::Object(Object::Dataset(dataset)) => Ok(Subject::Dataset(dataset)),
+        ObjectOrAttribute::Object(_) => Ok(Subject::Dataset(file.dataset(text)?)),
+        ObjectOrAttribute::Attribute(object, name) => {
             // It may be behind an external link.
             let of = object.file().clone();
             let attribute = match (path_target::attribute(&object, &name)?, object) {
@@ -178,7 +180,7 @@ fn subject(file: &File, text: &str) -> Result<Subject> {
     }
 }
 
-fn print(structure: &Structure, offset: u64, out: &mut Output) -> Result<()> {
+fn print(structure: &Structure, offset: u64, out: &mut StdoutWriter) -> Result<()> {
     out.line(format_args!("{} at {offset:#x}", structure.name))?;
     let mut record = structure.name;
     for field in structure.fields.iter().filter(|f| f.size > 0) {

@@ -31,7 +31,7 @@ pub struct Slices(Vec<DimSlice>);
 
 /// A text that is no slice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SliceError {
+pub enum SliceParseError {
     /// A part is neither an index nor a range.
     #[error("{0:?} is not a slice: for each dimension an index or START:STOP:STEP, as in 0:10:2,-5:,3")]
     Syntax(String),
@@ -45,7 +45,7 @@ pub enum SliceError {
 
 /// Slices that a dataset does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SliceFault {
+pub enum SliceBoundsError {
     /// More dimensions than the dataset has.
     #[error("the slice has {}, the dataset {rank}", counted(*given, "dimension"))]
     Rank {
@@ -67,31 +67,31 @@ pub enum SliceFault {
 }
 
 impl FromStr for Slices {
-    type Err = SliceError;
+    type Err = SliceParseError;
 
-    fn from_str(text: &str) -> Result<Self, SliceError> {
+    fn from_str(text: &str) -> Result<Self, SliceParseError> {
         let inner = text.trim();
         let inner = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(inner);
         let dims = inner.split(',').map(|part| dim(part.trim())).collect::<Result<Vec<_>, _>>()?;
         match dims.iter().filter(|dim| **dim == DimSlice::Ellipsis).count() {
             0 | 1 => Ok(Slices(dims)),
-            _ => Err(SliceError::Ellipses(text.to_owned())),
+            _ => Err(SliceParseError::Ellipses(text.to_owned())),
         }
     }
 }
 
-fn dim(text: &str) -> Result<DimSlice, SliceError> {
-    let number = |part: &str| part.trim().parse().map_err(|_| SliceError::Syntax(text.to_owned()));
+fn dim(text: &str) -> Result<DimSlice, SliceParseError> {
+    let number = |part: &str| part.trim().parse().map_err(|_| SliceParseError::Syntax(text.to_owned()));
     let optional = |part: &str| if part.trim().is_empty() { Ok(None) } else { number(part).map(Some) };
     match *text.split(':').collect::<Vec<_>>() {
         ["..."] => Ok(DimSlice::Ellipsis),
         [index] => number(index).map(DimSlice::Index),
         [start, stop] => Ok(DimSlice::Range { start: optional(start)?, stop: optional(stop)?, step: 1 }),
         [start, stop, step] => match optional(step)?.unwrap_or(1) {
-            0 => Err(SliceError::ZeroStep(text.to_owned())),
+            0 => Err(SliceParseError::ZeroStep(text.to_owned())),
             step => Ok(DimSlice::Range { start: optional(start)?, stop: optional(stop)?, step }),
         },
-        _ => Err(SliceError::Syntax(text.to_owned())),
+        _ => Err(SliceParseError::Syntax(text.to_owned())),
     }
 }
 
@@ -102,9 +102,9 @@ impl Slices {
     }
 
     /// One slice for each of `rank` dimensions.
-    fn each(&self, rank: usize) -> Result<Vec<DimSlice>, SliceFault> {
+    fn each(&self, rank: usize) -> Result<Vec<DimSlice>, SliceBoundsError> {
         let given = self.0.iter().filter(|dim| **dim != DimSlice::Ellipsis).count();
-        let rest = rank.checked_sub(given).ok_or(SliceFault::Rank { given, rank })?;
+        let rest = rank.checked_sub(given).ok_or(SliceBoundsError::Rank { given, rank })?;
         let mut slices = Vec::with_capacity(rank);
         for dim in &self.0 {
             match dim {
@@ -119,15 +119,15 @@ impl Slices {
     /// The slices of a dataset of these dimensions.
     ///
     /// # Errors
-    /// [`SliceFault`].
-    pub fn bind(&self, dims: &[u64]) -> Result<Vec<DimRange>, SliceFault> {
+    /// [`SliceBoundsError`].
+    pub fn bind(&self, dims: &[u64]) -> Result<Vec<DimRange>, SliceBoundsError> {
         let slices = self.each(dims.len())?.into_iter().zip(dims).enumerate();
         slices.map(|(dim, (slice, length))| slice.bind(dim, *length)).collect()
     }
 
     /// What follows when `shown` of a dataset of these dimensions was shown, which may grow. `None` if nothing can
     /// follow.
-    pub fn after(&self, shown: &[DimRange], dims: &[u64]) -> Option<Self> {
+    pub fn remaining_after(&self, shown: &[DimRange], dims: &[u64]) -> Option<Self> {
         let mut slices = self.each(dims.len()).ok()?;
         let (Some(DimSlice::Range { start, stop, step }), Some(shown), Some(length)) =
             (slices.first_mut(), shown.first(), dims.first())
@@ -152,13 +152,13 @@ impl Slices {
 }
 
 impl DimSlice {
-    fn bind(self, dim: usize, length: u64) -> Result<DimRange, SliceFault> {
+    fn bind(self, dim: usize, length: u64) -> Result<DimRange, SliceBoundsError> {
         let len = i128::from(length);
         let from_start = |index: i64| if index < 0 { len + i128::from(index) } else { i128::from(index) };
         match self {
             DimSlice::Index(index) => match u64::try_from(from_start(index)) {
                 Ok(low) if low < length => Ok(DimRange { low, step: 1, count: 1, is_reversed: false, is_index: true }),
-                _ => Err(SliceFault::Index { index, dim, length }),
+                _ => Err(SliceBoundsError::Index { index, dim, length }),
             },
             DimSlice::Ellipsis => ALL.bind(dim, length),
             DimSlice::Range { start, stop, step } if step > 0 => {
@@ -204,14 +204,14 @@ impl DimRange {
     }
 
     /// Some of the indices, by their places in the result.
-    pub fn part(self, first: u64, count: u64) -> Self {
+    pub fn sub_range(self, first: u64, count: u64) -> Self {
         let before = if self.is_reversed { self.count.saturating_sub(first.saturating_add(count)) } else { first };
         DimRange { low: self.low.saturating_add(before.saturating_mul(self.step)), count, ..self }
     }
 
     /// The index at a place in the result.
-    pub fn index(self, place: u64) -> u64 {
-        let place = if self.is_reversed { self.count.saturating_sub(place.saturating_add(1)) } else { place };
+    pub fn index_at(self, position: u64) -> u64 {
+        let place = if self.is_reversed { self.count.saturating_sub(position.saturating_add(1)) } else { position };
         self.low.saturating_add(place.saturating_mul(self.step))
     }
 }
@@ -257,13 +257,13 @@ pub enum RowRange {
 /// A text that names no rows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rows are A..B, A.., ..B, A, or -N for the last N")]
-pub struct RowRangeError;
+pub struct RowRangeParseError;
 
 impl FromStr for RowRange {
-    type Err = RowRangeError;
+    type Err = RowRangeParseError;
 
-    fn from_str(text: &str) -> Result<Self, RowRangeError> {
-        let number = |text: &str| text.parse().map_err(|_| RowRangeError);
+    fn from_str(text: &str) -> Result<Self, RowRangeParseError> {
+        let number = |text: &str| text.parse().map_err(|_| RowRangeParseError);
         if let Some(last) = text.strip_prefix('-') {
             return Ok(RowRange::Last(number(last)?));
         }
@@ -297,7 +297,7 @@ mod tests {
     /// The indices that a text takes of one dimension.
     fn taken(text: &str, length: u64) -> Vec<u64> {
         let ranges = text.parse::<Slices>().unwrap().bind(&[length]).unwrap();
-        (0..ranges[0].count).map(|place| ranges[0].index(place)).collect()
+        (0..ranges[0].count).map(|place| ranges[0].index_at(place)).collect()
     }
 
     #[test]
@@ -342,8 +342,8 @@ mod tests {
     #[test]
     fn parts_of_a_reversed_dimension_come_in_its_order() {
         let whole = "::-2".parse::<Slices>().unwrap().bind(&[10]).unwrap()[0];
-        let part = whole.part(1, 3);
-        assert_eq!((0..3).map(|place| part.index(place)).collect::<Vec<_>>(), [7, 5, 3]);
+        let part = whole.sub_range(1, 3);
+        assert_eq!((0..3).map(|place| part.index_at(place)).collect::<Vec<_>>(), [7, 5, 3]);
         let ranges = "::-1,:,::-1".parse::<Slices>().unwrap().bind(&[2, 2, 2]).unwrap();
         let mut items = [0, 1, 2, 3, 4, 5, 6, 7];
         restore_order(&mut items, &ranges, 1);
@@ -375,8 +375,8 @@ mod tests {
             let each = lengths.iter().map_while(|length| {
                 let slices = rest.take()?;
                 let ranges = slices.bind(&[*length]).unwrap();
-                rest = slices.after(&ranges, &[*length]);
-                Some((0..ranges[0].count).map(|place| ranges[0].index(place)).collect::<Vec<_>>())
+                rest = slices.remaining_after(&ranges, &[*length]);
+                Some((0..ranges[0].count).map(|place| ranges[0].index_at(place)).collect::<Vec<_>>())
             });
             each.collect::<Vec<_>>()
         };

@@ -3,15 +3,15 @@
 use h5live::{Dataset, Group, Object};
 use h5live_compare::manifest::{Listing, ListingEntry};
 
-use crate::error::{Outcome, Result, whole_text};
+use crate::error::{CommandOutcome, Result, error_with_causes};
 use crate::ls::text::{EntryDescriber, EntryDetail, shape_text, shorten};
 use crate::model::{DatasetSpec, Dataspace, ObjectId};
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use crate::references::ReferencePaths;
 use crate::times::TimeColumns;
 use crate::{open, value};
 
-use super::lines::nested;
+use super::lines::nest_next_values;
 use super::slices::{DimRange, ascending_selection};
 
 /// About so many elements of a dataset are shown.
@@ -25,7 +25,7 @@ const PATH_WIDTH: usize = 40;
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn print(group: &Group, raw_times: bool, out: &mut Output) -> Result<Outcome> {
+pub fn print_group_tree(group: &Group, raw_times: bool, out: &mut StdoutWriter) -> Result<CommandOutcome> {
     group.links()?;
     let file = group.file();
     let listing = Listing::from_file(file, group.id(), group.path().as_bytes(), None);
@@ -33,28 +33,28 @@ pub fn print(group: &Group, raw_times: bool, out: &mut Output) -> Result<Outcome
     let references = ReferencePaths::new(file);
     let width = listing.lines.iter().map(|line| line.path.chars().count()).filter(|width| *width <= PATH_WIDTH).max();
     let width = width.unwrap_or(0);
-    let mut outcome = Outcome::Clean;
+    let mut outcome = CommandOutcome::Clean;
     for line in &listing.lines {
         let text = match &line.entry {
             ListingEntry::Dataset(id, spec) => {
                 let head = head(group, *id, spec, &references, raw_times);
                 let head = head.unwrap_or_else(|error| {
-                    outcome = Outcome::Findings;
-                    format!("(error: {})", whole_text(&error))
+                    outcome = CommandOutcome::Findings;
+                    format!("(error: {})", error_with_causes(&error))
                 });
                 format!("{}  {}  {head}", spec.datatype, shape_text(&spec.dataspace))
             }
             ListingEntry::Map(id, _) => map_head(group, *id, &references).unwrap_or_else(|error| {
-                outcome = Outcome::Findings;
-                format!("(error: {})", whole_text(&error))
+                outcome = CommandOutcome::Findings;
+                format!("(error: {})", error_with_causes(&error))
             }),
             ListingEntry::Attribute(attribute) => {
                 let text = describer.value_text(attribute);
-                outcome = if text.is_none() { Outcome::Findings } else { outcome };
+                outcome = if text.is_none() { CommandOutcome::Findings } else { outcome };
                 shorten(text.as_deref().unwrap_or("(error: this value cannot be read)"), VALUE_WIDTH)
             }
             ListingEntry::Unreadable(why) => {
-                outcome = Outcome::Findings;
+                outcome = CommandOutcome::Findings;
                 format!("(error: {why})")
             }
             ListingEntry::Plain(..) => describer.text(line),
@@ -79,8 +79,8 @@ fn head(
     let ranges = first_elements(spec.dataspace.dims());
     let counts: Vec<u64> = ranges.iter().map(|range| range.count).collect();
     let values = if counts.contains(&0) { Vec::new() } else { read(&dataset, &ranges)? };
-    let shown = nested(&counts, &mut values.into_iter());
-    let shown = if raw_times { shown } else { TimeColumns::of(&dataset).with_texts(shown) };
+    let shown = nest_next_values(&counts, &mut values.into_iter());
+    let shown = if raw_times { shown } else { TimeColumns::of(&dataset).times_to_texts(shown) };
     let text = value::text(&shown, &|reference| references.text(reference));
     let is_whole = counts == spec.dataspace.dims();
     Ok(match text.strip_suffix(']') {

@@ -6,7 +6,7 @@ use h5live::{Dataset, SourceState};
 
 use crate::error::{Error, FileProblem, Result};
 use crate::model::{DatasetSpec, Dataspace};
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use crate::{open, progress, watch};
 
 use super::lines::{ValueStyle, ValueWriter};
@@ -25,7 +25,7 @@ pub fn follow(
     slices: Slices,
     mut writer: ValueWriter<'_>,
     interrupted: &AtomicBool,
-    out: &mut Output,
+    out: &mut StdoutWriter,
 ) -> Result<()> {
     let dataset = &dataset.clone().tolerate_busy_sources();
     let file = dataset.file().name();
@@ -33,7 +33,7 @@ pub fn follow(
     let mut watch = dataset.file().store().watch(&[dataset.id()]).map_err(store_error)?;
     let mut rest = Some(slices);
     loop {
-        let last = watch::is_last(dataset, None, interrupted);
+        let last = watch::should_stop_following(dataset, None, interrupted);
         let show = (|| {
             dataset.refresh()?;
             // Rows that were written are not written again, so all have to be readable.
@@ -44,11 +44,11 @@ pub fn follow(
             if let Some(slices) = rest.take() {
                 let ranges = bind(dataset, &spec, &slices)?;
                 write(dataset, &spec, &ranges, &mut writer, out)?;
-                rest = slices.after(&ranges, spec.dataspace.dims());
+                rest = slices.remaining_after(&ranges, spec.dataspace.dims());
             }
             out.flush()
         })();
-        if watch::after(last, show)? || rest.is_none() {
+        if watch::is_last_unless_busy(last, show)? || rest.is_none() {
             return Ok(());
         }
         watch.wait(watch::PAUSE).map_err(store_error)?;
@@ -59,7 +59,12 @@ pub fn follow(
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn dataset(dataset: &Dataset, slices: &Slices, mut writer: ValueWriter<'_>, out: &mut Output) -> Result<()> {
+pub fn write_dataset_rows(
+    dataset: &Dataset,
+    slices: &Slices,
+    mut writer: ValueWriter<'_>,
+    out: &mut StdoutWriter,
+) -> Result<()> {
     let spec = dataset.spec()?;
     let ranges = bind(dataset, &spec, slices)?;
     write(dataset, &spec, &ranges, &mut writer, out)
@@ -82,11 +87,11 @@ fn write(
     spec: &DatasetSpec,
     ranges: &[DimRange],
     writer: &mut ValueWriter<'_>,
-    out: &mut Output,
+    out: &mut StdoutWriter,
 ) -> Result<()> {
     let kept = ranges.iter().position(|range| !range.is_index);
     let row: Vec<u64> = ranges.iter().filter(|range| !range.is_index).skip(1).map(|range| range.count).collect();
-    writer.begin(dataset.path(), &spec.datatype, &row, out)?;
+    writer.write_csv_header_once(dataset.path(), &spec.datatype, &row, out)?;
     let size = u64::from(spec.datatype.size());
     let elements = product(row.iter().copied());
     if writer.style() == ValueStyle::Raw {
@@ -95,7 +100,7 @@ fn write(
     // A row is a line.
     open::check_value_memory(dataset, elements)?;
     let Some((at, rows)) = kept.and_then(|at| Some((at, *ranges.get(at)?))) else {
-        return writer.lines(&row, dataset.read_values(ascending_selection(ranges))?, &[], out);
+        return writer.write_lines(&row, dataset.read_values(ascending_selection(ranges))?, &[], out);
     };
     if elements == 0 {
         return Ok(());
@@ -104,7 +109,7 @@ fn write(
     let bar = progress::bar(usize::try_from(rows.count).unwrap_or(usize::MAX), "row");
     let mut first = 0;
     while first < rows.count {
-        let part = rows.part(first, step.min(rows.count - first));
+        let part = rows.sub_range(first, step.min(rows.count - first));
         let mut ranges = ranges.to_vec();
         ranges.iter_mut().skip(at).take(1).for_each(|range| *range = part);
         let mut values = match dataset.read_values(ascending_selection(&ranges)) {
@@ -116,8 +121,8 @@ fn write(
             values => values?,
         };
         restore_order(&mut values, &ranges, 1);
-        let labels: Vec<u64> = (0..part.count).map(|place| part.index(place)).collect();
-        writer.lines(&row, values, &labels, out)?;
+        let labels: Vec<u64> = (0..part.count).map(|place| part.index_at(place)).collect();
+        writer.write_lines(&row, values, &labels, out)?;
         first += part.count;
         bar.inc(part.count);
     }
@@ -126,7 +131,7 @@ fn write(
 }
 
 /// Writes the elements that are taken as stored, in pieces.
-fn write_raw_elements(dataset: &Dataset, ranges: &[DimRange], size: u64, out: &mut Output) -> Result<()> {
+fn write_raw_elements(dataset: &Dataset, ranges: &[DimRange], size: u64, out: &mut StdoutWriter) -> Result<()> {
     let bytes = product(ranges.iter().map(|range| range.count)).saturating_mul(size);
     if bytes == 0 {
         return Ok(());
@@ -140,7 +145,7 @@ fn write_raw_elements(dataset: &Dataset, ranges: &[DimRange], size: u64, out: &m
     let step = (BLOCK_BYTES / (bytes / whole.count).max(1)).clamp(1, whole.count - 1);
     let mut done = 0;
     while done < whole.count {
-        let part = whole.part(done, step.min(whole.count - done));
+        let part = whole.sub_range(done, step.min(whole.count - done));
         let mut ranges = ranges.to_vec();
         ranges.iter_mut().skip(cut).take(1).for_each(|range| *range = part);
         write_raw_elements(dataset, &ranges, size, out)?;
@@ -153,11 +158,11 @@ fn write_raw_elements(dataset: &Dataset, ranges: &[DimRange], size: u64, out: &m
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn attribute(
+pub fn write_attribute_value(
     file: &h5live::File,
     attribute: &h5live::Attribute,
     style: ValueStyle,
-    out: &mut Output,
+    out: &mut StdoutWriter,
 ) -> Result<()> {
     if style == ValueStyle::Raw {
         return out.bytes(attribute.raw());
@@ -165,10 +170,10 @@ pub fn attribute(
     let mut writer = ValueWriter::new(style, file);
     let dims = attribute.dataspace().dims();
     let row = dims.get(1..).unwrap_or_default();
-    writer.begin(&attribute.name().to_string(), attribute.datatype(), row, out)?;
+    writer.write_csv_header_once(&attribute.name().to_string(), attribute.datatype(), row, out)?;
     let labels: Vec<u64> = match attribute.dataspace() {
         Dataspace::Simple(_) => (0..dims.first().copied().unwrap_or(0)).collect(),
         _ => Vec::new(),
     };
-    writer.lines(row, attribute.values()?, &labels, out)
+    writer.write_lines(row, attribute.values()?, &labels, out)
 }

@@ -20,14 +20,14 @@ pub struct WrittenFiles {
 
 impl WrittenFiles {
     /// Those that are named, and those that arguments name, also behind an `=`.
-    pub fn named(files: &[PathBuf], arguments: &[OsString]) -> Self {
+    pub fn from_files_and_arguments(files: &[PathBuf], arguments: &[OsString]) -> Self {
         let values = arguments.iter().filter_map(|argument| argument.to_str()?.split_once('=').map(|(_, value)| value));
         let named = files.iter().cloned().chain(arguments.iter().map(PathBuf::from)).chain(values.map(PathBuf::from));
         WrittenFiles { named: named.collect(), seen: BTreeMap::new() }
     }
 
     /// Looks at what the process has open, and its descendants.
-    pub fn look(&mut self, pid: u32) {
+    pub fn scan_open_files(&mut self, pid: u32) {
         let mut processes = vec![pid];
         let mut next = 0;
         while let Some(pid) = processes.get(next).copied().filter(|_| next < MAX_PROCESSES) {
@@ -55,7 +55,7 @@ impl WrittenFiles {
     }
 
     /// All of them that are there, each once. A file that was moved meanwhile is not found where it was.
-    pub fn all(&self) -> Vec<PathBuf> {
+    pub fn existing_files(&self) -> Vec<PathBuf> {
         let mut all = BTreeMap::new();
         for path in self.named.iter().chain(self.seen.values()) {
             if let Ok(found) = fs::metadata(path)
@@ -84,11 +84,12 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         ["a", "b", "c", "d"].into_iter().for_each(|name| fs::write(at(name), "").unwrap());
         let option = format!("--out={}", at("b").display());
-        let mut files = WrittenFiles::named(&[at("a")], &[option.into(), at("a").into(), at("none").into()]);
+        let mut files =
+            WrittenFiles::from_files_and_arguments(&[at("a")], &[option.into(), at("a").into(), at("none").into()]);
         let (_read, _written) =
             (fs::File::open(at("d")).unwrap(), fs::File::options().append(true).open(at("c")).unwrap());
-        files.look(std::process::id());
-        let mut all = files.all();
+        files.scan_open_files(std::process::id());
+        let mut all = files.existing_files();
         all.retain(|path| path.starts_with(folder.path()));
         all.sort();
         assert_eq!(all, [at("a"), at("b"), at("c")]);
@@ -100,9 +101,9 @@ mod tests {
         let file = fs::File::create(folder.path().join("of the child")).unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").stdout(file).spawn().unwrap();
         let mut files = WrittenFiles::default();
-        files.look(std::process::id());
+        files.scan_open_files(std::process::id());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(files.all().iter().filter(|path| path.ends_with("of the child")).count(), 1);
+        assert_eq!(files.existing_files().iter().filter(|path| path.ends_with("of the child")).count(), 1);
     }
 }

@@ -10,15 +10,15 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
-use h5live::{FileCondition, diagnose, repair};
-use h5live_output::heeded;
+use h5live::{FileOpenState, diagnose, repair};
+use h5live_output::without_ignored_signals;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
-use crate::error::whole_text;
-use crate::error::{Error, Outcome, Result};
+use crate::error::error_with_causes;
+use crate::error::{CommandOutcome, Error, Result};
 
 use files::WrittenFiles;
 
@@ -39,7 +39,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// that ended it; 127 or 126 if it cannot be started. A file that cannot be repaired is named on standard error, and
 /// makes the exit code 1 if it would be 0.
 #[derive(Debug, clap::Args)]
-pub struct Guard {
+pub struct GuardCommand {
     /// A file that the program writes; may be given several times
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -51,26 +51,26 @@ pub struct Guard {
     command: Vec<OsString>,
 }
 
-impl Guard {
+impl GuardCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// [`Error::Process`] if the program cannot be waited for.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         // Before the program is there, so that no signal is missed.
-        let mut signals = Signals::new(heeded(&SIGNALS)).map_err(Error::Process)?;
-        let [program, arguments @ ..] = &self.command[..] else { return Ok(Outcome::Clean) };
+        let mut signals = Signals::new(without_ignored_signals(&SIGNALS)).map_err(Error::Process)?;
+        let [program, arguments @ ..] = &self.command[..] else { return Ok(CommandOutcome::Clean) };
         let mut child = match Command::new(program).args(arguments).spawn() {
             Ok(child) => child,
             Err(error) => {
                 eprintln!("h5live: {}: {error}", program.display());
-                return Ok(Outcome::Status(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }));
+                return Ok(CommandOutcome::Status(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }));
             }
         };
-        let mut written = WrittenFiles::named(&self.files, arguments);
+        let mut written = WrittenFiles::from_files_and_arguments(&self.files, arguments);
         let status = attend(&mut child, &mut signals, &mut written)?;
-        let failed = self.recover(&written.all());
-        Ok(Outcome::Status(match (code(status), failed) {
+        let failed = self.recover(&written.existing_files());
+        Ok(CommandOutcome::Status(match (code(status), failed) {
             (0, true) => 1,
             (code, _) => code,
         }))
@@ -118,7 +118,7 @@ fn attend(child: &mut Child, signals: &mut Signals, written: &mut WrittenFiles) 
                 let _ = kill(Pid::from_raw(pid), signal);
             }
         }
-        written.look(child.id());
+        written.scan_open_files(child.id());
         if let Some(status) = child.try_wait().map_err(Error::Process)? {
             return Ok(status);
         }
@@ -140,8 +140,10 @@ fn recover(file: &Path) -> Result<Option<Vec<String>>, String> {
     // Other files than HDF5 are ignored.
     let Ok(found) = diagnose(file) else { return Ok(None) };
     match found.condition {
-        FileCondition::Abandoned { .. } => repair(file).map(|done| Some(done.left)).map_err(|error| whole_text(&error)),
-        FileCondition::Unknown { .. } => Err(format!(
+        FileOpenState::Abandoned { .. } => {
+            repair(file).map(|done| Some(done.left)).map_err(|error| error_with_causes(&error))
+        }
+        FileOpenState::Unknown { .. } => Err(format!(
             "{0}: it is marked as being written, and the system does not tell this user whether it is; if no process \
              writes it, `h5live repair --take-over {0}` brings it into order",
             file.display()

@@ -1,6 +1,6 @@
 //! The time from the writer's flush until a reader has seen, read and checked the flushed rows.
 
-use super::message::Extents;
+use super::message::TimedExtents;
 
 /// Times from the beginning of a flush to the moment at which a reader had checked its rows (ns).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -9,8 +9,8 @@ pub struct Latencies(Vec<u64>);
 impl Latencies {
     /// The times of all `flushes` whose rows of dataset `series` a reader has `seen`. Both are in order of time.
     /// Flushes from before the reader's first look are left out, because they say nothing about delay.
-    pub fn from_extents(flushes: &[Extents], seen: &[Extents], series: usize) -> Self {
-        let rows = |extents: &Extents| extents.rows.get(series).copied().unwrap_or(0);
+    pub fn from_extents(flushes: &[TimedExtents], seen: &[TimedExtents], series: usize) -> Self {
+        let rows = |extents: &TimedExtents| extents.rows.get(series).copied().unwrap_or(0);
         let mut times = Vec::new();
         let Some((first, mut later)) = seen.split_first() else {
             return Latencies::default();
@@ -51,9 +51,9 @@ impl Latencies {
     }
 
     /// The time that `part` (0 to 1) of all do not exceed (ns).
-    pub fn quantile(&self, part: f64) -> Option<u64> {
+    pub fn quantile(&self, fraction: f64) -> Option<u64> {
         let last = self.0.len().checked_sub(1)?;
-        self.0.get((part.clamp(0.0, 1.0) * last as f64).round() as usize).copied()
+        self.0.get((fraction.clamp(0.0, 1.0) * last as f64).round() as usize).copied()
     }
 }
 
@@ -71,8 +71,8 @@ pub fn duration_text(nanos: u64) -> String {
 mod tests {
     use super::*;
 
-    fn extents(list: &[(u64, u64)]) -> Vec<Extents> {
-        list.iter().map(|&(at, rows)| Extents { at, rows: vec![rows] }).collect()
+    fn extents(list: &[(u64, u64)]) -> Vec<TimedExtents> {
+        list.iter().map(|&(at, rows)| TimedExtents { at, rows: vec![rows] }).collect()
     }
 
     #[test]

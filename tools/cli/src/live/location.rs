@@ -6,8 +6,8 @@ use h5live::{File, Location, OpenError, StoreCheckOptions};
 use h5live_checker::file::{CheckOptions, check_path_with};
 
 use crate::counted::counted;
-use crate::error::{Error, Result, whole_text};
-use crate::model::Durability;
+use crate::error::{Error, Result, error_with_causes};
+use crate::model::DurabilitySupport;
 use crate::new_output::NewOutput;
 use crate::open;
 use crate::temp_output::ForceArgs;
@@ -16,7 +16,7 @@ use crate::temp_output::ForceArgs;
 pub fn as_argument(location: &Location) -> PathBuf {
     match location {
         Location::Path(path) => path.clone(),
-        Location::Url(url) => url.to_path(),
+        Location::Url(url) => url.text_as_path(),
     }
 }
 
@@ -24,16 +24,16 @@ pub fn as_argument(location: &Location) -> PathBuf {
 ///
 /// # Errors
 /// [`Error::Location`] if other processes cannot follow what is written there; errors of `make`, and of creating it.
-pub fn create(location: &Location, force: ForceArgs, make: impl FnOnce(&File) -> Result<()>) -> Result<()> {
+pub fn create_live_store(location: &Location, force: ForceArgs, make: impl FnOnce(&File) -> Result<()>) -> Result<()> {
     let can = open::capabilities(location)?;
-    if !can.live || can.durability == Durability::Never {
+    if !can.live || can.durability == DurabilitySupport::Never {
         let text = "other processes cannot follow what is written there: use a native file, or a store that `h5live \
                     stores` says is followed while written";
         let source = Box::new(OpenError::Url(text.to_owned()));
         return Err(Error::Location { location: location.to_string(), source });
     }
     let output = NewOutput::create_for(location, force)?;
-    let file = output.open(open::options())?;
+    let file = output.open(open::command_line_options())?;
     make(&file)?;
     output.persist(file)
 }
@@ -43,29 +43,30 @@ pub fn create(location: &Location, force: ForceArgs, make: impl FnOnce(&File) ->
 /// # Errors
 /// [`Error::Location`] that says so of another store.
 pub fn require_native(location: &Location, what: &str) -> Result<PathBuf> {
-    open::new_file_path(location)?.ok_or_else(|| {
+    open::new_native_file_path(location)?.ok_or_else(|| {
         let source = Box::new(OpenError::Url(format!("{what} needs a native file")));
         Error::Location { location: location.to_string(), source }
     })
 }
 
 /// What is wrong with a store whose writer is gone, as its checker finds it.
-pub fn finding(location: &Location) -> Option<String> {
-    match open::file_path(location) {
+pub fn first_check_finding(location: &Location) -> Option<String> {
+    match open::native_file_path(location) {
         Err(error) => return Some(error.to_string()),
-        Ok(Some(path)) => return finding_in_file(&path),
+        Ok(Some(path)) => return first_file_check_finding(&path),
         Ok(None) => {}
     }
-    match open::options().check(location, StoreCheckOptions { data: true, ..StoreCheckOptions::default() }) {
+    match open::command_line_options().check(location, StoreCheckOptions { data: true, ..StoreCheckOptions::default() })
+    {
         Ok(report) => first_of(&report.findings, |finding| {
             format!("{}: {}", finding.path.as_deref().unwrap_or("/"), finding.cause)
         }),
-        Err(error) => Some(whole_text(&error)),
+        Err(error) => Some(error_with_causes(&error)),
     }
 }
 
 /// What is wrong with a native file whose writer is gone, as the file checker finds it.
-pub fn finding_in_file(path: &Path) -> Option<String> {
+pub fn first_file_check_finding(path: &Path) -> Option<String> {
     let filters = open::known_filters();
     let options = CheckOptions { live: true, filters: Some(&filters), ..CheckOptions::default() };
     match check_path_with(path, options) {
@@ -92,11 +93,11 @@ mod tests {
         file.new_dataset::<String>().shape(&[1]).chunk_shape(&[1]).fletcher32().create("texts").unwrap();
         file.dataset("texts").unwrap().write(&["a text".to_owned()]).unwrap();
         file.close().unwrap();
-        assert_eq!(finding(&location), None);
+        assert_eq!(first_check_finding(&location), None);
         let mut bytes = std::fs::read(&path).unwrap();
         let heap = bytes.windows(4).position(|bytes| bytes == b"GCOL").unwrap();
         bytes[heap] = 0;
         std::fs::write(&path, bytes).unwrap();
-        assert!(finding(&location).is_some());
+        assert!(first_check_finding(&location).is_some());
     }
 }

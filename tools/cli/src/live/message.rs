@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerMessage {
     /// The writer has flushed.
-    Flushed(Extents),
+    Flushed(TimedExtents),
     /// The reader has seen, read and checked rows up to here.
-    Seen(Extents),
+    Seen(TimedExtents),
     /// The reader ends. Its work.
     Done(WorkCounts),
     /// The writer has stopped, and why.
@@ -21,7 +21,7 @@ pub enum WorkerMessage {
 
 /// How many rows each dataset has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Extents {
+pub struct TimedExtents {
     /// When: for the writer the moment at which the flush began (ns since 1970).
     pub at: u64,
     /// Rows of each dataset.
@@ -86,19 +86,19 @@ impl StressInvariant {
     }
 }
 
-impl Extents {
+impl TimedExtents {
     /// These rows at this moment.
     pub fn now(rows: Vec<u64>) -> Self {
-        Extents { at: now(), rows }
+        TimedExtents { at: unix_nanos_now(), rows }
     }
 }
 
 /// Nanoseconds since 1970, the same clock for all processes.
-pub fn now() -> u64 {
+pub fn unix_nanos_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
 }
 
-impl fmt::Display for Extents {
+impl fmt::Display for TimedExtents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.at)?;
         self.rows.iter().try_for_each(|rows| write!(f, " {rows}"))
@@ -124,13 +124,13 @@ impl fmt::Display for WorkerMessage {
 /// A line that no process of a stress run writes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a message: {0:?}")]
-pub struct MessageError(String);
+pub struct MessageParseError(String);
 
 impl FromStr for WorkerMessage {
-    type Err = MessageError;
+    type Err = MessageParseError;
 
-    fn from_str(line: &str) -> Result<Self, MessageError> {
-        parse(line).ok_or_else(|| MessageError(line.to_owned()))
+    fn from_str(line: &str) -> Result<Self, MessageParseError> {
+        parse(line).ok_or_else(|| MessageParseError(line.to_owned()))
     }
 }
 
@@ -146,8 +146,8 @@ fn parse(line: &str) -> Option<WorkerMessage> {
     }
     let numbers = rest.split(' ').map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
     match (word, numbers.as_slice()) {
-        ("flushed", [at, rows @ ..]) => Some(WorkerMessage::Flushed(Extents { at: *at, rows: rows.to_vec() })),
-        ("seen", [at, rows @ ..]) => Some(WorkerMessage::Seen(Extents { at: *at, rows: rows.to_vec() })),
+        ("flushed", [at, rows @ ..]) => Some(WorkerMessage::Flushed(TimedExtents { at: *at, rows: rows.to_vec() })),
+        ("seen", [at, rows @ ..]) => Some(WorkerMessage::Seen(TimedExtents { at: *at, rows: rows.to_vec() })),
         ("done", &[rows, rereads, refreshes, opens]) => {
             Some(WorkerMessage::Done(WorkCounts { rows, rereads, refreshes, opens }))
         }
@@ -161,12 +161,12 @@ mod tests {
 
     #[test]
     fn every_message_survives_being_a_line() {
-        let extents = Extents { at: 12, rows: vec![3, 4] };
+        let extents = TimedExtents { at: 12, rows: vec![3, 4] };
         let violation = Violation { invariant: StressInvariant::WholeAppends, detail: "row 3 is fill".into() };
         for message in [
             WorkerMessage::Flushed(extents.clone()),
             WorkerMessage::Seen(extents),
-            WorkerMessage::Seen(Extents { at: 1, rows: vec![] }),
+            WorkerMessage::Seen(TimedExtents { at: 1, rows: vec![] }),
             WorkerMessage::Done(WorkCounts { rows: 1, rereads: 2, refreshes: 3, opens: 4 }),
             WorkerMessage::Stopped("no space is left".into()),
             WorkerMessage::Violation(violation),

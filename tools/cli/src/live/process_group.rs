@@ -10,7 +10,7 @@ use h5live::Location;
 
 use super::latency::Latencies;
 use super::location::as_argument;
-use super::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMessage};
+use super::message::{StressInvariant, TimedExtents, Violation, WorkCounts, WorkerMessage};
 use super::processes::{ExitResult, Process, ProcessEvent, ProcessSpawner};
 
 /// After this a process hangs that has not begun, or ended.
@@ -41,14 +41,14 @@ impl std::fmt::Display for Participant {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReaderLog {
     /// The extents that it has seen.
-    pub seen: Vec<Extents>,
+    pub seen: Vec<TimedExtents>,
     /// Its work, once it has ended.
     pub work: Option<WorkCounts>,
 }
 
 /// A writer and its readers.
 #[derive(Debug)]
-pub struct ProcessGroup {
+pub struct WriterAndReaders {
     stage: ProcessSpawner<Participant>,
     file: PathBuf,
     writer: Option<Process>,
@@ -57,7 +57,7 @@ pub struct ProcessGroup {
     other: Option<Process>,
     open: Vec<Participant>,
     /// The flushes of the writer.
-    pub flushes: Vec<Extents>,
+    pub flushes: Vec<TimedExtents>,
     /// The messages of the readers.
     pub reader_logs: Vec<ReaderLog>,
     /// Violations: events that must never happen.
@@ -72,10 +72,10 @@ pub struct ProcessGroup {
     pub peer_violations: Vec<Violation>,
 }
 
-impl ProcessGroup {
+impl WriterAndReaders {
     /// A group for a store. Its writer is this program with these arguments, and the location behind them.
     pub fn new(location: &Location, writer_arguments: &[&str]) -> Self {
-        ProcessGroup {
+        WriterAndReaders {
             stage: ProcessSpawner::default(),
             file: as_argument(location),
             writer: None,
@@ -97,15 +97,15 @@ impl ProcessGroup {
     ///
     /// # Errors
     /// An I/O error if it cannot be started.
-    pub fn start_writer(&mut self) -> io::Result<bool> {
+    pub fn start_writer_await_flush(&mut self) -> io::Result<bool> {
         let arguments: Vec<_> = self.writer_arguments.iter().map(String::as_str).collect();
         let flushed = self.flushes.len();
-        self.writer = Some(self.stage.start(Participant::Writer, &arguments, &self.file)?);
+        self.writer = Some(self.stage.start_self(Participant::Writer, &arguments, &self.file)?);
         self.open.push(Participant::Writer);
         let until = Instant::now() + HANG_TIMEOUT;
         while self.flushes.len() == flushed {
             if Instant::now() >= until || !self.open.contains(&Participant::Writer) {
-                self.violation(StressInvariant::Progress, "the writer does not begin");
+                self.record_violation(StressInvariant::Progress, "the writer does not begin");
                 return Ok(false);
             }
             self.collect_events(Duration::from_millis(10));
@@ -118,15 +118,19 @@ impl ProcessGroup {
     /// # Errors
     /// An I/O error if it cannot be started.
     pub fn spawn_writer(&mut self, arguments: &[&str]) -> io::Result<()> {
-        self.writer = Some(self.stage.start(Participant::Writer, arguments, &self.file)?);
+        self.writer = Some(self.stage.start_self(Participant::Writer, arguments, &self.file)?);
         self.open.push(Participant::Writer);
         Ok(())
     }
 
     /// Waits until `come` is true, the writer is gone, or the time is over. Returns whether `come` is true.
-    pub fn wait_for_writer(&mut self, limit: Duration, come: impl Fn(&ProcessGroup) -> bool) -> bool {
+    pub fn wait_until_or_writer_gone(
+        &mut self,
+        limit: Duration,
+        condition: impl Fn(&WriterAndReaders) -> bool,
+    ) -> bool {
         let until = Instant::now() + limit;
-        while !come(self) {
+        while !condition(self) {
             if Instant::now() >= until || self.writer_is_gone() {
                 return false;
             }
@@ -141,7 +145,7 @@ impl ProcessGroup {
     /// An I/O error if it cannot be started.
     pub fn start_reader(&mut self, arguments: &[&str]) -> io::Result<()> {
         let who = Participant::Reader(self.readers.len());
-        self.readers.push(self.stage.start(who, arguments, &self.file)?);
+        self.readers.push(self.stage.start_self(who, arguments, &self.file)?);
         self.open.push(who);
         self.reader_logs.push(ReaderLog::default());
         Ok(())
@@ -158,8 +162,8 @@ impl ProcessGroup {
     }
 
     /// Stops all readers wherever they are, or lets them go on.
-    pub fn stop_or_continue_readers(&self, stops: bool) {
-        self.readers.iter().chain(&self.other).for_each(|reader| reader.stop_or_continue(stops));
+    pub fn suspend_or_resume_readers(&self, suspend: bool) {
+        self.readers.iter().chain(&self.other).for_each(|reader| reader.suspend_or_resume(suspend));
     }
 
     /// Collects messages for this long.
@@ -221,7 +225,7 @@ impl ProcessGroup {
     /// An I/O error if it is gone.
     pub fn end_writer(&mut self) -> io::Result<()> {
         if let Some(mut writer) = self.writer.take() {
-            writer.finish();
+            writer.close_stdin();
             self.await_end(Participant::Writer, &mut writer)?;
         }
         Ok(())
@@ -232,12 +236,12 @@ impl ProcessGroup {
     ///
     /// # Errors
     /// An I/O error if a process is gone.
-    pub fn finish(&mut self, all: impl FnOnce(&[Extents]) -> Vec<u64>) -> io::Result<()> {
+    pub fn finish(&mut self, expected_rows: impl FnOnce(&[TimedExtents]) -> Vec<u64>) -> io::Result<()> {
         self.end_writer()?;
-        let written = all(&self.flushes);
+        let written = expected_rows(&self.flushes);
         let peer = self.other.take();
         if let Some(mut peer) = peer {
-            peer.finish();
+            peer.close_stdin();
             self.await_end(Participant::Peer, &mut peer)?;
             self.compare(Participant::Peer, last_seen(&self.peer), &written);
         }
@@ -248,15 +252,15 @@ impl ProcessGroup {
     ///
     /// # Errors
     /// An I/O error if a process is gone.
-    pub fn stop_readers(&mut self, written: &[u64]) -> io::Result<()> {
-        self.end_readers(written)?;
+    pub fn end_readers_clear_logs(&mut self, expected_rows: &[u64]) -> io::Result<()> {
+        self.end_readers(expected_rows)?;
         self.reader_logs.clear();
         Ok(())
     }
 
     fn end_readers(&mut self, written: &[u64]) -> io::Result<()> {
         let mut readers = std::mem::take(&mut self.readers);
-        readers.iter_mut().for_each(Process::finish);
+        readers.iter_mut().for_each(Process::close_stdin);
         for (i, reader) in readers.iter_mut().enumerate() {
             self.await_end(Participant::Reader(i), reader)?;
         }
@@ -279,8 +283,8 @@ impl ProcessGroup {
                 let violation = Violation { invariant: StressInvariant::Progress, detail: detail.to_owned() };
                 self.peer_violations.push(violation);
             }
-            Participant::Reader(i) => self.violation(StressInvariant::Progress, &format!("reader {i} {detail}")),
-            Participant::Writer => self.violation(StressInvariant::Progress, &format!("the writer {detail}")),
+            Participant::Reader(i) => self.record_violation(StressInvariant::Progress, &format!("reader {i} {detail}")),
+            Participant::Writer => self.record_violation(StressInvariant::Progress, &format!("the writer {detail}")),
         }
     }
 
@@ -308,12 +312,12 @@ impl ProcessGroup {
     }
 
     /// Notes a violation.
-    pub fn violation(&mut self, invariant: StressInvariant, detail: &str) {
+    pub fn record_violation(&mut self, invariant: StressInvariant, detail: &str) {
         self.violations.push(Violation { invariant, detail: detail.to_owned() });
     }
 
     /// The work of each reader, and how late it saw the flushes of dataset `series`.
-    pub fn readers(&self, series: usize) -> Vec<(WorkCounts, Latencies)> {
+    pub fn reader_results(&self, series: usize) -> Vec<(WorkCounts, Latencies)> {
         let reader = |story: &ReaderLog| {
             (story.work.unwrap_or_default(), Latencies::from_extents(&self.flushes, &story.seen, series))
         };
@@ -332,6 +336,6 @@ fn last_seen(story: &ReaderLog) -> Vec<u64> {
 }
 
 /// The rows that must be seen, if each flush says how many rows each dataset has.
-pub fn rows(flushes: &[Extents]) -> Vec<u64> {
+pub fn rows_of_last_flush(flushes: &[TimedExtents]) -> Vec<u64> {
     flushes.last().map(|flush| flush.rows.clone()).unwrap_or_default()
 }

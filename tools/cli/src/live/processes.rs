@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live_output::heeded;
+use h5live_output::without_ignored_signals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::message::WorkerMessage;
@@ -53,7 +53,7 @@ impl<Name: Copy + Send + 'static> ProcessSpawner<Name> {
     ///
     /// # Errors
     /// An I/O error if it cannot be started.
-    pub fn start(&self, name: Name, arguments: &[&str], file: &Path) -> io::Result<Process> {
+    pub fn start_self(&self, name: Name, arguments: &[&str], file: &Path) -> io::Result<Process> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments).arg("--").arg(file);
         self.start_command(name, command)
@@ -94,23 +94,23 @@ pub fn new_process_group(_: &mut Command) {}
 
 impl Process {
     /// Tells the process to come to its end.
-    pub fn finish(&mut self) {
+    pub fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
     /// Stops the process wherever it is (SIGSTOP), or lets it go on. Without effect on one that has ended, and on systems
     /// without such signals.
-    pub fn stop_or_continue(&self, stops: bool) {
+    pub fn suspend_or_resume(&self, suspend: bool) {
         #[cfg(unix)]
         if let Ok(pid) = i32::try_from(self.child.id()) {
             use nix::sys::signal::{Signal, kill};
 
-            let signal = if stops { Signal::SIGSTOP } else { Signal::SIGCONT };
+            let signal = if suspend { Signal::SIGSTOP } else { Signal::SIGCONT };
             // It may have ended.
             let _ = kill(nix::unistd::Pid::from_raw(pid), signal);
         }
         #[cfg(not(unix))]
-        let _ = stops;
+        let _ = suspend;
     }
 
     /// Kills the process (SIGKILL) and waits until it is gone.
@@ -159,7 +159,7 @@ pub enum ExitResult {
 }
 
 /// In such a process: a flag that is set when it is to come to its end, because standard input has ended.
-pub fn stop_flag() -> Arc<AtomicBool> {
+pub fn stop_flag_on_stdin_eof() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();
     thread::spawn(move || {
@@ -173,7 +173,7 @@ pub fn stop_flag() -> Arc<AtomicBool> {
 /// A flag that is set by Ctrl-C, by a polite request to end, and when the terminal is closed.
 pub fn interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in heeded(&[SIGINT, SIGTERM, SIGHUP]) {
+    for signal in without_ignored_signals(&[SIGINT, SIGTERM, SIGHUP]) {
         // Without it the signal ends the process at once, which no live file suffers from.
         let _ = signal_hook::flag::register(signal, flag.clone());
     }

@@ -9,10 +9,10 @@ use h5live::{Dataset, File, Location};
 use crate::counted::counted;
 use crate::error::Result;
 use crate::open;
-use crate::output::Output;
-use crate::watch::{length, newest};
+use crate::output::StdoutWriter;
+use crate::watch::{read_raw_rows, row_count};
 
-use super::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMessage};
+use super::message::{StressInvariant, TimedExtents, Violation, WorkCounts, WorkerMessage};
 
 /// A pause when there was nothing new.
 const PAUSE: Duration = Duration::from_micros(200);
@@ -35,7 +35,7 @@ pub struct LiveReader<'a> {
     known: Vec<u64>,
     work: WorkCounts,
     violations: u32,
-    out: Output,
+    out: StdoutWriter,
 }
 
 impl<'a> LiveReader<'a> {
@@ -48,7 +48,7 @@ impl<'a> LiveReader<'a> {
             known: vec![0; names.len()],
             work: WorkCounts::default(),
             violations: 0,
-            out: Output::stdout(),
+            out: StdoutWriter::stdout(),
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a> LiveReader<'a> {
             let last = stop.load(Ordering::Acquire);
             let new = self.read_new(&datasets)?;
             if new || first {
-                self.say(&WorkerMessage::Seen(Extents::now(self.known.clone()))).map_err(LiveReadError::Output)?;
+                self.say(&WorkerMessage::Seen(TimedExtents::now(self.known.clone()))).map_err(LiveReadError::Output)?;
             }
             first = false;
             if last {
@@ -111,7 +111,7 @@ impl<'a> LiveReader<'a> {
         self.work.refreshes += 1;
         for (i, dataset) in datasets.iter().enumerate() {
             dataset.refresh().map_err(|error| LiveReadError::File(error.into()))?;
-            let rows = length(dataset).map_err(LiveReadError::File)?;
+            let rows = row_count(dataset).map_err(LiveReadError::File)?;
             let known = self.known.get(i).copied().unwrap_or(0);
             if rows < known {
                 let detail = format!("{}: {} after {known}", dataset.path(), counted(rows, "row"));
@@ -156,7 +156,7 @@ impl<'a> LiveReader<'a> {
         broken: StressInvariant,
     ) -> Result<(), LiveReadError> {
         let spec = dataset.spec().map_err(|error| LiveReadError::File(error.into()))?;
-        let (_, stored) = newest(dataset, &spec, first, end).map_err(LiveReadError::File)?;
+        let (_, stored) = read_raw_rows(dataset, &spec, first, end).map_err(LiveReadError::File)?;
         match (self.check)(i, first, &stored) {
             Some(detail) => {
                 self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(LiveReadError::Output)

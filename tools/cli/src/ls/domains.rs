@@ -4,9 +4,9 @@ use h5live::Location;
 use h5live_hsds::{DomainEntry, DomainEntryKind, DomainFolder};
 use serde_json::json;
 
-use crate::error::{Error, Outcome, Result, whole_text};
+use crate::error::{CommandOutcome, Error, Result, error_with_causes};
 use crate::model::escape;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use crate::{open, utc};
 
 use super::text::bytes_text;
@@ -24,7 +24,7 @@ pub struct DomainListing<'a> {
 /// Whether a location says that it is a folder: its last character, or that of its domain, is a slash.
 pub fn names_folder(location: &Location) -> bool {
     let Location::Url(url) = location else { return false };
-    let settings = url.settings().unwrap_or_default();
+    let settings = url.query_settings().unwrap_or_default();
     let domain = settings.iter().find(|(name, _)| *name == "domain").map(|(_, value)| value.ends_with('/'));
     domain.unwrap_or_else(|| url.scheme().contains('+') && url.encoded_path().ends_with('/'))
 }
@@ -34,21 +34,21 @@ impl DomainListing<'_> {
     ///
     /// # Errors
     /// [`Error::Location`], and those of the output.
-    pub fn run(&self, is_named: bool) -> Result<Option<Outcome>> {
+    pub fn run(&self, is_folder_named: bool) -> Result<Option<CommandOutcome>> {
         if !open::is_object_store(self.location).unwrap_or(false) {
             return Ok(None);
         }
-        let Some(folder) = open::in_object_store(self.location, |at| DomainFolder::open(at, is_named))? else {
+        let Some(folder) = open::in_object_store(self.location, |at| DomainFolder::open(at, is_folder_named))? else {
             return Ok(None);
         };
         let failed = |source: h5live::model::Error| Error::Location {
             location: self.location.to_string(),
             source: Box::new(h5live::OpenError::Store(source)),
         };
-        let (mut out, mut outcome, mut shown) = (Output::stdout(), Outcome::Clean, Ok(()));
+        let (mut out, mut outcome, mut shown) = (StdoutWriter::stdout(), CommandOutcome::Clean, Ok(()));
         let listed = folder.for_each_page(self.levels, &mut |page| {
             if page.iter().any(|entry| entry.kind.is_err()) {
-                outcome = Outcome::Findings;
+                outcome = CommandOutcome::Findings;
             }
             shown = self.show(&folder, &page, &mut out).and_then(|()| out.flush());
             shown.is_ok()
@@ -59,7 +59,7 @@ impl DomainListing<'_> {
         Ok(Some(outcome))
     }
 
-    fn show(&self, folder: &DomainFolder, page: &[DomainEntry], out: &mut Output) -> Result<()> {
+    fn show(&self, folder: &DomainFolder, page: &[DomainEntry], out: &mut StdoutWriter) -> Result<()> {
         let width = page.iter().map(|entry| shown_path(entry).chars().count()).max().unwrap_or_default();
         for entry in page {
             // What cannot be counted is not shown; the entry is there all the same.
@@ -68,10 +68,10 @@ impl DomainListing<'_> {
                 out.line(json!({
                     "path": entry.path,
                     "kind": entry.kind.as_ref().map_or("error", |kind| kind_text(*kind)),
-                    "error": entry.kind.as_ref().err().map(|error| whole_text(error)),
+                    "error": entry.kind.as_ref().err().map(|error| error_with_causes(error)),
                     "owner": entry.owner,
-                    "created": entry.created.map(utc::text),
-                    "modified": entry.modified.map(utc::text),
+                    "created": entry.created.map(utc::iso8601_seconds),
+                    "modified": entry.modified.map(utc::iso8601_seconds),
                     "objects": size.map(|size| size.objects),
                     "stored_bytes": size.map(|size| size.bytes),
                 }))?;
@@ -79,14 +79,14 @@ impl DomainListing<'_> {
             }
             let mut text = match &entry.kind {
                 Ok(kind) => kind_text(*kind).to_owned(),
-                Err(error) => format!("cannot be read: {}", whole_text(error)),
+                Err(error) => format!("cannot be read: {}", error_with_causes(error)),
             };
             if self.is_long && entry.kind.is_ok() {
                 text.push_str(&format!(
                     "  owner={}",
                     entry.owner.as_deref().map_or("?".to_owned(), |owner| escape(owner.as_bytes()))
                 ));
-                text.extend(entry.modified.map(|at| format!("  {}", utc::text(at))));
+                text.extend(entry.modified.map(|at| format!("  {}", utc::iso8601_seconds(at))));
                 text.extend(size.map(|size| format!("  {}", bytes_text(size.bytes))));
             }
             out.line(format_args!("{:width$}  {text}", shown_path(entry)))?;

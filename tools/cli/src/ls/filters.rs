@@ -1,6 +1,6 @@
 //! Filters by their names.
 
-use h5live::filters::{filter_name, filter_text};
+use h5live::filters::{describe_filter, filter_name};
 use h5live_compare::manifest;
 use serde_json::{Value as Json, json};
 
@@ -12,7 +12,7 @@ pub fn storage_text(spec: &DatasetSpec) -> String {
     if spec.filters.is_empty() {
         return layout;
     }
-    let filters: Vec<_> = spec.filters.iter().map(filter_text).collect();
+    let filters: Vec<_> = spec.filters.iter().map(describe_filter).collect();
     format!("{layout} filters={}", filters.join(","))
 }
 

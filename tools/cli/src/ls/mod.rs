@@ -14,16 +14,16 @@ use h5live_compare::manifest::{Listing, ListingEntry};
 
 #[cfg(feature = "hsds")]
 use crate::error::Error;
-use crate::error::{Outcome, Result};
+use crate::error::{CommandOutcome, Result};
 use crate::escaped_path;
 use crate::model::{ObjectId, escape};
 use crate::number_arg::at_least;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use crate::{missing_sources, open};
 
 use status::LiveStatus;
 use text::{EntryDescriber, EntryDetail};
-use times::ObjectClock;
+use times::OwnerTimesSource;
 
 /// Longer paths do not push the columns to the right (characters).
 const PATH_WIDTH: usize = 40;
@@ -34,7 +34,7 @@ const PATH_WIDTH: usize = 40;
 ///
 /// Exit code 0: everything was read; 1: something is damaged, and its line says why; 2: nothing can be listed.
 #[derive(Debug, clap::Args)]
-pub struct Ls {
+pub struct LsCommand {
     /// The file
     file: Location,
     /// The group or object to start from
@@ -66,26 +66,26 @@ enum AttributeDetail {
     Full,
 }
 
-impl Ls {
+impl LsCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         #[cfg(feature = "hsds")]
         if domains::names_folder(&self.file)
             && let Some(outcome) = self.list_domains(true)?
         {
             return Ok(outcome);
         }
-        let clock = ObjectClock::default();
+        let clock = OwnerTimesSource::default();
         let opened = if self.long { clock.open(&self.file) } else { open::for_reading(&self.file) };
         let file = match opened {
             #[cfg(feature = "hsds")]
             Err(error) if may_be_folder(&error) => return self.list_domains(false)?.ok_or(error),
             opened => opened?,
         };
-        let (start, path) = escaped_path::object(&file, &self.path)?;
+        let (start, path) = escaped_path::object_at_escaped_path(&file, &self.path)?;
         if let Object::Group(group) = &start {
             group.links()?;
         }
@@ -98,7 +98,7 @@ impl Ls {
         let detail = EntryDetail { has_sizes: self.long, has_whole_values: self.attributes == AttributeDetail::Full };
         let describer = EntryDescriber::new(&file, detail);
         let mut status = LiveStatus::of(&file, &self.file);
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         let ids: HashMap<String, ObjectId> = match self.long {
             true => listing.paths.iter().map(|(id, path)| (escape(path), *id)).collect(),
             false => HashMap::new(),
@@ -119,7 +119,7 @@ impl Ls {
                 }
                 out.line(described)?;
             } else {
-                let text = format!("{}{}", describer.text(line), times.text());
+                let text = format!("{}{}", describer.text(line), times.modified_text());
                 let owner = owner.map_or(String::new(), |owner| format!("  owner={}", escape(owner.as_bytes())));
                 let status = status.map_or(String::new(), |status| format!("  ({})", status.text()));
                 out.line(format_args!("{:width$}  {text}{owner}{status}", line.path))?;
@@ -127,13 +127,13 @@ impl Ls {
         }
         out.flush()?;
         // They are in the lines.
-        missing_sources::forget();
-        Ok(if listing.has_unreadable() { Outcome::Findings } else { Outcome::Clean })
+        missing_sources::discard_missing_sources();
+        Ok(if listing.has_unreadable() { CommandOutcome::Findings } else { CommandOutcome::Clean })
     }
 
     /// Lists the domains below the folder at the location; `None` if there is none.
     #[cfg(feature = "hsds")]
-    fn list_domains(&self, is_named: bool) -> Result<Option<Outcome>> {
+    fn list_domains(&self, is_named: bool) -> Result<Option<CommandOutcome>> {
         if self.path != "/" {
             return Ok(None);
         }

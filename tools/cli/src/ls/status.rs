@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use h5live::{File, FileCondition, Holder, Location};
+use h5live::{File, FileHolderProcess, FileOpenState, Location};
 use serde_json::{Value as Json, json};
 
-use crate::diagnosis_text::readers_text;
+use crate::diagnosis_text::waiting_readers_text;
 use crate::{open, utc};
 
 /// Ticks of a second in `/proc/PID/stat`: the kernel has the same for all programs.
@@ -16,9 +16,9 @@ const TICKS_PER_SECOND: u64 = 100;
 pub struct LiveStatus {
     /// Whether somebody writes it.
     is_written: bool,
-    writers: Vec<(Holder, Option<SystemTime>)>,
+    writers: Vec<(FileHolderProcess, Option<SystemTime>)>,
     /// The other processes that have the file open.
-    readers: Vec<Holder>,
+    readers: Vec<FileHolderProcess>,
     changed: Option<SystemTime>,
 }
 
@@ -26,11 +26,11 @@ impl LiveStatus {
     /// The state of a file; `None` if it is closed.
     pub fn of(file: &File, location: &Location) -> Option<Self> {
         let is_written = matches!(file.is_live(), Ok(true));
-        let found = open::options().diagnose(location);
+        let found = open::command_line_options().diagnose(location);
         let readers = found.as_ref().map(|found| found.readers.clone()).unwrap_or_default();
         let holders = match found.map(|found| found.condition) {
-            Ok(FileCondition::OpenForWriting { holders, .. }) if is_written => holders,
-            Ok(FileCondition::Abandoned { .. }) if !is_written => Vec::new(),
+            Ok(FileOpenState::OpenForWriting { holders, .. }) if is_written => holders,
+            Ok(FileOpenState::Abandoned { .. }) if !is_written => Vec::new(),
             _ if !is_written => return None,
             _ => Vec::new(),
         };
@@ -38,26 +38,27 @@ impl LiveStatus {
             let started = started(holder.pid);
             (holder, started)
         });
-        let path: Option<PathBuf> = open::file_path(location).ok().flatten();
+        let path: Option<PathBuf> = open::native_file_path(location).ok().flatten();
         let changed = path.as_deref().and_then(changed);
         Some(LiveStatus { is_written, writers: writers.collect(), readers, changed })
     }
 
     /// For people.
     pub fn text(&self) -> String {
-        let writer = |(holder, started): &(Holder, Option<SystemTime>)| match started {
-            Some(at) => format!("{holder}, which runs since {}", utc::text(*at)),
+        let writer = |(holder, started): &(FileHolderProcess, Option<SystemTime>)| match started {
+            Some(at) => format!("{holder}, which runs since {}", utc::iso8601_seconds(*at)),
             None => holder.to_string(),
         };
         let writers: Vec<_> = self.writers.iter().map(writer).collect();
         let by = if writers.is_empty() { "another process".to_owned() } else { writers.join(" and ") };
         let flushed = self.changed.map_or(String::new(), |at| {
             let age = SystemTime::now().duration_since(at).unwrap_or_default();
-            format!("; last flush {} ({} ago)", utc::text(at), age_text(age))
+            format!("; last flush {} ({} ago)", utc::iso8601_seconds(at), age_text(age))
         });
         match self.is_written {
             true => {
-                let readers = readers_text(&self.readers).map_or(String::new(), |readers| format!("; {readers}"));
+                let readers =
+                    waiting_readers_text(&self.readers).map_or(String::new(), |readers| format!("; {readers}"));
                 format!("being written by {by}{flushed}{readers}")
             }
             false => format!("its writer died{flushed}; `h5live repair` lets every program open it"),
@@ -66,12 +67,12 @@ impl LiveStatus {
 
     /// For programs.
     pub fn json(&self) -> Json {
-        let writer = |(holder, started): &(Holder, Option<SystemTime>)| json!({ "pid": holder.pid, "name": holder.name, "started": started.map(utc::text) });
+        let writer = |(holder, started): &(FileHolderProcess, Option<SystemTime>)| json!({ "pid": holder.pid, "name": holder.name, "started": started.map(utc::iso8601_seconds) });
         json!({
             "died": !self.is_written,
             "writers": self.writers.iter().map(writer).collect::<Vec<_>>(),
             "readers": self.readers.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect::<Vec<_>>(),
-            "last_flush": self.changed.map(utc::text),
+            "last_flush": self.changed.map(utc::iso8601_seconds),
         })
     }
 }

@@ -164,7 +164,7 @@ impl<'a> EntryDescriber<'a> {
                 "type": attribute.datatype.to_string(),
                 "space": space_text(&attribute.dataspace),
                 "value": value_of(self.file, attribute)
-                    .map(|value| value::json(&value, &|reference| self.references.json(reference))),
+                    .map(|value| value::json_nan_as_null(&value, &|reference| self.references.json(reference))),
             }),
         }
     }
@@ -179,7 +179,7 @@ impl<'a> EntryDescriber<'a> {
             "type": spec.datatype.to_string(),
             "space": space_text(&spec.dataspace),
             "shape": spec.dataspace.dims(),
-            "max_shape": spec.dataspace.max().iter().map(max).collect::<Vec<_>>(),
+            "max_shape": spec.dataspace.max_dims().iter().map(max).collect::<Vec<_>>(),
             "storage": storage_text(spec),
             "filters": spec.filters.iter().map(filter_json).collect::<Vec<_>>(),
             "size_bytes": size_bytes(spec),

@@ -11,7 +11,7 @@ use crate::{open, utc};
 
 /// What a long listing shows of the owner and the times.
 #[derive(Debug, Default)]
-pub struct ObjectClock {
+pub struct OwnerTimesSource {
     #[cfg(feature = "hsds")]
     opened: h5live_hsds::LastOpenedStore,
 }
@@ -23,7 +23,7 @@ pub struct EntryTimes {
     modified: Option<SystemTime>,
 }
 
-impl ObjectClock {
+impl OwnerTimesSource {
     /// Opens a file to list it.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl ObjectClock {
     pub fn open(&self, location: &Location) -> Result<File> {
         #[cfg(feature = "hsds")]
         if open::is_object_store(location).unwrap_or(false) {
-            let options = crate::draft_domain::in_domain(open::options(), &self.opened);
+            let options = crate::draft_domain::options_tracking_opened(open::command_line_options(), &self.opened);
             return Ok(options.read().open(location)?);
         }
         open::for_reading(location)
@@ -49,7 +49,7 @@ impl ObjectClock {
     pub fn times(&self, file: &File, id: ObjectId) -> EntryTimes {
         #[cfg(feature = "hsds")]
         if let Some(store) = self.opened.last() {
-            let (created, modified) = store.document_times(id).unwrap_or_default();
+            let (created, modified) = store.created_and_modified(id).unwrap_or_default();
             return EntryTimes { created, modified };
         }
         let times = file.store().info(id).ok().and_then(|info| info.times).unwrap_or_default();
@@ -67,15 +67,15 @@ impl EntryTimes {
     }
 
     /// For people: when it was changed.
-    pub fn text(&self) -> String {
-        self.modified.map_or(String::new(), |at| format!("  {}", utc::text(at)))
+    pub fn modified_text(&self) -> String {
+        self.modified.map_or(String::new(), |at| format!("  {}", utc::iso8601_seconds(at)))
     }
 
     /// Puts them into what programs read of an entry.
     pub fn put_json(&self, described: &mut Json) {
         for (name, at) in [("created", self.created), ("modified", self.modified)] {
             if let Some(at) = at {
-                described[name] = utc::text(at).into();
+                described[name] = utc::iso8601_seconds(at).into();
             }
         }
     }

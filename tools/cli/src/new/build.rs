@@ -14,10 +14,11 @@ use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
 use crate::from_json;
 use crate::map_text;
 use crate::model::{
-    AttributeData, Datatype, ElementSizes, ExternalPiece, FileSpace, GroupSpec, InfoChange, LinkTarget, MapSpec, Name,
-    NewObject, ObjectBody, ObjectId, ObjectSpec, ReferenceType, Selection, Store, escape,
+    AttributeData, Datatype, ExternalPiece, FileSpaceSettings, GroupSpec, LinkTarget, MapSpec, Name, NewObject,
+    ObjectId, ObjectInfoChange, ObjectKindSpec, ObjectSpec, ReferenceType, Selection, Store, VlenAndReferenceSizes,
+    escape,
 };
-use crate::reference_json::{self, numbers};
+use crate::reference_json::{self, parse_u64s_null_unlimited};
 use crate::type_parse::unescape;
 use crate::value::Value;
 
@@ -59,9 +60,10 @@ fn fields<'a>(path: &str, json: &'a Json, own: &[&str]) -> Result<DescriptionFie
 pub fn root(json: &Json) -> Result<ObjectSpec> {
     let fields = fields("/", json, &GROUP_FIELDS)?;
     match fields.get("kind").and_then(Json::as_str) {
-        None | Some("group") => {
-            Ok(object_spec(&fields, ObjectBody::Group(GroupSpec { links: fields.order("link_order")? }))?)
-        }
+        None | Some("group") => Ok(object_spec(
+            &fields,
+            ObjectKindSpec::Group(GroupSpec { links: fields.creation_order_storage("link_order")? }),
+        )?),
         Some(_) => Err(DescriptionFault::Field { path: "/".to_owned(), field: "kind", wanted: "group" }.into()),
     }
 }
@@ -70,7 +72,7 @@ pub fn root(json: &Json) -> Result<ObjectSpec> {
 ///
 /// # Errors
 /// [`Error::InvalidDescription`].
-pub fn parse_file_space(json: &Json) -> Result<FileSpace> {
+pub fn parse_file_space(json: &Json) -> Result<FileSpaceSettings> {
     let wanted = "strategy, persist, threshold and page_size";
     Ok(fields("/", json, &GROUP_FIELDS)?
         .optional("file_space", wanted, file_space_args::from_json)?
@@ -87,8 +89,8 @@ pub fn parse_offset_size(json: &Json) -> Result<u32> {
     Ok(fields("/", json, &GROUP_FIELDS)?.optional("offset_size", "2, 4 or 8", size)?.unwrap_or(DEFAULT_OFFSET_BYTES))
 }
 
-fn object_spec(fields: &DescriptionFields<'_>, body: ObjectBody) -> Result<ObjectSpec, DescriptionFault> {
-    let (attributes, times) = (fields.order("attribute_order")?, fields.flag("times")?);
+fn object_spec(fields: &DescriptionFields<'_>, body: ObjectKindSpec) -> Result<ObjectSpec, DescriptionFault> {
+    let (attributes, times) = (fields.creation_order_storage("attribute_order")?, fields.flag("times")?);
     Ok(ObjectSpec { attributes, times, ..body.into() })
 }
 
@@ -110,7 +112,7 @@ where
     F: FnMut(&str, &ExternalPiece) -> Result<()>,
 {
     if json.get("layout").and_then(Json::as_str) == Some("external") && json.get("values").is_some() {
-        for piece in fields(path, json, &DATASET_FIELDS)?.pieces()? {
+        for piece in fields(path, json, &DATASET_FIELDS)?.external_file_pieces()? {
             each(path, &piece)?;
         }
     }
@@ -282,20 +284,20 @@ impl<'a> FileBuilder<'a> {
         let id = match kind {
             "group" => {
                 let fields = fields(&path, json, &GROUP_FIELDS)?;
-                let group = ObjectBody::Group(GroupSpec { links: fields.order("link_order")? });
+                let group = ObjectKindSpec::Group(GroupSpec { links: fields.creation_order_storage("link_order")? });
                 self.unlinked(&path, &object_spec(&fields, group)?)?
             }
             "datatype" => {
                 let fields = fields(&path, json, &DATATYPE_FIELDS)?;
                 let datatype = self.fit(fields.datatype()?);
-                self.unlinked(&path, &object_spec(&fields, ObjectBody::Datatype(datatype))?)?
+                self.unlinked(&path, &object_spec(&fields, ObjectKindSpec::Datatype(datatype))?)?
             }
             "dataset" => self.dataset(&path, json)?,
             "map" => {
                 let fields = fields(&path, json, &MAP_FIELDS)?;
                 let types = [fields.type_in("key_type")?, fields.type_in("value_type")?];
                 let [key, value] = types.map(|datatype| self.fit(datatype));
-                let map = ObjectBody::Map(Box::new(MapSpec { key, value }));
+                let map = ObjectKindSpec::Map(Box::new(MapSpec { key, value }));
                 self.unlinked(&path, &object_spec(&fields, map)?)?
             }
             _ => return Err(missing().into()),
@@ -305,7 +307,7 @@ impl<'a> FileBuilder<'a> {
     }
 
     fn fit(&self, datatype: Datatype) -> Datatype {
-        datatype.with_element_sizes(ElementSizes::default(), self.store.session().element_sizes)
+        datatype.with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), self.store.session().element_sizes)
     }
 
     fn unlinked(&self, path: &str, spec: &ObjectSpec) -> Result<ObjectId> {
@@ -339,7 +341,7 @@ impl<'a> FileBuilder<'a> {
             builder = builder.committed(committed);
         }
         builder = builder.dataspace(fields.dataspace()?);
-        let chunks = fields.optional("chunks", "dimensions", numbers)?;
+        let chunks = fields.optional("chunks", "dimensions", parse_u64s_null_unlimited)?;
         builder = match (fields.optional("layout", "the name of a layout", Json::as_str)?, chunks) {
             (None | Some("chunked"), Some(dims)) => builder.chunk_shape(&dims),
             (None | Some("chunked"), None) => builder,
@@ -347,7 +349,7 @@ impl<'a> FileBuilder<'a> {
             (Some("contiguous"), _) => builder.contiguous(),
             (Some("virtual"), _) => builder.virtual_sources(fields.sources()?),
             (Some("external"), _) => {
-                let pieces = fields.pieces()?;
+                let pieces = fields.external_file_pieces()?;
                 pieces
                     .into_iter()
                     .fold(builder, |builder, piece| builder.external(&piece.name.to_string(), piece.offset, piece.size))
@@ -362,22 +364,22 @@ impl<'a> FileBuilder<'a> {
             builder = builder.unfiltered_partial_chunks();
         }
         builder = builder.fill_time(fields.fill_time()?);
-        if let Some(allocation) = fields.allocation()? {
+        if let Some(allocation) = fields.allocation_time()? {
             builder = builder.alloc_time(allocation);
         }
         if let Some(fill) = fields.get("fill") {
-            if let (Datatype::Reference(_), Some(target)) = (&datatype, reference_json::target(fill)) {
+            if let (Datatype::Reference(_), Some(target)) = (&datatype, reference_json::referenced_object_path(fill)) {
                 self.create_object(target, path)?;
             }
             let refer = |form: &ReferenceType, json: &Json| self.refer(form, json);
-            let value = from_json::value(&datatype, fill, &refer);
+            let value = from_json::value_from_json(&datatype, fill, &refer);
             builder =
                 builder.fill_value(&value.map_err(|source| DescriptionFault::Value { path: path.to_owned(), source })?);
         }
         if fields.flag("fill_undefined")? {
             builder = builder.fill_undefined();
         }
-        builder = builder.attribute_storage(fields.order("attribute_order")?);
+        builder = builder.attribute_storage(fields.creation_order_storage("attribute_order")?);
         if fields.flag("times")? {
             builder = builder.track_times();
         }
@@ -401,7 +403,7 @@ impl<'a> FileBuilder<'a> {
         }
         if let Some(comment) = fields.optional("comment", "a text", Json::as_str)? {
             let comment = comment.into();
-            let change = InfoChange::Comment(Some(&comment));
+            let change = ObjectInfoChange::Comment(Some(&comment));
             let set = self.file.writer().and_then(|writer| writer.set_info(id, &change));
             set.map_err(|error| self.error(path, error))?;
         }
@@ -440,8 +442,8 @@ impl<'a> FileBuilder<'a> {
             let [key, value] = pair.as_array().map(Vec::as_slice).unwrap_or_default() else {
                 return Err(DescriptionFault::Field { path: fields.path.clone(), field: "pairs", wanted }.into());
             };
-            let key = map_text::key_value(map.key_type(), key, &refer).map_err(wrong)?;
-            pairs.push((key, from_json::value(map.value_type(), value, &refer).map_err(wrong)?));
+            let key = map_text::map_key_from_json(map.key_type(), key, &refer).map_err(wrong)?;
+            pairs.push((key, from_json::value_from_json(map.value_type(), value, &refer).map_err(wrong)?));
         }
         Ok(map.put_values(&pairs)?)
     }
@@ -478,13 +480,13 @@ impl<'a> FileBuilder<'a> {
 
     /// A reference to the object that is made at a path, or to a part of it.
     fn refer(&self, form: &ReferenceType, json: &Json) -> Option<Value> {
-        let id = self.made.get(reference_json::target(json)?)?;
-        reference_json::resolve(self.file, form, json, *id)
+        let id = self.made.get(reference_json::referenced_object_path(json)?)?;
+        reference_json::reference_from_json(self.file, form, json, *id)
     }
 
     fn elements(&self, path: &str, datatype: &Datatype, dims: &[u64], json: &Json) -> Result<Vec<Value>> {
         let refer = |form: &ReferenceType, json: &Json| self.refer(form, json);
-        let values = from_json::elements(datatype, dims, json, &refer);
+        let values = from_json::elements_from_json(datatype, dims, json, &refer);
         values.map_err(|source| DescriptionFault::Value { path: path.to_owned(), source }.into())
     }
 }

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value as Json};
 
 use crate::from_json::JsonValueError;
-use crate::reference_json::{numbers, parse_selection};
-use crate::type_parse::{TypeParseError, TypeText, unescape};
+use crate::reference_json::{parse_selection, parse_u64s_null_unlimited};
+use crate::type_parse::{DatatypeFromText, TypeParseError, unescape};
 
 use crate::model::{
-    AllocationTime, CreationOrder, Dataspace, Datatype, EntryStorage, ExternalPiece, FillTime, FilterSpec, Name, Shape,
-    UNLIMITED, VirtualSource,
+    AllocationTime, CreationOrder, Dataspace, Datatype, ExternalPiece, FillTime, FilterSpec,
+    LinkOrAttributeStorageSpec, Name, Shape, UNLIMITED, VirtualSource,
 };
 
 /// The fault of a description.
@@ -139,7 +139,7 @@ impl<'a> DescriptionFields<'a> {
 
     /// The datatype in a field.
     pub fn type_in(&self, field: &'static str) -> Result<Datatype, DescriptionFault> {
-        let parsed = self.text(field)?.parse::<TypeText>();
+        let parsed = self.text(field)?.parse::<DatatypeFromText>();
         parsed.map(|text| text.0).map_err(|source| DescriptionFault::Type { path: self.path.clone(), source })
     }
 
@@ -147,16 +147,16 @@ impl<'a> DescriptionFields<'a> {
         let shape = |json: &Json| match json {
             Json::String(text) if text == "null" => Some(Dataspace::Null),
             Json::String(text) if text == "scalar" => Some(Dataspace::Scalar),
-            dims => Some(Dataspace::Simple(Shape::fixed(&numbers(dims)?))),
+            dims => Some(Dataspace::Simple(Shape::fixed(&parse_u64s_null_unlimited(dims)?))),
         };
         let space = self.optional("shape", "dimensions, \"scalar\" or \"null\"", shape)?.unwrap_or_default();
         let max = self.optional("max_shape", "dimensions not below the shape", |json| {
-            Shape::with_max(space.dims(), &numbers(json)?).map(Dataspace::Simple)
+            Shape::with_max(space.dims(), &parse_u64s_null_unlimited(json)?).map(Dataspace::Simple)
         })?;
         Ok(max.unwrap_or(space))
     }
 
-    pub fn order(&self, field: &'static str) -> Result<EntryStorage, DescriptionFault> {
+    pub fn creation_order_storage(&self, field: &'static str) -> Result<LinkOrAttributeStorageSpec, DescriptionFault> {
         let order = |json: &Json| match json.as_str()? {
             "untracked" => Some(CreationOrder::Untracked),
             "tracked" => Some(CreationOrder::Tracked),
@@ -164,7 +164,7 @@ impl<'a> DescriptionFields<'a> {
             _ => None,
         };
         let order = self.optional(field, "untracked, tracked or indexed", order)?.unwrap_or_default();
-        Ok(EntryStorage { order, ..EntryStorage::default() })
+        Ok(LinkOrAttributeStorageSpec { order, ..LinkOrAttributeStorageSpec::default() })
     }
 
     pub fn fill_time(&self) -> Result<FillTime, DescriptionFault> {
@@ -177,7 +177,7 @@ impl<'a> DescriptionFields<'a> {
         Ok(time.unwrap_or_default())
     }
 
-    pub fn allocation(&self) -> Result<Option<AllocationTime>, DescriptionFault> {
+    pub fn allocation_time(&self) -> Result<Option<AllocationTime>, DescriptionFault> {
         self.optional("allocation", "early, late or incremental", |json| match json.as_str()? {
             "early" => Some(AllocationTime::Early),
             "late" => Some(AllocationTime::Late),
@@ -191,7 +191,7 @@ impl<'a> DescriptionFields<'a> {
         Ok(self.optional("filters", "filters: names with parameters, or objects with id", list)?.unwrap_or_default())
     }
 
-    pub fn pieces(&self) -> Result<Vec<ExternalPiece>, DescriptionFault> {
+    pub fn external_file_pieces(&self) -> Result<Vec<ExternalPiece>, DescriptionFault> {
         let piece = |json: &Json| {
             let size = json.get("size").filter(|size| !size.is_null());
             let offset = json.get("offset").map_or(Some(0), Json::as_u64)?;

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use h5live::{LibVer, Location};
 
-use crate::checked_json::CheckedJson;
+use crate::checked_json::DuplicateCheckedJson;
 use crate::conversion_args::ConversionArgs;
-use crate::error::{Error, Outcome, Result};
+use crate::error::{CommandOutcome, Error, Result};
 use crate::file_space_args::{DEFAULT_OFFSET_BYTES, FileSpaceArgs};
-use crate::model::FileSpace;
+use crate::model::FileSpaceSettings;
 use crate::new_output::NewOutput;
 use crate::temp_output::ForceArgs;
 
@@ -21,7 +21,7 @@ pub use fields::DescriptionFault;
 ///
 /// The description is that of the root group; docs/description.md lists its fields.
 #[derive(Debug, clap::Args)]
-pub struct New {
+pub struct NewCommand {
     /// The new file
     file: Location,
     /// The file with the description; standard input if there is none, or -
@@ -37,19 +37,20 @@ pub struct New {
     force: ForceArgs,
 }
 
-impl New {
+impl NewCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// If the description is none, or contradicts itself; then there is no new file.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         let description = self.description.as_ref().filter(|path| path.as_os_str() != "-");
         let text = match description {
             Some(path) => std::fs::read_to_string(path).map_err(|source| Error::Path { path: path.clone(), source })?,
             None => std::io::read_to_string(std::io::stdin()).map_err(Error::Description)?,
         };
         let wrong = |fault| Error::InvalidDescription { file: description.cloned(), fault };
-        let json: CheckedJson = serde_json::from_str(&text).map_err(|error| wrong(DescriptionFault::Json(error)))?;
+        let json: DuplicateCheckedJson =
+            serde_json::from_str(&text).map_err(|error| wrong(DescriptionFault::Json(error)))?;
         if let Some(key) = json.repeated_key {
             return Err(wrong(DescriptionFault::Repeated(key)));
         }
@@ -59,19 +60,20 @@ impl New {
         })
     }
 
-    fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
+    fn make(&self, json: &serde_json::Value) -> Result<CommandOutcome> {
         let output = NewOutput::create_for(&self.file, self.force)?;
-        let place = crate::open::new_file_path(&self.file)?;
+        let place = crate::open::new_native_file_path(&self.file)?;
         if let (Some(place), false) = (&place, self.force.replaces_file) {
             build::refuse_existing_raw_files(place, json)?;
         }
-        let mut options = crate::open::options().conversion(self.lossy.conversion()).root(build::root(json)?);
+        let mut options =
+            crate::open::command_line_options().conversion(self.lossy.conversion()).root(build::root(json)?);
         let (space, offset_size) = (build::parse_file_space(json)?, build::parse_offset_size(json)?);
         // What is as by default is no option, so that stores without such options take the file.
         if let Some(profile) = self.profile {
             options = options.libver(profile);
         }
-        if self.space.is_given() || space != FileSpace::default() {
+        if self.space.is_given() || space != FileSpaceSettings::default() {
             options = options.file_space(self.space.or(space));
         }
         if offset_size != DEFAULT_OFFSET_BYTES {
@@ -82,6 +84,6 @@ impl New {
         build::fill(&file, json)?;
         output.persist(file)?;
         raw_files.into_iter().for_each(build::NewRawFiles::keep);
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 }

@@ -1,26 +1,26 @@
 //! What a recording says on standard error while it goes on.
 
-use h5live_recorder::{Notice, RecordObserver, RefusedRow};
+use h5live_recorder::{RecordNotice, RecordObserver, RefusedRow};
 use indicatif::ProgressBar;
 
-use crate::output::tell;
+use crate::output::eprint_message;
 use crate::progress;
 
 /// Rows that are named one by one; of the rest only the number is told.
 const MAX_NAMED_ROWS: u64 = 10;
 
 /// Shows the number of rows, and tells what is decided and refused.
-pub struct RecordConsole<'a> {
+pub struct RecordProgressPrinter<'a> {
     /// The path of the dataset.
     path: &'a str,
     bar: ProgressBar,
     refused: u64,
 }
 
-impl<'a> RecordConsole<'a> {
+impl<'a> RecordProgressPrinter<'a> {
     /// Of a recording into the dataset at `path`.
     pub fn new(path: &'a str) -> Self {
-        RecordConsole { path, bar: progress::counter("row"), refused: 0 }
+        RecordProgressPrinter { path, bar: progress::counter("row"), refused: 0 }
     }
 
     /// Takes the number of rows away.
@@ -29,9 +29,9 @@ impl<'a> RecordConsole<'a> {
     }
 }
 
-impl RecordObserver for RecordConsole<'_> {
-    fn notice(&mut self, notice: &Notice) {
-        tell(format_args!("{}: {notice}", self.path));
+impl RecordObserver for RecordProgressPrinter<'_> {
+    fn notice(&mut self, notice: &RecordNotice) {
+        eprint_message(format_args!("{}: {notice}", self.path));
     }
 
     fn stored(&mut self) {
@@ -41,7 +41,7 @@ impl RecordObserver for RecordConsole<'_> {
     fn refused(&mut self, row: &RefusedRow) {
         self.refused += 1;
         if self.refused <= MAX_NAMED_ROWS {
-            tell(format_args!("standard input: {row}"));
+            eprint_message(format_args!("standard input: {row}"));
         }
     }
 }

@@ -8,22 +8,22 @@ mod recorded_file;
 
 use h5live::StoreErrorKind;
 use h5live_recorder::{
-    ColumnKind, CsvOptions, FlushPolicy, InputFormat, NewKeys, OnError, QuoteEscape, RecordColumn, RecordFrames,
-    RecordLayout, RecordOptions, RecordSummary, Recorder, Recording, RefusedRow,
+    ColumnKind, CsvOptions, FlushPolicy, FrameFormat, InputFormat, NewKeyPolicy, OnError, QuoteEscape, RecordColumn,
+    RecordLayout, RecordOptions, RecordSummary, Recorder, RecordingResult, RefusedRow,
 };
 
 use crate::conversion_args::ConversionArgs;
 use crate::counted::counted;
-use crate::error::{Error, Outcome, Result, whole_text};
+use crate::error::{CommandOutcome, Error, Result, error_with_causes};
 use crate::escaped_path;
 use crate::live::processes::interrupt_flag;
 use crate::number_arg::{at_least, integer, within};
-use crate::output::tell;
+use crate::output::eprint_message;
 
-use console::RecordConsole;
+use console::RecordProgressPrinter;
 use mirror::{Mirror, MirrorArgs, MirrorReport};
 use on_error_arg::on_error;
-use recorded_file::{ClosedFile, RecordedFile, UnusedOutput};
+use recorded_file::{CloseReport, NoRowsOutcome, RecordedFile};
 
 /// Appends rows from standard input to a dataset that other processes can follow meanwhile
 #[derive(Debug, clap::Args)]
@@ -166,25 +166,25 @@ impl RecordCommand {
     ///
     /// # Errors
     /// As [`crate::error::Error`] says; all rows before the error are in the file.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         let interrupted = interrupt_flag();
         let options = self.options()?;
-        let mirror = self.mirror.start(&self.file, &self.path)?;
+        let mirror = self.mirror.prepare_mirror(&self.file, &self.path)?;
         let file = RecordedFile::open(&self.file)?;
-        escaped_path::refuse_escapes(file.file(), &self.path)?;
-        let mut console = RecordConsole::new(&self.path);
+        escaped_path::refuse_escaped_existing(file.file(), &self.path)?;
+        let mut console = RecordProgressPrinter::new(&self.path);
         let recorder = match Recorder::new(file.file(), &self.path, options, &mut console) {
             Ok(recorder) => recorder,
             Err(error) => {
-                file.close_unused()?;
+                file.close_and_remove_if_new()?;
                 return Err(placed(error, &self.file));
             }
         };
-        mirror.iter().for_each(Mirror::begin);
-        let Recording { summary, ended } = recorder.record(std::io::stdin(), &interrupted);
-        let ClosedFile { kept, unused, ended: closed } = file.close(&summary);
+        mirror.iter().for_each(Mirror::start_mirroring);
+        let RecordingResult { summary, ended } = recorder.record(std::io::stdin(), &interrupted);
+        let CloseReport { kept, unused, ended: closed } = file.close(&summary);
         console.finish();
-        let is_kept = !matches!(unused, Some(UnusedOutput::Removed | UnusedOutput::DatasetRemoved));
+        let is_kept = !matches!(unused, Some(NoRowsOutcome::Removed | NoRowsOutcome::DatasetRemoved));
         let mirrored = mirror.and_then(|mirror| mirror.finish(is_kept)).filter(|_| is_kept);
         let stopped = match ended {
             Err(h5live_recorder::Error::Row(refused)) => Some(refused),
@@ -196,25 +196,25 @@ impl RecordCommand {
             }
         };
         if let Some(refused) = &stopped {
-            tell(format_args!("standard input: {refused}"));
+            eprint_message(format_args!("standard input: {refused}"));
         }
         if let Some(unused) = unused {
-            tell(format_args!("{}: {unused}", self.file));
+            eprint_message(format_args!("{}: {unused}", self.file));
         }
         self.report(&summary, stopped.as_ref(), mirrored.as_ref())?;
         let is_mirrored = mirrored.is_none_or(|mirror| mirror.is_complete());
-        Ok(if stopped.is_some() || !is_mirrored { Outcome::Findings } else { Outcome::Clean })
+        Ok(if stopped.is_some() || !is_mirrored { CommandOutcome::Findings } else { CommandOutcome::Clean })
     }
 
     /// The end of a recording that has failed. The closed file has got `kept` rows.
-    fn failed(&self, error: Error, kept: u64, unused: Option<UnusedOutput>) -> Result<Outcome> {
+    fn failed(&self, error: Error, kept: u64, unused: Option<NoRowsOutcome>) -> Result<CommandOutcome> {
         if is_full(&error) && kept > 0 {
-            tell(whole_text(&error));
-            tell(format_args!("{}: {} stored{}", self.file, counted(kept, "row"), self.way_on()));
-            return Ok(Outcome::FAILED);
+            eprint_message(error_with_causes(&error));
+            eprint_message(format_args!("{}: {} stored{}", self.file, counted(kept, "row"), self.way_on()));
+            return Ok(CommandOutcome::FAILED);
         }
-        let removed = unused.filter(|unused| *unused == UnusedOutput::DatasetRemoved);
-        removed.iter().for_each(|unused| tell(format_args!("{}: {unused}", self.file)));
+        let removed = unused.filter(|unused| *unused == NoRowsOutcome::DatasetRemoved);
+        removed.iter().for_each(|unused| eprint_message(format_args!("{}: {unused}", self.file)));
         Err(error)
     }
 
@@ -242,15 +242,15 @@ impl RecordCommand {
         if let (Some(_), Some(text)) = (self.dtype, text) {
             return Err(Error::FramesOfText(text));
         }
-        let frames = self.dtype.map(|kind| RecordFrames::new(kind, &self.shape));
+        let frames = self.dtype.map(|kind| FrameFormat::new(kind, &self.shape));
         Ok(RecordOptions {
             format,
             csv,
             frames: frames.transpose().map_err(|error| Error::RecordSetup(Box::new(error)))?,
             new_keys: match self.on_new_key {
-                NewKeysArg::Error => NewKeys::Error,
-                NewKeysArg::Ignore => NewKeys::Ignore,
-                NewKeysArg::Dataset => NewKeys::Dataset,
+                NewKeysArg::Error => NewKeyPolicy::Error,
+                NewKeysArg::Ignore => NewKeyPolicy::Ignore,
+                NewKeysArg::Dataset => NewKeyPolicy::Dataset,
             },
             finds_units: !self.no_units,
             empty: self.empty,
@@ -279,9 +279,9 @@ impl RecordCommand {
                 _ => format!(", {refused} skipped"),
             };
             let stopped = stopped.map(|refused| format!(", stopped at row {}", refused.row)).unwrap_or_default();
-            tell(format_args!("{}: {} stored{left}{stopped}", self.file, counted(recorded.stored, "row")));
+            eprint_message(format_args!("{}: {} stored{left}{stopped}", self.file, counted(recorded.stored, "row")));
         }
-        mirrored.iter().for_each(tell);
+        mirrored.iter().for_each(eprint_message);
         if self.json {
             let mut summary = serde_json::Map::new();
             summary.insert("file".to_owned(), self.file.to_string().into());
@@ -296,7 +296,7 @@ impl RecordCommand {
                 summary.insert("stopped_at".to_owned(), refused.row.into());
             }
             mirrored.iter().for_each(|mirror| mirror.add_to(&mut summary));
-            let mut out = crate::output::Output::stdout();
+            let mut out = crate::output::StdoutWriter::stdout();
             out.line(serde_json::Value::Object(summary))?;
             out.flush()?;
         }
@@ -305,7 +305,7 @@ impl RecordCommand {
 
     /// What helps after the disk was full, if the file is one that other programs may refuse until then.
     fn way_on(&self) -> String {
-        match crate::open::file_path(&self.file) {
+        match crate::open::native_file_path(&self.file) {
             Ok(Some(_)) => format!(
                 "; when there is room again, record goes on there, and `h5live repair {}` closes it for other programs",
                 self.file

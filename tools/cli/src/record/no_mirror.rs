@@ -23,14 +23,14 @@ impl MirrorArgs {
     ///
     /// # Errors
     /// None.
-    pub fn start(&self, _: &Location, _: &str) -> Result<Option<Mirror>> {
+    pub fn prepare_mirror(&self, _: &Location, _: &str) -> Result<Option<Mirror>> {
         Ok(None)
     }
 }
 
 impl Mirror {
     /// Nothing.
-    pub fn begin(&self) {
+    pub fn start_mirroring(&self) {
         match *self {}
     }
 

@@ -18,7 +18,7 @@ pub fn on_error(text: &str) -> Result<OnError, &'static str> {
 }
 
 /// Puts the two words `reject-to FILE` of a command line into one, since an option has one value.
-pub fn join_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+pub fn join_reject_to_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     for word in words {
         let is_reject = |word: &OsString| *word == "reject-to" || *word == "--on-error=reject-to";
@@ -40,7 +40,7 @@ mod tests {
 
     fn joined(words: &[&str]) -> Vec<String> {
         let words = words.iter().map(OsString::from);
-        join_words(words).into_iter().map(|word| word.into_string().unwrap()).collect()
+        join_reject_to_words(words).into_iter().map(|word| word.into_string().unwrap()).collect()
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use h5live::{File, Location, StoreErrorKind};
-use h5live_log::joined_files::is_shared;
-use h5live_recorder::{RecordSummary, UnusedDataset};
+use h5live_log::joined_files::is_multi_writer;
+use h5live_recorder::{NoRowsDatasetOutcome, RecordSummary};
 
 use crate::error::Result;
 use crate::temp_output;
@@ -20,7 +20,7 @@ pub struct RecordedFile {
 
 /// What became of the output of a recording without rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UnusedOutput {
+pub enum NoRowsOutcome {
     /// The file was there before, or somebody else has opened it.
     #[error("no rows were recorded; the file stays as it is")]
     Kept,
@@ -37,11 +37,11 @@ pub enum UnusedOutput {
 
 /// A file that is closed.
 #[derive(Debug)]
-pub struct ClosedFile {
+pub struct CloseReport {
     /// How many rows it has got.
     pub kept: u64,
     /// What became of a dataset or file without rows.
-    pub unused: Option<UnusedOutput>,
+    pub unused: Option<NoRowsOutcome>,
     /// [`Error::File`](crate::error::Error::File) if not all was stored.
     pub ended: Result<()>,
 }
@@ -52,15 +52,15 @@ impl RecordedFile {
     /// # Errors
     /// [`Error::File`](crate::error::Error::File).
     pub fn open(location: &Location) -> Result<Self> {
-        temp_output::sweep_beside(location)?;
+        temp_output::remove_stale_temps_beside(location)?;
         let mut is_new = false;
-        let file = match crate::open::options().swmr_write().open(location) {
+        let file = match crate::open::command_line_options().swmr_write().open(location) {
             Err(error) if error.store_kind() == Some(&StoreErrorKind::NotFound) => {
-                let file = crate::open::options().create_new().open(location)?;
+                let file = crate::open::command_line_options().create_new().open(location)?;
                 is_new = true;
                 if let Err(error) = file.start_swmr() {
                     // The same cause as of the error may keep the file from being removed.
-                    let _ = RecordedFile { file, location: location.clone(), is_new }.close_unused();
+                    let _ = RecordedFile { file, location: location.clone(), is_new }.close_and_remove_if_new();
                     return Err(error.into());
                 }
                 file
@@ -76,20 +76,20 @@ impl RecordedFile {
     }
 
     /// Closes the file after a recording. It is removed if it was made for it and nothing came in.
-    pub fn close(self, recorded: &RecordSummary) -> ClosedFile {
+    pub fn close(self, recorded: &RecordSummary) -> CloseReport {
         let unused = match recorded.unused {
-            Some(UnusedDataset::NotMade) => UnusedOutput::Kept,
-            Some(UnusedDataset::Removed) => UnusedOutput::DatasetRemoved,
-            Some(UnusedDataset::Kept) | None => {
+            Some(NoRowsDatasetOutcome::NotMade) => NoRowsOutcome::Kept,
+            Some(NoRowsDatasetOutcome::Removed) => NoRowsOutcome::DatasetRemoved,
+            Some(NoRowsDatasetOutcome::Kept) | None => {
                 let closed = self.file.close();
                 let kept = if closed.is_ok() { recorded.appended } else { recorded.flushed };
-                let unused = recorded.unused.map(|_| UnusedOutput::Dataset);
-                return ClosedFile { kept, unused, ended: closed.map_err(Into::into) };
+                let unused = recorded.unused.map(|_| NoRowsOutcome::Dataset);
+                return CloseReport { kept, unused, ended: closed.map_err(Into::into) };
             }
         };
-        match self.close_unused() {
-            Ok(true) => ClosedFile { kept: 0, unused: Some(UnusedOutput::Removed), ended: Ok(()) },
-            closed => ClosedFile { kept: 0, unused: Some(unused), ended: closed.map(drop) },
+        match self.close_and_remove_if_new() {
+            Ok(true) => CloseReport { kept: 0, unused: Some(NoRowsOutcome::Removed), ended: Ok(()) },
+            closed => CloseReport { kept: 0, unused: Some(unused), ended: closed.map(drop) },
         }
     }
 
@@ -97,12 +97,12 @@ impl RecordedFile {
     ///
     /// # Errors
     /// [`Error::File`](crate::error::Error::File).
-    pub fn close_unused(self) -> Result<bool> {
+    pub fn close_and_remove_if_new(self) -> Result<bool> {
         let is_empty = self.file.root().names().is_ok_and(|names| names.is_empty());
         self.file.close()?;
         let path = if self.is_new && is_empty { crate::open::path_of_any_store(&self.location)? } else { None };
         // Others may have joined a log.
-        let path = path.filter(|path| !is_shared(path));
+        let path = path.filter(|path| !is_multi_writer(path));
         // If somebody else has opened it meanwhile, it stays.
         let claim = |path: PathBuf| Some((h5live_output::claim(&path, true).ok()??, path));
         Ok(path.and_then(claim).is_some_and(|(_claimed, path)| std::fs::remove_file(path).is_ok()))

@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use h5live_archive::{Findings, Source, TarReport};
+use h5live_archive::{CountWithExamples, TarReport, TarSource};
 use serde_json::json;
 
 use crate::counted::counted;
-use crate::error::{Outcome, Result, whole_text};
-use crate::output::Output;
+use crate::error::{CommandOutcome, Result, error_with_causes};
+use crate::output::StdoutWriter;
 use crate::progress;
 
 /// What `check` is told.
 #[derive(Debug, clap::Args)]
-pub struct CheckArgs {
+pub struct TarCheckArgs {
     /// The archives; `-` is standard input
     #[arg(required = true)]
     archives: Vec<PathBuf>,
@@ -24,12 +24,12 @@ pub struct CheckArgs {
     json: bool,
 }
 
-impl CheckArgs {
-    pub fn run(self) -> Result<Outcome> {
-        let mut out = Output::stdout();
-        let mut outcome = Outcome::Clean;
+impl TarCheckArgs {
+    pub fn run(self) -> Result<CommandOutcome> {
+        let mut out = StdoutWriter::stdout();
+        let mut outcome = CommandOutcome::Clean;
         for path in &self.archives {
-            let report = match Source::open(path) {
+            let report = match TarSource::open(path) {
                 Ok(source) => {
                     let bar = source.bytes.map_or_else(|| progress::counter("entry"), progress::bytes);
                     let is_sized = source.bytes.is_some();
@@ -49,9 +49,10 @@ impl CheckArgs {
                     } else {
                         show(&mut out, &name, &report)?
                     }
-                    outcome = outcome.worse(if report.is_clean() { Outcome::Clean } else { Outcome::Findings });
+                    outcome =
+                        outcome.worse(if report.is_clean() { CommandOutcome::Clean } else { CommandOutcome::Findings });
                 }
-                Err(error) => outcome = outcome.worse(out.tell_error(error.into())?),
+                Err(error) => outcome = outcome.worse(out.eprint_error(error.into())?),
             }
         }
         out.flush()?;
@@ -60,11 +61,11 @@ impl CheckArgs {
 }
 
 /// That another archive follows.
-pub fn next_archive_text(at: u64) -> String {
+pub fn next_archive_notice(at: u64) -> String {
     format!("another archive follows at byte {at}, behind the end of this one; --ignore-zeros takes its entries, too")
 }
 
-fn show(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
+fn show(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<()> {
     out.line(format_args!("|    {name}"))?;
     out.line(format_args!("{}, {}", counted(report.entries, "entry"), report.compression.name()))?;
     for (kind, count) in &report.kinds {
@@ -96,16 +97,16 @@ fn show(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
         }
     }
     if let Some(fault) = &report.fault {
-        out.line(format_args!("damaged: {}", whole_text(fault)))?;
+        out.line(format_args!("damaged: {}", error_with_causes(fault)))?;
         out.line(format_args!("  the {} before it can be imported: --salvage", counted(report.entries, "entry")))?;
     }
     if let Some(at) = report.next_archive {
-        out.line(format_args!("{}", next_archive_text(at)))?;
+        out.line(format_args!("{}", next_archive_notice(at)))?;
     }
     Ok(())
 }
 
-fn show_findings(out: &mut Output, what: &str, findings: &Findings) -> Result<()> {
+fn show_findings(out: &mut StdoutWriter, what: &str, findings: &CountWithExamples) -> Result<()> {
     let more = findings.count - findings.examples.len() as u64;
     for path in &findings.examples {
         out.line(format_args!("{what}: {path}"))?;
@@ -113,8 +114,8 @@ fn show_findings(out: &mut Output, what: &str, findings: &Findings) -> Result<()
     if more > 0 { out.line(format_args!("{what}: {more} more")) } else { Ok(()) }
 }
 
-fn show_json(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
-    let findings = |found: &Findings| json!({ "count": found.count, "examples": found.examples });
+fn show_json(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<()> {
+    let findings = |found: &CountWithExamples| json!({ "count": found.count, "examples": found.examples });
     let layouts: serde_json::Map<_, _> = report
         .layouts
         .iter()
@@ -141,7 +142,7 @@ fn show_json(out: &mut Output, name: &str, report: &TarReport) -> Result<()> {
         "unsafe_paths": findings(&report.unsafe_paths),
         "layouts": layouts,
         "archive_bytes": report.archive_bytes,
-        "fault": report.fault.as_ref().map(|fault| whole_text(fault)),
+        "fault": report.fault.as_ref().map(|fault| error_with_causes(fault)),
         "next_archive": report.next_archive,
     }))
 }

@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use h5live::Location;
 use h5live_archive::{
-    DigestAlgorithm, Findings, ImageFilter, ImportOptions, Importer, MAX_COMPACT_BYTES, OnCollision, Source, TarLayout,
-    UnknownName, choose_filter,
+    ContentsFilter, CountWithExamples, DigestAlgorithm, ImportCollisionPolicy, ImportOptions, Importer,
+    MAX_COMPACT_BYTES, TarLayout, TarSource, UnknownName, choose_filter,
 };
 
-use super::check::next_archive_text;
+use super::check::next_archive_notice;
 use crate::counted::counted;
-use crate::error::{Error, Outcome, Result, whole_text};
+use crate::error::{CommandOutcome, Error, Result, error_with_causes};
 use crate::number_arg::{bytes, bytes_within};
-use crate::output::tell;
+use crate::output::eprint_message;
 use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
 /// What `import` is told.
 #[derive(Debug, clap::Args)]
-pub struct ImportArgs {
+pub struct TarImportArgs {
     /// The archive; `-` is standard input
     archive: PathBuf,
     /// The new file; with --append or --resume, one that is there
@@ -34,7 +34,7 @@ pub struct ImportArgs {
     /// What is done with a path that is taken, in the layout compactor: error, skip (its contents are kept aside), alias (the
     /// same contents are no collision, else suffix), suffix (~1)
     #[arg(long, value_name = "WHAT", default_value = "error")]
-    on_collision: OnCollision,
+    on_collision: ImportCollisionPolicy,
     /// Offsets without the end of the last element, as the original program writes them
     #[arg(long, conflicts_with_all = ["append", "resume"])]
     no_sentinel: bool,
@@ -76,7 +76,7 @@ pub struct ImportArgs {
 enum Compression {
     Never,
     Auto,
-    Always(ImageFilter),
+    Always(ContentsFilter),
 }
 
 fn compression(text: &str) -> std::result::Result<Compression, UnknownName> {
@@ -87,9 +87,9 @@ fn compression(text: &str) -> std::result::Result<Compression, UnknownName> {
     }
 }
 
-impl ImportArgs {
-    pub fn run(self) -> Result<Outcome> {
-        let mut source = Source::open(&self.archive)?;
+impl TarImportArgs {
+    pub fn run(self) -> Result<CommandOutcome> {
+        let mut source = TarSource::open(&self.archive)?;
         let filter = match self.compress {
             Compression::Auto => choose_filter(&mut source)?,
             Compression::Always(filter) => Some(filter),
@@ -106,21 +106,21 @@ impl ImportArgs {
         let report = done.inspect_err(|_| self.tell_rollback())?;
         if !self.quiet {
             if report.moved.count > 0 {
-                tell(moved_text(&report.moved));
+                eprint_message(moved_text(&report.moved));
             }
             let (samples, bytes) = (counted(report.samples, "sample"), counted(report.content_bytes, "byte"));
             println!("{}, {samples}, {bytes}", counted(report.entries, "entry"));
         }
-        let more = report.next_archive.map(|at| format!("{}: {}", self.archive.display(), next_archive_text(at)));
-        let findings: Vec<_> = report.fault.iter().map(|fault| whole_text(fault)).chain(more).collect();
-        findings.iter().for_each(tell);
-        Ok(if findings.is_empty() { Outcome::Clean } else { Outcome::Findings })
+        let more = report.next_archive.map(|at| format!("{}: {}", self.archive.display(), next_archive_notice(at)));
+        let findings: Vec<_> = report.fault.iter().map(|fault| error_with_causes(fault)).chain(more).collect();
+        findings.iter().for_each(eprint_message);
+        Ok(if findings.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 
     /// Says how an import that failed is taken back.
     fn tell_rollback(&self) {
         if self.append {
-            tell(format_args!(
+            eprint_message(format_args!(
                 "{}: the archives that were there are as before; `h5live tar rollback` takes back what came of this one, `h5live tar import --resume` continues it",
                 self.to
             ));
@@ -149,13 +149,17 @@ impl ImportArgs {
 
     fn importer(&self, options: ImportOptions) -> Result<Importer> {
         if self.append || self.resume {
-            let file = open::options().write().open(&self.to)?;
+            let file = open::command_line_options().write().open(&self.to)?;
             let importer = Importer::open(&file, options)?;
             file.start_swmr()?;
             return Ok(importer);
         }
-        let Some(path) = open::new_file_path(&self.to)? else {
-            let new = if self.force.replaces_file { open::options().create() } else { open::options().create_new() };
+        let Some(path) = open::new_native_file_path(&self.to)? else {
+            let new = if self.force.replaces_file {
+                open::command_line_options().create()
+            } else {
+                open::command_line_options().create_new()
+            };
             return Ok(Importer::create(&new.open(&self.to)?, options)?);
         };
         if path.symlink_metadata().is_ok() {
@@ -163,15 +167,15 @@ impl ImportArgs {
                 return Err(Error::Exists { path });
             }
             // A file that a process writes cannot be opened so.
-            open::options().write().open(&*path)?.close()?;
+            open::command_line_options().write().open(&*path)?.close()?;
         }
-        Ok(Importer::create_at(&path, open::options(), options)?)
+        Ok(Importer::create_file_for_swmr(&path, open::command_line_options(), options)?)
     }
 }
 
 /// Takes back an import that did not end.
-pub fn roll_back(location: &Location) -> Result<Outcome> {
-    let file = open::options().write().open(location)?;
+pub fn roll_back_tar_import(location: &Location) -> Result<CommandOutcome> {
+    let file = open::command_line_options().write().open(location)?;
     let report = Importer::open(&file, ImportOptions::default())?.roll_back()?;
     file.close()?;
     let (entries, archives) = (counted(report.entries, "entry"), counted(report.archives, "archive"));
@@ -183,17 +187,17 @@ pub fn roll_back(location: &Location) -> Result<Outcome> {
         );
     }
     println!("{entries} taken back; the file has {archives}, as before");
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// Which entries have no object under their path.
-fn moved_text(moved: &Findings) -> String {
+fn moved_text(moved: &CountWithExamples) -> String {
     let entries = counted(moved.count, "entry");
     format!("{entries} without an object under the path, which is taken or cannot be one: {}", named(moved))
 }
 
 /// The first of some paths.
-fn named(found: &Findings) -> String {
+fn named(found: &CountWithExamples) -> String {
     let examples: Vec<String> = found.examples.iter().map(|path| format!("\"{path}\"")).collect();
     let more = if found.count > examples.len() as u64 { ", ..." } else { "" };
     format!("{}{more}", examples.join(", "))

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::opened::is_match;
 use crate::counted::counted;
-use crate::error::{Outcome, Result};
-use crate::output::Output;
+use crate::error::{CommandOutcome, Result};
+use crate::output::StdoutWriter;
 use crate::progress;
 
 /// What is said of a file that lacks entries.
@@ -20,15 +20,15 @@ const INCOMPLETE: &str = "not all entries are there: the import is under way, or
 const NO_DIGESTS: &str =
     "it has no digests (the original shredder makes none): contents were read, and compared with nothing";
 
-pub fn list(tar: &ImportedTar, glob: Option<&str>, long: bool, as_json: bool) -> Result<Outcome> {
-    let mut out = Output::stdout();
+pub fn list(tar: &ImportedTar, glob: Option<&str>, long: bool, as_json: bool) -> Result<CommandOutcome> {
+    let mut out = StdoutWriter::stdout();
     for row in tar.rows().iter().filter(|row| is_match(glob, tar.path(row))) {
         if as_json {
             out.line(as_json_line(tar, row))?;
             continue;
         }
         if long {
-            let columns = if tar.has_contents_alone() { size_column(row) } else { long_columns(row) };
+            let columns = if tar.has_only_names_and_contents() { size_column(row) } else { long_columns(row) };
             out.bytes(columns.as_bytes())?;
         }
         out.bytes(escaped(tar.path(row)).as_bytes())?;
@@ -39,10 +39,10 @@ pub fn list(tar: &ImportedTar, glob: Option<&str>, long: bool, as_json: bool) ->
         out.bytes(b"\n")?;
     }
     out.flush()?;
-    if tar.is_importing()? {
+    if tar.has_unfinished_import()? {
         eprintln!("{INCOMPLETE}");
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// The letter that `ls` and `tar` have for a kind of entry.
@@ -68,7 +68,7 @@ fn long_columns(row: &EntryRow) -> String {
     let letters =
         [(0o400, 'r'), (0o200, 'w'), (0o100, 'x'), (0o40, 'r'), (0o20, 'w'), (0o10, 'x'), (4, 'r'), (2, 'w'), (1, 'x')];
     let mode: String = letters.iter().map(|(bit, letter)| if row.mode & bit != 0 { *letter } else { '-' }).collect();
-    let time = crate::utc::text(time_of(row.mtime));
+    let time = crate::utc::iso8601_seconds(time_of(row.mtime));
     format!("{}{mode} {}/{} {:>10} {time} ", kind_letter(row), row.uid, row.gid, row.size)
 }
 
@@ -83,7 +83,7 @@ fn time_of(seconds: i64) -> SystemTime {
 fn as_json_line(tar: &ImportedTar, row: &EntryRow) -> serde_json::Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     // What JSON cannot say of a name is in its escaped form, which `cat` takes.
-    let is_known = !tar.has_contents_alone();
+    let is_known = !tar.has_only_names_and_contents();
     let bytes = |bytes: &[u8]| std::str::from_utf8(bytes).is_err().then(|| escaped(bytes));
     json!({
         "path": text(tar.path(row)),
@@ -100,15 +100,15 @@ fn as_json_line(tar: &ImportedTar, row: &EntryRow) -> serde_json::Value {
     })
 }
 
-pub fn verify(files: &[Location]) -> Result<Outcome> {
-    let mut out = Output::stdout();
-    let mut outcome = Outcome::Clean;
+pub fn verify_tar_contents(files: &[Location]) -> Result<CommandOutcome> {
+    let mut out = StdoutWriter::stdout();
+    let mut outcome = CommandOutcome::Clean;
     for location in files {
         let checked = super::opened::read(location).and_then(|tar| {
-            let bar = progress::bar(usize::try_from(tar.archive().len()).unwrap_or(usize::MAX), "sample");
+            let bar = progress::bar(usize::try_from(tar.sample_archive().len()).unwrap_or(usize::MAX), "sample");
             let report = h5live_archive::verify(&tar, &mut |samples| bar.set_position(samples));
             bar.finish_and_clear();
-            Ok((report?, tar.is_importing()?))
+            Ok((report?, tar.has_unfinished_import()?))
         });
         match checked {
             Ok((report, is_importing)) => {
@@ -124,9 +124,9 @@ pub fn verify(files: &[Location]) -> Result<Outcome> {
                     out.line(format_args!("{location}: {NO_DIGESTS}"))?;
                 }
                 let is_clean = report.wrong.is_empty() && report.has_digests && !is_importing;
-                outcome = outcome.worse(if is_clean { Outcome::Clean } else { Outcome::Findings });
+                outcome = outcome.worse(if is_clean { CommandOutcome::Clean } else { CommandOutcome::Findings });
             }
-            Err(error) => outcome = outcome.worse(out.tell_error(error)?),
+            Err(error) => outcome = outcome.worse(out.eprint_error(error)?),
         }
     }
     out.flush()?;

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use h5live::{File, FileNameUse, Location};
-use h5live_archive::{ImportOptions, ImportedTar, Importer, OnCollision, TarLayout, VirtualMerge, layout_of, merge};
+use h5live::{File, Location, ReferencedFileRole};
+use h5live_archive::{
+    ImportCollisionPolicy, ImportOptions, ImportedTar, Importer, TarLayout, VirtualMerge, import_layout_kind, merge,
+};
 
-use crate::copy::MovedNames;
+use crate::copy::FileNameRebaser;
 use crate::counted::counted;
-use crate::error::{Error, Outcome, Result};
+use crate::error::{CommandOutcome, Error, Result};
 use crate::model::Name;
 use crate::new_output::NewOutput;
 use crate::temp_output::ForceArgs;
@@ -15,7 +17,7 @@ use crate::{open, progress};
 
 /// What `merge` is told.
 #[derive(Debug, clap::Args)]
-pub struct MergeArgs {
+pub struct TarMergeArgs {
     /// The new file
     to: Location,
     /// The files whose archives it gets, in this order
@@ -29,7 +31,7 @@ pub struct MergeArgs {
     is_virtual: bool,
     /// What is done with a path that is taken, in the layout compactor: error, skip, alias, suffix
     #[arg(long, value_name = "WHAT", default_value = "error")]
-    on_collision: OnCollision,
+    on_collision: ImportCollisionPolicy,
     #[command(flatten)]
     force: ForceArgs,
     /// Say nothing
@@ -37,16 +39,16 @@ pub struct MergeArgs {
     quiet: bool,
 }
 
-impl MergeArgs {
-    pub fn run(self) -> Result<Outcome> {
+impl TarMergeArgs {
+    pub fn run(self) -> Result<CommandOutcome> {
         if self.is_virtual {
             return self.merge_virtual();
         }
         let from: Vec<ImportedTar> = self.files.iter().map(super::opened::read).collect::<Result<_>>()?;
-        let Some(first) = from.first() else { return Ok(Outcome::Clean) };
+        let Some(first) = from.first() else { return Ok(CommandOutcome::Clean) };
         let layout = match self.layout {
             Some(layout) => layout,
-            None => layout_of(first.file())?,
+            None => import_layout_kind(first.file())?,
         };
         let options = ImportOptions { layout, on_collision: self.on_collision, ..ImportOptions::default() };
         let output = NewOutput::create_for(&self.to, self.force)?;
@@ -66,14 +68,14 @@ impl MergeArgs {
         self.report(archives, samples)
     }
 
-    fn report(&self, archives: u64, samples: u64) -> Result<Outcome> {
+    fn report(&self, archives: u64, samples: u64) -> Result<CommandOutcome> {
         if !self.quiet {
             println!("{}, {}", counted(archives, "archive"), counted(samples, "sample"));
         }
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 
-    fn merge_virtual(&self) -> Result<Outcome> {
+    fn merge_virtual(&self) -> Result<CommandOutcome> {
         let to = self.view_path(&self.to)?;
         let from = self.files.iter().map(|file| {
             let path = self.view_path(file)?;
@@ -90,14 +92,14 @@ impl MergeArgs {
 
     /// The path of a file that has a virtual dataset or is a source of one.
     fn view_path(&self, location: &Location) -> Result<PathBuf> {
-        open::file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
+        open::native_file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
     }
 }
 
 /// Makes the file for merged archives.
 fn open_new(output: &NewOutput) -> Result<File> {
-    let new = open::options();
-    output.open(if output.is_native() { h5live_archive::file_options(new) } else { new })
+    let new = open::command_line_options();
+    output.open(if output.is_native() { h5live_archive::with_libver_v18(new) } else { new })
 }
 
 /// The name of a file as a virtual dataset of another file has it.
@@ -105,8 +107,8 @@ fn source_name(file: &Path, holder: &Path) -> Name {
     let bytes = file.file_name().unwrap_or_default().as_encoded_bytes();
     let doubled = bytes.iter().flat_map(|byte| std::iter::repeat_n(*byte, if *byte == b'%' { 2 } else { 1 }));
     let name: Name = doubled.collect::<Vec<u8>>().into();
-    match MovedNames::between(file, holder) {
-        Some(moved) => moved.renamed(&name, FileNameUse::VirtualSource),
+    match FileNameRebaser::between_folders(file, holder) {
+        Some(moved) => moved.rebase(&name, ReferencedFileRole::VirtualSource),
         None => name,
     }
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use h5live::Location;
 use h5live_archive::{ExtractOptions, ImportedTar};
 
-use crate::error::{Outcome, Result};
+use crate::error::{CommandOutcome, Result};
 use crate::temp_output::ForceArgs;
 
 use opened::read;
@@ -27,9 +27,9 @@ pub struct TarCommand {
 #[derive(Debug, clap::Subcommand)]
 enum TarAction {
     /// What is in an archive: entries by kind, sizes, duplicates, names that collide or are unsafe, and damage
-    Check(check::CheckArgs),
+    Check(check::TarCheckArgs),
     /// Put an archive into a file; `-` is standard input. gzip, xz, zstd, bzip2, lz4 and lzip are recognized
-    Import(import::ImportArgs),
+    Import(import::TarImportArgs),
     /// Make the archive again, byte for byte (without the compression that it had)
     Export {
         /// The file
@@ -50,7 +50,7 @@ enum TarAction {
         file: Location,
     },
     /// Put the archives of several files into one
-    Merge(merge::MergeArgs),
+    Merge(merge::TarMergeArgs),
     /// List the entries
     Ls {
         /// The file
@@ -151,21 +151,21 @@ impl TarCommand {
     ///
     /// # Errors
     /// If an archive or a file cannot be read or written.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         match self.action {
             TarAction::Check(arguments) => arguments.run(),
             TarAction::Import(arguments) => arguments.run(),
             TarAction::Export { file, to, archive, verify, force } => {
                 write::export(&verify.read(&file)?, to, archive, force)
             }
-            TarAction::Rollback { file } => import::roll_back(&file),
+            TarAction::Rollback { file } => import::roll_back_tar_import(&file),
             TarAction::Merge(arguments) => arguments.run(),
             TarAction::Ls { file, glob, long, json } => list::list(&read(&file)?, glob.as_deref(), long, json),
             TarAction::Cat { file, paths, sample, verify } => write::cat(&file, &paths, &sample, !verify.no_verify),
             TarAction::Extract { file, to, glob, quiet, set, verify } => {
                 write::extract(&verify.read(&file)?, &to, glob.as_deref(), quiet, set.options())
             }
-            TarAction::Verify { files } => list::verify(&files),
+            TarAction::Verify { files } => list::verify_tar_contents(&files),
         }
     }
 }

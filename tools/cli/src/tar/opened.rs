@@ -12,6 +12,6 @@ pub fn read(location: &Location) -> Result<ImportedTar> {
 }
 
 /// Whether a path matches a pattern, if there is one.
-pub fn is_match(pattern: Option<&str>, path: &[u8]) -> bool {
-    pattern.is_none_or(|pattern| h5live::archive::is_glob_match(pattern, path))
+pub fn is_match(glob: Option<&str>, path: &[u8]) -> bool {
+    glob.is_none_or(|pattern| h5live::archive::is_glob_match(pattern, path))
 }

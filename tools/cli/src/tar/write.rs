@@ -6,19 +6,26 @@ use std::path::{Path, PathBuf};
 
 use h5live::Location;
 use h5live::archive::Archive;
-use h5live_archive::{Digests, ExtractOptions, Extractor, ImportedTar, Problem, choose_archive, unescaped};
+use h5live_archive::{
+    ExtractOptions, Extractor, ImportedTar, InvalidFileReason, SampleDigests, choose_archive, unescaped,
+};
 
 use super::opened::is_match;
-use crate::error::{Error, Outcome, Result};
+use crate::error::{CommandOutcome, Error, Result};
 use crate::open;
-use crate::output::{Output, tell};
+use crate::output::{StdoutWriter, eprint_message};
 use crate::temp_output::ForceArgs;
 
-pub fn export(tar: &ImportedTar, to: Option<PathBuf>, number: Option<u64>, force: ForceArgs) -> Result<Outcome> {
-    let archive = choose_archive(tar, number)?;
+pub fn export(
+    tar: &ImportedTar,
+    to: Option<PathBuf>,
+    archive_number: Option<u64>,
+    force: ForceArgs,
+) -> Result<CommandOutcome> {
+    let archive = choose_archive(tar, archive_number)?;
     let Some(path) = to.filter(|path| path.as_os_str() != "-") else {
         h5live_archive::export(tar, archive, &mut BufWriter::with_capacity(1 << 20, io::stdout().lock()))?;
-        return Ok(Outcome::Clean);
+        return Ok(CommandOutcome::Clean);
     };
     let failed = |source| Error::Path { path: path.clone(), source };
     if !force.replaces_file && path.symlink_metadata().is_ok() {
@@ -31,20 +38,25 @@ pub fn export(tar: &ImportedTar, to: Option<PathBuf>, number: Option<u64>, force
     let written = h5live_archive::export(tar, archive, &mut BufWriter::with_capacity(1 << 20, file));
     let done = written.map_err(Error::from).and_then(|()| fs::rename(&unfinished, &path).map_err(failed));
     done.inspect_err(|_| drop(fs::remove_file(&unfinished)))?;
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// Writes contents of files with these paths, which may be escaped as `ls` does it, or of samples with these numbers.
-pub fn cat(location: &Location, paths: &[String], samples: &[u64], verifies: bool) -> Result<Outcome> {
+pub fn cat(
+    location: &Location,
+    paths: &[String],
+    sample_numbers: &[u64],
+    check_digests: bool,
+) -> Result<CommandOutcome> {
     let file = open::for_reading(location.clone())?;
     let archive = Archive::open(&file)?;
     // Files of the original programs have no digests.
-    let has_tables = h5live_archive::layout_of(&file).is_ok();
-    let digests = if verifies && has_tables { Digests::of(&file)? } else { None };
-    let mut out = Output::stdout();
+    let has_tables = h5live_archive::import_layout_kind(&file).is_ok();
+    let digests = if check_digests && has_tables { SampleDigests::read_from(&file)? } else { None };
+    let mut out = StdoutWriter::stdout();
     let mut write = |sample: u64, contents: Vec<u8>, name: &str| match &digests {
-        Some(digests) if !digests.is_right(sample, &contents) => {
-            Err(h5live_archive::Error::invalid_file(&file, Problem::WrongContents(name.to_owned())).into())
+        Some(digests) if !digests.matches_or_unknown(sample, &contents) => {
+            Err(h5live_archive::Error::invalid_file(&file, InvalidFileReason::WrongContents(name.to_owned())).into())
         }
         _ => out.bytes(&contents),
     };
@@ -59,11 +71,11 @@ pub fn cat(location: &Location, paths: &[String], samples: &[u64], verifies: boo
             None => write(u64::MAX, contents, path)?,
         }
     }
-    for sample in samples {
+    for sample in sample_numbers {
         write(*sample, archive.read(*sample)?, &format!("sample {sample}"))?;
     }
     out.flush()?;
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// Whether a file of the archive has this name, also one without contents.
@@ -77,15 +89,19 @@ pub fn extract(
     glob: Option<&str>,
     quiet: bool,
     options: ExtractOptions,
-) -> Result<Outcome> {
+) -> Result<CommandOutcome> {
     let report = Extractor::new(tar, to)?.options(options).extract(&|path| is_match(glob, path))?;
     if !quiet {
         for (path, why) in &report.refused {
-            tell(format_args!("\"{path}\" is not extracted: {why}"));
+            eprint_message(format_args!("\"{path}\" is not extracted: {why}"));
         }
         for (path, what) in &report.unset {
-            tell(format_args!("\"{path}\" is extracted without {what}"));
+            eprint_message(format_args!("\"{path}\" is extracted without {what}"));
         }
     }
-    Ok(if report.refused.is_empty() && report.unset.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    Ok(if report.refused.is_empty() && report.unset.is_empty() {
+        CommandOutcome::Clean
+    } else {
+        CommandOutcome::Findings
+    })
 }

@@ -33,7 +33,7 @@ impl Chart {
     }
 
     /// Rows that are needed for a picture of `width` characters.
-    pub fn rows(self, width: usize) -> u64 {
+    pub fn rows_needed(self, width: usize) -> u64 {
         match self {
             Chart::Lines => width as u64 * 4,
             Chart::Row | Chart::Image(..) => 1,
@@ -121,7 +121,7 @@ fn short(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ByteOrder, Compound, CompoundMember, Dataspace, Shape, Sign};
+    use crate::model::{ByteOrder, CompoundMember, CompoundType, Dataspace, Shape, Sign};
 
     fn u8_type() -> Datatype {
         Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)
@@ -145,7 +145,7 @@ mod tests {
         let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
         let text = Datatype::fixed_string(1, Default::default());
         let members = vec![member("a", 0, u8_type()), member("s", 1, text), member("b", 2, u8_type())];
-        let datatype = Datatype::Compound(Compound { size: 3, members });
+        let datatype = Datatype::Compound(CompoundType { size: 3, members });
         let lines = Chart::Lines.draw(&datatype, 1, &[0, 65, 9, 7, 65, 9], 40);
         assert_eq!(lines, ["a                           7  ▁█", "b                           9  ▁▁"]);
     }

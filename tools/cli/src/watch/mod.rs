@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live::{Dataset, File, FileCondition, Location, Object};
+use h5live::{Dataset, File, FileOpenState, Location, Object};
 
 use crate::counted::counted;
-use crate::error::{Error, Outcome, Result};
+use crate::error::{CommandOutcome, Error, Result};
 use crate::escaped_path;
 use crate::live::processes::interrupt_flag;
 use crate::model::{DatasetSpec, Selection, Store};
 use crate::number_arg::at_least;
-use crate::output::Output;
+use crate::output::StdoutWriter;
 use crate::references::ReferencePaths;
 use crate::times::TimeColumns;
 use crate::value::{self, Value};
@@ -72,17 +72,16 @@ impl WatchCommand {
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         let interrupted = interrupt_flag();
-        let options = crate::open::options().swmr_read().recover(self.recover);
-        let dataset =
-            self.wait.find(&self.file, &self.path, &interrupted, options, &|file| match escaped_path::object(
-                file, &self.path,
-            )? {
+        let options = crate::open::command_line_options().swmr_read().recover(self.recover);
+        let dataset = self.wait.open_and_find_waiting(&self.file, &self.path, &interrupted, options, &|file| {
+            match escaped_path::object_at_escaped_path(file, &self.path)? {
                 (Object::Dataset(dataset), _) => Ok(dataset.tolerate_busy_sources()),
                 _ => Ok(file.dataset(&self.path)?.tolerate_busy_sources()),
-            })?;
-        let Some(dataset) = dataset else { return Ok(Outcome::INTERRUPTED) };
+            }
+        })?;
+        let Some(dataset) = dataset else { return Ok(CommandOutcome::INTERRUPTED) };
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
         if self.json {
             self.rows_as_json(&dataset, until, &interrupted)
@@ -96,14 +95,14 @@ impl WatchCommand {
     }
 
     fn rows_as_json(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         let mut next = 0;
         let watch = dataset.file().store().watch(&[dataset.id()]);
         let store_error = |source| Error::Store { file: self.file.to_string().into(), path: self.path.clone(), source };
         let mut watch = watch.map_err(store_error)?;
         loop {
-            let last = is_last(dataset, until, interrupted);
-            if after(last, new_rows_as_json(dataset, &mut next, &mut out))? {
+            let last = should_stop_following(dataset, until, interrupted);
+            if is_last_unless_busy(last, new_rows_as_json(dataset, &mut next, &mut out))? {
                 return Ok(());
             }
             watch.wait(PAUSE).map_err(store_error)?;
@@ -115,13 +114,13 @@ impl WatchCommand {
         let mut before: Option<(Instant, u64)> = None;
         let mut draw = || {
             dataset.refresh()?;
-            let now = (Instant::now(), length(dataset)?);
+            let now = (Instant::now(), row_count(dataset)?);
             let rate = before.map(|(then, rows)| now.1.saturating_sub(rows) as f64 / (now.0 - then).as_secs_f64());
             before = Some(now);
             match &mut screen {
                 Some(screen) => screen.draw(&self.chart_lines(dataset, now.1, rate)?),
                 None => {
-                    let mut out = Output::stdout();
+                    let mut out = StdoutWriter::stdout();
                     out.line(self.line(dataset, now.1, rate)?)?;
                     out.flush()
                 }
@@ -129,12 +128,12 @@ impl WatchCommand {
         };
         loop {
             let next = Instant::now() + Duration::from_secs_f64(self.interval);
-            let last = is_last(dataset, until, interrupted);
-            if after(last, draw())? {
+            let last = should_stop_following(dataset, until, interrupted);
+            if is_last_unless_busy(last, draw())? {
                 return Ok(());
             }
             // In small steps, so that the end is seen soon.
-            while Instant::now() < next && matches!(is_last(dataset, until, interrupted), Ok(false)) {
+            while Instant::now() < next && matches!(should_stop_following(dataset, until, interrupted), Ok(false)) {
                 thread::sleep(PAUSE.min(next.saturating_duration_since(Instant::now())));
             }
         }
@@ -142,7 +141,7 @@ impl WatchCommand {
 
     fn line(&self, dataset: &Dataset, rows: u64, rate: Option<f64>) -> Result<String> {
         let spec = dataset.spec()?;
-        let (_, newest) = newest(dataset, &spec, rows.saturating_sub(1), rows)?;
+        let (_, newest) = read_raw_rows(dataset, &spec, rows.saturating_sub(1), rows)?;
         let rate = rate.map_or(String::new(), |rate| format!("  {rate:.0} rows/s"));
         let value = if rows == 0 { String::new() } else { self.row_text(dataset, &spec, &newest) };
         let value: String = value.chars().take(120).collect();
@@ -151,14 +150,14 @@ impl WatchCommand {
 
     fn row_text(&self, dataset: &Dataset, spec: &DatasetSpec, row: &[u8]) -> String {
         let times = if self.raw_times { TimeColumns::default() } else { TimeColumns::of(dataset) };
-        times.with_texts(row_value(spec, row, dataset.file().store())).to_string()
+        times.times_to_texts(row_value(spec, row, dataset.file().store())).to_string()
     }
 
     fn chart_lines(&self, dataset: &Dataset, rows: u64, rate: Option<f64>) -> Result<Vec<String>> {
         let spec = dataset.spec()?;
         let width = Screen::width();
         let picture = Chart::for_spec(&spec);
-        let (_, bytes) = newest(dataset, &spec, rows.saturating_sub(picture.rows(width)), rows)?;
+        let (_, bytes) = read_raw_rows(dataset, &spec, rows.saturating_sub(picture.rows_needed(width)), rows)?;
         let live = match dataset.is_live() {
             Ok(true) => "live",
             Ok(false) => "closed",
@@ -169,7 +168,7 @@ impl WatchCommand {
         let mut lines = vec![format!("{}:{}  {live}  {}{rate}", self.file, self.path, counted(rows, "row"))];
         lines.extend(picture.draw(&spec.datatype, row_elements(&spec), &bytes, width));
         if picture == Chart::Lines {
-            let (first, bytes) = newest(dataset, &spec, rows.saturating_sub(self.rows), rows)?;
+            let (first, bytes) = read_raw_rows(dataset, &spec, rows.saturating_sub(self.rows), rows)?;
             let row = |(i, bytes)| format!("{}: {}", first + i, self.row_text(dataset, &spec, bytes));
             lines.extend((0u64..).zip(bytes.chunks_exact(row_bytes(&spec))).map(row));
         }
@@ -178,42 +177,42 @@ impl WatchCommand {
 }
 
 /// Whether this look at the file is the last: the writer has closed it, the time is over, or the user has interrupted.
-pub fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<bool> {
+pub fn should_stop_following(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<bool> {
     let over = interrupted.load(Ordering::Acquire) || until.is_some_and(|until| Instant::now() >= until);
     Ok(over || !dataset.is_live()?)
 }
 
 /// Says on standard error if the writer has died instead of closing the file, which `followed` has followed.
-pub fn report_dead_writer(location: &Location, followed: &File) -> Outcome {
-    let mut found = crate::open::options().diagnose(location).map(|found| found.condition);
+pub fn report_dead_writer(location: &Location, followed: &File) -> CommandOutcome {
+    let mut found = crate::open::command_line_options().diagnose(location).map(|found| found.condition);
     // Some stores tell only those who have followed their writer.
     if matches!(followed.store().is_abandoned(), Ok(true)) {
-        found = Ok(FileCondition::Abandoned { live: true });
+        found = Ok(FileOpenState::Abandoned { live: true });
     }
     // A follower may have seen that the writer went, where the system does not tell it afterwards.
     let has_seen_end = || matches!(followed.is_live(), Ok(false));
     match found {
-        Ok(FileCondition::Unknown { .. }) if !has_seen_end() => {
+        Ok(FileOpenState::Unknown { .. }) if !has_seen_end() => {
             eprintln!(
                 "h5live: {location}: it is marked as being written, and the system does not tell this user whether its \
                  writer lives"
             );
-            Outcome::Clean
+            CommandOutcome::Clean
         }
-        Ok(FileCondition::Abandoned { .. } | FileCondition::Unknown { .. }) => {
+        Ok(FileOpenState::Abandoned { .. } | FileOpenState::Unknown { .. }) => {
             eprintln!(
                 "h5live: {location}: its writer has died; what it flushed is there (`h5live repair` puts the file in order)"
             );
-            Outcome::Findings
+            CommandOutcome::Findings
         }
         // A store may have none, and what was to be shown was shown.
-        _ => Outcome::Clean,
+        _ => CommandOutcome::Clean,
     }
 }
 
 /// Whether the look was the last one. A change of the file by another program is reported after everything that could
 /// still be shown. A source whose writer lets nobody read it yet is waited for.
-pub fn after(last: Result<bool>, shown: Result<()>) -> Result<bool> {
+pub fn is_last_unless_busy(last: Result<bool>, shown: Result<()>) -> Result<bool> {
     let last = last?;
     match shown {
         Err(Error::File(error)) if error.is_in_use() && !last => Ok(false),
@@ -222,16 +221,16 @@ pub fn after(last: Result<bool>, shown: Result<()>) -> Result<bool> {
 }
 
 /// Prints the rows that are there from `next` on.
-fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut Output) -> Result<()> {
+fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut StdoutWriter) -> Result<()> {
     dataset.refresh()?;
-    let rows = length(dataset)?;
+    let rows = row_count(dataset)?;
     let spec = dataset.spec()?;
     let places = dataset.file().store();
     let references = ReferencePaths::new(dataset.file());
     let mut step = BLOCK_ROWS;
     while *next < rows {
         let end = rows.min(*next + step);
-        let (_, bytes) = match newest(dataset, &spec, *next, end) {
+        let (_, bytes) = match read_raw_rows(dataset, &spec, *next, end) {
             // Rows before those of a source that cannot be read yet are shown.
             Err(Error::File(error)) if error.is_in_use() && end - *next > 1 => {
                 step = (end - *next) / 2;
@@ -240,7 +239,7 @@ fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut Output) -> Resu
             read => read?,
         };
         for row in bytes.chunks_exact(row_bytes(&spec)) {
-            out.line(value::json(&row_value(&spec, row, places), &|reference| references.json(reference)))?;
+            out.line(value::json_nan_as_null(&row_value(&spec, row, places), &|reference| references.json(reference)))?;
         }
         *next = end;
     }
@@ -248,7 +247,7 @@ fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut Output) -> Resu
 }
 
 /// The number of rows.
-pub fn length(dataset: &Dataset) -> Result<u64> {
+pub fn row_count(dataset: &Dataset) -> Result<u64> {
     Ok(dataset.shape()?.first().copied().unwrap_or(1))
 }
 
@@ -264,7 +263,7 @@ fn row_bytes(spec: &DatasetSpec) -> usize {
 }
 
 /// The rows from `first` to before `end`, as stored, and the first of them.
-pub fn newest(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Result<(u64, Vec<u8>)> {
+pub fn read_raw_rows(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Result<(u64, Vec<u8>)> {
     let [_, row @ ..] = spec.dataspace.dims() else {
         return Ok((0, dataset.read_raw(Selection::All)?));
     };
@@ -276,7 +275,7 @@ pub fn newest(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Re
 
 /// A row as a value.
 fn row_value(spec: &DatasetSpec, row: &[u8], heap: &dyn Store) -> Value {
-    let element = |bytes| value::decode(&spec.datatype, bytes, Some(heap));
+    let element = |bytes| value::decode_or_unreadable(&spec.datatype, bytes, Some(heap));
     if row_elements(spec) == 1 && spec.dataspace.rank() <= 1 {
         return element(row);
     }

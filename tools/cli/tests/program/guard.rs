@@ -9,7 +9,7 @@ use std::thread;
 
 use crate::common;
 use crate::common::{child_with, h5live, run, start, text, until};
-use h5live::{File, FileCondition, diagnose};
+use h5live::{File, FileOpenState, diagnose};
 
 /// Kills of each kind of writer.
 const KILLS: u64 = 20;
@@ -31,7 +31,7 @@ fn kill(pid: u32) {
 }
 
 fn is_live(path: &Path) -> bool {
-    diagnose(path).is_ok_and(|found| matches!(found.condition, FileCondition::OpenForWriting { live: true, .. }))
+    diagnose(path).is_ok_and(|found| matches!(found.condition, FileOpenState::OpenForWriting { live: true, .. }))
 }
 
 /// A writer, the process to be killed, and the rows that are known to be flushed before that.
@@ -206,7 +206,7 @@ fn a_follower_that_may_brings_the_file_into_order_when_the_writer_dies() {
         assert_eq!(watch.wait().unwrap().success(), recovers);
         assert_eq!(rest, 149, "all rows are seen");
         let condition = diagnose(&path).unwrap().condition;
-        let expected = if recovers { FileCondition::Closed } else { FileCondition::Abandoned { live: true } };
+        let expected = if recovers { FileOpenState::Closed } else { FileOpenState::Abandoned { live: true } };
         assert_eq!(condition, expected);
     }
 }

@@ -183,10 +183,10 @@ fn what_is_wrong_with_a_store_is_found_and_what_nothing_leads_to_is_reclaimed() 
     let engine = h5live_kv::engine::LmdbEngine::open(&path, h5live::Mode::Write, &options).unwrap();
     let id = h5live_kv::layout::oid::new(h5live::model::ObjectKind::Dataset, 4);
     let key = h5live_kv::layout::key::metadata(id, h5live_kv::layout::MetadataField::RefCount);
-    let mut edits = h5live_kv::engine::Edits::new();
+    let mut edits = h5live_kv::engine::EditBatch::new();
     edits.put(key.as_bytes(), 2u64.to_le_bytes().to_vec());
     edits.add_checksums();
-    h5live_kv::engine::Engine::commit(&engine, &edits, h5live::model::Publish::Visible).unwrap();
+    h5live_kv::engine::Engine::commit(&engine, &edits, h5live::model::PublishLevel::Visible).unwrap();
     drop(engine);
     let output = run(&["check", &store]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

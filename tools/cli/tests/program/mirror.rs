@@ -172,7 +172,7 @@ fn a_mirror_that_fails_does_not_end_the_recording_and_the_summary_says_how_far_i
 #[test]
 fn a_mirror_on_a_server_that_fails_has_all_rows_in_the_end() {
     use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server};
-    let Some(server) = S3Server::start() else { return };
+    let Some(server) = S3Server::start_if_available() else { return };
     server.make_bucket("bucket");
     let (folder, file, _) = places();
     let faults = ProxyFaults { per_mille: 60, seed: 9, ..ProxyFaults::default() };

@@ -1,7 +1,7 @@
 //! Rows that are recorded into datasets that other programs have made, and `set` with values from elsewhere.
 
 use crate::common::{h5py, new_file, python, run, run_with, text};
-use h5live::model::{Bitfield, Padding};
+use h5live::model::{BitfieldType, Padding};
 use h5live::{ByteOrder, Datatype, File};
 
 /// A table with types that `record` does not choose by itself, as pandas, PyTables and others have them.
@@ -105,7 +105,7 @@ fn a_cell_that_does_not_fit_is_named_with_its_column() {
 #[test]
 fn bits_are_recorded_as_numbers_and_truth_values() {
     let (_folder, path, name) = new_file();
-    let bits = Datatype::Bitfield(Bitfield {
+    let bits = Datatype::Bitfield(BitfieldType {
         size: 1,
         order: ByteOrder::Little,
         offset: 0,

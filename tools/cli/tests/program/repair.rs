@@ -6,8 +6,8 @@ use std::process::Child;
 
 use crate::common;
 use crate::common::{error, h5py, python, run, text};
-use h5live::model::FileSpace;
-use h5live::{File, FileCondition, LibVer};
+use h5live::model::FileSpaceSettings;
+use h5live::{File, FileOpenState, LibVer};
 
 /// A recording that has flushed more than twenty rows and goes on.
 fn writer(path: &Path) -> Child {
@@ -17,7 +17,7 @@ fn writer(path: &Path) -> Child {
     // Who opens a file that nobody writes keeps writers out.
     let live = || {
         h5live::diagnose(path)
-            .is_ok_and(|found| matches!(found.condition, FileCondition::OpenForWriting { live: true, .. }))
+            .is_ok_and(|found| matches!(found.condition, FileOpenState::OpenForWriting { live: true, .. }))
     };
     common::until("the writer has begun", live);
     let rows = || File::options().swmr_read().open(path).ok()?.dataset("data0").ok()?.shape().ok();
@@ -61,7 +61,7 @@ fn a_file_whose_writer_died_is_brought_into_order() {
 
     let said = text(&run(&["repair", name]));
     assert!(said.contains("brought into order; its writer had died"), "{said}");
-    assert_eq!(h5live::diagnose(&path).unwrap().condition, FileCondition::Closed);
+    assert_eq!(h5live::diagnose(&path).unwrap().condition, FileOpenState::Closed);
     let said = text(&run(&["check", name]));
     assert!(said.contains("left.h5: sound") && !said.contains("died"), "{said}");
     assert!(File::open(&path).unwrap().dataset("data0").unwrap().shape().unwrap()[0] > 20);
@@ -135,7 +135,7 @@ fn unreachable(name: &str) -> Vec<String> {
 
 /// Makes a file with two groups in a circle of links, and datasets in them, to which no path leads any more. One dataset
 /// is in a reachable group, too.
-fn file_with_circle(path: &Path, libver: LibVer, space: FileSpace) {
+fn file_with_circle(path: &Path, libver: LibVer, space: FileSpaceSettings) {
     let file = File::options().create().libver(libver).file_space(space).open(path).unwrap();
     let kept = file.new_dataset::<i32>().create_with_data("kept", &[1, 2]).unwrap();
     let first = file.create_group("first").unwrap();
@@ -163,10 +163,12 @@ fn objects_to_which_no_path_leads_are_reclaimed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("circle.h5");
     let name = path.to_str().unwrap();
-    let tracked = FileSpace { persist: true, ..FileSpace::default() };
-    for (libver, space) in
-        [(LibVer::Earliest, FileSpace::default()), (LibVer::V110, FileSpace::default()), (LibVer::V110, tracked)]
-    {
+    let tracked = FileSpaceSettings { persist: true, ..FileSpaceSettings::default() };
+    for (libver, space) in [
+        (LibVer::Earliest, FileSpaceSettings::default()),
+        (LibVer::V110, FileSpaceSettings::default()),
+        (LibVer::V110, tracked),
+    ] {
         file_with_circle(&path, libver, space);
         let links = || File::open(&path).unwrap().dataset("kept").unwrap().info().unwrap().links;
         assert_eq!(links(), 2);
@@ -209,7 +211,7 @@ fn nothing_is_reclaimed_in_a_file_that_is_held_or_from_what_was_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("held.h5");
     let name = path.to_str().unwrap();
-    file_with_circle(&path, LibVer::V110, FileSpace::default());
+    file_with_circle(&path, LibVer::V110, FileSpaceSettings::default());
     let bytes = std::fs::read(&path).unwrap();
     let held = File::options().write().open(&path).unwrap();
     assert!(error(&run(&["repair", "--reclaim", name])).contains("held.h5"));
@@ -360,7 +362,7 @@ fn what_a_repair_cannot_read_is_said_by_every_command_that_repairs() {
         let said = String::from_utf8_lossy(&said);
         assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
         assert!(said.contains("left") && said.contains("/damaged"), "{command:?}: {said}");
-        assert_eq!(h5live::diagnose(&left).unwrap().condition, FileCondition::Closed, "{command:?}");
+        assert_eq!(h5live::diagnose(&left).unwrap().condition, FileOpenState::Closed, "{command:?}");
     }
 }
 

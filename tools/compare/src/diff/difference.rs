@@ -1,7 +1,7 @@
 //! A difference between two files.
 
 use h5live::{Reference, Value};
-use h5live_text::value::{hex, json};
+use h5live_text::value::{hex, json_nan_as_null};
 use serde_json::Value as Json;
 
 /// A difference between two files.
@@ -34,12 +34,12 @@ impl FileDifference {
                 serde_json::json!({"path": path, "differs": what, "a": a, "b": b})
             }
             FileDifference::Value(at, a, b) => {
-                serde_json::json!({"path": path, "at": at, "a": json(a, &bytes), "b": json(b, &bytes)})
+                serde_json::json!({"path": path, "at": at, "a": json_nan_as_null(a, &bytes), "b": json_nan_as_null(b, &bytes)})
             }
             FileDifference::Values(count) => serde_json::json!({"path": path, "differing_values": count}),
             FileDifference::Pair(key, a, b) => {
-                let value = |value: &Option<Value>| value.as_ref().map(|value| json(value, &bytes));
-                let mut line = serde_json::json!({"path": path, "key": json(key, &bytes)});
+                let value = |value: &Option<Value>| value.as_ref().map(|value| json_nan_as_null(value, &bytes));
+                let mut line = serde_json::json!({"path": path, "key": json_nan_as_null(key, &bytes)});
                 line.as_object_mut().into_iter().for_each(|line| {
                     line.extend(value(a).map(|a| ("a".to_owned(), a)));
                     line.extend(value(b).map(|b| ("b".to_owned(), b)));

@@ -20,7 +20,7 @@ const BLOCK_VALUES: u64 = 1 << 18;
 const FEW_ELEMENTS: u64 = 1 << 10;
 
 /// The comparison of two datasets of one shape.
-pub struct Comparison<'a> {
+pub struct DatasetComparison<'a> {
     tolerance: Tolerance,
     sides: ((&'a Dataset, &'a DiffSide), (&'a Dataset, &'a DiffSide)),
     dims: Vec<u64>,
@@ -37,7 +37,7 @@ pub struct Comparison<'a> {
     pub found: ValueDifferences,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> DatasetComparison<'a> {
     /// Prepares the comparison of two datasets with their descriptions.
     ///
     /// # Errors
@@ -50,13 +50,13 @@ impl<'a> Comparison<'a> {
     ) -> h5live::Result<Self> {
         let mut stored = DatasetBlock::list_written(a, |each| sides.0.0.for_each_chunk(each))?;
         stored.extend(DatasetBlock::list_written(b, |each| sides.1.0.for_each_chunk(each))?);
-        let bytewise = a.datatype == b.datatype && !a.datatype.has_heap_references() && !has_references(&a.datatype);
-        Ok(Comparison {
+        let bytewise = a.datatype == b.datatype && !a.datatype.has_vlen_or_references() && !has_references(&a.datatype);
+        Ok(DatasetComparison {
             tolerance,
             dims: a.dataspace.dims().to_vec(),
             size: u64::from(a.datatype.size().max(b.datatype.size())).max(1),
             bytewise,
-            has_equal_fill: bytewise && a.fill_pattern() == b.fill_pattern(),
+            has_equal_fill: bytewise && a.nonzero_fill_value() == b.nonzero_fill_value(),
             fill: fill_of(sides.0.1, a).zip(fill_of(sides.1.1, b)),
             sides,
             stored,
@@ -79,7 +79,7 @@ impl<'a> Comparison<'a> {
         while let Some((block, stored)) = waiting.pop() {
             let mut written = 0u64;
             let here = stored.iter().copied().filter(|n| {
-                let shared = self.stored.get(*n).map_or(0, |one| one.shared(&block));
+                let shared = self.stored.get(*n).map_or(0, |one| one.shared_element_count(&block));
                 written = written.saturating_add(shared);
                 shared > 0
             });
@@ -125,7 +125,7 @@ impl<'a> Comparison<'a> {
             values => values?,
         };
         let first = self.index(block);
-        self.found.add(self.tolerance, (&mine, in_a), (&theirs, in_b), &self.dims, first);
+        self.found.compare_elements(self.tolerance, (&mine, in_a), (&theirs, in_b), &self.dims, first);
         Ok(true)
     }
 
@@ -134,7 +134,7 @@ impl<'a> Comparison<'a> {
         let Some((a, b)) = &self.fill else { return false };
         let place = (self.index(block), block.element_count());
         let ((_, in_a), (_, in_b)) = self.sides;
-        self.found.add_same(self.tolerance, (a, in_a), (b, in_b), &self.dims, place);
+        self.found.compare_repeated_value(self.tolerance, (a, in_a), (b, in_b), &self.dims, place);
         true
     }
 

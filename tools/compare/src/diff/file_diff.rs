@@ -6,7 +6,7 @@ use h5live::model::{AttributeData, Dataspace};
 use h5live::{Dataset, Object, Value};
 
 use super::difference::FileDifference;
-use super::elements::Comparison;
+use super::elements::DatasetComparison;
 use super::maps;
 use super::side::DiffSide;
 use super::tolerance::Tolerance;
@@ -115,7 +115,7 @@ impl<'a> FileDiff<'a> {
             return vec![FileDifference::Property("type", a.datatype.to_string(), b.datatype.to_string())];
         };
         let mut found = ValueDifferences::new(self.options.limit);
-        found.add(self.options.tolerance, (&first, in_a), (&second, in_b), a.dataspace.dims(), 0);
+        found.compare_elements(self.options.tolerance, (&first, in_a), (&second, in_b), a.dataspace.dims(), 0);
         found.take_differences()
     }
 
@@ -137,7 +137,7 @@ impl<'a> FileDiff<'a> {
         }
         let found = ValueDifferences::new(self.options.limit);
         let sides = ((a, in_a), (b, in_b));
-        let mut comparison = Comparison::new(self.options.tolerance, sides, (&spec, &other), found)?;
+        let mut comparison = DatasetComparison::new(self.options.tolerance, sides, (&spec, &other), found)?;
         comparison.run()?;
         Ok(comparison.found.take_differences())
     }

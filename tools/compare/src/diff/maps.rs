@@ -18,7 +18,7 @@ pub fn compare(
     (b, in_b): (&MapObject, &DiffSide),
 ) -> Result<Vec<FileDifference>> {
     let mut found = PairDifferences { limit, shown: Vec::new(), count: 0 };
-    let same_object = |a: &Value, b: &Value| in_a.target(a) == in_b.target(b);
+    let same_object = |a: &Value, b: &Value| in_a.referenced_path(a) == in_b.referenced_path(b);
     for pair in a.pairs(..)? {
         let (key, value) = pair?;
         match get(b, &key)? {

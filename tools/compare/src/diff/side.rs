@@ -40,7 +40,7 @@ impl DiffSide {
     }
 
     /// The path of the object that a reference leads to.
-    pub fn target(&self, value: &Value) -> Option<&[u8]> {
+    pub fn referenced_path(&self, value: &Value) -> Option<&[u8]> {
         let Value::Reference(reference) = value else { return None };
         let object = self.file.dereference(reference).ok()??;
         self.listing.paths.get(&object.id()).map(Vec::as_slice)

@@ -21,7 +21,7 @@ impl ValueDifferences {
     }
 
     /// Compares elements from `first` on, of an array of `dims`.
-    pub fn add(
+    pub fn compare_elements(
         &mut self,
         tolerance: Tolerance,
         (a, in_a): (&[Value], &DiffSide),
@@ -29,7 +29,7 @@ impl ValueDifferences {
         dims: &[u64],
         first: u64,
     ) {
-        let same_object = |a: &Value, b: &Value| in_a.target(a) == in_b.target(b);
+        let same_object = |a: &Value, b: &Value| in_a.referenced_path(a) == in_b.referenced_path(b);
         for (index, (a, b)) in (first..).zip(a.iter().zip(b)) {
             if tolerance.same(a, b, &same_object) {
                 continue;
@@ -41,8 +41,8 @@ impl ValueDifferences {
         }
     }
 
-    /// As [`add`](Self::add), for this many elements that all have the same value.
-    pub fn add_same(
+    /// As [`add`](Self::compare_elements), for this many elements that all have the same value.
+    pub fn compare_repeated_value(
         &mut self,
         tolerance: Tolerance,
         (a, in_a): (&Value, &DiffSide),
@@ -50,7 +50,7 @@ impl ValueDifferences {
         dims: &[u64],
         (first, count): (u64, u64),
     ) {
-        if tolerance.same(a, b, &|a, b| in_a.target(a) == in_b.target(b)) {
+        if tolerance.same(a, b, &|a, b| in_a.referenced_path(a) == in_b.referenced_path(b)) {
             return;
         }
         self.count = self.count.saturating_add(count);

@@ -116,12 +116,16 @@ impl CanonicalPlan {
     ///
     /// # Errors
     /// [`CanonicalError`] if what an element points to cannot be read.
-    pub fn stream<'a>(&self, stored: &'a [u8], places: &dyn HeapResolver) -> Result<Cow<'a, [u8]>, CanonicalError> {
+    pub fn canonical_bytes<'a>(
+        &self,
+        stored: &'a [u8],
+        resolver: &dyn HeapResolver,
+    ) -> Result<Cow<'a, [u8]>, CanonicalError> {
         if self.is_verbatim() {
             return Ok(Cow::Borrowed(stored));
         }
         let mut out = Vec::with_capacity(stored.len());
-        self.append(stored, places, &mut out)?;
+        self.append(stored, resolver, &mut out)?;
         Ok(Cow::Owned(out))
     }
 

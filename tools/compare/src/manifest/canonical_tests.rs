@@ -1,5 +1,5 @@
 use super::*;
-use h5live::model::{Array, Complex, Compound, CompoundMember, ReferenceType, Sign, VarLen};
+use h5live::model::{ArrayType, ComplexType, CompoundMember, CompoundType, ReferenceType, Sign, VarLenType};
 
 /// A heap whose object 1 is `abc\0d`, and 2 two big-endian 16-bit numbers; one object at address 0x10.
 struct Sample;
@@ -19,7 +19,7 @@ impl HeapResolver for Sample {
 }
 
 fn stream(datatype: &Datatype, stored: &[u8]) -> Vec<u8> {
-    CanonicalPlan::for_datatype(datatype).stream(stored, &Sample).unwrap().into_owned()
+    CanonicalPlan::for_datatype(datatype).canonical_bytes(stored, &Sample).unwrap().into_owned()
 }
 
 fn number(size: u32, order: ByteOrder) -> Datatype {
@@ -31,7 +31,7 @@ fn place(count: u32, address: u64, index: u32) -> Vec<u8> {
 }
 
 fn vlen(kind: VarLenKind, base: Datatype) -> Datatype {
-    Datatype::VarLen(VarLen { kind, size: 16, base: Box::new(base) })
+    Datatype::VarLen(VarLenType { kind, size: 16, base: Box::new(base) })
 }
 
 #[test]
@@ -44,16 +44,16 @@ fn numbers_come_least_significant_byte_first() {
 #[test]
 fn parts_of_complex_numbers_and_arrays_are_reversed_one_by_one() {
     let base = Box::new(Datatype::float(4, ByteOrder::Big).unwrap());
-    assert_eq!(stream(&Datatype::Complex(Complex { base }), &[1, 2, 3, 4, 5, 6, 7, 8]), [4, 3, 2, 1, 8, 7, 6, 5]);
+    assert_eq!(stream(&Datatype::Complex(ComplexType { base }), &[1, 2, 3, 4, 5, 6, 7, 8]), [4, 3, 2, 1, 8, 7, 6, 5]);
     let base = Box::new(number(2, ByteOrder::Big));
-    assert_eq!(stream(&Datatype::Array(Array { dims: vec![2], base }), &[1, 2, 3, 4]), [2, 1, 4, 3]);
+    assert_eq!(stream(&Datatype::Array(ArrayType { dims: vec![2], base }), &[1, 2, 3, 4]), [2, 1, 4, 3]);
 }
 
 #[test]
 fn compounds_lose_their_gaps_and_come_in_order_of_offset() {
     let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let members = vec![member("b", 4, number(2, ByteOrder::Big)), member("a", 1, number(1, ByteOrder::Little))];
-    let t = Datatype::Compound(Compound { size: 7, members });
+    let t = Datatype::Compound(CompoundType { size: 7, members });
     assert_eq!(stream(&t, &[0, 1, 0, 0, 2, 3, 0, 9, 4, 9, 9, 5, 6, 9]), [1, 3, 2, 4, 6, 5]);
 }
 
@@ -61,8 +61,11 @@ fn compounds_lose_their_gaps_and_come_in_order_of_offset() {
 fn a_compound_without_gaps_is_taken_as_it_is() {
     let member =
         |name: &str, offset| CompoundMember { name: name.into(), offset, datatype: number(2, ByteOrder::Little) };
-    let t = Datatype::Compound(Compound { size: 4, members: vec![member("a", 0), member("b", 2)] });
-    assert!(matches!(CanonicalPlan::for_datatype(&t).stream(&[1, 2, 3, 4], &Sample).unwrap(), Cow::Borrowed(_)));
+    let t = Datatype::Compound(CompoundType { size: 4, members: vec![member("a", 0), member("b", 2)] });
+    assert!(matches!(
+        CanonicalPlan::for_datatype(&t).canonical_bytes(&[1, 2, 3, 4], &Sample).unwrap(),
+        Cow::Borrowed(_)
+    ));
 }
 
 #[test]
@@ -83,9 +86,9 @@ fn sequences_are_counted_and_their_elements_laid_out() {
 #[test]
 fn a_sequence_longer_than_its_heap_object_is_refused() {
     let t = vlen(VarLenKind::Sequence, number(2, ByteOrder::Big));
-    let error = CanonicalPlan::for_datatype(&t).stream(&place(3, 0x100, 2), &Sample).unwrap_err();
+    let error = CanonicalPlan::for_datatype(&t).canonical_bytes(&place(3, 0x100, 2), &Sample).unwrap_err();
     assert!(matches!(error, CanonicalError::ShortSequence { expected: 6, found: 4 }), "{error}");
-    let error = CanonicalPlan::for_datatype(&t).stream(&place(3, 0x100, 9), &Sample).unwrap_err();
+    let error = CanonicalPlan::for_datatype(&t).canonical_bytes(&place(3, 0x100, 9), &Sample).unwrap_err();
     assert!(matches!(error, CanonicalError::Heap(_)), "{error}");
 }
 

@@ -9,8 +9,11 @@ pub fn space_text(space: &Dataspace) -> String {
         Dataspace::Scalar => "scalar".to_owned(),
         Dataspace::Simple(shape) if shape.rank() == 0 => "scalar".to_owned(),
         Dataspace::Simple(shape) => {
-            let max: Vec<_> =
-                shape.max().iter().map(|m| if *m == UNLIMITED { "inf".to_owned() } else { m.to_string() }).collect();
+            let max: Vec<_> = shape
+                .max_dims()
+                .iter()
+                .map(|m| if *m == UNLIMITED { "inf".to_owned() } else { m.to_string() })
+                .collect();
             format!("[{}]/[{}]", join(shape.dims()), max.join(","))
         }
     }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use h5live::model::{
-    AttributeData, DatasetSpec, ElementSizes, Error as ModelError, Layout, Link, LinkTarget, MapSpec, Name, ObjectId,
-    ObjectKind, ObjectSpec, Store, escape,
+    AttributeData, DatasetSpec, Error as ModelError, Layout, Link, LinkTarget, MapSpec, Name, ObjectId, ObjectKind,
+    ObjectSpec, Store, VlenAndReferenceSizes, escape,
 };
 use h5live::{File, Object};
-use h5live_text::whole_text;
+use h5live_text::error_with_causes;
 
 /// A line: the escaped path, and the entry.
 #[derive(Debug)]
@@ -141,7 +141,8 @@ impl Listing {
                     Err(error) => return self.unreadable(path, &error),
                 };
                 self.paths.insert(id, path.to_vec());
-                let datatype = datatype.with_element_sizes(store.session().element_sizes, ElementSizes::default());
+                let datatype = datatype
+                    .with_vlen_and_reference_sizes(store.session().element_sizes, VlenAndReferenceSizes::default());
                 self.plain(path, "datatype", datatype.to_string());
             }
             ObjectKind::Map => {
@@ -198,7 +199,7 @@ impl Listing {
     }
 
     fn unreadable(&mut self, path: &[u8], error: &ModelError) -> Option<ListingLevel> {
-        self.push(path, ListingEntry::Unreadable(whole_text(error)));
+        self.push(path, ListingEntry::Unreadable(error_with_causes(error)));
         None
     }
 }

@@ -7,15 +7,15 @@ use std::ops::Bound;
 use std::time::SystemTime;
 
 use h5live::model::{
-    AllocationLimit, DatasetSpec, Dataspace, Datatype, ElementSizes, FillValue, Layout, MapKeyBuf, MapScan, MapSpec,
-    Name, ObjectId, ReferenceKind, Referent, ReferentPart, Selection, Store, read_blob,
+    AllocationLimit, DatasetSpec, Dataspace, Datatype, FillValue, Layout, MapKeyBuf, MapScan, MapSpec, Name, ObjectId,
+    ReferenceKind, Referent, ReferentPart, Selection, Store, VlenAndReferenceSizes, read_blob,
 };
 use h5live::{File, Object};
+use h5live_text::error_with_causes;
 use h5live_text::value::hex;
-use h5live_text::whole_text;
 use sha2::{Digest, Sha256};
 
-use crate::block::{DatasetBlock, blocks};
+use crate::block::{DatasetBlock, split_into_blocks};
 
 use super::canonical::{CanonicalError, CanonicalPlan, HeapResolver};
 use super::columns::{space_text, storage_text};
@@ -51,7 +51,7 @@ pub enum UnreadCause {
 
 impl UnreadCause {
     fn of(error: &dyn std::error::Error) -> Self {
-        UnreadCause::Unreadable(whole_text(error))
+        UnreadCause::Unreadable(error_with_causes(error))
     }
 
     /// The last column: a word, and a number that no other run prints, so that two files that were not read never have the
@@ -83,7 +83,7 @@ fn unique_text() -> String {
 }
 
 /// Turns a listing into lines.
-pub struct Renderer<'a> {
+pub struct ManifestRenderer<'a> {
     store: &'a dyn Store,
     listing: &'a Listing,
     read: ReadValues<'a>,
@@ -97,22 +97,30 @@ pub struct Renderer<'a> {
     unread: RefCell<Vec<(String, UnreadCause)>>,
 }
 
-impl<'a> Renderer<'a> {
+impl<'a> ManifestRenderer<'a> {
     /// A renderer of a listing of `store`. It reads datasets of at most `limit` bytes, with `read`.
-    pub fn new(store: &'a dyn Store, listing: &'a Listing, limit: u64, read: ReadValues<'a>) -> Self {
+    pub fn new(store: &'a dyn Store, listing: &'a Listing, max_dataset_bytes: u64, read: ReadValues<'a>) -> Self {
         let (allocation, left) = (AllocationLimit::default(), Cell::new(0));
-        Renderer { store, listing, read, limit, allocation, left, unread: RefCell::default() }
+        ManifestRenderer {
+            store,
+            listing,
+            read,
+            limit: max_dataset_bytes,
+            allocation,
+            left,
+            unread: RefCell::default(),
+        }
     }
 
-    /// As [`Renderer::new`], of a listing of a file, which reads its datasets.
-    pub fn of_file(file: &'a File, listing: &'a Listing, limit: u64) -> Self {
+    /// As [`ManifestRenderer::new`], of a listing of a file, which reads its datasets.
+    pub fn of_file(file: &'a File, listing: &'a Listing, max_dataset_bytes: u64) -> Self {
         let path_of = |id| listing.paths.get(&id).map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
         let read = move |id: ObjectId, selection: &Selection| match file.root().object_by_id(id, &path_of(id)) {
             Ok(Object::Dataset(dataset)) => dataset.read_raw(selection).map_err(|error| UnreadCause::of(&error)),
             Ok(_) => Err(UnreadCause::Unreadable("this is no dataset any more".to_owned())),
             Err(error) => Err(UnreadCause::of(&error)),
         };
-        Renderer::new(file.store(), listing, limit, Box::new(read))
+        ManifestRenderer::new(file.store(), listing, max_dataset_bytes, Box::new(read))
     }
 
     /// Sets what may be allocated at once for a length that the file states.
@@ -128,7 +136,9 @@ impl<'a> Renderer<'a> {
 
     /// The text of a type: in all stores that of an HDF5 file, whatever size elements have that lead elsewhere.
     fn type_text(&self, datatype: &Datatype) -> String {
-        datatype.with_element_sizes(self.store.session().element_sizes, ElementSizes::default()).to_string()
+        datatype
+            .with_vlen_and_reference_sizes(self.store.session().element_sizes, VlenAndReferenceSizes::default())
+            .to_string()
     }
 
     /// The last column: a hash, or the word for why there is none.
@@ -179,11 +189,11 @@ impl<'a> Renderer<'a> {
         let FillValue::Value(bytes) = &spec.fill.value else {
             return String::new();
         };
-        let text = match spec.datatype.has_heap_references() {
+        let text = match spec.datatype.has_vlen_or_references() {
             true => {
                 self.left.set(HEAP_BYTES);
                 let plan = CanonicalPlan::for_datatype(&spec.datatype);
-                let stream = plan.stream(bytes, self).map_err(|error| UnreadCause::of(&error));
+                let stream = plan.canonical_bytes(bytes, self).map_err(|error| UnreadCause::of(&error));
                 self.column(path, stream.map(|stream| hex(&stream)))
             }
             false => hex(bytes),
@@ -198,13 +208,13 @@ impl<'a> Renderer<'a> {
                 _ => &[],
             };
             let element = u64::from(spec.datatype.size());
-            let blocks = blocks(spec.dataspace.dims(), chunk, element, BLOCK_BYTES);
+            let blocks = split_into_blocks(spec.dataspace.dims(), chunk, element, BLOCK_BYTES);
             if blocks.len() <= 1 {
                 return self.update(&spec.datatype, plan, &(self.read)(id, &Selection::All)?, sha);
             }
             let written = self.written_blocks(id, spec);
             for block in blocks {
-                let stored = match written.iter().any(|one| one.shared(&block) > 0) {
+                let stored = match written.iter().any(|one| one.shared_element_count(&block) > 0) {
                     true => (self.read)(id, &block.selection())?,
                     // Nothing is looked up chunk by chunk where no chunk is.
                     false => {
@@ -246,7 +256,8 @@ impl<'a> Renderer<'a> {
             last = Some(key.clone());
             let mut feed = |bytes: Option<&[u8]>, plan: &CanonicalPlan| {
                 self.left.set(HEAP_BYTES);
-                let stream = plan.stream(bytes.unwrap_or_default(), self).map_err(|error| UnreadCause::of(&error))?;
+                let stream =
+                    plan.canonical_bytes(bytes.unwrap_or_default(), self).map_err(|error| UnreadCause::of(&error))?;
                 sha.update(bytes.map_or(u64::MAX, |_| stream.len() as u64).to_le_bytes());
                 sha.update(&stream);
                 Ok(())
@@ -278,10 +289,10 @@ impl<'a> Renderer<'a> {
     ) -> Result<(), UnreadCause> {
         let size = (datatype.size() as usize).max(1);
         let piece =
-            if datatype.has_heap_references() { size.saturating_mul(HEAP_ELEMENTS) } else { stored.len().max(1) };
+            if datatype.has_vlen_or_references() { size.saturating_mul(HEAP_ELEMENTS) } else { stored.len().max(1) };
         for stored in stored.chunks(piece) {
             self.left.set(HEAP_BYTES);
-            sha.update(&plan.stream(stored, self).map_err(|error| UnreadCause::of(&error))?);
+            sha.update(&plan.canonical_bytes(stored, self).map_err(|error| UnreadCause::of(&error))?);
         }
         Ok(())
     }
@@ -321,7 +332,7 @@ impl<'a> Renderer<'a> {
     }
 }
 
-impl HeapResolver for Renderer<'_> {
+impl HeapResolver for ManifestRenderer<'_> {
     fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError> {
         let bytes = read_blob(self.store, element).map_err(|error| CanonicalError::Heap(Box::new(error)))?;
         let left = self.left.get().checked_sub(bytes.len() as u64).ok_or(CanonicalError::TooMuchData)?;

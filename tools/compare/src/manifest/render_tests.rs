@@ -2,7 +2,7 @@ use super::*;
 use h5live::model::memory::MemoryStore;
 use h5live::model::{
     AttributeData, ByteOrder, Fill, Layout, LinkTarget, Name, NewObject, ObjectKind, ObjectSpec, ReferenceType,
-    Referent, ReferentPart, Shape, Sign, StoreWriter, VarLen,
+    Referent, ReferentPart, Shape, Sign, StoreWriter, VarLenType,
 };
 
 /// Most bytes of a dataset that are read.
@@ -36,7 +36,7 @@ fn manifest(store: &MemoryStore) -> Vec<String> {
         chunks.read(&chunk, 0, &mut bytes).unwrap();
         Ok(bytes)
     };
-    Renderer::new(store, &listing, LIMIT, Box::new(&read)).lines().collect()
+    ManifestRenderer::new(store, &listing, LIMIT, Box::new(&read)).lines().collect()
 }
 
 fn sha(bytes: &[u8]) -> String {
@@ -133,7 +133,7 @@ fn what_has_no_hash_says_why() {
     let store = MemoryStore::new();
     let listing = Listing::from_store(&store, store.session().root, b"/", None);
     let read = |_, _: &Selection| panic!("nothing is read");
-    let renderer = Renderer::new(&store, &listing, LIMIT, Box::new(&read));
+    let renderer = ManifestRenderer::new(&store, &listing, LIMIT, Box::new(&read));
     let feed = |_: &CanonicalPlan, _: &mut Sha256| -> Result<(), UnreadCause> { panic!("there is nothing to feed") };
     assert_eq!(renderer.hash(&u16be(), &Dataspace::Null, feed), Ok(sha(b"")));
     let space = |dims: &[u64]| Dataspace::Simple(Shape::fixed(dims));
@@ -172,7 +172,7 @@ fn regions_are_told_by_their_elements() {
 #[test]
 fn a_string_that_the_heap_does_not_have_is_unreadable() {
     let kind = h5live::model::VarLenKind::String { padding: Default::default(), character_set: Default::default() };
-    let datatype = Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() });
+    let datatype = Datatype::VarLen(VarLenType { kind, size: 16, base: Box::default() });
     let store = MemoryStore::new();
     create(
         &store,
@@ -206,7 +206,7 @@ fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
         Ok(expected[slab.start[0] as usize..][..slab.block[0] as usize].to_vec())
     };
     let listing = Listing::from_store(&store, store.session().root, b"/", None);
-    let lines: Vec<_> = Renderer::new(&store, &listing, LIMIT, Box::new(&read)).lines().collect();
+    let lines: Vec<_> = ManifestRenderer::new(&store, &listing, LIMIT, Box::new(&read)).lines().collect();
     assert!(lines[1].ends_with(&format!("\t{}", sha(&expected))), "{}", lines[1]);
     assert_eq!(reads.get(), 1, "of four blocks, one has a chunk");
 }
@@ -214,14 +214,14 @@ fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
 #[test]
 fn elements_that_are_larger_than_what_may_be_allocated_are_unreadable() {
     let store = MemoryStore::new();
-    let opaque = Datatype::Opaque(h5live::model::Opaque { size: 300 << 20, tag: Name::default() });
+    let opaque = Datatype::Opaque(h5live::model::OpaqueType { size: 300 << 20, tag: Name::default() });
     let spec = DatasetSpec { layout: Layout::Chunked(vec![1]), ..dataset(opaque, &[5]) };
     store.create(&NewObject::linked(store.session().root, &"d".into(), &spec.into())).unwrap();
     let listing = Listing::from_store(&store, store.session().root, b"/", None);
     let read = |_, _: &Selection| panic!("nobody wrote anything");
-    let renderer = Renderer {
+    let renderer = ManifestRenderer {
         allocation: AllocationLimit::new(256 << 20),
-        ..Renderer::new(&store, &listing, LIMIT, Box::new(&read))
+        ..ManifestRenderer::new(&store, &listing, LIMIT, Box::new(&read))
     };
     let lines: Vec<_> = renderer.lines().collect();
     assert!(lines[1].contains("\tunreadable:"), "{}", lines[1]);
@@ -230,7 +230,7 @@ fn elements_that_are_larger_than_what_may_be_allocated_are_unreadable() {
 #[test]
 fn blocks_cover_everything_once_and_in_order() {
     let covered = |dims: &[u64], block| -> Vec<(Vec<u64>, Vec<u64>)> {
-        blocks(dims, &[], 2, block).into_iter().map(|block| (block.start, block.count)).collect()
+        split_into_blocks(dims, &[], 2, block).into_iter().map(|block| (block.start, block.count)).collect()
     };
     assert_eq!(covered(&[], 100), [(vec![], vec![])]);
     assert_eq!(covered(&[3, 4], 24), [(vec![0, 0], vec![3, 4])]);
@@ -243,7 +243,7 @@ fn blocks_cover_everything_once_and_in_order() {
 #[test]
 fn blocks_are_of_whole_chunks_where_that_is_possible() {
     let lengths = |dims: &[u64], chunk: &[u64], block| -> Vec<u64> {
-        blocks(dims, chunk, 1, block).into_iter().map(|block| block.count[0]).collect()
+        split_into_blocks(dims, chunk, 1, block).into_iter().map(|block| block.count[0]).collect()
     };
     assert_eq!(lengths(&[10, 4], &[3, 4], 28), [6, 4]);
     assert_eq!(lengths(&[10, 4], &[9, 4], 28), [7, 3], "a chunk is larger than a block");

@@ -11,14 +11,14 @@ use h5live::{File, Location};
 use serde_json::json;
 
 use h5live_cli::counted::counted;
-use h5live_cli::error::{Error, Outcome, Result};
+use h5live_cli::error::{CommandOutcome, Error, Result};
 use h5live_cli::live::latency::{Latencies, duration_text};
 use h5live_cli::live::location;
-use h5live_cli::live::message::now;
+use h5live_cli::live::message::unix_nanos_now;
 use h5live_cli::live::role::WorkerRole;
 use h5live_cli::number_arg::positive;
 use h5live_cli::open;
-use h5live_cli::output::Output;
+use h5live_cli::output::StdoutWriter;
 use h5live_cli::temp_output::ForceArgs;
 use h5live_cli::wait::seconds;
 use h5live_output::ScratchFolder;
@@ -57,23 +57,23 @@ impl Latency {
     ///
     /// # Errors
     /// As [`h5live_cli::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         let scratch = if self.file.is_none() { Some(ScratchFolder::new("latency", true)?) } else { None };
         let temporary = scratch.as_ref().map(|scratch| scratch.path().join("latency.h5").into());
-        let Some(location) = self.file.clone().or(temporary) else { return Ok(Outcome::Clean) };
+        let Some(location) = self.file.clone().or(temporary) else { return Ok(CommandOutcome::Clean) };
         match self.role {
             Some(WorkerRole::Writer) => self.write(&location)?,
             Some(WorkerRole::Reader) => follow(&location)?,
             None => {
                 let reports = self.coordinate(&location)?;
-                let mut out = Output::stdout();
+                let mut out = StdoutWriter::stdout();
                 for report in reports {
                     if self.json { out.line(report.json())? } else { out.line(report)? }
                 }
                 out.flush()?;
             }
         }
-        Ok(Outcome::Clean)
+        Ok(CommandOutcome::Clean)
     }
 
     fn rows(&self) -> u64 {
@@ -88,7 +88,7 @@ impl Latency {
         std::io::stdin().lock().read_line(&mut String::new()).map_err(Error::Process)?;
         let mut next = Instant::now();
         for _ in 0..self.rows() {
-            dataset.append(&[now()])?;
+            dataset.append(&[unix_nanos_now()])?;
             dataset.flush()?;
             next += Duration::from_secs_f64(1.0 / self.rate);
             thread::sleep(next.saturating_duration_since(Instant::now()));
@@ -100,7 +100,7 @@ impl Latency {
     fn coordinate(&self, location: &Location) -> Result<Vec<LatencyReport>> {
         let with_path = |python| -> Result<_> { Ok((python, location::require_native(location, "--h5py")?)) };
         let h5py = self.h5py.as_ref().map(with_path).transpose()?;
-        location::create(location, self.force, |file| {
+        location::create_live_store(location, self.force, |file| {
             file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create(DATASET)?;
             Ok(())
         })?;
@@ -138,14 +138,14 @@ fn follow(location: &Location) -> Result<()> {
     say("ready")?;
     for batch in rows {
         let times = batch?;
-        let now = now();
+        let now = unix_nanos_now();
         late.extend(times.into_iter().map(|at| now.saturating_sub(at).to_string()));
     }
     say(&late.join(" "))
 }
 
 fn say(line: &str) -> Result<()> {
-    let mut out = Output::stdout();
+    let mut out = StdoutWriter::stdout();
     out.line(line)?;
     out.flush()
 }

@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 use h5live::Location;
 
 use crate::stress::matrix::{self, cell};
-use h5live::model::AtomicScope;
+use h5live::model::ConsistencyScope;
 use h5live_cli::counted::counted;
-use h5live_cli::error::whole_text;
-use h5live_cli::error::{Error, Outcome, Result};
+use h5live_cli::error::error_with_causes;
+use h5live_cli::error::{CommandOutcome, Error, Result};
 use h5live_cli::live::location;
-use h5live_cli::live::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMessage};
-use h5live_cli::live::process_group::{ProcessGroup, rows};
-use h5live_cli::live::processes::{interrupt_flag, stop_flag};
+use h5live_cli::live::message::{StressInvariant, TimedExtents, Violation, WorkCounts, WorkerMessage};
+use h5live_cli::live::process_group::{WriterAndReaders, rows_of_last_flush};
+use h5live_cli::live::processes::{interrupt_flag, stop_flag_on_stdin_eof};
 use h5live_cli::live::role::WorkerRole;
 use h5live_cli::number_arg::at_least;
 use h5live_cli::open;
-use h5live_cli::output::Output;
+use h5live_cli::output::StdoutWriter;
 use h5live_cli::temp_output::ForceArgs;
 use h5live_cli::wait::seconds;
 use h5live_output::ScratchFolder;
@@ -125,18 +125,18 @@ impl Scenario {
     ///
     /// # Errors
     /// As [`h5live_cli::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(self) -> Result<CommandOutcome> {
         if let (Some(role), Some(scene), Some(location)) = (self.role, self.name.scene(), &self.file) {
             return match role {
                 WorkerRole::Writer => write(&*scene, location),
                 WorkerRole::Reader => read(&*scene, location),
             }
-            .map(|()| Outcome::Clean);
+            .map(|()| CommandOutcome::Clean);
         }
         let scratch = if self.file.is_none() { Some(ScratchFolder::new("scenario", false)?) } else { None };
         let temporary = scratch.as_ref().map(|scratch| scratch.path().join("scenario.h5").into());
-        let Some(location) = self.file.clone().or(temporary) else { return Ok(Outcome::Clean) };
-        let native = open::new_file_path(&location)?;
+        let Some(location) = self.file.clone().or(temporary) else { return Ok(CommandOutcome::Clean) };
+        let native = open::new_native_file_path(&location)?;
         let names = match self.name {
             ScenarioName::All => &ScenarioName::EACH[..],
             _ => &[self.name],
@@ -155,7 +155,7 @@ impl Scenario {
         if let Some(scratch) = scratch.filter(|_| !clean) {
             eprintln!("h5live: {}: kept, for there are violations", scratch.keep().display());
         }
-        Ok(if clean { Outcome::Clean } else { Outcome::Findings })
+        Ok(if clean { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 
     /// Plays a scenario; whether nothing was seen that must not be.
@@ -164,10 +164,10 @@ impl Scenario {
         let force = ForceArgs {
             replaces_file: self.force.replaces_file || self.file.is_none() || self.name == ScenarioName::All,
         };
-        location::create(location, force, |file| scene.make(file, location))?;
+        location::create_live_store(location, force, |file| scene.make(file, location))?;
         let word = cell::name(name);
-        let mut troupe = ProcessGroup::new(location, &["scenario", "--role=writer", &word]);
-        if troupe.start_writer().map_err(Error::Process)? {
+        let mut troupe = WriterAndReaders::new(location, &["scenario", "--role=writer", &word]);
+        if troupe.start_writer_await_flush().map_err(Error::Process)? {
             for _ in 0..self.readers {
                 troupe.start_reader(&["scenario", "--role=reader", &word]).map_err(Error::Process)?;
             }
@@ -177,13 +177,13 @@ impl Scenario {
         while Instant::now() < until && !interrupted.load(Ordering::Acquire) {
             troupe.collect_events(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
             if troupe.writer_is_gone() {
-                troupe.violation(StressInvariant::Progress, "the writer has ended too early");
+                troupe.record_violation(StressInvariant::Progress, "the writer has ended too early");
                 break;
             }
         }
-        troupe.finish(rows).map_err(Error::Process)?;
+        troupe.finish(rows_of_last_flush).map_err(Error::Process)?;
         let looks: u64 = troupe.reader_logs.iter().filter_map(|story| story.work).map(|work| work.refreshes).sum();
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         let (steps, violations) = (troupe.flushed_rows().first().copied().unwrap_or(0), troupe.violations.len());
         out.line(format_args!(
             "{word:<14} {:>8}, {:>8}, {}",
@@ -205,7 +205,7 @@ impl Scenario {
         let length = Duration::from_secs_f64(self.seconds / indexes.len() as f64);
         let terms = matrix::terms::MatrixTerms { readers: self.readers, length, seed: 1, rate: None, stall: None };
         let rows = choice.coordinate(path, &terms, &interrupt_flag(), |_, _| Ok(()))?;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         let (mut elements, mut looks, mut violations) = (0, 0, Vec::new());
         for row in &rows {
             if let matrix::CellOutcome::Tested { written, read, violations: found, .. } = &row.outcome {
@@ -230,11 +230,11 @@ impl Scenario {
 }
 
 fn write(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
-    let stop = stop_flag();
+    let stop = stop_flag_on_stdin_eof();
     let files = scene.begin(location)?;
-    let mut out = Output::stdout();
+    let mut out = StdoutWriter::stdout();
     for number in 0.. {
-        let at = Extents::now(vec![number + 1]);
+        let at = TimedExtents::now(vec![number + 1]);
         scene.step(&files, number)?;
         out.line(WorkerMessage::Flushed(at))?;
         out.flush()?;
@@ -247,10 +247,10 @@ fn write(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
 }
 
 fn read(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
-    let stop = stop_flag();
+    let stop = stop_flag_on_stdin_eof();
     // Of a store that is seen as of one moment, and of one whose objects are kept as they were read until they are refreshed.
-    let refreshes_all = open::capabilities(location)?.view != AtomicScope::Object;
-    let mut out = Output::stdout();
+    let refreshes_all = open::capabilities(location)?.view != ConsistencyScope::Object;
+    let mut out = StdoutWriter::stdout();
     let (mut known, mut work, mut violations, mut ended) = (0, WorkCounts::default(), 0, false);
     while !ended && violations < MAX_VIOLATIONS {
         let reopen = Instant::now() + Duration::from_secs(1);
@@ -287,7 +287,7 @@ fn read(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
         };
         let found = session();
         let violation = found.unwrap_or_else(|error| {
-            Some(Violation { invariant: StressInvariant::NoDanglingAddress, detail: whole_text(&error) })
+            Some(Violation { invariant: StressInvariant::NoDanglingAddress, detail: error_with_causes(&error) })
         });
         if let Some(violation) = violation {
             violations += 1;
@@ -296,7 +296,7 @@ fn read(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
         }
         out.flush()?;
     }
-    out.line(WorkerMessage::Seen(Extents::now(vec![known])))?;
+    out.line(WorkerMessage::Seen(TimedExtents::now(vec![known])))?;
     out.line(WorkerMessage::Done(work))?;
     out.flush()
 }

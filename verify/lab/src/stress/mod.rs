@@ -15,18 +15,18 @@ use h5live::Location;
 
 use crate::reader_stalls::ReaderStalls;
 use h5live_cli::counted::counted;
-use h5live_cli::error::{Error, Outcome, Result};
+use h5live_cli::error::{CommandOutcome, Error, Result};
 use h5live_cli::live::location;
 use h5live_cli::live::message::StressInvariant;
-use h5live_cli::live::process_group::{ProcessGroup, rows};
-use h5live_cli::live::processes::{interrupt_flag, stop_flag};
+use h5live_cli::live::process_group::{WriterAndReaders, rows_of_last_flush};
+use h5live_cli::live::processes::{interrupt_flag, stop_flag_on_stdin_eof};
 use h5live_cli::live::reader::LiveReader;
 use h5live_cli::live::role::WorkerRole;
 use h5live_cli::number_arg::{at_least, positive};
-use h5live_cli::output::Output;
+use h5live_cli::output::StdoutWriter;
 use h5live_cli::temp_output::ForceArgs;
 use h5live_cli::wait::seconds;
-use h5live_cli::watch::{length, newest};
+use h5live_cli::watch::{read_raw_rows, row_count};
 use h5live_cli::{open, progress};
 use h5live_output::ScratchFolder;
 
@@ -101,7 +101,7 @@ impl Stress {
     ///
     /// # Errors
     /// As [`h5live_cli::error::Error`] says.
-    pub fn run(mut self) -> Result<Outcome> {
+    pub fn run(mut self) -> Result<CommandOutcome> {
         match (&self.file, self.role) {
             (_, Some(_)) => self.go(),
             (Some(_), None) => {
@@ -115,7 +115,7 @@ impl Stress {
                 let scratch = ScratchFolder::new("stress", false)?;
                 self.file = Some(scratch.path().join("stress.h5").into());
                 let outcome = self.go();
-                if !matches!(outcome, Ok(Outcome::Clean)) {
+                if !matches!(outcome, Ok(CommandOutcome::Clean)) {
                     eprintln!("h5live: {}: kept", scratch.keep().display());
                 }
                 outcome
@@ -123,7 +123,7 @@ impl Stress {
         }
     }
 
-    fn go(&self) -> Result<Outcome> {
+    fn go(&self) -> Result<CommandOutcome> {
         match self.path()? {
             Some(path) => self.go_in_files(&path),
             None => self.go_at(&self.location()),
@@ -131,20 +131,24 @@ impl Stress {
     }
 
     /// Runs in files of one kind, or beside them.
-    fn go_in_files(&self, path: &Path) -> Result<Outcome> {
+    fn go_in_files(&self, path: &Path) -> Result<CommandOutcome> {
         match self.role {
             Some(WorkerRole::Writer) if self.names => {
-                names::write(path, self.seed, self.matrix.first_step(), &stop_flag()).map(|()| Outcome::Clean)
+                names::write(path, self.seed, self.matrix.first_step(), &stop_flag_on_stdin_eof())
+                    .map(|()| CommandOutcome::Clean)
             }
             None if self.names => self.kill_writers_of_names(path),
             Some(WorkerRole::Writer) if self.log => {
                 let (terms, first) = ((self.writers, self.seed), self.matrix.first_step());
-                joined::write(path, self.number, terms, first, &stop_flag()).map(|()| Outcome::Clean)
+                joined::write(path, self.number, terms, first, &stop_flag_on_stdin_eof())
+                    .map(|()| CommandOutcome::Clean)
             }
             None if self.log => self.kill_joined_writers(path),
             Some(role) => {
-                let stop = stop_flag();
-                self.matrix.run_worker(role == WorkerRole::Writer, path, &self.terms(), &stop).map(|()| Outcome::Clean)
+                let stop = stop_flag_on_stdin_eof();
+                self.matrix
+                    .run_worker(role == WorkerRole::Writer, path, &self.terms(), &stop)
+                    .map(|()| CommandOutcome::Clean)
             }
             None if self.matrix.ends_badly() => self.end_badly(path),
             None => self.try_matrix(path),
@@ -152,15 +156,15 @@ impl Stress {
     }
 
     /// Runs in a store of any kind.
-    fn go_at(&self, location: &Location) -> Result<Outcome> {
+    fn go_at(&self, location: &Location) -> Result<CommandOutcome> {
         match self.role {
             Some(WorkerRole::Writer) => {
-                writer::run(location, self.seed, self.rate(), &stop_flag()).map(|()| Outcome::Clean)
+                writer::run(location, self.seed, self.rate(), &stop_flag_on_stdin_eof()).map(|()| CommandOutcome::Clean)
             }
-            Some(WorkerRole::Reader) => self.read(location).map(|()| Outcome::Clean),
+            Some(WorkerRole::Reader) => self.read(location).map(|()| CommandOutcome::Clean),
             None => {
                 let report = self.coordinate(location)?;
-                let mut out = Output::stdout();
+                let mut out = StdoutWriter::stdout();
                 if self.json {
                     out.line(report.json())?
                 } else {
@@ -169,9 +173,9 @@ impl Stress {
                 out.flush()?;
                 if !report.violations.is_empty() {
                     eprintln!("h5live: {location}: kept, for there are violations");
-                    return Ok(Outcome::Findings);
+                    return Ok(CommandOutcome::Findings);
                 }
-                Ok(Outcome::Clean)
+                Ok(CommandOutcome::Clean)
             }
         }
     }
@@ -184,7 +188,7 @@ impl Stress {
     fn path(&self) -> Result<Option<PathBuf>> {
         let location = self.location();
         match () {
-            () if self.log => open::require_path(&location).map(Some),
+            () if self.log => open::require_any_file_path(&location).map(Some),
             () if self.names => location::require_native(&location, "--names").map(Some),
             () if self.matrix.is_made() || self.matrix.ends_badly() => {
                 location::require_native(&location, "a cell of the matrix").map(Some)
@@ -209,8 +213,8 @@ impl Stress {
     }
 
     /// Tries the cells of the matrix.
-    fn try_matrix(&self, base: &Path) -> Result<Outcome> {
-        let mut out = Output::stdout();
+    fn try_matrix(&self, base: &Path) -> Result<CommandOutcome> {
+        let mut out = StdoutWriter::stdout();
         if !self.json {
             let (cells, seconds) = (counted(self.matrix.at_once(), "cell"), self.seconds);
             let readers = counted(self.readers, "reader");
@@ -236,33 +240,33 @@ impl Stress {
             out.line(matrix::sum(&rows))?;
             out.flush()?;
         }
-        Ok(if clean { Outcome::Clean } else { Outcome::Findings })
+        Ok(if clean { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 
     /// Kills writers of attributes and links.
-    fn kill_writers_of_names(&self, path: &Path) -> Result<Outcome> {
+    fn kill_writers_of_names(&self, path: &Path) -> Result<CommandOutcome> {
         let mut peer = self.matrix.start_peer()?;
         let found = names::kill(path, self.seed, self.matrix.kills(), peer.as_mut(), &interrupt_flag())?;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         out.line(&found)?;
         out.flush()?;
         // It is not there if it was never made.
         let _ = if self.file.is_none() { std::fs::remove_file(path) } else { Ok(()) };
-        Ok(if found.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
+        Ok(if found.violations.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 
     /// Kills writers that have joined a log.
-    fn kill_joined_writers(&self, path: &Path) -> Result<Outcome> {
+    fn kill_joined_writers(&self, path: &Path) -> Result<CommandOutcome> {
         let found = joined::kill(path, self.seed, self.matrix.kills(), &interrupt_flag())?;
-        let mut out = Output::stdout();
+        let mut out = StdoutWriter::stdout();
         out.line(&found)?;
         out.flush()?;
-        Ok(if found.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
+        Ok(if found.violations.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 
     /// Kills writers, or lets their storage fail, in all cells of the matrix.
-    fn end_badly(&self, base: &Path) -> Result<Outcome> {
-        let mut out = Output::stdout();
+    fn end_badly(&self, base: &Path) -> Result<CommandOutcome> {
+        let mut out = StdoutWriter::stdout();
         if !self.json {
             out.line(matrix::lives_head())?;
             out.flush()?;
@@ -289,7 +293,7 @@ impl Stress {
             out.line(format_args!("{sum}, {steps}: {violations}"))?;
             out.flush()?;
         }
-        Ok(if violations == 0 { Outcome::Clean } else { Outcome::Findings })
+        Ok(if violations == 0 { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 
     fn read(&self, location: &Location) -> Result<()> {
@@ -299,19 +303,20 @@ impl Stress {
             let difference = all.get(i)?.first_difference(self.seed, first, stored)?;
             Some(difference.to_string())
         };
-        LiveReader::new(location, &names, &check).run(&stop_flag())
+        LiveReader::new(location, &names, &check).run(&stop_flag_on_stdin_eof())
     }
 
     /// Starts the processes, kills the writer now and then if asked to, and gathers the messages.
     fn coordinate(&self, location: &Location) -> Result<StressReport> {
-        location::create(location, self.force, writer::make_datasets)?;
+        location::create_live_store(location, self.force, writer::make_datasets)?;
         let interrupted = interrupt_flag();
         let (seed, rate) = (self.seed.to_string(), self.rate().to_string());
-        let mut troupe = ProcessGroup::new(location, &["stress", "--role=writer", "--seed", &seed, "--rate", &rate]);
+        let mut troupe =
+            WriterAndReaders::new(location, &["stress", "--role=writer", "--seed", &seed, "--rate", &rate]);
         let begin = Instant::now();
         let length = Duration::from_secs_f64(self.seconds);
         let (mut kills, mut restarts) = (0, 0);
-        let mut going = troupe.start_writer().map_err(Error::Process)?;
+        let mut going = troupe.start_writer_await_flush().map_err(Error::Process)?;
         for _ in 0..self.readers {
             troupe.start_reader(&["stress", "--role=reader", "--seed", &seed]).map_err(Error::Process)?;
         }
@@ -323,7 +328,7 @@ impl Stress {
             bar.set_position(begin.elapsed().as_secs());
             stalls.iter_mut().for_each(|stalls| stalls.tick(&troupe));
             if troupe.writer_is_gone() {
-                troupe.violation(StressInvariant::Progress, "the writer has ended too early");
+                troupe.record_violation(StressInvariant::Progress, "the writer has ended too early");
                 break;
             }
             if (self.kill || self.restart) && Instant::now() >= next_end {
@@ -335,12 +340,12 @@ impl Stress {
                     restarts += 1;
                 }
                 self.after_death(location, &mut troupe);
-                going = troupe.start_writer().map_err(Error::Process)?;
+                going = troupe.start_writer_await_flush().map_err(Error::Process)?;
                 next_end = Instant::now() + WRITER_LIFETIME;
             }
         }
         stalls.iter_mut().for_each(|stalls| stalls.end(&troupe));
-        troupe.finish(rows).map_err(Error::Process)?;
+        troupe.finish(rows_of_last_flush).map_err(Error::Process)?;
         bar.finish_and_clear();
         self.after_death(location, &mut troupe);
         let all = all_series();
@@ -355,39 +360,39 @@ impl Stress {
                 kills,
                 restarts,
             },
-            readers: troupe.readers(0),
+            readers: troupe.reader_results(0),
             violations: troupe.violations,
         })
     }
 
     /// The file of a writer that is gone must open at once, with everything flushed.
-    fn after_death(&self, location: &Location, troupe: &mut ProcessGroup) {
+    fn after_death(&self, location: &Location, troupe: &mut WriterAndReaders) {
         let flushed = troupe.flushed_rows().to_vec();
         for (series, &flushed) in all_series().iter().zip(&flushed) {
             let look = || -> Result<Option<String>> {
                 let file = open::for_reading(location)?;
                 let dataset = file.dataset(series.name)?;
-                let rows = length(&dataset)?;
+                let rows = row_count(&dataset)?;
                 if rows < flushed {
                     return Ok(Some(format!("{rows} of {flushed} flushed rows")));
                 }
                 let (first, stored) =
-                    newest(&dataset, &*dataset.spec()?, rows.saturating_sub(CHECKED_TAIL_ROWS), rows)?;
+                    read_raw_rows(&dataset, &*dataset.spec()?, rows.saturating_sub(CHECKED_TAIL_ROWS), rows)?;
                 Ok(series.first_difference(self.seed, first, &stored).map(|difference| difference.to_string()))
             };
             match look() {
                 Ok(None) => {}
                 Ok(Some(detail)) => {
-                    troupe.violation(StressInvariant::ProcessDeath, &format!("/{}: {detail}", series.name))
+                    troupe.record_violation(StressInvariant::ProcessDeath, &format!("/{}: {detail}", series.name))
                 }
-                Err(error) => troupe.violation(StressInvariant::ProcessDeath, &error.to_string()),
+                Err(error) => troupe.record_violation(StressInvariant::ProcessDeath, &error.to_string()),
             }
         }
-        if let Some(fault) = location::finding(location) {
-            troupe.violation(StressInvariant::ProcessDeath, &fault);
+        if let Some(fault) = location::first_check_finding(location) {
+            troupe.record_violation(StressInvariant::ProcessDeath, &fault);
         }
         if let Some(fault) = self.check.as_deref().and_then(|command| self.checked_by(command, location, &flushed)) {
-            troupe.violation(StressInvariant::ProcessDeath, &fault);
+            troupe.record_violation(StressInvariant::ProcessDeath, &fault);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use h5live::model::{ByteOrder, CharacterSet, Compound, CompoundMember, Datatype, Sign};
+use h5live::model::{ByteOrder, CharacterSet, CompoundMember, CompoundType, Datatype, Sign};
 
 /// A dataset of the stress file.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +25,7 @@ pub fn all_series() -> Vec<StressSeries> {
     let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let f64_type = Datatype::float(8, ByteOrder::Little).unwrap_or_default();
     let u64_type = Datatype::integer(8, ByteOrder::Little, Sign::Unsigned);
-    let compound = Datatype::Compound(Compound {
+    let compound = Datatype::Compound(CompoundType {
         size: 24,
         members: vec![
             member("index", 0, u64_type.clone()),

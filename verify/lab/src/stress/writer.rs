@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use h5live::{Dataset, File, Location};
 
 use h5live_cli::error::Result;
-use h5live_cli::live::message::{Extents, WorkerMessage, now};
-use h5live_cli::output::Output;
-use h5live_cli::watch::length;
+use h5live_cli::live::message::{TimedExtents, WorkerMessage, unix_nanos_now};
+use h5live_cli::output::StdoutWriter;
+use h5live_cli::watch::row_count;
 
 use super::rule::{StressSeries, all_series, mix};
 
@@ -41,8 +41,8 @@ pub fn run(location: &Location, seed: u64, flushes_per_second: f64, stop: &Atomi
     let file = File::options().swmr_write().open(location)?;
     let all = all_series();
     let datasets: Vec<Dataset> = all.iter().map(|series| file.dataset(series.name)).collect::<Result<_, _>>()?;
-    let mut rows: Vec<u64> = datasets.iter().map(length).collect::<Result<_>>()?;
-    let mut out = Output::stdout();
+    let mut rows: Vec<u64> = datasets.iter().map(row_count).collect::<Result<_>>()?;
+    let mut out = StdoutWriter::stdout();
     let pause = Duration::from_secs_f64(1.0 / flushes_per_second);
     let mut next = Instant::now();
     let mut bytes = Vec::new();
@@ -55,14 +55,14 @@ pub fn run(location: &Location, seed: u64, flushes_per_second: f64, stop: &Atomi
             dataset.append_raw(&bytes)?;
             *rows += count;
         }
-        let at = now();
+        let at = unix_nanos_now();
         // Both ways to publish, by turns.
         if step.is_multiple_of(2) {
             file.flush()?
         } else {
             datasets.iter().try_for_each(Dataset::flush)?
         }
-        out.line(WorkerMessage::Flushed(Extents { at, rows: rows.clone() }))?;
+        out.line(WorkerMessage::Flushed(TimedExtents { at, rows: rows.clone() }))?;
         out.flush()?;
         next += pause;
         thread::sleep(next.saturating_duration_since(Instant::now()));

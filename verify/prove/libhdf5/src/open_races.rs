@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use h5live::{File, Locking, Mode};
-use h5live_checker::file::{Cause, check_path};
+use h5live_checker::file::{FindingCause, check_path};
 
 use crate::call_scheduler::{self, CallLog, CallStep, SteppedThread};
 use crate::library::{Access, Library};
@@ -258,7 +258,8 @@ impl RaceRun {
         match check_path(path) {
             Ok(report) => {
                 let mut findings = report.findings.iter();
-                let found = findings.find(|finding| !(is_abandoned && matches!(finding.cause, Cause::Status(_))));
+                let found =
+                    findings.find(|finding| !(is_abandoned && matches!(finding.cause, FindingCause::Status(_))));
                 found.map(|finding| format!("the file in the end: {finding}"))
             }
             Err(error) => Some(format!("the file cannot be checked in the end: {error}")),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use h5live_checker::schedule::{History, ReaderView, Verdict};
+use h5live_checker::schedule::{ReaderHistory, ReaderView, Verdict};
 use h5live_checker::trace::MarkValues;
 use h5live_prove::suite::ReaderKind;
 use h5live_prove::{Series, Workload};
@@ -43,11 +43,11 @@ impl CountRange {
     }
 
     fn min_count(&self, view: &ReaderView) -> u64 {
-        self.flushed.last_value_at(view.prefix()).unwrap_or(0)
+        self.flushed.last_value_at(view.completed_op_count()).unwrap_or(0)
     }
 
     fn max_count(&self, view: &ReaderView) -> u64 {
-        self.issued.last_value_at(view.prefix()).unwrap_or(0)
+        self.issued.last_value_at(view.completed_op_count()).unwrap_or(0)
     }
 }
 
@@ -74,7 +74,7 @@ fn run_or_end<T>(view: &ReaderView, operation: impl FnOnce() -> Result<T, Libhdf
 }
 
 fn follow_end(view: &ReaderView, failure: &Libhdf5Error) -> FollowEnd {
-    if view.position().is_torn() || virtual_file::was_torn() {
+    if view.writer_position().is_torn() || virtual_file::was_torn() {
         return FollowEnd::Torn;
     }
     FollowEnd::Wrong(format!("no write is half-done, and yet {failure}"))
@@ -84,10 +84,10 @@ fn follow_end(view: &ReaderView, failure: &Libhdf5Error) -> FollowEnd {
 /// and closed in between may seem to be truncated. Then it is opened again.
 fn open_to_follow<'l>(view: &ReaderView, library: &'l Library, path: &CStr) -> Result<OpenHandle<'l>, FollowEnd> {
     for _ in 0..MAX_OPENINGS {
-        view.restart_operation();
+        view.mark_operation_restart();
         match library.open_to_follow(path) {
             Ok(file) => return Ok(file),
-            Err(failure) if view.is_at_rest() => return Err(follow_end(view, &failure)),
+            Err(failure) if view.is_unchanged_since_restart() => return Err(follow_end(view, &failure)),
             Err(_) => {}
         }
     }
@@ -100,7 +100,7 @@ struct Libhdf5DatasetState<'l> {
     extent: u64,
     versions: BTreeMap<u64, u64>,
     /// All that what the library keeps of the dataset may come from.
-    history: History,
+    history: ReaderHistory,
 }
 
 impl<'l> Libhdf5Follower<'l> {
@@ -131,12 +131,12 @@ impl<'l> Libhdf5Follower<'l> {
 
     fn follow_rows(&self, view: &ReaderView) -> Result<(), FollowEnd> {
         let file = open_to_follow(view, self.library, self.path)?;
-        let opened = view.set_history(History::NONE);
+        let opened = view.replace_history(ReaderHistory::NONE);
         let mut floors: Vec<u64> = self.series.iter().map(|series| series.counts.min_count(view)).collect();
         let mut all = Vec::new();
         for series in &self.series {
             let dataset = run_or_end(view, || file.open_dataset(series.what.name))?;
-            let history = view.set_history(History::NONE);
+            let history = view.replace_history(ReaderHistory::NONE);
             all.push(Libhdf5DatasetState { dataset, extent: 0, versions: BTreeMap::new(), history });
         }
         for pass in 0..self.passes {
@@ -144,19 +144,19 @@ impl<'l> Libhdf5Follower<'l> {
                 if pass > 0 {
                     floors[n] = series.counts.min_count(view);
                     // The library drops all that it knew of the dataset.
-                    view.set_history(History::NONE);
+                    view.replace_history(ReaderHistory::NONE);
                     run_or_end(view, || all[n].dataset.refresh())?;
-                    all[n].history = view.set_history(History::NONE);
+                    all[n].history = view.replace_history(ReaderHistory::NONE);
                     let states: Vec<_> =
                         all.iter().map(|known| (known.extent, known.versions.clone(), known.history)).collect();
-                    if !view.checkpoint((pass, n, &floors, opened, states)) {
+                    if !view.is_new_checkpoint_state((pass, n, &floors, opened, states)) {
                         return Err(FollowEnd::Merged);
                     }
                 }
                 let known = &mut all[n];
-                view.set_history(known.history);
+                view.replace_history(known.history);
                 read_dataset(view, known, series, floors[n])?;
-                known.history = view.set_history(History::NONE);
+                known.history = view.replace_history(ReaderHistory::NONE);
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use h5live_cache::DependencyKind;
-use h5live_checker::schedule::{AllowedTears, ExploreBounds, ExploreReport, Story, explore};
+use h5live_checker::schedule::{AllowedTears, CounterexampleLog, ExploreBounds, ExploreReport, explore_schedules};
 use h5live_prove::suite::{Case, ReaderKind, all_cases, small_tears};
 use h5live_prove::{Workload, WriterSetup};
 
@@ -177,9 +177,9 @@ impl ExplorationJob {
             return if explored.wrong > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
         for found in explored.violations.iter().take(2) {
-            println!("    after {} moves: {}", found.moves(), found.fault);
+            println!("    after {} moves: {}", found.writer_move_count(), found.fault);
             if self.story {
-                println!("{}", Story::new(&workload.trace, found));
+                println!("{}", CounterexampleLog::new(&workload.trace, found));
             }
         }
         if explored.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -199,7 +199,7 @@ fn explore_by_moves(
     for moves in 1.. {
         let time = Some(limit.saturating_sub(began.elapsed()));
         let bounds = ExploreBounds { moves: Some(moves), runs: Some(MIN_SCHEDULES), time, ..bounds.clone() };
-        let found = explore(&workload.trace, &bounds, &|view| follower.run(view));
+        let found = explore_schedules(&workload.trace, &bounds, &|view| follower.run(view));
         let is_last = !found.exhausted || found.schedules == largest.schedules;
         if found.wrong > 0 || found.schedules > largest.schedules {
             (largest, reached) = (found, moves);
@@ -223,7 +223,7 @@ fn explore_within_limit(
     let explore = |moves, limit: Duration| {
         let time = Some(limit.saturating_sub(began.elapsed()));
         let bounds = ExploreBounds { moves, runs: Some(MIN_SCHEDULES), time, ..bounds.clone() };
-        explore(&workload.trace, &bounds, &|view| follower.run(view))
+        explore_schedules(&workload.trace, &bounds, &|view| follower.run(view))
     };
     let mut found = explore(None, limit / 2);
     let mut reached = None;

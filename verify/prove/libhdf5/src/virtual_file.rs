@@ -71,7 +71,7 @@ pub(crate) fn serve_pread(fd: c_int, into: *mut c_void, len: usize, at: i64) -> 
     // SAFETY: `pread` demands of its caller that `len` bytes can be written there.
     let into = unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), len) };
     let done = view.read_at(into, at);
-    TORN.set([view.position().is_torn(), TORN.get()[0]]);
+    TORN.set([view.writer_position().is_torn(), TORN.get()[0]]);
     match done {
         Ok(done) => isize::try_from(done).unwrap_or(isize::MAX),
         Err(_) => {

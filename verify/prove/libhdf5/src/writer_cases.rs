@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use h5live_checker::schedule::{AllowedTears, ExploreBounds, ReaderView, Story, Verdict, explore};
-use h5live_checker::trace::{MarkValues, Trace, TraceError};
+use h5live_checker::schedule::{
+    AllowedTears, CounterexampleLog, ExploreBounds, ReaderView, Verdict, explore_schedules,
+};
+use h5live_checker::trace::{MarkValues, Trace, TraceFileError};
 use h5live_prove::suite::{ReaderKind, small_tears};
 use h5live_prove::{FAILED_AT_REST, ReadStrategy, Series, SeriesKind, WAITED_IN_VAIN, Workload};
 
@@ -252,7 +254,7 @@ const CASES: &[WriterCase] = &[
 #[derive(Debug)]
 enum RecordError {
     Io(io::Error),
-    Trace(TraceError),
+    Trace(TraceFileError),
     Program(String),
 }
 
@@ -391,11 +393,11 @@ fn explore_reader(
     let (busy, excused) = (FlushIntervals::new(workload), AtomicU64::new(0));
     let bounds = ExploreBounds { start: workload.start, ..bounds };
     let explored = reader.with_reader(workload, passes, |run| {
-        explore(&workload.trace, &bounds, &|view: &Arc<ReaderView>| -> Verdict {
+        explore_schedules(&workload.trace, &bounds, &|view: &Arc<ReaderView>| -> Verdict {
             let verdict = run(view);
             let has_failed = |fault: &String| [FAILED_AT_REST, WAITED_IN_VAIN].iter().any(|text| fault.contains(text));
             let failed = verdict.as_ref().is_err_and(has_failed);
-            if failed && case.structure_written_early.is_some() && busy.is_flushing_at(view.prefix()) {
+            if failed && case.structure_written_early.is_some() && busy.is_flushing_at(view.completed_op_count()) {
                 excused.fetch_add(1, Relaxed);
                 return Ok(());
             }
@@ -419,9 +421,9 @@ fn explore_reader(
         println!("    early: {what}");
     }
     for found in explored.violations.iter().take(2) {
-        println!("    after {} moves: {}", found.moves(), found.fault);
+        println!("    after {} moves: {}", found.writer_move_count(), found.fault);
         if story {
-            println!("{}", Story::new(&workload.trace, found));
+            println!("{}", CounterexampleLog::new(&workload.trace, found));
         }
     }
     explored.wrong == 0

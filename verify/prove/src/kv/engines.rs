@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_kv::engine::{Edits, Engine, EngineError, EngineWatch, MemoryView, Result, View};
+use h5live_kv::engine::{EditBatch, Engine, EngineError, EngineWatch, MemoryView, Result, View};
 use h5live_kv::layout::{EngineKey, MetadataField, RecordKey};
-use h5live_model::{Publish, WatchEvent};
+use h5live_model::{PublishLevel, WatchEvent};
 use parking_lot::Mutex;
 
 /// A rule that an engine does not keep when it commits.
@@ -89,8 +89,8 @@ impl<E: Engine> Engine for MutantEngine<E> {
         self.inner.version()
     }
 
-    fn commit(&self, edits: &Edits, publish: Publish) -> Result<()> {
-        let (mut first, mut second) = (Edits::new(), Edits::new());
+    fn commit(&self, edits: &EditBatch, publish: PublishLevel) -> Result<()> {
+        let (mut first, mut second) = (EditBatch::new(), EditBatch::new());
         let before = self.inner.view()?;
         for (number, (key, value)) in edits.iter().enumerate() {
             let (_, record) = EngineKey::parse(key).map_err(|_| EngineError::Damaged("a key is none of the layout"))?;
@@ -223,7 +223,7 @@ impl Engine for ScheduledEngine {
         Ok(self.schedule.look().version())
     }
 
-    fn commit(&self, _: &Edits, _: Publish) -> Result<()> {
+    fn commit(&self, _: &EditBatch, _: PublishLevel) -> Result<()> {
         Err(EngineError::ReadOnly)
     }
 

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use h5live::{File, Options};
-use h5live_kv::engine::{Engine, KeySpan, LongKeys, MemoryEngine, MemoryView, Snapshot, View};
+use h5live_kv::engine::{Engine, KeySpan, LongKeyEngine, MemoryEngine, MemoryView, View, ViewWithEdits};
 use h5live_kv::layout::EngineKey;
-use h5live_kv::{KvRequest, KvStore, check_container};
-use h5live_model::{AllocationLimit, Durability, Mode, NoFilters, ObjectSpec, StoreCheckOptions};
+use h5live_kv::{KvOpenRequest, KvStore, check_container};
+use h5live_model::{AllocationLimit, DurabilitySupport, Mode, NoFilters, ObjectSpec, StoreCheckOptions};
 
 use crate::observer::error_chain_text;
 pub use engines::KvMutant;
@@ -52,13 +52,13 @@ struct Recording {
 /// Opens a session. Each has a number of its own, from which it makes the identities of blobs.
 fn open(engine: impl Engine + 'static, mode: Mode) -> Result<File, String> {
     static SESSIONS: AtomicU64 = AtomicU64::new(0);
-    let request = KvRequest {
+    let request = KvOpenRequest {
         mode,
         root: ObjectSpec::group(),
-        durability: Durability::Always,
+        durability: DurabilitySupport::Always,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvRequest::MAX_UNCOMMITTED,
+        max_uncommitted: KvOpenRequest::MAX_UNCOMMITTED,
         random: SESSIONS.fetch_add(1, Ordering::Relaxed),
         checksums: true,
     };
@@ -73,7 +73,7 @@ fn text(error: h5live::Error) -> String {
 impl Recording {
     fn new(mutant: KvMutant) -> Result<Self, String> {
         let engine = MemoryEngine::new();
-        let file = open(MutantEngine::new(LongKeys::new(engine.clone()), mutant), Mode::CreateNew)?;
+        let file = open(MutantEngine::new(LongKeyEngine::new(engine.clone()), mutant), Mode::CreateNew)?;
         steps::make(&file).map_err(text)?;
         engine.record_history();
         let mut flushed = vec![0];
@@ -134,7 +134,7 @@ impl Reader {
     fn run(self, recording: &Recording, schedule: &Arc<Schedule>) -> Result<(), String> {
         let open = || {
             let engine = ScheduledEngine::new(schedule.clone(), recording.max_key_bytes);
-            open(LongKeys::new(engine), Mode::SwmrRead)
+            open(LongKeyEngine::new(engine), Mode::SwmrRead)
         };
         let look = |before: usize, least: usize, found: usize| match found {
             _ if found < before => Err(format!("step {found} is seen after step {before}")),
@@ -206,7 +206,7 @@ impl KvReport {
 
 /// How many records of each kind a state has.
 fn count_records(engine: &MemoryEngine) -> Result<BTreeMap<String, usize>, String> {
-    let view: Arc<dyn View> = LongKeys::new(engine.clone()).view().map_err(|error| error_chain_text(&error))?;
+    let view: Arc<dyn View> = LongKeyEngine::new(engine.clone()).view().map_err(|error| error_chain_text(&error))?;
     let mut counts = BTreeMap::new();
     let mut add = |key: &[u8], _: &[u8]| {
         let Ok((_, record)) = EngineKey::parse(key) else { return false };
@@ -215,13 +215,13 @@ fn count_records(engine: &MemoryEngine) -> Result<BTreeMap<String, usize>, Strin
         *counts.entry(kind).or_default() += 1;
         true
     };
-    Snapshot::of(&view).scan(&KeySpan::all(), &mut add).map_err(|error| error_chain_text(&error))?;
+    ViewWithEdits::of(&view).scan(&KeySpan::all(), &mut add).map_err(|error| error_chain_text(&error))?;
     Ok(counts)
 }
 
 /// Everything in the store is accounted for.
 fn check(engine: &MemoryEngine) -> Result<(), String> {
-    let (limit, keys) = (AllocationLimit::default(), LongKeys::new(engine.clone()));
+    let (limit, keys) = (AllocationLimit::default(), LongKeyEngine::new(engine.clone()));
     let report = check_container(&keys, StoreCheckOptions { data: true, leaks: false }, &NoFilters, limit);
     let report = report.map_err(|error| error_chain_text(&error))?;
     match report.findings.first() {
@@ -235,7 +235,7 @@ fn check(engine: &MemoryEngine) -> Result<(), String> {
 fn recover(recording: &Recording, sound: &Recording, state: usize) -> Result<(), String> {
     let engine = MemoryEngine::from_view(&recording.states[state]);
     check(&engine)?;
-    let file = open(LongKeys::new(engine.clone()), Mode::Write)?;
+    let file = open(LongKeyEngine::new(engine.clone()), Mode::Write)?;
     let found = common_step(&file)?;
     let flushed = recording.acknowledged(state);
     if found < flushed {
@@ -248,7 +248,7 @@ fn recover(recording: &Recording, sound: &Recording, state: usize) -> Result<(),
         found
     };
     file.close().map_err(text)?;
-    let read = open(LongKeys::new(engine.reader()), Mode::Read)?;
+    let read = open(LongKeyEngine::new(engine.reader()), Mode::Read)?;
     let after = common_step(&read)?;
     if after != next {
         return Err(format!("step {after} is there after step {next} was taken"));

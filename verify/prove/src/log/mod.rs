@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_checker::crash::{CrashBounds, CrashReport, CrashedDisk, ExpectedPrefix, explore_crashes};
-use h5live_checker::schedule::{AllowedTears, ExploreBounds, ExploreReport, ReaderView, explore};
+use h5live_checker::schedule::{AllowedTears, ExploreBounds, ExploreReport, ReaderView, explore_schedules};
 use h5live_log::LogMutant;
 
 use crate::mutants::{death_bounds, power_failure_bounds};
@@ -62,7 +62,8 @@ impl LogReport {
     }
 
     fn add_schedules(&mut self, found: ExploreReport) {
-        let fault = found.violations.first().map(|bad| format!("after {} moves: {}", bad.moves(), bad.fault));
+        let fault =
+            found.violations.first().map(|bad| format!("after {} moves: {}", bad.writer_move_count(), bad.fault));
         self.add(found.schedules, found.wrong, found.exhausted, fault);
     }
 
@@ -108,7 +109,7 @@ fn schedules(
     let Effort { threads, time, runs, moves } = effort;
     let bounds =
         ExploreBounds { start: workload.start, threads, time, runs, moves, tearing, ..ExploreBounds::default() };
-    explore(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, looks, sight))
+    explore_schedules(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, looks, sight))
 }
 
 fn crashes(workload: &LogWorkload, bounds: CrashBounds) -> CrashReport {
@@ -231,7 +232,7 @@ impl LogPart {
         let effort = Effort { moves: self.moves(), ..effort };
         // The states after a crash are few: time is no bound.
         let (threads, limit) = (effort.threads, effort.time.unwrap_or(CRASH_TIME));
-        let torn = AllowedTears { observations: 1, ..AllowedTears::at(512) };
+        let torn = AllowedTears { observations: 1, ..AllowedTears::cut_at_multiples_of(512) };
         let mut look_at_little = |looks: Looks| {
             let sights = Sight::small(workload);
             let effort = Effort { time: effort.time.map(|time| time / sights.len() as u32), ..effort };

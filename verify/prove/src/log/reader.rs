@@ -7,8 +7,10 @@ use h5live_checker::crash::{CrashedDisk, ExpectedPrefix};
 use h5live_checker::schedule::{ReaderView, Verdict};
 use h5live_checker::trace::MarkValues;
 use h5live_log::LogStore;
-use h5live_log::shared_files::SharedFiles;
-use h5live_model::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, Mode, Name, Publish, Scope, Store};
+use h5live_log::shared_files::MultiWriterFiles;
+use h5live_model::{
+    ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, Mode, Name, ObjectScope, PublishLevel, Store,
+};
 use h5live_native::{Clock, RetryPolicy};
 
 use super::regions::RegionFiles;
@@ -82,7 +84,7 @@ fn contents(store: &LogStore, sight: Sight) -> h5live_model::Result<LogContents>
     let open = |name| if sight.has(name) { dataset(store, name) } else { Ok(None) };
     let (a, b, grid, cells, own) = (open("a")?, open("b")?, open("grid")?, open("cells")?, open("own")?);
     // Each was opened at a moment of its own.
-    store.refresh(Scope::All)?;
+    store.refresh(ObjectScope::All)?;
     let read = |data: Option<Arc<dyn ChunkStore>>| data.map_or(Ok(Vec::new()), |data| elements(&*data));
     let (a, b, grid, cells, own) = (read(a)?, read(b)?, read(grid)?, read(cells)?, read(own)?);
     let mut new = Vec::new();
@@ -152,7 +154,7 @@ fn open<S: Storage + 'static>(
 ) -> h5live_model::Result<LogStore> {
     let files = Arc::new(files);
     let main = Arc::new(files.open(0, mode, false)?);
-    let files: Arc<dyn SharedFiles> = files;
+    let files: Arc<dyn MultiWriterFiles> = files;
     LogStore::open(main, Some(files), request(workload.mutant))
 }
 
@@ -182,13 +184,13 @@ fn follow_looks(workload: &LogWorkload, view: &Arc<ReaderView>, looks: Looks, si
     let acknowledged = MarkValues::new(&workload.trace, ACKNOWLEDGED);
     let observer = ConcurrentObserver::new(view, &Arc::default());
     let retry_view = view.clone();
-    let retry = RetryPolicy::new(ATTEMPTS, move |_| retry_view.restart_operation());
-    let count = |view: &ReaderView| acknowledged.last_value_at(view.prefix()).unwrap_or(0) as usize;
+    let retry = RetryPolicy::new(ATTEMPTS, move |_| retry_view.mark_operation_restart());
+    let count = |view: &ReaderView| acknowledged.last_value_at(view.completed_op_count()).unwrap_or(0) as usize;
     let open_log = || {
         let clock = || {
             Clock::new({
                 let view = view.clone();
-                move || view.time()
+                move || view.writer_time()
             })
         };
         let files = || RegionFiles::for_reader(view.clone(), retry.clone(), clock());
@@ -201,7 +203,7 @@ fn follow_looks(workload: &LogWorkload, view: &Arc<ReaderView>, looks: Looks, si
         observer.reset((time, &known))?;
         known.acknowledged = count(view);
         let store = open_log()?;
-        if looks == Looks::AfterRefresh && view.prefix() > 0 {
+        if looks == Looks::AfterRefresh && view.completed_op_count() > 0 {
             // These are the runs of who opens it later.
             return Ok(());
         }
@@ -210,7 +212,7 @@ fn follow_looks(workload: &LogWorkload, view: &Arc<ReaderView>, looks: Looks, si
         }
         if time + 1 == times && looks != Looks::AfterOpening {
             known.acknowledged = count(view);
-            observer.observe("refresh", || store.refresh(Scope::All))?;
+            observer.observe("refresh", || store.refresh(ObjectScope::All))?;
             look(&observer, &store, (workload, sight), &mut known)?;
         }
     }
@@ -298,5 +300,5 @@ fn write_on(workload: &LogWorkload, store: &LogStore, batches: usize) -> h5live_
         }
         Writers::Two => put("cells", 0, 9)?,
     }
-    store.writer()?.commit(Scope::All, Publish::Visible)
+    store.writer()?.commit(ObjectScope::All, PublishLevel::Visible)
 }

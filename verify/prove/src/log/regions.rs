@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use h5live_cache::Storage;
-use h5live_log::shared_files::{AppendLock, MainLease, MainUse, SharedFiles};
+use h5live_log::shared_files::{AppendLock, MainFileLease, MainFileUse, MultiWriterFiles};
 use h5live_model::{Mode, OpenError, Store};
 use h5live_native::{Clock, MutantOptions, NativeFile, OpenOptions, RetryPolicy};
 
@@ -127,11 +127,11 @@ struct RegionLease<S> {
     main: Option<Arc<dyn Store>>,
 }
 
-impl<S: Storage + 'static> MainLease for RegionLease<S> {
-    fn open_main(&mut self, usage: MainUse) -> Result<Arc<dyn Store>, OpenError> {
+impl<S: Storage + 'static> MainFileLease for RegionLease<S> {
+    fn open_main(&mut self, usage: MainFileUse) -> Result<Arc<dyn Store>, OpenError> {
         let files = RegionFiles::new(self.storage.clone());
-        let mode = if usage == MainUse::Create { Mode::Create } else { Mode::SwmrWrite };
-        let main: Arc<dyn Store> = Arc::new(files.open(0, mode, usage != MainUse::Last)?);
+        let mode = if usage == MainFileUse::Create { Mode::Create } else { Mode::SwmrWrite };
+        let main: Arc<dyn Store> = Arc::new(files.open(0, mode, usage != MainFileUse::Last)?);
         Ok(self.main.insert(main).clone())
     }
 
@@ -140,8 +140,8 @@ impl<S: Storage + 'static> MainLease for RegionLease<S> {
     }
 }
 
-impl<S: Storage + 'static> SharedFiles for RegionFiles<S> {
-    fn lease(&self) -> Result<Box<dyn MainLease>, OpenError> {
+impl<S: Storage + 'static> MultiWriterFiles for RegionFiles<S> {
+    fn lease(&self) -> Result<Box<dyn MainFileLease>, OpenError> {
         Ok(Box::new(RegionLease { storage: self.storage.clone(), main: None }))
     }
 
@@ -160,16 +160,16 @@ impl<S: Storage + 'static> SharedFiles for RegionFiles<S> {
 
     fn leave(&self) {}
 
-    fn next_order(&self, _: u32, _: u64, _: bool) -> Result<Option<u64>, OpenError> {
+    fn take_next_batch_order(&self, _: u32, _: u64, _: bool) -> Result<Option<u64>, OpenError> {
         Ok(Some(self.next_order.fetch_add(1, Relaxed)))
     }
 
-    fn set_last_order(&self, _: u32, _: u64) -> Result<(), OpenError> {
+    fn set_last_batch_order(&self, _: u32, _: u64) -> Result<(), OpenError> {
         Ok(())
     }
 
     /// Each file is looked at.
-    fn last_orders(&self) -> Vec<Option<u64>> {
+    fn last_batch_orders(&self) -> Vec<Option<u64>> {
         Vec::new()
     }
 

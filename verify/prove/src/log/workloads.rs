@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOp};
 use h5live_checker::trace::Trace;
-use h5live_log::{Log, LogMutant, LogRequest, LogStore};
+use h5live_log::{Log, LogMutant, LogOpenRequest, LogStore};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, Mode, Name,
-    NewObject, ObjectSpec, Publish, Scope, Shape, Sign, Store, UNLIMITED,
+    NewObject, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign, Store, UNLIMITED,
 };
 
 use super::regions::{REGION_BYTES, RegionFiles};
@@ -58,7 +58,7 @@ impl LogWorkload {
     /// Those of making the files.
     pub fn parts(&self) -> std::io::Result<Vec<LogWorkload>> {
         // Each begins with its mark.
-        let begins: Vec<usize> = self.trace.marks(ACKNOWLEDGED).iter().map(|(end, _)| end - 1).collect();
+        let begins: Vec<usize> = self.trace.numbered_marks(ACKNOWLEDGED).iter().map(|(end, _)| end - 1).collect();
         let ends = begins.iter().skip(1).copied().chain([self.trace.len()]);
         let part = |(begin, end): (&usize, usize)| {
             let trace = Trace::new(self.trace.image_after(*begin)?, self.trace.operations()[*begin..end].to_vec());
@@ -76,7 +76,7 @@ impl LogWorkload {
     pub fn windows(&self, len: usize) -> std::io::Result<Vec<LogWorkload>> {
         /// From one to the next. The last operations of each are the first ones of the next.
         const STEP: usize = 2;
-        let (operations, marks) = (self.trace.operations(), self.trace.marks(ACKNOWLEDGED));
+        let (operations, marks) = (self.trace.operations(), self.trace.numbered_marks(ACKNOWLEDGED));
         let window = |begin: usize| {
             let mark = marks.iter().rev().map(|(end, _)| end - 1).find(|at| *at <= begin);
             let mark = mark.filter(|at| *at < begin).map(|at| operations[at].clone());
@@ -93,13 +93,13 @@ impl LogWorkload {
 type Recording = RecordingStorage<MemoryStorage>;
 
 /// How the log is opened: with log datasets that are full after a few entries.
-pub fn request(mutant: LogMutant) -> LogRequest {
+pub fn request(mutant: LogMutant) -> LogOpenRequest {
     request_with_size(mutant, FULL_LOG_BYTES)
 }
 
-fn request_with_size(mutant: LogMutant, log_bytes: u64) -> LogRequest {
+fn request_with_size(mutant: LogMutant, log_bytes: u64) -> LogOpenRequest {
     let options = Log { staging: 200, min_log_size: log_bytes, max_log_size: log_bytes, ..Log::default() };
-    LogRequest { mutant, ..LogRequest::new(options) }
+    LogOpenRequest { mutant, ..LogOpenRequest::new(options) }
 }
 
 /// Bytes of a log dataset that is full after a few entries, and of one that has room for all.
@@ -187,8 +187,8 @@ pub fn one_writer(mutant: LogMutant, plan: WriterPlan) -> LogWorkload {
         writer.create(&NewObject::linked(store.session().root, &name, &group)).expect("a new group");
     }
     writer.start_swmr().expect("a live file");
-    let publish = if plan.durable { Publish::Durable } else { Publish::Visible };
-    writer.commit(Scope::All, publish).expect("a commit");
+    let publish = if plan.durable { PublishLevel::Durable } else { PublishLevel::Visible };
+    writer.commit(ObjectScope::All, publish).expect("a commit");
     storage.take_log();
     let base = image(&storage);
     storage.log_mark(format!("{ACKNOWLEDGED} 0"));
@@ -199,7 +199,7 @@ pub fn one_writer(mutant: LogMutant, plan: WriterPlan) -> LogWorkload {
         if batch % 2 == 1 && plan.makes_datasets {
             put(&*create(&store, &new_name(batch), 0), 0, batch + 1);
         }
-        writer.commit(Scope::All, publish).expect("a commit");
+        writer.commit(ObjectScope::All, publish).expect("a commit");
         storage.log_mark(format!("{ACKNOWLEDGED} {}", batch + 1));
     }
     // What is not committed is, when the log is closed.
@@ -223,12 +223,12 @@ pub fn joined_writers(mutant: LogMutant) -> Vec<LogWorkload> {
     let join = |creates: bool, taken: u64| {
         let files = Arc::new(RegionFiles::new(storage.clone()));
         files.taken.store(taken, Relaxed);
-        (LogStore::join(files.clone(), creates, request(mutant)).expect("a writer joins"), files)
+        (LogStore::join_as_writer(files.clone(), creates, request(mutant)).expect("a writer joins"), files)
     };
     let (first, first_files) = join(true, u64::MAX);
     let (cells, own) = (create(&first, "cells", CELLS), create(&first, "own", 2));
     (0..CELLS).for_each(|cell| put(&*cells, cell, 1));
-    first.writer().and_then(|writer| writer.commit(Scope::All, Publish::Visible)).expect("a commit");
+    first.writer().and_then(|writer| writer.commit(ObjectScope::All, PublishLevel::Visible)).expect("a commit");
     let (second, second_files) = join(false, 1);
     storage.take_log();
     let base = image(&storage);
@@ -238,7 +238,7 @@ pub fn joined_writers(mutant: LogMutant) -> Vec<LogWorkload> {
         (0..CELLS).for_each(|cell| put(&*cells, cell, number));
         put(&*own, u64::from(number) - 2, number);
         files.next_order.store(number.into(), Relaxed);
-        store.writer().and_then(|writer| writer.commit(Scope::All, Publish::Visible)).expect("a commit");
+        store.writer().and_then(|writer| writer.commit(ObjectScope::All, PublishLevel::Visible)).expect("a commit");
         storage.take_log()
     };
     let (one, two) = (flush(&first, &first_files, 2), flush(&second, &second_files, 3));

@@ -12,8 +12,8 @@ use h5live_objects::{Fetched, GetCondition, ObjectBytes, ObjectClient, ObjectErr
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::super::{CLAIM_FILE, Claim};
-use super::lease::{CLOCK_MARGIN, LeaseRequest, WriterLease, lease_key};
+use super::super::{CLAIM_FILE, ClaimState};
+use super::lease::{CLOCK_MARGIN, LeaseOptions, WriterLease, lease_key};
 use super::lease_document::LeaseDocument;
 
 /// The member by which the object is known, and its form.
@@ -50,7 +50,7 @@ impl ClaimDocument {
 
 /// The claims of a session, by the prefixes of the objects, each with the lease that was taken for it.
 #[derive(Debug, Default)]
-pub struct Claims(Mutex<BTreeMap<String, Option<WriterLease>>>);
+pub struct PrefixClaims(Mutex<BTreeMap<String, Option<WriterLease>>>);
 
 fn claim_key(prefix: &str) -> String {
     format!("{}/{CLAIM_FILE}", prefix.trim_end_matches('/'))
@@ -74,28 +74,28 @@ fn find(client: &ObjectClient, prefix: &str) -> Result<Option<ClaimDocument>> {
 ///
 /// # Errors
 /// Those of the client.
-pub fn state(client: &ObjectClient, prefix: &str) -> Result<Claim> {
-    let Some(claim) = find(client, prefix)? else { return Ok(Claim::Absent) };
-    let Some(found) = get(client, &lease_key(&claim.domain))? else { return Ok(Claim::Abandoned) };
+pub fn claim_state(client: &ObjectClient, prefix: &str) -> Result<ClaimState> {
+    let Some(claim) = find(client, prefix)? else { return Ok(ClaimState::Absent) };
+    let Some(found) = get(client, &lease_key(&claim.domain))? else { return Ok(ClaimState::Abandoned) };
     // What is no lease says nothing about its holder.
-    let Some(lease) = LeaseDocument::parse(&found.bytes) else { return Ok(Claim::Held) };
+    let Some(lease) = LeaseDocument::parse(&found.bytes) else { return Ok(ClaimState::Held) };
     let age = SystemTime::now().duration_since(found.meta.modified).unwrap_or_default();
     let is_over = lease.session != claim.session || lease.is_released || age >= lease.period + CLOCK_MARGIN;
-    Ok(if is_over { Claim::Abandoned } else { Claim::Held })
+    Ok(if is_over { ClaimState::Abandoned } else { ClaimState::Held })
 }
 
-impl Claims {
+impl PrefixClaims {
     /// Claims the objects with a prefix for a session on a domain, which has this lease. The session that has claimed them
     /// before is fenced.
     ///
     /// # Errors
     /// [`HsdsError::Leased`](crate::HsdsError::Leased) if that session is alive, and those of the client.
-    pub fn add(
+    pub fn claim_prefix(
         &self,
         client: &ObjectClient,
         prefix: &str,
         (domain, lease): (&str, Option<&WriterLease>),
-        how: &LeaseRequest,
+        how: &LeaseOptions,
     ) -> Result<()> {
         let mut claims = self.0.lock();
         if claims.contains_key(prefix) {
@@ -104,7 +104,7 @@ impl Claims {
         // Who has the lease of the domain has fenced those that had it before.
         let other = find(client, prefix)?.filter(|claim| lease.is_none() || claim.domain != domain);
         let other = other.filter(|_| !how.is_unfenced);
-        let how = LeaseRequest { takes_over: false, ..*how };
+        let how = LeaseOptions { takes_over: false, ..*how };
         let taken = other.map(|claim| WriterLease::take(client, &claim.domain, &how)).transpose()?;
         if let Some(lease) = lease {
             let claim = ClaimDocument { domain: domain.to_owned(), session: lease.session() };
@@ -122,7 +122,7 @@ impl Claims {
         let Some(taken) = self.0.lock().remove(prefix) else { return Ok(()) };
         let deleted = client.delete(&claim_key(prefix));
         // The domain of a lease that was taken for its objects never came to be, or has a writer of its own.
-        taken.map_or(Ok(()), |lease| lease.delete_unless_used(client))?;
+        taken.map_or(Ok(()), |lease| lease.delete_unless_domain_exists(client))?;
         match deleted {
             Err(error) if error.kind != ObjectErrorKind::NotThere => Err(error.into()),
             _ => Ok(()),

@@ -18,7 +18,7 @@ use h5live_objects::{
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::lease_document::{LeaseDocument, bounded_period};
+use super::lease_document::{LeaseDocument, clamp_lease_period};
 use crate::error::HsdsError;
 use crate::layout::DOMAIN_FILE;
 use crate::random::random;
@@ -38,7 +38,7 @@ pub const CLOCK_MARGIN: Duration = Duration::from_secs(2);
 
 /// How a lease is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeaseRequest {
+pub struct LeaseOptions {
     /// How long it holds without renewal.
     pub period: Duration,
     /// Whether it is taken away from a holder that may be alive.
@@ -75,17 +75,17 @@ struct HeldLease {
 
 /// The key of the lease of a domain.
 pub fn lease_key(domain: &str) -> String {
-    in_domain(domain, LEASE_FILE)
+    key_in_domain(domain, LEASE_FILE)
 }
 
 /// The key of an object in the folder of a domain.
-pub fn in_domain(domain: &str, name: &str) -> String {
+pub fn key_in_domain(domain: &str, name: &str) -> String {
     if domain.is_empty() { name.to_owned() } else { format!("{domain}/{name}") }
 }
 
 /// The longest time of all attempts of a change of a session whose leases hold so long.
-pub fn attempt_limits(limits: &RequestLimits, period: Duration) -> RequestLimits {
-    let part = bounded_period(period) / 3;
+pub fn limits_for_lease_period(limits: &RequestLimits, period: Duration) -> RequestLimits {
+    let part = clamp_lease_period(period) / 3;
     RequestLimits { attempt_time: limits.attempt_time.min(part), total_time: limits.total_time.min(part), ..*limits }
 }
 
@@ -95,9 +95,10 @@ impl WriterLease {
     /// # Errors
     /// [`HsdsError::Leased`] if a session holds it, [`HsdsError::BadLease`], [`HsdsError::NoConditions`], and those of the
     /// client.
-    pub fn take(client: &ObjectClient, domain: &str, request: &LeaseRequest) -> Result<Self> {
-        let client = client.with_limits(attempt_limits(client.limits(), request.period));
-        let taking = LeaseTaking { domain: client.object_name(domain), key: lease_key(domain), client, request };
+    pub fn take(client: &ObjectClient, domain: &str, request: &LeaseOptions) -> Result<Self> {
+        let client = client.with_limits(limits_for_lease_period(client.limits(), request.period));
+        let taking =
+            LeaseTaking { domain: client.object_display_name(domain), key: lease_key(domain), client, request };
         let held = taking.take(domain)?;
         let state = Arc::new(LeaseState {
             client: taking.client,
@@ -133,7 +134,7 @@ impl WriterLease {
                     let released = LeaseDocument { is_released: true, ..other };
                     self.0.client.put(&self.0.key, released.to_bytes(), &PutCondition::Always)?;
                     held.is_ended = true;
-                    return Err(HsdsError::NoConditions(self.0.client.name().to_owned()).into());
+                    return Err(HsdsError::NoConditions(self.0.client.location_name().to_owned()).into());
                 }
             }
         }
@@ -175,7 +176,7 @@ impl WriterLease {
     ///
     /// # Errors
     /// As [`WriterLease::confirm`].
-    pub fn keep_fresh(&self) -> Result<()> {
+    pub fn renew_if_due(&self) -> Result<()> {
         let mut held = self.0.held.lock();
         self.0.check_held(&held)?;
         match self.0.is_unfenced || self.0.is_fresh(&held) {
@@ -215,7 +216,7 @@ impl WriterLease {
     ///
     /// # Errors
     /// As [`WriterLease::confirm`], and those of the client.
-    pub fn remove(&self) -> Result<()> {
+    pub fn release_or_delete_own(&self) -> Result<()> {
         let is_first = self.0.held.lock().document.epoch == 1;
         if !is_first {
             self.release();
@@ -239,10 +240,10 @@ impl WriterLease {
     /// Ends it, and deletes its object if there is no domain beside it. Whoever has had it before finds that it is lost.
     ///
     /// # Errors
-    /// As [`WriterLease::remove`].
-    pub fn delete_unless_used(&self, client: &ObjectClient) -> Result<()> {
+    /// As [`WriterLease::release_or_delete_own`].
+    pub fn delete_unless_domain_exists(&self, client: &ObjectClient) -> Result<()> {
         let domain = self.0.key.strip_suffix(LEASE_FILE).unwrap_or_default().trim_end_matches('/');
-        match client.head(&in_domain(domain, DOMAIN_FILE)) {
+        match client.head(&key_in_domain(domain, DOMAIN_FILE)) {
             Ok(_) => self.release(),
             Err(error) if error.kind == ObjectErrorKind::NotThere => self.delete()?,
             Err(error) => return Err(error.into()),
@@ -341,7 +342,7 @@ impl LeaseState {
             }
         }
         let cause = "the lease changes again and again";
-        Err(ObjectError::new(ObjectErrorKind::Changed, self.client.object_name(&self.key), cause).into())
+        Err(ObjectError::new(ObjectErrorKind::Changed, self.client.object_display_name(&self.key), cause).into())
     }
 }
 
@@ -350,7 +351,7 @@ struct LeaseTaking<'a> {
     client: ObjectClient,
     key: String,
     domain: String,
-    request: &'a LeaseRequest,
+    request: &'a LeaseOptions,
 }
 
 impl LeaseTaking<'_> {
@@ -382,7 +383,7 @@ impl LeaseTaking<'_> {
                 // Somebody else was first.
                 Err(error) if matches!(error.kind, ObjectErrorKind::Exists | ObjectErrorKind::Changed) => {}
                 Err(error) if error.kind == ObjectErrorKind::Unsupported => {
-                    return Err(HsdsError::NoConditions(self.client.name().to_owned()).into());
+                    return Err(HsdsError::NoConditions(self.client.location_name().to_owned()).into());
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -400,7 +401,7 @@ impl LeaseTaking<'_> {
             return Ok(());
         }
         let Some(lease) = LeaseDocument::parse(&found.bytes) else {
-            return Err(HsdsError::BadLease(self.client.object_name(&self.key)).into());
+            return Err(HsdsError::BadLease(self.client.object_display_name(&self.key)).into());
         };
         if lease.is_released {
             return Ok(());
@@ -415,7 +416,7 @@ impl LeaseTaking<'_> {
 
     /// The time by the clock of the server, which is that of the lease.
     fn server_time(&self, domain: &str) -> Result<std::time::SystemTime> {
-        let key = in_domain(domain, &format!("{CLOCK_PREFIX}{:016x}.json", random()?));
+        let key = key_in_domain(domain, &format!("{CLOCK_PREFIX}{:016x}.json", random()?));
         self.client.put(&key, "{}", &PutCondition::Always)?;
         let found = self.client.head(&key);
         // It says nothing any more.

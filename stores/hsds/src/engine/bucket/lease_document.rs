@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use h5live_model::Holder;
+use h5live_model::FileHolderProcess;
 use serde_json::{Value, json};
 
 /// The member by which the object is known, and its form.
@@ -33,7 +33,7 @@ pub struct LeaseDocument {
 }
 
 /// A time within the bounds of a period.
-pub fn bounded_period(period: Duration) -> Duration {
+pub fn clamp_lease_period(period: Duration) -> Duration {
     period.clamp(PERIOD_BOUNDS.0, PERIOD_BOUNDS.1)
 }
 
@@ -45,7 +45,7 @@ impl LeaseDocument {
             session,
             epoch: 1,
             renewals: 0,
-            period: bounded_period(period),
+            period: clamp_lease_period(period),
             is_released: false,
             has_conditions: false,
         }
@@ -82,7 +82,7 @@ impl LeaseDocument {
             session: u64::from_str_radix(text("session")?, 16).ok()?,
             epoch: number("epoch")?,
             renewals: number("renewals")?,
-            period: bounded_period(Duration::from_millis(number("milliseconds")?)),
+            period: clamp_lease_period(Duration::from_millis(number("milliseconds")?)),
             is_released: truth("released"),
             has_conditions: truth("hasConditions"),
         })
@@ -94,8 +94,8 @@ fn name_of_this_process() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.or_else(|| std::env::var("HOSTNAME").ok()).map(|host| host.trim().to_owned());
     match host.filter(|host| !host.is_empty()) {
-        Some(host) => format!("{} on {host}", Holder::this_process()),
-        None => Holder::this_process().to_string(),
+        Some(host) => format!("{} on {host}", FileHolderProcess::this_process()),
+        None => FileHolderProcess::this_process().to_string(),
     }
 }
 

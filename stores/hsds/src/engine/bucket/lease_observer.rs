@@ -55,7 +55,7 @@ impl LeaseObserver {
 
     fn observe(&mut self, tag: ObjectTag, bytes: &[u8], now: Instant) {
         // A store without tags gives the same bytes again.
-        if self.last.as_ref().is_some_and(|last| last.tag == tag && !tag.is_empty()) {
+        if self.last.as_ref().is_some_and(|last| last.tag == tag && !tag.lacks_etag()) {
             return;
         }
         let period = LeaseDocument::parse(bytes).filter(|lease| !lease.is_released).map(|lease| lease.period);

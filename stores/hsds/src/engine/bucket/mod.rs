@@ -10,24 +10,24 @@ mod lease_observer;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use h5live_model::{Durability, Mode, Result};
+use h5live_model::{DurabilitySupport, Mode, Result};
 use h5live_objects::{
-    Fetched, GetCondition, GetItem, ListEntry, ObjectBytes, ObjectClient, ObjectError, ObjectErrorKind, PutCondition,
-    PutItem, WaveLimits,
+    Fetched, GetCondition, GetItem, InFlightLimits, ListEntry, ObjectBytes, ObjectClient, ObjectError, ObjectErrorKind,
+    PutCondition, PutItem,
 };
 use parking_lot::Mutex;
 
-use self::claims::Claims;
-use self::lease::{WriterLease, attempt_limits, in_domain, lease_key};
+use self::claims::PrefixClaims;
+use self::lease::{WriterLease, key_in_domain, lease_key, limits_for_lease_period};
 use self::lease_observer::LeaseObserver;
 use super::{
-    Claim, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
-    PollPauses, RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
+    ClaimState, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, ObjectEngine, ObjectPut, ObjectSink,
+    ObjectTag, PollPauses, RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
 };
 use crate::error::HsdsError;
 use crate::layout::DOMAIN_FILE;
 
-pub use self::lease::LeaseRequest;
+pub use self::lease::LeaseOptions;
 
 /// Most requests of a session at a time.
 const IN_FLIGHT: usize = 64;
@@ -38,17 +38,17 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 /// How a session uses a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BucketRequest {
+pub struct BucketOptions {
     /// How a session that writes excludes others.
-    pub lease: LeaseRequest,
+    pub lease: LeaseOptions,
     /// The longest pause of a reader between two looks.
     pub longest_pause: Duration,
 }
 
-impl Default for BucketRequest {
+impl Default for BucketOptions {
     fn default() -> Self {
-        BucketRequest {
-            lease: LeaseRequest { period: Duration::from_secs(60), takes_over: false, is_unfenced: false },
+        BucketOptions {
+            lease: LeaseOptions { period: Duration::from_secs(60), takes_over: false, is_unfenced: false },
             longest_pause: Duration::from_secs(1),
         }
     }
@@ -64,8 +64,8 @@ pub struct BucketEngine {
     domain: String,
     /// That of a session that writes, and how it is taken.
     lease: Option<WriterLease>,
-    lease_request: LeaseRequest,
-    claims: Claims,
+    lease_request: LeaseOptions,
+    claims: PrefixClaims,
     observer: Mutex<LeaseObserver>,
     longest_pause: Duration,
     /// Bytes of the largest object that was read: what others probably have.
@@ -106,10 +106,10 @@ impl BucketEngine {
         bucket: &str,
         domain: &str,
         mode: Mode,
-        request: &BucketRequest,
+        request: &BucketOptions,
     ) -> Result<Self> {
         let client = match mode.writes() {
-            true => client.with_limits(attempt_limits(client.limits(), request.lease.period)),
+            true => client.with_limits(limits_for_lease_period(client.limits(), request.lease.period)),
             false => client.clone(),
         };
         let counters = RequestCounters::default();
@@ -126,7 +126,7 @@ impl BucketEngine {
             domain: domain.to_owned(),
             lease,
             lease_request: request.lease,
-            claims: Claims::default(),
+            claims: PrefixClaims::default(),
             observer: Mutex::default(),
             longest_pause: request.longest_pause,
             max_read: AtomicU64::new(0),
@@ -136,7 +136,7 @@ impl BucketEngine {
 
     fn has_domain(client: &ObjectClient, domain: &str, counters: &RequestCounters) -> Result<bool> {
         counters.wave(&counters.gets, 1);
-        match client.head(&in_domain(domain, DOMAIN_FILE)) {
+        match client.head(&key_in_domain(domain, DOMAIN_FILE)) {
             Ok(_) => Ok(true),
             Err(error) if error.kind == ObjectErrorKind::NotThere => Ok(false),
             Err(error) => Err(error.into()),
@@ -152,12 +152,12 @@ impl BucketEngine {
 
     /// Lets a change of a wave begin. What forbids it is kept in `refused`.
     fn may_begin(&self, refused: &Mutex<Option<h5live_model::Error>>) -> bool {
-        let kept = self.lease.as_ref().map_or(Ok(()), WriterLease::keep_fresh);
+        let kept = self.lease.as_ref().map_or(Ok(()), WriterLease::renew_if_due);
         kept.map_err(|error| *refused.lock() = Some(error)).is_ok()
     }
 
-    fn limits(&self) -> WaveLimits {
-        WaveLimits { in_flight: IN_FLIGHT, bytes: MAX_BYTES_IN_FLIGHT }
+    fn limits(&self) -> InFlightLimits {
+        InFlightLimits { in_flight: IN_FLIGHT, bytes: MAX_BYTES_IN_FLIGHT }
     }
 
     fn take(&self, found: ObjectBytes) -> FetchedObject {
@@ -218,7 +218,7 @@ impl ObjectEngine for BucketEngine {
             true => Ok(found.bytes.to_vec()),
             false => {
                 let source = std::io::ErrorKind::UnexpectedEof.into();
-                Err(HsdsError::Medium { key: self.client.object_name(key), source }.into())
+                Err(HsdsError::Medium { key: self.client.object_display_name(key), source }.into())
             }
         }
     }
@@ -341,7 +341,7 @@ impl ObjectEngine for BucketEngine {
 
     fn claim(&self, prefix: &str) -> Result<()> {
         self.counters.wave(&self.counters.puts, 1);
-        self.claims.add(&self.client, prefix, (&self.domain, self.lease.as_ref()), &self.lease_request)
+        self.claims.claim_prefix(&self.client, prefix, (&self.domain, self.lease.as_ref()), &self.lease_request)
     }
 
     fn release_claim(&self, prefix: &str) -> Result<()> {
@@ -349,13 +349,13 @@ impl ObjectEngine for BucketEngine {
         self.claims.remove(&self.client, prefix)
     }
 
-    fn find_claim(&self, prefix: &str) -> Result<Claim> {
+    fn find_claim(&self, prefix: &str) -> Result<ClaimState> {
         self.counters.wave(&self.counters.gets, 2);
-        claims::state(&self.client, prefix)
+        claims::claim_state(&self.client, prefix)
     }
 
-    fn durability(&self) -> Durability {
-        Durability::Always
+    fn durability(&self) -> DurabilitySupport {
+        DurabilitySupport::Always
     }
 
     fn sync(&self) -> Result<()> {
@@ -388,12 +388,12 @@ impl ObjectEngine for BucketEngine {
 
     fn discard(&self) -> Result<()> {
         self.claims.remove_all(&self.client)?;
-        self.lease.as_ref().map_or(Ok(()), WriterLease::remove)
+        self.lease.as_ref().map_or(Ok(()), WriterLease::release_or_delete_own)
     }
 
     fn retire(&self) -> Result<()> {
         self.claims.remove_all(&self.client)?;
-        self.lease.as_ref().map_or(Ok(()), |lease| lease.delete_unless_used(&self.client))
+        self.lease.as_ref().map_or(Ok(()), |lease| lease.delete_unless_domain_exists(&self.client))
     }
 
     fn counts(&self) -> RequestCounts {

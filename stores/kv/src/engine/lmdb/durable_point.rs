@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::environment::{Environment, ReadTransaction};
 use super::files::{DATA_FILE, DURABLE_FILE};
-use super::page::{MetaPage, PageFault};
+use super::page::{DamagedPage, MetaPage};
 use crate::engine::{EngineError, Result};
 
 const MAGIC: [u8; 8] = *b"h5lvmeta";
@@ -32,7 +32,7 @@ const SLOT_BYTES: usize = 128 << 10;
 
 /// The last durable state, and what keeps it.
 #[derive(Debug)]
-pub struct DurablePoint {
+pub struct LmdbCheckpoint {
     file: File,
     data: File,
     number: u64,
@@ -44,7 +44,7 @@ pub struct DurablePoint {
 
 /// A state that may become the last durable one.
 #[derive(Debug)]
-pub struct PendingPoint {
+pub struct PendingCheckpoint {
     kept: ReadTransaction,
     meta: Vec<u8>,
 }
@@ -134,12 +134,12 @@ fn state_to_restore(folder: &Path) -> Result<Option<Slot>> {
     Ok((!is_same).then_some(slot))
 }
 
-impl DurablePoint {
-    /// Whether [`DurablePoint::recover`] has something to do.
+impl LmdbCheckpoint {
+    /// Whether [`LmdbCheckpoint::recover`] has something to do.
     ///
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be read.
-    pub fn is_needed(folder: &Path) -> Result<bool> {
+    pub fn needs_recovery(folder: &Path) -> Result<bool> {
         Ok(state_to_restore(folder)?.is_some())
     }
 
@@ -155,7 +155,7 @@ impl DurablePoint {
         for (page, (kept, found)) in kept.zip(pair).enumerate() {
             if kept.is_ok_and(|kept| kept.equals_except_commit(found) && kept.commit != found.commit) {
                 let rule = "it has the state of one commit and the number of another one";
-                return Err(PageFault { page: page as u64, rule }.into());
+                return Err(DamagedPage { page: page as u64, rule }.into());
             }
         }
         Ok(())
@@ -219,7 +219,7 @@ impl DurablePoint {
             return Err(EngineError::Damaged("its pages are larger than any that are known"));
         }
         let kept = environment.read()?;
-        let mut point = DurablePoint { file, data, number, meta_bytes, boot: boot_id(), kept };
+        let mut point = LmdbCheckpoint { file, data, number, meta_bytes, boot: boot_id(), kept };
         point.make_durable(environment)?;
         if is_new {
             sync_folder(folder).map_err(EngineError::io(context))?;
@@ -233,7 +233,7 @@ impl DurablePoint {
     /// [`EngineError`] if something cannot be written. The state before is kept then.
     pub fn make_durable(&mut self, environment: &Arc<Environment>) -> Result<()> {
         let pending = self.prepare(environment)?;
-        environment.synchronise()?;
+        environment.force_sync()?;
         self.replace(pending)
     }
 
@@ -241,20 +241,20 @@ impl DurablePoint {
     ///
     /// # Errors
     /// [`EngineError`] if it cannot be read.
-    pub fn prepare(&self, environment: &Arc<Environment>) -> Result<PendingPoint> {
+    pub fn prepare(&self, environment: &Arc<Environment>) -> Result<PendingCheckpoint> {
         let kept = environment.read()?;
         let mut meta = vec![0; self.meta_bytes];
         let read = self.data.read_exact_at(&mut meta, 0);
         read.map_err(EngineError::io("the durable state cannot be written"))?;
-        Ok(PendingPoint { kept, meta })
+        Ok(PendingCheckpoint { kept, meta })
     }
 
-    /// Keeps a state instead of the one before, unless that one is newer. [`Environment::synchronise`] was called after
+    /// Keeps a state instead of the one before, unless that one is newer. [`Environment::force_sync`] was called after
     /// it was prepared.
     ///
     /// # Errors
     /// [`EngineError`] if it cannot be written. The state before is kept then.
-    pub fn replace(&mut self, pending: PendingPoint) -> Result<()> {
+    pub fn replace(&mut self, pending: PendingCheckpoint) -> Result<()> {
         if pending.kept.version() < self.kept.version() {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! When states of an LMDB file become durable.
 //!
-//! LMDB keeps all pages that were freed since the last durable state ([`DurablePoint`]). A session that never asks for a
+//! LMDB keeps all pages that were freed since the last durable state ([`LmdbCheckpoint`]). A session that never asks for a
 //! durable commit would make the file longer with each commit. So when the file has grown, or much
 //! of it was written again, the present state is made durable by a thread of its own, while commits go on. When it was very
 //! much, commits wait for that.
@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
 
-use super::durable_point::{DurablePoint, PendingPoint};
+use super::durable_point::{LmdbCheckpoint, PendingCheckpoint};
 use super::environment::Environment;
 use crate::engine::{EngineError, Result};
 
@@ -25,8 +25,8 @@ const MAX_REWRITES: u64 = 4;
 
 /// What makes states of a session durable that writes.
 #[derive(Debug)]
-pub struct DurablePointWriter {
-    point: Arc<Mutex<DurablePoint>>,
+pub struct CheckpointScheduler {
+    point: Arc<Mutex<LmdbCheckpoint>>,
     /// The least and the most bytes by which the file grows before a state is made durable.
     growth: RangeInclusive<u64>,
     /// Bytes of the file when the present durable state, or the one that is on its way, was taken.
@@ -38,15 +38,19 @@ pub struct DurablePointWriter {
     failure: Arc<Mutex<Option<String>>>,
 }
 
-impl DurablePointWriter {
+impl CheckpointScheduler {
     /// Makes the present state durable. The caller has the lock of writers.
     ///
     /// # Errors
     /// [`EngineError`] if something cannot be written.
-    pub fn begin(folder: &Path, environment: &Arc<Environment>, growth: RangeInclusive<u64>) -> Result<Self> {
-        Ok(DurablePointWriter {
-            point: Arc::new(Mutex::new(DurablePoint::begin(folder, environment)?)),
-            growth,
+    pub fn begin(
+        folder: &Path,
+        environment: &Arc<Environment>,
+        growth_before_sync: RangeInclusive<u64>,
+    ) -> Result<Self> {
+        Ok(CheckpointScheduler {
+            point: Arc::new(Mutex::new(LmdbCheckpoint::begin(folder, environment)?)),
+            growth: growth_before_sync,
             bytes_before: environment.used_bytes(),
             written_bytes: 0,
             running: None,
@@ -69,7 +73,7 @@ impl DurablePointWriter {
         self.check()?;
         let pending = self.point.lock().prepare(environment)?;
         let bytes = environment.used_bytes();
-        let done = environment.synchronise().and_then(|()| self.point.lock().replace(pending));
+        let done = environment.force_sync().and_then(|()| self.point.lock().replace(pending));
         if let Err(error) = &done {
             *self.failure.lock() = Some(error.to_string());
         }
@@ -108,10 +112,10 @@ impl DurablePointWriter {
         Ok(())
     }
 
-    fn start(&mut self, environment: Arc<Environment>, pending: PendingPoint) {
+    fn start(&mut self, environment: Arc<Environment>, pending: PendingCheckpoint) {
         let (point, failure) = (self.point.clone(), self.failure.clone());
         let work = move || {
-            if let Err(error) = environment.synchronise().and_then(|()| point.lock().replace(pending)) {
+            if let Err(error) = environment.force_sync().and_then(|()| point.lock().replace(pending)) {
                 *failure.lock() = Some(error.to_string());
             }
         };
@@ -127,7 +131,7 @@ impl DurablePointWriter {
     }
 }
 
-impl Drop for DurablePointWriter {
+impl Drop for CheckpointScheduler {
     /// The thread writes files that belong to who has the lock of writers.
     fn drop(&mut self) {
         self.wait();

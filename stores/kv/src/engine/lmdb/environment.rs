@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use super::super::{EngineError, KeySpan, Result};
 use super::files::{DATA_FILE, LOCK_FILE, WRITER_FILE};
 use super::page::{MetaPage, NODE_HEAD_BYTES, PAGE_HEAD_BYTES, check_overflow_head, max_node_bytes, overflow_pages};
-use super::page_check::{CheckedPages, PageFile};
+use super::page_check::{PageCheckScope, PageFile};
 use super::reader_table;
 
 /// Bytes of which the size of a page is a divisor on every system.
@@ -177,7 +177,7 @@ impl Environment {
         let mut without_writers = None;
         let new_files: Vec<PathBuf> = [DATA_FILE, LOCK_FILE].map(|name| folder.join(name)).into();
         let new_files: Vec<PathBuf> = new_files.into_iter().filter(|path| !path.exists()).collect();
-        reader_table::allocate(folder, max_readers)?;
+        reader_table::allocate_reader_table(folder, max_readers)?;
         let opened = Environment::open_files(folder, map_size, max_readers, FileAccess::Write);
         let opened = match opened {
             Err(error) if is_denied(&error) => Environment::open_files(folder, map_size, max_readers, FileAccess::Read),
@@ -212,7 +212,7 @@ impl Environment {
     pub fn check_pages_once(&self) -> Result<()> {
         let mut are_checked = self.are_pages_checked.lock();
         if !*are_checked {
-            self.check_state(CheckedPages::Pairs)?;
+            self.check_state(PageCheckScope::Pairs)?;
             *are_checked = true;
         }
         Ok(())
@@ -222,14 +222,14 @@ impl Environment {
     ///
     /// # Errors
     /// [`EngineError::Page`] if a page is damaged, [`EngineError::Io`] if the file cannot be read.
-    pub fn check_pages(&self, what: CheckedPages) -> Result<()> {
+    pub fn check_pages(&self, what: PageCheckScope) -> Result<()> {
         let mut are_checked = self.are_pages_checked.lock();
         self.check_state(what)?;
         *are_checked = true;
         Ok(())
     }
 
-    fn check_state(&self, what: CheckedPages) -> Result<()> {
+    fn check_state(&self, what: PageCheckScope) -> Result<()> {
         let context = "the database cannot be read";
         let path = self.env.path().join(DATA_FILE);
         let pages = PageFile::new(File::open(&path).map_err(EngineError::io_at(context, &path))?);
@@ -251,7 +251,7 @@ impl Environment {
     ///
     /// # Errors
     /// [`EngineError::Page`] if that page is damaged.
-    pub fn check_large_value(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn check_overflow_page(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let page_size = self.env.stat().page_size as usize;
         let mapping = self.mapping.load(Ordering::Relaxed);
         let at = value.as_ptr().addr().wrapping_sub(mapping);
@@ -277,7 +277,7 @@ impl Environment {
             let mut options = EnvOpenOptions::new().read_txn_without_tls();
             let whole_pages = usize::try_from(map_size / PAGE_MULTIPLE * PAGE_MULTIPLE).unwrap_or(usize::MAX);
             options.map_size(whole_pages).max_readers(max_readers);
-            // SAFETY: what unsynchronised commits may lose is kept by `DurablePoint`. Without the table of readers, no
+            // SAFETY: what unsynchronised commits may lose is kept by `LmdbCheckpoint`. Without the table of readers, no
             // writer is there: `keep_writers_away`.
             unsafe { options.flags(access.flags()) };
             // SAFETY: the files in the folder are changed through LMDB alone, and this process opens them once.
@@ -322,7 +322,7 @@ impl Environment {
     ///
     /// # Errors
     /// [`EngineError`] if the disk refuses.
-    pub fn synchronise(&self) -> Result<()> {
+    pub fn force_sync(&self) -> Result<()> {
         self.env.force_sync().map_err(lmdb_error("the disk does not take the database"))
     }
 
@@ -456,7 +456,7 @@ unsafe impl MappedMemory for MappedBytes {
     }
 
     /// Nobody shortens the file.
-    fn is_whole(&self) -> bool {
+    fn is_unaffected_by_truncation(&self) -> bool {
         true
     }
 

@@ -1,7 +1,7 @@
 //! LMDB: keys and values in one file of a folder, which many processes read while one writes.
 //!
 //! Commits do not wait for the disk unless they are to be durable. After a power failure LMDB's file may then have any
-//! part of what was written since. [`DurablePoint`] goes back to the state of the last durable commit.
+//! part of what was written since. [`LmdbCheckpoint`] goes back to the state of the last durable commit.
 
 mod durable_point;
 mod durable_point_writer;
@@ -22,20 +22,20 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live_model::{Holder, Mode, Publish, SharedBytes};
+use h5live_model::{FileHolderProcess, Mode, PublishLevel, SharedBytes};
 use h5live_swmr::{LockHandle, LockPolicy};
 use parking_lot::Mutex;
 
-use self::durable_point::DurablePoint;
 pub use self::durable_point::DurableState;
-use self::durable_point_writer::DurablePointWriter;
+use self::durable_point::LmdbCheckpoint;
+use self::durable_point_writer::CheckpointScheduler;
 use self::environment::{Environment, ReadTransaction, lmdb_error, lmdb_write_error};
 use self::files::{DATA_FILE, DURABLE_FILE, LOCK_FILE, WRITER_FILE};
-pub use self::page::PageFault;
-use self::page_check::{CheckedPages, PageFile};
-pub use self::stat::{LmdbReader, LmdbStat};
+pub use self::page::DamagedPage;
+use self::page_check::{PageCheckScope, PageFile};
+pub use self::stat::{LmdbReaderEntry, LmdbStat};
 use self::watch::LmdbWatch;
-use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, SyncPolicy, View};
+use super::{EditBatch, Engine, EngineError, EngineWatch, KeySpan, Result, SyncPolicy, View};
 
 /// How long a writer waits for readers that only look whether somebody writes.
 const WRITER_LOCK_WAIT: Duration = Duration::from_millis(200);
@@ -83,7 +83,7 @@ pub struct LmdbEngine {
 #[derive(Debug)]
 struct LmdbWriter {
     /// `None` if nothing is durable. It ends before the lock does.
-    durable: Option<DurablePointWriter>,
+    durable: Option<CheckpointScheduler>,
     /// Locked, and marked, as long as the session writes.
     _lock: File,
 }
@@ -100,18 +100,18 @@ impl Drop for LmdbWriter {
 
 /// A store that no writer can open as long as this lives.
 #[derive(Debug)]
-pub struct StoreClaim {
+pub struct WriterLock {
     _lock: File,
 }
 
-impl StoreClaim {
+impl WriterLock {
     /// Keeps writers away from the store in a folder.
     ///
     /// # Errors
     /// [`EngineError::NotThere`] if there is none, [`EngineError::InUse`] if a process writes it.
     pub fn new(folder: &Path) -> Result<Self> {
-        match LmdbEngine::is_at(folder) {
-            true => Ok(StoreClaim { _lock: lock_for_writing(folder)? }),
+        match LmdbEngine::has_store(folder) {
+            true => Ok(WriterLock { _lock: lock_for_writing(folder)? }),
             false => Err(EngineError::NotThere(folder.to_owned())),
         }
     }
@@ -119,7 +119,7 @@ impl StoreClaim {
 
 impl LmdbEngine {
     /// Whether a folder has such a store.
-    pub fn is_at(folder: &Path) -> bool {
+    pub fn has_store(folder: &Path) -> bool {
         folder.join(DATA_FILE).is_file() && folder.join(WRITER_FILE).is_file()
     }
 
@@ -133,9 +133,10 @@ impl LmdbEngine {
     ///
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be opened.
-    pub fn writers_of(folder: &Path) -> Result<Option<Vec<Holder>>> {
+    pub fn writers_of(folder: &Path) -> Result<Option<Vec<FileHolderProcess>>> {
         let path = folder.join(WRITER_FILE);
-        let handle = || LockHandle::open(&path, LockPolicy::Off).map(|lock| lock.holders()).unwrap_or_default();
+        let handle =
+            || LockHandle::open(&path, LockPolicy::Off).map(|lock| lock.writer_processes()).unwrap_or_default();
         Ok(is_locked(&path)?.then(handle))
     }
 
@@ -148,8 +149,8 @@ impl LmdbEngine {
     ///
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be opened.
-    pub fn is_to_be_restored(folder: &Path) -> Result<bool> {
-        DurablePoint::is_needed(folder)
+    pub fn needs_recovery(folder: &Path) -> Result<bool> {
+        LmdbCheckpoint::needs_recovery(folder)
     }
 
     /// Opens a folder, or makes it. A store that is to be replaced is emptied by its next commit.
@@ -158,7 +159,7 @@ impl LmdbEngine {
     /// [`EngineError::NotThere`], [`EngineError::Occupied`], [`EngineError::InUse`], and others if a file cannot be
     /// opened.
     pub fn open(folder: &Path, mode: Mode, options: &LmdbOptions) -> Result<Self> {
-        let is_there = LmdbEngine::is_at(folder);
+        let is_there = LmdbEngine::has_store(folder);
         match mode {
             Mode::CreateNew if is_there => return Err(EngineError::Occupied(folder.to_owned())),
             Mode::Create | Mode::CreateNew if !is_there => make_folder(folder)?,
@@ -168,10 +169,10 @@ impl LmdbEngine {
         }
         let lock = if mode.writes() { Some(lock_for_writing(folder)?) } else { None };
         match &lock {
-            Some(_) => DurablePoint::recover(folder)?,
-            None if DurablePoint::is_needed(folder)? => {
+            Some(_) => LmdbCheckpoint::recover(folder)?,
+            None if LmdbCheckpoint::needs_recovery(folder)? => {
                 let _lock = lock_for_writing(folder)?;
-                DurablePoint::recover(folder)?;
+                LmdbCheckpoint::recover(folder)?;
             }
             None => {}
         }
@@ -190,7 +191,7 @@ impl LmdbEngine {
         if let Some(mut lock) = lock {
             // Else the session would change one state, and commit to another one.
             engine.environment.adopt_newest_commit()?;
-            engine.environment.check_pages(CheckedPages::Used)?;
+            engine.environment.check_pages(PageCheckScope::Used)?;
             let marked = lock.set_len(0).and_then(|()| lock.write_all(WRITING));
             marked.map_err(EngineError::io_at("the lock of writers cannot be written", folder))?;
             let durable = engine.begin_durability()?;
@@ -206,15 +207,15 @@ impl LmdbEngine {
     /// # Errors
     /// [`EngineError::Page`] if one is damaged.
     pub fn check_pages(&self) -> Result<()> {
-        self.environment.check_pages(CheckedPages::All)
+        self.environment.check_pages(PageCheckScope::All)
     }
 
-    fn begin_durability(&self) -> Result<Option<DurablePointWriter>> {
+    fn begin_durability(&self) -> Result<Option<CheckpointScheduler>> {
         if self.sync == SyncPolicy::Never {
-            DurablePoint::remove(&self.folder)?;
+            LmdbCheckpoint::remove(&self.folder)?;
             return Ok(None);
         }
-        DurablePointWriter::begin(&self.folder, &self.environment, self.growth.clone()).map(Some)
+        CheckpointScheduler::begin(&self.folder, &self.environment, self.growth.clone()).map(Some)
     }
 
     fn read(&self) -> Result<Arc<ReadTransaction>> {
@@ -228,16 +229,16 @@ impl LmdbEngine {
         Ok(view)
     }
 
-    fn write(&self, edits: &Edits) -> Result<()> {
+    fn write(&self, edits: &EditBatch) -> Result<()> {
         let context = "the database cannot be written";
         // Beside the values, the pages of the tree on the way to them.
-        let bytes = edits.bytes().saturating_mul(2).saturating_add(MIN_FREE_BYTES);
+        let bytes = edits.memory_bytes().saturating_mul(2).saturating_add(MIN_FREE_BYTES);
         let failed = || lmdb_write_error(context, &self.folder, bytes);
         let mut txn = self.environment.env().write_txn().map_err(lmdb_error(context))?;
         let pairs = self.environment.pairs();
         for (key, value) in edits.iter() {
             if let Some(old) = pairs.get(&txn, key).map_err(lmdb_error(context))? {
-                self.environment.check_large_value(key, old)?;
+                self.environment.check_overflow_page(key, old)?;
             }
             match value {
                 Some(value) => pairs.put(&mut txn, key, value).map_err(failed())?,
@@ -256,7 +257,7 @@ fn check_meta_pages(folder: &Path) -> Result<()> {
         opened => opened.map_err(EngineError::io_at("the database cannot be read", &path))?,
     };
     match PageFile::new(file).meta_pages()? {
-        Some(pair) => DurablePoint::refuse_renumbered_state(folder, &pair),
+        Some(pair) => LmdbCheckpoint::refuse_renumbered_state(folder, &pair),
         None => Ok(()),
     }
 }
@@ -310,18 +311,20 @@ impl Engine for LmdbEngine {
         Ok(self.environment.newest_commit())
     }
 
-    fn commit(&self, edits: &Edits, publish: Publish) -> Result<()> {
+    fn commit(&self, edits: &EditBatch, publish: PublishLevel) -> Result<()> {
         let mut writer = self.writer.lock();
         let writer = writer.as_mut().ok_or(EngineError::ReadOnly)?;
         if !edits.is_empty() {
             self.write(edits)?;
         }
-        if publish == Publish::Durable || self.sync == SyncPolicy::Always {
+        if publish == PublishLevel::Durable || self.sync == SyncPolicy::Always {
             let durable = writer.durable.as_mut().ok_or(EngineError::NotDurable)?;
             return durable.make_durable(&self.environment);
         }
         match &mut writer.durable {
-            Some(durable) if !edits.is_empty() => durable.make_durable_if_grown(&self.environment, edits.bytes()),
+            Some(durable) if !edits.is_empty() => {
+                durable.make_durable_if_grown(&self.environment, edits.memory_bytes())
+            }
             _ => Ok(()),
         }
     }

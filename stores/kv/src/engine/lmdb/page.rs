@@ -54,7 +54,7 @@ pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// What is wrong with a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("page {page} of data.mdb is damaged: {rule}")]
-pub struct PageFault {
+pub struct DamagedPage {
     /// The number of the page.
     pub page: u64,
     /// The rule that it breaks.
@@ -63,7 +63,7 @@ pub struct PageFault {
 
 /// What a meta page says of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TreeRecord {
+pub struct LmdbTreeDescriptor {
     /// Levels.
     pub depth: u16,
     /// Pages of each kind.
@@ -82,16 +82,16 @@ pub struct MetaPage {
     /// Bytes of a page.
     pub page_size: usize,
     /// The tree of free pages.
-    pub free: TreeRecord,
+    pub free: LmdbTreeDescriptor,
     /// The tree of keys and values.
-    pub pairs: TreeRecord,
+    pub pairs: LmdbTreeDescriptor,
     /// The last page that was ever used.
     pub last_page: u64,
     /// The number of the commit.
     pub commit: u64,
 }
 
-impl TreeRecord {
+impl LmdbTreeDescriptor {
     fn decode(bytes: &[u8], at: usize, flags: u16) -> Result<Self, &'static str> {
         let short = "it is shorter than a meta page";
         let field = |offset: usize| u64_at(bytes, at + offset).ok_or(short);
@@ -104,7 +104,7 @@ impl TreeRecord {
         if depth > MAX_DEPTH || (depth == 0) != root.is_none() {
             return Err("a tree has 1 to 32 levels, or no root");
         }
-        Ok(TreeRecord { depth, branch_pages, leaf_pages, overflow_pages, entries: field(32)?, root })
+        Ok(LmdbTreeDescriptor { depth, branch_pages, leaf_pages, overflow_pages, entries: field(32)?, root })
     }
 }
 
@@ -135,8 +135,8 @@ impl MetaPage {
         }
         Ok(MetaPage {
             page_size: page_size as usize,
-            free: TreeRecord::decode(bytes, BODY + 24, INTEGER_KEYS)?,
-            pairs: TreeRecord::decode(bytes, BODY + 72, 0)?,
+            free: LmdbTreeDescriptor::decode(bytes, BODY + 24, INTEGER_KEYS)?,
+            pairs: LmdbTreeDescriptor::decode(bytes, BODY + 72, 0)?,
             last_page,
             commit: u64_at(bytes, BODY + 128).ok_or(short)?,
         })
@@ -151,15 +151,15 @@ impl MetaPage {
     ///
     /// # Errors
     /// The page, and the rule that it breaks.
-    pub fn check_pair(pair: &[MetaPage; 2]) -> Result<(), PageFault> {
+    pub fn check_pair(pair: &[MetaPage; 2]) -> Result<(), DamagedPage> {
         let [even, odd] = pair;
         if even.page_size != odd.page_size {
-            return Err(PageFault { page: 1, rule: "both meta pages state one size of pages" });
+            return Err(DamagedPage { page: 1, rule: "both meta pages state one size of pages" });
         }
         let is_new = even.commit == 0 && odd.commit == 0;
         if !is_new && (even.commit % 2 != 0 || even.commit.abs_diff(odd.commit) != 1) {
             let newer = u64::from(odd.commit > even.commit);
-            return Err(PageFault { page: newer, rule: "the two meta pages have the numbers of commits in turn" });
+            return Err(DamagedPage { page: newer, rule: "the two meta pages have the numbers of commits in turn" });
         }
         Ok(())
     }
@@ -202,12 +202,12 @@ pub struct TreePage<'b> {
 ///
 /// # Errors
 /// The rule that they break.
-pub fn check_overflow_head(head: &[u8], page: u64, pages: u64) -> Result<(), PageFault> {
+pub fn check_overflow_head(head: &[u8], page: u64, pages: u64) -> Result<(), DamagedPage> {
     let is_sound = u64_at(head, 0) == Some(page)
         && u16_at(head, FLAGS_AT) == Some(OVERFLOW_PAGE)
         && u32_at(head, LOWER_AT).map(u64::from) == Some(pages);
     let rule = "pages of a large value state their number and how many they are";
-    if is_sound { Ok(()) } else { Err(PageFault { page, rule }) }
+    if is_sound { Ok(()) } else { Err(DamagedPage { page, rule }) }
 }
 
 /// How many pages a value takes.
@@ -225,8 +225,8 @@ impl<'b> TreePage<'b> {
     ///
     /// # Errors
     /// The rule that it breaks.
-    pub fn parse(page: u64, bytes: &'b [u8]) -> Result<Self, PageFault> {
-        TreePage::parse_bytes(page, bytes).map_err(|rule| PageFault { page, rule })
+    pub fn parse(page: u64, bytes: &'b [u8]) -> Result<Self, DamagedPage> {
+        TreePage::parse_bytes(page, bytes).map_err(|rule| DamagedPage { page, rule })
     }
 
     fn parse_bytes(page: u64, bytes: &'b [u8]) -> Result<Self, &'static str> {

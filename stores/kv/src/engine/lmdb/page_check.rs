@@ -12,8 +12,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::page::{
-    META_BYTES, MetaPage, Node, NodeValue, PAGE_HEAD_BYTES, PageFault, TreePage, TreeRecord, check_overflow_head,
-    overflow_pages, u64_at,
+    DamagedPage, LmdbTreeDescriptor, META_BYTES, MetaPage, Node, NodeValue, PAGE_HEAD_BYTES, TreePage,
+    check_overflow_head, overflow_pages, u64_at,
 };
 use super::page_set::PageSet;
 use crate::engine::{EngineError, Result};
@@ -27,7 +27,7 @@ const MAX_META_READS: usize = 1000;
 
 /// Which pages of a state are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckedPages {
+pub enum PageCheckScope {
     /// Those that lead to keys and values, which readers follow.
     Pairs,
     /// These, and the lists of free pages, which writers follow.
@@ -44,7 +44,7 @@ pub struct PageFile {
 
 /// Where the first key of the tree of keys and values is in the file (bytes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FirstKey(pub u64);
+pub struct FirstKeyOffset(pub u64);
 
 impl PageFile {
     /// The pages of a file.
@@ -80,16 +80,16 @@ impl PageFile {
             }
         }
         let rule = "the two meta pages have the numbers of commits in turn";
-        Err(PageFault { page: 0, rule }.into())
+        Err(DamagedPage { page: 0, rule }.into())
     }
 
     fn meta_page(&self, page: u64, at: u64) -> Result<MetaPage> {
         if self.bytes()? < at.saturating_add(META_BYTES as u64) {
-            return Err(PageFault { page, rule: "the file was cut short before it" }.into());
+            return Err(DamagedPage { page, rule: "the file was cut short before it" }.into());
         }
         let mut bytes = [0; META_BYTES];
         self.read(&mut bytes, at)?;
-        MetaPage::decode(&bytes).map_err(|rule| PageFault { page, rule }.into())
+        MetaPage::decode(&bytes).map_err(|rule| DamagedPage { page, rule }.into())
     }
 
     /// Checks the pages of a state. The caller reads that state by a transaction, so that LMDB does not use its pages
@@ -97,13 +97,13 @@ impl PageFile {
     ///
     /// # Errors
     /// [`EngineError::Page`] if a page is damaged, [`EngineError::Io`] if the file cannot be read.
-    pub fn check(&self, meta: &MetaPage, what: CheckedPages) -> Result<Option<FirstKey>> {
+    pub fn check(&self, meta: &MetaPage, what: PageCheckScope) -> Result<Option<FirstKeyOffset>> {
         let mut walk = PageWalk {
             file: self,
             pages_of_file: self.bytes()? / meta.page_size as u64,
             meta,
-            with_heads: what == CheckedPages::All,
-            used: (what != CheckedPages::Pairs).then(PageSet::default),
+            with_heads: what == PageCheckScope::All,
+            used: (what != PageCheckScope::Pairs).then(PageSet::default),
             buffers: Vec::new(),
         };
         let first = walk.tree(TreeOf::Pairs, &meta.pairs)?;
@@ -112,7 +112,7 @@ impl PageFile {
             let all = walk.used.as_ref().map_or(pages, PageSet::len);
             if all + META_PAGES != meta.last_page + 1 {
                 let rule = "each page up to the last one is used or free";
-                return Err(PageFault { page: meta.commit % 2, rule }.into());
+                return Err(DamagedPage { page: meta.commit % 2, rule }.into());
             }
         }
         Ok(first)
@@ -159,43 +159,43 @@ struct PageWalk<'f> {
 struct TreeWalk {
     of: TreeOf,
     /// What was found so far.
-    found: TreeRecord,
+    found: LmdbTreeDescriptor,
     last_key: Option<Vec<u8>>,
-    first: Option<FirstKey>,
+    first: Option<FirstKeyOffset>,
 }
 
 impl PageWalk<'_> {
-    fn tree(&mut self, of: TreeOf, stated: &TreeRecord) -> Result<Option<FirstKey>> {
-        let found = TreeRecord { branch_pages: 0, leaf_pages: 0, overflow_pages: 0, entries: 0, ..*stated };
+    fn tree(&mut self, of: TreeOf, stated: &LmdbTreeDescriptor) -> Result<Option<FirstKeyOffset>> {
+        let found = LmdbTreeDescriptor { branch_pages: 0, leaf_pages: 0, overflow_pages: 0, entries: 0, ..*stated };
         let mut walk = TreeWalk { of, found, last_key: None, first: None };
         if let Some(root) = stated.root {
             self.page(&mut walk, root, stated.depth, None)?;
         }
         if walk.found != *stated {
             let rule = "a tree has as many pages and keys as its meta page says";
-            return Err(PageFault { page: self.meta.commit % 2, rule }.into());
+            return Err(DamagedPage { page: self.meta.commit % 2, rule }.into());
         }
         Ok(walk.first)
     }
 
     /// Takes up pages that are used or free.
-    fn take(&mut self, page: u64, count: u64) -> std::result::Result<(), PageFault> {
+    fn take(&mut self, page: u64, count: u64) -> std::result::Result<(), DamagedPage> {
         let last = page.checked_add(count.saturating_sub(1)).filter(|last| *last <= self.meta.last_page);
         if page < META_PAGES || last.is_none() {
-            return Err(PageFault { page, rule: "it is led to, and is not among the pages of the database" });
+            return Err(DamagedPage { page, rule: "it is led to, and is not among the pages of the database" });
         }
         let Some(used) = &mut self.used else { return Ok(()) };
         match (page..page + count).find(|page| !used.insert(*page)) {
-            Some(page) => Err(PageFault { page, rule: "two pages lead to it" }),
+            Some(page) => Err(DamagedPage { page, rule: "two pages lead to it" }),
             None => Ok(()),
         }
     }
 
     /// Takes up pages that are read.
-    fn take_stored(&mut self, page: u64, count: u64) -> std::result::Result<(), PageFault> {
+    fn take_stored(&mut self, page: u64, count: u64) -> std::result::Result<(), DamagedPage> {
         match page.checked_add(count).is_some_and(|end| end <= self.pages_of_file) {
             true => self.take(page, count),
-            false => Err(PageFault { page, rule: "the file was cut short before it" }),
+            false => Err(DamagedPage { page, rule: "the file was cut short before it" }),
         }
     }
 
@@ -206,7 +206,7 @@ impl PageWalk<'_> {
         self.file.read(&mut bytes, page * self.meta.page_size as u64)?;
         let tree_page = TreePage::parse(page, &bytes)?;
         if tree_page.is_branch != (levels > 1) {
-            return Err(PageFault { page, rule: "leaves of a tree are all at its last level" }.into());
+            return Err(DamagedPage { page, rule: "leaves of a tree are all at its last level" }.into());
         }
         match tree_page.is_branch {
             true => self.branch(walk, page, &tree_page, levels, lower)?,
@@ -227,9 +227,9 @@ impl PageWalk<'_> {
         walk.found.branch_pages += 1;
         // LMDB ends the process otherwise.
         if branch.count < 2 && walk.of == TreeOf::Pairs {
-            return Err(PageFault { page, rule: "a page that leads to pages leads to two or more" }.into());
+            return Err(DamagedPage { page, rule: "a page that leads to pages leads to two or more" }.into());
         }
-        let damaged = |rule| EngineError::from(PageFault { page, rule });
+        let damaged = |rule| EngineError::from(DamagedPage { page, rule });
         for number in 0..branch.count {
             let node = branch.node(number).ok_or(damaged("its nodes lie in it"))?;
             let NodeValue::Child(child) = node.value else { return Err(damaged("it leads to pages")) };
@@ -251,7 +251,7 @@ impl PageWalk<'_> {
     fn leaf(&mut self, walk: &mut TreeWalk, page: u64, leaf: &TreePage<'_>, lower: Option<&[u8]>) -> Result<()> {
         walk.found.leaf_pages += 1;
         walk.found.entries += leaf.count as u64;
-        let damaged = |rule| EngineError::from(PageFault { page, rule });
+        let damaged = |rule| EngineError::from(DamagedPage { page, rule });
         let mut before: Option<&[u8]> = walk.last_key.as_deref();
         for number in 0..leaf.count {
             let node = leaf.node(number).ok_or(damaged("its nodes lie in it"))?;
@@ -263,7 +263,7 @@ impl PageWalk<'_> {
                 return Err(damaged("its keys ascend, and are not below the key that leads to it"));
             }
             before = Some(node.key);
-            walk.first.get_or_insert(FirstKey(page * self.meta.page_size as u64 + node.key_at as u64));
+            walk.first.get_or_insert(FirstKeyOffset(page * self.meta.page_size as u64 + node.key_at as u64));
             walk.found.overflow_pages += self.value(page, &node)?;
             if walk.of == TreeOf::FreePages {
                 self.free_list(page, &node)?;
@@ -277,7 +277,7 @@ impl PageWalk<'_> {
     fn value(&mut self, page: u64, node: &Node<'_>) -> Result<u64> {
         let NodeValue::Overflow { first, bytes } = node.value else { return Ok(0) };
         if bytes == 0 {
-            return Err(PageFault { page, rule: "a value on pages of its own has bytes" }.into());
+            return Err(DamagedPage { page, rule: "a value on pages of its own has bytes" }.into());
         }
         let pages = overflow_pages(bytes.into(), self.meta.page_size);
         self.take_stored(first, pages)?;
@@ -292,7 +292,7 @@ impl PageWalk<'_> {
     /// Checks a list of free pages: the number of a commit, and as its value how many pages it has freed, and these in
     /// descending order. The list may have room behind them.
     fn free_list(&mut self, page: u64, node: &Node<'_>) -> Result<()> {
-        let damaged = |rule| EngineError::from(PageFault { page, rule });
+        let damaged = |rule| EngineError::from(DamagedPage { page, rule });
         if u64_at(node.key, 0).is_none_or(|commit| commit == 0 || commit > self.meta.commit) {
             return Err(damaged("a list of free pages is of a commit that was made"));
         }

@@ -24,7 +24,7 @@ const BLOCK_BYTES: u64 = 512;
 ///
 /// # Errors
 /// [`EngineError::Full`] if the disk has no room for it. A table that was made for this is removed then.
-pub fn allocate(folder: &Path, max_readers: u32) -> Result<()> {
+pub fn allocate_reader_table(folder: &Path, max_readers: u32) -> Result<()> {
     let path = folder.join(LOCK_FILE);
     let is_new = !path.exists();
     let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);

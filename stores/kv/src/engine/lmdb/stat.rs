@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use h5live_model::Holder;
+use h5live_model::FileHolderProcess;
 
 use super::LmdbEngine;
-use super::durable_point::{DurablePoint, DurableState};
+use super::durable_point::{DurableState, LmdbCheckpoint};
 use super::environment::Environment;
 use super::files::{DATA_FILE, LOCK_FILE};
 use crate::engine::{EngineError, Result};
@@ -21,7 +21,7 @@ const META_PAGES: u64 = 2;
 
 /// A process that reads a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LmdbReader {
+pub struct LmdbReaderEntry {
     /// The process.
     pub pid: u32,
     /// The number of the commit whose state it reads; `None` if it has the store open, and reads nothing at the moment.
@@ -34,7 +34,7 @@ pub struct LmdbStat {
     /// The number of the newest commit.
     pub version: u64,
     /// Who has it open for writing, where the system names it; `None` if nobody has.
-    pub writers: Option<Vec<Holder>>,
+    pub writers: Option<Vec<FileHolderProcess>>,
     /// Most bytes that the store can have as this process has opened it.
     pub map_bytes: u64,
     /// Bytes of the file.
@@ -46,7 +46,7 @@ pub struct LmdbStat {
     /// Pages with keys and values, and the two meta pages.
     pub used_pages: u64,
     /// The other processes that have it open for reading.
-    pub readers: Vec<LmdbReader>,
+    pub readers: Vec<LmdbReaderEntry>,
     /// Entries of processes that have died, which were removed when the store was opened.
     pub dead_readers: u64,
     /// The state that a power failure leaves; `None` if no state is kept.
@@ -73,7 +73,7 @@ impl LmdbEngine {
             used_pages: in_tree as u64 + META_PAGES,
             readers: readers(&self.folder, &self.environment)?,
             dead_readers: self.dead_readers,
-            durable: DurablePoint::state(&self.folder)?,
+            durable: LmdbCheckpoint::state(&self.folder)?,
         })
     }
 }
@@ -87,7 +87,7 @@ impl LmdbStat {
 
 /// The readers of other processes in LMDB's table, which is a header and the entries: the number of the state (8 bytes;
 /// all bits are set if there is none), and the process (4 bytes; 0: the entry is free).
-fn readers(folder: &Path, environment: &Environment) -> Result<Vec<LmdbReader>> {
+fn readers(folder: &Path, environment: &Environment) -> Result<Vec<LmdbReaderEntry>> {
     let context = "the table of readers cannot be read";
     if !environment.has_reader_table() {
         return Ok(Vec::new());
@@ -105,7 +105,7 @@ fn readers(folder: &Path, environment: &Environment) -> Result<Vec<LmdbReader>> 
         let (Some(version), Some(pid)) = (entry.first_chunk(), entry.last_chunk()) else { continue };
         let (version, pid) = (u64::from_ne_bytes(*version), u32::from_ne_bytes(*pid));
         if pid != 0 && pid != std::process::id() {
-            found.push(LmdbReader { pid, version: Some(version).filter(|version| *version != u64::MAX) });
+            found.push(LmdbReaderEntry { pid, version: Some(version).filter(|version| *version != u64::MAX) });
         }
     }
     Ok(found)

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use h5live_objects::{ObjectError, without_queries};
+use h5live_objects::{ObjectError, strip_url_queries};
 use slatedb::{CloseReason, ErrorKind};
 
 use crate::engine::EngineError;
@@ -27,11 +27,11 @@ impl StdError for PlacedFailure {}
 
 /// Makes errors that name the location of a store.
 #[derive(Debug, Clone)]
-pub struct Failures(pub Arc<str>);
+pub struct LocationErrors(pub Arc<str>);
 
-impl Failures {
+impl LocationErrors {
     /// An error of SlateDB. `context` says what was tried.
-    pub fn slate(&self, context: &'static str) -> impl FnOnce(slatedb::Error) -> EngineError {
+    pub fn slate_error(&self, context: &'static str) -> impl FnOnce(slatedb::Error) -> EngineError {
         let failures = self.clone();
         move |error| match error.kind() {
             ErrorKind::Closed(CloseReason::Fenced) => EngineError::Fenced(format!(
@@ -43,25 +43,25 @@ impl Failures {
     }
 
     /// An error of an object store. `context` says what was tried.
-    pub fn object(&self, context: &'static str) -> impl FnOnce(object_store::Error) -> EngineError {
+    pub fn object_store_error(&self, context: &'static str) -> impl FnOnce(object_store::Error) -> EngineError {
         let failures = self.clone();
         move |error| failures.placed(context, &error)
     }
 
     /// An error of the client of an object store. `context` says what was tried.
-    pub fn client(&self, context: &'static str) -> impl FnOnce(ObjectError) -> EngineError {
+    pub fn client_error(&self, context: &'static str) -> impl FnOnce(ObjectError) -> EngineError {
         let failures = self.clone();
         move |error| failures.placed(context, &error)
     }
 
     /// An error of the system. `context` says what was tried.
-    pub fn system(&self, context: &'static str) -> impl FnOnce(io::Error) -> EngineError {
+    pub fn io_error(&self, context: &'static str) -> impl FnOnce(io::Error) -> EngineError {
         let failures = self.clone();
         move |error| failures.placed(context, &error)
     }
 
     fn placed(&self, context: &'static str, error: &(dyn StdError + 'static)) -> EngineError {
-        let cause = without_queries(&error.to_string());
+        let cause = strip_url_queries(&error.to_string());
         let source = io::Error::new(system_kind(error), PlacedFailure { location: self.0.clone(), cause });
         EngineError::io(context)(source)
     }
@@ -104,15 +104,15 @@ pub fn is_not_found(error: &slatedb::Error) -> bool {
 mod tests {
     use super::*;
 
-    fn failures() -> Failures {
-        Failures("s3://bucket/run".into())
+    fn failures() -> LocationErrors {
+        LocationErrors("s3://bucket/run".into())
     }
 
     #[test]
     fn an_error_names_the_location_and_the_cause_and_no_secret() {
         let source = "error sending request for url (https://host/a?sig=SECRET): refused".into();
         let error = object_store::Error::Generic { store: "S3", source };
-        let text = failures().object("the store cannot be read")(error).to_string();
+        let text = failures().object_store_error("the store cannot be read")(error).to_string();
         assert!(text.starts_with("the store cannot be read: s3://bucket/run: "), "{text}");
         assert!(text.contains("(https://host/a): refused") && !text.contains("SECRET"), "{text}");
     }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_writer_that_was_replaced_is_told_so() {
         let error = slatedb::Error::closed("detected newer DB client".to_owned(), CloseReason::Fenced);
-        let error = failures().slate("nothing is written")(error);
+        let error = failures().slate_error("nothing is written")(error);
         assert!(matches!(&error, EngineError::Fenced(text) if text.starts_with("s3://bucket/run: ")), "{error}");
     }
 
@@ -129,9 +129,9 @@ mod tests {
         let full = io::Error::from(io::ErrorKind::StorageFull);
         let error = object_store::Error::Generic { store: "LocalFileSystem", source: Box::new(full) };
         let error = slatedb::Error::unavailable("io".to_owned()).with_source(Box::new(Arc::new(error)));
-        assert!(matches!(failures().slate("nothing is written")(error), EngineError::Full(_)));
+        assert!(matches!(failures().slate_error("nothing is written")(error), EngineError::Full(_)));
         let denied = object_store::Error::PermissionDenied { path: "a".to_owned(), source: "no".into() };
-        let error = failures().object("nothing is read")(denied);
+        let error = failures().object_store_error("nothing is read")(denied);
         assert_eq!(error.kind(), h5live_model::StoreErrorKind::PermissionDenied);
         let missing = object_store::Error::NotFound { path: "a".to_owned(), source: "no".into() };
         assert!(is_not_found(&slatedb::Error::data("io".to_owned()).with_source(Box::new(Arc::new(missing)))));

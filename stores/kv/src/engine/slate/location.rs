@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::StreamExt;
-use h5live_objects::{Cloud, ObjectOptions, ObjectPlace};
+use h5live_objects::{Cloud, ObjectOptions, ObjectStoreLocation};
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 
-use super::failure::Failures;
+use super::failure::LocationErrors;
 use crate::engine::{EngineError, Result};
 
 /// Where a store is.
@@ -29,8 +29,8 @@ impl SlateLocation {
     ///
     /// # Errors
     /// [`EngineError::Io`] if the folder cannot be made; [`EngineError::NotThere`] if it is not to be made.
-    pub fn folder(folder: &Path, makes: bool, is_durable: bool) -> Result<Self> {
-        if makes {
+    pub fn folder(folder: &Path, create_missing: bool, fsync_writes: bool) -> Result<Self> {
+        if create_missing {
             fs::create_dir_all(folder).map_err(EngineError::io("the folder cannot be made"))?;
         }
         if !folder.is_dir() {
@@ -38,10 +38,10 @@ impl SlateLocation {
         }
         let name: Arc<str> = folder.to_string_lossy().into();
         let store = LocalFileSystem::new_with_prefix(folder);
-        let store = store.map_err(Failures(name.clone()).object("the folder cannot be opened"))?;
+        let store = store.map_err(LocationErrors(name.clone()).object_store_error("the folder cannot be opened"))?;
         Ok(SlateLocation {
             name,
-            store: Arc::new(store.with_fsync(is_durable)),
+            store: Arc::new(store.with_fsync(fsync_writes)),
             prefix: ObjectPath::default(),
             folder: Some(folder.to_owned()),
         })
@@ -54,17 +54,18 @@ impl SlateLocation {
     /// the cloud.
     pub fn cloud(cloud: Cloud, bucket: &str, prefix: &str, options: &ObjectOptions) -> Result<Self> {
         let name: Arc<str> = format!("{}://{bucket}/{prefix}", cloud.scheme()).into();
-        let failures = Failures(name.clone());
-        let place = ObjectPlace::Bucket { cloud, bucket: bucket.to_owned() };
-        let store = place.library_store(options).map_err(failures.client("the object store cannot be reached"))?;
+        let failures = LocationErrors(name.clone());
+        let place = ObjectStoreLocation::Bucket { cloud, bucket: bucket.to_owned() };
+        let store =
+            place.build_retrying_store(options).map_err(failures.client_error("the object store cannot be reached"))?;
         let parsed = ObjectPath::parse(prefix).map_err(|error| {
-            failures.object("the prefix is none of an object store")(object_store::Error::from(error))
+            failures.object_store_error("the prefix is none of an object store")(object_store::Error::from(error))
         })?;
         Ok(SlateLocation { name, store, prefix: parsed, folder: None })
     }
 
     /// Objects of any object store.
-    pub fn objects(name: &str, store: Arc<dyn ObjectStore>, prefix: &str) -> Self {
+    pub fn from_object_store(name: &str, store: Arc<dyn ObjectStore>, prefix: &str) -> Self {
         SlateLocation { name: name.into(), store, prefix: prefix.into(), folder: None }
     }
 
@@ -75,8 +76,8 @@ impl SlateLocation {
     }
 
     /// Errors that name it.
-    pub(super) fn failures(&self) -> Failures {
-        Failures(self.name.clone())
+    pub(super) fn failures(&self) -> LocationErrors {
+        LocationErrors(self.name.clone())
     }
 
     /// What errors of engines call it.

@@ -16,7 +16,7 @@ const MAX_PARALLEL_FILES: u64 = 16;
 ///
 /// Each file of the log has whole batches. A state with all writes up to the last one of a file has no batch in part.
 #[derive(Clone)]
-pub struct LogTail {
+pub struct WalReplayState {
     pub tables: Arc<PinnedTables>,
     pub memtable: Arc<Memtable>,
     /// The last file of the log that was read.
@@ -25,10 +25,10 @@ pub struct LogTail {
     pub sequence: u64,
 }
 
-impl LogTail {
+impl WalReplayState {
     /// The state of the tables.
     pub fn of(tables: PinnedTables) -> Self {
-        LogTail {
+        WalReplayState {
             memtable: Arc::default(),
             last_file: tables.last_log_file,
             sequence: tables.last_sequence,
@@ -38,8 +38,8 @@ impl LogTail {
 
     /// The same state over newer tables, without the writes that these have.
     #[must_use]
-    pub fn over(&self, tables: PinnedTables) -> Self {
-        LogTail {
+    pub fn rebase_onto(&self, tables: PinnedTables) -> Self {
+        WalReplayState {
             memtable: Arc::new(self.memtable.after(tables.last_sequence)),
             last_file: self.last_file.max(tables.last_log_file),
             sequence: self.sequence.max(tables.last_sequence),
@@ -48,7 +48,7 @@ impl LogTail {
     }
 
     /// Takes up all files that follow. After a failure it has those before the failure.
-    pub async fn advance(&mut self, log: &WalReader) -> Result<(), slatedb::Error> {
+    pub async fn replay_new_files(&mut self, log: &WalReader) -> Result<(), slatedb::Error> {
         let mut window = 1;
         loop {
             let files = (1..=window).map(|ahead| read_file(log, self.last_file + ahead, self.tables.last_sequence));

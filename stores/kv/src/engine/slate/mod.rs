@@ -23,14 +23,14 @@ mod writer;
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_model::{Mode, Publish};
+use h5live_model::{Mode, PublishLevel};
 
 use self::reader::SlateReader;
 use self::runtime::SlateRuntime;
 use self::session::SlateSession;
 use self::signal::{CommitSignal, SlateWatch};
 use self::writer::SlateWriter;
-use super::{Edits, Engine, EngineError, EngineWatch, KeySpan, Result, View};
+use super::{EditBatch, Engine, EngineError, EngineWatch, KeySpan, Result, View};
 
 pub use self::location::SlateLocation;
 pub use self::options::SlateOptions;
@@ -63,7 +63,7 @@ impl SlateEngine {
     /// [`EngineError::NotThere`], [`EngineError::Occupied`], and others if it cannot be reached.
     pub fn open(location: SlateLocation, mode: Mode, options: &SlateOptions, random: u64) -> Result<Self> {
         let failures = location.failures();
-        let runtime = SlateRuntime::start().map_err(failures.system("there are no threads"))?;
+        let runtime = SlateRuntime::start().map_err(failures.io_error("there are no threads"))?;
         let session = Arc::new(SlateSession {
             runtime: Arc::new(runtime),
             location,
@@ -72,7 +72,7 @@ impl SlateEngine {
         });
         let location = session.location.clone();
         let is_there = async move { location.holds_store().await };
-        let is_there = session.run_on_objects("the key-value store cannot be reached", is_there)?;
+        let is_there = session.block_on_object_store("the key-value store cannot be reached", is_there)?;
         match mode {
             // A store that was not finished has no keys.
             Mode::CreateNew if is_there && holds_keys(&*SlateReader::open(session.clone())?.view()?)? => {
@@ -121,7 +121,7 @@ impl Engine for SlateEngine {
         }
     }
 
-    fn commit(&self, edits: &Edits, publish: Publish) -> Result<()> {
+    fn commit(&self, edits: &EditBatch, publish: PublishLevel) -> Result<()> {
         let SlateRole::Writer(writer) = &self.role else { return Err(EngineError::ReadOnly) };
         if let Some((key, _)) = edits.iter().find(|(key, _)| key.is_empty() || key.len() > MAX_KEY_BYTES) {
             return Err(EngineError::KeyTooLong(key.len()));

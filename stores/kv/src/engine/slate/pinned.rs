@@ -24,7 +24,7 @@ pub const MAX_OPERATION_RETRIES: u32 = 3;
 pub const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a reader needs to pin states.
-pub struct Pins {
+pub struct CheckpointContext {
     pub location: SlateLocation,
     pub admin: Admin,
     pub cache: Arc<dyn DbCache>,
@@ -43,12 +43,12 @@ pub struct PinnedTables {
     checkpoint: slatedb::CheckpointCreateResult,
     renewed: Mutex<Instant>,
     is_released: AtomicBool,
-    pins: Arc<Pins>,
+    pins: Arc<CheckpointContext>,
 }
 
 impl PinnedTables {
     /// Pins the newest state.
-    pub async fn newest(pins: Arc<Pins>) -> Result<Self, slatedb::Error> {
+    pub async fn pin_newest(pins: Arc<CheckpointContext>) -> Result<Self, slatedb::Error> {
         let options =
             CheckpointOptions { lifetime: Some(pins.lifetime), name: Some(CHECKPOINT_NAME.to_owned()), source: None };
         let made = Instant::now();

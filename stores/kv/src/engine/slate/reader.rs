@@ -13,8 +13,8 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::AbortHandle;
 
 use super::heartbeat::WriterProbe;
-use super::log_tail::LogTail;
-use super::pinned::{PinnedTables, Pins, RELEASE_LIMIT};
+use super::log_tail::WalReplayState;
+use super::pinned::{CheckpointContext, PinnedTables, RELEASE_LIMIT};
 use super::reader_view::ReaderView;
 use super::session::SlateSession;
 use crate::engine::{EngineError, Result};
@@ -32,7 +32,7 @@ const CONTEXT: &str = "the key-value store cannot be read";
 /// A session that reads.
 pub struct SlateReader {
     session: Arc<SlateSession>,
-    pins: Arc<Pins>,
+    pins: Arc<CheckpointContext>,
     log: WalReader,
     progress: AsyncMutex<ReadProgress>,
     newest: Mutex<Arc<ReaderView>>,
@@ -42,7 +42,7 @@ pub struct SlateReader {
 
 /// How far a reader has come.
 struct ReadProgress {
-    tail: LogTail,
+    tail: WalReplayState,
     looked_for_tables: Instant,
     /// Tables of earlier states that may be in use.
     earlier: Vec<Weak<PinnedTables>>,
@@ -60,22 +60,22 @@ impl SlateReader {
     /// # Errors
     /// [`EngineError::Io`] and others if it cannot be read.
     pub fn open(session: Arc<SlateSession>) -> Result<Arc<Self>> {
-        let pins = Arc::new(Pins {
+        let pins = Arc::new(CheckpointContext {
             location: session.location.clone(),
             admin: session.admin(),
-            cache: session.cache(),
+            cache: session.new_cache(),
             lifetime: session.options.checkpoint_lifetime,
             runtime: session.runtime.clone(),
         });
         let log = || WalReader::new(session.location.prefix.clone(), session.location.store.clone());
         let (first_log, first_pins) = (log(), pins.clone());
-        let tail = session.run(CONTEXT, async move {
-            let mut tail = LogTail::of(PinnedTables::newest(first_pins).await?);
-            tail.advance(&first_log).await?;
+        let tail = session.block_on_slate(CONTEXT, async move {
+            let mut tail = WalReplayState::of(PinnedTables::pin_newest(first_pins).await?);
+            tail.replay_new_files(&first_log).await?;
             Ok(tail)
         })?;
         let newest = Arc::new(ReaderView { session: session.clone(), state: tail.clone() });
-        session.signal.committed(tail.sequence);
+        session.signal.announce_commit(tail.sequence);
         let progress = ReadProgress { tail, looked_for_tables: Instant::now(), earlier: Vec::new() };
         let reader = Arc::new(SlateReader {
             log: log(),
@@ -98,7 +98,7 @@ impl SlateReader {
     /// As [`SlateReader::open`].
     pub fn view(self: &Arc<Self>) -> Result<Arc<ReaderView>> {
         let reader = self.clone();
-        self.session.run(CONTEXT, async move { reader.catch_up().await })?;
+        self.session.block_on_slate(CONTEXT, async move { reader.catch_up().await })?;
         Ok(self.newest.lock().clone())
     }
 
@@ -108,7 +108,8 @@ impl SlateReader {
     /// As [`SlateReader::open`].
     pub fn has_writer(self: &Arc<Self>) -> Result<bool> {
         let reader = self.clone();
-        self.session.run_on_objects("the writer cannot be looked for", async move { reader.look_for_writer().await })
+        self.session
+            .block_on_object_store("the writer cannot be looked for", async move { reader.look_for_writer().await })
     }
 
     async fn look_for_writer(&self) -> object_store::Result<bool> {
@@ -119,25 +120,25 @@ impl SlateReader {
 
     async fn catch_up(&self) -> std::result::Result<(), SlateError> {
         let mut progress = self.progress.lock().await;
-        let read = progress.tail.advance(&self.log).await;
+        let read = progress.tail.replay_new_files(&self.log).await;
         // What was read is shown, even if more could not be read.
         self.publish(&progress.tail);
         if read.is_err() || progress.looked_for_tables.elapsed() >= TABLES_INTERVAL {
             self.take_newer_tables(&mut progress).await?;
-            progress.tail.advance(&self.log).await?;
+            progress.tail.replay_new_files(&self.log).await?;
             self.publish(&progress.tail);
         }
         Ok(())
     }
 
-    fn publish(&self, tail: &LogTail) {
+    fn publish(&self, tail: &WalReplayState) {
         let mut newest = self.newest.lock();
         let is_same = newest.state.sequence == tail.sequence && Arc::ptr_eq(&newest.state.tables, &tail.tables);
         if !is_same {
             *newest = Arc::new(ReaderView { session: self.session.clone(), state: tail.clone() });
         }
         drop(newest);
-        self.session.signal.committed(tail.sequence);
+        self.session.signal.announce_commit(tail.sequence);
     }
 
     /// Moves to newer tables if it is time to, and keeps alive what is in use.
@@ -150,8 +151,8 @@ impl SlateReader {
         let is_large = tail.memtable.bytes() > MAX_MEMTABLE_BYTES || tail.tables.made.elapsed() > MAX_TABLES_AGE;
         let is_newer = manifest.last_l0_seq() > tail.tables.last_sequence;
         if is_behind || (is_large && is_newer) || tail.tables.renew().await.is_err() {
-            let tables = PinnedTables::newest(self.pins.clone()).await?;
-            let newer = progress.tail.over(tables);
+            let tables = PinnedTables::pin_newest(self.pins.clone()).await?;
+            let newer = progress.tail.rebase_onto(tables);
             let earlier = std::mem::replace(&mut progress.tail, newer);
             progress.earlier.push(Arc::downgrade(&earlier.tables));
         }
@@ -168,15 +169,15 @@ impl SlateReader {
     async fn poll(&self, looks_for_writer: bool) -> bool {
         let failures = self.session.location.failures();
         let work = async {
-            self.catch_up().await.map_err(failures.slate(CONTEXT))?;
+            self.catch_up().await.map_err(failures.slate_error(CONTEXT))?;
             if looks_for_writer {
-                self.look_for_writer().await.map_err(failures.object(CONTEXT))?;
+                self.look_for_writer().await.map_err(failures.object_store_error(CONTEXT))?;
             }
             Ok::<_, EngineError>(())
         };
-        let late = || failures.system(CONTEXT)(std::io::ErrorKind::TimedOut.into());
+        let late = || failures.io_error(CONTEXT)(std::io::ErrorKind::TimedOut.into());
         let polled = tokio::time::timeout(MAX_POLL_TIME, work).await.unwrap_or_else(|_| Err(late()));
-        polled.inspect_err(|error| self.session.signal.failed(error)).is_ok()
+        polled.inspect_err(|error| self.session.signal.announce_failure(error)).is_ok()
     }
 
     /// Ends looking for commits, and lets go of the newest state.
@@ -186,7 +187,7 @@ impl SlateReader {
         self.session.signal.close();
         let tables = self.newest.lock().state.tables.clone();
         // If this fails, the life of the checkpoint ends by itself.
-        let _ = self.session.runtime.run(RELEASE_LIMIT, async move { tables.release().await });
+        let _ = self.session.runtime.block_on(RELEASE_LIMIT, async move { tables.release().await });
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use h5live_model::SharedBytes;
 
-use super::log_tail::LogTail;
-use super::scan::{Piece, RangeReader, bounds, scan_options};
+use super::log_tail::WalReplayState;
+use super::scan::{RangeReader, ScanBatch, bounds, scan_options};
 use super::session::SlateSession;
 use crate::engine::{KeySpan, Result, View};
 
@@ -19,7 +19,7 @@ const CONTEXT: &str = "the key-value store cannot be read";
 /// One state.
 pub struct ReaderView {
     pub session: Arc<SlateSession>,
-    pub state: LogTail,
+    pub state: WalReplayState,
 }
 
 impl fmt::Debug for ReaderView {
@@ -51,7 +51,7 @@ impl ScanPosition {
 
 impl ReaderView {
     /// Merges keys of the tables with the writes up to the last of these keys. Returns whether the scan goes on.
-    fn merge(&self, at: &mut ScanPosition, piece: &Piece, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool {
+    fn merge(&self, at: &mut ScanPosition, piece: &ScanBatch, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool {
         let Some(last) = piece.pairs.last() else { return true };
         let end = Bound::Included(&*last.key);
         let written = self.state.memtable.range(at.start(), end, self.state.sequence, usize::MAX);
@@ -100,7 +100,7 @@ impl View for ReaderView {
             Some(written) => written,
             None => {
                 let (tables, key) = (self.state.tables.clone(), Bytes::copy_from_slice(key));
-                self.session.run(CONTEXT, async move { tables.tables.get(key).await })?
+                self.session.block_on_slate(CONTEXT, async move { tables.tables.get(key).await })?
             }
         };
         value.iter().for_each(|value| found(value));
@@ -119,9 +119,9 @@ impl View for ReaderView {
         let (tables, range) = (self.state.tables.clone(), bounds(range));
         let work = async move {
             let keys = tables.tables.scan_with_options(range, &scan_options()).await?;
-            RangeReader::new(keys).next_piece().await
+            RangeReader::new(keys).next_batch().await
         };
-        let (mut keys, mut piece) = self.session.run(CONTEXT, work)?;
+        let (mut keys, mut piece) = self.session.block_on_slate(CONTEXT, work)?;
         loop {
             if !self.merge(&mut at, &piece, each) {
                 return Ok(());
@@ -130,7 +130,7 @@ impl View for ReaderView {
                 self.scan_rest(&mut at, each);
                 return Ok(());
             }
-            (keys, piece) = self.session.run(CONTEXT, keys.next_piece())?;
+            (keys, piece) = self.session.block_on_slate(CONTEXT, keys.next_batch())?;
         }
     }
 

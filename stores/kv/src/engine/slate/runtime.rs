@@ -34,9 +34,9 @@ impl SlateRuntime {
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`]; [`io::ErrorKind::Other`] if the work has panicked.
-    pub fn run<T: Send + 'static>(
+    pub fn block_on<T: Send + 'static>(
         &self,
-        limit: Duration,
+        timeout: Duration,
         work: impl Future<Output = T> + Send + 'static,
     ) -> io::Result<T> {
         let (sender, receiver) = sync_channel(1);
@@ -44,10 +44,10 @@ impl SlateRuntime {
             // The caller may have stopped waiting.
             let _ = sender.send(work.await);
         });
-        receiver.recv_timeout(limit).map_err(|error| match error {
+        receiver.recv_timeout(timeout).map_err(|error| match error {
             RecvTimeoutError::Timeout => {
                 running.inspect(AbortHandle::abort);
-                io::Error::new(io::ErrorKind::TimedOut, format!("no answer in {} s", limit.as_secs()))
+                io::Error::new(io::ErrorKind::TimedOut, format!("no answer in {} s", timeout.as_secs()))
             }
             RecvTimeoutError::Disconnected => io::Error::other("the work has ended without a result"),
         })
@@ -77,7 +77,7 @@ mod tests {
         let outer = Builder::new_current_thread().build().unwrap();
         let found = outer.block_on(async {
             let runtime = SlateRuntime::start().unwrap();
-            runtime.run(Duration::from_secs(60), async { 7 }).unwrap()
+            runtime.block_on(Duration::from_secs(60), async { 7 }).unwrap()
         });
         assert_eq!(found, 7);
     }
@@ -85,9 +85,9 @@ mod tests {
     #[test]
     fn work_that_hangs_or_panics_is_an_error() {
         let runtime = SlateRuntime::start().unwrap();
-        let hung = runtime.run(Duration::from_millis(1), std::future::pending::<()>()).unwrap_err();
+        let hung = runtime.block_on(Duration::from_millis(1), std::future::pending::<()>()).unwrap_err();
         assert_eq!(hung.kind(), io::ErrorKind::TimedOut);
-        let panicked = runtime.run(Duration::from_secs(60), async { assert!(runtime_is_none(), "as it must") });
+        let panicked = runtime.block_on(Duration::from_secs(60), async { assert!(runtime_is_none(), "as it must") });
         assert_eq!(panicked.unwrap_err().kind(), io::ErrorKind::Other);
     }
 

@@ -37,7 +37,7 @@ pub struct RangeReader {
 
 /// Some keys of a range with their values, in order.
 #[derive(Default)]
-pub struct Piece {
+pub struct ScanBatch {
     pub pairs: Vec<KeyValue>,
     /// Whether no further keys follow.
     pub is_last: bool,
@@ -50,8 +50,8 @@ impl RangeReader {
     }
 
     /// Reads the next keys, and returns itself with them.
-    pub async fn next_piece(mut self) -> Result<(Self, Piece), slatedb::Error> {
-        let (mut piece, mut bytes) = (Piece::default(), 0);
+    pub async fn next_batch(mut self) -> Result<(Self, ScanBatch), slatedb::Error> {
+        let (mut piece, mut bytes) = (ScanBatch::default(), 0);
         while piece.pairs.len() < self.piece_keys && bytes < MAX_PIECE_BYTES {
             let Some(pair) = self.keys.next().await? else {
                 piece.is_last = true;

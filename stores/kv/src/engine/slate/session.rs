@@ -35,42 +35,42 @@ impl SlateSession {
     ///
     /// # Errors
     /// Those of the work, and [`crate::engine::EngineError::Io`] if it takes too long.
-    pub fn run<T: Send + 'static>(
+    pub fn block_on_slate<T: Send + 'static>(
         &self,
         context: &'static str,
         work: impl Future<Output = std::result::Result<T, slatedb::Error>> + Send + 'static,
     ) -> Result<T> {
-        self.run_with_bytes(context, 0, work)
+        self.block_on_slate_sized(context, 0, work)
     }
 
-    /// As [`SlateSession::run`], for work that moves so many bytes.
+    /// As [`SlateSession::block_on_slate`], for work that moves so many bytes.
     ///
     /// # Errors
-    /// As [`SlateSession::run`].
-    pub fn run_with_bytes<T: Send + 'static>(
+    /// As [`SlateSession::block_on_slate`].
+    pub fn block_on_slate_sized<T: Send + 'static>(
         &self,
         context: &'static str,
-        bytes: u64,
+        bytes_moved: u64,
         work: impl Future<Output = std::result::Result<T, slatedb::Error>> + Send + 'static,
     ) -> Result<T> {
         let failures = self.location.failures();
-        let limit = WORK_LIMIT + Duration::from_secs(bytes / MIN_BYTES_PER_SECOND);
-        let done = self.runtime.run(limit, work).map_err(failures.system(context))?;
-        done.map_err(failures.slate(context))
+        let limit = WORK_LIMIT + Duration::from_secs(bytes_moved / MIN_BYTES_PER_SECOND);
+        let done = self.runtime.block_on(limit, work).map_err(failures.io_error(context))?;
+        done.map_err(failures.slate_error(context))
     }
 
     /// Runs work of the object store, and waits for it.
     ///
     /// # Errors
-    /// As [`SlateSession::run`].
-    pub fn run_on_objects<T: Send + 'static>(
+    /// As [`SlateSession::block_on_slate`].
+    pub fn block_on_object_store<T: Send + 'static>(
         &self,
         context: &'static str,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Result<T> {
         let failures = self.location.failures();
-        let done = self.runtime.run(WORK_LIMIT, work).map_err(failures.system(context))?;
-        done.map_err(failures.object(context))
+        let done = self.runtime.block_on(WORK_LIMIT, work).map_err(failures.io_error(context))?;
+        done.map_err(failures.object_store_error(context))
     }
 
     /// What reads and changes the store's own description.
@@ -79,7 +79,7 @@ impl SlateSession {
     }
 
     /// A cache of blocks.
-    pub fn cache(&self) -> Arc<dyn DbCache> {
+    pub fn new_cache(&self) -> Arc<dyn DbCache> {
         let meta_bytes = self.options.cache_bytes / META_CACHE_SHARE;
         let part = |max_capacity| -> Arc<dyn DbCache> {
             let options = MokaCacheOptions { max_capacity, ..MokaCacheOptions::default() };

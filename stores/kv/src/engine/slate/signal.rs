@@ -36,7 +36,7 @@ impl CommitSignal {
     }
 
     /// There is a commit of this number.
-    pub fn committed(&self, version: u64) {
+    pub fn announce_commit(&self, version: u64) {
         self.update(|known| {
             known.version = known.version.max(version);
             known.failing = None;
@@ -49,7 +49,7 @@ impl CommitSignal {
     }
 
     /// Looking for commits has failed.
-    pub fn failed(&self, why: &EngineError) {
+    pub fn announce_failure(&self, why: &EngineError) {
         self.update(|known| {
             let since = known.failing.as_ref().map_or_else(Instant::now, |(since, _)| *since);
             known.failing = Some((since, why.to_string()));
@@ -133,11 +133,11 @@ mod tests {
     #[test]
     fn a_watch_tells_of_commits_and_of_the_end_once() {
         let signal = Arc::new(CommitSignal::default());
-        signal.committed(4);
+        signal.announce_commit(4);
         signal.set_writer(true);
         let mut watch = SlateWatch::new(signal.clone());
         assert_eq!(watch.wait(Duration::ZERO).unwrap(), WatchEvent::Timeout);
-        signal.committed(5);
+        signal.announce_commit(5);
         signal.set_writer(false);
         assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Changed);
         assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Ended);
@@ -148,11 +148,11 @@ mod tests {
     fn a_failure_that_is_over_is_forgotten() {
         let signal = Arc::new(CommitSignal::default());
         let mut watch = SlateWatch::new(signal.clone());
-        signal.failed(&EngineError::ReadOnly);
+        signal.announce_failure(&EngineError::ReadOnly);
         let long_ago = Instant::now().checked_sub(FAILURE_PATIENCE * 2).unwrap();
         signal.update(|known| known.failing = Some((long_ago, "no route".to_owned())));
         assert!(watch.wait(Duration::MAX).unwrap_err().to_string().contains("no route"));
-        signal.committed(1);
+        signal.announce_commit(1);
         assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Changed);
         assert_eq!(watch.wait(Duration::ZERO).unwrap(), WatchEvent::Timeout);
     }

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_model::{Mode, Publish, WatchEvent};
+use h5live_model::{Mode, PublishLevel, WatchEvent};
 
 use super::{SlateEngine, SlateLocation, SlateOptions};
-use crate::engine::{Edits, Engine, EngineError, Result, Snapshot, View};
+use crate::engine::{EditBatch, Engine, EngineError, Result, View, ViewWithEdits};
 
 fn open(folder: &Path, mode: Mode, session: u64) -> SlateEngine {
     let options = SlateOptions { poll_interval: Duration::from_millis(5), ..SlateOptions::default() };
@@ -16,13 +16,13 @@ fn open(folder: &Path, mode: Mode, session: u64) -> SlateEngine {
 }
 
 fn commit(engine: &SlateEngine, number: u8) -> Result<()> {
-    let mut edits = Edits::new();
+    let mut edits = EditBatch::new();
     edits.put(b"number", vec![number]);
-    engine.commit(&edits, Publish::Visible)
+    engine.commit(&edits, PublishLevel::Visible)
 }
 
 fn number(view: &Arc<dyn View>) -> Option<Vec<u8>> {
-    Snapshot::of(view).get(b"number").unwrap()
+    ViewWithEdits::of(view).get(b"number").unwrap()
 }
 
 /// Has each look at a part of the store fail, as if the server did not answer.
@@ -98,7 +98,8 @@ fn a_reader_whose_part_of_the_log_is_gone_takes_the_tables() {
 /// Files of the log that who opens the store reads, since their writes are in no table.
 fn unwritten_log_files(engine: &SlateEngine, folder: &Path) -> u64 {
     let admin = engine.session.admin();
-    let manifest = engine.session.run("the manifest", async move { admin.read_manifest(None).await }).unwrap().unwrap();
+    let manifest =
+        engine.session.block_on_slate("the manifest", async move { admin.read_manifest(None).await }).unwrap().unwrap();
     let number = |file: fs::DirEntry| file.path().file_stem()?.to_str()?.parse::<u64>().ok();
     let newest = fs::read_dir(folder.join("wal")).unwrap().filter_map(|file| number(file.unwrap())).max();
     newest.unwrap_or(0).saturating_sub(manifest.replay_after_wal_id())
@@ -112,9 +113,9 @@ fn the_log_does_not_grow_without_end_if_each_writer_dies_early() {
         let writer = open(folder.path(), mode, session);
         most = most.max(unwritten_log_files(&writer, folder.path()));
         for commit in 0..50u64 {
-            let mut edits = Edits::new();
+            let mut edits = EditBatch::new();
             edits.put(b"number", commit.to_le_bytes().to_vec());
-            writer.commit(&edits, Publish::Visible).unwrap();
+            writer.commit(&edits, PublishLevel::Visible).unwrap();
         }
         // Nothing of it is closed.
         std::mem::forget(writer);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use h5live_model::{Publish, SharedBytes};
+use h5live_model::{PublishLevel, SharedBytes};
 use parking_lot::Mutex;
 use slatedb::config::{FlushOptions, FlushType, Settings};
 use slatedb::{CloseReason, Db, DbSnapshot, WalReader, WriteBatch};
@@ -14,7 +14,7 @@ use super::heartbeat::Heartbeat;
 use super::pinned::MAX_OPERATION_RETRIES;
 use super::scan::{RangeReader, bounds, scan_options};
 use super::session::SlateSession;
-use crate::engine::{Edits, EngineError, KeySpan, Result, SyncPolicy, View};
+use crate::engine::{EditBatch, EngineError, KeySpan, Result, SyncPolicy, View};
 
 /// After so many files of the log their writes go into a table: a reader that opens the store reads the files behind it.
 /// SlateDB by itself waits for 4,096 of them.
@@ -52,7 +52,7 @@ impl SlateWriter {
     ///
     /// # Errors
     /// [`EngineError::Io`] and others.
-    pub fn open(session: Arc<SlateSession>, random: u64) -> Result<Self> {
+    pub fn open(session: Arc<SlateSession>, session_id: u64) -> Result<Self> {
         let options = &session.options;
         let settings = Settings {
             flush_interval: Some(options.flush_interval),
@@ -61,14 +61,18 @@ impl SlateWriter {
         };
         let builder = Db::builder(session.location.prefix.clone(), session.location.store.clone())
             .with_settings(settings)
-            .with_db_cache(session.cache(), CACHE_SCOPE);
-        let db = Arc::new(session.run("the key-value store cannot be opened for writing", builder.build())?);
+            .with_db_cache(session.new_cache(), CACHE_SCOPE);
+        let db = Arc::new(session.block_on_slate("the key-value store cannot be opened for writing", builder.build())?);
         let interval = options.heartbeat_interval;
-        session.run_on_objects(HEARTBEAT_CONTEXT, Heartbeat::announce(session.location.clone(), random, interval))?;
-        let heartbeat = Heartbeat::start(&session.runtime, &session.location, Arc::downgrade(&db), random, interval);
+        session.block_on_object_store(
+            HEARTBEAT_CONTEXT,
+            Heartbeat::announce(session.location.clone(), session_id, interval),
+        )?;
+        let heartbeat =
+            Heartbeat::start(&session.runtime, &session.location, Arc::downgrade(&db), session_id, interval);
         let log = WalReader::new(session.location.prefix.clone(), session.location.store.clone());
         let first = db.status().current_manifest.replay_after_wal_id().saturating_add(1);
-        let log_files = session.run(READ_CONTEXT, async move { log.list(first..).await })?.len() as u64;
+        let log_files = session.block_on_slate(READ_CONTEXT, async move { log.list(first..).await })?.len() as u64;
         let writer = SlateWriter {
             session,
             db,
@@ -81,9 +85,9 @@ impl SlateWriter {
             writer.log_files.store(0, Ordering::Relaxed);
             let db = writer.db.clone();
             let flushed = async move { db.flush_with_options(TABLE_FLUSH).await };
-            writer.session.run_with_bytes(WRITE_CONTEXT, MAX_TABLE_BYTES, flushed)?;
+            writer.session.block_on_slate_sized(WRITE_CONTEXT, MAX_TABLE_BYTES, flushed)?;
         }
-        writer.session.signal.committed(writer.view()?.version());
+        writer.session.signal.announce_commit(writer.view()?.version());
         writer.session.signal.set_writer(true);
         Ok(writer)
     }
@@ -93,7 +97,7 @@ impl SlateWriter {
     /// # Errors
     /// [`EngineError::Fenced`] if another writer has taken over.
     pub fn view(&self) -> Result<WriterView> {
-        let snapshot = self.db.snapshot().map_err(self.session.location.failures().slate(READ_CONTEXT))?;
+        let snapshot = self.db.snapshot().map_err(self.session.location.failures().slate_error(READ_CONTEXT))?;
         Ok(WriterView { session: self.session.clone(), snapshot })
     }
 
@@ -102,20 +106,21 @@ impl SlateWriter {
     /// # Errors
     /// [`EngineError::Fenced`], [`EngineError::NotDurable`], [`EngineError::Full`], [`EngineError::Io`]. After a failure
     /// of the object store, the batch may be in the store or not.
-    pub fn commit(&self, edits: &Edits, publish: Publish) -> Result<()> {
+    pub fn commit(&self, edits: &EditBatch, publish: PublishLevel) -> Result<()> {
         if self.heartbeat.lock().is_none() {
             return Err(EngineError::ReadOnly);
         }
         let waits = match self.session.options.sync {
             SyncPolicy::Always => true,
-            SyncPolicy::Durable => publish == Publish::Durable,
-            SyncPolicy::Never if publish == Publish::Durable => return Err(EngineError::NotDurable),
+            SyncPolicy::Durable => publish == PublishLevel::Durable,
+            SyncPolicy::Never if publish == PublishLevel::Durable => return Err(EngineError::NotDurable),
             SyncPolicy::Never => false,
         };
         let batch = (!edits.is_empty()).then(|| batch(edits));
         let db = self.db.clone();
-        let bytes = self.unwritten_bytes.fetch_add(edits.bytes() as u64, Ordering::Relaxed) + edits.bytes() as u64;
-        let written = self.session.run_with_bytes(WRITE_CONTEXT, bytes, async move {
+        let bytes = self.unwritten_bytes.fetch_add(edits.memory_bytes() as u64, Ordering::Relaxed)
+            + edits.memory_bytes() as u64;
+        let written = self.session.block_on_slate_sized(WRITE_CONTEXT, bytes, async move {
             let written = match batch {
                 Some(batch) => Some(db.write(batch).await?.seqnum()),
                 None => None,
@@ -132,7 +137,7 @@ impl SlateWriter {
         if waits && self.log_files.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_LOG_FILES {
             self.write_table();
         }
-        written.into_iter().for_each(|sequence| self.session.signal.committed(sequence));
+        written.into_iter().for_each(|sequence| self.session.signal.announce_commit(sequence));
         Ok(())
     }
 
@@ -151,7 +156,7 @@ impl SlateWriter {
         match self.db.status().close_reason {
             Some(CloseReason::Fenced) => {
                 let fenced = slatedb::Error::closed(String::new(), CloseReason::Fenced);
-                self.session.location.failures().slate(WRITE_CONTEXT)(fenced)
+                self.session.location.failures().slate_error(WRITE_CONTEXT)(fenced)
             }
             _ => error,
         }
@@ -166,9 +171,9 @@ impl SlateWriter {
         heartbeat.stop();
         let db = self.db.clone();
         let bytes = self.unwritten_bytes.load(Ordering::Relaxed) + MAX_TABLE_BYTES;
-        let closed = self.session.run_with_bytes(WRITE_CONTEXT, bytes, async move { db.close().await });
+        let closed = self.session.block_on_slate_sized(WRITE_CONTEXT, bytes, async move { db.close().await });
         let (location, session) = (self.session.location.clone(), heartbeat.session());
-        let retracted = self.session.run_on_objects(HEARTBEAT_CONTEXT, Heartbeat::retract(location, session));
+        let retracted = self.session.block_on_object_store(HEARTBEAT_CONTEXT, Heartbeat::retract(location, session));
         self.session.signal.close();
         closed.map_err(|error| self.fencing(error))?;
         retracted
@@ -176,7 +181,7 @@ impl SlateWriter {
 }
 
 /// Edits as one batch.
-fn batch(edits: &Edits) -> WriteBatch {
+fn batch(edits: &EditBatch) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for (key, value) in edits.iter() {
         match value {
@@ -206,7 +211,7 @@ impl View for WriterView {
 
     fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let (snapshot, key) = (self.snapshot.clone(), Bytes::copy_from_slice(key));
-        let value = self.session.run(READ_CONTEXT, async move { snapshot.get(key).await })?;
+        let value = self.session.block_on_slate(READ_CONTEXT, async move { snapshot.get(key).await })?;
         value.iter().for_each(|value| found(value));
         Ok(value.is_some())
     }
@@ -218,11 +223,11 @@ impl View for WriterView {
         let (snapshot, range) = (self.snapshot.clone(), bounds(range));
         let work = async move {
             let keys = snapshot.scan_with_options(range, &scan_options()).await?;
-            RangeReader::new(keys).next_piece().await
+            RangeReader::new(keys).next_batch().await
         };
-        let (mut keys, mut piece) = self.session.run(READ_CONTEXT, work)?;
+        let (mut keys, mut piece) = self.session.block_on_slate(READ_CONTEXT, work)?;
         while piece.pairs.iter().all(|pair| each(&pair.key, &pair.value)) && !piece.is_last {
-            (keys, piece) = self.session.run(READ_CONTEXT, keys.next_piece())?;
+            (keys, piece) = self.session.block_on_slate(READ_CONTEXT, keys.next_batch())?;
         }
         Ok(())
     }

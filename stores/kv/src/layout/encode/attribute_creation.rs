@@ -6,14 +6,14 @@ use super::property_list::PropertyClass;
 
 /// The properties of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AttributeCreation {
+pub struct AttributeCreationProperties {
     /// The encoding of the name: 0 for ASCII, 1 for UTF-8.
     pub name_encoding: u8,
 }
 
 const CHARACTER_ENCODING: &str = "character_encoding";
 
-impl PropertyClass for AttributeCreation {
+impl PropertyClass for AttributeCreationProperties {
     const CLASS: u8 = 14;
     const LEVELS: &'static [&'static [&'static str]] = &[&[CHARACTER_ENCODING]];
 

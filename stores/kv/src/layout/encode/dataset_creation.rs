@@ -6,14 +6,14 @@ use h5live_model::{Dataspace, Datatype, ExternalPiece, Fill, Layout};
 use super::dataset_layout::EncodedLayout;
 use super::external_files::wire_external_files;
 use super::fill::{EncodedFill, default_allocation, is_default_allocation};
-use super::object_creation::{ObjectCreation, PIPELINE};
+use super::object_creation::{ObjectCreationProperties, PIPELINE};
 use super::property_list::{PropertyClass, wire_unsigned};
 
 /// The properties of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DatasetCreation {
+pub struct DatasetCreationProperties {
     /// Those of every object.
-    pub object: ObjectCreation,
+    pub object: ObjectCreationProperties,
     layout: EncodedLayout,
     external: Vec<ExternalPiece>,
     fill: EncodedFill,
@@ -29,14 +29,20 @@ const MINIMIZE_HEADER: &str = "dset_oh_minimize";
 const ALLOCATION_STATE: &str = "alloc_time_state";
 const FILL_VALUE: &str = "fill_value";
 
-impl DatasetCreation {
+impl DatasetCreationProperties {
     /// The properties of a dataset of this type and shape.
-    pub fn new(object: ObjectCreation, layout: &Layout, fill: &Fill, datatype: &Datatype, space: &Dataspace) -> Self {
+    pub fn new(
+        object: ObjectCreationProperties,
+        layout: &Layout,
+        fill: &Fill,
+        datatype: &Datatype,
+        space: &Dataspace,
+    ) -> Self {
         let (encoded, external) = match layout {
             Layout::External(files) => (Layout::Contiguous, files.clone()),
             other => (other.clone(), Vec::new()),
         };
-        DatasetCreation {
+        DatasetCreationProperties {
             object,
             layout: EncodedLayout { layout: encoded, space: space.clone() },
             external,
@@ -62,17 +68,17 @@ impl DatasetCreation {
 
     /// Whether every property has its default. The library then encodes its own list, of which nothing was copied.
     fn is_default(&self) -> bool {
-        let default = DatasetCreation::default();
+        let default = DatasetCreationProperties::default();
         let layout = EncodedLayout { layout: self.layout.layout.clone(), space: default.layout.space.clone() };
         let fill = EncodedFill { datatype: default.fill.datatype.clone(), ..self.fill.clone() };
-        DatasetCreation { layout, fill, ..self.clone() } == default
+        DatasetCreationProperties { layout, fill, ..self.clone() } == default
     }
 }
 
-impl PropertyClass for DatasetCreation {
+impl PropertyClass for DatasetCreationProperties {
     const CLASS: u8 = 5;
     const LEVELS: &'static [&'static [&'static str]] =
-        &[&[LAYOUT, EXTERNAL_FILES, MINIMIZE_HEADER, ALLOCATION_STATE, FILL_VALUE], ObjectCreation::NAMES];
+        &[&[LAYOUT, EXTERNAL_FILES, MINIMIZE_HEADER, ALLOCATION_STATE, FILL_VALUE], ObjectCreationProperties::NAMES];
 
     /// The connector copies a list that is not the default one. The copy has these four properties of its own.
     fn is_set(&self, property: &str) -> bool {

@@ -6,7 +6,7 @@ use h5live_format::{
 };
 use h5live_model::{Dataspace, Selection, Shape};
 
-use crate::layout::{LayoutError, Result};
+use crate::layout::{RecordFormatError, Result};
 
 /// The number of the dataspace message.
 const DATASPACE_MESSAGE: u8 = 1;
@@ -26,7 +26,7 @@ impl EncodedDataspace {
     pub fn new(space: &Dataspace, selection: &Selection) -> Self {
         let rank = space.rank();
         let space = match space {
-            Dataspace::Simple(shape) => Shape::with_max(shape.dims(), shape.max()).map(Dataspace::Simple),
+            Dataspace::Simple(shape) => Shape::with_max(shape.dims(), shape.max_dims()).map(Dataspace::Simple),
             _ => None,
         }
         .unwrap_or_else(|| space.clone());
@@ -37,7 +37,9 @@ impl EncodedDataspace {
     /// The shape. One whose maximum is its size is fixed.
     pub fn dataspace(&self) -> Dataspace {
         match &self.space.dataspace {
-            Dataspace::Simple(shape) if shape.max() == shape.dims() => Dataspace::Simple(Shape::fixed(shape.dims())),
+            Dataspace::Simple(shape) if shape.max_dims() == shape.dims() => {
+                Dataspace::Simple(Shape::fixed(shape.dims()))
+            }
             other => other.clone(),
         }
     }
@@ -76,15 +78,15 @@ impl Record for EncodedDataspace {
 /// Encodes a dataspace as `H5Sencode2` does. All elements are selected.
 ///
 /// # Errors
-/// [`LayoutError::Encode`] if the format cannot hold it.
+/// [`RecordFormatError::Encode`] if the format cannot hold it.
 pub fn encode_dataspace(space: &Dataspace) -> Result<Vec<u8>> {
-    encode(&EncodedDataspace::new(space, &Selection::All), Widths::default()).map_err(LayoutError::from)
+    encode(&EncodedDataspace::new(space, &Selection::All), Widths::default()).map_err(RecordFormatError::from)
 }
 
 /// Decodes what [`encode_dataspace`], or `H5Sencode2`, has encoded. The selection is dropped.
 ///
 /// # Errors
-/// [`LayoutError::Decode`].
+/// [`RecordFormatError::Decode`].
 pub fn decode_dataspace(bytes: &[u8]) -> Result<Dataspace> {
     Ok(decode::<EncodedDataspace>(bytes, Widths::default())?.dataspace())
 }

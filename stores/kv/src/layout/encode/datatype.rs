@@ -5,7 +5,7 @@ use h5live_format::{Record, Result as WireResult, Widths, Wire, decode, encode};
 use h5live_model::Datatype;
 
 use super::memory_form;
-use crate::layout::{LayoutError, Result};
+use crate::layout::{RecordFormatError, Result};
 
 /// The number of the datatype message.
 const DATATYPE_MESSAGE: u8 = 3;
@@ -40,16 +40,16 @@ impl Record for EncodedDatatype {
 /// Encodes a datatype of the container as `H5Tencode` does: in the form that it has in the memory of a program.
 ///
 /// # Errors
-/// [`LayoutError::Encode`] if the format cannot hold it.
+/// [`RecordFormatError::Encode`] if the format cannot hold it.
 pub fn encode_datatype(datatype: &Datatype) -> Result<Vec<u8>> {
-    encode(&EncodedDatatype::new(datatype), Widths::default()).map_err(LayoutError::from)
+    encode(&EncodedDatatype::new(datatype), Widths::default()).map_err(RecordFormatError::from)
 }
 
 /// Decodes what [`encode_datatype`], or `H5Tencode`, has encoded. Elements that lead elsewhere get the sizes that they
 /// have in the container.
 ///
 /// # Errors
-/// [`LayoutError::Decode`].
+/// [`RecordFormatError::Decode`].
 pub fn decode_datatype(bytes: &[u8]) -> Result<Datatype> {
     Ok(decode::<EncodedDatatype>(bytes, Widths::default())?.datatype())
 }

@@ -2,16 +2,16 @@
 
 use h5live_format::{Result as WireResult, Wire};
 
-use super::group_creation::GroupCreation;
-use super::object_creation::ObjectCreation;
+use super::group_creation::GroupCreationProperties;
+use super::object_creation::ObjectCreationProperties;
 use super::property_list::{PropertyClass, wire_sized, wire_unsigned};
 
 /// The properties of a container. Those of files, which a container does not use, have the library's defaults, and are
 /// checked and passed over on decoding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FileCreation {
+pub struct FileCreationProperties {
     /// Those of the root group.
-    pub root: GroupCreation,
+    pub root: GroupCreationProperties,
 }
 
 /// How the value of a property is encoded, with its default.
@@ -59,9 +59,10 @@ fn file_property(name: &str) -> Option<FileProperty> {
     })
 }
 
-impl PropertyClass for FileCreation {
+impl PropertyClass for FileCreationProperties {
     const CLASS: u8 = 3;
-    const LEVELS: &'static [&'static [&'static str]] = &[NAMES, GroupCreation::NAMES, ObjectCreation::NAMES];
+    const LEVELS: &'static [&'static [&'static str]] =
+        &[NAMES, GroupCreationProperties::NAMES, ObjectCreationProperties::NAMES];
 
     fn is_set(&self, property: &str) -> bool {
         file_property(property).is_none() && self.root.is_set(property)

@@ -49,7 +49,7 @@ impl EncodedFill {
     /// in the record of the fill value.
     pub fn new(fill: &Fill, datatype: &Datatype) -> Self {
         let value = match &fill.value {
-            FillValue::Value(_) if datatype.has_heap_references() => FillValue::Undefined,
+            FillValue::Value(_) if datatype.has_vlen_or_references() => FillValue::Undefined,
             // The library has no value of no bytes.
             FillValue::Value(bytes) if bytes.is_empty() => FillValue::Default,
             value => value.clone(),

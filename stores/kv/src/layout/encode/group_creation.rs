@@ -1,18 +1,18 @@
 //! The properties of a group.
 
 use h5live_format::{Fault, Result as WireResult, Wire};
-use h5live_model::{CreationOrder, EntryStorage};
+use h5live_model::{CreationOrder, LinkOrAttributeStorageSpec};
 
-use super::object_creation::ObjectCreation;
+use super::object_creation::ObjectCreationProperties;
 use super::property_list::{PropertyClass, wire_unsigned};
 
 /// The properties of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupCreation {
+pub struct GroupCreationProperties {
     /// Those of every object.
-    pub object: ObjectCreation,
+    pub object: ObjectCreationProperties,
     /// How its links are kept.
-    pub links: EntryStorage,
+    pub links: LinkOrAttributeStorageSpec,
     /// Bytes that the local heap of an old group begins with; 0 for the library's choice.
     pub heap_hint: u32,
     /// Links that are expected.
@@ -21,11 +21,11 @@ pub struct GroupCreation {
     pub expected_name_bytes: u16,
 }
 
-impl Default for GroupCreation {
+impl Default for GroupCreationProperties {
     fn default() -> Self {
-        GroupCreation {
-            object: ObjectCreation::default(),
-            links: EntryStorage::default(),
+        GroupCreationProperties {
+            object: ObjectCreationProperties::default(),
+            links: LinkOrAttributeStorageSpec::default(),
             heap_hint: 0,
             expected_links: 4,
             expected_name_bytes: 8,
@@ -39,7 +39,7 @@ const GROUP_INFO: &str = "group info";
 const ORDER_TRACKED: u32 = 1;
 const ORDER_INDEXED: u32 = 2;
 
-impl GroupCreation {
+impl GroupCreationProperties {
     /// The names of the properties of this class, by hash.
     pub(super) const NAMES: &'static [&'static str] = &[LINK_INFO, GROUP_INFO];
 
@@ -71,18 +71,19 @@ impl GroupCreation {
     }
 }
 
-impl PropertyClass for GroupCreation {
+impl PropertyClass for GroupCreationProperties {
     const CLASS: u8 = 9;
-    const LEVELS: &'static [&'static [&'static str]] = &[GroupCreation::NAMES, ObjectCreation::NAMES];
+    const LEVELS: &'static [&'static [&'static str]] =
+        &[GroupCreationProperties::NAMES, ObjectCreationProperties::NAMES];
 
     fn is_set(&self, property: &str) -> bool {
-        let default = GroupCreation::default();
+        let default = GroupCreationProperties::default();
         match property {
             LINK_INFO => self.links.order != default.links.order,
             GROUP_INFO => {
                 let order = default.links.order;
-                let (object, links) = (default.object.clone(), EntryStorage { order, ..self.links });
-                GroupCreation { object, links, ..self.clone() } != default
+                let (object, links) = (default.object.clone(), LinkOrAttributeStorageSpec { order, ..self.links });
+                GroupCreationProperties { object, links, ..self.clone() } != default
             }
             other => self.object.is_set(other),
         }

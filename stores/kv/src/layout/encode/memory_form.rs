@@ -1,27 +1,30 @@
 //! Datatypes as they are in the memory of a program: the connector stores types as its user gave them, and elements in
 //! the form of the container.
 
-use h5live_model::{Array, Compound, CompoundMember, Datatype, ElementSizes, ReferenceType, VarLen, VarLenKind};
+use h5live_model::{
+    ArrayType, CompoundMember, CompoundType, Datatype, ReferenceType, VarLenKind, VarLenType, VlenAndReferenceSizes,
+};
 
 /// The sizes of elements that lead elsewhere, in a container (bytes): a length and a UUID; a token; a length and a UUID;
 /// two bytes, a length and a UUID.
-pub const ELEMENT_SIZES: ElementSizes = ElementSizes { vlen: 20, object: 16, region: 20, standard: 22 };
+pub const ELEMENT_SIZES: VlenAndReferenceSizes =
+    VlenAndReferenceSizes { vlen: 20, object: 16, region: 20, standard: 22 };
 
 /// Bytes of a sequence in the memory of a program (`hvl_t`, with pointers of 8 bytes).
 const SEQUENCE_BYTES: u32 = 16;
 /// Bytes of a string (`char *`).
 const STRING_BYTES: u32 = 8;
 /// The sizes of references: `hobj_ref_t`, `hdset_reg_ref_t`, `H5R_ref_t`.
-const MEMORY_REFERENCES: ElementSizes = ElementSizes { vlen: 0, object: 8, region: 12, standard: 64 };
+const MEMORY_REFERENCES: VlenAndReferenceSizes = VlenAndReferenceSizes { vlen: 0, object: 8, region: 12, standard: 64 };
 
 /// Bytes of an element that leads elsewhere, in one of the two forms.
 type SizeOf = fn(&Datatype) -> Option<u32>;
 
 fn size_in_memory(datatype: &Datatype) -> Option<u32> {
     match datatype {
-        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, .. }) => Some(SEQUENCE_BYTES),
+        Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, .. }) => Some(SEQUENCE_BYTES),
         Datatype::VarLen(_) => Some(STRING_BYTES),
-        Datatype::Reference(t) => Some(MEMORY_REFERENCES.reference(t.kind)),
+        Datatype::Reference(t) => Some(MEMORY_REFERENCES.reference_size(t.kind)),
         _ => None,
     }
 }
@@ -29,7 +32,7 @@ fn size_in_memory(datatype: &Datatype) -> Option<u32> {
 fn size_in_container(datatype: &Datatype) -> Option<u32> {
     match datatype {
         Datatype::VarLen(_) => Some(ELEMENT_SIZES.vlen),
-        Datatype::Reference(t) => Some(ELEMENT_SIZES.reference(t.kind)),
+        Datatype::Reference(t) => Some(ELEMENT_SIZES.reference_size(t.kind)),
         _ => None,
     }
 }
@@ -49,16 +52,16 @@ fn with_sizes(datatype: &Datatype, size_of: SizeOf) -> Datatype {
     let base = |base: &Datatype| Box::new(with_sizes(base, size_of));
     let size = size_of(datatype).unwrap_or_default();
     match datatype {
-        _ if !datatype.has_heap_references() => datatype.clone(),
-        Datatype::VarLen(t) => Datatype::VarLen(VarLen { size, base: base(&t.base), ..t.clone() }),
+        _ if !datatype.has_vlen_or_references() => datatype.clone(),
+        Datatype::VarLen(t) => Datatype::VarLen(VarLenType { size, base: base(&t.base), ..t.clone() }),
         Datatype::Reference(ReferenceType { kind, .. }) => Datatype::Reference(ReferenceType { kind: *kind, size }),
-        Datatype::Array(t) => Datatype::Array(Array { base: base(&t.base), dims: t.dims.clone() }),
+        Datatype::Array(t) => Datatype::Array(ArrayType { base: base(&t.base), dims: t.dims.clone() }),
         Datatype::Compound(t) => Datatype::Compound(compound_with_sizes(t, size_of)),
         _ => datatype.clone(),
     }
 }
 
-fn compound_with_sizes(t: &Compound, size_of: SizeOf) -> Compound {
+fn compound_with_sizes(t: &CompoundType, size_of: SizeOf) -> CompoundType {
     let resized: Vec<Datatype> = t.members.iter().map(|member| with_sizes(&member.datatype, size_of)).collect();
     let growth = |(member, new): (&CompoundMember, &Datatype)| {
         (member.offset, i64::from(new.size()).saturating_sub(member.datatype.size().into()))
@@ -82,5 +85,5 @@ fn compound_with_sizes(t: &Compound, size_of: SizeOf) -> Compound {
         datatype,
     };
     let members = t.members.iter().zip(resized).map(member).collect();
-    Compound { size: moved(t.size), members }
+    CompoundType { size: moved(t.size), members }
 }

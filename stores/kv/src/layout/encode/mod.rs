@@ -14,12 +14,12 @@ mod object_creation;
 mod pipeline;
 mod property_list;
 
-pub use attribute_creation::AttributeCreation;
-pub use dataset_creation::DatasetCreation;
+pub use attribute_creation::AttributeCreationProperties;
+pub use dataset_creation::DatasetCreationProperties;
 pub use dataspace::{decode_dataspace, encode_dataspace};
 pub use datatype::{decode_datatype, encode_datatype};
-pub use file_creation::FileCreation;
-pub use group_creation::GroupCreation;
+pub use file_creation::FileCreationProperties;
+pub use group_creation::GroupCreationProperties;
 pub use memory_form::ELEMENT_SIZES;
-pub use object_creation::{DatatypeCreation, MapCreation, ObjectCreation};
+pub use object_creation::{DatatypeCreationProperties, MapCreationProperties, ObjectCreationProperties};
 pub use property_list::{PropertyClass, decode_properties, encode_properties};

@@ -1,26 +1,30 @@
 //! The properties with which every object is created, and the classes that have no others.
 
 use h5live_format::{Fault, Result as WireResult, Wire};
-use h5live_model::{CreationOrder, EntryStorage, FilterSpecs};
+use h5live_model::{CreationOrder, FilterSpecs, LinkOrAttributeStorageSpec};
 
 use super::pipeline::wire_pipeline;
 use super::property_list::{PropertyClass, wire_unsigned};
 
 /// The properties with which every object is created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObjectCreation {
+pub struct ObjectCreationProperties {
     /// How its attributes are kept.
-    pub attributes: EntryStorage,
+    pub attributes: LinkOrAttributeStorageSpec,
     /// Whether it is kept when it was touched.
     pub times: bool,
     /// The filters. Their names are not encoded.
     pub filters: FilterSpecs,
 }
 
-impl Default for ObjectCreation {
+impl Default for ObjectCreationProperties {
     /// The library's defaults: times are kept.
     fn default() -> Self {
-        ObjectCreation { attributes: EntryStorage::default(), times: true, filters: FilterSpecs::new() }
+        ObjectCreationProperties {
+            attributes: LinkOrAttributeStorageSpec::default(),
+            times: true,
+            filters: FilterSpecs::new(),
+        }
     }
 }
 
@@ -34,12 +38,12 @@ const ORDER_TRACKED: u8 = 0x04;
 const ORDER_INDEXED: u8 = 0x08;
 const TIMES: u8 = 0x20;
 
-impl ObjectCreation {
+impl ObjectCreationProperties {
     /// The names of the properties, by hash.
     pub(super) const NAMES: &'static [&'static str] = &[PIPELINE, MIN_DENSE, MAX_COMPACT, HEADER_FLAGS];
 
     pub(super) fn is_set(&self, property: &str) -> bool {
-        let default = EntryStorage::default();
+        let default = LinkOrAttributeStorageSpec::default();
         match property {
             PIPELINE => !self.filters.is_empty(),
             MIN_DENSE | MAX_COMPACT => {
@@ -91,15 +95,15 @@ fn wire_phase_change(w: &mut impl Wire, value: &mut u16) -> WireResult<()> {
 
 /// The properties of a committed datatype.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DatatypeCreation(pub ObjectCreation);
+pub struct DatatypeCreationProperties(pub ObjectCreationProperties);
 
 /// The properties of a map.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MapCreation(pub ObjectCreation);
+pub struct MapCreationProperties(pub ObjectCreationProperties);
 
-impl PropertyClass for DatatypeCreation {
+impl PropertyClass for DatatypeCreationProperties {
     const CLASS: u8 = 11;
-    const LEVELS: &'static [&'static [&'static str]] = &[ObjectCreation::NAMES];
+    const LEVELS: &'static [&'static [&'static str]] = &[ObjectCreationProperties::NAMES];
 
     fn is_set(&self, property: &str) -> bool {
         self.0.is_set(property)
@@ -110,9 +114,9 @@ impl PropertyClass for DatatypeCreation {
     }
 }
 
-impl PropertyClass for MapCreation {
+impl PropertyClass for MapCreationProperties {
     const CLASS: u8 = 20;
-    const LEVELS: &'static [&'static [&'static str]] = &[ObjectCreation::NAMES];
+    const LEVELS: &'static [&'static [&'static str]] = &[ObjectCreationProperties::NAMES];
 
     fn is_set(&self, property: &str) -> bool {
         self.0.is_set(property)

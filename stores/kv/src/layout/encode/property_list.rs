@@ -28,7 +28,7 @@ pub trait PropertyClass: Default + Clone {
 /// Encodes a property list as `H5Pencode2` does.
 ///
 /// # Errors
-/// [`LayoutError::Encode`](crate::layout::LayoutError::Encode) if a value does not fit its field.
+/// [`RecordFormatError::Encode`](crate::layout::RecordFormatError::Encode) if a value does not fit its field.
 pub fn encode_properties<P: PropertyClass>(properties: &P) -> Result<Vec<u8>> {
     Ok(encode(&PropertyList(properties.clone()), Widths::default())?)
 }
@@ -36,7 +36,7 @@ pub fn encode_properties<P: PropertyClass>(properties: &P) -> Result<Vec<u8>> {
 /// Decodes what [`encode_properties`], or `H5Pencode2`, has encoded. A property that is not there has its default.
 ///
 /// # Errors
-/// [`LayoutError::Decode`](crate::layout::LayoutError::Decode), also for a property that the class does not have.
+/// [`RecordFormatError::Decode`](crate::layout::RecordFormatError::Decode), also for a property that the class does not have.
 pub fn decode_properties<P: PropertyClass>(bytes: &[u8]) -> Result<P> {
     Ok(decode::<PropertyList<P>>(bytes, Widths::default())?.0)
 }
@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn properties_of_a_class_are_listed_by_hash() {
-        sorted::<DatasetCreation>();
-        sorted::<GroupCreation>();
-        sorted::<FileCreation>();
-        sorted::<AttributeCreation>();
-        sorted::<DatatypeCreation>();
-        sorted::<MapCreation>();
+        sorted::<DatasetCreationProperties>();
+        sorted::<GroupCreationProperties>();
+        sorted::<FileCreationProperties>();
+        sorted::<AttributeCreationProperties>();
+        sorted::<DatatypeCreationProperties>();
+        sorted::<MapCreationProperties>();
     }
 }

@@ -2,7 +2,7 @@
 
 use h5live_model::{LinkTarget, Name};
 
-use crate::layout::{LayoutError, Result, oid};
+use crate::layout::{RecordFormatError, Result, oid};
 
 /// The classes of links (`H5L_type_t`). The connector has the first two.
 const HARD: u8 = 0;
@@ -12,14 +12,14 @@ const EXTERNAL: u8 = 64;
 /// Version and flags of an external link's target.
 const EXTERNAL_VERSION: u8 = 0;
 
-fn invalid(rule: &'static str) -> LayoutError {
-    LayoutError::Value { record: "Link", rule }
+fn invalid(rule: &'static str) -> RecordFormatError {
+    RecordFormatError::Value { record: "Link", rule }
 }
 
 /// The value of a link: its class, then the identity of the object, the path, or the target of another class.
 ///
 /// # Errors
-/// [`LayoutError::Value`] for a name in an external link that has a NUL, and for a link of a class that its user does not
+/// [`RecordFormatError::Value`] for a name in an external link that has a NUL, and for a link of a class that its user does not
 /// have.
 pub fn encode_link(target: &LinkTarget) -> Result<Vec<u8>> {
     Ok(match target {
@@ -39,7 +39,7 @@ pub fn encode_link(target: &LinkTarget) -> Result<Vec<u8>> {
 /// The target of a link.
 ///
 /// # Errors
-/// [`LayoutError::Value`].
+/// [`RecordFormatError::Value`].
 pub fn decode_link(value: &[u8]) -> Result<LinkTarget> {
     let (class, target) = value.split_first().ok_or_else(|| invalid("it begins with a class"))?;
     match *class {

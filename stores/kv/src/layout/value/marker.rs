@@ -1,6 +1,6 @@
 //! The record that recognises a store, and says in which form its records are.
 
-use crate::layout::{CHECKSUM_BYTES, LayoutError, MetadataField, Result, checked_value, checksum, key, oid};
+use crate::layout::{CHECKSUM_BYTES, MetadataField, RecordFormatError, Result, checked_value, checksum, key, oid};
 
 /// The newest version of the layout, in which new stores are.
 pub const LAYOUT_VERSION: u32 = 2;
@@ -29,7 +29,7 @@ impl ContainerFormat {
 
     /// Whether values of maps that have a variable length are blobs, as in the connector. In the first version, the bytes
     /// are in the record of the pair.
-    pub const fn has_map_blobs(self) -> bool {
+    pub const fn stores_map_values_as_blobs(self) -> bool {
         self.version > FIRST_VERSION
     }
 
@@ -45,10 +45,10 @@ impl ContainerFormat {
     /// The form of a container whose record has these bytes, with a checksum if there is one.
     ///
     /// # Errors
-    /// The version, if this program does not know it; [`LayoutError::Value`] if the value is not that of a store.
+    /// The version, if this program does not know it; [`RecordFormatError::Value`] if the value is not that of a store.
     pub fn decode(stored: &[u8]) -> Result<std::result::Result<Self, u32>> {
-        let record = MetadataField::LayoutVersion.name();
-        let fault = |rule| LayoutError::Value { record, rule };
+        let record = MetadataField::LayoutVersion.akey_text();
+        let fault = |rule| RecordFormatError::Value { record, rule };
         let rest = stored.strip_prefix(MAGIC).and_then(|rest| rest.split_first_chunk());
         let (version, rest) =
             rest.ok_or(fault("it is \"h5livekv\", a version of 4 bytes, and flags from version 2 on"))?;
@@ -71,7 +71,7 @@ impl ContainerFormat {
     }
 
     /// The bytes of the record as they are stored.
-    pub fn stored(self) -> Vec<u8> {
+    pub fn encode_with_checksum(self) -> Vec<u8> {
         let mut value = self.encode();
         if self.has_checksums {
             let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);

@@ -12,4 +12,4 @@ pub use marker::{ContainerFormat, LAYOUT_VERSION};
 pub use number::{decode_oid, decode_u64, encode_u64};
 pub use reference::{EncodedReference, StoredReference};
 pub use times::{decode_times, encode_times};
-pub use varlen_element::VarLenBlob;
+pub use varlen_element::VarLenBlobRef;

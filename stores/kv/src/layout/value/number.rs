@@ -2,7 +2,7 @@
 
 use h5live_model::ObjectId;
 
-use crate::layout::{LayoutError, Result, oid};
+use crate::layout::{RecordFormatError, Result, oid};
 
 /// The bytes of a count or a position.
 pub const fn encode_u64(value: u64) -> [u8; 8] {
@@ -12,17 +12,17 @@ pub const fn encode_u64(value: u64) -> [u8; 8] {
 /// The count or position of a value. `record` names it in errors.
 ///
 /// # Errors
-/// [`LayoutError::Value`] if the value has not 8 bytes.
+/// [`RecordFormatError::Value`] if the value has not 8 bytes.
 pub fn decode_u64(record: &'static str, value: &[u8]) -> Result<u64> {
-    let bytes = value.try_into().map_err(|_| LayoutError::Value { record, rule: "a number has 8 bytes" })?;
+    let bytes = value.try_into().map_err(|_| RecordFormatError::Value { record, rule: "a number has 8 bytes" })?;
     Ok(u64::from_le_bytes(bytes))
 }
 
 /// The identity of a value, whose bytes are [`oid::token`]. `record` names it in errors.
 ///
 /// # Errors
-/// [`LayoutError::Value`] if the value has not 16 bytes.
+/// [`RecordFormatError::Value`] if the value has not 16 bytes.
 pub fn decode_oid(record: &'static str, value: &[u8]) -> Result<ObjectId> {
-    let bytes = value.try_into().map_err(|_| LayoutError::Value { record, rule: "it has 16 bytes" })?;
+    let bytes = value.try_into().map_err(|_| RecordFormatError::Value { record, rule: "it has 16 bytes" })?;
     Ok(oid::from_token(bytes))
 }

@@ -4,15 +4,15 @@
 //! object's token. The connector has no old references to regions: these are ours, and look as variable-length elements.
 
 use h5live_format::{
-    LibVer, Record, ReferenceBlob, ReferencePart, Result as WireResult, StoredSelection, Widths, Wire, decode,
+    LibVer, Record, ReferenceBlob, ReferencedPart, Result as WireResult, StoredSelection, Widths, Wire, decode,
     decode_with, encode,
 };
 use h5live_model::{Name, ObjectId, ReferenceKind, Referent, ReferentPart};
 
 use crate::layout::encode::ELEMENT_SIZES;
 use crate::layout::record_key::BlobId;
-use crate::layout::value::VarLenBlob;
-use crate::layout::{LayoutError, Result, oid};
+use crate::layout::value::VarLenBlobRef;
+use crate::layout::{RecordFormatError, Result, oid};
 
 /// The bit of a reference to another file.
 const EXTERNAL: u8 = 0x01;
@@ -24,8 +24,8 @@ const ATTRIBUTE: u8 = 4;
 /// The bounds of versions under which selections are encoded: regular hyperslabs stay regular.
 const SELECTION_PROFILE: LibVer = LibVer::V112;
 
-fn invalid(rule: &'static str) -> LayoutError {
-    LayoutError::Value { record: "reference", rule }
+fn invalid(rule: &'static str) -> RecordFormatError {
+    RecordFormatError::Value { record: "reference", rule }
 }
 
 /// The stored form of a reference.
@@ -45,13 +45,13 @@ pub enum EncodedReference {
 impl EncodedReference {
     /// The null reference of a kind.
     pub fn null(kind: ReferenceKind) -> Self {
-        EncodedReference::Whole(vec![0; ELEMENT_SIZES.reference(kind) as usize])
+        EncodedReference::Whole(vec![0; ELEMENT_SIZES.reference_size(kind) as usize])
     }
 
     /// A reference of a kind. `rank` is that of the dataset, if it refers to a region.
     ///
     /// # Errors
-    /// [`LayoutError::Value`] if such references do not refer to that, [`LayoutError::Encode`].
+    /// [`RecordFormatError::Value`] if such references do not refer to that, [`RecordFormatError::Encode`].
     pub fn new(kind: ReferenceKind, to: &Referent, rank: usize) -> Result<Self> {
         let token = oid::token(to.object);
         match (kind, &to.part, &to.file) {
@@ -71,12 +71,12 @@ impl EncodedReference {
             }
             (_, part, file) => {
                 let (number, part) = match part {
-                    ReferentPart::Whole => (OBJECT, ReferencePart::Object),
+                    ReferentPart::Whole => (OBJECT, ReferencedPart::Object),
                     ReferentPart::Region(selection) => {
                         let selection = StoredSelection::new(SELECTION_PROFILE, rank, selection.clone());
-                        (REGION, ReferencePart::Region(selection))
+                        (REGION, ReferencedPart::Region(selection))
                     }
-                    ReferentPart::Attribute(name) => (ATTRIBUTE, ReferencePart::Attribute(name.clone())),
+                    ReferentPart::Attribute(name) => (ATTRIBUTE, ReferencedPart::Attribute(name.clone())),
                 };
                 let head = vec![number, if file.is_some() { EXTERNAL } else { 0 }];
                 let blob = ReferenceBlob { token: token.to_vec(), file: file.clone(), part };
@@ -96,13 +96,13 @@ impl EncodedReference {
     /// The element. `id` is the UUID of the blob, if there is one.
     ///
     /// # Errors
-    /// [`LayoutError::Value`] if the blob has more than 4 GiB.
-    pub fn element(&self, id: BlobId) -> Result<Vec<u8>> {
+    /// [`RecordFormatError::Value`] if the blob has more than 4 GiB.
+    pub fn encode_element(&self, blob_id: BlobId) -> Result<Vec<u8>> {
         match self {
             EncodedReference::Whole(element) => Ok(element.clone()),
             EncodedReference::InBlob { head, blob } => {
                 let length = u32::try_from(blob.len()).map_err(|_| invalid("its blob has less than 4 GiB"))?;
-                Ok([&head[..], &VarLenBlob { length, blob: id }.encode()].concat())
+                Ok([&head[..], &VarLenBlobRef { length, blob: blob_id }.encode()].concat())
             }
         }
     }
@@ -122,7 +122,7 @@ pub enum StoredReference {
         /// Whether it is in another file.
         external: bool,
         /// The blob, with its length.
-        blob: VarLenBlob,
+        blob: VarLenBlobRef,
     },
 }
 
@@ -130,9 +130,9 @@ impl StoredReference {
     /// The reference of an element of a kind.
     ///
     /// # Errors
-    /// [`LayoutError::Value`].
+    /// [`RecordFormatError::Value`].
     pub fn decode(kind: ReferenceKind, element: &[u8]) -> Result<Self> {
-        if element.len() != ELEMENT_SIZES.reference(kind) as usize {
+        if element.len() != ELEMENT_SIZES.reference_size(kind) as usize {
             return Err(invalid("its element has the size of its kind"));
         }
         if element.iter().all(|byte| *byte == 0) {
@@ -141,7 +141,7 @@ impl StoredReference {
         match (kind, element) {
             (ReferenceKind::Object1, token) => Ok(StoredReference::Whole(whole(token_of(token)?))),
             (ReferenceKind::Region1, blob) => {
-                let blob = VarLenBlob::decode(blob)?;
+                let blob = VarLenBlobRef::decode(blob)?;
                 Ok(StoredReference::InBlob { kind, external: false, blob })
             }
             (_, [0, ..]) => Ok(StoredReference::Null),
@@ -156,7 +156,7 @@ impl StoredReference {
                     ATTRIBUTE => ReferenceKind::Attribute,
                     _ => return Err(invalid("its kind is 2 (object), 3 (region) or 4 (attribute)")),
                 };
-                Ok(StoredReference::InBlob { kind, external: *flags != 0, blob: VarLenBlob::decode(blob)? })
+                Ok(StoredReference::InBlob { kind, external: *flags != 0, blob: VarLenBlobRef::decode(blob)? })
             }
             _ => Err(invalid("only the flag 1 exists")),
         }
@@ -165,7 +165,7 @@ impl StoredReference {
     /// The target of a reference whose blob has these bytes.
     ///
     /// # Errors
-    /// [`LayoutError::Decode`], [`LayoutError::Value`].
+    /// [`RecordFormatError::Decode`], [`RecordFormatError::Value`].
     pub fn decode_blob(kind: ReferenceKind, external: bool, bytes: &[u8]) -> Result<Referent> {
         if kind == ReferenceKind::Region1 {
             let RegionBlob { token, selection } = decode(bytes, Widths::default())?;
@@ -174,9 +174,9 @@ impl StoredReference {
         }
         let blob: ReferenceBlob = decode_with(ReferenceBlob::blank(kind, external), bytes, Widths::default())?;
         let part = match blob.part {
-            ReferencePart::Object => ReferentPart::Whole,
-            ReferencePart::Region(selection) => ReferentPart::Region(selection.selection),
-            ReferencePart::Attribute(name) => ReferentPart::Attribute(name),
+            ReferencedPart::Object => ReferentPart::Whole,
+            ReferencedPart::Region(selection) => ReferentPart::Region(selection.selection),
+            ReferencedPart::Attribute(name) => ReferentPart::Attribute(name),
         };
         Ok(Referent { file: blob.file, object: token_of(&blob.token)?, part })
     }

@@ -2,7 +2,7 @@
 
 use h5live_model::ObjectTimes;
 
-use crate::layout::{LayoutError, Result};
+use crate::layout::{RecordFormatError, Result};
 
 /// The bytes of the times: access, modification, change, birth; 8 bytes each.
 pub fn encode_times(times: &ObjectTimes) -> [u8; 32] {
@@ -15,10 +15,10 @@ pub fn encode_times(times: &ObjectTimes) -> [u8; 32] {
 /// The times of a value.
 ///
 /// # Errors
-/// [`LayoutError::Value`] if the value has not 32 bytes.
+/// [`RecordFormatError::Value`] if the value has not 32 bytes.
 pub fn decode_times(value: &[u8]) -> Result<ObjectTimes> {
     let ([access, modification, change, birth], []) = value.as_chunks::<8>() else {
-        return Err(LayoutError::Value { record: "Times", rule: "they have 32 bytes" });
+        return Err(RecordFormatError::Value { record: "Times", rule: "they have 32 bytes" });
     };
     Ok(ObjectTimes {
         access: i64::from_le_bytes(*access),

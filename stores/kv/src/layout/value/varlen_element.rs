@@ -2,18 +2,18 @@
 
 use crate::layout::encode::ELEMENT_SIZES;
 use crate::layout::record_key::BlobId;
-use crate::layout::{LayoutError, Result};
+use crate::layout::{RecordFormatError, Result};
 
 /// A variable-length element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct VarLenBlob {
+pub struct VarLenBlobRef {
     /// Elements of the base type; bytes of a string. The blob of length 0 is not stored.
     pub length: u32,
     /// The blob; all zeros for an element that is null.
     pub blob: BlobId,
 }
 
-impl VarLenBlob {
+impl VarLenBlobRef {
     /// Bytes of an element.
     pub const BYTES: usize = ELEMENT_SIZES.vlen as usize;
 
@@ -33,12 +33,12 @@ impl VarLenBlob {
     /// The element of these bytes.
     ///
     /// # Errors
-    /// [`LayoutError::Value`] if there are not 20 of them.
+    /// [`RecordFormatError::Value`] if there are not 20 of them.
     pub fn decode(element: &[u8]) -> Result<Self> {
         let record = "variable-length element";
-        let wrong = LayoutError::Value { record, rule: "it has 4 bytes of length and 16 of the blob" };
+        let wrong = RecordFormatError::Value { record, rule: "it has 4 bytes of length and 16 of the blob" };
         let (length, blob) = element.split_first_chunk().ok_or_else(|| wrong.clone())?;
         let blob = BlobId(blob.try_into().map_err(|_| wrong)?);
-        Ok(VarLenBlob { length: u32::from_le_bytes(*length), blob })
+        Ok(VarLenBlobRef { length: u32::from_le_bytes(*length), blob })
     }
 }

@@ -1,6 +1,6 @@
 //! Writers that append to one dataset: each row is there, in the order of the flushes.
 
-use h5live_model::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, Mode, Publish, Scope, Store};
+use h5live_model::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, Mode, ObjectScope, PublishLevel, Store};
 
 use super::files::{create, dataset, element, join, read};
 use crate::random::Random;
@@ -57,7 +57,7 @@ fn rows_that_several_writers_append_are_all_there_in_the_order_of_the_flushes() 
                     pending[writer].extend(new);
                 }
                 4 | 5 => {
-                    open[writer].publish(Publish::Visible).unwrap();
+                    open[writer].publish(PublishLevel::Visible).unwrap();
                     wanted.append(&mut pending[writer]);
                 }
                 6 => {
@@ -67,7 +67,7 @@ fn rows_that_several_writers_append_are_all_there_in_the_order_of_the_flushes() 
                     assert_eq!(values(&*open[writer]), wanted, "seed {seed}: what the writer finds");
                 }
                 _ => {
-                    follower.refresh(Scope::All).unwrap();
+                    follower.refresh(ObjectScope::All).unwrap();
                     assert_eq!(values(&*dataset(&follower, "rows").unwrap()), wanted, "seed {seed}: what is followed");
                 }
             }
@@ -90,12 +90,12 @@ fn rows_that_were_never_flushed_leave_no_hole() {
     let (lost, kept) = (dataset(&dead, "rows").unwrap(), dataset(&other, "rows").unwrap());
     append(&*lost, 0, &[1; 9]);
     append(&*kept, 0, &[2, 3]);
-    kept.publish(Publish::Visible).unwrap();
+    kept.publish(PublishLevel::Visible).unwrap();
     let reader = read(&main, Mode::SwmrRead);
     assert_eq!(values(&*dataset(&reader, "rows").unwrap()), [2, 3]);
     append(&*kept, 2, &[4]);
-    kept.publish(Publish::Visible).unwrap();
-    reader.refresh(Scope::All).unwrap();
+    kept.publish(PublishLevel::Visible).unwrap();
+    reader.refresh(ObjectScope::All).unwrap();
     assert_eq!(values(&*dataset(&reader, "rows").unwrap()), [2, 3, 4]);
     // It does not come to its end: nothing of it is published.
     std::mem::forget((dead, lost));
@@ -112,7 +112,7 @@ fn elements_inside_of_the_extent_stay_where_they_are() {
     for (data, at) in [(&first, 0), (&second, 4)] {
         data.set_extent(&[8]).unwrap();
         (at..at + 4).for_each(|at| super::files::put(&**data, at, 10 + at as u16));
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
     }
     one.close().unwrap();
     other.close().unwrap();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_log::LogStore;
-use h5live_model::conformance::{self, Lab};
+use h5live_model::conformance::{self, StoreFixture};
 use h5live_model::{Mode, Store};
 
 use super::files::{join, read};
@@ -25,7 +25,7 @@ impl JoinedLab {
     }
 }
 
-impl Lab for JoinedLab {
+impl StoreFixture for JoinedLab {
     type Store = LogStore;
 
     fn create(&self) -> LogStore {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use h5live_log::LogStore;
 use h5live_log::joined_files::{subfile_folder, subfile_path};
-use h5live_model::{Mode, Publish, Scope, Store};
+use h5live_model::{Mode, ObjectScope, PublishLevel, Store};
 use h5live_native::{NativeConnector, NativeFile, OpenOptions, Storage};
 
 use super::appends::{append, rows, values};
@@ -65,7 +65,7 @@ fn join_on_full_disk(main: &Path) -> (LogStore, Arc<FullDisk>) {
     };
     let files =
         SteppedFiles { files: files_with_patience(main, NativeConnector, Duration::ZERO), step: Box::new(step) };
-    (LogStore::join(Arc::new(files), false, request()).unwrap(), disk)
+    (LogStore::join_as_writer(Arc::new(files), false, request()).unwrap(), disk)
 }
 
 /// The rows of a flush that has failed have their places already: no other writer gets these.
@@ -74,27 +74,27 @@ fn rows_whose_flush_has_failed_are_written_over_by_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let main = folder.path().join("run.h5");
     let files = files_with_patience(&main, NativeConnector, Duration::ZERO);
-    let first = LogStore::join(files, true, request()).unwrap();
+    let first = LogStore::join_as_writer(files, true, request()).unwrap();
     create(&first, "rows", 0);
-    first.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    first.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let (second, disk) = join_on_full_disk(&main);
     let [data, other] = [&second, &first].map(|writer| dataset(writer, "rows").unwrap());
     append(&*data, 0, &[1, 2, 3]);
     disk.is_full.store(true, Ordering::Release);
-    data.publish(Publish::Visible).unwrap_err();
+    data.publish(PublishLevel::Visible).unwrap_err();
     append(&*other, 0, &[11, 12]);
-    let refused = other.publish(Publish::Visible).unwrap_err().to_string();
+    let refused = other.publish(PublishLevel::Visible).unwrap_err().to_string();
     assert!(refused.contains("another writer has had its turn"), "{refused}");
     // So it is when the next flush fails, too, before newer rows have their places.
     disk.is_full.store(false, Ordering::Release);
     append(&*data, rows(&*data), &[4]);
     let order = File::options().read(true).write(true).open(subfile_folder(&main).join("run.h5.order")).unwrap();
     order.lock().unwrap();
-    data.publish(Publish::Visible).unwrap_err();
+    data.publish(PublishLevel::Visible).unwrap_err();
     drop(order);
-    other.publish(Publish::Visible).unwrap_err();
-    data.publish(Publish::Visible).unwrap();
-    other.publish(Publish::Visible).unwrap();
+    other.publish(PublishLevel::Visible).unwrap_err();
+    data.publish(PublishLevel::Visible).unwrap();
+    other.publish(PublishLevel::Visible).unwrap();
     let follower = read(&main, Mode::SwmrRead);
     assert_eq!(values(&*dataset(&follower, "rows").unwrap()), [1, 2, 3, 4, 11, 12]);
 }
@@ -106,16 +106,16 @@ fn a_writer_that_ends_with_a_full_disk_keeps_nobody_waiting() {
     let main = folder.path().join("run.h5");
     let first = join(&main, true);
     create(&first, "rows", 0);
-    first.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    first.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let (second, disk) = join_on_full_disk(&main);
     let data = dataset(&second, "rows").unwrap();
     append(&*data, 0, &[1, 2, 3]);
     disk.is_full.store(true, Ordering::Release);
-    data.publish(Publish::Visible).unwrap_err();
+    data.publish(PublishLevel::Visible).unwrap_err();
     second.close().unwrap_err();
     let other = dataset(&first, "rows").unwrap();
     append(&*other, 0, &[11, 12]);
-    other.publish(Publish::Visible).unwrap();
+    other.publish(PublishLevel::Visible).unwrap();
     let follower = read(&main, Mode::SwmrRead);
     assert_eq!(values(&*dataset(&follower, "rows").unwrap()), [11, 12]);
 }

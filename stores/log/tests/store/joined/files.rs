@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_log::joined_files::JoinedFiles;
-use h5live_log::shared_files::{AppendLock, MainLease, SharedFiles};
-use h5live_log::{Log, LogRequest, LogStore};
+use h5live_log::joined_files::LocalMultiWriterFiles;
+use h5live_log::shared_files::{AppendLock, MainFileLease, MultiWriterFiles};
+use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{
     AllocationLimit, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, Connector, ConnectorRegistry,
     DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Mode, Name, NewObject, NoFilters, ObjectSpec, OpenError,
@@ -18,12 +18,12 @@ use h5live_native::{Native, NativeConnector};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The files of the main file at a path, which are opened by this connector.
-pub fn files_of(main: &Path, connector: impl Connector) -> Arc<JoinedFiles> {
+pub fn files_of(main: &Path, connector: impl Connector) -> Arc<LocalMultiWriterFiles> {
     files_with_patience(main, connector, PATIENCE)
 }
 
 /// The same for a writer that waits so long for others.
-pub fn files_with_patience(main: &Path, connector: impl Connector, patience: Duration) -> Arc<JoinedFiles> {
+pub fn files_with_patience(main: &Path, connector: impl Connector, patience: Duration) -> Arc<LocalMultiWriterFiles> {
     let request = OpenRequest {
         mode: Mode::Read,
         root: &ObjectSpec::group(),
@@ -32,7 +32,7 @@ pub fn files_with_patience(main: &Path, connector: impl Connector, patience: Dur
         unfilter: Arc::new(NoFilters),
         registry: &ConnectorRegistry::new(NativeConnector),
     };
-    Arc::new(JoinedFiles::new(Arc::new(connector), main.to_owned(), patience, &request))
+    Arc::new(LocalMultiWriterFiles::new(Arc::new(connector), main.to_owned(), patience, &request))
 }
 
 /// What is done instead of opening a subfile, of which the number, the mode and whether it stays live are given; `None`: it is
@@ -41,7 +41,7 @@ type OpenStep = dyn Fn(u32, Mode, bool) -> Option<Arc<dyn Store>> + Send + Sync;
 
 /// The files of a main file, of which a test opens the subfiles, or does something before they are opened.
 pub struct SteppedFiles {
-    pub files: Arc<JoinedFiles>,
+    pub files: Arc<LocalMultiWriterFiles>,
     pub step: Box<OpenStep>,
 }
 
@@ -51,8 +51,8 @@ impl std::fmt::Debug for SteppedFiles {
     }
 }
 
-impl SharedFiles for SteppedFiles {
-    fn lease(&self) -> std::result::Result<Box<dyn MainLease>, OpenError> {
+impl MultiWriterFiles for SteppedFiles {
+    fn lease(&self) -> std::result::Result<Box<dyn MainFileLease>, OpenError> {
         self.files.lease()
     }
 
@@ -74,16 +74,21 @@ impl SharedFiles for SteppedFiles {
         self.files.leave();
     }
 
-    fn next_order(&self, own: u32, last: u64, knows_all: bool) -> std::result::Result<Option<u64>, OpenError> {
-        self.files.next_order(own, last, knows_all)
+    fn take_next_batch_order(
+        &self,
+        own: u32,
+        last: u64,
+        knows_all: bool,
+    ) -> std::result::Result<Option<u64>, OpenError> {
+        self.files.take_next_batch_order(own, last, knows_all)
     }
 
-    fn set_last_order(&self, own: u32, last: u64) -> std::result::Result<(), OpenError> {
-        self.files.set_last_order(own, last)
+    fn set_last_batch_order(&self, own: u32, last: u64) -> std::result::Result<(), OpenError> {
+        self.files.set_last_batch_order(own, last)
     }
 
-    fn last_orders(&self) -> Vec<Option<u64>> {
-        self.files.last_orders()
+    fn last_batch_orders(&self) -> Vec<Option<u64>> {
+        self.files.last_batch_orders()
     }
 
     fn lock_appends(&self) -> std::result::Result<Box<dyn AppendLock>, OpenError> {
@@ -92,14 +97,14 @@ impl SharedFiles for SteppedFiles {
 }
 
 /// How writers in small pieces join.
-pub fn request() -> LogRequest {
+pub fn request() -> LogOpenRequest {
     let options = Log { join: true, staging: 300, min_log_size: 1 << 10, max_log_size: 1 << 12, ..Log::default() };
-    LogRequest { max_allocation: AllocationLimit::new(1 << 20), ..LogRequest::new(options) }
+    LogOpenRequest { max_allocation: AllocationLimit::new(1 << 20), ..LogOpenRequest::new(options) }
 }
 
 /// A writer that joins, or why it cannot.
 pub fn try_join(main: &Path, creates: bool) -> std::result::Result<LogStore, OpenError> {
-    LogStore::join(files_of(main, NativeConnector), creates, request())
+    LogStore::join_as_writer(files_of(main, NativeConnector), creates, request())
 }
 
 /// A writer that joins.
@@ -110,7 +115,7 @@ pub fn join(main: &Path, creates: bool) -> LogStore {
 /// A reader, or why the log cannot be read.
 pub fn try_read(main: &Path, mode: Mode) -> std::result::Result<LogStore, OpenError> {
     let files = files_of(main, NativeConnector);
-    Ok(LogStore::open(files.open_main(mode)?, Some(files), LogRequest { options: Log::default(), ..request() })?)
+    Ok(LogStore::open(files.open_main(mode)?, Some(files), LogOpenRequest { options: Log::default(), ..request() })?)
 }
 
 /// A reader.

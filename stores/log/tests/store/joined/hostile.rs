@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use h5live_log::shared_files::SharedFiles;
-use h5live_log::{Log, LogRequest, LogStore};
+use h5live_log::shared_files::MultiWriterFiles;
+use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{
     AttributeData, ByteOrder, ChunkBatch, ChunkWrite, Dataspace, Datatype, Error, LinkTarget, Mode, Name, NewObject,
-    ObjectId, ObjectKind, Publish, Sign, Store,
+    ObjectId, ObjectKind, PublishLevel, Sign, Store,
 };
 use h5live_native::{NativeConnector, NativeFile, OpenOptions};
 
@@ -81,7 +81,7 @@ fn log_files(are_closed: bool) -> Files {
             put(&**data, at, value(name, at));
         }
         if at % 2 == 0 || at + 3 >= ELEMENTS {
-            open[writer][0].publish(Publish::Visible).unwrap();
+            open[writer][0].publish(PublishLevel::Visible).unwrap();
         }
     }
     if are_closed {
@@ -119,7 +119,7 @@ fn write_some(store: &LogStore) -> Result<(), Error> {
     let coord = h5live_model::ChunkCoord::new(&[(extent - 1) / 4]);
     let writes = [ChunkWrite::Block { coord: &coord, start: &[(extent - 1) % 4], count: &[1], bytes: &[5, 0] }];
     data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
-    data.publish(Publish::Visible)?;
+    data.publish(PublishLevel::Visible)?;
     store.close()
 }
 
@@ -391,7 +391,7 @@ fn batches_count_after_those_of_others_though_the_number_of_the_last_one_is_lost
         let writer = join(&main, false);
         let data = dataset(&writer, "a").unwrap();
         put(&*data, 2, 999);
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
         writer.close().unwrap();
         let store = try_read(&main, Mode::Read).unwrap();
         assert_eq!(element(&*dataset(&store, "a").unwrap(), 2).unwrap(), 999, "{order:?}");
@@ -433,12 +433,12 @@ fn a_writer_alone_refuses_a_batch_that_would_have_no_order() {
     }
     store(&files, folder.path());
     let files = files_of(&main, NativeConnector);
-    let how = LogRequest { options: Log { rebuild_index: true, ..Log::default() }, ..request() };
+    let how = LogOpenRequest { options: Log { rebuild_index: true, ..Log::default() }, ..request() };
     let writer = LogStore::open(files.open_main(Mode::Write).unwrap(), Some(files), how).unwrap();
     let data = dataset(&writer, "a").unwrap();
     let batches = (0..200).take_while(|_| {
         put(&*data, 0, 7);
-        let published = data.publish(Publish::Visible).map_err(|error| error.to_string());
+        let published = data.publish(PublishLevel::Visible).map_err(|error| error.to_string());
         assert!(published.is_ok() || published == Err("the log has the highest order of a batch".to_owned()));
         published.is_ok()
     });

@@ -1,13 +1,13 @@
 //! Writers that leave while others stay.
 
-use h5live_model::{Mode, Publish, Store};
+use h5live_model::{Mode, PublishLevel, Store};
 
 use super::files::{create, dataset, element, join, put, read};
 
 fn append(data: &dyn h5live_model::ChunkStore, at: u64, value: u16) {
     data.set_extent(&[at + 1]).unwrap();
     put(data, at, value);
-    data.publish(Publish::Visible).unwrap();
+    data.publish(PublishLevel::Visible).unwrap();
 }
 
 /// A writer that leaves writes its index table anew. Then it takes up what the others have published of datasets that it

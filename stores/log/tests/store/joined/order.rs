@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_log::shared_files::SharedFiles;
-use h5live_log::{Log, LogRequest, LogStore};
-use h5live_model::{Mode, Publish, Scope, Store};
+use h5live_log::shared_files::MultiWriterFiles;
+use h5live_log::{Log, LogOpenRequest, LogStore};
+use h5live_model::{Mode, ObjectScope, PublishLevel, Store};
 use h5live_native::NativeConnector;
 use parking_lot::Mutex;
 
@@ -26,14 +26,14 @@ fn follow(main: &Path, step: Option<Step>) -> (LogStore, Arc<Mutex<Option<Step>>
     };
     let files = SteppedFiles { files: files_of(main, NativeConnector), step: Box::new(step) };
     let inner = files.open_main(Mode::SwmrRead).unwrap();
-    let how = LogRequest { options: Log::default(), ..request() };
+    let how = LogOpenRequest { options: Log::default(), ..request() };
     (LogStore::open(inner, Some(Arc::new(files)), how).unwrap(), coming)
 }
 
 fn append_and_publish(writer: &LogStore, new: &[u16]) {
     let data = dataset(writer, "rows").unwrap();
     append(&*data, rows(&*data), new);
-    data.publish(Publish::Visible).unwrap();
+    data.publish(PublishLevel::Visible).unwrap();
 }
 
 /// The rows of one writer are appended behind those of another one. Who sees the later ones sees the earlier ones.
@@ -43,7 +43,7 @@ fn whoever_begins_to_follow_meets_no_hole() {
     let main = folder.path().join("run.h5");
     let (first, second) = (join(&main, true), join(&main, false));
     create(&first, "rows", 0);
-    first.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    first.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     // The follower has read the file of the first writer, and not that of the second one.
     let publish = move || {
         append_and_publish(&first, &[1, 2, 3]);
@@ -60,7 +60,7 @@ fn whoever_follows_meets_no_hole_when_another_writer_joins() {
     let main = folder.path().join("run.h5");
     let first = join(&main, true);
     create(&first, "rows", 0);
-    first.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    first.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let (follower, coming) = follow(&main, None);
     let followed = dataset(&follower, "rows").unwrap();
     let second = join(&main, false);
@@ -70,6 +70,6 @@ fn whoever_follows_meets_no_hole_when_another_writer_joins() {
         std::mem::forget((first, second));
     };
     *coming.lock() = Some((2, Box::new(publish)));
-    follower.refresh(Scope::All).unwrap();
+    follower.refresh(ObjectScope::All).unwrap();
     assert_eq!(values(&*followed), [1, 2, 3, 4, 5]);
 }

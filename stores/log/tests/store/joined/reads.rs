@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live_log::LogStore;
-use h5live_log::shared_files::{AppendLock, MainLease, SharedFiles};
+use h5live_log::shared_files::{AppendLock, MainFileLease, MultiWriterFiles};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, Mode, Name,
-    NewObject, OpenError, Publish, Scope, Shape, Sign, Store,
+    NewObject, ObjectScope, OpenError, PublishLevel, Shape, Sign, Store,
 };
 use h5live_native::NativeConnector;
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ const ELEMENTS: u64 = 1 << 18;
 /// Files that say how much was read of them.
 #[derive(Debug)]
 struct CountedFiles {
-    files: Arc<dyn SharedFiles>,
+    files: Arc<dyn MultiWriterFiles>,
     opened: Mutex<Vec<Arc<dyn Store>>>,
 }
 
@@ -38,8 +38,8 @@ impl CountedFiles {
     }
 }
 
-impl SharedFiles for CountedFiles {
-    fn lease(&self) -> Result<Box<dyn MainLease>, OpenError> {
+impl MultiWriterFiles for CountedFiles {
+    fn lease(&self) -> Result<Box<dyn MainFileLease>, OpenError> {
         self.files.lease()
     }
 
@@ -59,16 +59,16 @@ impl SharedFiles for CountedFiles {
         self.files.lock_appends()
     }
 
-    fn next_order(&self, own: u32, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
-        self.files.next_order(own, last, knows_all)
+    fn take_next_batch_order(&self, own: u32, last: u64, knows_all: bool) -> Result<Option<u64>, OpenError> {
+        self.files.take_next_batch_order(own, last, knows_all)
     }
 
-    fn set_last_order(&self, own: u32, last: u64) -> Result<(), OpenError> {
-        self.files.set_last_order(own, last)
+    fn set_last_batch_order(&self, own: u32, last: u64) -> Result<(), OpenError> {
+        self.files.set_last_batch_order(own, last)
     }
 
-    fn last_orders(&self) -> Vec<Option<u64>> {
-        self.files.last_orders()
+    fn last_batch_orders(&self) -> Vec<Option<u64>> {
+        self.files.last_batch_orders()
     }
 }
 
@@ -115,15 +115,15 @@ fn a_writer_that_only_writes_does_not_read_what_others_have_written() {
     let large = create_fixed(&first, "large");
     create(&first, "growing", 4);
     fill(&*large);
-    large.publish(Publish::Visible).unwrap();
+    large.publish(PublishLevel::Visible).unwrap();
     let files = Arc::new(CountedFiles { files: files_of(&main, NativeConnector), opened: Mutex::default() });
-    let second = LogStore::join(files.clone(), false, request()).unwrap();
+    let second = LogStore::join_as_writer(files.clone(), false, request()).unwrap();
     let data = dataset(&second, "large").unwrap();
     set(&*data, 7, 999);
     let own = create(&second, "own", 0);
     own.set_extent(&[9]).unwrap();
     put(&*own, 8, 5);
-    second.writer().unwrap().commit(Scope::All, Publish::Visible).unwrap();
+    second.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let written = files.bytes_read();
     assert!(written < ELEMENTS / 4, "{written} bytes were read to write");
     assert_eq!((get(&*data, 6), get(&*data, 7), get(&*data, 8)), (6, 999, 8));
@@ -131,7 +131,7 @@ fn a_writer_that_only_writes_does_not_read_what_others_have_written() {
     assert!(more >= 2 * ELEMENTS, "{more} bytes were read to read");
     // The order of both batches is right.
     set(&*large, 8, 111);
-    large.publish(Publish::Visible).unwrap();
+    large.publish(PublishLevel::Visible).unwrap();
     second.close().unwrap();
     first.close().unwrap();
     let reader = read(&main, Mode::Read);
@@ -148,7 +148,7 @@ fn the_extent_that_others_have_set_counts_before_anything_is_read() {
     let data = create(&first, "a", 0);
     data.set_extent(&[6]).unwrap();
     put(&*data, 5, 1);
-    data.publish(Publish::Visible).unwrap();
+    data.publish(PublishLevel::Visible).unwrap();
     let second = join(&main, false);
     let data = dataset(&second, "a").unwrap();
     assert_eq!(data.spec().unwrap().dataspace.dims(), [6]);
@@ -166,7 +166,7 @@ fn damage_that_one_read_has_met_is_met_by_the_next_one() {
     let data = create_fixed(&first, "a");
     for at in 0..3 {
         set(&*data, at, 5);
-        data.publish(Publish::Visible).unwrap();
+        data.publish(PublishLevel::Visible).unwrap();
     }
     let subfile = h5live_log::joined_files::subfile_path(&main, 1);
     let sound = std::fs::read(&subfile).unwrap();

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use h5live_log::joined_files::subfile_folder;
-use h5live_model::Publish;
+use h5live_model::PublishLevel;
 
 use super::files::{create, element, join, put};
 
@@ -22,7 +22,7 @@ fn who_reads_does_not_wait_for_a_commit_that_waits_for_another_process() {
     let store = join(&main, true);
     let data = create(&store, "a", 8);
     put(&*data, 0, 1);
-    data.publish(Publish::Visible).unwrap();
+    data.publish(PublishLevel::Visible).unwrap();
     // Another process takes a number for a batch.
     let order = File::options().read(true).write(true).open(subfile_folder(&main).join("run.h5.order")).unwrap();
     order.lock().unwrap();
@@ -31,7 +31,7 @@ fn who_reads_does_not_wait_for_a_commit_that_waits_for_another_process() {
         let (published, is_published) = mpsc::channel();
         let (seen, is_seen) = mpsc::channel();
         let data = &*data;
-        scope.spawn(move || published.send(data.publish(Publish::Visible)));
+        scope.spawn(move || published.send(data.publish(PublishLevel::Visible)));
         assert!(is_published.recv_timeout(SHORT).is_err(), "the commit waits");
         scope.spawn(move || seen.send((element(data, 0).unwrap(), element(data, 1).unwrap())));
         assert_eq!(is_seen.recv_timeout(PATIENCE), Ok((1, 2)));

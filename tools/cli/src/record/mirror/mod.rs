@@ -14,7 +14,7 @@ use h5live::{Location, OpenError, StoreErrorKind};
 
 use crate::error::{Error, Result};
 use crate::open;
-use crate::output::tell;
+use crate::output::eprint_message;
 use crate::wait::seconds;
 
 use target::MirrorTarget;
@@ -66,12 +66,12 @@ pub struct Mirror {
 }
 
 impl MirrorArgs {
-    /// The mirror of the dataset at `path` of the file at `source`, which need not be there before [`Mirror::begin`]; `None` if
+    /// The mirror of the dataset at `path` of the file at `source`, which need not be there before [`Mirror::start_mirroring`]; `None` if
     /// nobody wants one.
     ///
     /// # Errors
     /// [`Error::Location`] and [`Error::File`] if the mirror cannot be made. A server that does not answer is no error.
-    pub fn start(&self, source: &Location, path: &str) -> Result<Option<Mirror>> {
+    pub fn prepare_mirror(&self, source: &Location, path: &str) -> Result<Option<Mirror>> {
         let Some(location) = &self.mirror else { return Ok(None) };
         let refused = |location: &Location, text: &str| {
             let source = Box::new(OpenError::Url(text.to_owned()));
@@ -81,7 +81,7 @@ impl MirrorArgs {
             let text = "a mirror is a domain of an object store: hsds+s3://bucket/run, or hsds:run in a folder";
             return Err(refused(location, text));
         }
-        if open::file_path(source)?.is_none() {
+        if open::native_file_path(source)?.is_none() {
             return Err(refused(source, "only a file is mirrored"));
         }
         let mut target = MirrorTarget::new(source.clone(), path.to_owned(), location.clone(), self.replace_mirror);
@@ -107,13 +107,13 @@ impl MirrorArgs {
 
 impl Mirror {
     /// Begins, for the file is there.
-    pub fn begin(&self) {
+    pub fn start_mirroring(&self) {
         let _ = self.begin.as_ref().map(|begin| begin.send(()));
     }
 
     /// Mirrors the rest of the file, which is closed, if it `is_kept`; otherwise nothing is left of a mirror without rows.
-    pub fn finish(mut self, is_kept: bool) -> Option<MirrorReport> {
-        self.end(is_kept)
+    pub fn finish(mut self, source_is_kept: bool) -> Option<MirrorReport> {
+        self.end(source_is_kept)
     }
 
     fn end(&mut self, is_kept: bool) -> Option<MirrorReport> {
@@ -190,7 +190,10 @@ impl MirrorWorker {
                     self.count_failure(&error);
                     target.disconnect();
                     if !std::mem::replace(&mut fails, true) && !is_last {
-                        tell(format_args!("{error}; the recording goes on, and {} lags behind", self.report.location));
+                        eprint_message(format_args!(
+                            "{error}; the recording goes on, and {} lags behind",
+                            self.report.location
+                        ));
                     }
                     pause = (pause * 2).clamp(Duration::from_millis(100), MAX_PAUSE);
                     if is_lasting(&error) || last_attempt.is_some_and(|last| last <= Instant::now() + pause) {

@@ -4,8 +4,8 @@ use h5live::model::{Name, ObjectId, ObjectSpec};
 use h5live::{Copier, File, Location};
 use h5live_hsds::LastOpenedStore;
 
-use crate::copy::{CopiedNames, described, losses};
-use crate::draft_domain::{DraftDomain, in_domain, publish_domain};
+use crate::copy::{CopyNameMapper, described, losses};
+use crate::draft_domain::{DraftDomain, options_tracking_opened, publish_domain};
 use crate::error::{Error, Result};
 use crate::open;
 
@@ -46,7 +46,7 @@ impl MirrorTarget {
             replaces,
             source: None,
             target: None,
-            opened: draft.opened().clone(),
+            opened: draft.last_opened().clone(),
             draft: Some(draft),
             root_spec: ObjectSpec::group(),
             root: None,
@@ -73,7 +73,7 @@ impl MirrorTarget {
         if self.target.is_some() {
             return Ok(());
         }
-        let options = in_domain(open::options().root(self.root_spec.clone()), &self.opened);
+        let options = options_tracking_opened(open::command_line_options().root(self.root_spec.clone()), &self.opened);
         let options = match self.root {
             Some(_) => options.swmr_write(),
             None if self.replaces => options.create(),
@@ -99,8 +99,8 @@ impl MirrorTarget {
         self.target = None;
         // It has another handle on the session.
         self.draft = self.root.is_none().then(|| DraftDomain::new(&self.location));
-        let opened = self.draft.as_ref().map(|draft| draft.opened().clone());
-        self.opened = opened.unwrap_or_else(|| LastOpenedStore::default().with_drafts());
+        let opened = self.draft.as_ref().map(|draft| draft.last_opened().clone());
+        self.opened = opened.unwrap_or_else(|| LastOpenedStore::default().create_as_drafts());
     }
 
     /// Mirrors what came to the file since the last time.
@@ -113,7 +113,7 @@ impl MirrorTarget {
                 source.refresh()?;
                 source
             }
-            None => open::options().swmr_read().open(&self.source_location)?,
+            None => open::command_line_options().swmr_read().open(&self.source_location)?,
         };
         let has_rows = match source.dataset(&self.path) {
             Err(error) if error.is_not_found() => false,
@@ -129,7 +129,7 @@ impl MirrorTarget {
     /// # Errors
     /// As [`MirrorTarget::catch_up`].
     pub fn finish(&mut self) -> Result<()> {
-        let source = open::options().open(&self.source_location)?;
+        let source = open::command_line_options().open(&self.source_location)?;
         self.mirror(&source)?;
         Ok(self.target.take().map_or(Ok(()), |target| target.close())?)
     }
@@ -183,11 +183,11 @@ impl MirrorTarget {
         target: &File,
         what: impl FnOnce(&mut Copier<'_>) -> h5live::Result<()>,
     ) -> Result<Vec<String>> {
-        let names = CopiedNames::between(&self.source_location, &self.location)?;
-        let mut copy = Copier::new(source, target).rename_files(|name, usage| names.renamed(name, usage));
+        let names = CopyNameMapper::between(&self.source_location, &self.location)?;
+        let mut copy = Copier::new(source, target).rewrite_file_names(|name, usage| names.name_in_copy(name, usage));
         what(&mut copy)?;
-        let mut found = losses(&copy.finish()?);
-        found.extend(names.losses());
+        let mut found = losses(&copy.copy_data_and_finish()?);
+        found.extend(names.lost_name_messages());
         target.flush()?;
         Ok(found)
     }
@@ -210,7 +210,7 @@ impl MirrorTarget {
         if from.shape()?.is_empty() {
             return Ok(0);
         }
-        while Copier::new(source, target).append_rows(&from, &to)? > 0 {
+        while Copier::new(source, target).append_next_missing_rows(&from, &to)? > 0 {
             // So that a part is seen, and no more than one is in memory.
             target.flush()?;
         }

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use h5live::File;
 use h5live_checker::file::CheckOptions;
 
-use h5live_cli::error::{Error, Result, whole_text};
-use h5live_cli::live::message::{Extents, WorkerMessage};
+use h5live_cli::error::{Error, Result, error_with_causes};
+use h5live_cli::live::message::{TimedExtents, WorkerMessage};
 use h5live_cli::live::processes::{ExitResult, Process, ProcessEvent, ProcessSpawner};
-use h5live_cli::output::Output;
+use h5live_cli::output::StdoutWriter;
 
 use super::rule::mix;
 use plan::{Found, Plan, follow, location};
@@ -65,12 +65,12 @@ impl fmt::Display for JoinedWriters {
 pub fn write(path: &Path, writer: u64, terms: (u64, u64), mut step: u64, stop: &AtomicBool) -> Result<()> {
     let plan = Plan { writers: terms.0, seed: terms.1 };
     let file = File::options().swmr_write().open(location(path, true))?;
-    let mut out = Output::stdout();
+    let mut out = StdoutWriter::stdout();
     while !stop.load(Ordering::Acquire) {
         plan.make(&file, writer, step)?;
         file.flush()?;
         step += 1;
-        out.line(WorkerMessage::Flushed(Extents::now(vec![step])))?;
+        out.line(WorkerMessage::Flushed(TimedExtents::now(vec![step])))?;
         out.flush()?;
     }
     Ok(file.close()?)
@@ -148,7 +148,7 @@ impl<'a> Troupe<'a> {
             "--step",
             step,
         ];
-        self.spawner.start(writer, &arguments, &self.path).map_err(Error::Process)
+        self.spawner.start_self(writer, &arguments, &self.path).map_err(Error::Process)
     }
 
     fn wrong(&mut self, detail: String) {
@@ -247,7 +247,7 @@ impl<'a> Troupe<'a> {
 
     fn look_from_the_start(&mut self, when: &str) {
         let flushed = self.flushed.clone();
-        let opened = follow(&self.path).map_err(|error| whole_text(&error));
+        let opened = follow(&self.path).map_err(|error| error_with_causes(&error));
         match opened.and_then(|file| self.plan.found(&file)) {
             Ok(found) => self.compare(when, &found, &flushed),
             Err(fault) => self.wrong(format!("{when}: {fault}")),
@@ -285,7 +285,7 @@ impl<'a> Troupe<'a> {
     /// Has writers come to their end, all at once: with success.
     fn end(&mut self, writers: &[u64]) -> Result<()> {
         // They end by themselves: their input is closed.
-        writers.iter().for_each(|writer| self.writers[*writer as usize].finish());
+        writers.iter().for_each(|writer| self.writers[*writer as usize].close_stdin());
         for writer in writers {
             match self.writers[*writer as usize].wait(PATIENCE).map_err(Error::Process)? {
                 ExitResult::Success => {}

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use h5live::FileCondition;
+use h5live::FileOpenState;
 use h5live_format::{Addr, SeqlockCounter};
 use serde_json::{Value, json};
 
 use crate::stress::rule::mix;
 use h5live_cli::error::{Error, Result};
-use h5live_cli::live::location::finding_in_file;
+use h5live_cli::live::location::first_file_check_finding;
 use h5live_cli::live::message::{StressInvariant, Violation};
-use h5live_cli::live::process_group::ProcessGroup;
+use h5live_cli::live::process_group::WriterAndReaders;
 
 use super::cell::{ElementKind, IndexChoice, MatrixCell};
 use super::faults::StorageFault;
@@ -104,7 +104,7 @@ impl CrashRunner<'_> {
     fn run_of<T: RuleValue>(&mut self, cell: MatrixCell, lives: u64) -> Result<CrashRow> {
         let plan = CellPlan::new(cell, self.terms.seed);
         writer::create::<T>(self.path, &plan)?;
-        let mut troupe = ProcessGroup::new(&self.path.into(), &[]);
+        let mut troupe = WriterAndReaders::new(&self.path.into(), &[]);
         let mut row = CrashRow { cell, lives, early: 0, cut: 0, steps: 0, violations: Vec::new() };
         let mut model = FileModel::new(&plan);
         let mut step = 0;
@@ -125,10 +125,10 @@ impl CrashRunner<'_> {
             row.cut += u64::from(cut);
             model = self.examine::<T>(&mut troupe, &plan, cut, (model, &attempted));
             step = flushed_step + 1;
-            let closed = h5live::diagnose(self.path).is_ok_and(|found| found.condition == FileCondition::Closed);
+            let closed = h5live::diagnose(self.path).is_ok_and(|found| found.condition == FileOpenState::Closed);
             if closed {
                 // It could close the file after all. Readers of a closed file keep writers out.
-                troupe.stop_readers(&[model.digest()]).map_err(Error::Process)?;
+                troupe.end_readers_clear_logs(&[model.digest()]).map_err(Error::Process)?;
             }
             // Readers of a file that is not live, yet or any more, would keep the writer out.
             if flushes > 0 && !closed && troupe.reader_logs.is_empty() {
@@ -158,7 +158,7 @@ impl CrashRunner<'_> {
     }
 
     /// One writer, until it ends badly.
-    fn run_writer(&self, troupe: &mut ProcessGroup, plan: &CellPlan, step: u64, random: u64) -> Result<()> {
+    fn run_writer(&self, troupe: &mut WriterAndReaders, plan: &CellPlan, step: u64, random: u64) -> Result<()> {
         let fault = self.faults.then(|| StorageFault::draw(random >> 3));
         let mut arguments = arguments("--role=writer", plan.cell, self.terms, STEPS_PER_SECOND);
         arguments.extend(["--step".to_owned(), step.to_string()]);
@@ -168,17 +168,21 @@ impl CrashRunner<'_> {
         troupe.spawn_writer(&arguments).map_err(Error::Process)?;
         if fault.is_some_and(StorageFault::is_error) {
             troupe.stopped = None;
-            if !troupe.wait_for_writer(HANG_TIMEOUT, |troupe| troupe.stopped.is_some()) || troupe.stopped.is_none() {
+            if !troupe.wait_until_or_writer_gone(HANG_TIMEOUT, |troupe| troupe.stopped.is_some())
+                || troupe.stopped.is_none()
+            {
                 let fault = fault.map(|fault| fault.to_string()).unwrap_or_default();
-                troupe
-                    .violation(StressInvariant::Progress, &format!("{fault}: the writer does not stop with an error"));
+                troupe.record_violation(
+                    StressInvariant::Progress,
+                    &format!("{fault}: the writer does not stop with an error"),
+                );
             }
         } else if random.is_multiple_of(4) {
             // Perhaps before it has opened the file, or while it puts it in order.
             thread::sleep(Duration::from_micros((random >> 32) % 20_000));
         } else {
-            if !troupe.wait_for_writer(HANG_TIMEOUT, |troupe| troupe.flushes.len() > flushes) {
-                troupe.violation(StressInvariant::Progress, "the writer does not flush");
+            if !troupe.wait_until_or_writer_gone(HANG_TIMEOUT, |troupe| troupe.flushes.len() > flushes) {
+                troupe.record_violation(StressInvariant::Progress, "the writer does not flush");
             }
             thread::sleep(Duration::from_micros((random >> 32) % 50_000));
         }
@@ -186,14 +190,14 @@ impl CrashRunner<'_> {
     }
 
     /// A writer that closes the file.
-    fn run_last_writer(&self, troupe: &mut ProcessGroup, plan: &CellPlan, step: u64) -> Result<()> {
+    fn run_last_writer(&self, troupe: &mut WriterAndReaders, plan: &CellPlan, step: u64) -> Result<()> {
         let mut arguments = arguments("--role=writer", plan.cell, self.terms, STEPS_PER_SECOND);
         arguments.extend(["--step".to_owned(), step.to_string()]);
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         let flushes = troupe.flushes.len();
         troupe.spawn_writer(&arguments).map_err(Error::Process)?;
-        if !troupe.wait_for_writer(HANG_TIMEOUT, |troupe| troupe.flushes.len() > flushes) {
-            troupe.violation(StressInvariant::ProcessDeath, "the next writer does not go on");
+        if !troupe.wait_until_or_writer_gone(HANG_TIMEOUT, |troupe| troupe.flushes.len() > flushes) {
+            troupe.record_violation(StressInvariant::ProcessDeath, "the next writer does not go on");
         }
         Ok(())
     }
@@ -202,12 +206,12 @@ impl CrashRunner<'_> {
     /// The next writer first replays the redo record.
     fn examine<T: RuleValue>(
         &mut self,
-        troupe: &mut ProcessGroup,
+        troupe: &mut WriterAndReaders,
         plan: &CellPlan,
         cut: bool,
         (flushed_model, attempted): (FileModel, &FileModel),
     ) -> FileModel {
-        let mut wrong = |detail: &str| troupe.violation(StressInvariant::ProcessDeath, detail);
+        let mut wrong = |detail: &str| troupe.record_violation(StressInvariant::ProcessDeath, detail);
         let found = match read_model::read_model::<T>(self.path, plan) {
             Ok(found) => found,
             Err(fault) => {
@@ -216,7 +220,7 @@ impl CrashRunner<'_> {
             }
         };
         read_model::fault(plan, &found, &flushed_model, attempted).into_iter().for_each(|fault| wrong(&fault));
-        finding_in_file(self.path).into_iter().for_each(|fault| wrong(&fault));
+        first_file_check_finding(self.path).into_iter().for_each(|fault| wrong(&fault));
         let repaired: PathBuf = self.path.with_extension("repaired.h5");
         let mended = repair_copy(self.path, &repaired).and_then(|()| read_model::read_model::<T>(&repaired, plan));
         let mended = mended.unwrap_or_else(|fault| {
@@ -246,12 +250,14 @@ impl CrashRunner<'_> {
     }
 
     /// Looks at the file that a writer has closed.
-    fn examine_closed(&mut self, troupe: &mut ProcessGroup, plan: &CellPlan, end: &FileModel) {
+    fn examine_closed(&mut self, troupe: &mut WriterAndReaders, plan: &CellPlan, end: &FileModel) {
         if let Some(peer) = &mut self.peer {
             match peer.digest(self.path, plan, false) {
                 Ok(digest) if digest == end.digest() => {}
-                Ok(_) => troupe.violation(StressInvariant::OtherProgram, "it finds something else in the closed file"),
-                Err(fault) => troupe.violation(StressInvariant::OtherProgram, &fault),
+                Ok(_) => {
+                    troupe.record_violation(StressInvariant::OtherProgram, "it finds something else in the closed file")
+                }
+                Err(fault) => troupe.record_violation(StressInvariant::OtherProgram, &fault),
             }
         }
     }
@@ -262,7 +268,7 @@ impl CrashRunner<'_> {
 fn is_torn(path: &Path) -> Result<bool> {
     let bare = path.with_extension("bare.h5");
     let found = h5live::diagnose(path)?;
-    if found.length <= found.announced || found.condition == FileCondition::Closed {
+    if found.length <= found.announced || found.condition == FileOpenState::Closed {
         return Ok(false);
     }
     let cut = || -> std::io::Result<bool> {
@@ -271,7 +277,7 @@ fn is_torn(path: &Path) -> Result<bool> {
         }
         std::fs::copy(path, &bare)?;
         OpenOptions::new().write(true).open(&bare)?.set_len(found.announced)?;
-        Ok(finding_in_file(&bare).is_some())
+        Ok(first_file_check_finding(&bare).is_some())
     };
     let cut = cut().map_err(Error::Process);
     // It is not there if it could not be made.
@@ -289,7 +295,7 @@ fn is_under_way(path: &Path, announced: u64) -> std::io::Result<bool> {
 
 fn repair_copy(from: &Path, to: &Path) -> Result<(), String> {
     std::fs::copy(from, to).map_err(|error| error.to_string())?;
-    h5live::repair(to).map(drop).map_err(|error| h5live_cli::error::whole_text(&error))
+    h5live::repair(to).map(drop).map_err(|error| h5live_cli::error::error_with_causes(&error))
 }
 
 fn apply(plan: &CellPlan, model: &mut FileModel, step: u64) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{fmt, io, thread};
 
 use h5live::{File, Options};
-use h5live_cache::{FaultyStorage, Storage, WriteFailure};
+use h5live_cache::{FaultyStorage, InjectedFailure, Storage};
 use h5live_native::{Mode, NativeFile, OpenOptions, StorageWrapper};
 
 use crate::stress::rule::mix;
@@ -84,10 +84,10 @@ pub fn open(path: &Path, fault: StorageFault) -> Result<File> {
     let through = StorageWrapper::new(move |inner| {
         let storage = FaultyStorage::new(SlowStorage { inner, slow: fault == StorageFault::Slow, turn: 1.into() });
         match fault {
-            StorageFault::Full(at) => storage.fail_after(at, WriteFailure::Full, true),
-            StorageFault::Broken(at) => storage.fail_after(at, WriteFailure::Broken, true),
-            StorageFault::Page(at) => storage.fail_after(at, WriteFailure::Short(4096), true),
-            StorageFault::Short(at) => storage.fail_after(at, WriteFailure::Short(100), false),
+            StorageFault::Full(at) => storage.fail_after(at, InjectedFailure::Full, true),
+            StorageFault::Broken(at) => storage.fail_after(at, InjectedFailure::Broken, true),
+            StorageFault::Page(at) => storage.fail_after(at, InjectedFailure::Short(4096), true),
+            StorageFault::Short(at) => storage.fail_after(at, InjectedFailure::Short(100), false),
             StorageFault::Slow => {}
         }
         Arc::new(storage)

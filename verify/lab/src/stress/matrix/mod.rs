@@ -26,12 +26,12 @@ use std::time::{Duration, Instant};
 use h5live::File;
 
 use crate::reader_stalls::ReaderStalls;
-use h5live_cli::error::whole_text;
+use h5live_cli::error::error_with_causes;
 use h5live_cli::error::{Error, Result};
-use h5live_cli::live::message::{Extents, StressInvariant, WorkerMessage};
-use h5live_cli::live::process_group::ProcessGroup;
+use h5live_cli::live::message::{StressInvariant, TimedExtents, WorkerMessage};
+use h5live_cli::live::process_group::WriterAndReaders;
 use h5live_cli::number_arg::at_least;
-use h5live_cli::output::Output;
+use h5live_cli::output::StdoutWriter;
 
 use cell::{ChangeKind, ElementKind, FilterChoice, IndexChoice, MatrixCell};
 pub use crashes::head as lives_head;
@@ -166,8 +166,8 @@ impl MatrixArgs {
         };
         let end = faults::open(path, fault).and_then(|file| writer::run::<T>(&file, plan, self.step, rate, stop));
         let Err(error) = end else { return Ok(()) };
-        let mut out = Output::stdout();
-        out.line(WorkerMessage::Stopped(whole_text(&error)))?;
+        let mut out = StdoutWriter::stdout();
+        out.line(WorkerMessage::Stopped(error_with_causes(&error)))?;
         out.flush()
     }
 
@@ -287,8 +287,8 @@ impl MatrixArgs {
         let arguments = |role| arguments(role, cell, terms, terms.rate(cell));
         let (writer, reader) = (arguments("--role=writer"), arguments("--role=reader"));
         let [writer, reader] = [&writer, &reader].map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
-        let mut troupe = ProcessGroup::new(&path.into(), &writer);
-        if troupe.start_writer().map_err(Error::Process)? {
+        let mut troupe = WriterAndReaders::new(&path.into(), &writer);
+        if troupe.start_writer_await_flush().map_err(Error::Process)? {
             for _ in 0..terms.readers {
                 troupe.start_reader(&reader).map_err(Error::Process)?;
             }
@@ -302,15 +302,15 @@ impl MatrixArgs {
             troupe.collect_events(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
             stalls.iter_mut().for_each(|stalls| stalls.tick(&troupe));
             if troupe.writer_is_gone() {
-                troupe.violation(StressInvariant::Progress, "the writer has ended too early");
+                troupe.record_violation(StressInvariant::Progress, "the writer has ended too early");
                 break;
             }
         }
         stalls.iter_mut().for_each(|stalls| stalls.end(&troupe));
         troupe.finish(|flushes| vec![digest(&plan, flushes)]).map_err(Error::Process)?;
-        h5live_cli::live::location::finding_in_file(path)
+        h5live_cli::live::location::first_file_check_finding(path)
             .into_iter()
-            .for_each(|fault| troupe.violation(StressInvariant::NoDanglingAddress, &fault));
+            .for_each(|fault| troupe.record_violation(StressInvariant::NoDanglingAddress, &fault));
         Ok(CellOutcome::tried(troupe, self.peer.is_empty()))
     }
 
@@ -334,7 +334,7 @@ pub fn path_of(path: &Path, cell: MatrixCell) -> PathBuf {
 }
 
 /// A number that stands for the contents of a file after all flushes.
-fn digest(plan: &CellPlan, flushes: &[Extents]) -> u64 {
+fn digest(plan: &CellPlan, flushes: &[TimedExtents]) -> u64 {
     let steps = flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(0);
     let mut model = FileModel::new(plan);
     for step in 0..steps {

@@ -15,8 +15,8 @@ use super::value::{ObservedValue, RuleValue, shown};
 /// # Errors
 /// A line that names the part that cannot be read, or that was never written.
 pub fn read_model<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<FileModel, String> {
-    let text = |error: h5live::Error| h5live_cli::error::whole_text(&error);
-    let file = open::for_reading(path).map_err(|error| h5live_cli::error::whole_text(&error))?;
+    let text = |error: h5live::Error| h5live_cli::error::error_with_causes(&error);
+    let file = open::for_reading(path).map_err(|error| h5live_cli::error::error_with_causes(&error))?;
     let mut model = FileModel { extents: Vec::new(), versions: Vec::new() };
     for (number, name) in plan.names.iter().enumerate() {
         let dataset = match file.dataset(name) {

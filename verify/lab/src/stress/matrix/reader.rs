@@ -9,9 +9,9 @@ use h5live::{Dataset, Selection};
 
 use crate::stress::rule::mix;
 use h5live_cli::error::{Error, Result};
-use h5live_cli::live::message::{Extents, StressInvariant, Violation, WorkCounts as Done, WorkerMessage};
+use h5live_cli::live::message::{StressInvariant, TimedExtents, Violation, WorkCounts as Done, WorkerMessage};
 use h5live_cli::open;
-use h5live_cli::output::Output;
+use h5live_cli::output::StdoutWriter;
 
 use super::cell::ChangeKind;
 use super::plan::{CellPlan, FileModel, Region, added};
@@ -36,7 +36,7 @@ pub struct MatrixReader<'a> {
     pub(super) latest: Vec<u32>,
     pub(super) done: Done,
     violations: u32,
-    out: Output,
+    out: StdoutWriter,
 }
 
 /// Why a reader stops.
@@ -58,7 +58,7 @@ impl<'a> MatrixReader<'a> {
     pub fn new(path: &'a Path, plan: &'a CellPlan) -> Self {
         let known = FileModel::empty(plan);
         let latest = vec![0; plan.names.len()];
-        MatrixReader { path, plan, known, latest, done: Done::default(), violations: 0, out: Output::stdout() }
+        MatrixReader { path, plan, known, latest, done: Done::default(), violations: 0, out: StdoutWriter::stdout() }
     }
 
     /// Follows the file until `stop` is set, and looks at it once more after that. It opens the file again after each
@@ -73,13 +73,13 @@ impl<'a> MatrixReader<'a> {
                 Ok(last) => ended = last,
                 Err(MatrixReadError::Output(error)) => return Err(error),
                 Err(MatrixReadError::File(error)) => {
-                    self.violation(StressInvariant::NoDanglingAddress, h5live_cli::error::whole_text(&error))?;
+                    self.violation(StressInvariant::NoDanglingAddress, h5live_cli::error::error_with_causes(&error))?;
                     ended = stop.load(Ordering::Acquire);
                     thread::sleep(Duration::from_millis(10));
                 }
             }
         }
-        self.say(&WorkerMessage::Seen(Extents::now(vec![self.known.digest()])))?;
+        self.say(&WorkerMessage::Seen(TimedExtents::now(vec![self.known.digest()])))?;
         self.say(&WorkerMessage::Done(self.done))
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use h5live_cli::counted::counted;
 use h5live_cli::live::message::{Violation, WorkCounts};
-use h5live_cli::live::process_group::ProcessGroup;
+use h5live_cli::live::process_group::WriterAndReaders;
 
 use super::cell::{MatrixCell, name};
 
@@ -44,7 +44,7 @@ pub enum CellOutcome {
 
 impl CellOutcome {
     /// The results of a process group after its end.
-    pub fn tried(troupe: ProcessGroup, alone: bool) -> CellOutcome {
+    pub fn tried(troupe: WriterAndReaders, alone: bool) -> CellOutcome {
         let mut read = WorkCounts::default();
         for work in troupe.reader_logs.iter().filter_map(|story| story.work) {
             read.rows += work.rows;

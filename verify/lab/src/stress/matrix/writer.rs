@@ -9,8 +9,8 @@ use h5live::model::AllocationTime;
 use h5live::{Dataset, File, LibVer, Selection};
 
 use h5live_cli::error::{Error, Result};
-use h5live_cli::live::message::{Extents, WorkCounts as Done, WorkerMessage};
-use h5live_cli::output::Output;
+use h5live_cli::live::message::{TimedExtents, WorkCounts as Done, WorkerMessage};
+use h5live_cli::output::StdoutWriter;
 
 use super::cell::{ChangeKind, FilterChoice, IndexChoice};
 use super::link_names::{GROUPS, link_path};
@@ -64,7 +64,7 @@ pub fn run<T: RuleValue>(file: &File, plan: &CellPlan, mut step: u64, rate: f64,
         true => linked_extents(file, plan)?,
         false => datasets.iter().map(Dataset::shape).collect::<Result<_, _>>()?,
     };
-    let mut out = Output::stdout();
+    let mut out = StdoutWriter::stdout();
     let mut done = Done::default();
     let pause = Duration::from_secs_f64(1.0 / rate);
     let mut next = Instant::now();
@@ -84,7 +84,7 @@ pub fn run<T: RuleValue>(file: &File, plan: &CellPlan, mut step: u64, rate: f64,
             };
             extents.get_mut(number).into_iter().zip(new).for_each(|(extent, new)| *extent = new);
         }
-        let at = Extents::now(vec![step + 1]);
+        let at = TimedExtents::now(vec![step + 1]);
         // Both ways to publish, by turns. Only the first one publishes links.
         if links || step.is_multiple_of(2) {
             file.flush()?

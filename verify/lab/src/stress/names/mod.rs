@@ -14,11 +14,11 @@ use h5live_checker::file::{CheckOptions, check_path_with};
 use serde_json::json;
 
 use h5live_cli::counted::counted;
-use h5live_cli::error::whole_text;
+use h5live_cli::error::error_with_causes;
 use h5live_cli::error::{Error, Result};
-use h5live_cli::live::message::{Extents, StressInvariant, WorkerMessage};
-use h5live_cli::live::process_group::ProcessGroup;
-use h5live_cli::output::Output;
+use h5live_cli::live::message::{StressInvariant, TimedExtents, WorkerMessage};
+use h5live_cli::live::process_group::WriterAndReaders;
+use h5live_cli::output::StdoutWriter;
 
 use super::matrix::peer::Peer;
 use super::rule::mix;
@@ -68,9 +68,9 @@ impl fmt::Display for Names {
 pub fn write(path: &Path, seed: u64, mut step: u64, stop: &AtomicBool) -> Result<()> {
     let file = File::options().swmr_write().open(path)?;
     let plan = Plan::of(&file, seed)?;
-    let mut out = Output::stdout();
+    let mut out = StdoutWriter::stdout();
     while !stop.load(Ordering::Acquire) {
-        let at = Extents::now(vec![step + 1]);
+        let at = TimedExtents::now(vec![step + 1]);
         for change in plan.changes(step) {
             plan.make(&file, &change)?;
         }
@@ -136,14 +136,14 @@ impl Lives<'_> {
     fn live(&mut self, seed: u64, step: u64, random: u64) -> Result<u64> {
         let (seed, first) = (seed.to_string(), step.to_string());
         let arguments = ["stress", "--names", "--role=writer", "--seed", &seed, "--step", &first];
-        let mut troupe = ProcessGroup::new(&self.path.as_path().into(), &[]);
+        let mut troupe = WriterAndReaders::new(&self.path.as_path().into(), &[]);
         troupe.spawn_writer(&arguments).map_err(Error::Process)?;
         if random.is_multiple_of(8) {
             // Perhaps before it has opened the file, or while it puts it in order.
             thread::sleep(Duration::from_micros((random >> 32) % 20_000));
         } else {
-            if !troupe.wait_for_writer(PATIENCE, |troupe| !troupe.flushes.is_empty()) {
-                troupe.violation(StressInvariant::Progress, "the writer does not flush");
+            if !troupe.wait_until_or_writer_gone(PATIENCE, |troupe| !troupe.flushes.is_empty()) {
+                troupe.record_violation(StressInvariant::Progress, "the writer does not flush");
             }
             thread::sleep(Duration::from_micros((random >> 32) % 30_000));
         }
@@ -174,7 +174,7 @@ impl Lives<'_> {
         let after = match bring_into_order(&self.path, &ordered, random.is_multiple_of(REPAIRED)) {
             Ok(()) => self.examine_ordered(plan, &ordered, &found, flushed_steps),
             Err(error) => {
-                self.wrong(format!("brought into order: {}", whole_text(&error)));
+                self.wrong(format!("brought into order: {}", error_with_causes(&error)));
                 found
             }
         };

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use h5live::model::{CreationOrder, EntryStorage, LinkTarget};
+use h5live::model::{CreationOrder, LinkOrAttributeStorageSpec, LinkTarget};
 use h5live::{File, Group, LibVer};
 use serde_json::{Value, json};
 
 use crate::stress::rule::mix;
 use h5live_cli::error::Result;
-use h5live_cli::error::whole_text;
+use h5live_cli::error::error_with_causes;
 use h5live_cli::open;
 
 /// An attribute of more words than this fits no block of a heap.
@@ -102,7 +102,7 @@ impl Plan {
         let file = File::options().create().libver(profile).open(path)?;
         file.root().create_group("target")?;
         for (at, place) in self.places.iter().enumerate() {
-            let storage = EntryStorage { order: place.order, ..EntryStorage::default() };
+            let storage = LinkOrAttributeStorageSpec { order: place.order, ..LinkOrAttributeStorageSpec::default() };
             match place.order {
                 CreationOrder::Untracked => file.root().create_group(place.group)?,
                 _ => file.root().new_group().link_storage(storage).attribute_storage(storage).create(place.group)?,
@@ -182,7 +182,7 @@ impl Plan {
     /// # Errors
     /// The part that cannot be read, or that was never written.
     pub fn found(&self, path: &Path) -> Result<Found, String> {
-        let file = open::for_reading(path).map_err(|error| whole_text(&error))?;
+        let file = open::for_reading(path).map_err(|error| error_with_causes(&error))?;
         self.places.iter().map(|place| place.found(&file)).collect()
     }
 
@@ -238,12 +238,12 @@ impl Plan {
 
 impl Place {
     fn found(&self, file: &File) -> Result<Entries, String> {
-        let group = file.group(self.group).map_err(|error| whole_text(&error))?;
+        let group = file.group(self.group).map_err(|error| error_with_causes(&error))?;
         let entries = match self.kind {
             Kind::Attributes => attributes(&group),
             Kind::Links => links(file, &group),
         };
-        let entries = entries.map_err(|error| format!("{}: {}", self.group, whole_text(&error)))?;
+        let entries = entries.map_err(|error| format!("{}: {}", self.group, error_with_causes(&error)))?;
         let mut found = Entries::new();
         for (name, words) in entries {
             let entry = name.strip_prefix('n').and_then(|number| number.parse().ok());
