@@ -154,13 +154,14 @@ mod tests {
         let (send, sent) = sync_channel(9);
         let mut input = LookAheadInput::start(Sent(sent), Arc::default());
         send.send("a").unwrap();
+        // Before the other thread begins: however late it or this one runs, it has slept since then.
+        let from = Instant::now();
         let sending = thread::spawn(move || {
             thread::sleep(Duration::from_millis(150));
             send.send("bc").unwrap();
             send
         });
         // One byte is waited for longer than the time, two are not.
-        let from = Instant::now();
         let begun = input.look_ahead(Duration::from_millis(60), judge).unwrap();
         assert!(begun - from >= Duration::from_millis(100) && from.elapsed() >= Duration::from_millis(210));
         assert_eq!(input.buffered(), b"abc");
