@@ -40,6 +40,12 @@ pub enum EngineError {
          can read it meanwhile"
     )]
     NoReaderTable(PathBuf),
+    /// Somebody reads without the table of readers, so that nobody may write.
+    #[error(
+        "{0:?} is being read by a session that may not write its table of readers, lock.mdb, as one of another user: until \
+         that has closed it, nobody can write it"
+    )]
+    ReadWithoutTable(PathBuf),
     /// There is no room.
     #[error("there is no room for what is to be written: {0}")]
     Full(String),
@@ -75,7 +81,7 @@ impl EngineError {
             EngineError::Library { .. } => StoreErrorKind::Io,
             EngineError::NotThere(_) => StoreErrorKind::NotFound,
             EngineError::Occupied(_) => StoreErrorKind::AlreadyExists,
-            EngineError::InUse(_) => StoreErrorKind::InUse(Vec::new()),
+            EngineError::InUse(_) | EngineError::ReadWithoutTable(_) => StoreErrorKind::InUse(Vec::new()),
             EngineError::Full(_) => StoreErrorKind::StorageFull,
             EngineError::ReadOnly | EngineError::NotDurable | EngineError::NoReaderTable(_) => {
                 StoreErrorKind::PermissionDenied

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::common::{self, error, start, text, until};
 
-/// Another user: `nobody`, whom every system has.
-const OTHER_USER: &str = "65534";
+/// Runs a program as another user: `nobody`, whom every system has.
+const AS_OTHER_USER: [&str; 6] = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
 
 /// A folder in which everybody may write, with the program in it, and a file that everybody may write.
 struct SharedFolder {
@@ -36,11 +36,22 @@ impl SharedFolder {
     }
 
     fn as_other_user(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", OTHER_USER, "--regid", OTHER_USER, "--clear-groups"]);
-        command.arg(&self.program).args(arguments);
+        let mut command = Command::new(AS_OTHER_USER[0]);
+        command.args(&AS_OTHER_USER[1..]).arg(&self.program).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
+    }
+
+    /// A recorder of one of the two users that has got a row, and whose new files everybody may write.
+    fn recorder(&self, is_other: bool, location: &str, number: usize) -> Child {
+        let mut command = Command::new("sh");
+        command.args(["-c", "umask 000; exec \"$@\"", "sh"]).args(if is_other { &AS_OTHER_USER[..] } else { &[] });
+        command.arg(&self.program).args(["record", location, "rows", "--every", "1"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // One that is refused does not read it.
+        let _ = write!(child.stdin.as_mut().unwrap(), "number\n{number}\n");
+        child
     }
 
     fn run_as_other_user(&self, arguments: &[&str], input: &str) -> Output {
@@ -176,4 +187,106 @@ sys.stdin.read()
     let said = error(&shared.run_as_other_user(&["repair", &file], ""));
     assert!(said.contains("if you know that no process writes the file"), "{said}");
     kill(child);
+}
+
+/// The stores beside native files, which lie in folders, or in a file of their own.
+const OTHER_STORES: [&str; 3] = ["log", "kv", "hsds"];
+
+/// Waits until another user's `ls` says that the store is being written; what it says of a store whose reader must be able
+/// to write.
+fn seen_live(shared: &SharedFolder, location: &str) -> String {
+    let mut said = String::new();
+    until("the writer is there for the other user", || {
+        let listed = shared.run_as_other_user(&["ls", location], "");
+        said = [listed.stdout, listed.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        said.contains("being written")
+    });
+    said
+}
+
+#[test]
+fn another_user_reads_every_store_and_writes_none_that_is_not_his() {
+    let Some(shared) = SharedFolder::new() else { return };
+    for store in OTHER_STORES {
+        let location = format!("{store}:{}", shared.folder.path().join(store).display());
+        text(&common::run_with(&["record", &location, "rows"], b"number\n1\n2\n"));
+        for command in [&["dump", &location, "/rows"][..], &["ls", &location], &["check", &location]] {
+            text(&shared.run_as_other_user(command, ""));
+        }
+        let refused = shared.run_as_other_user(&["record", &location, "rows"], "number\n3\n");
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(2) && said.contains("Permission denied"), "{store}: {said}");
+        assert_eq!(text(&common::run(&["dump", &location, "/rows"])).lines().count(), 2, "{store}");
+    }
+}
+
+#[test]
+fn another_user_follows_stores_or_is_told_why_not() {
+    let Some(shared) = SharedFolder::new() else { return };
+    for store in OTHER_STORES {
+        let location = format!("{store}:{}", shared.folder.path().join(store).display());
+        let mut writer = start(&["record", &location, "rows", "--every", "1"]);
+        let input = writer.stdin.as_mut().unwrap();
+        input.write_all(b"number\n1\n2\n").unwrap();
+        input.flush().unwrap();
+        let rows = || common::run(&["dump", &location, "/rows"]).stdout.iter().filter(|byte| **byte == b'\n').count();
+        until("the rows are visible", || rows() == 2);
+        let said = seen_live(&shared, &location);
+        let dumped = shared.run_as_other_user(&["dump", &location, "/rows"], "");
+        if store == "kv" {
+            // Without an entry in the table, the writer would use the pages again that this reader still reads.
+            assert!(said.contains("lock.mdb"), "{said}");
+            assert_eq!(dumped.status.code(), Some(2));
+        } else {
+            assert_eq!(text(&dumped).lines().count(), 2, "{store}");
+        }
+        kill(writer);
+    }
+}
+
+#[test]
+fn a_reader_that_may_not_enter_itself_keeps_writers_away_and_they_are_told_so() {
+    let Some(shared) = SharedFolder::new() else { return };
+    let location = format!("kv:{}", shared.folder.path().join("kv").display());
+    // More than a pipe holds: who prints them waits, with the store open, until somebody reads on.
+    let rows: String = std::iter::once("number\n".to_owned()).chain((0..50_000).map(|n| format!("{n}\n"))).collect();
+    text(&common::run_with(&["record", &location, "rows"], rows.as_bytes()));
+    let mut reader = shared.as_other_user(&["dump", &location, "/rows"]).spawn().unwrap();
+    let mut first = [0];
+    std::io::Read::read_exact(reader.stdout.as_mut().unwrap(), &mut first).unwrap();
+    let refused = common::run_with(&["record", &location, "rows"], b"number\n3\n");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(2) && said.contains("may not write its table of readers"), "{said}");
+    kill(reader);
+    text(&common::run_with(&["record", &location, "rows"], b"number\n3\n"));
+    assert_eq!(text(&common::run(&["dump", &location, "/rows"])).lines().count(), 50_001);
+}
+
+#[test]
+fn two_users_write_one_store_in_turns_and_go_on_when_the_other_one_dies() {
+    let Some(shared) = SharedFolder::new() else { return };
+    for store in OTHER_STORES {
+        let location = format!("{store}:{}", shared.folder.path().join(store).display());
+        let rows = || common::run(&["dump", &location, "/rows"]).stdout.iter().filter(|byte| **byte == b'\n').count();
+        let record = |is_other, number| shared.recorder(is_other, &location, number).wait_with_output().unwrap();
+        for (number, is_other) in [(1, false), (2, true), (3, false)] {
+            text(&record(is_other, number));
+        }
+        for (number, is_other) in [(4, true), (6, false)] {
+            let dying = shared.recorder(is_other, &location, number);
+            until("the row is visible", || rows() == number);
+            kill(dying);
+            let next = record(!is_other, number + 1);
+            if store == "log" && !is_other {
+                // As of a native file: the system tells only its owner, and root, that nobody writes it.
+                assert!(error(&next).contains("--take-over"), "{next:?}");
+                text(&common::run(&["repair", &location]));
+                text(&record(true, number + 1));
+            } else {
+                text(&next);
+            }
+        }
+        assert_eq!(rows(), 7, "{store}");
+        text(&common::run(&["check", &location]));
+    }
 }

@@ -25,7 +25,7 @@ pub struct SlateLocation {
 }
 
 impl SlateLocation {
-    /// A folder of this machine. With `is_durable`, what is written has reached the disk.
+    /// A folder of this machine. With `fsync_writes`, what is written has reached the disk.
     ///
     /// # Errors
     /// [`EngineError::Io`] if the folder cannot be made; [`EngineError::NotThere`] if it is not to be made.
