@@ -152,7 +152,7 @@ impl Cache {
         Cache::new_cache(storage, settings, 0, None)
     }
 
-    /// A cache for a file that is also written. Its superblock announces the end of file at `end` (bytes from the
+    /// A cache for a file that is also written. Its superblock announces the end of file at `superblock_eof` (bytes from the
     /// base address); space is allocated from there on.
     pub fn new_writable(
         storage: Arc<dyn Storage>,
@@ -285,7 +285,7 @@ impl Cache {
         self.write_superblock_with_eof(end)
     }
 
-    /// Announces an end of file `ahead` bytes beyond the allocated space, and makes the file that long: readers
+    /// Announces an end of file `bytes_ahead` bytes beyond the allocated space, and makes the file that long: readers
     /// that open it now can follow what will be allocated there, also those that never look at the end again.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ impl Cache {
         self.enqueue_raw_with_visibility(owner, chunk, (offset, bytes), ReplacedBytesVisibility::BeyondExtent)
     }
 
-    /// As [`Cache::enqueue_raw_write`]. `beneath` says whether readers can see the bytes that are replaced.
+    /// As [`Cache::enqueue_raw_write`]. `replaced_bytes` says whether readers can see the bytes that are replaced.
     pub fn enqueue_raw_with_visibility(
         &self,
         owner: Owner,

@@ -144,8 +144,8 @@ impl SpaceState {
 }
 
 impl Space {
-    /// The space of a file whose superblock announces `end` (bytes from the base address), with addresses of `offset`
-    /// width. If flushes are `durable`, freed space also waits until the flush that makes it unreachable is durable.
+    /// The space of a file whose superblock announces `superblock_eof` (bytes from the base address), with addresses of `offset_width`
+    /// width. With `durable_flushes`, freed space also waits until the flush that makes it unreachable is durable.
     pub fn new(superblock_eof: u64, offset_width: Width, clock: Clock, durable_flushes: bool) -> Self {
         let state = SpaceState {
             end: superblock_eof,
@@ -341,10 +341,10 @@ impl Space {
         FreeEpoch(self.state.lock().quarantine.full_flush_count())
     }
 
-    /// Under [`ReusePolicy::WhenUnread`]: the space that rests becomes free in a moment, if `is_unread` says that nobody
+    /// Under [`ReusePolicy::WhenUnread`]: the space that rests becomes free in a moment, if `not_open_elsewhere` says that nobody
     /// else has the file open now. Then no reader can have a pointer there, and a process that opens the file later finds
     /// none. Nothing comes to rest meanwhile. The answer is not asked for while little rests, nor each time after "no",
-    /// unless space is `needed` now.
+    /// unless `space_needed_now`.
     pub fn reclaim_if_unread(&self, space_needed_now: bool, not_open_elsewhere: impl FnOnce() -> bool) {
         let state = &mut *self.state.lock();
         let min_bytes = if space_needed_now { 1 } else { MIN_RECLAIM_QUERY_BYTES };
@@ -385,7 +385,7 @@ impl Space {
         }
     }
 
-    /// Whether space inside a structure that was given up at `moment` may be overwritten: a whole flush has since
+    /// Whether space inside a structure that was given up at `freed_at` may be overwritten: a whole flush has since
     /// written the structures that no longer lead there, and no reader follows old pointers any more.
     pub fn is_reclaimable(&self, freed_at: FreeEpoch) -> bool {
         let state = &mut *self.state.lock();

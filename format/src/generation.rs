@@ -17,12 +17,12 @@ impl GenerationWord {
     /// The first generation, at rest.
     pub const FIRST: GenerationWord = GenerationWord(2);
 
-    /// Where the word is in a file that announces its end at `end`.
+    /// Where the word is in a file that announces its end at `end_of_file`.
     pub fn word_addr(end_of_file: Addr) -> Option<Addr> {
         end_of_file.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
     }
 
-    /// The address of the redo record in a file that announces its end at `end`.
+    /// The address of the redo record in a file that announces its end at `end_of_file`.
     pub fn redo_record_addr(end_of_file: Addr) -> Option<Addr> {
         Self::word_addr(end_of_file)?.checked_add(Self::SIZE as u64)
     }

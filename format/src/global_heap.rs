@@ -144,7 +144,7 @@ impl GlobalHeapCollection {
         inserted
     }
 
-    /// Adds objects up to the first for which there is no space, and calls `each` with the number of each.
+    /// Adds objects up to the first for which there is no space, and calls `on_inserted` with the number of each.
     pub fn insert_objects<'a>(
         &mut self,
         objects: impl IntoIterator<Item = &'a [u8]>,

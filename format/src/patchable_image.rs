@@ -19,7 +19,7 @@ pub struct PatchableImage {
 }
 
 impl PatchableImage {
-    /// An image in which the bytes of `place` will change. `None` if `place` is outside of it, or if `image` does not
+    /// An image in which the bytes of `patch_range` will change. `None` if `patch_range` is outside of it, or if `image` does not
     /// end with the checksum of the bytes before.
     pub fn new(image: Vec<u8>, patch_range: Range<usize>) -> Option<Self> {
         let (covered, sum) = image.split_last_chunk::<CHECKSUM_BYTES>()?;

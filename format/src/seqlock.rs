@@ -25,7 +25,7 @@ impl SeqlockCounter {
     /// Bits of the number.
     const COUNTER_BITS: u32 = 24;
 
-    /// The address of the word, and of the redo record that begins with it, in a file that announces its end at `end`.
+    /// The address of the word, and of the redo record that begins with it, in a file that announces its end at `end_of_file`.
     pub fn word_addr(end_of_file: Addr) -> Option<Addr> {
         end_of_file.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
     }

@@ -130,7 +130,7 @@ impl Superblock {
     /// Bytes that are enough for a superblock of any version.
     pub const MAX_SIZE: usize = 192;
 
-    /// The places where a superblock may begin in a file of `len` bytes: 0, 512, and on by doubling.
+    /// The places where a superblock may begin in a file of `file_len` bytes: 0, 512, and on by doubling.
     pub fn possible_offsets(file_len: u64) -> impl Iterator<Item = u64> {
         std::iter::once(0)
             .chain(std::iter::successors(Some(512u64), |at| at.checked_mul(2)))

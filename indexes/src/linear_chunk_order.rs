@@ -12,7 +12,7 @@ pub struct LinearChunkOrder {
 }
 
 impl LinearChunkOrder {
-    /// The line for chunks of `grid` in a dataset with maximum dimensions `max` (`[rank]`, elements). At most one
+    /// The line for chunks of `grid` in a dataset with maximum dimensions `max_dims` (`[rank]`, elements). At most one
     /// dimension may be unlimited. `None` otherwise, or if the ranks differ.
     pub fn new(grid: &ChunkGrid, max_dims: &[u64]) -> Option<Self> {
         let mut open = max_dims.iter().enumerate().filter(|(_, dim)| **dim == UNLIMITED).map(|(dim, _)| dim);

@@ -179,11 +179,11 @@ impl LocalHeapStrings {
         self.with_data(|data| Ok(data.string_bytes(offset)?.cmp(name.as_bytes())))
     }
 
-    /// Adds strings, and returns their offsets (bytes). `taken` returns the offsets of all strings that are in use. It
+    /// Adds strings, and returns their offsets (bytes). `used_offsets` returns the offsets of all strings that are in use. It
     /// is called if no room is known, because the last session may have ended without a list of free space.
     ///
     /// # Errors
-    /// If there is no room; the error of `taken`.
+    /// If there is no room; the error of `used_offsets`.
     pub fn insert_strings(
         &mut self,
         space: &LocalHeapFreeSpace,

@@ -57,7 +57,7 @@ impl ObjectMetadataAccess {
         self.widths().offset
     }
 
-    /// The structure of `len` bytes at `addr`, from the cache or the file; `shape` holds the context that its bytes
+    /// The structure of `len` bytes at `addr`, from the cache or the file; `blank` holds the context that its bytes
     /// do not carry.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ pub struct ChunkGrid {
 }
 
 impl ChunkGrid {
-    /// A grid of chunks of `dims` (`[rank]`, elements). `None` if a dimension is zero.
+    /// A grid of chunks of `chunk_dims` (`[rank]`, elements). `None` if a dimension is zero.
     pub fn new(chunk_dims: &[u64]) -> Option<Self> {
         (!chunk_dims.contains(&0)).then(|| ChunkGrid { dims: SmallVec::from_slice(chunk_dims) })
     }

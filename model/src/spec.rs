@@ -250,7 +250,7 @@ impl DatasetSpec {
         }
     }
 
-    /// Makes `into` what elements hold that nobody wrote, from `at` on (bytes from the start of an element).
+    /// Makes `into` what elements hold that nobody wrote, from `byte_offset` on (bytes from the start of an element).
     pub fn fill_into(&self, byte_offset: u64, into: &mut [u8]) {
         let Some(pattern) = self.nonzero_fill_value() else { return into.fill(0) };
         let skipped = (byte_offset % pattern.len() as u64) as usize;

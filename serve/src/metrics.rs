@@ -35,7 +35,7 @@ impl Metrics {
         self.time_sum_us.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// Writes the histogram of the times of `all` answers.
+    /// Writes the histogram of the times of `answer_count` answers.
     pub fn write_latency_histogram(&self, text: &mut String, answer_count: u64) {
         text.push_str("# TYPE h5live_request_seconds histogram\n");
         for (bound, count) in BOUNDS.iter().zip(&self.times) {

@@ -300,7 +300,7 @@ impl AccessOptions {
         Ok(false)
     }
 
-    /// Checks whether a file may be written, and reads its superblock. `locked` says whether the lock was free.
+    /// Checks whether a file may be written, and reads its superblock. `got_lock` says whether the lock was free.
     ///
     /// # Errors
     /// [`Error::InUse`]; [`Error::Truncated`]; [`Error::NotLive`] if its superblock has no place for what readers go by;

@@ -35,7 +35,7 @@ impl Cache {
         self.generation().is_some()
     }
 
-    /// From now on readers go by generations. The file shows the generation after `last`. The superblock is written
+    /// From now on readers go by generations. The file shows the generation after `last_published`. The superblock is written
     /// only if it must announce a new end.
     ///
     /// # Errors

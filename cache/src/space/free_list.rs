@@ -32,7 +32,7 @@ impl FreeList {
         self.insert_section(start, end - start);
     }
 
-    /// Takes `len` bytes from the smallest section that fits; of several, from the first. `place` gives the first
+    /// Takes `len` bytes from the smallest section that fits; of several, from the first. `first_fitting_addr` gives the first
     /// fitting address from the beginning of a section. So large sections stay whole.
     pub fn take_best_fit(&mut self, len: u64, first_fitting_addr: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         if self.by_size.last().is_none_or(|(largest, _)| *largest < len) {

@@ -67,7 +67,7 @@ impl FreeSpace {
         self.page_size
     }
 
-    /// Takes `len` bytes from free space. If none fits, takes them behind `end`, and moves `end`. `None` if there are
+    /// Takes `len` bytes from free space. If none fits, takes them behind `allocated_end`, and moves `allocated_end`. `None` if there are
     /// no addresses below `limit` any more.
     pub fn alloc_free_or_extend(
         &mut self,

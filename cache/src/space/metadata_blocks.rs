@@ -58,7 +58,7 @@ impl RecentFrees {
 }
 
 impl MetadataBlocks {
-    /// Bytes of a new block in a file of `file` bytes; `None` if structures of `len` bytes do not go into blocks there.
+    /// Bytes of a new block in a file of `file_len` bytes; `None` if structures of `len` bytes do not go into blocks there.
     pub fn block_size_for(&self, len: u64, file_len: u64) -> Option<u64> {
         let size = (file_len / BLOCK_FILE_FRACTION).min(BLOCK_BYTES.end);
         (len <= OS_PAGE_BYTES && size >= BLOCK_BYTES.start && !self.closed).then_some(size - size % BLOCK_BYTES.start)
@@ -72,7 +72,7 @@ impl MetadataBlocks {
         self.free.free_range(start, end - start);
     }
 
-    /// Takes `len` bytes that were freed last, if that is where `place` puts them.
+    /// Takes `len` bytes that were freed last, if that is where `first_fitting_addr` puts them.
     pub fn take_recently_freed(&mut self, len: u64, first_fitting_addr: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let at = self.recent.pop(len)?;
         if first_fitting_addr(at) == Some(at) {
@@ -82,7 +82,7 @@ impl MetadataBlocks {
         None
     }
 
-    /// Takes `len` bytes where `place` puts them.
+    /// Takes `len` bytes where `first_fitting_addr` puts them.
     pub fn alloc_in_block(&mut self, len: u64, first_fitting_addr: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         self.free
             .take_best_fit(len, &first_fitting_addr)

@@ -249,8 +249,8 @@ impl Quarantine {
         self.rest_for(sections, snapshot, ReusePolicy::MIN_GRACE, now);
     }
 
-    /// Whether something waits for the knowledge that nobody has the file open: at least so many bytes, or, if `epochs`
-    /// count, space inside structures.
+    /// Whether something waits for the knowledge that nobody has the file open: at least so many bytes, or, with `count_epochs`,
+    /// space inside structures.
     pub fn has_awaiting_no_readers(&self, min_bytes: u64, count_epochs: bool) -> bool {
         let last_settling = self.settling.last_key_value().map_or(self.settled, |(_, snapshot)| *snapshot);
         self.unproven.total_bytes() >= min_bytes || count_epochs && self.unproven_snapshot > last_settling

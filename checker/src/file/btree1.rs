@@ -21,7 +21,7 @@ pub(super) struct Btree1Check<'t, K: Btree1Key> {
 }
 
 impl<'t, K: Btree1Key> Btree1Check<'t, K> {
-    /// A tree with at most `2 * k` children in each node, and with `sorted` keys.
+    /// A tree with at most `2 * k` children in each node, whose keys `is_key_before` puts in order.
     pub fn new(k: u16, shape: K::Shape, is_key_before: &'t dyn Fn(&K, &K) -> bool) -> Self {
         Btree1Check { k, shape, sorted: is_key_before, last: Vec::new(), children: 0 }
     }

@@ -26,7 +26,7 @@ impl FileWalk<'_> {
         }
     }
 
-    /// Checks the space at the end of a chunk of `area` bytes that is too small for a message. Unused space that is
+    /// Checks the space at the end of a chunk of `message_area_bytes` bytes that is too small for a message. Unused space that is
     /// large enough must include it.
     pub fn check_header_chunk_gap(
         &mut self,

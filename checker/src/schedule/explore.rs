@@ -160,7 +160,7 @@ pub fn find_fewest_moves(
     (None, ExploreReport::default())
 }
 
-/// Runs `reader` once. At each query, the writer is at the position in `seen`.
+/// Runs `reader` once. At each query, the writer is at the position in `observations`.
 ///
 /// Returns the reader's verdict, and its queries.
 pub fn replay_reader(

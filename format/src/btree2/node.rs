@@ -21,13 +21,13 @@ impl Btree2Records {
         self.bytes = vec![0; self.record_size.saturating_mul(records.into())];
     }
 
-    /// A copy with room for `records` records.
+    /// A copy with room for `capacity` records.
     #[must_use]
     pub fn clone_with_capacity(&self, capacity: usize) -> Self {
         self.copy_range(0..self.len(), capacity)
     }
 
-    /// A copy of the existing records in `range`, with room for `records` records.
+    /// A copy of the existing records in `range`, with room for `capacity` records.
     #[must_use]
     pub fn copy_range(&self, range: Range<usize>, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(self.record_size.saturating_mul(capacity));

@@ -214,7 +214,7 @@ impl DoublingTable {
         None
     }
 
-    /// The fewest direct and indirect blocks that cover heap space from `from` to `to`, in a heap whose root has `rows`
+    /// The fewest direct and indirect blocks that cover heap space from `from` to `to`, in a heap whose root has `root_rows`
     /// rows. Both are borders of blocks.
     pub fn covering_slots(&self, root_rows: u16, from: u64, to: u64) -> Vec<HeapBlockSlot> {
         let mut found = Vec::new();

@@ -153,7 +153,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         Ok(Btree2ChildPointer { addr, record_count: records, subtree_record_count: total })
     }
 
-    /// Makes a changed node, which may hold too much or too little, child `index` of `parent`. `last`: what made it
+    /// Makes a changed node, which may hold too much or too little, child `index` of `parent`. `is_append`: what made it
     /// grow comes after everything else in the tree.
     pub fn replace_child_rebalanced(
         &mut self,

@@ -43,7 +43,7 @@ impl<R: Btree2Record> Btree2<R> {
     }
 
     /// As [`Btree2::insert_if_absent`], of the record that `make` makes, which is called if there is no equal one, while the tree
-    /// is being changed; if it makes none, nothing is added. `glance` as for [`Btree2::find_prefiltered`].
+    /// is being changed; if it makes none, nothing is added. `prefilter` as for [`Btree2::find_prefiltered`].
     ///
     /// # Errors
     /// As [`Btree2::insert_if_absent`]; the error of `make`.
@@ -56,7 +56,7 @@ impl<R: Btree2Record> Btree2<R> {
         self.insert_or_replace(make, DuplicatePolicy::Keep, prefilter, compare)
     }
 
-    /// Adds a record in place of the equal one, if there is one, which is then returned. `glance` as for
+    /// Adds a record in place of the equal one, if there is one, which is then returned. `prefilter` as for
     /// [`Btree2::find_prefiltered`], `compare` as for [`Btree2::insert_if_absent`].
     ///
     /// # Errors

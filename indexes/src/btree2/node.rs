@@ -53,7 +53,7 @@ impl CachedBtree2Node {
         }
     }
 
-    /// A copy with room for `room` records.
+    /// A copy with room for `capacity` records.
     pub fn copy_records(&self, capacity: usize) -> NodeRecords {
         match self {
             CachedBtree2Node::Leaf(node) => {
@@ -122,7 +122,7 @@ impl NodeRecords {
         self.append(right);
     }
 
-    /// A copy of a range of records, with the children around them, and with room for `room` records.
+    /// A copy of a range of records, with the children around them, and with room for `capacity` records.
     pub fn copy_range(&self, range: Range<usize>, capacity: usize) -> NodeRecords {
         let children = self.children.get(range.start..=range.end).unwrap_or_default().to_vec();
         NodeRecords { records: self.records.copy_range(range, capacity), children }

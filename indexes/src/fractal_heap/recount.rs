@@ -39,10 +39,10 @@ fn huge_object_key(place: &HeapObjectLocation) -> Option<u64> {
 }
 
 impl FractalHeap {
-    /// Counts what the heap holds: `held` calls its argument with the IDs of all objects.
+    /// Counts what the heap holds: `visit_ids` calls its argument with the IDs of all objects.
     ///
     /// # Errors
-    /// The error of `held`; if an ID is none, or a block cannot be read.
+    /// The error of `visit_ids`; if an ID is none, or a block cannot be read.
     pub fn recount_contents<E: From<Error>>(
         &self,
         visit_ids: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,

@@ -38,7 +38,7 @@ pub(super) struct HeapSections {
 }
 
 impl HeapSections {
-    /// Nothing is free; or, if that is not `known`, there is nothing to be said.
+    /// Nothing is free; or, without `is_complete`, there is nothing to be said.
     pub fn empty(is_complete: bool) -> Self {
         HeapSections { is_known: is_complete, ..HeapSections::default() }
     }

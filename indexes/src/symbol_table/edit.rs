@@ -78,7 +78,7 @@ impl SymbolTable {
         Ok((at, found))
     }
 
-    /// Adds an entry, which is written after `before`. There must be none of its name. `group` says where the symbol
+    /// Adds an entry, which is written after `prerequisites`. There must be none of its name. `group_symbol_table` says where the symbol
     /// table of the object is to which it leads, if that is a group with one.
     ///
     /// # Errors

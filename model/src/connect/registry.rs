@@ -124,7 +124,7 @@ impl ConnectorRegistry {
     }
 
     /// The options for a store: what the URL says, else `settings`, else the typed options of its connector, else the
-    /// defaults. Options that `common` has are of every store, and are set there.
+    /// defaults. Options that `common_options` has are of every store, and are set there.
     ///
     /// # Errors
     /// [`OpenError::Setting`] if the store does not have one of them, [`OpenError::UnknownConnector`] if typed options

@@ -115,7 +115,7 @@ impl dyn ChunkStore + '_ {
         self.write(&ChunkBatch { writes: &[ChunkWrite::Whole { coord, filter_mask, bytes }], ..ChunkBatch::default() })
     }
 
-    /// Stores whole chunks of `size` bytes each that follow each other along the first dimension.
+    /// Stores whole chunks of `chunk_bytes` bytes each that follow each other along the first dimension.
     ///
     /// # Errors
     /// As [`ChunkStore::write`].
@@ -126,7 +126,7 @@ impl dyn ChunkStore + '_ {
         })
     }
 
-    /// Overwrites part of a chunk, from `at` on (bytes).
+    /// Overwrites part of a chunk, from `byte_offset` on (bytes).
     ///
     /// # Errors
     /// As [`ChunkStore::write`].

@@ -10,7 +10,7 @@ use super::{CachedHeader, HeaderChunk, must_stay_in_first_chunk};
 use crate::Result;
 
 impl CachedHeader {
-    /// Removes all messages of type `gone`, and replaces the message of the type of `new`, both with one write of the
+    /// Removes all messages of type `removed_type`, and replaces the message of the type of `new`, both with one write of the
     /// first chunk. Messages in other chunks move, and the old chunks are given up. If some of these messages must stay
     /// in their place, chunk is written after chunk instead.
     ///

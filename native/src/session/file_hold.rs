@@ -62,7 +62,7 @@ impl FileHold {
         self.opened_file.truncation_or(error)
     }
 
-    /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen at most `valid` ago.
+    /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen at most `max_age` ago.
     /// The file must have `min_file_len` bytes.
     ///
     /// # Errors

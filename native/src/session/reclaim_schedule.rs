@@ -27,7 +27,7 @@ pub(crate) struct ReclaimSchedule {
 }
 
 impl ReclaimSchedule {
-    /// Counts an operation, and says whether a flush is due. `pending_names` are the bytes of the largest heap in which
+    /// Counts an operation, and says whether a flush is due. `pending_name_heap_bytes` are the bytes of the largest heap in which
     /// the flush makes names free. If one is due, the count begins again.
     pub fn count_operation_and_check_due(&self, space: &Space, pending_name_heap_bytes: impl FnOnce() -> u64) -> bool {
         let operations = u64::from(self.operations.fetch_add(1, Ordering::Relaxed));

@@ -122,7 +122,7 @@ impl NumberType {
             .fold(parts * self.size_and_byte_order(for_javascript).0, |bytes, dim| bytes.saturating_mul(*dim))
     }
 
-    /// Reads numbers: `is_safe` for what arrays of JavaScript take, which is little-endian and has no floats of 16 or 128 bits.
+    /// Reads numbers: `for_javascript` for what arrays of JavaScript take, which is little-endian and has no floats of 16 or 128 bits.
     ///
     /// # Errors
     /// If they cannot be read, or JavaScript has no such numbers.

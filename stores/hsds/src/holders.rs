@@ -140,7 +140,7 @@ impl VarLenTokenTable {
         index.and_then(|index| table.entries.get(index)).map_or(0, |entry| entry.version)
     }
 
-    /// The number and the version of a holder whose elements were read, when it had the version `seen`. `None` if it was stored
+    /// The number and the version of a holder whose elements were read, when it had the version `seen_version`. `None` if it was stored
     /// anew meanwhile: nobody knows then whether these are the older elements, and they are to be read again.
     pub fn register_holder_if_current(
         &self,

@@ -46,7 +46,7 @@ fn number(json: Option<&Value>) -> Option<u64> {
 }
 
 impl LinkedHdf5Chunks {
-    /// The chunks of a dataset with this layout; `None` if they are objects. `open` opens the dataset that has a table of
+    /// The chunks of a dataset with this layout; `None` if they are objects. `open_chunk_table` opens the dataset that has a table of
     /// chunks.
     ///
     /// # Errors

@@ -180,7 +180,7 @@ impl AnchorDataset {
     }
 }
 
-/// What an object is that lacks the attribute `id` of anchors: no anchor, if it has none of the `others` either.
+/// What an object is that lacks the attribute `id_attribute` of anchors: no anchor, if it has none of the `other_attributes` either.
 ///
 /// # Errors
 /// If it has one; errors of the store.

@@ -45,7 +45,7 @@ impl BoxRange<'_> {
 
     /// Cuts the box along its first dimension with more than one element, into slabs of at most so many bytes, or of one
     /// row if a row has more. Each has its first element, one past its last one, and how many bytes it has. The whole box
-    /// has `bytes`.
+    /// has `total_bytes`.
     pub fn slabs(&self, total_bytes: u64, max_slab_bytes: u64) -> impl Iterator<Item = (Dims, Dims, u64)> {
         let (start, end) = (Dims::from_slice(self.start), Dims::from_slice(self.end));
         let cut = (0..start.len()).find(|dim| self.side(*dim) > 1).filter(|_| total_bytes > max_slab_bytes);

@@ -182,7 +182,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
         Ok(false)
     }
 
-    /// Has runs be copied of the data of an entry with a filter, which has `len` bytes without it. In `runs`, they are
+    /// Has runs be copied of the data of an entry with a filter, which has `decoded_len` bytes without it. In `runs`, they are
     /// counted from its first byte.
     ///
     /// # Errors

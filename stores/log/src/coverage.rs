@@ -17,7 +17,7 @@ pub fn is_provably_covered(wanted: &BoxRange<'_>, boxes: &[BoxRange<'_>], bytes:
     least <= looks && is_part_covered(wanted, &mut boxes.to_vec(), &mut looks)
 }
 
-/// As [`is_covered`]; sorts the boxes, and counts down the looks at boxes that are left.
+/// As [`is_provably_covered`]; sorts the boxes, and counts down the looks at boxes that are left.
 fn is_part_covered(wanted: &BoxRange<'_>, boxes: &mut [BoxRange<'_>], looks: &mut usize) -> bool {
     let rank = wanted.start.len();
     let Some(left) = looks.checked_sub(boxes.len()).filter(|_| !boxes.is_empty()) else { return false };

@@ -64,7 +64,7 @@ impl EntryWriter {
         }
     }
 
-    /// Moves what is staged to the log of a file. It is not published yet. `room` is how many bytes a new log dataset has
+    /// Moves what is staged to the log of a file. It is not published yet. `new_dataset_size` is how many bytes a new log dataset has
     /// room for.
     ///
     /// # Errors

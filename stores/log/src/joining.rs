@@ -17,7 +17,7 @@ use crate::subfiles::{
     SubfileOpener, is_in_use, log_group_attribute_or_zero, subfile_count, subfile_error, subfile_group,
 };
 
-/// Joins the writers of a file. With `creates`, the file is made if it is not there.
+/// Joins the writers of a file. With `create_if_missing`, the file is made if it is not there.
 ///
 /// # Errors
 /// If another process has the file for itself; if the log is damaged; errors of the stores beneath.

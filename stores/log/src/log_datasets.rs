@@ -254,7 +254,7 @@ impl LogSegments {
         Ok(found)
     }
 
-    /// Writes entries behind the last one; they are not published yet. `room` is how many bytes a new log dataset has
+    /// Writes entries behind the last one; they are not published yet. `new_dataset_size` is how many bytes a new log dataset has
     /// room for, if one is needed.
     ///
     /// # Errors

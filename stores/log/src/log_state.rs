@@ -328,7 +328,7 @@ impl LogState {
         (head, at)
     }
 
-    /// Ends the batch that is gathered. `order` is where it stands among those of all writers.
+    /// Ends the batch that is gathered. `batch_order` is where it stands among those of all writers.
     ///
     /// # Errors
     /// As [`LogState::stage`].
@@ -359,7 +359,7 @@ impl LogState {
         self.unpublished > 0 || self.points.is_some()
     }
 
-    /// Moves what is staged to the log datasets. It is not published yet. `room` is how many bytes a new log dataset
+    /// Moves what is staged to the log datasets. It is not published yet. `new_dataset_size` is how many bytes a new log dataset
     /// has room for.
     ///
     /// # Errors

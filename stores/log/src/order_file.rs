@@ -41,7 +41,7 @@ pub struct BatchOrderFile(pub File);
 
 impl BatchOrderFile {
     /// Gives the writer of subfile `own` the next number, which is above `last`. The file is locked.
-    /// `None` if what was given before is not known for certain, and `knows_all` does not say that `last` is the highest one.
+    /// `None` if what was given before is not known for certain, and `last_is_highest` does not say that `last` is the highest one.
     ///
     /// # Errors
     /// If the file cannot be read or written, or has the highest number already.

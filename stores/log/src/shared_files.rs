@@ -44,7 +44,7 @@ pub trait MultiWriterFiles: Send + Sync + fmt::Debug {
     fn leave(&self);
 
     /// The next number in the order of batches, for the writer of subfile `own`: higher than `last`, and than all that any
-    /// writer was given before. `None` if what was given before is not known for certain, and `knows_all` does not say that
+    /// writer was given before. `None` if what was given before is not known for certain, and `last_is_highest` does not say that
     /// `last` is the highest one of all files.
     ///
     /// # Errors

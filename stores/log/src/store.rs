@@ -50,7 +50,7 @@ impl LogStore {
         Ok(LogStore::new(open_log(inner, files, how)?))
     }
 
-    /// A session that writes beside others, into a subfile of its own. With `creates`, the main file is made if it is not
+    /// A session that writes beside others, into a subfile of its own. With `create_if_missing`, the main file is made if it is not
     /// there.
     ///
     /// # Errors

@@ -180,7 +180,7 @@ impl ClientState {
         ObjectError::of_library(&self.object_display_name(key), &failure.error, failure.attempts)
     }
 
-    /// Makes a request as often as the limits allow, while `retries` says that a failure may pass. `attempt` gets the
+    /// Makes a request as often as the limits allow, while `is_retryable` says that a failure may pass. `attempt` gets the
     /// number of the attempt, from 0.
     pub async fn request_with_retries<T, F: Future<Output = object_store::Result<T>>>(
         &self,

@@ -35,7 +35,7 @@ impl ObjectClient {
     /// Writes a file as an object, which appears when it is complete. If it does not become complete, its parts are
     /// deleted. Returns its state.
     ///
-    /// With `replaces`, an object that is there is replaced; otherwise it is an error. Of a file of more than 8 MiB, this
+    /// With `replace_existing`, an object that is there is replaced; otherwise it is an error. Of a file of more than 8 MiB, this
     /// is found out before and not when the object appears, because the parts of an object cannot be put together on a
     /// condition.
     ///

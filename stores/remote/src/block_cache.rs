@@ -50,7 +50,7 @@ impl BlockCache {
         self.block_bytes
     }
 
-    /// Looks for the blocks from `first` to `last`. If others read some of them, it waits for those. `end` is the number
+    /// Looks for the blocks from `first` to `last`. If others read some of them, it waits for those. `object_blocks` is the number
     /// of blocks of the object.
     pub fn look_up_or_claim(&self, first: u64, last: u64, object_blocks: u64) -> BlockLookup {
         let mut state = self.state.lock();

@@ -48,7 +48,7 @@ impl ObjectCache {
         Moment { generation: self.generation, messages: message_count, at: Instant::now() }
     }
 
-    /// What is known of an object now. `is_live`: whether it may change.
+    /// What is known of an object now. `may_change`: whether it may change.
     pub fn get(&self, id: ObjectId, now: Moment, may_change: bool) -> Option<Arc<ObjectRecord>> {
         let known = self.records.get(&id)?;
         let then = known.moment;

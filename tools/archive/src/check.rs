@@ -75,7 +75,7 @@ pub fn kind_name(entry: &TarEntry) -> &'static str {
     }
 }
 
-/// Reads an archive to its end, or to the first fault; with `ignores_zeros`, also the archives behind its end. `each` is told of every entry: how many there were, and bytes of the
+/// Reads an archive to its end, or to the first fault; with `ignores_zeros`, also the archives behind its end. `on_progress` is told of every entry: how many there were, and bytes of the
 /// file.
 ///
 /// # Errors

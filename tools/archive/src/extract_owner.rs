@@ -32,7 +32,7 @@ impl ExtractOptions {
         wanted.into_iter()
     }
 
-    /// Sets owner and extended attributes of an open file or folder. `each` is told what cannot be set, and why.
+    /// Sets owner and extended attributes of an open file or folder. `on_error` is told what cannot be set, and why.
     pub fn apply_owner_and_xattrs(
         &self,
         file: &File,

@@ -62,7 +62,7 @@ pub fn find_link_path(file: &File, text: &str) -> Result<Option<Vec<u8>>> {
 /// are not.
 ///
 /// # Errors
-/// As [`link`].
+/// As [`find_link_path`].
 pub fn new_link_path(file: &File, text: &str) -> Result<Vec<u8>> {
     let Some((group, name)) = text.rsplit_once('/').filter(|(group, _)| !group.is_empty()) else {
         return Ok(text.as_bytes().to_vec());

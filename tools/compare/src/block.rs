@@ -80,7 +80,7 @@ impl DatasetBlock {
     }
 }
 
-/// Blocks that cover `dims` (`[rank]`, elements) in row-major order, each of about `block` bytes, and of whole
+/// Blocks that cover `dims` (`[rank]`, elements) in row-major order, each of about `block_bytes` bytes, and of whole
 /// chunks of the dimensions `chunk` where that is possible. None, if there are no elements.
 pub fn split_into_blocks(dims: &[u64], chunk: &[u64], element_bytes: u64, block_bytes: u64) -> Vec<DatasetBlock> {
     if dims.contains(&0) {

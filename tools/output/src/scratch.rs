@@ -17,7 +17,7 @@ pub struct ScratchFolder {
 
 impl ScratchFolder {
     /// A new folder among the temporary files of this machine. A signal that ends this process at once removes it, too,
-    /// if `at_signals` says so: commands that end by themselves at a signal need not be ended before.
+    /// if `remove_on_signal` says so: commands that end by themselves at a signal need not be ended before.
     ///
     /// # Errors
     /// [`Error::Path`].

@@ -126,7 +126,7 @@ impl InputCell {
         }
     }
 
-    /// The value of a type that the cell stands for. `empty` is the text for an empty one.
+    /// The value of a type that the cell stands for. `text_for_empty` is the text for an empty one.
     pub fn to_value(
         &self,
         kind: ColumnKind,

@@ -13,7 +13,7 @@ pub enum RowMember {
 }
 
 impl RowMember {
-    /// The parts of a compound at `path`, for an input with columns of these names. `add` is told the name and the type of each
+    /// The parts of a compound at `path`, for an input with columns of these names. `add_column` is told the name and the type of each
     /// column. `None` if it returns that for one of them.
     pub fn of(
         compound: &CompoundType,

@@ -61,7 +61,7 @@ pub struct StoredSize {
 }
 
 impl DomainFolder {
-    /// The folder of domains at a location; `None` if a domain is there, or nothing is. If `is_named`, the location names a
+    /// The folder of domains at a location; `None` if a domain is there, or nothing is. If `prefer_folder`, the location names a
     /// folder, also where a domain of this name is.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl DomainFolder {
         Ok(is_there)
     }
 
-    /// Hands on the domains and folders below it, in pages, level after level, down to `levels`. `each` gets a page, and
+    /// Hands on the domains and folders below it, in pages, level after level, down to `max_depth`. `each` gets a page, and
     /// returns whether to go on; the next names are listed after that. Besides a page, only the paths of folders are kept
     /// whose content is still to be listed.
     ///

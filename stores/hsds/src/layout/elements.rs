@@ -306,10 +306,10 @@ impl ElementCodec {
         Ok(table)
     }
 
-    /// Appends elements as they are stored. `content` says what a token leads to.
+    /// Appends elements as they are stored. `resolve_token` says what a token leads to.
     ///
     /// # Errors
-    /// [`LayoutError`], and those of `content`.
+    /// [`LayoutError`], and those of `resolve_token`.
     pub fn pack<E: From<LayoutError>>(
         &self,
         elements: &[u8],

@@ -215,7 +215,7 @@ fn partition(coord: &ChunkCoord, partitions: u64) -> u64 {
     (sum % u128::from(partitions)) as u64
 }
 
-/// The coordinate of the chunk whose key ends with `rest` behind the folder of its dataset, of so many dimensions. It may lie
+/// The coordinate of the chunk whose key ends with `key_suffix` behind the folder of its dataset, of so many dimensions. It may lie
 /// in the folder of a partition.
 pub fn chunk_of_key(key_suffix: &str, rank: usize) -> Option<ChunkCoord> {
     let Some((folder, name)) = key_suffix.split_once('/') else { return chunk_of_name(key_suffix, rank) };

@@ -8,7 +8,7 @@ const MAX_CONTIGUOUS_BYTES: u64 = 1_482_910;
 const MIN_CHUNK_BYTES: u64 = 741_455;
 
 /// The chunks (`[rank]`, elements) that a contiguous dataset of this shape gets, as the connector cuts it. `None` if it is
-/// small enough to stay as it is. `element` is the size of an element (bytes).
+/// small enough to stay as it is. `element_bytes` is the size of an element (bytes).
 pub fn auto_chunk_dims(dims: &[u64], element_bytes: u32) -> Option<Vec<u64>> {
     let element = u64::from(element_bytes);
     let bytes = dims.iter().fold(element, |n, dim| n.saturating_mul(*dim));

@@ -73,7 +73,7 @@ pub fn filtered_chunk(dataset: ObjectId, start: &[u64]) -> EngineKey {
     EngineKey::new(dataset, &RecordKey::FilteredChunk { start: start.into() })
 }
 
-/// The value of a key of a map. `ordered` are the bytes of the key that sort as keys do.
+/// The value of a key of a map. `ordered_key` are the bytes of the key that sort as keys do.
 pub fn map_record(map: ObjectId, ordered_key: &[u8]) -> EngineKey {
     EngineKey::new(map, &RecordKey::MapRecord(ordered_key.into()))
 }
@@ -157,12 +157,12 @@ pub fn map_records(map: ObjectId) -> KeyRange {
     of_section(map, section::MAP)
 }
 
-/// The pairs of a map from a key on. `ordered` are the bytes of the key that sort as keys do.
+/// The pairs of a map from a key on. `ordered_key` are the bytes of the key that sort as keys do.
 pub fn map_records_from(map: ObjectId, ordered_key: &[u8]) -> KeyRange {
     between(map, |key| put_map_key(key, ordered_key), |key| key.push(section::MAP + 1))
 }
 
-/// The pairs of a map whose keys are above this one. `ordered` are the bytes of the key that sort as keys do.
+/// The pairs of a map whose keys are above this one. `ordered_key` are the bytes of the key that sort as keys do.
 pub fn map_records_after(map: ObjectId, ordered_key: &[u8]) -> KeyRange {
     let after = |key: &mut KeyBytes| {
         put_map_key(key, ordered_key);

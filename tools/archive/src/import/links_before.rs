@@ -86,7 +86,7 @@ pub fn delete_saved_links(file: &File) -> Result<()> {
 }
 
 /// Removes all links that were not there before the import, and returns which: other programs may have made some of them
-/// since. `archives`: how many the file had then.
+/// since. `archive_count_before`: how many the file had then.
 ///
 /// # Errors
 /// [`InvalidFileReason::NoLinks`]; [`Error::File`].

@@ -73,7 +73,7 @@ impl SampleIndex {
         self.name.truncate(committed.name_bytes)
     }
 
-    /// Adds a sample with its path. `image`: where it begins and ends in the image.
+    /// Adds a sample with its path. `contents_range`: where it begins and ends in the image.
     ///
     /// # Errors
     /// [`crate::Error::File`].

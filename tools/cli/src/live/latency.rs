@@ -50,7 +50,7 @@ impl Latencies {
         self.0.len()
     }
 
-    /// The time that `part` (0 to 1) of all do not exceed (ns).
+    /// The time that `fraction` (0 to 1) of all do not exceed (ns).
     pub fn quantile(&self, fraction: f64) -> Option<u64> {
         let last = self.0.len().checked_sub(1)?;
         self.0.get((fraction.clamp(0.0, 1.0) * last as f64).round() as usize).copied()

@@ -123,7 +123,7 @@ impl WriterAndReaders {
         Ok(())
     }
 
-    /// Waits until `come` is true, the writer is gone, or the time is over. Returns whether `come` is true.
+    /// Waits until `condition` is true, the writer is gone, or the time is over. Returns whether `condition` is true.
     pub fn wait_until_or_writer_gone(
         &mut self,
         limit: Duration,
@@ -231,7 +231,7 @@ impl WriterAndReaders {
         Ok(())
     }
 
-    /// Tells the writer, and then the readers, to end, and waits for them. `all` computes the rows that must be seen
+    /// Tells the writer, and then the readers, to end, and waits for them. `expected_rows` computes the rows that must be seen
     /// from the flushes. A reader that has not seen all of them is a violation.
     ///
     /// # Errors
@@ -248,7 +248,7 @@ impl WriterAndReaders {
         self.end_readers(&written)
     }
 
-    /// Ends the readers, which must have seen `written` then, and drops them.
+    /// Ends the readers, which must have seen `expected_rows` then, and drops them.
     ///
     /// # Errors
     /// An I/O error if a process is gone.

@@ -30,7 +30,7 @@ pub fn names_folder(location: &Location) -> bool {
 }
 
 impl DomainListing<'_> {
-    /// Lists it; `None` if no folder of domains is there. If `is_named`, the location names a folder.
+    /// Lists it; `None` if no folder of domains is there. If `is_folder_named`, the location names a folder.
     ///
     /// # Errors
     /// [`Error::Location`], and those of the output.

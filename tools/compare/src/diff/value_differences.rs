@@ -41,7 +41,7 @@ impl ValueDifferences {
         }
     }
 
-    /// As [`add`](Self::compare_elements), for this many elements that all have the same value.
+    /// As [`compare_elements`](Self::compare_elements), for this many elements that all have the same value.
     pub fn compare_repeated_value(
         &mut self,
         tolerance: Tolerance,

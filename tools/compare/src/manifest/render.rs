@@ -98,7 +98,7 @@ pub struct ManifestRenderer<'a> {
 }
 
 impl<'a> ManifestRenderer<'a> {
-    /// A renderer of a listing of `store`. It reads datasets of at most `limit` bytes, with `read`.
+    /// A renderer of a listing of `store`. It reads datasets of at most `max_dataset_bytes` bytes, with `read`.
     pub fn new(store: &'a dyn Store, listing: &'a Listing, max_dataset_bytes: u64, read: ReadValues<'a>) -> Self {
         let (allocation, left) = (AllocationLimit::default(), Cell::new(0));
         ManifestRenderer {

@@ -93,7 +93,7 @@ impl EncodedReference {
         }
     }
 
-    /// The element. `id` is the UUID of the blob, if there is one.
+    /// The element. `blob_id` is the UUID of the blob, if there is one.
     ///
     /// # Errors
     /// [`RecordFormatError::Value`] if the blob has more than 4 GiB.

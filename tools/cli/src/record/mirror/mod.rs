@@ -111,7 +111,7 @@ impl Mirror {
         let _ = self.begin.as_ref().map(|begin| begin.send(()));
     }
 
-    /// Mirrors the rest of the file, which is closed, if it `is_kept`; otherwise nothing is left of a mirror without rows.
+    /// Mirrors the rest of the file, which is closed, if `source_is_kept`; otherwise nothing is left of a mirror without rows.
     pub fn finish(mut self, source_is_kept: bool) -> Option<MirrorReport> {
         self.end(source_is_kept)
     }
