@@ -54,7 +54,7 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 /// let to = File::in_memory();
 /// let mut copy = Copier::new(&from, &to);
 /// copy.object(&from.object("run")?, &to.root(), "old/run")?;
-/// copy.finish()?;
+/// copy.copy_data_and_finish()?;
 /// assert_eq!(to.dataset("old/run/frames")?.read::<u8>()?, [1, 2, 3]);
 /// # Ok::<(), h5live::Error>(())
 /// ```

@@ -28,10 +28,10 @@ impl Copier<'_> {
     /// rows.append(&[1, 2, 3])?;
     /// let mut copy = Copier::new(&file, &other);
     /// copy.contents(&file.root(), &other.root())?;
-    /// copy.finish()?;
+    /// copy.copy_data_and_finish()?;
     /// rows.append(&[4, 5])?;
     /// let copied = other.dataset("rows")?;
-    /// assert_eq!(Copier::new(&file, &other).append_rows(&rows, &copied)?, 2);
+    /// assert_eq!(Copier::new(&file, &other).append_next_missing_rows(&rows, &copied)?, 2);
     /// assert_eq!(copied.read::<u8>()?, [1, 2, 3, 4, 5]);
     /// # Ok::<(), h5live::Error>(())
     /// ```
