@@ -6,7 +6,7 @@
 //!
 //! let server = Server::start(Config::new(["/data/runs".into()]))?;
 //! println!("{}", server.url());
-//! let signals = server.end_signals();
+//! let signals = server.catch_end_signals();
 //! server.run_until_signal(signals);
 //! # Ok::<(), h5live_serve::StartError>(())
 //! ```
