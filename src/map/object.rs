@@ -22,7 +22,7 @@ use crate::{File, Group, Result, Value, attribute};
 /// let file = File::in_memory();
 /// file.new_map::<String, u64>().create("ids")?.put("Alice", &1)?;
 /// let ids = file.map_object("ids")?;
-/// assert_eq!(ids.get_value(&Value::Text("Alice".into()))?, Some(Value::IntegerType(1)));
+/// assert_eq!(ids.get_value(&Value::Text("Alice".into()))?, Some(Value::Integer(1)));
 /// # Ok::<(), h5live::Error>(())
 /// ```
 #[derive(Debug, Clone)]

@@ -23,7 +23,7 @@ use crate::Reference;
 /// let data = file.new_dataset::<[u8; 2]>().shape(&[2]).create("data")?;
 /// data.write(&[[1, 2], [3, 4]])?;
 /// let values = data.read_values(1..)?;
-/// assert_eq!(values, [Value::List(vec![Value::IntegerType(3), Value::IntegerType(4)])]);
+/// assert_eq!(values, [Value::List(vec![Value::Integer(3), Value::Integer(4)])]);
 /// assert_eq!(values[0].to_string(), "[3, 4]");
 /// # Ok::<(), h5live::Error>(())
 /// ```
