@@ -3,12 +3,12 @@
 //! ```
 //! use h5live::Value;
 //! use h5live_text::counted::counted;
-//! use h5live_text::type_parse::TypeText;
+//! use h5live_text::type_parse::DatatypeFromText;
 //! use h5live_text::{from_json, value};
 //!
 //! let DatatypeFromText(datatype) = "compound(16){t@0:i64le,volts@8:f64le}".parse()?;
 //! let json = serde_json::json!({"t": 1, "volts": 0.5});
-//! let row = from_json::value(&datatype, &json, &|_, _| None)?;
+//! let row = from_json::value_from_json(&datatype, &json, &|_, _| None)?;
 //! assert_eq!(value::exact_json(&row, &|_| "".into()), json);
 //! assert_eq!(counted(2u64, "row").to_string(), "2 rows");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
