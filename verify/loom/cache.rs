@@ -7,8 +7,8 @@ mod explore;
 use std::sync::Arc;
 
 use h5live_cache::{
-    Cache, CacheOptions, DependencyKind, Entry, Error, FaultyStorage, FlushScope, Handle, MemoryStorage, Owner,
-    SpaceKind, Storage, SuperblockEncoder, WriteFailure,
+    Cache, CacheOptions, DependencyKind, Entry, Error, FaultyStorage, FlushScope, Handle, InjectedFailure,
+    MemoryStorage, Owner, SpaceKind, Storage, SuperblockEncoder,
 };
 use h5live_format::{Addr, EncodeError, Widths};
 use loom::{sync::Mutex, thread};
@@ -66,7 +66,7 @@ fn cache(storage: &(impl Storage + Clone + 'static)) -> Arc<Cache> {
 
 fn load(cache: &Cache, at: u64) -> Handle<Version> {
     let at = Addr::new(at);
-    cache.load(at, OWNER, || cache.read_block(at, 1).map(|bytes| Version(bytes[0]))).unwrap()
+    cache.load(at, OWNER, || cache.read_block_uncached(at, 1).map(|bytes| Version(bytes[0]))).unwrap()
 }
 
 fn byte(storage: &impl Storage, at: u64) -> u8 {
@@ -138,7 +138,7 @@ fn a_pointer_never_reaches_the_storage_before_what_it_points_to() {
         let parent = cache.insert_entry(Addr::new(PARENT), OWNER, Pointer { child: 0 });
         let writer = Arc::clone(&cache);
         let thread = thread::spawn(move || {
-            let _operation = writer.begin_operation();
+            let _operation = writer.begin_atomic_change();
             let child = writer.insert_entry(Addr::new(CHILD), OWNER, Version(1));
             parent.update(|pointer| pointer.child = 1);
             writer.add_dependency(&parent, &child, DependencyKind::ExtensibleArrayDataBlock).unwrap();
@@ -163,7 +163,7 @@ fn a_pointer_that_is_changed_never_reaches_the_storage_before_what_it_points_to(
         let parent = load(&cache, PARENT);
         let writer = Arc::clone(&cache);
         let thread = thread::spawn(move || {
-            let _operation = writer.begin_operation();
+            let _operation = writer.begin_atomic_change();
             let child = writer.insert_entry(Addr::new(CHILD), OWNER, Version(1));
             parent.update(|pointer| pointer.0 = 1);
             writer.add_dependency(&parent, &child, DependencyKind::ExtensibleArrayDataBlock).unwrap();
@@ -189,8 +189,8 @@ fn an_index_never_reaches_the_storage_before_the_chunk() {
         let writer = Arc::clone(&cache);
         let thread = thread::spawn(move || {
             for version in 1..=2 {
-                let _operation = writer.begin_operation();
-                let proxy = writer.write_raw(OWNER, CHUNK, 0, vec![version]);
+                let _operation = writer.begin_atomic_change();
+                let proxy = writer.enqueue_raw_write(OWNER, CHUNK, 0, vec![version]);
                 parent.update(|pointer| pointer.child = version);
                 writer.add_dependency(&parent, &proxy, DependencyKind::ExtensibleArrayChunk).unwrap();
             }
@@ -248,13 +248,13 @@ fn what_is_loaded_after_a_doubt_is_new() {
         let storage = MemoryStorage::from(vec![1; 64]);
         let cache = Arc::new(Cache::new_read_only(Arc::new(storage.clone()), CacheOptions::default()));
         // The bytes are kept from now on.
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         assert_eq!(load_block(&cache).read().0, 1);
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         let other = Arc::clone(&cache);
         let thread = thread::spawn(move || assert!(matches!(load_block(&other).read().0, 1 | 2)));
         storage.write_at(&[2], CHILD).unwrap();
-        cache.mark_owner_stale(OWNER);
+        cache.revalidate_owner_on_load(OWNER);
         assert_eq!(load_block(&cache).read().0, 2);
         thread.join().unwrap();
         assert_eq!(load_block(&cache).read().0, 2);
@@ -266,13 +266,13 @@ fn raw_data_is_read_as_written_also_while_it_is_flushed() {
     explore("read of raw data against flush", None, || {
         let storage = MemoryStorage::from(vec![0; 64]);
         let cache = cache(&storage);
-        cache.write_raw(OWNER, CHUNK, 0, vec![1, 1]);
+        cache.enqueue_raw_write(OWNER, CHUNK, 0, vec![1, 1]);
         let flusher = Arc::clone(&cache);
         let thread = thread::spawn(move || flusher.flush(FlushScope::All).unwrap());
         let mut read = [0; 3];
         cache.read_raw(CHUNK, 0, &mut read).unwrap();
         assert_eq!(read, [1, 1, 0]);
-        cache.write_raw(OWNER, CHUNK, 1, vec![2, 2]);
+        cache.enqueue_raw_write(OWNER, CHUNK, 1, vec![2, 2]);
         cache.read_raw(CHUNK, 0, &mut read).unwrap();
         assert_eq!(read, [1, 2, 2]);
         thread.join().unwrap();
@@ -289,8 +289,8 @@ fn a_reader_beside_an_append_and_a_flush_finds_what_the_index_says() {
         let index = cache.insert_entry(Addr::new(PARENT), OWNER, Pointer { child: 0 });
         let (writer, appended) = (Arc::clone(&cache), index.clone());
         let thread = thread::spawn(move || {
-            let _operation = writer.begin_operation();
-            let proxy = writer.write_raw(OWNER, CHUNK, 0, vec![1]);
+            let _operation = writer.begin_atomic_change();
+            let proxy = writer.enqueue_raw_write(OWNER, CHUNK, 0, vec![1]);
             appended.update(|pointer| pointer.child = 1);
             writer.add_dependency(&appended, &proxy, DependencyKind::ExtensibleArrayChunk).unwrap();
         });
@@ -333,13 +333,13 @@ fn a_failed_flush_loses_nothing_that_came_meanwhile() {
     explore("failing flush against writes", None, || {
         let storage = FaultyStorage::new(MemoryStorage::from(vec![0; 64]));
         let cache = cache(&storage);
-        cache.write_raw(OWNER, CHUNK, 0, vec![1, 1]);
+        cache.enqueue_raw_write(OWNER, CHUNK, 0, vec![1, 1]);
         let entry = cache.insert_entry(Addr::new(CHILD), OWNER, Version(1));
-        storage.fail_after(0, WriteFailure::Broken, false);
+        storage.fail_after(0, InjectedFailure::Broken, false);
         let writer = Arc::clone(&cache);
         let thread = thread::spawn(move || {
-            let _operation = writer.begin_operation();
-            let proxy = writer.write_raw(OWNER, CHUNK, 1, vec![2]);
+            let _operation = writer.begin_atomic_change();
+            let proxy = writer.enqueue_raw_write(OWNER, CHUNK, 1, vec![2]);
             entry.update(|version| version.0 = 2);
             writer.add_dependency(&entry, &proxy, DependencyKind::LayoutRaw).unwrap();
         });

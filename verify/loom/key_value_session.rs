@@ -10,13 +10,13 @@ mod request;
 
 use std::sync::Arc;
 
-use h5live_kv::engine::{LongKeys, MemoryEngine};
+use h5live_kv::engine::{LongKeyEngine, MemoryEngine};
 use h5live_kv::layout::oid;
 use h5live_kv::{KvStore, check_container};
 use h5live_model::{
-    AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, Durability, Error, Layout,
-    MapEdit, MapKey, MapSpec, MapStore, Mode, NewObject, NoFilters, ObjectBody, ObjectId, ObjectSpec, Publish, Result,
-    Scope, Shape, Store, StoreCheckOptions, StoreWriter,
+    AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, Dataspace, Datatype, DurabilitySupport, Error,
+    Layout, MapEdit, MapKey, MapSpec, MapStore, Mode, NewObject, NoFilters, ObjectId, ObjectKindSpec, ObjectScope,
+    ObjectSpec, PublishLevel, Result, Shape, Store, StoreCheckOptions, StoreWriter,
 };
 use loom::thread;
 
@@ -24,14 +24,14 @@ use self::explore::explore;
 use self::request::request;
 
 fn open(engine: &MemoryEngine, mode: Mode) -> KvStore {
-    KvStore::open(LongKeys::new(engine.clone()), &request(mode, Durability::Always, 3)).unwrap()
+    KvStore::open(LongKeyEngine::new(engine.clone()), &request(mode, DurabilitySupport::Always, 3)).unwrap()
 }
 
 fn byte() -> Datatype {
     Datatype::integer(1, Default::default(), Default::default())
 }
 
-fn make(store: &KvStore, name: &str, body: ObjectBody) -> Result<ObjectId> {
+fn make(store: &KvStore, name: &str, body: ObjectKindSpec) -> Result<ObjectId> {
     store.create(&NewObject::linked(oid::ROOT, &name.into(), &ObjectSpec { body, ..ObjectSpec::group() }))
 }
 
@@ -39,11 +39,11 @@ fn make_dataset(store: &KvStore, name: &str) -> Result<ObjectId> {
     let dataspace = Dataspace::Simple(Shape::with_max(&[0], &[8]).unwrap());
     let layout = Layout::Chunked(vec![4]);
     let spec = DatasetSpec { datatype: byte(), dataspace, layout, ..DatasetSpec::default() };
-    make(store, name, ObjectBody::Dataset(Box::new(spec)))
+    make(store, name, ObjectKindSpec::Dataset(Box::new(spec)))
 }
 
 fn make_map(store: &KvStore, name: &str) -> Result<ObjectId> {
-    make(store, name, ObjectBody::Map(Box::new(MapSpec { key: byte(), value: byte() })))
+    make(store, name, ObjectKindSpec::Map(Box::new(MapSpec { key: byte(), value: byte() })))
 }
 
 /// Gives a dataset a chunk whose bytes are all `value`, and the extent with it.
@@ -70,7 +70,7 @@ fn read_all(store: &KvStore, id: ObjectId) -> Result<Vec<u8>> {
 }
 
 fn assert_sound(engine: &MemoryEngine) {
-    let engine = LongKeys::new(engine.clone());
+    let engine = LongKeyEngine::new(engine.clone());
     let report =
         check_container(&engine, StoreCheckOptions::default(), &NoFilters, AllocationLimit::default()).unwrap();
     assert!(report.is_clean() && report.leak_count == 0, "{:?}", report.findings);
@@ -130,11 +130,11 @@ fn a_commit_has_all_of_a_change_or_nothing_of_it() {
         let map = make_map(&store, "map").unwrap();
         let other = store.clone();
         let thread = thread::spawn(move || put(&other, map, 7).unwrap());
-        store.commit(Scope::All, Publish::Visible).unwrap();
+        store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         let seen = pairs(&open(&engine.reader(), Mode::Read), map).unwrap();
         assert!([vec![], vec![7, 7]].contains(&seen), "{seen:?}");
         thread.join().unwrap();
-        store.commit(Scope::All, Publish::Visible).unwrap();
+        store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         assert_eq!(pairs(&open(&engine.reader(), Mode::Read), map).unwrap(), [7, 7]);
     });
 }
@@ -146,13 +146,13 @@ fn a_thread_reads_one_state_while_another_refreshes() {
         let writer = open(&engine, Mode::CreateNew);
         let id = make_dataset(&writer, "data").unwrap();
         write_chunk(&writer, id, 0, 1).unwrap();
-        writer.commit(Scope::All, Publish::Visible).unwrap();
+        writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         let reader = open(&engine.reader(), Mode::SwmrRead);
         assert_eq!(read_all(&reader, id).unwrap(), [1; 4]);
         write_chunk(&writer, id, 1, 2).unwrap();
-        writer.commit(Scope::All, Publish::Visible).unwrap();
+        writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         let other = reader.clone();
-        let thread = thread::spawn(move || other.refresh(Scope::All).unwrap());
+        let thread = thread::spawn(move || other.refresh(ObjectScope::All).unwrap());
         let seen = read_all(&reader, id).unwrap();
         assert!([vec![1; 4], [[1; 4], [2; 4]].concat()].contains(&seen), "{seen:?}");
         thread.join().unwrap();
