@@ -1,6 +1,5 @@
 //! Entries by address: loading, adding, removing, evicting; and the joints between them.
 
-mod broken_edges;
 mod dirty_entries;
 mod entry_shard;
 mod flush;
@@ -11,6 +10,7 @@ mod generation_state;
 mod graph;
 mod id_hasher;
 mod in_place_publish;
+mod mutant_violated_edges;
 mod owner_deps;
 mod parent_edges;
 mod redo;

@@ -5,8 +5,8 @@ mod free_space;
 mod metadata_blocks;
 mod quarantine;
 mod raw_reads;
-mod resting_sections;
 mod reuse_policy;
+mod sections_awaiting_no_readers;
 mod space_kind;
 
 use std::io;

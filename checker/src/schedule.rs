@@ -11,20 +11,20 @@
 
 mod answers;
 mod counterexample_file;
+mod counterexample_log;
 mod explore;
 mod position;
 mod query;
-mod story;
 mod svg;
 mod timeline;
 mod view;
 
+pub use counterexample_log::{CounterexampleEvent, CounterexampleLog};
 pub use explore::{
     Counterexample, ExploreBounds, ExploreReport, Verdict, explore_schedules, find_fewest_moves, replay_reader,
 };
 pub use position::{AllowedTears, OS_PAGE_BYTES, Tear, WriterPosition};
 pub use query::ReaderQuery;
-pub use story::{CounterexampleEvent, CounterexampleLog};
 pub(crate) use timeline::visible;
 pub use view::{AnsweredQuery, ReaderHistory, ReaderView};
 

@@ -62,13 +62,13 @@ mod error;
 mod filter;
 mod filter_text;
 mod fletcher32;
-mod known_filters;
 mod lz4;
 mod lzf;
 mod nbit;
 mod params;
 mod pipeline;
 mod registry;
+mod registry_filter_engine;
 mod scale_offset;
 mod scratch;
 mod shuffle;
@@ -83,9 +83,9 @@ pub use filter::{DecodeOutcome, EncodeOutcome, Filter, FilterTarget};
 pub use filter_text::{FilterTextError, describe_filter, filter_name, parse_filter};
 pub use fletcher32::fletcher32_checksum as fletcher32;
 pub use h5live_model::FilterSpec;
-pub use known_filters::RegistryFilterEngine;
 pub use pipeline::{MAX_FILTERS, Pipeline};
 pub use registry::{Registry, registered_id, registered_name};
+pub use registry_filter_engine::RegistryFilterEngine;
 
 #[cfg(test)]
 mod tests;

@@ -10,13 +10,13 @@ mod damaged_objects;
 mod data;
 mod element_types;
 mod injected_faults;
-mod lab;
 mod later_objects;
 mod maps;
 mod objects;
 mod read_all;
 mod refused_objects;
 mod sessions;
+mod store_fixture;
 mod types;
 
 pub use batches::*;
@@ -25,13 +25,13 @@ pub use damaged_objects::*;
 pub use data::*;
 pub use element_types::*;
 pub use injected_faults::*;
-pub use lab::StoreFixture;
 pub use later_objects::*;
 pub use maps::*;
 pub use objects::*;
 pub use read_all::sample_reads_ignoring_errors;
 pub use refused_objects::*;
 pub use sessions::*;
+pub use store_fixture::StoreFixture;
 pub use types::*;
 
 pub use crate::{

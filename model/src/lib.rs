@@ -16,7 +16,6 @@ mod datatype;
 mod datatype_display;
 #[cfg(test)]
 mod display_tests;
-mod element_sizes;
 mod error;
 mod escape;
 mod file_space;
@@ -39,6 +38,7 @@ mod stats;
 mod store;
 mod store_check;
 mod unfilter;
+mod vlen_and_reference_sizes;
 mod watch;
 
 pub use allocation::{AllocationError, AllocationLimit};
@@ -56,7 +56,6 @@ pub use datatype::{
     EnumType, FixedStringType, FloatType, IntegerType, Normalization, OpaqueType, Padding, ReferenceKind,
     ReferenceType, Sign, StringPadding, TimeType, VarLenKind, VarLenType,
 };
-pub use element_sizes::VlenAndReferenceSizes;
 pub use error::{Error, Result, Retry, StoreError, StoreErrorKind};
 pub use escape::{escape, escape_with};
 pub use file_space::{FileSpaceSettings, SpaceStrategy};
@@ -92,4 +91,5 @@ pub use store_check::{StoreCheckOptions, StoreCheckReport, StoreFinding};
 pub use unfilter::{
     FilterEngine, FilterResult, NoFilters, UnknownFilter, UnsupportedFilterData, is_unfilter_limitation,
 };
+pub use vlen_and_reference_sizes::VlenAndReferenceSizes;
 pub use watch::{Watch, WatchEvent};

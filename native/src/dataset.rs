@@ -42,8 +42,8 @@ pub use self::external_raw_files::existing_raw_file;
 use self::layout::NativeLayout;
 use self::load::load_state;
 use self::state::DatasetState;
+use crate::adaptive_batch_limit::AdaptiveBatchLimit;
 use crate::object_kind::kind_of;
-use crate::part_limit::AdaptiveBatchLimit;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 

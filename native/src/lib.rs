@@ -7,6 +7,7 @@
 //! order. A reader takes what it finds, and reads again what it finds half-written, from the object header on, a
 //! bounded number of times ([`RetryPolicy`]).
 
+mod adaptive_batch_limit;
 mod attributes;
 mod bootstrap;
 mod connector;
@@ -26,7 +27,6 @@ mod object_headers;
 mod object_kind;
 mod open;
 mod open_options;
-mod part_limit;
 mod reclaim;
 mod recount;
 mod recovery;

@@ -12,9 +12,9 @@ use h5live_format::Addr;
 use smallvec::SmallVec;
 
 use super::{
-    broken_edges::MutantViolatedEdges,
     dirty_entries::DirtyEntries,
     id_hasher::EntryIdMap,
+    mutant_violated_edges::MutantViolatedEdges,
     owner_deps::OwnerDependencies,
     parent_edges::{EdgeLifetime, ParentEdge, ParentEdges},
     revalidate::StaleOwners,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use super::ReusePolicy;
-use super::resting_sections::SectionsAwaitingNoReaders;
+use super::sections_awaiting_no_readers::SectionsAwaitingNoReaders;
 use super::space_kind::FreedSection;
 use crate::entry_id::Owner;
 use crate::metadata::FlushScope;

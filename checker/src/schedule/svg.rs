@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::story::{CounterexampleEvent, CounterexampleLog};
+use super::counterexample_log::{CounterexampleEvent, CounterexampleLog};
 
 const WIDTH: usize = 1200;
 const READER_X: usize = 640;

@@ -4,7 +4,7 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-use super::lab::{StoreFixture, make, read_stored, u16le, unlimited_spec};
+use super::store_fixture::{StoreFixture, make, read_stored, u16le, unlimited_spec};
 use crate::{
     ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkWrite, DatasetSpec, DurabilitySupport, Error, Fill, FillValue,
     LinkTarget, ObjectScope, PartialWrites, PublishLevel, SmallWritesStagedBy, Store,
@@ -251,7 +251,7 @@ pub fn test_dataset_publish_order(lab: &impl StoreFixture) {
     let reader = lab.reader(&store);
     let seen = |name: &str| {
         let reader = reader.as_ref()?;
-        let link = reader.link(reader.session().root, &super::lab::name(name)).unwrap()?;
+        let link = reader.link(reader.session().root, &super::store_fixture::name(name)).unwrap()?;
         let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
         Some(reader.dataset(id).unwrap())
     };
@@ -315,7 +315,7 @@ pub fn test_concurrent_writes(lab: &impl StoreFixture) {
     });
     store.close().unwrap();
     let store = lab.reopen(store);
-    let link = store.link(store.session().root, &super::lab::name("data")).unwrap().unwrap();
+    let link = store.link(store.session().root, &super::store_fixture::name("data")).unwrap().unwrap();
     let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
     let data = store.dataset(id).unwrap();
     for at in 0..THREADS * CHUNKS {

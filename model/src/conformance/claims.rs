@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::lab::{StoreFixture, link_names, make, name, u16le, unlimited_spec};
+use super::store_fixture::{StoreFixture, link_names, make, name, u16le, unlimited_spec};
 use crate::{
     Error, LinkTarget, MapSpec, Name, NewObject, ObjectId, ObjectInfoChange, ObjectSpec, ReferenceKind, ReferenceType,
     Referent, ReferentPart, Result, Selection, Store, StoreFeatures,

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::claims::has_claimed_features;
-use super::lab::{StoreFixture, make, name, number, u16le, unlimited_spec};
 use super::maps::{make_map, put};
+use super::store_fixture::{StoreFixture, make, name, number, u16le, unlimited_spec};
 use super::types::rows;
 use crate::{
     CharacterSet, ChunkCoord, Datatype, LinkTarget, MapScan, NewObject, ObjectId, ObjectKind, ObjectScope, ObjectSpec,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::claims::has_claimed_features;
-use super::lab::{StoreFixture, blob, link_names, make, name, read_stored, u16le, unlimited_spec};
+use super::store_fixture::{StoreFixture, blob, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
     ByteOrder, ChunkCoord, ChunkEncodedBy, ChunkGrid, DatasetSpec, Dataspace, Datatype, Error, Fill, FillValue,
     FilterSpec, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectScope, ObjectSpec, PartialWrites, PublishLevel,

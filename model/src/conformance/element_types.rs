@@ -1,7 +1,7 @@
 //! Elements of every type of the model.
 
 use super::data::elements as part_elements;
-use super::lab::{StoreFixture, blob, make, name, number, read_stored, unlimited_spec};
+use super::store_fixture::{StoreFixture, blob, make, name, number, read_stored, unlimited_spec};
 use super::types::{find, rows};
 use crate::{
     ArrayType, AttributeData, BitfieldType, ByteOrder, CharacterSet, ChunkCoord, ComplexType, CompoundMember,

@@ -1,6 +1,6 @@
 //! What is left of a batch during which the medium of the store fails.
 
-use super::lab::{StoreFixture, make, read_stored, unlimited_spec};
+use super::store_fixture::{StoreFixture, make, read_stored, unlimited_spec};
 use crate::{ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, ObjectScope, PublishLevel, Store};
 
 /// Changes of the medium that one batch is expected to need at most.
@@ -37,7 +37,7 @@ fn write_second_batch(data: &dyn ChunkStore) -> crate::Result<()> {
 
 /// Whether a file holds all of the batch. Otherwise it holds the old extent, and the old or the new chunk.
 fn is_second_batch_published(store: &impl Store, what: &str) -> bool {
-    let link = store.link(store.session().root, &super::lab::name("data")).unwrap().unwrap();
+    let link = store.link(store.session().root, &super::store_fixture::name("data")).unwrap().unwrap();
     let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
     let data = store.dataset(id).unwrap();
     let extent = data.spec().unwrap().dataspace.dims()[0];

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::claims::has_claimed_features;
-use super::lab::{StoreFixture, make, name, number, u16le, unlimited_spec};
 use super::maps::{make_map, put};
+use super::store_fixture::{StoreFixture, make, name, number, u16le, unlimited_spec};
 use crate::{
     LinkTarget, MapScan, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Store, StoreFeatures, Watch,
     WatchEvent,

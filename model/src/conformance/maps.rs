@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use super::claims::has_claimed_features;
-use super::lab::{StoreFixture, name, number, u16le};
+use super::store_fixture::{StoreFixture, name, number, u16le};
 use crate::{
     ByteOrder, CharacterSet, CompoundMember, CompoundType, Datatype, Error, LinkTarget, MapEdit, MapKey, MapKeyBuf,
     MapPrefetch, MapScan, MapSpec, MapStore, NewObject, ObjectId, ObjectKind, ObjectScope, ObjectSpec, PublishLevel,
@@ -238,7 +238,7 @@ pub fn test_map_key_types(lab: &impl StoreFixture) {
     put(&store, records, &[(&[1, 0, 2, 0], &record)]).unwrap();
     store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let found = get(&store, records, MapKey::Bytes(&[1, 0, 2, 0])).unwrap();
-    assert_eq!(super::lab::blob(&store, &found[2..]), b"inside");
+    assert_eq!(super::store_fixture::blob(&store, &found[2..]), b"inside");
 }
 
 /// All pairs are there after the store was closed and opened again.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::claims::has_claimed_features;
-use super::lab::{StoreFixture, link_names, make, name, number, read_stored, u16le, unlimited_spec};
+use super::store_fixture::{StoreFixture, link_names, make, name, number, read_stored, u16le, unlimited_spec};
 use crate::{
     AttributeData, ByteOrder, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, Error, GroupSpec,
     LinkOrAttributeStorageSpec, LinkTarget, Name, NewObject, ObjectId, ObjectInfoChange, ObjectKind, ObjectSpec, Shape,

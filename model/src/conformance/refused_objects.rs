@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::claims::has_claimed_features;
-use super::lab::{StoreFixture, link_names, make, name, number, u16le, unlimited_spec};
+use super::store_fixture::{StoreFixture, link_names, make, name, number, u16le, unlimited_spec};
 use crate::{
     AttributeData, DatasetSpec, Dataspace, Error, Layout, LinkTarget, Name, NewObject, ObjectSpec, Shape, Store,
     StoreFeatures, UNLIMITED,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::claims::has_claimed_features;
-use super::lab::{StoreFixture, link_names, make, name, read_stored, u16le, unlimited_spec};
+use super::store_fixture::{StoreFixture, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
     AttributeData, ChunkCoord, Dataspace, Error, LinkTarget, NewObject, ObjectSpec, PublishLevel, Store, StoreFeatures,
     WatchEvent, WriterLiveness,

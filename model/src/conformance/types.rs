@@ -1,6 +1,6 @@
 //! Types that are read back and used again.
 
-use super::lab::{StoreFixture, name, number};
+use super::store_fixture::{StoreFixture, name, number};
 use crate::{
     ArrayType, AttributeData, ByteOrder, CharacterSet, ChunkCoord, CompoundMember, CompoundType, DatasetSpec,
     Dataspace, Datatype, Error, Layout, LinkTarget, NewObject, ObjectId, PublishLevel, ReferenceKind, ReferenceType,

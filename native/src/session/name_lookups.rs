@@ -7,7 +7,7 @@ use std::sync::Arc;
 use h5live_model::Name;
 use h5live_swmr::{LockHandle, RetryPolicy};
 
-use crate::part_limit::AdaptiveBatchLimit;
+use crate::adaptive_batch_limit::AdaptiveBatchLimit;
 use crate::seen_names::{NameScope, SeenNames};
 use crate::{Error, Mode, Result};
 

@@ -7,9 +7,9 @@ use h5live::{Attribute, Dataset, Group, Object};
 use serde_json::{Map, Value as Json, json};
 
 use super::dtype::{shape_json, type_json};
-use super::found::{self, Entity, ResolvedEntity, join};
 use super::json_text::JsonText;
 use super::links::LinkResolution;
+use super::resolved_entity::{self, Entity, ResolvedEntity, join};
 use crate::fault::Fault;
 
 /// Names of filters that the file does not name.
@@ -119,7 +119,7 @@ fn children_json(found: &ResolvedEntity, group: &Group, depth: u32) -> Result<Js
     let child = |link: &h5live::model::Link| {
         let path = join(&found.path, &link.name.to_string());
         let unresolved = || Fault::no_path(&path, "");
-        let entity = found::follow(group, link, LinkResolution::OnlyValid, unresolved)?;
+        let entity = resolved_entity::follow(group, link, LinkResolution::OnlyValid, unresolved)?;
         entity_json(&ResolvedEntity { path: path.clone(), entity }, depth)
     };
     Ok(links.iter().map(child).collect::<Result<Vec<_>, _>>()?.into())

@@ -3,12 +3,12 @@
 mod data;
 mod dtype;
 mod formats;
-mod found;
 mod json_text;
 mod links;
 mod meta;
 mod numeric;
 mod read_fault;
+mod resolved_entity;
 mod selection;
 mod stats;
 
@@ -23,9 +23,9 @@ use crate::fault::Fault;
 use crate::query::Query;
 use crate::sessions::FileSession;
 use crate::state::AppState;
-use found::{Entity, ResolvedEntity};
 use links::LinkResolution;
 pub(crate) use meta::attributes_of;
+use resolved_entity::{Entity, ResolvedEntity};
 
 /// The path that is meant if none is given.
 const ROOT: &str = "/";
@@ -54,7 +54,7 @@ impl Opened {
     }
 
     fn find(&self, links: LinkResolution) -> Result<ResolvedEntity, Fault> {
-        found::find(self.file(), &self.path, links, self.place.base_name())
+        resolved_entity::find(self.file(), &self.path, links, self.place.base_name())
     }
 
     fn object(&self) -> Result<Object, Fault> {
@@ -143,6 +143,6 @@ pub(crate) fn paths(state: &AppState, query: &Query) -> Result<Answer, Fault> {
     let links = LinkResolution::from_query(query)?;
     let opened = Opened::of(state, query)?;
     let found = opened.find(links)?;
-    let text = found::paths_json(&found, links, opened.place.base_name(), state.memory.max_answer())?;
+    let text = resolved_entity::paths_json(&found, links, opened.place.base_name(), state.memory.max_answer())?;
     Ok(opened.answer(Answer::new(crate::answer::JSON, text.into_bytes())))
 }

@@ -9,13 +9,13 @@ use super::call::Call;
 use super::element_pack::ElementPacker;
 use super::element_text::{ElementWriter, TextFault};
 use super::faults::{bad_request, not_found};
+use super::hdf5_json_type::Hdf5JsonType;
 use super::json_members::{JsonMembers, list_text};
 use super::object_ids::{collection, kind_of};
 use super::object_parts::{objects_below, shape_json, type_json};
 use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
 use super::paging::Paging;
-use super::shown_type::Hdf5JsonType;
 use crate::config::ServerLimits;
 use crate::fault::Fault;
 

@@ -2,7 +2,7 @@
 
 use h5live::model::ByteOrder;
 
-use super::shown_type::{Hdf5JsonType, REFERENCE_BYTES};
+use super::hdf5_json_type::{Hdf5JsonType, REFERENCE_BYTES};
 
 /// What a condition can look at.
 #[derive(Debug, Clone, Copy, PartialEq)]

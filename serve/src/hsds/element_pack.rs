@@ -6,8 +6,8 @@ use std::ops::Range;
 use h5live::model::{Datatype, ReferenceKind, VarLenKind, VarLenType};
 use h5live::{File, Reference};
 
+use super::hdf5_json_type::{Hdf5JsonType, REFERENCE_BYTES};
 use super::object_ids::ObjectIds;
-use super::shown_type::{Hdf5JsonType, REFERENCE_BYTES};
 use crate::fault::Fault;
 
 /// Sequences that are taken from the heap of the file at once.

@@ -6,7 +6,7 @@ use std::str::Chars;
 
 use super::element_bytes::{ElementBytes, ElementValue};
 use super::faults::bad_request;
-use super::shown_type::Hdf5JsonType;
+use super::hdf5_json_type::Hdf5JsonType;
 use crate::fault::Fault;
 
 /// Conditions within conditions, at most.

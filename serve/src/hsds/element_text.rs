@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use h5live::model::ByteOrder;
 
 use super::element_bytes::float_value;
-use super::shown_type::Hdf5JsonType;
+use super::hdf5_json_type::Hdf5JsonType;
 use crate::fault::Fault;
 
 /// Writes elements in JSON.
@@ -66,7 +66,7 @@ impl ElementWriter<'_> {
                 self.push_text(&text);
             }
             Hdf5JsonType::ObjectReference => {
-                let bytes = self.take(super::shown_type::REFERENCE_BYTES);
+                let bytes = self.take(super::hdf5_json_type::REFERENCE_BYTES);
                 let text = String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned();
                 self.push_text(&text);
             }

@@ -10,6 +10,7 @@ mod element_select;
 mod element_text;
 mod faults;
 mod glob;
+mod hdf5_json_type;
 mod json_members;
 mod link_json;
 mod named_entries;
@@ -21,7 +22,6 @@ mod object_times;
 mod opened_domain;
 mod paging;
 mod path_walk;
-mod shown_type;
 mod value_answer;
 
 use std::collections::HashMap;

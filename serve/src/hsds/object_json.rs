@@ -7,13 +7,13 @@ use serde_json::{Map, Value as Json, json};
 use super::attribute_json::{self, AttributeForm};
 use super::element_pack::ElementPacker;
 use super::element_text::ElementWriter;
+use super::hdf5_json_type::Hdf5JsonType;
 use super::json_members::JsonMembers;
 use super::link_json;
 use super::object_ids::{collection, kind_of};
 use super::object_parts::{info_of, shape_json, type_json};
 use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
-use super::shown_type::Hdf5JsonType;
 use crate::fault::Fault;
 
 /// What HSDS calls filters.

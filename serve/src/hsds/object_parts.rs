@@ -6,8 +6,8 @@ use h5live::model::{Dataspace, ObjectInfo, ObjectKind, UNLIMITED};
 use h5live::{Group, Object, WalkItem};
 use serde_json::{Value as Json, json};
 
+use super::hdf5_json_type::Hdf5JsonType;
 use super::opened_domain::OpenedDomain;
-use super::shown_type::Hdf5JsonType;
 use crate::config::ServerLimits;
 use crate::fault::Fault;
 

@@ -11,7 +11,7 @@ use h5live_model::{
 use crate::dataset::HsdsDataset;
 use crate::engine::{CLAIM_FILE, ListedObject, ObjectEngine};
 use crate::layout::{EntryQuery, LayoutError, ObjectDocument, SUMMARY_FILES, ShardId, chunk_of_key, kind};
-use crate::native_chunks::LinkedHdf5Chunks;
+use crate::linked_hdf5_chunks::LinkedHdf5Chunks;
 use crate::session::HsdsSession;
 
 /// Chunks that are read in one wave.

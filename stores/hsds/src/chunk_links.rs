@@ -14,7 +14,7 @@ use crate::connector;
 use crate::engine::ObjectEngine;
 use crate::error::{HsdsError, invalid_error};
 use crate::layout::{ElementCodec, ObjectDocument};
-use crate::native_chunks::{DEFLATE, ENTRY_BYTES, SHUFFLE};
+use crate::linked_hdf5_chunks::{DEFLATE, ENTRY_BYTES, SHUFFLE};
 use crate::store::HsdsStore;
 
 /// Most chunks that a layout lists itself. More are in a table.

@@ -18,14 +18,14 @@ use parking_lot::{Mutex, RwLock};
 use rayon::prelude::*;
 
 use crate::chunk_codec::ChunkCodec;
-use crate::chunks_ahead::MAX_CHUNK_BYTES;
+use crate::decoded_chunk_cache::ChunkLookup;
 use crate::engine::{FetchedObject, ObjectEngine, ObjectPut, Revalidation};
 use crate::error::{damaged_object_error, invalid_error};
 use crate::holders::VarLenHolder;
 use crate::layout::{AclRight, ObjectDocument, StoredTokenNumbers, chunk_of_key, kind};
-use crate::native_chunks::LinkedHdf5Chunks;
-use crate::recent_chunks::ChunkLookup;
+use crate::linked_hdf5_chunks::LinkedHdf5Chunks;
 use crate::session::HsdsSession;
+use crate::small_chunk_read_ahead::MAX_CHUNK_BYTES;
 
 /// How often a chunk is read that this session stores anew again and again.
 const MAX_READ_ROUNDS: u32 = 64;

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use h5live_model::{ChunkCoord, Error as ModelError, Name, ObjectId, Result};
 use parking_lot::Mutex;
 
-use crate::kept_values::FifoByteCache;
+use crate::fifo_byte_cache::FifoByteCache;
 use crate::layout::{VarLenElementTable, VarLenToken};
-use crate::token_runs::RunLengthTokenMap;
+use crate::run_length_token_map::RunLengthTokenMap;
 
 /// The holder of elements that are not stored yet.
 const UNSTORED: u32 = u32::MAX;

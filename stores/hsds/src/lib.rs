@@ -10,7 +10,6 @@ mod acl;
 mod check;
 mod chunk_codec;
 mod chunk_links;
-mod chunks_ahead;
 #[cfg(feature = "clouds")]
 mod cloud_connector;
 #[cfg(feature = "clouds")]
@@ -20,18 +19,19 @@ mod cloud_place;
 mod commit;
 mod connector;
 mod dataset;
+mod decoded_chunk_cache;
 mod domains;
 pub mod engine;
 mod error;
+mod fifo_byte_cache;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod holders;
-mod kept_values;
 pub mod layout;
+mod linked_hdf5_chunks;
 mod lost_domains;
 mod maintenance;
-mod native_chunks;
 mod object_edits;
 mod objects;
 mod open_domain;
@@ -39,14 +39,14 @@ mod opened_stores;
 mod options;
 mod place;
 mod random;
-mod recent_chunks;
 mod references;
+mod run_length_token_map;
 mod session;
 mod shards;
+mod small_chunk_read_ahead;
 mod state;
 mod store;
 mod summary;
-mod token_runs;
 mod watch;
 
 pub use acl::{read_acl, set_user_access};

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use h5live_model::{Mode, Result, SessionInfo};
 use parking_lot::RwLock;
 
-use crate::chunks_ahead::SmallChunkReadAhead;
 use crate::commit;
+use crate::decoded_chunk_cache::DecodedChunkCache;
 use crate::engine::{ChunkBatchingEngine, ObjectEngine};
 use crate::error::{HsdsError, damaged_object_error, invalid_error};
 use crate::holders::VarLenTokenTable;
@@ -14,8 +14,8 @@ use crate::layout::{
     AclRight, DomainDocument, DomainId, ELEMENT_SIZES, ObjectDocument, ShardingThreshold, check_domain_path,
 };
 use crate::random::random;
-use crate::recent_chunks::DecodedChunkCache;
 use crate::session::{CONNECTOR, HsdsOpenRequest, HsdsSession, capabilities, domain_key, unix_seconds_now};
+use crate::small_chunk_read_ahead::SmallChunkReadAhead;
 use crate::state::{ReplacedDomain, SessionState};
 
 /// The part of `metadata_cache` that stored elements may take, which tokens lead to.

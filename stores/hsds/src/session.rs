@@ -12,13 +12,13 @@ use h5live_model::{
 };
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::chunks_ahead::SmallChunkReadAhead;
+use crate::decoded_chunk_cache::DecodedChunkCache;
 use crate::engine::{ChunkBatchingEngine, ObjectEngine};
 use crate::error::{HsdsError, damaged_object_error};
 use crate::holders::VarLenTokenTable;
 use crate::layout::{AclRight, DOMAIN_FILE, DomainId, EntryQuery, ObjectDocument, ShardingThreshold, kind, object_id};
 use crate::random::random;
-use crate::recent_chunks::DecodedChunkCache;
+use crate::small_chunk_read_ahead::SmallChunkReadAhead;
 use crate::state::{SessionState, TaggedDocument};
 
 /// The name of the kind of store, and its scheme.

@@ -26,8 +26,8 @@ pub mod fuzz;
 pub mod layout;
 #[cfg(feature = "lmdb")]
 mod maintenance;
+mod map_cache;
 mod map_records;
-mod map_registry;
 mod maps;
 mod object_edits;
 mod objects;

@@ -7,8 +7,8 @@ use h5live_model::{MapEdit, MapKey, MapScan, MapStore, ObjectId, OrderPreserving
 use crate::engine::{KeySpan, ViewWithEdits};
 use crate::layout::value::encode_u64;
 use crate::layout::{MetadataField, key};
+use crate::map_cache::CachedMap;
 use crate::map_records::{MapValueStorage, pair_count};
-use crate::map_registry::CachedMap;
 use crate::state::KvState;
 use crate::store::KvStore;
 

@@ -14,7 +14,7 @@ use crate::engine::{Engine, ViewWithEdits};
 use crate::error::{damaged_object_error, invalid_error};
 use crate::layout::value::{EncodedReference, StoredReference, VarLenBlobRef};
 use crate::layout::{BlobId, key, oid};
-use crate::map_registry::MapCache;
+use crate::map_cache::MapCache;
 use crate::object_edits;
 use crate::objects::{self, contradiction};
 use crate::session::{KvOpenRequest, KvSession};

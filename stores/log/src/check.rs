@@ -20,11 +20,11 @@ use crate::error::{LogError, Result, with_subfile_number};
 use crate::index_table::{IndexTableRow, SavedIndexTable};
 use crate::layout::LogLayout;
 use crate::log_file::{LogFile, log_group_attribute};
+use crate::multi_writer_files::MultiWriterFiles;
 use crate::names;
 use crate::position::LogPosition;
 use crate::session::LogSession;
-use crate::shared_files::MultiWriterFiles;
-use crate::subfiles::{SubfileOpener, subfile_count};
+use crate::subfile_opener::{SubfileOpener, subfile_count};
 
 /// Bytes of data that are read at once.
 const PIECE_BYTES: u64 = 1 << 20;

@@ -11,18 +11,18 @@ use h5live_model::{
 
 use crate::check::{LogCheck, finding};
 use crate::error::LogError;
-use crate::joined_files::{LocalMultiWriterFiles, follower_lock_settings, is_multi_writer};
 use crate::joining::join_as_writer;
 use crate::layout::LogLayout;
+use crate::local_multi_writer_files::{LocalMultiWriterFiles, follower_lock_settings, is_multi_writer};
 use crate::log_file::existing_log_group;
 use crate::log_vol_root_attribute::{COUNTERS, LogVolRootAttribute};
+use crate::multi_writer_files::MultiWriterFiles;
 use crate::names::{FILE_LAYOUT, LOG_GROUP};
 use crate::opening::{open_log, open_log_vol};
 use crate::options::Log;
 use crate::session::{CONNECTOR, LogOpenRequest, LogSession};
-use crate::shared_files::MultiWriterFiles;
 use crate::store::LogStore;
-use crate::subfiles::is_in_use;
+use crate::subfile_opener::is_in_use;
 
 /// The attributes of the root group of a file with a log.
 const MARKS: [&str; 2] = [COUNTERS, FILE_LAYOUT];

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::mapped_copies::{MappedCopy, copy_mapped};
 use crate::parallel::for_each_in_parallel;
-use crate::run_copy::{StridedCopy, copy_runs};
+use crate::strided_copy::{StridedCopy, copy_runs};
 use crate::verify::verify;
 
 /// Bytes between two runs of the log that are read though nobody wants them: this takes less time than another call.

@@ -12,7 +12,7 @@ use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::log_state::LogState;
 use crate::parallel::available_threads;
 use crate::position::LogPosition;
-use crate::run_copy::StridedCopy;
+use crate::strided_copy::StridedCopy;
 use crate::verify::verify_all;
 
 /// The parts of fewer entries are read by calls: what is copied from memory is followed by a question for the length of

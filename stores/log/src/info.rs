@@ -8,10 +8,10 @@ use crate::error::{LogError, Result};
 use crate::index_table::SavedIndexTable;
 use crate::layout::LogLayout;
 use crate::log_file::LogFile;
+use crate::multi_writer_files::MultiWriterFiles;
 use crate::opening::open_log;
 use crate::options::Log;
 use crate::session::{LogOpenRequest, LogSession};
-use crate::shared_files::MultiWriterFiles;
 
 /// A log: how much of what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]

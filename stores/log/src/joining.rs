@@ -9,11 +9,11 @@ use crate::anchor::i64_scalar_attribute;
 use crate::error::{LogError, Result};
 use crate::log_file::{LogFile, create_log_group, existing_log_group, log_group, mark_as_log};
 use crate::log_state::LogState;
+use crate::multi_writer_files::{MainFileUse, MultiWriterFiles};
 use crate::names;
 use crate::position::LogPosition;
 use crate::session::{LogOpenRequest, LogSession};
-use crate::shared_files::{MainFileUse, MultiWriterFiles};
-use crate::subfiles::{
+use crate::subfile_opener::{
     SubfileOpener, is_in_use, log_group_attribute_or_zero, subfile_count, subfile_error, subfile_group,
 };
 

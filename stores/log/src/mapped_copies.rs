@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::error::Result;
 use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::parallel::for_each_in_parallel;
-use crate::run_copy::{StridedCopy, copy_runs};
+use crate::strided_copy::{StridedCopy, copy_runs};
 
 /// A band of the buffer (bytes): it fits into a cache of the processor, and its pages into what it knows of pages.
 const BAND_BYTES: usize = if cfg!(test) { 256 } else { 4 << 20 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use h5live_model::{Error, Mode, Store};
 
 use crate::encode::EntryFilter;
-use crate::entry_format::EntryWriter;
+use crate::entry_writer::EntryWriter;
 use crate::error::Result;
 use crate::layout::LogLayout;
 use crate::log_file::{LogFile, log_group};
@@ -13,9 +13,9 @@ use crate::log_state::LogState;
 use crate::log_vol::LogVolLog;
 use crate::log_vol_root_attribute::LogVolRootAttribute;
 use crate::log_vol_writer::{LogVolWriter, log_vol_group_or_zero, make_log_vol};
+use crate::multi_writer_files::MultiWriterFiles;
 use crate::options::Log;
 use crate::session::{LogOpenRequest, LogSession};
-use crate::shared_files::MultiWriterFiles;
 
 /// What cannot be opened by the main file alone.
 const WITHOUT_SUBFILES: &str = "a log of Log VOL that is in subfiles, without these";

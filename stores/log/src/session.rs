@@ -17,15 +17,15 @@ use crate::anchor::AnchorDataset;
 use crate::entry::Dims;
 use crate::error::{LogError, Result};
 use crate::layout::LogLayout;
+use crate::leased_main_file::{ChangedObjects, LeasedMainFile, MainFileChange};
 use crate::log_file::{self, LogFile};
 use crate::log_state::LogState;
 use crate::log_vol_root_attribute::LogVolRootAttribute;
-use crate::main_turn::{ChangedObjects, LeasedMainFile, MainFileChange};
+use crate::multi_writer_files::{AppendLock, MultiWriterFiles};
 use crate::mutant::LogMutant;
 use crate::names;
 use crate::options::Log;
-use crate::shared_files::{AppendLock, MultiWriterFiles};
-use crate::subfiles::SubfileOpener;
+use crate::subfile_opener::SubfileOpener;
 
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";

@@ -12,11 +12,11 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::chunks::LoggedChunkStore;
-use crate::filtered_dataset::DecodingChunkStore;
+use crate::decoding_chunk_store::DecodingChunkStore;
 use crate::joining::join_as_writer;
+use crate::multi_writer_files::MultiWriterFiles;
 use crate::opening::open_log;
 use crate::session::{LogOpenRequest, LogSession};
-use crate::shared_files::MultiWriterFiles;
 use crate::watch::LogWatch;
 use crate::writer::LogWriter;
 

@@ -10,7 +10,7 @@ use h5live_model::{
 use crate::anchor::{AnchorDataset, is_logged};
 use crate::encode::EncodedEntry;
 use crate::entry::{Dims, EntryChange};
-use crate::main_turn::MainFileChange;
+use crate::leased_main_file::MainFileChange;
 use crate::session::LogSession;
 
 /// The writing half of a session.

@@ -7,10 +7,10 @@ use h5live::archive::name_key;
 use twox_hash::XxHash3_128;
 
 use crate::contents::{DataOrHole, EntryContents};
+use crate::count_with_examples::CountWithExamples;
 use crate::digest::DigestAlgorithm;
 use crate::entry::TarEntry;
 use crate::error::{Error, Result};
-use crate::findings::CountWithExamples;
 use crate::layout_check::{LayoutChecker, LayoutFindings};
 use crate::paths::safe_path;
 use crate::scanner::TarScanner;

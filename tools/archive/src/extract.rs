@@ -22,10 +22,10 @@ use cap_std::fs::{Dir, OpenOptions};
 use h5live::archive::layout::{EntryRow, NO_SAMPLE};
 
 use crate::entry::is_file_kind;
-use crate::entry_attributes::OwnerXattrReader;
 use crate::error::{Error, InvalidFileReason, Result, WRONG_DIGEST};
 use crate::extract_owner::ExtractOptions;
 use crate::link_target::check_symlink_target;
+use crate::owner_and_xattrs::OwnerXattrReader;
 use crate::paths::safe_path;
 use crate::reader::{ImportedTar, PIECE_BYTES};
 use crate::shown_name::escaped;

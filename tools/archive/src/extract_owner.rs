@@ -6,7 +6,7 @@ use std::io;
 use cap_std::fs::Dir;
 use h5live::archive::layout::EntryRow;
 
-use crate::entry_attributes::OwnerAndXattrs;
+use crate::owner_and_xattrs::OwnerAndXattrs;
 
 /// What is set beside contents, times and permissions. Nothing is by default, as GNU tar does it for who is not root.
 #[derive(Debug, Clone, Default)]

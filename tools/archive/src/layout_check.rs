@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use twox_hash::XxHash3_128;
 
+use crate::count_with_examples::CountWithExamples;
 use crate::entry::TarEntry;
-use crate::findings::CountWithExamples;
 use crate::import::{ImportOptions, TarLayout, object_names, resolve_symlink_target, unusable_path_reason};
 
 /// Why contents are refused: they are more than an import takes.

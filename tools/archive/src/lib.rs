@@ -18,24 +18,24 @@
 
 #![deny(missing_debug_implementations)]
 
-mod byte_image;
+mod byte_dataset_appender;
 mod check;
 mod column;
 mod contents;
+mod count_with_examples;
 mod digest;
 mod digests;
 mod entry;
-mod entry_attributes;
 mod error;
 mod export;
 mod extract;
 mod extract_owner;
-mod findings;
 mod header;
 mod import;
 mod layout_check;
 mod link_target;
 mod merge;
+mod owner_and_xattrs;
 mod paths;
 mod reader;
 mod scanner;
@@ -48,6 +48,7 @@ mod virtual_merge;
 
 pub use check::{TarReport, check, kind_name};
 pub use contents::{DataOrHole, EntryContents};
+pub use count_with_examples::CountWithExamples;
 pub use digest::{ContentHasher, DigestAlgorithm, UnknownAlgorithm};
 pub use digests::SampleDigests;
 pub use entry::{TarEntry, is_file_kind};
@@ -55,7 +56,6 @@ pub use error::{Error, InvalidFileReason, Result, TarFault, WRONG_DIGEST};
 pub use export::{choose_archive, export};
 pub use extract::{ExtractReport, Extractor};
 pub use extract_owner::ExtractOptions;
-pub use findings::CountWithExamples;
 pub use import::{
     ContentsFilter, ImportCollisionPolicy, ImportOptions, ImportProgress, ImportReport, Importer, MAX_COMPACT_BYTES,
     RollbackReport, TarLayout, UnknownName, choose_filter, has_unfinished_import, hex, import_layout_kind,

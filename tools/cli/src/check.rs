@@ -11,7 +11,7 @@ use std::path::Path;
 
 use h5live::{FileDiagnosis, FileOpenState, Location, StoreCheckOptions, StoreCheckReport};
 use h5live_checker::file::{CheckOptions, FileCheckReport, Finding, UsedRange, check_path_with};
-use h5live_log::joined_files::subfile_path;
+use h5live_log::local_multi_writer_files::subfile_path;
 use serde_json::{Value, json};
 
 use crate::counted::counted;

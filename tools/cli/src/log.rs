@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live::model::{AllocationLimit, ConnectorRegistry, Location, Mode, NoFilters, ObjectSpec, OpenRequest, Url};
-use h5live_log::joined_files::{LocalMultiWriterFiles, subfile_folder, subfile_path};
+use h5live_log::local_multi_writer_files::{LocalMultiWriterFiles, subfile_folder, subfile_path};
 use h5live_log::{LAYOUT, Log, LogFileInfo, LogInfo, LogLayout};
 use h5live_native::{Native, NativeConnector, NativeFile, OpenOptions};
 use serde_json::json;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result, SetRefusal};
 use crate::map_text::parse_word;
 use crate::model::{Datatype, ReferenceType};
 use crate::value::Value;
-use crate::{open, path_target, temp_output};
+use crate::{object_or_attribute, open, temp_output};
 
 /// Where a map is.
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,8 @@ impl MapLocation {
     /// # Errors
     /// If it stands for none.
     pub fn parse(&self, map: &MapObject, datatype: &Datatype, word: &str) -> Result<Value> {
-        let refer = |form: &ReferenceType, json: &Json| path_target::reference_from_json(map.file(), form, json);
+        let refer =
+            |form: &ReferenceType, json: &Json| object_or_attribute::reference_from_json(map.file(), form, json);
         parse_word(datatype, word, &refer).map_err(|why| self.refused_error(why))
     }
 

@@ -14,7 +14,7 @@ use crate::new::DescriptionFault;
 use crate::new_output::NewOutput;
 use crate::temp_output::ForceArgs;
 use crate::value::Value;
-use crate::{open, path_target};
+use crate::{object_or_attribute, open};
 
 /// Pairs from standard input that are put at a time. The types of a new map are those of the first ones.
 const BATCH_PAIRS: usize = 1000;
@@ -80,7 +80,7 @@ fn next_batch(at: &MapLocation, lines: &mut impl Iterator<Item = io::Result<Stri
 }
 
 fn json_values(at: &MapLocation, map: &MapObject, [key, value]: &[Json; 2]) -> Result<(Value, Value)> {
-    let refer = |form: &ReferenceType, json: &Json| path_target::reference_from_json(map.file(), form, json);
+    let refer = |form: &ReferenceType, json: &Json| object_or_attribute::reference_from_json(map.file(), form, json);
     let key = map_text::map_key_from_json(map.key_type(), key, &refer).map_err(|why| at.refused_error(why))?;
     let value = from_json::value_from_json(map.value_type(), value, &refer).map_err(|why| at.refused_error(why))?;
     Ok((key, value))

@@ -10,9 +10,9 @@ use crate::escaped_path;
 use crate::ls::text::bytes_text;
 #[cfg(feature = "hsds")]
 use crate::model::escape;
+use crate::object_or_attribute::{self, ObjectOrAttribute};
 #[cfg(feature = "hsds")]
 use crate::output::StdoutWriter;
-use crate::path_target::{self, ObjectOrAttribute};
 use crate::temp_output;
 
 /// Removes links and attributes; or a whole domain of an object store
@@ -87,8 +87,8 @@ impl RmCommand {
         if let Ok(Some(_)) = escaped_path::find_link_path(file, path) {
             return Ok(());
         }
-        match path_target::find(file, path)? {
-            ObjectOrAttribute::Attribute(object, name) if path_target::attribute(&object, &name)?.is_none() => {
+        match object_or_attribute::find(file, path)? {
+            ObjectOrAttribute::Attribute(object, name) if object_or_attribute::attribute(&object, &name)?.is_none() => {
                 let source = h5live::model::Error::NotFound(name.into());
                 Err(Error::Store { file: self.file.to_string().into(), path: path.to_owned(), source })
             }
@@ -100,8 +100,10 @@ impl RmCommand {
         let link = escaped_path::find_link_path(file, path)?;
         match file.root().unlink_at_bytes(link.as_deref().unwrap_or(path.as_bytes())) {
             Err(error) if error.is_not_found() && path.contains('@') || path.contains("/@") => {
-                match path_target::find(file, path) {
-                    Ok(ObjectOrAttribute::Attribute(object, name)) => path_target::remove_attribute(&object, &name),
+                match object_or_attribute::find(file, path) {
+                    Ok(ObjectOrAttribute::Attribute(object, name)) => {
+                        object_or_attribute::remove_attribute(&object, &name)
+                    }
                     _ => Err(error.into()),
                 }
             }

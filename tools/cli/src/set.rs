@@ -11,7 +11,7 @@ use crate::conversion_args::ConversionArgs;
 use crate::error::{CommandOutcome, Error, Result, SetRefusal};
 use crate::from_json;
 use crate::model::{Dataspace, Datatype, ReferenceType, Selection, Shape};
-use crate::path_target::{self, ObjectOrAttribute};
+use crate::object_or_attribute::{self, ObjectOrAttribute};
 use crate::temp_output;
 use crate::type_parse::DatatypeFromText;
 
@@ -58,7 +58,7 @@ impl SetCommand {
         }
         temp_output::remove_stale_temps_beside(&self.file)?;
         let file = crate::open::command_line_options().conversion(self.lossy.conversion()).write().open(&self.file)?;
-        match path_target::find(&file, &self.path)? {
+        match object_or_attribute::find(&file, &self.path)? {
             ObjectOrAttribute::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
             ObjectOrAttribute::Object(_) => return Err(self.refused(SetRefusal::NoValues)),
             ObjectOrAttribute::Attribute(object, name) => self.attribute(&file, &object, &name, &json)?,
@@ -75,7 +75,7 @@ impl SetCommand {
     fn dataset(&self, file: &File, dataset: &Dataset, json: &Json) -> Result<()> {
         let spec = dataset.spec()?;
         let dims = spec.dataspace.dims();
-        let refer = |form: &ReferenceType, json: &Json| path_target::reference_from_json(file, form, json);
+        let refer = |form: &ReferenceType, json: &Json| object_or_attribute::reference_from_json(file, form, json);
         let text = self.text_for(&spec.datatype, json);
         let one = from_json::value_from_json(&spec.datatype, &text, &refer);
         let values = match (from_json::elements_from_json(&spec.datatype, dims, &text, &refer), one) {
@@ -89,13 +89,13 @@ impl SetCommand {
     }
 
     fn attribute(&self, file: &File, object: &Object, name: &str, json: &Json) -> Result<()> {
-        let old = path_target::attribute(object, name)?;
+        let old = object_or_attribute::attribute(object, name)?;
         let datatype = match (&self.datatype, &old) {
             (Some(DatatypeFromText(datatype)), _) => datatype.clone(),
             (None, Some(old)) => old.datatype().clone(),
             (None, None) => inferred(json),
         };
-        let refer = |form: &ReferenceType, json: &Json| path_target::reference_from_json(file, form, json);
+        let refer = |form: &ReferenceType, json: &Json| object_or_attribute::reference_from_json(file, form, json);
         let text = self.text_for(&datatype, json);
         let same = old.as_ref().map(|old| old.dataspace().clone());
         let shapes = same.into_iter().chain([Dataspace::Scalar, shape_of(&datatype, &text)]);
@@ -104,7 +104,7 @@ impl SetCommand {
             match from_json::elements_from_json(&datatype, dataspace.dims(), &text, &refer) {
                 Ok(values) => {
                     let mut builder =
-                        path_target::new_attribute(object, name).ok_or(self.refused(SetRefusal::NoValues))?;
+                        object_or_attribute::new_attribute(object, name).ok_or(self.refused(SetRefusal::NoValues))?;
                     builder = builder.datatype(datatype).dataspace(dataspace);
                     if let (Some(old), None) = (&old, &self.datatype) {
                         builder = builder.same_type_as(old);

@@ -19,10 +19,10 @@
 //! files of a killed process are removed by the next one that writes in the same folder ([`remove_stale_temps_beside`]). A file that is there
 //! is replaced only if the caller says so, and never while a process writes it.
 
+mod creator_process;
 mod error;
 #[cfg(feature = "kv")]
 mod folder;
-mod maker;
 mod scratch;
 mod signals;
 mod temp_output;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::creator_process::CreatorProcess;
 use crate::error::{Error, Result};
-use crate::maker::CreatorProcess;
 use crate::signals;
 use crate::unfinished::{ENDING, KEPT, remove_stale_temps};
 

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::creator_process::CreatorProcess;
 use crate::error::{Error, Result};
-use crate::maker::CreatorProcess;
 use crate::signals;
 
 /// How the names of such files end.

@@ -10,7 +10,7 @@ use super::csv_dialect::{self, CsvDialect, CsvOptions, DecimalStyle, MAX_SNIFFED
 use super::csv_records::{CsvRecord, CsvRecords};
 use super::input::{HeaderDoubt, InputColumns, InputError, InputEventSender, VALUE, numbered_column_names};
 use super::input_cell::InputCell;
-use super::paced_input::{LookAheadDecision, LookAheadInput};
+use super::look_ahead_input::{LookAheadDecision, LookAheadInput};
 use super::row_error::RowError;
 
 /// The longest text before the header that is kept (bytes).

@@ -12,7 +12,7 @@ use super::csv_rows;
 use super::input::{InputColumns, InputError, InputEvent, InputEventSender};
 use super::input_cell::InputCell;
 use super::json_rows::{self, NewKeyPolicy};
-use super::paced_input::{LookAheadDecision, LookAheadInput};
+use super::look_ahead_input::{LookAheadDecision, LookAheadInput};
 use super::row_error::RowError;
 use super::text_decoder::TextDecoder;
 

@@ -11,7 +11,7 @@ use h5live_text::utc;
 use super::input_cell::InputCell;
 use super::kind::{CellError, ColumnKind, UnknownColumnKind, parse_bool};
 use super::row_error::RowError;
-use super::row_part::RowMember;
+use super::row_member::RowMember;
 use super::stored_type::StoredType;
 
 /// A column.

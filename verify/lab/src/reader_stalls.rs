@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use h5live_cli::live::process_group::WriterAndReaders;
+use h5live_cli::live::writer_and_readers::WriterAndReaders;
 
 /// When the readers of a group are stopped, again and again.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ mod long_keys;
 mod memory;
 #[cfg(feature = "slatedb")]
 mod slate;
-mod snapshot;
 mod sync_policy;
+mod view_with_edits;
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub use long_keys::{LongKeyEngine, LongKeyViewPair};
 pub use memory::{MemoryEngine, MemoryView};
 #[cfg(feature = "slatedb")]
 pub use slate::{SlateEngine, SlateLocation, SlateOptions};
-pub use snapshot::ViewWithEdits;
 pub use sync_policy::SyncPolicy;
+pub use view_with_edits::ViewWithEdits;
 
 /// A result of an engine.
 pub type Result<T> = std::result::Result<T, EngineError>;

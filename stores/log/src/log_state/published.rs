@@ -61,7 +61,7 @@ impl LogState {
 
     /// Reads what others have published since: in all files but the own one, if the session writes, and those of which
     /// `last_batch_orders` says that the last batch is known
-    /// ([`MultiWriterFiles::last_batch_orders`](crate::shared_files::MultiWriterFiles::last_batch_orders)).
+    /// ([`MultiWriterFiles::last_batch_orders`](crate::multi_writer_files::MultiWriterFiles::last_batch_orders)).
     ///
     /// # Errors
     /// As [`LogState::open`].

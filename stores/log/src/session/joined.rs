@@ -9,8 +9,8 @@ use super::{LogOpenRequest, LogSession};
 use crate::anchor::AnchorDataset;
 use crate::index_table::NOT_ENDED;
 use crate::log_state::LogState;
-use crate::shared_files::{AppendLock, MainFileUse, MultiWriterFiles};
-use crate::subfiles::{as_model_error, has_live_writer, subfile_count};
+use crate::multi_writer_files::{AppendLock, MainFileUse, MultiWriterFiles};
+use crate::subfile_opener::{as_model_error, has_live_writer, subfile_count};
 
 impl LogSession {
     /// A session that writes beside others. It appends to the subfile with the number `own`, which `state` has; `inner`

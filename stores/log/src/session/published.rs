@@ -5,7 +5,7 @@ use h5live_model::{Mode, ObjectScope, Result};
 use super::LogSession;
 use crate::layout::LogLayout;
 use crate::log_state::LogState;
-use crate::subfiles::SubfileOpener;
+use crate::subfile_opener::SubfileOpener;
 
 impl LogSession {
     /// Takes up what other writers have published since.

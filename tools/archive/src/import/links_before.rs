@@ -10,8 +10,8 @@ use h5live::archive::layout::{BEFORE, CONTENT_GROUP, TABLE_GROUP};
 use h5live::model::{LinkTarget, Name, ObjectId, ObjectKind};
 use twox_hash::XxHash3_128;
 
+use crate::count_with_examples::CountWithExamples;
 use crate::error::{Error, InvalidFileReason, Result};
-use crate::findings::CountWithExamples;
 use crate::tables::read_rows;
 
 /// Bytes of the hash of a path.

@@ -9,8 +9,8 @@ use h5live::model::{self, GroupSpec, LinkTarget, Name, NewObject, ObjectId, Obje
 use h5live::{Dataset, File, Object};
 
 use super::options::ImportCollisionPolicy;
+use crate::count_with_examples::CountWithExamples;
 use crate::error::{Result, TarFault};
-use crate::findings::CountWithExamples;
 
 /// Groups that are known by their path.
 const MAX_KNOWN_GROUPS: usize = 4096;

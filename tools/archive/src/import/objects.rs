@@ -10,9 +10,9 @@ use super::object_paths::{CommittedObjects, DatasetPlacement, ObjectPathResolver
 use super::options::{ImportCollisionPolicy, ImportOptions, TarLayout};
 use crate::column::Column;
 use crate::contents::{DataOrHole, EntryContents};
+use crate::count_with_examples::CountWithExamples;
 use crate::entry::TarEntry;
 use crate::error::Result;
-use crate::findings::CountWithExamples;
 
 /// Elements of a chunk of references.
 const REFERENCE_CHUNK: u64 = 1024;

@@ -7,7 +7,7 @@ use h5live::File;
 use h5live::archive::layout::{BYTE_CHUNK, IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET, OFFSET_CHUNK, SENTINEL_ATTRIBUTE};
 
 use super::options::ContentsFilter;
-use crate::byte_image::ByteDatasetAppender;
+use crate::byte_dataset_appender::ByteDatasetAppender;
 use crate::column::Column;
 use crate::contents::{DataOrHole, EntryContents};
 use crate::entry::TarEntry;

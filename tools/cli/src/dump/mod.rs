@@ -15,11 +15,11 @@ use h5live_format::dump::Dump as Structure;
 use crate::error::{CommandOutcome, Result};
 use crate::live::processes::interrupt_flag;
 use crate::number_arg::offset;
+use crate::object_or_attribute::ObjectOrAttribute;
 use crate::output::StdoutWriter;
-use crate::path_target::ObjectOrAttribute;
 use crate::times::TimeColumns;
 use crate::wait::WaitArgs;
-use crate::{map_text, open, path_target, watch};
+use crate::{map_text, object_or_attribute, open, watch};
 
 use bytes::DumpedFile;
 use lines::{ValueStyle, ValueWriter};
@@ -158,7 +158,7 @@ enum Subject {
 
 /// What a text means. An object may well have an @ in its name; only where there is none, an attribute is meant.
 fn subject(file: &File, text: &str) -> Result<Subject> {
-    match path_target::find(file, text)? {
+    match object_or_attribute::find(file, text)? {
         ObjectOrAttribute::Object(Object::Group(group)) => Ok(Subject::Group(group)),
         ObjectOrAttribute::Object(Object::Map(map)) => Ok(Subject::Map(map)),
         ObjectOrAttribute::Object(Object::Dataset(dataset)) => Ok(Subject::Dataset(dataset)),
@@ -166,7 +166,7 @@ fn subject(file: &File, text: &str) -> Result<Subject> {
         ObjectOrAttribute::Attribute(object, name) => {
             // It may be behind an external link.
             let of = object.file().clone();
-            let attribute = match (path_target::attribute(&object, &name)?, object) {
+            let attribute = match (object_or_attribute::attribute(&object, &name)?, object) {
                 (Some(found), _) => found,
                 // These say that there is none.
                 (None, Object::Group(group)) => group.attribute(&name)?,

@@ -3,7 +3,7 @@
 pub mod latency;
 pub mod location;
 pub mod message;
-pub mod process_group;
 pub mod processes;
 pub mod reader;
 pub mod role;
+pub mod writer_and_readers;

@@ -452,7 +452,9 @@ impl<'a> FileBuilder<'a> {
         let shown = format!("{path}@{name}");
         let fields = DescriptionFields::new(&shown, json, &ATTRIBUTE_FIELDS)?;
         let committed = self.committed(&fields)?;
-        let Some(mut builder) = crate::path_target::new_attribute(object, &name.to_string()) else { return Ok(()) };
+        let Some(mut builder) = crate::object_or_attribute::new_attribute(object, &name.to_string()) else {
+            return Ok(());
+        };
         let datatype = match &committed {
             Some(committed) => committed.datatype().clone(),
             None => fields.datatype()?,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use h5live::{File, Location, StoreErrorKind};
-use h5live_log::joined_files::is_multi_writer;
+use h5live_log::local_multi_writer_files::is_multi_writer;
 use h5live_recorder::{NoRowsDatasetOutcome, RecordSummary};
 
 use crate::error::Result;

@@ -295,7 +295,8 @@ fn several_recordings_into_one_log_at_once_are_followed_and_read_by_other_progra
     let plain = format!("{name}.plain.h5");
     text(&run(&["copy", "--quiet", &log, &plain]));
     assert_eq!(text(&run(&["dump", &plain, "rows2"])), longer);
-    let subfiles: Vec<PathBuf> = (1..=3).map(|number| h5live_log::joined_files::subfile_path(&path, number)).collect();
+    let subfiles: Vec<PathBuf> =
+        (1..=3).map(|number| h5live_log::local_multi_writer_files::subfile_path(&path, number)).collect();
     for file in subfiles.iter().chain([&path]) {
         dumped(file);
         assert!(text(&run(&["check", file.to_str().unwrap()])).contains("sound"));
@@ -317,11 +318,11 @@ fn a_subfile_that_is_missing_or_foreign_is_named() {
     let (_folder, path, name) = new_file();
     let log = format!("log:{name}?join=yes");
     text(&run_with(&["record", &log, "rows"], b"v\n1\n2\n"));
-    let subfile = h5live_log::joined_files::subfile_path(&path, 1);
+    let subfile = h5live_log::local_multi_writer_files::subfile_path(&path, 1);
     let other = path.with_file_name("other.h5");
     text(&run_with(&["record", &format!("log:{}?join=yes", other.display()), "rows"], b"v\n3\n"));
     let kept = std::fs::read(&subfile).unwrap();
-    std::fs::copy(h5live_log::joined_files::subfile_path(&other, 1), &subfile).unwrap();
+    std::fs::copy(h5live_log::local_multi_writer_files::subfile_path(&other, 1), &subfile).unwrap();
     let said = error(&run(&["dump", &format!("log:{name}"), "rows"]));
     assert!(said.contains("subfile 1 of the log belongs to another file"), "{said}");
     std::fs::remove_file(&subfile).unwrap();

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use h5live::File;
-use h5live_log::joined_files::{subfile_folder, subfile_path};
+use h5live_log::local_multi_writer_files::{subfile_folder, subfile_path};
 
 use crate::common::manifests::files;
 use crate::common::{error, h5live, new_file, run, run_with, shared, start, text, until};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use h5live_log::joined_files::{subfile_folder, subfile_path};
+use h5live_log::local_multi_writer_files::{subfile_folder, subfile_path};
 
 use crate::common::{new_file, run, run_with, text};
 

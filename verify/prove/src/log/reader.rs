@@ -7,7 +7,7 @@ use h5live_checker::crash::{CrashedDisk, ExpectedPrefix};
 use h5live_checker::schedule::{ReaderView, Verdict};
 use h5live_checker::trace::MarkValues;
 use h5live_log::LogStore;
-use h5live_log::shared_files::MultiWriterFiles;
+use h5live_log::multi_writer_files::MultiWriterFiles;
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, LinkTarget, Mode, Name, ObjectScope, PublishLevel, Store,
 };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use h5live_cache::Storage;
-use h5live_log::shared_files::{AppendLock, MainFileLease, MainFileUse, MultiWriterFiles};
+use h5live_log::multi_writer_files::{AppendLock, MainFileLease, MainFileUse, MultiWriterFiles};
 use h5live_model::{Mode, OpenError, Store};
 use h5live_native::{Clock, MutantOptions, NativeFile, OpenOptions, RetryPolicy};
 

@@ -3,10 +3,10 @@
 //! Commits do not wait for the disk unless they are to be durable. After a power failure LMDB's file may then have any
 //! part of what was written since. [`LmdbCheckpoint`] goes back to the state of the last durable commit.
 
-mod durable_point;
-mod durable_point_writer;
+mod checkpoint_scheduler;
 mod environment;
 mod files;
+mod lmdb_checkpoint;
 mod page;
 mod page_check;
 mod page_set;
@@ -26,11 +26,11 @@ use h5live_model::{FileHolderProcess, Mode, PublishLevel, SharedBytes};
 use h5live_swmr::{LockHandle, LockPolicy};
 use parking_lot::Mutex;
 
-pub use self::durable_point::DurableState;
-use self::durable_point::LmdbCheckpoint;
-use self::durable_point_writer::CheckpointScheduler;
+use self::checkpoint_scheduler::CheckpointScheduler;
 use self::environment::{Environment, ReadTransaction, lmdb_error, lmdb_write_error};
 use self::files::{DATA_FILE, DURABLE_FILE, LOCK_FILE, WRITER_FILE};
+pub use self::lmdb_checkpoint::DurableState;
+use self::lmdb_checkpoint::LmdbCheckpoint;
 pub use self::page::DamagedPage;
 use self::page_check::{PageCheckScope, PageFile};
 pub use self::stat::{LmdbReaderEntry, LmdbStat};
@@ -156,8 +156,8 @@ impl LmdbEngine {
     /// Opens a folder, or makes it. A store that is to be replaced is emptied by its next commit.
     ///
     /// # Errors
-    /// [`EngineError::NotThere`], [`EngineError::Occupied`], [`EngineError::InUse`], and others if a file cannot be
-    /// opened.
+    /// [`EngineError::NotThere`], [`EngineError::Occupied`], [`EngineError::InUse`], [`EngineError::ReadWithoutTable`],
+    /// and others if a file cannot be opened.
     pub fn open(folder: &Path, mode: Mode, options: &LmdbOptions) -> Result<Self> {
         let is_there = LmdbEngine::has_store(folder);
         match mode {

@@ -7,9 +7,9 @@ use std::path::Path;
 use h5live_model::FileHolderProcess;
 
 use super::LmdbEngine;
-use super::durable_point::{DurableState, LmdbCheckpoint};
 use super::environment::Environment;
 use super::files::{DATA_FILE, LOCK_FILE};
+use super::lmdb_checkpoint::{DurableState, LmdbCheckpoint};
 use crate::engine::{EngineError, Result};
 
 /// Bytes of an entry of LMDB's table of readers: a line of the processor's cache.

@@ -3,10 +3,9 @@
 //! One session writes; a later one that writes fences it. Any number of sessions read, also on other machines: they follow
 //! the write-ahead log. All asynchronous work is done on threads of the engine.
 
-mod failure;
 mod heartbeat;
 mod location;
-mod log_tail;
+mod location_errors;
 mod memtable;
 mod options;
 mod pinned;
@@ -18,6 +17,7 @@ mod session;
 mod signal;
 #[cfg(test)]
 mod tests;
+mod wal_replay_state;
 mod writer;
 
 use std::path::Path;

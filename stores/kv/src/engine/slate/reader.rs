@@ -13,10 +13,10 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::AbortHandle;
 
 use super::heartbeat::WriterProbe;
-use super::log_tail::WalReplayState;
 use super::pinned::{CheckpointContext, PinnedTables, RELEASE_LIMIT};
 use super::reader_view::ReaderView;
 use super::session::SlateSession;
+use super::wal_replay_state::WalReplayState;
 use crate::engine::{EngineError, Result};
 
 /// How often a reader looks for newer tables, and whether the writer is there.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use h5live_model::SharedBytes;
 
-use super::log_tail::WalReplayState;
 use super::scan::{RangeReader, ScanBatch, bounds, scan_options};
 use super::session::SlateSession;
+use super::wal_replay_state::WalReplayState;
 use crate::engine::{KeySpan, Result, View};
 
 /// Writes of the log that a scan takes at a time behind the last key of the tables.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use h5live_log::LogStore;
-use h5live_log::joined_files::{subfile_folder, subfile_path};
+use h5live_log::local_multi_writer_files::{subfile_folder, subfile_path};
 use h5live_model::{Mode, ObjectScope, PublishLevel, Store};
 use h5live_native::{NativeConnector, NativeFile, OpenOptions, Storage};
 

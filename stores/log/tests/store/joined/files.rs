@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_log::joined_files::LocalMultiWriterFiles;
-use h5live_log::shared_files::{AppendLock, MainFileLease, MultiWriterFiles};
+use h5live_log::local_multi_writer_files::LocalMultiWriterFiles;
+use h5live_log::multi_writer_files::{AppendLock, MainFileLease, MultiWriterFiles};
 use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{
     AllocationLimit, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, Connector, ConnectorRegistry,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use h5live_log::shared_files::MultiWriterFiles;
+use h5live_log::multi_writer_files::MultiWriterFiles;
 use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{
     AttributeData, ByteOrder, ChunkBatch, ChunkWrite, Dataspace, Datatype, Error, LinkTarget, Mode, Name, NewObject,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_log::shared_files::MultiWriterFiles;
+use h5live_log::multi_writer_files::MultiWriterFiles;
 use h5live_log::{Log, LogOpenRequest, LogStore};
 use h5live_model::{Mode, ObjectScope, PublishLevel, Store};
 use h5live_native::NativeConnector;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live_log::LogStore;
-use h5live_log::shared_files::{AppendLock, MainFileLease, MultiWriterFiles};
+use h5live_log::multi_writer_files::{AppendLock, MainFileLease, MultiWriterFiles};
 use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, Mode, Name,
     NewObject, ObjectScope, OpenError, PublishLevel, Shape, Sign, Store,
@@ -168,7 +168,7 @@ fn damage_that_one_read_has_met_is_met_by_the_next_one() {
         set(&*data, at, 5);
         data.publish(PublishLevel::Visible).unwrap();
     }
-    let subfile = h5live_log::joined_files::subfile_path(&main, 1);
+    let subfile = h5live_log::local_multi_writer_files::subfile_path(&main, 1);
     let sound = std::fs::read(&subfile).unwrap();
     let last = (0..sound.len() - 4).rfind(|at| sound[*at..].starts_with(b"LENT")).unwrap();
     overwrite(&subfile, last, b"X");

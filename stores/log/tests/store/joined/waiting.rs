@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use h5live_log::joined_files::subfile_folder;
+use h5live_log::local_multi_writer_files::subfile_folder;
 use h5live_model::PublishLevel;
 
 use super::files::{create, element, join, put};

@@ -307,7 +307,7 @@ impl<'a> Troupe<'a> {
 
     /// The main file and its subfiles are sound.
     fn check_files(&mut self) {
-        let subfiles = (1..).map(|number| h5live_log::joined_files::subfile_path(&self.path, number));
+        let subfiles = (1..).map(|number| h5live_log::local_multi_writer_files::subfile_path(&self.path, number));
         let files: Vec<PathBuf> =
             std::iter::once(self.path.clone()).chain(subfiles.take_while(|path| path.exists())).collect();
         for file in files {

@@ -16,7 +16,7 @@ use crate::stress::rule::mix;
 use h5live_cli::error::{Error, Result};
 use h5live_cli::live::location::first_file_check_finding;
 use h5live_cli::live::message::{StressInvariant, Violation};
-use h5live_cli::live::process_group::WriterAndReaders;
+use h5live_cli::live::writer_and_readers::WriterAndReaders;
 
 use super::cell::{ElementKind, IndexChoice, MatrixCell};
 use super::faults::StorageFault;

@@ -29,7 +29,7 @@ use crate::reader_stalls::ReaderStalls;
 use h5live_cli::error::error_with_causes;
 use h5live_cli::error::{Error, Result};
 use h5live_cli::live::message::{StressInvariant, TimedExtents, WorkerMessage};
-use h5live_cli::live::process_group::WriterAndReaders;
+use h5live_cli::live::writer_and_readers::WriterAndReaders;
 use h5live_cli::number_arg::at_least;
 use h5live_cli::output::StdoutWriter;
 

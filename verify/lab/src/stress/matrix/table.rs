@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use h5live_cli::counted::counted;
 use h5live_cli::live::message::{Violation, WorkCounts};
-use h5live_cli::live::process_group::WriterAndReaders;
+use h5live_cli::live::writer_and_readers::WriterAndReaders;
 
 use super::cell::{MatrixCell, name};
 

@@ -17,7 +17,7 @@ use h5live_cli::counted::counted;
 use h5live_cli::error::error_with_causes;
 use h5live_cli::error::{Error, Result};
 use h5live_cli::live::message::{StressInvariant, TimedExtents, WorkerMessage};
-use h5live_cli::live::process_group::WriterAndReaders;
+use h5live_cli::live::writer_and_readers::WriterAndReaders;
 use h5live_cli::output::StdoutWriter;
 
 use super::matrix::peer::Peer;

@@ -13,10 +13,10 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
+use crate::multi_writer_files::{AppendLock, MainFileLease, MainFileUse, MultiWriterFiles};
 use crate::order_file::{BatchOrderFile, boot_id};
 use crate::position::LogPosition;
-use crate::shared_files::{AppendLock, MainFileLease, MainFileUse, MultiWriterFiles};
-use crate::subfiles::{has_live_writer, is_in_use};
+use crate::subfile_opener::{has_live_writer, is_in_use};
 
 /// How often a lock is asked for without a pause.
 const EAGER_TRIES: u32 = 50;

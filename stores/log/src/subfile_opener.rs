@@ -8,9 +8,9 @@ use crate::anchor::read_i64_attribute;
 use crate::error::{LogError, Result};
 use crate::log_file::{LogFile, log_group};
 use crate::log_state::LogState;
+use crate::multi_writer_files::MultiWriterFiles;
 use crate::names;
 use crate::position::LogPosition;
-use crate::shared_files::MultiWriterFiles;
 
 /// What the seam has for an error of opening.
 pub fn as_model_error(error: OpenError) -> Error {

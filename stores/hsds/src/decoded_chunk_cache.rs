@@ -5,7 +5,7 @@ use std::sync::Arc;
 use h5live_model::{ChunkCoord, ObjectId};
 use parking_lot::Mutex;
 
-use crate::kept_values::FifoByteCache;
+use crate::fifo_byte_cache::FifoByteCache;
 
 /// A decoded chunk; `None` if nobody wrote it.
 pub type RecentChunk = Option<Arc<Vec<u8>>>;

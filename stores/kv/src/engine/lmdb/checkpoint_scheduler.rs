@@ -12,8 +12,8 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
 
-use super::durable_point::{LmdbCheckpoint, PendingCheckpoint};
 use super::environment::Environment;
+use super::lmdb_checkpoint::{LmdbCheckpoint, PendingCheckpoint};
 use crate::engine::{EngineError, Result};
 
 /// How many times as much the file may grow before commits wait.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use h5live_model::{Error, ObjectId, ObjectScope, PublishLevel, Result, Store};
 use rustc_hash::FxHashSet;
 
-use crate::shared_files::{MainFileLease, MainFileUse, MultiWriterFiles};
-use crate::subfiles::as_model_error;
+use crate::multi_writer_files::{MainFileLease, MainFileUse, MultiWriterFiles};
+use crate::subfile_opener::as_model_error;
 
 /// The main file, open for changes.
 #[derive(Debug)]
