@@ -286,11 +286,14 @@ fn lock_for_writing(folder: &Path) -> Result<File> {
         match lock.try_lock() {
             Ok(()) => return Ok(lock),
             Err(fs::TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(Duration::from_millis(5)),
+            // A writer has it alone. Who reads without the table of readers shares it.
+            Err(fs::TryLockError::WouldBlock) if lock.try_lock_shared().is_err() => {
+                return Err(EngineError::InUse(folder.to_owned()));
+            }
+            // If nobody does, the writer has just left.
             Err(fs::TryLockError::WouldBlock) => {
-                // A writer has it alone. Who reads without the table of readers shares it.
-                let is_writer = lock.try_lock_shared().is_err();
-                let error = if is_writer { EngineError::InUse } else { EngineError::ReadWithoutTable };
-                return Err(error(folder.to_owned()));
+                let readers = |_| EngineError::ReadWithoutTable(folder.to_owned());
+                return lock.try_lock().map(|()| lock).map_err(readers);
             }
             Err(fs::TryLockError::Error(error)) => return Err(EngineError::io("the lock of writers fails")(error)),
         }
