@@ -64,6 +64,8 @@ test: setup corpus ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the house, documentation, dependencies, spelling; no warning passes
 	cargo fmt --all --check
+	cargo fmt --check --manifest-path benches/compare/Cargo.toml
+	cargo fmt --check --manifest-path verify/fuzz/Cargo.toml
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy -p h5live-kv --no-default-features --quiet -- -D warnings
 	@# They stand outside the workspace, so nothing else would see that they no longer build. The fuzzer itself, in C++, is not

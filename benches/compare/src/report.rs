@@ -165,7 +165,8 @@ pub fn write(found: &Found, folder: &Path) -> Result<()> {
          loaded by libhdf5. *Cold* rows begin with nothing of the file in the page cache; there the disk is the limit, and\n\
          the aim is not to be slower. *Memory* is the most that each process had, without mapped pages of files, and what ours may have more: the sizes\n\
          that `Options` states (32 MiB of decoded chunks or 64 MiB until the next flush, and 64 MiB while threads decode or\n\
-         encode).\n\n",
+         encode). Where *bare* does the same calls with the same bytes and does not reach the aim itself, it is the *bound*, and\n\
+         nine tenths of it are the aim.\n\n",
     );
     text.push_str(&others);
     main_table(&mut text, rows);

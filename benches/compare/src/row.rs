@@ -2,7 +2,7 @@
 
 use crate::Side;
 use crate::measure::Measure;
-use crate::work::{Growth, Unit, Work};
+use crate::work::{BOUND_PART, Growth, Unit, Work};
 
 /// All runs of a work.
 pub struct Row {
@@ -54,6 +54,18 @@ impl Row {
         Some(if self.work.unit == Unit::Latency { theirs / ours } else { ours / theirs })
     }
 
+    /// How many times faster than libhdf5 the bare machine is, if that is less than what is aimed at and nobody can do better.
+    fn bound(&self) -> Option<f64> {
+        let bound = self.ratio(Side::Libhdf5)? / self.ratio(Side::Bare)?;
+        Some(bound).filter(|bound| self.work.bare_is_bound && *bound < self.work.aim)
+    }
+
+    /// How many times as long as in `other` a unit takes on a side.
+    fn times_of(&self, other: &Row, side: Side) -> Option<f64> {
+        let (here, there) = (self.rate(side)?.0, other.rate(side)?.0);
+        Some(if self.work.unit == Unit::Latency { here / there } else { there / here })
+    }
+
     /// The most memory of all runs (bytes).
     pub fn peak(&self, side: Side) -> Option<u64> {
         self.of(side)?.iter().map(|run| run.peak).max()
@@ -85,9 +97,15 @@ impl Row {
     pub fn verdicts(&self, rows: &[Row]) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         let mut note = |aim, text, is_reached| verdicts.push(Verdict { aim, text, is_reached });
-        let Work { aim, bare_aim, size_aim, within, budget, peak_aim, growth_aim, .. } = self.work;
+        let Work { aim, bare_aim, bare_is_bound, size_aim, within, budget, peak_aim, growth_aim, .. } = self.work;
         if let Some(ratio) = self.ratio(Side::Libhdf5) {
-            note("speed", format!("{ratio:.2}x (aim {aim:.1})"), ratio >= aim);
+            match self.bound() {
+                Some(bound) => {
+                    let text = format!("{ratio:.2}x (aim {aim:.1}; the bound is {bound:.2}x)");
+                    note("speed", text, ratio >= BOUND_PART * bound);
+                }
+                None => note("speed", format!("{ratio:.2}x (aim {aim:.1})"), ratio >= aim),
+            }
         }
         if let Some(ratio) = self.tail_ratio() {
             note("99 %", format!("99 %: {ratio:.2}x (aim {aim:.1})"), ratio >= aim);
@@ -104,10 +122,12 @@ impl Row {
         }
         if let Some((name, limit)) = within
             && let Some(other) = rows.iter().find(|row| row.work.name == name)
-            && let (Some(ours), Some(others)) = (self.rate(Side::H5live), other.rate(Side::H5live))
+            && let Some(times) = self.times_of(other, Side::H5live)
         {
-            let times = if self.work.unit == Unit::Latency { ours.0 / others.0 } else { others.0 / ours.0 };
-            note("pair", format!("takes {times:.2}x of {name} (aim {limit:?})"), times <= limit);
+            let bound = self.times_of(other, Side::Bare).filter(|bound| bare_is_bound && *bound > limit);
+            let of_bound = bound.map_or_else(String::new, |bound| format!("; the bound is {bound:.2}x"));
+            let text = format!("takes {times:.2}x of {name} (aim {limit:?}{of_bound})");
+            note("pair", text, times <= bound.map_or(limit, |bound| bound / BOUND_PART));
         }
         if let (Some(aim), Some(Growth { memory, time })) = (growth_aim, self.growth()) {
             let text = format!("{memory:.2}x the memory (aim {aim:.1}) and {time:.2}x the time in the last tenth");

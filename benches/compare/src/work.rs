@@ -28,6 +28,9 @@ pub struct Work {
     pub aim: f64,
     /// What part of the bare machine's rate we want to reach.
     pub bare_aim: Option<f64>,
+    /// Whether the bare machine does the same bytes by the same calls, so that nobody can do better. An aim that it does not
+    /// reach itself is reached by [`BOUND_PART`] of what it does.
+    pub bare_is_bound: bool,
     /// How large our file may be, against the bytes of the data.
     pub size_aim: Option<f64>,
     /// A work, and how many times as long as there a unit may take us here.
@@ -50,6 +53,9 @@ pub struct Work {
     pub run: fn(Side, &Ground) -> Result<Done>,
 }
 
+/// What part of a bound is to be reached.
+pub const BOUND_PART: f64 = 0.9;
+
 /// What [`h5live::Options`] says that reading takes by default: 32 MiB of decoded chunks, and 64 MiB while threads
 /// decode.
 pub const READING: u64 = 96 << 20;
@@ -64,6 +70,7 @@ impl Work {
         unit: Unit::Bytes,
         aim: 1.0,
         bare_aim: None,
+        bare_is_bound: false,
         size_aim: None,
         within: None,
         budget: READING,

@@ -154,6 +154,7 @@ pub fn works() -> Vec<Work> {
         title: "random 16 KiB from unfiltered 1 MiB chunks",
         unit: Unit::Things("reads"),
         aim: 10.0,
+        bare_is_bound: true,
         prepare: |ground| make(ground, "chunks", &[CHUNK]),
         // Pieces of chunks that are not kept are read from where they are: nothing is faster for libhdf5.
         run: |side, ground| random((100_000, peer::NO_CACHE), side, ground),

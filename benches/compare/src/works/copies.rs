@@ -81,7 +81,8 @@ fn schemes(ground: &Ground) -> (&'static str, &'static str) {
 
 /// Options with which `opened` keeps an object store, to count its requests.
 fn counting(opened: &LastOpenedStore) -> Options {
-    File::options().connectors(Options::built_in_connectors().with_connector(HsdsConnector::with_last_opened(opened.clone())))
+    File::options()
+        .connectors(Options::built_in_connectors().with_connector(HsdsConnector::with_last_opened(opened.clone())))
 }
 
 /// Makes what is copied, unless another pair has. A file in memory is made by the process that copies it.

@@ -171,6 +171,7 @@ pub fn works() -> Vec<Work> {
             name: "followers-8",
             title: "the same while eight processes wait for each frame and read it, all on the cores of this machine (bare: they wait with inotify)",
             within: Some((alone.name, 1.05)),
+            bare_is_bound: true,
             run: |side, ground| write("followers-8", 8, side, ground),
             ..alone
         },

@@ -220,6 +220,7 @@ pub fn works() -> Vec<Work> {
         title: "key-value store: 5,000 chunks of 64 KiB put at random, visible after each 16 (bare: LMDB with checksums, the same values)",
         aim: 2.0,
         bare_aim: Some(0.8),
+        bare_is_bound: true,
         budget: WRITING,
         sides: &[Side::H5live, Side::Libhdf5, Side::Bare],
         run: run_write,

@@ -210,6 +210,7 @@ pub fn works() -> Vec<Work> {
         unit: Unit::Things("blocks"),
         aim: 10.0,
         bare_aim: Some(0.8),
+        bare_is_bound: true,
         budget: WRITING,
         sides: &[Side::H5live, Side::Libhdf5, Side::Bare],
         run: scatter,
