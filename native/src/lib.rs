@@ -37,7 +37,7 @@ mod session;
 mod session_description;
 mod shared_message_uses;
 mod shared_messages;
-mod shared_use;
+mod shared_table_use;
 mod superblock_extension;
 mod unlinked_objects;
 mod unreachable;

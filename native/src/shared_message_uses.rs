@@ -16,8 +16,8 @@ use h5live_model::Name;
 use crate::attributes::{AttributeStorage, DenseAttributes};
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
-use crate::shared_use::{
-    SharedUse, add_uses_of_message, release_in_btree, release_in_list, uses_of_attribute, without_use,
+use crate::shared_table_use::{
+    SharedTableUse, add_uses_of_message, release_in_btree, release_in_list, uses_of_attribute, without_use,
 };
 use crate::superblock_extension::shared_message_table_bytes;
 use crate::{Error, Result};
@@ -27,7 +27,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn shared_uses_of_object(&self, header: &CachedHeader) -> Result<Vec<SharedUse>> {
+    pub fn shared_uses_of_object(&self, header: &CachedHeader) -> Result<Vec<SharedTableUse>> {
         let mut uses = Vec::new();
         if self.extension.shared.is_none() {
             return Ok(uses);
@@ -43,7 +43,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the message cannot be read.
-    pub fn shared_uses_of_message(&self, header: &CachedHeader, kind: MessageType) -> Result<Vec<SharedUse>> {
+    pub fn shared_uses_of_message(&self, header: &CachedHeader, kind: MessageType) -> Result<Vec<SharedTableUse>> {
         let mut uses = Vec::new();
         if self.extension.shared.is_some()
             && let Some((_, raw)) = header.find_message(|message| message.kind == kind)
@@ -57,7 +57,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn shared_uses_of_attribute(&self, header: &CachedHeader, name: &Name) -> Result<Vec<SharedUse>> {
+    pub fn table_uses_of_attribute(&self, header: &CachedHeader, name: &Name) -> Result<Vec<SharedTableUse>> {
         let mut uses = Vec::new();
         if self.extension.shared.is_none() {
             return Ok(uses);
@@ -86,7 +86,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn release_shared_uses(&self, uses: Vec<SharedUse>) -> Result<()> {
+    pub fn release_shared_uses(&self, uses: Vec<SharedTableUse>) -> Result<()> {
         if !uses.is_empty() {
             self.require_atomic_flush();
         }
@@ -104,7 +104,7 @@ impl NativeSession {
     }
 
     /// As [`NativeSession::release_shared_uses`], of one. Returns the message if nobody uses it any more and it was in a heap.
-    fn release_shared_use(&self, used: &SharedUse) -> Result<Option<Vec<u8>>> {
+    fn release_shared_use(&self, used: &SharedTableUse) -> Result<Option<Vec<u8>>> {
         let Some(table) = &self.extension.shared else { return Ok(None) };
         let is_index = |index: &SharedMessageIndex| index.indexes_type(used.kind()) && index.index.is_defined();
         let Some(number) = table.indexes.iter().position(is_index) else { return Ok(None) };
@@ -153,11 +153,11 @@ impl DenseAttributes {
         &self,
         session: &NativeSession,
         header: &CachedHeader,
-        each: &mut dyn FnMut(&Name, SharedUse),
+        each: &mut dyn FnMut(&Name, SharedTableUse),
     ) -> Result<()> {
         self.for_each_with_shared_id(session, header, &mut |shared, stored| {
             match shared {
-                Some(id) => each(&stored.message.name, SharedUse::Heap { kind: MessageType::ATTRIBUTE, id }),
+                Some(id) => each(&stored.message.name, SharedTableUse::Heap { kind: MessageType::ATTRIBUTE, id }),
                 None => uses_of_attribute(&stored.message).for_each(|used| each(&stored.message.name, used)),
             }
             Ok(())

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 
 /// A use of a message in an index of shared messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SharedUse {
+pub(crate) enum SharedTableUse {
     /// The message is in the heap of the index, under this ID.
     Heap { kind: MessageType, id: [u8; 8] },
     /// The message is in this header, which was the first to have it. It may since have come into the heap, for others;
@@ -25,22 +25,23 @@ pub(crate) enum SharedUse {
 /// Most bytes by which a message is padded in a header of version 1.
 const MAX_PADDING_BYTES: usize = 7;
 
-impl SharedUse {
+impl SharedTableUse {
     /// The type of the message.
     pub fn kind(&self) -> MessageType {
-        let (SharedUse::Heap { kind, .. } | SharedUse::Header { kind, .. }) = *self;
+        let (SharedTableUse::Heap { kind, .. } | SharedTableUse::Header { kind, .. }) = *self;
         kind
     }
 
     /// Whether a record is of the message, which `heap` may hold.
     fn is_use_of(&self, record: &SharedMessageRecord, heap: &FractalHeap) -> Result<bool> {
         Ok(match (self, record.place) {
-            (SharedUse::Heap { id, .. }, SharedMessageLocation::Heap { heap_id, .. }) => *id == heap_id,
-            (SharedUse::Heap { .. }, SharedMessageLocation::Header { .. }) => false,
-            (SharedUse::Header { kind, header, .. }, SharedMessageLocation::Header { kind: k, header: at, .. }) => {
-                (*kind, *header) == (k, at)
-            }
-            (SharedUse::Header { kind, body, .. }, SharedMessageLocation::Heap { heap_id, .. }) => {
+            (SharedTableUse::Heap { id, .. }, SharedMessageLocation::Heap { heap_id, .. }) => *id == heap_id,
+            (SharedTableUse::Heap { .. }, SharedMessageLocation::Header { .. }) => false,
+            (
+                SharedTableUse::Header { kind, header, .. },
+                SharedMessageLocation::Header { kind: k, header: at, .. },
+            ) => (*kind, *header) == (k, at),
+            (SharedTableUse::Header { kind, body, .. }, SharedMessageLocation::Heap { heap_id, .. }) => {
                 let message = unpadded(body).find(|message| lookup3(message, kind.number().into()) == record.hash);
                 message.is_some_and(|message| heap.read_object(&heap_id).is_ok_and(|held| held == message))
             }
@@ -55,11 +56,11 @@ fn unpadded(body: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// What the type and the shape of an attribute use.
-pub(crate) fn uses_of_attribute(attribute: &AttributeMessage) -> impl Iterator<Item = SharedUse> {
+pub(crate) fn uses_of_attribute(attribute: &AttributeMessage) -> impl Iterator<Item = SharedTableUse> {
     let datatype = attribute.datatype.shared().map(|shared| (MessageType::DATATYPE, &shared.place));
     let dataspace = attribute.dataspace.shared().map(|shared| (MessageType::DATASPACE, &shared.place));
     datatype.into_iter().chain(dataspace).filter_map(|(kind, place)| match place {
-        SharedMessageTarget::Heap(id) => Some(SharedUse::Heap { kind, id: *id }),
+        SharedMessageTarget::Heap(id) => Some(SharedTableUse::Heap { kind, id: *id }),
         SharedMessageTarget::Committed(_) => None,
     })
 }
@@ -79,18 +80,22 @@ pub(crate) fn without_use(record: &SharedMessageRecord) -> Option<SharedMessageR
 ///
 /// # Errors
 /// If the message cannot be decoded.
-pub(crate) fn add_uses_of_message(header: &CachedHeader, raw: &RawMessage, uses: &mut Vec<SharedUse>) -> Result<()> {
+pub(crate) fn add_uses_of_message(
+    header: &CachedHeader,
+    raw: &RawMessage,
+    uses: &mut Vec<SharedTableUse>,
+) -> Result<()> {
     let kind = raw.kind;
     if raw.flags.is_shared() {
         let shared = decode_prefix::<SharedMessageReference>(&raw.body, header.widths());
         let (shared, _) = shared.map_err(|source| Error::Message { header: header.addr(), source })?;
         if let SharedMessageTarget::Heap(id) = shared.place {
-            uses.push(SharedUse::Heap { kind, id });
+            uses.push(SharedTableUse::Heap { kind, id });
         }
         return Ok(());
     }
     if raw.flags.is_shareable() {
-        uses.push(SharedUse::Header { kind, header: header.addr(), body: raw.body.to_vec() });
+        uses.push(SharedTableUse::Header { kind, header: header.addr(), body: raw.body.to_vec() });
     }
     if kind == MessageType::ATTRIBUTE {
         uses.extend(uses_of_attribute(&header.decode_message::<AttributeMessage>(raw)?));
@@ -104,7 +109,7 @@ pub(crate) fn add_uses_of_message(header: &CachedHeader, raw: &RawMessage, uses:
 /// If a structure cannot be read or changed.
 pub(crate) fn release_in_list(
     list: &Handle<SharedMessageList>,
-    used: &SharedUse,
+    used: &SharedTableUse,
     heap: &FractalHeap,
 ) -> Result<Option<SharedMessageRecord>> {
     let records = list.read().messages.clone();
@@ -130,12 +135,12 @@ pub(crate) fn release_in_list(
 /// If a structure cannot be read or changed.
 pub(crate) fn release_in_btree(
     tree: &Btree2<SharedMessageRecord>,
-    used: &SharedUse,
+    used: &SharedTableUse,
     heap: &FractalHeap,
 ) -> Result<Option<SharedMessageRecord>> {
     let hash = match used {
-        SharedUse::Heap { kind, id } => Some(lookup3(&heap.read_object(id)?, kind.number().into())),
-        SharedUse::Header { .. } => None,
+        SharedTableUse::Heap { kind, id } => Some(lookup3(&heap.read_object(id)?, kind.number().into())),
+        SharedTableUse::Header { .. } => None,
     };
     let mut found = None;
     tree.for_each(&mut |record: SharedMessageRecord| {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use crate::dataset::OpenDataset;
-use crate::shared_use::SharedUse;
+use crate::shared_table_use::SharedTableUse;
 
 /// The objects to be deleted, and those that stay with fewer links.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct DeletePlan {
     /// Raw data that goes: first byte and length (bytes).
     pub raw_ranges: Vec<(Addr, u64)>,
     /// Uses of shared messages that go.
-    pub shared_uses: Vec<SharedUse>,
+    pub shared_uses: Vec<SharedTableUse>,
     /// The datasets among the objects.
     pub datasets: Vec<Arc<OpenDataset>>,
 }

@@ -132,12 +132,12 @@ impl Catalog {
     /// What a client names so.
     ///
     /// # Errors
-    /// [`Fault::no_file`] if it is not there, or not served; [`Fault::denied`].
+    /// [`Fault::file_not_found`] if it is not there, or not served; [`Fault::denied`].
     pub(crate) fn find(&self, name: &str) -> Result<Named, Fault> {
         let parts = || name.split('/').filter(|part| !part.is_empty() && *part != ".");
         let is_name = |part: &str| !part.starts_with('.') && !part.contains(['\0', '\\']);
         if !parts().all(is_name) {
-            return Err(Fault::no_file());
+            return Err(Fault::file_not_found());
         }
         let clean = parts().collect::<Vec<_>>().join("/");
         let (root, below) = match &self.roots[..] {
@@ -145,7 +145,7 @@ impl Catalog {
             _ if clean.is_empty() => return Ok(Named::Roots),
             roots => {
                 let (first, below) = clean.split_once('/').unwrap_or((&clean, ""));
-                let found = roots.iter().find(|(name, _)| name == first).ok_or_else(Fault::no_file)?;
+                let found = roots.iter().find(|(name, _)| name == first).ok_or_else(Fault::file_not_found)?;
                 (&found.1, below)
             }
         };
@@ -153,7 +153,7 @@ impl Catalog {
             Root::Store(location, path) if below.is_empty() => {
                 Ok(Named::Store(Place { name: clean, location: location.clone(), path: path.clone() }))
             }
-            Root::Store(..) => Err(Fault::no_file()),
+            Root::Store(..) => Err(Fault::file_not_found()),
             Root::Folder(folder) => self.find_below(folder, below, &clean),
         }
     }
@@ -161,7 +161,7 @@ impl Catalog {
     fn find_below(&self, folder: &Path, below: &str, name: &str) -> Result<Named, Fault> {
         let real = folder.join(below).canonicalize().map_err(|error| fault_of(&error))?;
         if !real.starts_with(folder) {
-            return Err(Fault::no_file());
+            return Err(Fault::file_not_found());
         }
         let found = real.metadata().map_err(|error| fault_of(&error))?;
         let store = |path: PathBuf| Place { name: name.to_owned(), location: path.clone().into(), path: Some(path) };
@@ -170,10 +170,10 @@ impl Catalog {
         }
         // A pipe or a device would let the server wait.
         if !found.is_dir() {
-            return Err(Fault::no_file());
+            return Err(Fault::file_not_found());
         }
         match self.is_store_folder(&real) {
-            true if leads_out(&real) => Err(Fault::no_file()),
+            true if leads_out(&real) => Err(Fault::file_not_found()),
             true => Ok(Named::Store(store(real))),
             false => Ok(Named::Folder(real)),
         }
@@ -186,7 +186,7 @@ impl Catalog {
     pub(crate) fn store(&self, name: &str) -> Result<Place, Fault> {
         match self.find(name)? {
             Named::Store(place) => Ok(place),
-            Named::Roots | Named::Folder(_) => Err(Fault::no_file()),
+            Named::Roots | Named::Folder(_) => Err(Fault::file_not_found()),
         }
     }
 
@@ -199,7 +199,7 @@ impl Catalog {
 fn fault_of(error: &io::Error) -> Fault {
     match error.kind() {
         io::ErrorKind::PermissionDenied => Fault::denied(),
-        _ => Fault::no_file(),
+        _ => Fault::file_not_found(),
     }
 }
 
@@ -250,9 +250,9 @@ mod tests {
         for name in
             ["../secret.h5", "sub/../../secret.h5", "sub/../a.h5", "..", ".hidden.h5", "sub", "", "a.h5/x", "a\0"]
         {
-            assert_eq!(catalog.store(name).unwrap_err(), Fault::no_file(), "{name:?}");
+            assert_eq!(catalog.store(name).unwrap_err(), Fault::file_not_found(), "{name:?}");
         }
-        assert_eq!(catalog.store(absolute.to_str().unwrap()).unwrap_err(), Fault::no_file());
+        assert_eq!(catalog.store(absolute.to_str().unwrap()).unwrap_err(), Fault::file_not_found());
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("../secret.h5", root.join("out.h5")).unwrap();

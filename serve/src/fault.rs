@@ -35,7 +35,7 @@ impl Fault {
     }
 
     /// There is no such file, or none that is served.
-    pub fn no_file() -> Self {
+    pub fn file_not_found() -> Self {
         Fault::new(StatusCode::NOT_FOUND, "File not found!").of_kind(ServedErrorKind::NoFile)
     }
 
@@ -50,7 +50,7 @@ impl Fault {
     }
 
     /// The answer would be larger than one may be.
-    pub fn too_large(bytes: u64, limit: u64) -> Self {
+    pub fn answer_too_large(bytes: u64, limit: u64) -> Self {
         let message = format!(
             "The answer would have {bytes} bytes, and one may have {limit}: select a part of the dataset (selection=...)"
         );
@@ -127,7 +127,7 @@ fn of_open_error(error: &OpenError, text: &str) -> Fault {
     match error {
         OpenError::LinkRefused { .. } => Fault::new(StatusCode::FORBIDDEN, text),
         OpenError::Store(error) => match error.store_kind() {
-            Some(StoreErrorKind::NotFound) => Fault::no_file(),
+            Some(StoreErrorKind::NotFound) => Fault::file_not_found(),
             Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
             Some(StoreErrorKind::NotThisFormat) => Fault::argument(text).of_kind(ServedErrorKind::NotThisFormat),
             Some(StoreErrorKind::InUse(_)) => Fault::busy(text).of_kind(ServedErrorKind::InUse),

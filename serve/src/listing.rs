@@ -35,7 +35,7 @@ pub(crate) fn list(state: &AppState, folder: &str) -> Result<Json, Fault> {
             roots.into_iter().filter_map(|name| root_entry(state, name)).collect()
         }
         Named::Folder(path) => folder_entries(state, folder, &path)?,
-        Named::Store(_) => return Err(Fault::no_file()),
+        Named::Store(_) => return Err(Fault::file_not_found()),
     };
     let is_cut = entries.len() > state.limits.max_listed;
     entries.truncate(state.limits.max_listed);

@@ -94,10 +94,10 @@ impl MemoryBudget {
     /// Takes memory for an answer.
     ///
     /// # Errors
-    /// [`Fault::too_large`]; [`Fault::busy`] if other answers have it.
+    /// [`Fault::answer_too_large`]; [`Fault::busy`] if other answers have it.
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> Result<MemoryReservation, Fault> {
         if bytes > self.max_answer {
-            return Err(Fault::too_large(bytes, self.max_answer));
+            return Err(Fault::answer_too_large(bytes, self.max_answer));
         }
         let limit = if bytes <= SMALL_ANSWER_BYTES { self.limit_with_small } else { self.limit };
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {

@@ -4,17 +4,17 @@ use super::order::EpochOrder;
 
 /// Numbers of samples, in the order of an epoch.
 #[derive(Debug, Clone)]
-pub struct SampleNumberIter {
+pub struct EpochSampleNumbers {
     order: EpochOrder,
     n: u64,
     next: u64,
     step: u64,
 }
 
-impl SampleNumberIter {
+impl EpochSampleNumbers {
     /// Every `step`-th position of an order of `n` samples, from `next` on.
     pub(super) fn new(order: EpochOrder, n: u64, next: u64, step: u64) -> Self {
-        SampleNumberIter { order, n, next, step }
+        EpochSampleNumbers { order, n, next, step }
     }
 
     /// The position of the next sample in the epoch: where [`Samples::start`](super::Samples::start) continues.
@@ -24,11 +24,11 @@ impl SampleNumberIter {
 
     /// The same with the sample before it as the next one.
     pub(super) fn before(self) -> Self {
-        SampleNumberIter { next: self.next.saturating_sub(self.step), ..self }
+        EpochSampleNumbers { next: self.next.saturating_sub(self.step), ..self }
     }
 }
 
-impl Iterator for SampleNumberIter {
+impl Iterator for EpochSampleNumbers {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {

@@ -31,6 +31,7 @@
 
 mod chunk_runs;
 mod contents;
+mod epoch_sample_numbers;
 mod fault;
 mod groups;
 pub mod layout;
@@ -38,20 +39,19 @@ mod name_index;
 mod names;
 mod order;
 mod prefetch;
-mod sample_numbers;
 mod samples;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use self::contents::Contents;
+pub use self::epoch_sample_numbers::EpochSampleNumbers;
 pub use self::fault::ArchiveFault;
 pub use self::groups::SampleGroup;
 pub use self::name_index::{NameIndex, name_key};
 use self::names::Names;
 pub use self::order::Permutation;
 pub use self::prefetch::Prefetch;
-pub use self::sample_numbers::SampleNumberIter;
 pub use self::samples::Samples;
 use crate::{DatasetViewPart, File, Result};
 

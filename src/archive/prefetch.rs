@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::sample_numbers::SampleNumberIter;
+use super::epoch_sample_numbers::EpochSampleNumbers;
 use super::{Archive, ArchiveFault};
 use crate::Result;
 
@@ -27,7 +27,7 @@ enum Ticket {
 }
 
 struct QueueState {
-    numbers: SampleNumberIter,
+    numbers: EpochSampleNumbers,
     /// In order; the first one is the next to be handed out. With each its number and its bytes.
     tickets: VecDeque<(u64, u64, Ticket)>,
     /// How many were handed out.
@@ -46,7 +46,12 @@ struct Queue {
 }
 
 impl Prefetch {
-    pub(super) fn start(archive: Archive, numbers: SampleNumberIter, threads: usize, memory: u64) -> Result<Prefetch> {
+    pub(super) fn start(
+        archive: Archive,
+        numbers: EpochSampleNumbers,
+        threads: usize,
+        memory: u64,
+    ) -> Result<Prefetch> {
         let state = QueueState { numbers, tickets: VecDeque::new(), taken: 0, bytes: 0, is_closed: false };
         let queue = Arc::new(Queue { archive, memory, state: Mutex::new(state), changed: Condvar::new() });
         let mut prefetch = Prefetch { queue, threads: Vec::new() };
@@ -62,7 +67,7 @@ impl Prefetch {
         Ok(prefetch)
     }
 
-    /// The position of the next sample in the epoch, as [`SampleNumberIter::position`] gives it. Samples that were read ahead
+    /// The position of the next sample in the epoch, as [`EpochSampleNumbers::position`] gives it. Samples that were read ahead
     /// and not taken do not count.
     pub fn position(&self) -> u64 {
         let state = self.queue.state.lock();

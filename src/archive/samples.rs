@@ -1,10 +1,10 @@
 //! The samples of an epoch: which ones, and in which order.
 
 use super::Archive;
+use super::epoch_sample_numbers::EpochSampleNumbers;
 use super::fault::ArchiveFault;
 use super::order::{EpochOrder, Permutation};
 use super::prefetch::Prefetch;
-use super::sample_numbers::SampleNumberIter;
 use crate::Result;
 
 /// The samples of an epoch, of which a process and a worker of it may have their part.
@@ -77,7 +77,7 @@ impl Samples {
         self
     }
 
-    /// Starts at a position of the epoch: earlier ones are left out. [`SampleNumberIter::position`] gives it.
+    /// Starts at a position of the epoch: earlier ones are left out. [`EpochSampleNumbers::position`] gives it.
     pub fn start(mut self, position: u64) -> Self {
         self.start = position;
         self
@@ -87,7 +87,7 @@ impl Samples {
     ///
     /// # Errors
     /// [`ArchiveFault::Order`] if a rank or a worker is not below their number, or blocks are not shuffled.
-    pub fn numbers(&self) -> Result<SampleNumberIter> {
+    pub fn numbers(&self) -> Result<EpochSampleNumbers> {
         let wrong = |text| Err(self.archive.error(ArchiveFault::Order(text)));
         let ((rank, world), (worker, workers)) = (self.shard, self.worker);
         if rank >= world {
@@ -111,7 +111,7 @@ impl Samples {
         };
         let behind = self.start.saturating_sub(first).div_ceil(step);
         let next = behind.checked_mul(step).and_then(|behind| behind.checked_add(first)).unwrap_or(u64::MAX);
-        Ok(SampleNumberIter::new(order, n, next, step))
+        Ok(EpochSampleNumbers::new(order, n, next, step))
     }
 
     /// Reads the samples in this thread, one after another.

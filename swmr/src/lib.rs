@@ -56,6 +56,6 @@ pub use pending_superblock::PendingSuperblock;
 pub use poller::{FileEvent, Poller, ProbeResult, WakeSource};
 pub use redo::{RedoReader, find_redo_record, replay_redo_record};
 #[doc(hidden)]
-pub use retry::RetryEvent;
+pub use retry::GenerationReadEvent;
 pub use retry::{RetryCounters, RetryPolicy};
 pub use superblock::{check_file_len, has_write_flags, is_onion, locate_superblock, read_superblock};

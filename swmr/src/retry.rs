@@ -52,7 +52,7 @@ pub struct RetryPolicy {
     generations: Option<Arc<GenerationReader>>,
     clock: Clock,
     counters: Arc<RetryCounters>,
-    event_hook: Option<Arc<RetryHook>>,
+    event_hook: Option<Arc<GenerationReadHook>>,
     wait_budget: Option<Arc<WaitBudget>>,
     lock: Option<Arc<LockHandle>>,
     opened_file: Option<Arc<FileChangeDetector>>,
@@ -107,13 +107,13 @@ impl WaitBudget {
     }
 }
 
-/// Gets [`RetryEvent`]s.
-type RetryHook = dyn Fn(RetryEvent<'_>) + Send + Sync;
+/// Gets [`GenerationReadEvent`]s.
+type GenerationReadHook = dyn Fn(GenerationReadEvent<'_>) + Send + Sync;
 
 /// An event of an operation, most of them on a file whose writer shows generations. For the model checker.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub enum RetryEvent<'a> {
+pub enum GenerationReadEvent<'a> {
     /// An attempt begins, the first one or a later one. The function hashes the kept state.
     AttemptStarted(u32, &'a dyn Fn(&mut DefaultHasher)),
     /// A read begins: the number of the generation. The function hashes the kept state.
@@ -198,7 +198,7 @@ impl RetryPolicy {
     /// The same policy, which reports its events to `hook`.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_hook(self, hook: impl Fn(RetryEvent<'_>) + Send + Sync + 'static) -> Self {
+    pub fn with_hook(self, hook: impl Fn(GenerationReadEvent<'_>) + Send + Sync + 'static) -> Self {
         RetryPolicy { event_hook: Some(Arc::new(hook)), ..self }
     }
 
@@ -368,7 +368,7 @@ impl RetryPolicy {
                 (self.sleep)(wait);
             }
         }
-        self.event_hook.iter().for_each(|hook| hook(RetryEvent::Missed));
+        self.event_hook.iter().for_each(|hook| hook(GenerationReadEvent::Missed));
         Ok(())
     }
 
@@ -378,15 +378,15 @@ impl RetryPolicy {
         operation: &mut impl FnMut(&mut Duration) -> Result<T, E>,
     ) -> Result<T, E> {
         let Some(generations) = &self.generations else { return self.attempt_within_grace(operation) };
-        let note = |event: RetryEvent<'_>| self.event_hook.iter().for_each(|hook| hook(event));
+        let note = |event: GenerationReadEvent<'_>| self.event_hook.iter().for_each(|hook| hook(event));
         let hash = |state: &mut DefaultHasher| generations.hash_state(state);
-        note(RetryEvent::AttemptStarted(attempt, &hash));
+        note(GenerationReadEvent::AttemptStarted(attempt, &hash));
         let look = generations.begin_read(attempt >= ATTEMPTS_BEFORE_REDO.min(self.max_attempts - 1))?;
-        note(RetryEvent::ReadStarted(look.generation_number(), &hash));
+        note(GenerationReadEvent::ReadStarted(look.generation_number(), &hash));
         let done = self.attempt_within_grace(operation);
-        note(RetryEvent::ReadFinished);
+        note(GenerationReadEvent::ReadFinished);
         if look.is_valid() {
-            note(RetryEvent::Validated);
+            note(GenerationReadEvent::Validated);
             return done;
         }
         look.invalidate_caches();

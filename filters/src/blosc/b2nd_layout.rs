@@ -82,7 +82,7 @@ impl B2ndLayout {
         let mut block = zeroed(bytes).ok_or(FilterFault::OutOfMemory(bytes))?;
         let mut position = vec![0; grid.len()];
         for index in 0.. {
-            chunk.decode_block(index, &mut block, buffers)?;
+            chunk.decode_block_in_order(index, &mut block, buffers)?;
             self.copy_block(&position, &block, element_size, output);
             if !advance(&mut position, &grid) {
                 break;

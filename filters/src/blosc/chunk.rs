@@ -170,13 +170,13 @@ impl<'a> BloscChunk<'a> {
         let limit = output.len();
         let output = output.get_mut(..self.decoded_bytes).ok_or(FilterFault::TooLarge { limit })?;
         for (index, block) in output.chunks_mut(self.block_bytes.max(1)).enumerate() {
-            self.decode_block(index, block, work)?;
+            self.decode_block_in_order(index, block, work)?;
         }
         Ok(self.decoded_bytes)
     }
 
     /// Decodes one block, which must have its exact length. Blocks are decoded in order.
-    pub fn decode_block(
+    pub fn decode_block_in_order(
         &self,
         index: usize,
         output: &mut [u8],

@@ -8,7 +8,7 @@ use h5live_format::{Addr, Btree2ChildPointer, Btree2Geometry, Btree2Header, Btre
 use smallvec::SmallVec;
 
 use super::header::CachedBtree2Header;
-use super::node::{CachedBtree2Node, MIN_NODE_CAPACITY, NodePtr, NodeRecords, OpenNode, too_small_error};
+use super::node::{CachedBtree2Node, MIN_NODE_CAPACITY, NodePtr, OpenNode, RecordsAndChildren, too_small_error};
 use super::{Btree2, binary_search};
 use crate::{Error, Result};
 
@@ -135,7 +135,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     }
 
     /// Decides the address of a node, and returns the pointer to it. It replaces the node at `was`, if that is defined.
-    fn assign_node_addr(&mut self, was: Addr, depth: u16, content: NodeRecords) -> Result<Btree2ChildPointer> {
+    fn assign_node_addr(&mut self, was: Addr, depth: u16, content: RecordsAndChildren) -> Result<Btree2ChildPointer> {
         let unshadowed =
             self.tree.metadata.cache().mutant_lacks_dependency(DependencyKind::BTree2Shadow) && was.is_defined();
         let addr = if self.root.read().is_fresh_node(was) || unshadowed {
@@ -221,7 +221,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         let wide = parent.content.children.len().min(MAX_SHARING_SIBLINGS);
         let first = index.saturating_sub(1).min(parent.content.children.len() - wide);
         let (mut addrs, mut child) = (SmallVec::<[Addr; MAX_SHARING_SIBLINGS]>::new(), Some(child));
-        let mut all = NodeRecords::with_capacity(&self.geometry, wide * self.geometry.overfull_record_capacity(depth));
+        let mut all =
+            RecordsAndChildren::with_capacity(&self.geometry, wide * self.geometry.overfull_record_capacity(depth));
         for at in first..first + wide {
             let node = match child.take_if(|_| at == index) {
                 Some(child) => child,
@@ -313,7 +314,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             let geometry = self.geometry.with_next_level().ok_or_else(|| self.tree.unfit_error(rule))?;
             self.check_node_capacity(&geometry, depth)?;
             self.geometry = Arc::new(geometry);
-            let mut above = OpenNode { addr: Addr::UNDEFINED, depth, content: NodeRecords::empty(&self.geometry) };
+            let mut above =
+                OpenNode { addr: Addr::UNDEFINED, depth, content: RecordsAndChildren::empty(&self.geometry) };
             above.content.children.push(Btree2ChildPointer::default());
             self.replace_child_rebalanced(&mut above, 0, root, is_append)?;
             self.header.depth = depth;
@@ -335,7 +337,9 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// Makes the change.
     pub fn commit_nodes(mut self) -> Result<()> {
         self.allocated.clear();
-        for OpenNode { addr, depth, content: NodeRecords { records, children } } in std::mem::take(&mut self.nodes) {
+        for OpenNode { addr, depth, content: RecordsAndChildren { records, children } } in
+            std::mem::take(&mut self.nodes)
+        {
             let kind = if addr == self.header.root { DependencyKind::BTree2Root } else { DependencyKind::BTree2Node };
             if depth == 0 {
                 let mut leaf = self.geometry.empty_leaf();

@@ -7,7 +7,7 @@ use h5live_format::{Addr, Btree2Record, encode};
 use super::Btree2;
 use super::edit::Btree2Edit;
 use super::leaf_insert::InsertPoint;
-use super::node::{NodePtr, NodeRecords, OpenNode};
+use super::node::{NodePtr, OpenNode, RecordsAndChildren};
 use crate::{Error, Result};
 
 /// What to do with a record that equals the new one.
@@ -105,7 +105,7 @@ impl<R: Btree2Record> Btree2<R> {
         self.edit_locked(root, |edit| {
             let Some(root) = edit.root_ptr() else {
                 let Some(bytes) = bytes()? else { return Ok(None) };
-                let mut content = NodeRecords::empty(&edit.geometry);
+                let mut content = RecordsAndChildren::empty(&edit.geometry);
                 let _ = content.records.insert_bytes(0, &bytes);
                 edit.replace_root_rebalanced(OpenNode { addr: Addr::UNDEFINED, depth: 0, content }, true)?;
                 return Ok(None);

@@ -68,7 +68,7 @@ impl<R: Btree2Record> Btree2<R> {
         let content = self
             .load_node_with_freshness(root, way, geometry)?
             .0
-            .copy_records(geometry.overfull_record_capacity(way.depth));
+            .copy_records_and_children(geometry.overfull_record_capacity(way.depth));
         Ok(OpenNode { addr: way.addr, depth: way.depth, content })
     }
 }

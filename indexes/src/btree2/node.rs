@@ -54,14 +54,17 @@ impl CachedBtree2Node {
     }
 
     /// A copy with room for `capacity` records.
-    pub fn copy_records(&self, capacity: usize) -> NodeRecords {
+    pub fn copy_records_and_children(&self, capacity: usize) -> RecordsAndChildren {
         match self {
             CachedBtree2Node::Leaf(node) => {
-                NodeRecords { records: node.read().records.clone_with_capacity(capacity), children: Vec::new() }
+                RecordsAndChildren { records: node.read().records.clone_with_capacity(capacity), children: Vec::new() }
             }
             CachedBtree2Node::Internal(node) => {
                 let node = node.read();
-                NodeRecords { records: node.records.clone_with_capacity(capacity), children: node.children.clone() }
+                RecordsAndChildren {
+                    records: node.records.clone_with_capacity(capacity),
+                    children: node.children.clone(),
+                }
             }
         }
     }
@@ -79,14 +82,14 @@ pub(super) enum NodeFreshness {
 
 /// The contents of a node: records, and one child more than records (none in a leaf). May be more than fits.
 #[derive(Debug)]
-pub(super) struct NodeRecords {
+pub(super) struct RecordsAndChildren {
     pub records: Btree2Records,
     pub children: Vec<Btree2ChildPointer>,
 }
 
-impl NodeRecords {
+impl RecordsAndChildren {
     pub fn empty(geometry: &Btree2Geometry) -> Self {
-        NodeRecords { records: geometry.empty_leaf().records, children: Vec::new() }
+        RecordsAndChildren { records: geometry.empty_leaf().records, children: Vec::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -101,7 +104,7 @@ impl NodeRecords {
 
     /// Empty contents with room for `records` records.
     pub fn with_capacity(geometry: &Btree2Geometry, records: usize) -> Self {
-        NodeRecords { records: geometry.empty_leaf().records.clone_with_capacity(records), children: Vec::new() }
+        RecordsAndChildren { records: geometry.empty_leaf().records.clone_with_capacity(records), children: Vec::new() }
     }
 
     /// Puts a record behind these.
@@ -111,32 +114,32 @@ impl NodeRecords {
     }
 
     /// Puts what another node holds behind this.
-    pub fn append(&mut self, mut right: NodeRecords) {
+    pub fn append(&mut self, mut right: RecordsAndChildren) {
         self.records.append(&mut right.records);
         self.children.append(&mut right.children);
     }
 
     /// Puts a record that comes after all of these, and then `right`, behind them.
-    pub fn append_with_separator(&mut self, between: &[u8], right: NodeRecords) {
+    pub fn append_with_separator(&mut self, between: &[u8], right: RecordsAndChildren) {
         self.push(between);
         self.append(right);
     }
 
     /// A copy of a range of records, with the children around them, and with room for `capacity` records.
-    pub fn copy_range(&self, range: Range<usize>, capacity: usize) -> NodeRecords {
+    pub fn copy_range(&self, range: Range<usize>, capacity: usize) -> RecordsAndChildren {
         let children = self.children.get(range.start..=range.end).unwrap_or_default().to_vec();
-        NodeRecords { records: self.records.copy_range(range, capacity), children }
+        RecordsAndChildren { records: self.records.copy_range(range, capacity), children }
     }
 
     /// Leaves the first `len` records; returns the one after them, and the rest.
-    pub fn split_off_with_separator(&mut self, len: usize) -> (Vec<u8>, NodeRecords) {
+    pub fn split_off_with_separator(&mut self, len: usize) -> (Vec<u8>, RecordsAndChildren) {
         let mut records = self.records.split_off(len);
         let between = records.remove(0).unwrap_or_default();
         let children = match self.children.len() {
             0 => Vec::new(),
             all => self.children.split_off((len + 1).min(all)),
         };
-        (between, NodeRecords { records, children })
+        (between, RecordsAndChildren { records, children })
     }
 }
 
@@ -145,5 +148,5 @@ impl NodeRecords {
 pub(super) struct OpenNode {
     pub addr: Addr,
     pub depth: u16,
-    pub content: NodeRecords,
+    pub content: RecordsAndChildren,
 }

@@ -168,7 +168,7 @@ pub fn test_filtered_chunks(lab: &impl StoreFixture) {
 }
 
 /// An extent grows within its maximum, and data may come before it.
-pub fn test_extents(lab: &impl StoreFixture) {
+pub fn test_growing_extents(lab: &impl StoreFixture) {
     let store = lab.create();
     let mut spec = unlimited_spec(&[0, 2], &[4, 2]);
     spec.dataspace = Dataspace::Simple(Shape::with_max(&[0, 2], &[10, 2]).unwrap());

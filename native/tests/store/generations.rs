@@ -12,7 +12,7 @@ use h5live_model::{
     NewObject, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign, Store, StoreWriter, UNLIMITED, WriterLiveness,
 };
 use h5live_native::{Error, LibVer, Mode, NativeFile, OpenOptions, RetryPolicy, repair};
-use h5live_swmr::{Error as SwmrError, FileOpenState, OpenConflict, RetryEvent, diagnose};
+use h5live_swmr::{Error as SwmrError, FileOpenState, GenerationReadEvent, OpenConflict, diagnose};
 
 const OLD: [LibVer; 2] = [LibVer::Earliest, LibVer::V18];
 
@@ -258,8 +258,8 @@ fn slow_reader(path: &Path, flush: impl Fn() + Send + Sync + 'static) -> Arc<Nat
     let retry = RetryPolicy::new(60, |_| ()).with_hook(move |event| {
         let Some(reader) = known.get() else { return };
         match event {
-            RetryEvent::ReadStarted(..) => before.store(reader.stats().misses, Ordering::Relaxed),
-            RetryEvent::ReadFinished
+            GenerationReadEvent::ReadStarted(..) => before.store(reader.stats().misses, Ordering::Relaxed),
+            GenerationReadEvent::ReadFinished
                 if reader.stats().misses > before.load(Ordering::Relaxed) + STRUCTURES_PER_FLUSH =>
             {
                 flush();
@@ -313,7 +313,7 @@ fn an_operation_that_is_always_overtaken_says_so() {
     let reader = Arc::new(OnceLock::<()>::new());
     let is_open = reader.clone();
     let retry = RetryPolicy::new(5, |_| ()).with_hook(move |event| {
-        if let (RetryEvent::ReadFinished, Some(())) = (event, is_open.get()) {
+        if let (GenerationReadEvent::ReadFinished, Some(())) = (event, is_open.get()) {
             append(&data, rows.fetch_add(1, Ordering::Relaxed));
             writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         }

@@ -26,7 +26,7 @@ impl JsonText {
 
     fn check(&self) -> Result<(), Fault> {
         match self.text.len() as u64 {
-            bytes if bytes > self.max_bytes => Err(Fault::too_large(bytes, self.max_bytes)),
+            bytes if bytes > self.max_bytes => Err(Fault::answer_too_large(bytes, self.max_bytes)),
             _ => Ok(()),
         }
     }
@@ -34,7 +34,7 @@ impl JsonText {
     /// The text.
     ///
     /// # Errors
-    /// [`Fault::too_large`].
+    /// [`Fault::answer_too_large`].
     pub fn finish(self) -> Result<String, Fault> {
         self.check().map(|()| self.text)
     }

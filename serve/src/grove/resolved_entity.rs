@@ -135,7 +135,7 @@ pub(super) fn paths_json(
         text.push(',');
         text.push_str(&serde_json::Value::from(path).to_string());
         if text.len() as u64 > max_bytes {
-            return Err(Fault::too_large(text.len() as u64, max_bytes));
+            return Err(Fault::answer_too_large(text.len() as u64, max_bytes));
         }
     }
     text.push(']');

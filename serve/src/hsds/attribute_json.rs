@@ -138,7 +138,7 @@ pub(super) fn members_text(
         describe(domain, &attribute, times, form, &mut members)?;
         json.push_member_raw_json(&attribute.name().to_string(), &members.finish());
         if json.text_bytes() as u64 > form.max_bytes {
-            return Err(Fault::too_large(json.text_bytes() as u64, form.max_bytes));
+            return Err(Fault::answer_too_large(json.text_bytes() as u64, form.max_bytes));
         }
     }
     Ok(json.finish())
@@ -221,7 +221,7 @@ fn below_text(
         let entries = entries.map(|(_, attribute)| listed(domain, &attribute, &times, form, None));
         json.push_member_raw_json(&id, &list_text(entries.collect::<Result<Vec<_>, _>>()?));
         if json.text_bytes() as u64 > form.max_bytes {
-            return Err(Fault::too_large(json.text_bytes() as u64, form.max_bytes));
+            return Err(Fault::answer_too_large(json.text_bytes() as u64, form.max_bytes));
         }
     }
     Ok(json.finish())
@@ -304,7 +304,7 @@ pub(super) fn named(domain: &OpenedDomain, call: &Call, max_bytes: u64) -> Resul
                 .collect::<Result<Vec<_>, Fault>>()?,
         );
         written += text.len() as u64;
-        if written > max_bytes { Err(Fault::too_large(written, max_bytes)) } else { Ok(text) }
+        if written > max_bytes { Err(Fault::answer_too_large(written, max_bytes)) } else { Ok(text) }
     };
     super::named_entries::entries_text("attributes", &objects, attributes_named)
 }

@@ -103,7 +103,7 @@ impl ElementPacker<'_> {
         };
         self.file.store().read_blobs(elements, &mut each).map_err(|error| super::faults::store_fault(&error))?;
         if all > max_bytes {
-            return Err(Fault::too_large(all, max_bytes));
+            return Err(Fault::answer_too_large(all, max_bytes));
         }
         for range in ranges {
             self.pack_sequence(t, is_text, stored.get(range).unwrap_or_default(), into)?;
@@ -122,7 +122,7 @@ impl ElementPacker<'_> {
             }
         }
         let length = i32::try_from(into.len() - begin - 4);
-        let length = length.map_err(|_| Fault::too_large(into.len() as u64, self.max_bytes))?;
+        let length = length.map_err(|_| Fault::answer_too_large(into.len() as u64, self.max_bytes))?;
         if let Some(head) = into.get_mut(begin..begin + 4) {
             head.copy_from_slice(&length.to_le_bytes());
         }
@@ -144,7 +144,7 @@ impl ElementPacker<'_> {
 
     fn check(&self, into: &[u8]) -> Result<(), Fault> {
         match into.len() as u64 {
-            bytes if bytes > self.max_bytes => Err(Fault::too_large(bytes, self.max_bytes)),
+            bytes if bytes > self.max_bytes => Err(Fault::answer_too_large(bytes, self.max_bytes)),
             _ => Ok(()),
         }
     }

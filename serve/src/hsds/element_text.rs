@@ -46,7 +46,7 @@ impl ElementWriter<'_> {
         }
         self.text.push(']');
         match self.text.len() as u64 {
-            bytes if bytes > self.max_bytes => Err(TextFault::Other(Fault::too_large(bytes, self.max_bytes))),
+            bytes if bytes > self.max_bytes => Err(TextFault::Other(Fault::answer_too_large(bytes, self.max_bytes))),
             _ => Ok(()),
         }
     }

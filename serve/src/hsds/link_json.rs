@@ -172,7 +172,7 @@ fn below_text(
         let listed = links.iter().map(|link| link.listed(None, &times).to_string());
         json.push_member_raw_json(&domain.ids.format_id_of(&object).unwrap_or_default(), &list_text(listed));
         if json.text_bytes() as u64 > limits.max_answer_bytes {
-            return Err(Fault::too_large(json.text_bytes() as u64, limits.max_answer_bytes));
+            return Err(Fault::answer_too_large(json.text_bytes() as u64, limits.max_answer_bytes));
         }
     }
     Ok(json.finish())

@@ -83,7 +83,7 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
         json.push_member_raw_json("attributes", &attribute_json::members_text(domain, object, &times, &attributes)?);
     }
     match json.text_bytes() as u64 {
-        bytes if bytes > form.max_bytes => Err(Fault::too_large(bytes, form.max_bytes)),
+        bytes if bytes > form.max_bytes => Err(Fault::answer_too_large(bytes, form.max_bytes)),
         _ => Ok(json),
     }
 }

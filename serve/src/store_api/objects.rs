@@ -147,7 +147,7 @@ pub(super) fn links(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Resul
         }
     }
     if bytes > limit {
-        return Err(Fault::too_large(bytes, limit));
+        return Err(Fault::answer_too_large(bytes, limit));
     }
     answer(state, &mut LinksAnswer { links })
 }
@@ -170,7 +170,7 @@ pub(super) fn attributes(state: &AppState, opened: &OpenedFile, body: &[u8]) -> 
             });
             listed.map_err(fault)?;
             if bytes > limit {
-                return Err(Fault::too_large(bytes, limit));
+                return Err(Fault::answer_too_large(bytes, limit));
             }
             all
         }
@@ -221,7 +221,7 @@ pub(super) fn blobs(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Resul
             }
             // Those that fit come one by one.
             None if at_a_time > 1 => at_a_time = 1,
-            None if blobs.is_empty() => return Err(Fault::too_large(limit as u64 + 1, limit as u64)),
+            None if blobs.is_empty() => return Err(Fault::answer_too_large(limit as u64 + 1, limit as u64)),
             None => break,
         }
     }

@@ -376,7 +376,7 @@ impl HsdsSession {
             commit_domain_document(self, &mut state)?;
             if state.has_removed_summaries {
                 // The domain is complete without it, as it is where this session may not list objects.
-                let _ = summary::write_domain_summary(self, &state);
+                let _ = summary::write_domain_summary_if_countable(self, &state);
             }
         }
         self.is_closed.store(true, Ordering::Release);

@@ -50,7 +50,7 @@ struct DomainCounts {
 ///
 /// # Errors
 /// Those of the engine. The domain is complete all the same.
-pub fn write_domain_summary(session: &HsdsSession, state: &SessionState) -> Result<()> {
+pub fn write_domain_summary_if_countable(session: &HsdsSession, state: &SessionState) -> Result<()> {
     let is_made = matches!(session.described.mode, Mode::Create | Mode::CreateNew);
     let start = unix_seconds_now();
     let mut counts = DomainCounts::default();

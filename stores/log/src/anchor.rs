@@ -21,7 +21,7 @@ const OF_ANCHOR: &str = "an anchor dataset";
 
 /// The description of an anchor, as the file has it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AnchorDataset {
+pub struct AnchoredDataset {
     /// The number of the dataset.
     pub id: u64,
     /// The dataset that it stands for, with the extent of [`names::SHAPE`].
@@ -94,7 +94,7 @@ pub fn shape_attribute(dims: &[u64]) -> AttributeData {
     i64_list_attribute(names::SHAPE, &numbers(dims))
 }
 
-impl AnchorDataset {
+impl AnchoredDataset {
     /// The dataset that the file gets.
     pub fn placeholder_spec(&self) -> DatasetSpec {
         let is_small = self.spec.datatype.size() <= MAX_COMPACT_BYTES;
@@ -162,7 +162,7 @@ impl AnchorDataset {
     ///
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
-    pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<AnchorDataset>> {
+    pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<AnchoredDataset>> {
         let Some(id) = read_i64_attribute(store, at, names::ID, OF_ANCHOR)? else {
             return refuse_partial_anchor(store, at, &[names::SHAPE, names::MAX_SHAPE, names::STORAGE], names::ID);
         };
@@ -176,7 +176,7 @@ impl AnchorDataset {
             return Err(missing(names::STORAGE));
         }
         spec.check()?;
-        Ok(Some(AnchorDataset { id: id.cast_unsigned(), spec }))
+        Ok(Some(AnchoredDataset { id: id.cast_unsigned(), spec }))
     }
 }
 
@@ -189,7 +189,7 @@ pub fn refuse_partial_anchor(
     at: ObjectId,
     other_attributes: &[&str],
     id_attribute: &'static str,
-) -> Result<Option<AnchorDataset>> {
+) -> Result<Option<AnchoredDataset>> {
     for name in other_attributes {
         if store.attribute(at, &Name::from(*name))?.is_some() {
             return Err(missing(id_attribute));

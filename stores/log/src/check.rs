@@ -11,7 +11,7 @@ use h5live_model::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::anchor::AnchorDataset;
+use crate::anchor::AnchoredDataset;
 use crate::blobs::check_blobs;
 use crate::boxes::BoxRange;
 use crate::entry::{EntryChange, EntryError};
@@ -71,7 +71,7 @@ type Checked<T> = std::result::Result<T, Cause>;
 struct FoundAnchor {
     path: String,
     id: ObjectId,
-    anchor: AnchorDataset,
+    anchor: AnchoredDataset,
 }
 
 /// A finding of the log as a whole.

@@ -14,7 +14,7 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
-use crate::anchor::AnchorDataset;
+use crate::anchor::AnchoredDataset;
 use crate::encode::{BoxData, EncodedEntry, split_into_filtered_entries, split_into_plain_entries};
 use crate::entry::{Dims, EntryChange};
 use crate::entry_index::{EntryDataLocation, EntryElements};
@@ -65,7 +65,7 @@ impl LoggedChunkStore {
     ///
     /// # Errors
     /// If the index table is damaged; errors of the store beneath.
-    pub fn new(session: &Arc<LogSession>, anchor: Arc<dyn ChunkStore>, found: AnchorDataset) -> Result<Self> {
+    pub fn new(session: &Arc<LogSession>, anchor: Arc<dyn ChunkStore>, found: AnchoredDataset) -> Result<Self> {
         let extent = session.extent_of(found.id, &found.spec)?;
         let spec = Mutex::new(Arc::new(with_extent(&found.spec, &extent)));
         let found_after_removals = AtomicU64::new(0);
@@ -374,7 +374,7 @@ fn note_appended(
         let end = grown.map_or(rows.end, |grown| grown.max(rows.end));
         appended.push(rows.start..end, now, max);
     }
-    grown.into_iter().for_each(|grown| appended.record_growth(grown));
+    grown.into_iter().for_each(|grown| appended.record_growth_to(grown));
 }
 
 /// The first chunk that has elements of a box, and how many there are along each dimension.

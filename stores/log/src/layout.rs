@@ -8,7 +8,7 @@ use h5live_model::{
     SmallWritesStagedBy, Store, StoreFeatures, StoreSizeLimits, name_of_value, value_with_name,
 };
 
-use crate::anchor::{self, AnchorDataset};
+use crate::anchor::{self, AnchoredDataset};
 use crate::encode::EntryFilter;
 use crate::error::Result;
 use crate::log_vol_anchor;
@@ -152,15 +152,15 @@ impl LogLayout {
     ///
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
-    pub fn read_anchor(self, store: &dyn Store, id: ObjectId) -> Result<Option<AnchorDataset>> {
+    pub fn read_anchor(self, store: &dyn Store, id: ObjectId) -> Result<Option<AnchoredDataset>> {
         match self {
-            LogLayout::H5live => AnchorDataset::read(store, id),
-            LogLayout::LogVol => log_vol_anchor::read(store, id),
+            LogLayout::H5live => AnchoredDataset::read(store, id),
+            LogLayout::LogVol => log_vol_anchor::read_anchored_dataset(store, id),
         }
     }
 
     /// The dataset that the file gets for an anchor.
-    pub fn placeholder_spec(self, anchor: &AnchorDataset) -> DatasetSpec {
+    pub fn placeholder_spec(self, anchor: &AnchoredDataset) -> DatasetSpec {
         match self {
             LogLayout::H5live => anchor.placeholder_spec(),
             LogLayout::LogVol => log_vol_anchor::placeholder_spec(anchor),
@@ -168,7 +168,7 @@ impl LogLayout {
     }
 
     /// The attributes that an anchor gets.
-    pub fn attributes(self, anchor: &AnchorDataset) -> Vec<AttributeData> {
+    pub fn attributes(self, anchor: &AnchoredDataset) -> Vec<AttributeData> {
         match self {
             LogLayout::H5live => anchor.attributes(),
             LogLayout::LogVol => log_vol_anchor::attributes(anchor),

@@ -61,9 +61,8 @@ fn anchors(store: &dyn Store) -> Result<FxHashMap<u64, DatasetSpec>> {
         for id in below {
             match store.kind(id)? {
                 ObjectKind::Group => groups.push(id),
-                ObjectKind::Dataset => {
-                    found.extend(log_vol_anchor::read(store, id)?.map(|anchor| (anchor.id, anchor.spec)))
-                }
+                ObjectKind::Dataset => found
+                    .extend(log_vol_anchor::read_anchored_dataset(store, id)?.map(|anchor| (anchor.id, anchor.spec))),
                 _ => {}
             }
         }

@@ -5,7 +5,7 @@
 
 use h5live_model::{AllocationTime, AttributeData, DatasetSpec, Dataspace, Layout, ObjectId, Shape, Store, UNLIMITED};
 
-use crate::anchor::{AnchorDataset, i64_attribute, read_storage_attributes, refuse_partial_anchor};
+use crate::anchor::{AnchoredDataset, i64_attribute, read_storage_attributes, refuse_partial_anchor};
 use crate::error::Result;
 use crate::log_vol_root_attribute::{
     i32_list_attribute, list_dataspace, malformed_attribute_error, read_int_list_attribute,
@@ -20,7 +20,7 @@ const MAX_DIMS: &str = "_mdims";
 ///
 /// # Errors
 /// If its attributes contradict each other; errors of the store beneath.
-pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<AnchorDataset>> {
+pub fn read_anchored_dataset(store: &dyn Store, at: ObjectId) -> Result<Option<AnchoredDataset>> {
     let Some(id) = read_int_list_attribute(store, at, ID)? else {
         return refuse_partial_anchor(store, at, &[DIMS, MAX_DIMS], ID);
     };
@@ -36,7 +36,7 @@ pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<AnchorDataset>> {
         read_shape(&dims, &max, &mut spec)?;
     }
     spec.check()?;
-    Ok(Some(AnchorDataset { id, spec }))
+    Ok(Some(AnchoredDataset { id, spec }))
 }
 
 /// Takes up the extent and the largest extent of a dataset of which no more is known.
@@ -55,7 +55,7 @@ fn read_shape(dims: &[u64], max: &[u64], spec: &mut DatasetSpec) -> Result<()> {
 }
 
 /// The dataset that the file gets.
-pub fn placeholder_spec(anchor: &AnchorDataset) -> DatasetSpec {
+pub fn placeholder_spec(anchor: &AnchoredDataset) -> DatasetSpec {
     let mut fill = anchor.spec.fill.clone();
     fill.allocation = AllocationTime::Late;
     DatasetSpec {
@@ -74,7 +74,7 @@ fn long_list(name: &str, values: &[u64]) -> AttributeData {
 }
 
 /// The attributes that the anchor gets. Its number fits four bytes.
-pub fn attributes(anchor: &AnchorDataset) -> Vec<AttributeData> {
+pub fn attributes(anchor: &AnchoredDataset) -> Vec<AttributeData> {
     let mut attributes = vec![
         shape_attribute(anchor.spec.dataspace.dims()),
         long_list(MAX_DIMS, anchor.spec.dataspace.max_dims()),

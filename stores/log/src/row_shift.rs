@@ -75,10 +75,10 @@ impl AppendedRows {
     }
 
     /// Notes that the writer makes the extent so large.
-    pub fn record_growth(&mut self, rows: u64) {
-        self.grown_to = self.grown_to.max(rows);
-        if self.runs.last().is_none_or(|last| rows > last.to) {
-            self.floor = self.floor.max(rows);
+    pub fn record_growth_to(&mut self, row_count: u64) {
+        self.grown_to = self.grown_to.max(row_count);
+        if self.runs.last().is_none_or(|last| row_count > last.to) {
+            self.floor = self.floor.max(row_count);
         }
     }
 
@@ -138,8 +138,8 @@ mod tests {
         rows.push(9..10, &[9], &[u64::MAX]);
         assert_eq!((place(&rows, 9), rows.assign_row_numbers(1, 9).1), (vec![(2, 6, 9), (9, 10, 13)], 14));
         // What the writer has set itself is kept.
-        rows.record_growth(10);
-        rows.record_growth(100);
+        rows.record_growth_to(10);
+        rows.record_growth_to(100);
         rows.push(100..101, &[100], &[u64::MAX]);
         assert_eq!(place(&rows, 9), [(2, 6, 9), (9, 10, 13)]);
         assert_eq!(place(&rows, 98), [(2, 6, 98), (9, 10, 102), (100, 101, 103)]);

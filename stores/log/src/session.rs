@@ -13,7 +13,7 @@ use h5live_model::{
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::anchor::AnchorDataset;
+use crate::anchor::AnchoredDataset;
 use crate::entry::Dims;
 use crate::error::{LogError, Result};
 use crate::layout::LogLayout;
@@ -229,7 +229,7 @@ impl LogSession {
     ///
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
-    pub fn read_anchor(&self, id: ObjectId) -> Result<Option<AnchorDataset>> {
+    pub fn read_anchor(&self, id: ObjectId) -> Result<Option<AnchoredDataset>> {
         self.layout.read_anchor(&*self.inner, id)
     }
 

@@ -7,7 +7,7 @@ use h5live_model::{
     ObjectKindSpec, ObjectScope, ObjectSpec, PublishLevel, Result, Store, StoreWriter,
 };
 
-use crate::anchor::{AnchorDataset, is_logged};
+use crate::anchor::{AnchoredDataset, is_logged};
 use crate::encode::EncodedEntry;
 use crate::entry::{Dims, EntryChange};
 use crate::leased_main_file::MainFileChange;
@@ -62,7 +62,7 @@ impl LogWriter {
     /// Makes an anchor with its link. Its elements are staged.
     fn create_anchor(&self, main: &dyn Store, new: &NewObject<'_>, spec: &DatasetSpec) -> Result<ObjectId> {
         let writer = main.writer()?;
-        let anchor = AnchorDataset { id: self.0.new_dataset_number(main)?, spec: spec.clone() };
+        let anchor = AnchoredDataset { id: self.0.new_dataset_number(main)?, spec: spec.clone() };
         let body = ObjectKindSpec::Dataset(Box::new(self.0.layout.placeholder_spec(&anchor)));
         let id = writer.create(&NewObject::unlinked(&ObjectSpec { body, ..new.spec.clone() }))?;
         let finish = || {

@@ -75,12 +75,21 @@ pub fn kind_name(entry: &TarEntry) -> &'static str {
     }
 }
 
-/// Reads an archive to its end, or to the first fault; with `ignores_zeros`, also the archives behind its end. `on_progress` is told of every entry: how many there were, and bytes of the
-/// file.
+/// How far a check is.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckProgress {
+    /// Entries so far.
+    pub entries: u64,
+    /// Bytes that were read of the archive's file.
+    pub bytes_read: u64,
+}
+
+/// Reads an archive to its end, or to the first fault; with `ignores_zeros`, also the archives behind its end.
+/// `on_progress` is called after every entry.
 ///
 /// # Errors
 /// None but those of the machine: what is wrong with the archive is in the report.
-pub fn check(source: TarSource, ignores_zeros: bool, on_progress: &mut dyn FnMut(u64, u64)) -> Result<TarReport> {
+pub fn check(source: TarSource, ignores_zeros: bool, on_progress: &mut dyn FnMut(CheckProgress)) -> Result<TarReport> {
     let bytes_read = source.bytes_read.clone();
     let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(ignores_zeros);
     let mut checker = Checker {
@@ -91,7 +100,10 @@ pub fn check(source: TarSource, ignores_zeros: bool, on_progress: &mut dyn FnMut
     };
     loop {
         match checker.next_entry(&mut scanner) {
-            Ok(true) => on_progress(checker.report.entries, bytes_read.load(std::sync::atomic::Ordering::Relaxed)),
+            Ok(true) => {
+                let bytes_read = bytes_read.load(std::sync::atomic::Ordering::Relaxed);
+                on_progress(CheckProgress { entries: checker.report.entries, bytes_read });
+            }
             Ok(false) => break,
             Err(error @ Error::Archive { .. }) => {
                 checker.report.fault = Some(error);

@@ -58,7 +58,7 @@ impl<'a, R: Read> EntryContents<'a, R> {
     }
 
     /// Whether there are holes.
-    pub fn is_sparse(&self) -> bool {
+    pub fn has_holes(&self) -> bool {
         self.is_sparse && self.segments.iter().map(|segment| segment.length).sum::<u64>() < self.size
     }
 

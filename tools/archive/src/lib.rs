@@ -46,7 +46,7 @@ mod tables;
 mod verify;
 mod virtual_merge;
 
-pub use check::{TarReport, check, kind_name};
+pub use check::{CheckProgress, TarReport, check, kind_name};
 pub use contents::{DataOrHole, EntryContents};
 pub use count_with_examples::CountWithExamples;
 pub use digest::{ContentHasher, DigestAlgorithm, UnknownAlgorithm};

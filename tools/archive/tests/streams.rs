@@ -84,10 +84,10 @@ fn an_archive_behind_the_end_of_another_is_told_and_taken_on_demand() {
     for rest in [&[0; 9000][..], &[7; 9000]] {
         assert_eq!(imported(&[&first[..], rest].concat(), false).1, None);
     }
-    let report = h5live_archive::check(source(&both), false, &mut |_, _| {}).unwrap();
+    let report = h5live_archive::check(source(&both), false, &mut |_| {}).unwrap();
     assert_eq!((report.entries, report.next_archive), (1, Some(first.len() as u64 + 2048)));
     assert!(!report.is_clean());
-    let report = h5live_archive::check(source(&both), true, &mut |_, _| {}).unwrap();
+    let report = h5live_archive::check(source(&both), true, &mut |_| {}).unwrap();
     assert!(report.entries == 3 && report.is_clean());
 }
 

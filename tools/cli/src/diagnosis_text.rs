@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 /// A line for people: what state the file is in, who reads it, and what to do about it.
 pub fn text(file: &Location, found: &FileDiagnosis) -> String {
-    let readers = waiting_readers_text(&found.readers).map_or(String::new(), |readers| format!("; {readers}"));
+    let readers = space_awaits_readers_text(&found.readers).map_or(String::new(), |readers| format!("; {readers}"));
     state_text(file, found) + &readers
 }
 
 /// Whom freed space of a live file waits for; `None` if nobody is known.
-pub fn waiting_readers_text(readers: &[FileHolderProcess]) -> Option<String> {
+pub fn space_awaits_readers_text(readers: &[FileHolderProcess]) -> Option<String> {
     let names: Vec<_> = readers.iter().map(ToString::to_string).collect();
     (!names.is_empty()).then(|| format!("freed space waits for {}, who read it", names.join(", ")))
 }

@@ -77,9 +77,10 @@ pub enum DecimalStyle {
 
 impl CsvDialect {
     /// The dialect of a CSV that begins so, behind its comments. What the options say counts.
-    pub fn sniff(start: &[u8], options: &CsvOptions) -> Self {
+    pub fn sniff(after_skipped_lines: &[u8], options: &CsvOptions) -> Self {
         // The last line may be there in part.
-        let whole = start.iter().rposition(|byte| *byte == b'\n').map_or(start, |end| &start[..end]);
+        let newline = after_skipped_lines.iter().rposition(|byte| *byte == b'\n');
+        let whole = newline.map_or(after_skipped_lines, |end| &after_skipped_lines[..end]);
         let numbered: Vec<_> = whole.split(|byte| *byte == b'\n').enumerate().take(MAX_SNIFFED_LINES).collect();
         let numbered: Vec<_> = numbered.into_iter().filter(|(_, line)| !line.trim_ascii().is_empty()).collect();
         let lines: Vec<_> = numbered.iter().map(|(_, line)| *line).collect();

@@ -11,7 +11,7 @@ use h5live_checker::schedule::{ReaderHistory, ReaderView};
 use h5live_checker::trace::Trace;
 use h5live_format::{Addr, GenerationWord, StatusFlags, Superblock};
 use h5live_native::NativeFile;
-use h5live_swmr::RetryEvent;
+use h5live_swmr::GenerationReadEvent;
 use parking_lot::Mutex;
 
 /// The generations that a writer shows.
@@ -143,10 +143,10 @@ impl GenerationReaderState {
 
     /// A read that does not count leaves nothing in memory. So runs meet before each attempt, when a read begins, and
     /// when it counts.
-    pub fn record_event(&self, view: &ReaderView, moment: RetryEvent<'_>) {
+    pub fn record_event(&self, view: &ReaderView, moment: GenerationReadEvent<'_>) {
         let now = &mut *self.now.lock();
         match moment {
-            RetryEvent::AttemptStarted(attempt, tell) => {
+            GenerationReadEvent::AttemptStarted(attempt, tell) => {
                 (now.is_finding_shown_state, now.has_announced_end) = (true, false);
                 view.stop_writer_beyond(None);
                 if attempt == 1 || now.was_last_read_valid {
@@ -157,7 +157,7 @@ impl GenerationReaderState {
                 view.replace_history(now.history_before.with_reader_state((attempt, now.has_read_state)));
                 view.is_new_mid_operation_state(self.state_hash(view, tell));
             }
-            RetryEvent::ReadStarted(number, tell) => {
+            GenerationReadEvent::ReadStarted(number, tell) => {
                 now.is_finding_shown_state = false;
                 view.stop_writer_beyond(number.and_then(|number| self.generations.last_prefix_showing(number)));
                 now.state_at_read = self.state_hash(view, tell);
@@ -166,9 +166,9 @@ impl GenerationReaderState {
                 now.has_read_state = true;
                 view.replace_history(ReaderHistory::NONE);
             }
-            RetryEvent::ReadFinished => now.history_of_read = view.history(),
-            RetryEvent::Missed => {}
-            RetryEvent::Validated => {
+            GenerationReadEvent::ReadFinished => now.history_of_read = view.history(),
+            GenerationReadEvent::Missed => {}
+            GenerationReadEvent::Validated => {
                 now.was_last_read_valid = true;
                 view.replace_history(
                     now.history_before.with_reader_state(now.state_at_read).concat(now.history_of_read),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use h5live_checker::schedule::{ReaderHistory, ReaderView};
 use h5live_native::{Clock, Mode, MutantOptions, NativeFile, OpenOptions, RetryPolicy};
-use h5live_swmr::RetryEvent;
+use h5live_swmr::GenerationReadEvent;
 
 use crate::generation_observer::{GenerationReaderState, GenerationsInTrace, ObservedStorage};
 
@@ -170,7 +170,7 @@ impl<'a> ConcurrentObserver<'a> {
         let policy = RetryPolicy::new(attempts, move |_| view.mark_operation_restart());
         let (view, kept, missed) = (self.view.clone(), self.state.clone(), self.waited_in_vain.clone());
         let policy = policy.with_hook(move |moment| match moment {
-            RetryEvent::Missed => missed.store(true, Relaxed),
+            GenerationReadEvent::Missed => missed.store(true, Relaxed),
             _ => kept.record_event(&view, moment),
         });
         let trial = MutantOptions { shards: Some(1), ..MutantOptions::default() };

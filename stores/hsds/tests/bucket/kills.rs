@@ -90,7 +90,7 @@ fn kill_writer(proxy: &FaultyProxy, requests: u64) -> Vec<(String, String)> {
     }
     writer.kill().unwrap();
     writer.wait().unwrap();
-    proxy.wait_until_idle().unwrap();
+    proxy.wait_until_disconnected().unwrap();
     said(&mut writer)
 }
 

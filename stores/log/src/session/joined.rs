@@ -6,7 +6,7 @@ use h5live_model::{Error, Layout, Mode, ObjectScope, PublishLevel, Result, Store
 use parking_lot::RwLockWriteGuard;
 
 use super::{LogOpenRequest, LogSession};
-use crate::anchor::AnchorDataset;
+use crate::anchor::AnchoredDataset;
 use crate::index_table::NOT_ENDED;
 use crate::log_state::LogState;
 use crate::multi_writer_files::{AppendLock, MainFileUse, MultiWriterFiles};
@@ -37,7 +37,7 @@ impl LogSession {
     ///
     /// # Errors
     /// As [`LogSession::catch_up`].
-    pub fn catch_up_for(&self, anchor: &AnchorDataset) -> Result<()> {
+    pub fn catch_up_for(&self, anchor: &AnchoredDataset) -> Result<()> {
         let is_resized = matches!(anchor.spec.layout, Layout::Chunked(_)) && !self.made.lock().contains(&anchor.id);
         if is_resized || self.state.read().has_read_other_files() {
             self.catch_up()?;

@@ -1,7 +1,7 @@
 //! From a tar archive to a file of HDF5.
 
 mod links_before;
-mod object_paths;
+mod object_placer;
 mod objects;
 mod options;
 mod resume;
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5live::archive::layout::{ARCHIVE, ArchiveRow, LAYOUT_ATTRIBUTE, TABLE_GROUP};
 use h5live::{File, LibVer, Options};
 
-use self::object_paths::PathError;
-pub use self::object_paths::{resolve_symlink_target, split_path as object_names, unusable_path_reason};
+use self::object_placer::PathError;
+pub use self::object_placer::{resolve_symlink_target, split_path as object_names, unusable_path_reason};
 use self::objects::DatasetPerFileWriter;
 pub use self::objects::hex;
 pub use self::options::{

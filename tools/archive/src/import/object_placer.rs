@@ -68,7 +68,7 @@ impl CommittedObjects {
 
 /// The groups of a file.
 #[derive(Debug)]
-pub struct ObjectPathResolver {
+pub struct ObjectPlacer {
     file: File,
     /// The groups of paths, and whether one of the names has a suffix.
     known: HashMap<Vec<u8>, (ObjectId, bool)>,
@@ -99,15 +99,10 @@ pub fn split_path(path: &[u8]) -> Vec<&[u8]> {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").collect()
 }
 
-impl ObjectPathResolver {
+impl ObjectPlacer {
     /// Those of a file.
     pub fn new(file: &File) -> Self {
-        ObjectPathResolver {
-            file: file.clone(),
-            known: HashMap::new(),
-            moved: CountWithExamples::default(),
-            committed: None,
-        }
+        ObjectPlacer { file: file.clone(), known: HashMap::new(), moved: CountWithExamples::default(), committed: None }
     }
 
     /// Says what belongs to entries that are committed. Everything else is left from an import that was interrupted.
@@ -228,7 +223,7 @@ impl ObjectPathResolver {
     ///
     /// # Errors
     /// [`PathError`].
-    pub fn resolve_placement(
+    pub fn make_placement(
         &mut self,
         path: &[u8],
         on_collision: ImportCollisionPolicy,
@@ -316,7 +311,7 @@ impl ObjectPathResolver {
 
     /// The place of a link; `None` if its path is taken or none.
     fn link_place(&mut self, path: &[u8]) -> Result<Option<(ObjectId, Name)>> {
-        match self.resolve_placement(path, ImportCollisionPolicy::Skip, &|_| Ok(false)) {
+        match self.make_placement(path, ImportCollisionPolicy::Skip, &|_| Ok(false)) {
             Ok(Some(DatasetPlacement::New(group, name))) => Ok(Some((group, name))),
             Ok(_) | Err(PathError::Fault(_)) => Ok(None),
             Err(PathError::Failed(error)) => Err(error),

@@ -6,7 +6,7 @@ use h5live::archive::layout::{CONTENT_GROUP, OBJECT};
 use h5live::model::{DatasetSpec, Dataspace, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Shape};
 use h5live::{Dataset, File, H5Type, Reference};
 
-use super::object_paths::{CommittedObjects, DatasetPlacement, ObjectPathResolver, PathError};
+use super::object_placer::{CommittedObjects, DatasetPlacement, ObjectPlacer, PathError};
 use super::options::{ImportCollisionPolicy, ImportOptions, TarLayout};
 use crate::column::Column;
 use crate::contents::{DataOrHole, EntryContents};
@@ -27,7 +27,7 @@ const PIECE_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct DatasetPerFileWriter {
     file: File,
-    paths: ObjectPathResolver,
+    paths: ObjectPlacer,
     references: Column<Reference>,
     options: ImportOptions,
     buffer: Vec<u8>,
@@ -51,7 +51,7 @@ impl DatasetPerFileWriter {
     pub fn open(file: &File, options: ImportOptions) -> Result<Self> {
         let references = Column::new(file.dataset(OBJECT)?)?;
         Ok(DatasetPerFileWriter {
-            paths: ObjectPathResolver::new(file),
+            paths: ObjectPlacer::new(file),
             references,
             options,
             buffer: Vec::new(),
@@ -104,7 +104,7 @@ impl DatasetPerFileWriter {
 
     /// Reads contents into a dataset that no link leads to yet.
     fn write_large<R: Read>(&mut self, contents: &mut EntryContents<'_, R>) -> Result<Dataset> {
-        let dataset = match contents.is_sparse() {
+        let dataset = match contents.has_holes() {
             true => self.new_sparse_dataset(contents.size())?,
             false => self.new_dataset(contents.size())?,
         };
@@ -146,7 +146,7 @@ impl DatasetPerFileWriter {
             TarLayout::Digest => (hex(digest).into_bytes(), ImportCollisionPolicy::Alias),
             _ => (entry.path.clone(), self.options.on_collision),
         };
-        let place = self.paths.resolve_placement(&path, on_collision, is_same)?;
+        let place = self.paths.make_placement(&path, on_collision, is_same)?;
         match place {
             Some(place) => Ok(place),
             None => {
@@ -239,7 +239,7 @@ impl DatasetPerFileWriter {
 
     fn store_empty(&mut self, entry: &TarEntry) -> Result<(), PathError> {
         let is_same = |other: &Dataset| Ok(other.shape()?.iter().product::<u64>() == 0);
-        let found = self.paths.resolve_placement(&entry.path, self.options.on_collision, &is_same);
+        let found = self.paths.make_placement(&entry.path, self.options.on_collision, &is_same);
         match found {
             Ok(Some(DatasetPlacement::New(group, name))) => {
                 let dataset = self.new_dataset(0)?;

@@ -5,7 +5,7 @@ use std::io::Read;
 use h5live::archive::layout::{ARCHIVE, ArchiveRow, ENTRY, HEADER, PATH};
 use h5live::{Dataset, File};
 
-use super::object_paths::CommittedObjects;
+use super::object_placer::CommittedObjects;
 use crate::error::{Error, InvalidFileReason, Result, TarFault};
 use crate::scanner::{NonContentSink, TarScanner};
 use crate::tables::{for_each_row, read_bytes};

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use h5live::{File, FileHolderProcess, FileOpenState, Location};
 use serde_json::{Value as Json, json};
 
-use crate::diagnosis_text::waiting_readers_text;
+use crate::diagnosis_text::space_awaits_readers_text;
 use crate::{open, utc};
 
 /// Ticks of a second in `/proc/PID/stat`: the kernel has the same for all programs.
@@ -58,7 +58,7 @@ impl LiveStatus {
         match self.is_written {
             true => {
                 let readers =
-                    waiting_readers_text(&self.readers).map_or(String::new(), |readers| format!("; {readers}"));
+                    space_awaits_readers_text(&self.readers).map_or(String::new(), |readers| format!("; {readers}"));
                 format!("being written by {by}{flushed}{readers}")
             }
             false => format!("its writer died{flushed}; `h5live repair` lets every program open it"),

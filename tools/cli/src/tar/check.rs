@@ -33,8 +33,8 @@ impl TarCheckArgs {
                 Ok(source) => {
                     let bar = source.bytes.map_or_else(|| progress::counter("entry"), progress::bytes);
                     let is_sized = source.bytes.is_some();
-                    let report = h5live_archive::check(source, self.ignore_zeros, &mut |entries, bytes| {
-                        bar.set_position(if is_sized { bytes } else { entries });
+                    let report = h5live_archive::check(source, self.ignore_zeros, &mut |now| {
+                        bar.set_position(if is_sized { now.bytes_read } else { now.entries });
                     });
                     bar.finish_and_clear();
                     report

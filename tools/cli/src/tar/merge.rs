@@ -17,12 +17,12 @@ use crate::{open, progress};
 
 /// What `merge` is told.
 #[derive(Debug, clap::Args)]
-pub struct TarMergeArgs {
+pub struct TarMergeImportsArgs {
     /// The new file
     to: Location,
     /// The files whose archives it gets, in this order
-    #[arg(required = true)]
-    files: Vec<Location>,
+    #[arg(required = true, value_name = "FILES")]
+    imported_files: Vec<Location>,
     /// How the contents are kept: as in the first file, if it is not said
     #[arg(long, value_name = "LAYOUT")]
     layout: Option<TarLayout>,
@@ -39,12 +39,12 @@ pub struct TarMergeArgs {
     quiet: bool,
 }
 
-impl TarMergeArgs {
+impl TarMergeImportsArgs {
     pub fn run(self) -> Result<CommandOutcome> {
         if self.is_virtual {
             return self.merge_virtual();
         }
-        let from: Vec<ImportedTar> = self.files.iter().map(super::opened::read).collect::<Result<_>>()?;
+        let from: Vec<ImportedTar> = self.imported_files.iter().map(super::opened::read).collect::<Result<_>>()?;
         let Some(first) = from.first() else { return Ok(CommandOutcome::Clean) };
         let layout = match self.layout {
             Some(layout) => layout,
@@ -77,7 +77,7 @@ impl TarMergeArgs {
 
     fn merge_virtual(&self) -> Result<CommandOutcome> {
         let to = self.view_path(&self.to)?;
-        let from = self.files.iter().map(|file| {
+        let from = self.imported_files.iter().map(|file| {
             let path = self.view_path(file)?;
             Ok((super::opened::read(file)?, source_name(&path, &to)))
         });

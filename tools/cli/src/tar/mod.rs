@@ -50,7 +50,7 @@ enum TarAction {
         file: Location,
     },
     /// Put the archives of several files into one
-    Merge(merge::TarMergeArgs),
+    Merge(merge::TarMergeImportsArgs),
     /// List the entries
     Ls {
         /// The file

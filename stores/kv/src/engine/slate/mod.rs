@@ -15,9 +15,9 @@ mod runtime;
 mod scan;
 mod session;
 mod signal;
+mod tables_with_wal_tail;
 #[cfg(test)]
 mod tests;
-mod wal_replay_state;
 mod writer;
 
 use std::path::Path;

@@ -16,7 +16,7 @@ use super::heartbeat::WriterProbe;
 use super::pinned::{CheckpointContext, PinnedTables, RELEASE_LIMIT};
 use super::reader_view::ReaderView;
 use super::session::SlateSession;
-use super::wal_replay_state::WalReplayState;
+use super::tables_with_wal_tail::TablesWithWalTail;
 use crate::engine::{EngineError, Result};
 
 /// How often a reader looks for newer tables, and whether the writer is there.
@@ -42,7 +42,7 @@ pub struct SlateReader {
 
 /// How far a reader has come.
 struct ReadProgress {
-    tail: WalReplayState,
+    tail: TablesWithWalTail,
     looked_for_tables: Instant,
     /// Tables of earlier states that may be in use.
     earlier: Vec<Weak<PinnedTables>>,
@@ -70,7 +70,7 @@ impl SlateReader {
         let log = || WalReader::new(session.location.prefix.clone(), session.location.store.clone());
         let (first_log, first_pins) = (log(), pins.clone());
         let tail = session.block_on_slate(CONTEXT, async move {
-            let mut tail = WalReplayState::of(PinnedTables::pin_newest(first_pins).await?);
+            let mut tail = TablesWithWalTail::of(PinnedTables::pin_newest(first_pins).await?);
             tail.replay_new_files(&first_log).await?;
             Ok(tail)
         })?;
@@ -131,7 +131,7 @@ impl SlateReader {
         Ok(())
     }
 
-    fn publish(&self, tail: &WalReplayState) {
+    fn publish(&self, tail: &TablesWithWalTail) {
         let mut newest = self.newest.lock();
         let is_same = newest.state.sequence == tail.sequence && Arc::ptr_eq(&newest.state.tables, &tail.tables);
         if !is_same {

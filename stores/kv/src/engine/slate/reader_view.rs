@@ -9,7 +9,7 @@ use h5live_model::SharedBytes;
 
 use super::scan::{RangeReader, ScanBatch, bounds, scan_options};
 use super::session::SlateSession;
-use super::wal_replay_state::WalReplayState;
+use super::tables_with_wal_tail::TablesWithWalTail;
 use crate::engine::{KeySpan, Result, View};
 
 /// Writes of the log that a scan takes at a time behind the last key of the tables.
@@ -19,7 +19,7 @@ const CONTEXT: &str = "the key-value store cannot be read";
 /// One state.
 pub struct ReaderView {
     pub session: Arc<SlateSession>,
-    pub state: WalReplayState,
+    pub state: TablesWithWalTail,
 }
 
 impl fmt::Debug for ReaderView {

@@ -16,7 +16,7 @@ const MAX_PARALLEL_FILES: u64 = 16;
 ///
 /// Each file of the log has whole batches. A state with all writes up to the last one of a file has no batch in part.
 #[derive(Clone)]
-pub struct WalReplayState {
+pub struct TablesWithWalTail {
     pub tables: Arc<PinnedTables>,
     pub memtable: Arc<Memtable>,
     /// The last file of the log that was read.
@@ -25,10 +25,10 @@ pub struct WalReplayState {
     pub sequence: u64,
 }
 
-impl WalReplayState {
+impl TablesWithWalTail {
     /// The state of the tables.
     pub fn of(tables: PinnedTables) -> Self {
-        WalReplayState {
+        TablesWithWalTail {
             memtable: Arc::default(),
             last_file: tables.last_log_file,
             sequence: tables.last_sequence,
@@ -39,7 +39,7 @@ impl WalReplayState {
     /// The same state over newer tables, without the writes that these have.
     #[must_use]
     pub fn rebase_onto(&self, tables: PinnedTables) -> Self {
-        WalReplayState {
+        TablesWithWalTail {
             memtable: Arc::new(self.memtable.after(tables.last_sequence)),
             last_file: self.last_file.max(tables.last_log_file),
             sequence: self.sequence.max(tables.last_sequence),
