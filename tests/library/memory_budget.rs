@@ -83,3 +83,57 @@ fn a_location_can_limit_the_memory_in_every_store() -> Result<()> {
     }
     Ok(())
 }
+
+/// What a thread does with a dataset of its own: it appends, flushes at times its dataset, at times the file, and reads.
+fn write_by_thread(file: &File, number: u64) -> Result<()> {
+    let new = file.new_dataset::<u32>().unlimited_rows(&[]).chunk_shape(&[CHUNK / 4]);
+    let new = if number.is_multiple_of(2) { new.shuffle().deflate(1) } else { new };
+    let dataset = new.create(&format!("by thread {number}"))?;
+    let (mut written, mut count) = (Vec::new(), 0);
+    for round in 0..30 {
+        count = (count * 31 + number * 7919 + 1013) % (CHUNK as usize / 3) as u64;
+        let rows: Vec<u32> = (0..count).map(|row| (number << 24 | round << 16) as u32 ^ row as u32).collect();
+        dataset.append(&rows)?;
+        written.extend(rows);
+        match round % 5 {
+            1 => dataset.flush()?,
+            3 => file.flush()?,
+            _ => {}
+        }
+        let from = written.len() as u64 / 2;
+        assert_eq!(dataset.read_slice::<u32>(from..)?, written[from as usize..], "dataset {number}, round {round}");
+    }
+    dataset.set_attribute("rows", &(written.len() as u64))?;
+    assert_eq!(dataset.read::<u32>()?, written, "dataset {number}");
+    Ok(())
+}
+
+#[test]
+fn threads_that_share_a_limit_lose_nothing_in_every_store() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    for store in ["native", "log", "kv", "hsds"] {
+        let at = format!("{store}:{}?memory=1MiB", folder.path().join(format!("threads-{store}")).display());
+        let file = File::create(at.as_str())?;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..6)
+                .map(|number| {
+                    scope.spawn({
+                        let file = &file;
+                        move || write_by_thread(file, number)
+                    })
+                })
+                .collect();
+            threads.into_iter().try_for_each(|thread| thread.join().unwrap())
+        })?;
+        file.close()?;
+        let file = File::open(at.as_str())?;
+        for number in 0..6 {
+            let dataset = file.dataset(&format!("by thread {number}"))?;
+            let count: u64 = dataset.attribute("rows")?.read_scalar()?;
+            let rows = dataset.read::<u32>()?;
+            assert_eq!(rows.len() as u64, count, "{store}, dataset {number}");
+            assert!(rows.iter().all(|row| row >> 24 == number as u32), "{store}, dataset {number}");
+        }
+    }
+    Ok(())
+}
