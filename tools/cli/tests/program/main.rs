@@ -54,6 +54,7 @@ mod round_trip;
 mod serve;
 mod serve_tls;
 mod shared_messages;
+mod small_disk;
 mod sources;
 mod stores;
 mod tar;
