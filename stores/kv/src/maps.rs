@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use h5live_model::{MapEdit, MapKey, MapScan, MapStore, ObjectId, OrderPreservingKeyCodec, Result};
 
-use crate::engine::{KeySpan, ViewWithEdits};
+use crate::engine::{KeyCount, KeySpan, ViewWithEdits};
 use crate::layout::value::encode_u64;
 use crate::layout::{MetadataField, key};
 use crate::map_cache::CachedMap;
@@ -26,6 +26,46 @@ fn records_in(map: ObjectId, order: &OrderPreservingKeyCodec, scan: &MapScan<'_>
         Bound::Unbounded => all.end,
     };
     Ok(KeySpan { start, end })
+}
+
+/// How the number of pairs of a map is kept while its pairs are edited.
+enum PairCounting {
+    /// The commit finds out which keys are new.
+    AtCommit,
+    /// The record has the number after each edit, of which this is the one so far.
+    AtOnce(u64),
+}
+
+impl PairCounting {
+    /// Counts at once where it is known for each key anyway whether it is there, or where somebody has asked for the number
+    /// since the last commit.
+    fn begin(state: &mut KvState, map: ObjectId, values: &MapValueStorage<'_>) -> Result<Self> {
+        let record = key::metadata(map, MetadataField::PairCount);
+        if state.edits.key_count(record.as_bytes()).is_some() {
+            return Ok(PairCounting::AtCommit);
+        }
+        let before = pair_count(&state.snapshot(), map)?;
+        if values.may_reference_blobs() || state.edits.get(record.as_bytes()).is_some() {
+            return Ok(PairCounting::AtOnce(before));
+        }
+        let span = KeySpan::from(&key::map_records(map));
+        state.edits.count_keys(record.as_bytes(), KeyCount { span, before });
+        Ok(PairCounting::AtCommit)
+    }
+}
+
+/// The number of pairs, with the edits whose number was left to the commit. From then on, until the commit, edits are
+/// counted at once.
+fn settled_pair_count(state: &mut KvState, map: ObjectId) -> Result<u64> {
+    let record = key::metadata(map, MetadataField::PairCount);
+    if let Some(KeyCount { span, before }) = state.edits.key_count(record.as_bytes()) {
+        let mut count = *before;
+        for (key, value) in state.edits.range(span) {
+            count = count.saturating_add(u64::from(value.is_some())).saturating_sub(u64::from(state.view.has(key)?));
+        }
+        state.put(&record, encode_u64(count));
+    }
+    pair_count(&state.snapshot(), map)
 }
 
 /// Gives up what only the value of a record leads to, before an edit of it. Returns whether there is a value.
@@ -56,7 +96,12 @@ impl KvStore {
 
 impl MapStore for KvStore {
     fn len(&self, map: ObjectId) -> Result<u64> {
-        self.session.read(|state| pair_count(state, map))
+        let record = key::metadata(map, MetadataField::PairCount);
+        let is_left_to_commit = self.session.state().edits.key_count(record.as_bytes()).is_some();
+        match is_left_to_commit {
+            true => self.session.settle(|state| settled_pair_count(state, map)),
+            false => self.session.read(|state| pair_count(state, map)),
+        }
     }
 
     fn contains(&self, map: ObjectId, key: MapKey<'_>) -> Result<bool> {
@@ -126,26 +171,27 @@ impl MapStore for KvStore {
                 records.push(record);
             }
             let values = MapValueStorage::of(&known.spec, state.form);
-            let mut count = pair_count(&state.snapshot(), map)?;
+            let mut counting = PairCounting::begin(state, map, &values)?;
             for (edit, record) in edits.iter().zip(&records) {
-                let was_there = match values.may_reference_blobs() {
-                    true => release_value(state, &values, record, edit)?,
-                    false => state.snapshot().has(record)?,
-                };
+                if let PairCounting::AtOnce(count) = &mut counting {
+                    let was_there = match values.may_reference_blobs() {
+                        true => release_value(state, &values, record, edit)?,
+                        false => state.snapshot().has(record)?,
+                    };
+                    let is_put = matches!(edit, MapEdit::Put { .. });
+                    *count = count.saturating_add(u64::from(is_put)).saturating_sub(u64::from(was_there));
+                }
                 match edit {
                     MapEdit::Put { value, .. } => {
-                        count += u64::from(!was_there);
                         let stored = values.store_value(state, value)?;
                         state.edits.put(record, stored);
                     }
-                    MapEdit::Remove { .. } if was_there => {
-                        count = count.saturating_sub(1);
-                        state.edits.delete(record);
-                    }
-                    MapEdit::Remove { .. } => {}
+                    MapEdit::Remove { .. } => state.edits.delete(record),
                 }
             }
-            state.put(&key::metadata(map, MetadataField::PairCount), encode_u64(count));
+            if let PairCounting::AtOnce(count) = counting {
+                state.put(&key::metadata(map, MetadataField::PairCount), encode_u64(count));
+            }
             Ok(())
         })
     }

@@ -204,6 +204,15 @@ impl KvSession {
         changed
     }
 
+    /// Finds out what a change has left to the commit. What the session sees stays as it is.
+    ///
+    /// # Errors
+    /// [`ModelError::Closed`], and those of `settle`.
+    pub fn settle<T>(&self, settle: impl FnOnce(&mut KvState) -> Result<T>) -> Result<T> {
+        self.check_open()?;
+        settle(&mut self.state.write())
+    }
+
     /// How many objects the session has deleted.
     pub fn deleted_object_count(&self) -> u64 {
         self.deleted_objects.load(Ordering::Acquire)

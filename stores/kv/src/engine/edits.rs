@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
+use super::key_count::{KeyCount, KeyCounter};
 use super::key_span::KeySpan;
 use crate::layout::{CHECKSUM_BYTES, checksum};
 
@@ -23,6 +24,10 @@ pub struct EditBatch {
     by_key: BTreeMap<Box<[u8]>, Option<Vec<u8>>>,
     bytes: usize,
     longest_key: usize,
+    /// Records that the commit makes: the numbers of keys.
+    key_counts: BTreeMap<Box<[u8]>, KeyCount>,
+    /// Whether values end with their checksums.
+    has_checksums: bool,
     /// Empty buffers of values that were committed.
     spare_buffers: Vec<Vec<u8>>,
 }
@@ -65,6 +70,9 @@ impl EditBatch {
 
     fn insert(&mut self, key: &[u8], value: Option<Vec<u8>>) {
         let len = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
+        if !self.key_counts.is_empty() {
+            self.key_counts.remove(key);
+        }
         self.bytes += len(&value);
         match self.by_key.entry(key.into()) {
             Entry::Occupied(mut edit) => self.bytes -= len(&edit.insert(value)),
@@ -74,6 +82,27 @@ impl EditBatch {
                 place.insert(value);
             }
         }
+    }
+
+    /// Leaves it to the commit to find out a number of keys, and to put it under the key `record`. It stays so until that key
+    /// is edited. A count that is there already stays.
+    pub fn count_keys(&mut self, record: &[u8], count: KeyCount) {
+        self.key_counts.entry(record.into()).or_insert(count);
+    }
+
+    /// The number of keys that the commit will put under a key.
+    pub fn key_count(&self, record: &[u8]) -> Option<&KeyCount> {
+        self.key_counts.get(record)
+    }
+
+    /// All numbers of keys that the commit will put, and under which keys.
+    pub fn key_counts(&self) -> impl Iterator<Item = (&[u8], &KeyCount)> {
+        self.key_counts.iter().map(|(record, count)| (&**record, count))
+    }
+
+    /// What counts the keys of a commit.
+    pub fn key_counter(&self) -> KeyCounter<'_> {
+        KeyCounter::new(self.key_counts(), self.has_checksums)
     }
 
     /// The edit of a key: `None` if there is none, `Some(None)` if it is deleted.
@@ -105,6 +134,7 @@ impl EditBatch {
 
     /// Appends its checksum to each value, as it is stored.
     pub fn add_checksums(&mut self) {
+        self.has_checksums = true;
         for (key, value) in &mut self.by_key {
             if let Some(value) = value {
                 value.extend(checksum(key, value));
@@ -114,6 +144,7 @@ impl EditBatch {
 
     /// Takes the checksums away that [`EditBatch::add_checksums`] has appended.
     pub fn remove_checksums(&mut self) {
+        self.has_checksums = false;
         self.by_key.values_mut().flatten().for_each(|value| value.truncate(value.len() - CHECKSUM_BYTES));
     }
 

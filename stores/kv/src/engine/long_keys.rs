@@ -98,6 +98,10 @@ impl<E: Engine> LongKeyEngine<E> {
                 None => self.delete(&view, &mut stored, key)?,
             }
         }
+        let seen = LongKeysView { inner: view.clone(), part: self.part };
+        for (key, number) in edits.count_records(|key| seen.has(key))? {
+            self.put(&view, &mut stored, key, &number)?;
+        }
         Ok(stored)
     }
 

@@ -115,6 +115,7 @@ impl Engine for MemoryEngine {
         if let Some(left) = &mut states.commits_before_failure {
             *left = left.checked_sub(1).ok_or_else(|| EngineError::Full("a test says so".to_owned()))?;
         }
+        let counts = edits.count_records(|key| Ok(states.newest.pairs.contains_key(key)))?;
         let pairs = Arc::make_mut(&mut states.newest.pairs);
         for (key, value) in edits.iter() {
             match value {
@@ -122,6 +123,7 @@ impl Engine for MemoryEngine {
                 None => drop(pairs.remove(key)),
             }
         }
+        pairs.extend(counts.into_iter().map(|(key, number)| (key.into(), number.into())));
         states.newest.version += 1;
         let newest = states.newest.clone();
         states.history.iter_mut().for_each(|history| history.push(newest.clone()));

@@ -6,6 +6,7 @@
 mod checksums;
 mod edits;
 mod error;
+mod key_count;
 mod key_span;
 #[cfg(feature = "lmdb")]
 mod lmdb;
@@ -26,6 +27,7 @@ use h5live_model::{PublishLevel, SharedBytes, WatchEvent};
 pub use checksums::{ChecksumPolicy, ChecksummedView};
 pub use edits::EditBatch;
 pub use error::EngineError;
+pub use key_count::{KeyCount, KeyCounter};
 pub use key_span::KeySpan;
 #[cfg(feature = "lmdb")]
 pub use lmdb::{DamagedPage, DurableState, LmdbEngine, LmdbOptions, LmdbReaderEntry, LmdbStat, WriterLock};
@@ -54,7 +56,8 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// As [`Engine::view`].
     fn version(&self) -> Result<u64>;
 
-    /// Makes edits the next state, all at once. Nothing happens if it fails.
+    /// Makes edits the next state, all at once, with the numbers of keys that they leave to it
+    /// ([`EditBatch::count_records`]). Nothing happens if it fails.
     ///
     /// # Errors
     /// [`EngineError::ReadOnly`] if the engine was opened for reading, [`EngineError::Full`] if there is no room,

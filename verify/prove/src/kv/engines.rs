@@ -92,7 +92,9 @@ impl<E: Engine> Engine for MutantEngine<E> {
     fn commit(&self, edits: &EditBatch, publish: PublishLevel) -> Result<()> {
         let (mut first, mut second) = (EditBatch::new(), EditBatch::new());
         let before = self.inner.view()?;
-        for (number, (key, value)) in edits.iter().enumerate() {
+        let counts = edits.count_records(|key| before.has(key))?;
+        let counts = counts.iter().map(|(key, number)| (*key, Some(&**number)));
+        for (number, (key, value)) in edits.iter().chain(counts).enumerate() {
             let (_, record) = EngineKey::parse(key).map_err(|_| EngineError::Damaged("a key is none of the layout"))?;
             let fate = match self.mutant.fate(&record, value.is_some(), number < edits.len() / 2) {
                 // What is new has a count in any case.

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use h5live_model::{FileHolderProcess, Mode, PublishLevel, SharedBytes};
 use h5live_swmr::{LockHandle, LockPolicy};
+use heed::RwTxn;
 use parking_lot::Mutex;
 
 use self::checkpoint_scheduler::CheckpointScheduler;
@@ -235,17 +236,46 @@ impl LmdbEngine {
         let bytes = edits.memory_bytes().saturating_mul(2).saturating_add(MIN_FREE_BYTES);
         let failed = || lmdb_write_error(context, &self.folder, bytes);
         let mut txn = self.environment.env().write_txn().map_err(lmdb_error(context))?;
-        let pairs = self.environment.pairs();
+        let mut counter = edits.key_counter();
         for (key, value) in edits.iter() {
-            if let Some(old) = pairs.get(&txn, key).map_err(lmdb_error(context))? {
-                self.environment.check_overflow_page(key, old)?;
-            }
-            match value {
-                Some(value) => pairs.put(&mut txn, key, value).map_err(failed())?,
-                None => drop(pairs.delete(&mut txn, key).map_err(failed())?),
-            }
+            let was_there = match value {
+                Some(value) => self.put(&mut txn, key, value, &failed)?,
+                None => self.delete(&mut txn, key, &failed)?,
+            };
+            counter.note_edit(key, value.is_some(), was_there);
+        }
+        for (key, number) in counter.into_records() {
+            self.put(&mut txn, key, &number, &failed)?;
         }
         txn.commit().map_err(failed())
+    }
+
+    /// Gives a key a value, and says whether it had one. A key that is new, as most are, is looked for once.
+    fn put<F: FnOnce(heed::Error) -> EngineError>(
+        &self,
+        txn: &mut RwTxn<'_>,
+        key: &[u8],
+        value: &[u8],
+        failed: impl Fn() -> F,
+    ) -> Result<bool> {
+        let pairs = self.environment.pairs();
+        let Some(old) = pairs.get_or_put(txn, key, value).map_err(failed())? else { return Ok(false) };
+        self.environment.check_overflow_page(key, old)?;
+        pairs.put(txn, key, value).map_err(failed())?;
+        Ok(true)
+    }
+
+    /// Deletes a key, and says whether it was there.
+    fn delete<F: FnOnce(heed::Error) -> EngineError>(
+        &self,
+        txn: &mut RwTxn<'_>,
+        key: &[u8],
+        failed: impl Fn() -> F,
+    ) -> Result<bool> {
+        let pairs = self.environment.pairs();
+        let Some(old) = pairs.get(txn, key).map_err(failed())? else { return Ok(false) };
+        self.environment.check_overflow_page(key, old)?;
+        pairs.delete(txn, key).map_err(failed())
     }
 }
 

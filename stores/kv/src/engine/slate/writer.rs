@@ -116,7 +116,13 @@ impl SlateWriter {
             SyncPolicy::Never if publish == PublishLevel::Durable => return Err(EngineError::NotDurable),
             SyncPolicy::Never => false,
         };
-        let batch = (!edits.is_empty()).then(|| batch(edits));
+        let counts = if edits.key_counts().next().is_some() {
+            let view = self.view()?;
+            edits.count_records(|key| view.has(key))?
+        } else {
+            Vec::new()
+        };
+        let batch = (!edits.is_empty()).then(|| batch(edits, &counts));
         let db = self.db.clone();
         let bytes = self.unwritten_bytes.fetch_add(edits.memory_bytes() as u64, Ordering::Relaxed)
             + edits.memory_bytes() as u64;
@@ -180,14 +186,17 @@ impl SlateWriter {
     }
 }
 
-/// Edits as one batch.
-fn batch(edits: &EditBatch) -> WriteBatch {
+/// Edits as one batch, with the numbers of keys that they change.
+fn batch(edits: &EditBatch, counts: &[(&[u8], Vec<u8>)]) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for (key, value) in edits.iter() {
         match value {
             Some(value) => batch.put_bytes(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)),
             None => batch.delete(key),
         }
+    }
+    for (key, number) in counts {
+        batch.put_bytes(Bytes::copy_from_slice(key), Bytes::copy_from_slice(number));
     }
     batch
 }
