@@ -13,6 +13,7 @@ mod engine_keys;
 mod golden;
 mod golden_container;
 mod libhdf5;
+mod pair_counts;
 mod power_failure;
 mod round_trips;
 #[path = "../shared/mod.rs"]
