@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
+use smallvec::SmallVec;
+
 use super::key_count::{KeyCount, KeyCounter};
 use super::key_span::KeySpan;
 use crate::layout::{CHECKSUM_BYTES, checksum};
 
 /// Bytes that an edit takes beside its key and its value, about.
-const EDIT_OVERHEAD_BYTES: usize = 64;
+const EDIT_OVERHEAD_BYTES: usize = 96;
 
 /// Buffers of values of at least so many bytes are kept for the values of the next commit: to get and to give back memory
 /// costs as much as to fill it.
@@ -18,10 +20,32 @@ const MIN_SPARE_BUFFER_BYTES: usize = 4 << 10;
 /// Most memory of buffers that are kept (bytes).
 const MAX_SPARE_BYTES: usize = 4 << 20;
 
+/// Bytes of a key that take no memory of their own: most records of objects have fewer.
+const INLINE_KEY_BYTES: usize = 40;
+
+/// The key of an edit. Its order is that of its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct EditKey {
+    /// The first eight bytes as one number, zeros behind a shorter key. It tells most keys apart, by one comparison.
+    head: u64,
+    bytes: SmallVec<[u8; INLINE_KEY_BYTES]>,
+}
+
+impl EditKey {
+    fn new(key: &[u8]) -> Self {
+        let mut head = [0; 8];
+        match key.first_chunk() {
+            Some(first) => head = *first,
+            None => head.iter_mut().zip(key).for_each(|(to, from)| *to = *from),
+        }
+        EditKey { head: u64::from_be_bytes(head), bytes: SmallVec::from_slice(key) }
+    }
+}
+
 /// Keys that are put or deleted, in order. The later edit of a key counts.
 #[derive(Debug, Clone, Default)]
 pub struct EditBatch {
-    by_key: BTreeMap<Box<[u8]>, Option<Vec<u8>>>,
+    by_key: BTreeMap<EditKey, Option<Vec<u8>>>,
     bytes: usize,
     longest_key: usize,
     /// Records that the commit makes: the numbers of keys.
@@ -74,7 +98,7 @@ impl EditBatch {
             self.key_counts.remove(key);
         }
         self.bytes += len(&value);
-        match self.by_key.entry(key.into()) {
+        match self.by_key.entry(EditKey::new(key)) {
             Entry::Occupied(mut edit) => self.bytes -= len(&edit.insert(value)),
             Entry::Vacant(place) => {
                 self.bytes += key.len() + EDIT_OVERHEAD_BYTES;
@@ -107,12 +131,12 @@ impl EditBatch {
 
     /// The edit of a key: `None` if there is none, `Some(None)` if it is deleted.
     pub fn get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
-        self.by_key.get(key).map(Option::as_deref)
+        self.by_key.get(&EditKey::new(key)).map(Option::as_deref)
     }
 
     /// Changes the value that an edit gives to a key in place. Returns whether there is such an edit.
     pub fn update(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let Some(Some(value)) = self.by_key.get_mut(key) else { return false };
+        let Some(Some(value)) = self.by_key.get_mut(&EditKey::new(key)) else { return false };
         let before = value.len();
         change(value);
         self.bytes = self.bytes + value.len() - before;
@@ -122,14 +146,14 @@ impl EditBatch {
     /// The edits of keys in a range, in order.
     pub fn range(&self, range: &KeySpan) -> impl DoubleEndedIterator<Item = (&[u8], Option<&[u8]>)> {
         // A range that ends before it begins has nothing in it.
-        let end = range.end.as_deref().map(|end| end.max(&range.start));
-        let bounds = (Bound::Included(&*range.start), end.map_or(Bound::Unbounded, Bound::Excluded));
-        self.by_key.range::<[u8], _>(bounds).map(|(key, value)| (&**key, value.as_deref()))
+        let end = range.end.as_deref().map(|end| EditKey::new(end.max(&range.start)));
+        let bounds = (Bound::Included(EditKey::new(&range.start)), end.map_or(Bound::Unbounded, Bound::Excluded));
+        self.by_key.range(bounds).map(|(key, value)| (&*key.bytes, value.as_deref()))
     }
 
     /// All edits, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<&[u8]>)> {
-        self.by_key.iter().map(|(key, value)| (&**key, value.as_deref()))
+        self.by_key.iter().map(|(key, value)| (&*key.bytes, value.as_deref()))
     }
 
     /// Appends its checksum to each value, as it is stored.
@@ -137,7 +161,7 @@ impl EditBatch {
         self.has_checksums = true;
         for (key, value) in &mut self.by_key {
             if let Some(value) = value {
-                value.extend(checksum(key, value));
+                value.extend(checksum(&key.bytes, value));
             }
         }
     }
@@ -188,6 +212,21 @@ mod tests {
         assert_eq!(all, [(&b"a"[..], Some(&[2, 2, 2, 2, 2, 3][..])), (b"b", None)]);
         assert_eq!(edits.range(&KeySpan::prefix(b"b")).count(), 1);
         assert_eq!(edits.range(&KeySpan { start: vec![9], end: Some(vec![1]) }).count(), 0);
+    }
+
+    #[test]
+    fn keys_are_in_the_order_of_their_bytes_however_short_they_are() {
+        let ends: [&[u8]; 6] = [&[], &[0], &[0, 0], &[0, 1], &[1], &[0xff]];
+        let keys = (0..12).flat_map(|len| ends.map(|end| [&[7; 12][..len], end].concat()));
+        let keys: std::collections::BTreeSet<Vec<u8>> = keys.collect();
+        let mut edits = EditBatch::new();
+        keys.iter().rev().for_each(|key| edits.put(key, key.clone()));
+        assert!(edits.iter().map(|(key, _)| key).eq(keys.iter().map(|key| &**key)));
+        for key in &keys {
+            assert_eq!(edits.get(key), Some(Some(&**key)));
+            let from = KeySpan { start: key.clone(), end: None };
+            assert!(edits.range(&from).map(|(key, _)| key).eq(keys.range(key.clone()..).map(|key| &**key)));
+        }
     }
 
     #[test]
