@@ -1,9 +1,10 @@
 //! When states of an LMDB file become durable.
 //!
 //! LMDB keeps all pages that were freed since the last durable state ([`LmdbCheckpoint`]). A session that never asks for a
-//! durable commit would make the file longer with each commit. So when the file has grown, or much
-//! of it was written again, the present state is made durable by a thread of its own, while commits go on. When it was very
-//! much, commits wait for that.
+//! durable commit would make the file longer with each commit. So when the file has grown by more than the records in it, or
+//! much of it was written again, the present state is made durable by a thread of its own, while commits go on. When it was
+//! very much, commits wait for that. What the file has grown by for new records waits longer: an earlier durable state would
+//! make none of it free.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -18,6 +19,9 @@ use crate::engine::{EngineError, Result};
 
 /// How many times as much the file may grow before commits wait.
 const MAX_GROWTHS: u64 = 16;
+/// How many times the most growth new records may take before their state is made durable: a durable commit, and the end of
+/// the session, wait for all of it.
+const MAX_NEW_DATA_GROWTHS: u64 = 4;
 /// Bytes of pages that a commit takes beside those of its values: the way to them, and the list of pages that it frees.
 const COMMIT_PAGE_BYTES: u64 = 16 << 10;
 /// How many times the least growth may be written into pages that were free before commits wait.
@@ -29,13 +33,28 @@ pub struct CheckpointScheduler {
     point: Arc<Mutex<LmdbCheckpoint>>,
     /// The least and the most bytes by which the file grows before a state is made durable.
     growth: RangeInclusive<u64>,
-    /// Bytes of the file when the present durable state, or the one that is on its way, was taken.
-    bytes_before: u64,
+    /// The file when the present durable state, or the one that is on its way, was taken.
+    before: FileUse,
     /// Bytes that were written since then, about.
     written_bytes: u64,
     running: Option<JoinHandle<()>>,
     /// Why the disk did not take a state. Whether it has the ones before and behind it is not known then.
     failure: Arc<Mutex<Option<String>>>,
+}
+
+/// What a file has (bytes).
+#[derive(Debug, Clone, Copy)]
+struct FileUse {
+    /// Pages that were ever used.
+    used: u64,
+    /// Pages of the keys and values.
+    live: u64,
+}
+
+impl FileUse {
+    fn of(environment: &Environment) -> Self {
+        FileUse { used: environment.used_bytes(), live: environment.live_bytes() }
+    }
 }
 
 impl CheckpointScheduler {
@@ -51,7 +70,7 @@ impl CheckpointScheduler {
         Ok(CheckpointScheduler {
             point: Arc::new(Mutex::new(LmdbCheckpoint::begin(folder, environment)?)),
             growth: growth_before_sync,
-            bytes_before: environment.used_bytes(),
+            before: FileUse::of(environment),
             written_bytes: 0,
             running: None,
             failure: Arc::default(),
@@ -72,12 +91,12 @@ impl CheckpointScheduler {
     pub fn make_durable(&mut self, environment: &Arc<Environment>) -> Result<()> {
         self.check()?;
         let pending = self.point.lock().prepare(environment)?;
-        let bytes = environment.used_bytes();
+        let present = FileUse::of(environment);
         let done = environment.force_sync().and_then(|()| self.point.lock().replace(pending));
         if let Err(error) = &done {
             *self.failure.lock() = Some(error.to_string());
         }
-        (self.bytes_before, self.written_bytes) = (bytes, 0);
+        (self.before, self.written_bytes) = (present, 0);
         done
     }
 
@@ -87,16 +106,21 @@ impl CheckpointScheduler {
     /// # Errors
     /// [`EngineError`] if the state cannot be read.
     pub fn make_durable_if_grown(&mut self, environment: &Arc<Environment>, edit_bytes: usize) -> Result<()> {
-        let bytes = environment.used_bytes();
+        let (present, before) = (FileUse::of(environment), self.before);
         // The file of a small store does not become much larger than what is in it.
-        let growth = (self.bytes_before / 2).max(*self.growth.start()).min(*self.growth.end());
-        let grown = bytes.saturating_sub(self.bytes_before);
+        let growth = (before.used / 2).max(*self.growth.start()).min(*self.growth.end());
+        let grown = present.used.saturating_sub(before.used);
+        // Pages that would be free if the present state were durable.
+        let held = (grown + before.live).saturating_sub(present.live);
+        let max_grown = self.growth.end().saturating_mul(MAX_NEW_DATA_GROWTHS);
         self.written_bytes = self.written_bytes.saturating_add(edit_bytes as u64).saturating_add(COMMIT_PAGE_BYTES);
         // What did not make the file longer took pages that were free. If these were used up before the next state is begun,
         // the file would be longer by that each time, however little is in it.
         let (rewritten, least) = (self.written_bytes.saturating_sub(grown), *self.growth.start());
-        let is_due = grown >= growth || rewritten >= least;
-        let is_overdue = grown / MAX_GROWTHS >= growth || rewritten / MAX_REWRITES >= least;
+        let is_due = held >= growth || rewritten >= least || grown >= max_grown;
+        let is_overdue = held / MAX_GROWTHS >= growth
+            || rewritten / MAX_REWRITES >= least
+            || grown / MAX_GROWTHS >= *self.growth.end();
         let is_running = self.running.as_ref().is_some_and(|thread| !thread.is_finished());
         if !is_due || is_running && !is_overdue {
             return Ok(());
@@ -107,7 +131,7 @@ impl CheckpointScheduler {
             return Ok(());
         }
         let pending = self.point.lock().prepare(environment)?;
-        (self.bytes_before, self.written_bytes) = (bytes, 0);
+        (self.before, self.written_bytes) = (present, 0);
         self.start(environment.clone(), pending);
         Ok(())
     }

@@ -318,6 +318,12 @@ impl Environment {
         (self.env.info().last_page_number as u64 + 1) * u64::from(self.env.stat().page_size)
     }
 
+    /// Bytes of the pages that the keys and values of the newest state take.
+    pub fn live_bytes(&self) -> u64 {
+        let stat = self.env.stat();
+        (stat.branch_pages + stat.leaf_pages + stat.overflow_pages) as u64 * u64::from(stat.page_size)
+    }
+
     /// Waits until the disk has what was committed so far. Others may commit meanwhile.
     ///
     /// # Errors

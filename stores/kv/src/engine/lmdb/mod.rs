@@ -53,9 +53,9 @@ pub struct LmdbOptions {
     pub max_readers: u32,
     /// Which commits wait for the disk.
     pub sync: SyncPolicy,
-    /// The least and the most bytes by which the file grows before its state is made durable though nobody asks for it: the
-    /// pages that were freed since the last durable state are not used again before. Between them, it is half of the file. Of what
-    /// is written into free pages, it is the least.
+    /// The least and the most bytes by which the file grows, beside what new records take, before its state is made durable
+    /// though nobody asks for it: the pages that were freed since the last durable state are not used again before. Between
+    /// them, it is half of the file. Of what is written into free pages, it is the least; of new records, a few times the most.
     pub growth: RangeInclusive<u64>,
 }
 
@@ -239,13 +239,13 @@ impl LmdbEngine {
         let mut counter = edits.key_counter();
         for (key, value) in edits.iter() {
             let was_there = match value {
-                Some(value) => self.put(&mut txn, key, value, &failed)?,
-                None => self.delete(&mut txn, key, &failed)?,
+                Some(value) => self.put(&mut txn, key, value, failed)?,
+                None => self.delete(&mut txn, key, failed)?,
             };
             counter.note_edit(key, value.is_some(), was_there);
         }
         for (key, number) in counter.into_records() {
-            self.put(&mut txn, key, &number, &failed)?;
+            self.put(&mut txn, key, &number, failed)?;
         }
         txn.commit().map_err(failed())
     }
