@@ -1,6 +1,6 @@
 //! The maps that a session has used, with what is known of them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use h5live_model::{MapKey, MapSpec, ObjectId, OrderPreservingKeyCodec, Result};
@@ -26,18 +26,15 @@ pub struct CachedMap {
 }
 
 impl CachedMap {
-    /// What the keys of its records begin with.
-    pub fn record_prefix(&self) -> Vec<u8> {
-        self.prefix.as_bytes().to_vec()
-    }
-
-    /// Puts a key behind the prefix in `record`, in place of what is there.
+    /// Appends the key of the record of a key of the map.
     ///
     /// # Errors
     /// [`h5live_model::Error::Invalid`] if it is no key of the map.
-    pub fn encode_record_key(&self, key: MapKey<'_>, record: &mut Vec<u8>) -> Result<()> {
+    pub fn append_record_key(&self, key: MapKey<'_>, record: &mut Vec<u8>) -> Result<()> {
         self.spec.check_key(key)?;
-        record.truncate(self.prefix.as_bytes().len());
+        // What makes keys sort are a few bytes more.
+        record.reserve(self.prefix.as_bytes().len() + key.bytes().len() + 8);
+        record.extend_from_slice(self.prefix.as_bytes());
         self.order.encode(key, record)
     }
 
@@ -63,7 +60,7 @@ struct SeenMap {
 /// The maps that a session has used. What describes a map stays as it is as long as the map is there, so what is known
 /// counts until the session sees another commit or deletes an object.
 #[derive(Debug, Default)]
-pub struct MapCache(RwLock<HashMap<ObjectId, SeenMap>>);
+pub struct MapCache(RwLock<BTreeMap<ObjectId, SeenMap>>);
 
 impl MapCache {
     /// The map with this identity.

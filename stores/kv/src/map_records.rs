@@ -92,7 +92,9 @@ impl<'a> MapValueStorage<'a> {
     /// [`ModelError::Invalid`] if the value is too long.
     pub fn store_value(&self, state: &mut KvState, value: &[u8]) -> Result<Vec<u8>> {
         if !self.are_blobs {
-            return Ok(value.to_vec());
+            let mut stored = state.edits.take_spare_buffer(value.len());
+            stored.extend_from_slice(value);
+            return Ok(stored);
         }
         if value.is_empty() {
             return Ok(VarLenBlobRef::default().encode().to_vec());

@@ -106,17 +106,18 @@ impl MapStore for KvStore {
 
     fn contains(&self, map: ObjectId, key: MapKey<'_>) -> Result<bool> {
         self.with_map(map, |state, known, _| {
-            let mut record = known.record_prefix();
-            known.encode_record_key(key, &mut record)?;
+            let mut record = Vec::new();
+            known.append_record_key(key, &mut record)?;
             Ok(state.has(&record)?)
         })
     }
 
     fn get(&self, map: ObjectId, keys: &[MapKey<'_>], each: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
         self.with_map(map, |state, known, values| {
-            let mut record = known.record_prefix();
+            let mut record = Vec::new();
             for (number, key) in keys.iter().enumerate() {
-                known.encode_record_key(*key, &mut record)?;
+                record.clear();
+                known.append_record_key(*key, &mut record)?;
                 let mut element = None;
                 let is_there = state.with_value(&record, &mut |stored| match values.are_blobs {
                     true => element = Some(stored.to_vec()),
@@ -161,18 +162,20 @@ impl MapStore for KvStore {
     fn write(&self, map: ObjectId, edits: &[MapEdit<'_>]) -> Result<()> {
         self.session.change(|state| {
             let known = self.maps.open(state, map)?;
-            let mut records = Vec::with_capacity(edits.len());
+            // The keys of the records, one behind the other, and where each of them ends.
+            let (mut records, mut ends) = (Vec::new(), Vec::with_capacity(edits.len()));
             for edit in edits {
                 if let MapEdit::Put { value, .. } = edit {
                     known.spec.check_value(value)?;
                 }
-                let mut record = known.record_prefix();
-                known.encode_record_key(edit.key(), &mut record)?;
-                records.push(record);
+                known.append_record_key(edit.key(), &mut records)?;
+                ends.push(records.len());
             }
             let values = MapValueStorage::of(&known.spec, state.form);
             let mut counting = PairCounting::begin(state, map, &values)?;
-            for (edit, record) in edits.iter().zip(&records) {
+            let mut start = 0;
+            for (edit, end) in edits.iter().zip(ends) {
+                let record = &records[std::mem::replace(&mut start, end)..end];
                 if let PairCounting::AtOnce(count) = &mut counting {
                     let was_there = match values.may_reference_blobs() {
                         true => release_value(state, &values, record, edit)?,
