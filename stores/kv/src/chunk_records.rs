@@ -185,7 +185,7 @@ pub fn overwrite_chunk_range(
         let (key, within) = (run.key(id), run.within.clone());
         let first = key::chunk_piece(id, &run.start, 0);
         if run.piece != 0 && !state.snapshot().has(first.as_bytes())? {
-            state.put(&first, Vec::new());
+            state.put(&first, []);
         }
         let overwrite = |stored: &mut Vec<u8>| {
             if stored.len() < within.end {
@@ -206,7 +206,7 @@ pub fn overwrite_chunk_range(
             let mut stored = state.edits.take_spare_buffer(within.end);
             state.snapshot().with_value(key.as_bytes(), &mut |known| stored.extend_from_slice(known))?;
             overwrite(&mut stored);
-            state.put(&key, stored);
+            state.edits.put(key.as_bytes(), stored);
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use h5live_model::{
 };
 
 use crate::chunk_records::{self, ChunkRecordLayout, StoredChunkRecord};
+use crate::dataset_registry::LastDecodedSpec;
 use crate::engine::{View, ViewWithEdits};
 use crate::error::damaged_object_error;
 use crate::layout::encode::encode_dataspace;
@@ -42,20 +43,23 @@ impl fmt::Debug for KvDataset {
     }
 }
 
-fn dataset_spec(state: &ViewWithEdits<'_>, id: ObjectId) -> Result<Arc<DatasetSpec>> {
-    match objects::spec(state, id)?.body {
-        ObjectKindSpec::Dataset(dataset) => Ok(Arc::from(dataset)),
-        _ => Err(ModelError::WrongKind { expected: "dataset" }),
-    }
+fn dataset_spec(state: &ViewWithEdits<'_>, id: ObjectId, last: &mut LastDecodedSpec) -> Result<Arc<DatasetSpec>> {
+    let records = objects::metadata(state, id)?.without_changing_fields();
+    last.get_or_decode(records, |records| {
+        match records.decode_object_spec(ObjectKind::Dataset).map_err(damaged_object_error(id))?.body {
+            ObjectKindSpec::Dataset(dataset) => Ok(Arc::from(dataset)),
+            _ => Err(ModelError::WrongKind { expected: "dataset" }),
+        }
+    })
 }
 
 impl KvDataset {
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::WrongKind`].
-    pub fn open(session: &Arc<KvSession>, id: ObjectId) -> Result<Self> {
+    pub fn open(session: &Arc<KvSession>, id: ObjectId, last: &mut LastDecodedSpec) -> Result<Self> {
         check_kind(id, ObjectKind::Dataset)?;
         let state = session.state();
-        let spec = dataset_spec(&state.snapshot(), id)?;
+        let spec = dataset_spec(&state.snapshot(), id, last)?;
         let view = (!session.described.mode.writes()).then(|| state.view.clone());
         let found_after_deletions = AtomicU64::new(state.deleted_objects);
         drop(state);

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use h5live_model::{ObjectId, Result};
+use h5live_model::{DatasetSpec, ObjectId, Result};
 
 use crate::dataset::KvDataset;
+use crate::layout::MetadataRecords;
 use crate::primitive::Mutex;
 use crate::session::KvSession;
 
@@ -14,7 +15,36 @@ const MIN_FORGOTTEN: usize = 64;
 
 /// The datasets that a session has open.
 #[derive(Debug, Default)]
-pub struct DatasetRegistry(Mutex<HashMap<ObjectId, Weak<KvDataset>>>);
+pub struct DatasetRegistry(Mutex<OpenDatasets>);
+
+#[derive(Debug, Default)]
+struct OpenDatasets {
+    by_id: HashMap<ObjectId, Weak<KvDataset>>,
+    last_decoded: LastDecodedSpec,
+}
+
+/// The description that was decoded last, with its records. Datasets that are alike share one description.
+#[derive(Debug, Default)]
+pub struct LastDecodedSpec(Option<(MetadataRecords, Arc<DatasetSpec>)>);
+
+impl LastDecodedSpec {
+    /// The description of these records, which `decode` makes of them unless they were decoded last.
+    ///
+    /// # Errors
+    /// Those of `decode`.
+    pub fn get_or_decode(
+        &mut self,
+        records: MetadataRecords,
+        decode: impl FnOnce(&MetadataRecords) -> Result<Arc<DatasetSpec>>,
+    ) -> Result<Arc<DatasetSpec>> {
+        if let Some((_, spec)) = self.0.as_ref().filter(|(last, _)| *last == records) {
+            return Ok(spec.clone());
+        }
+        let spec = decode(&records)?;
+        self.0 = Some((records, spec.clone()));
+        Ok(spec)
+    }
+}
 
 impl DatasetRegistry {
     /// The dataset with this identity, as it is shared.
@@ -23,11 +53,11 @@ impl DatasetRegistry {
     /// [`h5live_model::Error::NoObject`], [`h5live_model::Error::WrongKind`], [`h5live_model::Error::Closed`].
     pub fn open(&self, session: &Arc<KvSession>, id: ObjectId) -> Result<Arc<KvDataset>> {
         session.check_open()?;
-        let mut datasets = self.0.lock();
+        let OpenDatasets { by_id: datasets, last_decoded } = &mut *self.0.lock();
         if let Some(dataset) = datasets.get(&id).and_then(Weak::upgrade) {
             return Ok(dataset);
         }
-        let dataset = Arc::new(KvDataset::open(session, id)?);
+        let dataset = Arc::new(KvDataset::open(session, id, last_decoded)?);
         if datasets.len() >= MIN_FORGOTTEN && datasets.len().is_power_of_two() {
             datasets.retain(|_, dataset| dataset.strong_count() > 0);
         }
@@ -37,6 +67,6 @@ impl DatasetRegistry {
 
     /// The datasets that are open.
     pub fn all(&self) -> Vec<Arc<KvDataset>> {
-        self.0.lock().values().filter_map(Weak::upgrade).collect()
+        self.0.lock().by_id.values().filter_map(Weak::upgrade).collect()
     }
 }

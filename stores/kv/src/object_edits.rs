@@ -38,10 +38,14 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
         check_new_link(state, group, name)?;
     }
     check_spec(state, new)?;
-    let records = or_invalid(MetadataRecords::of_object(new.spec))?;
+    let described = match state.last_described.take().filter(|(spec, _)| spec == new.spec) {
+        Some(described) => described,
+        None => (new.spec.clone(), or_invalid(MetadataRecords::of_object(new.spec))?),
+    };
     let id = state.new_object_id(kind_of(&new.spec.body))?;
     state.tracked_orders.insert(id, TrackedOrders::of(new.spec));
-    put_metadata(state, id, records, new.spec);
+    put_metadata(state, id, &described.1, new.spec);
+    state.last_described = Some(described);
     match &new.spec.body {
         ObjectKindSpec::Dataset(dataset) => {
             if let Some(committed) = dataset.committed {
@@ -68,14 +72,14 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
 /// As [`create`].
 pub fn create_root(state: &mut KvState, root: &ObjectSpec) -> Result<()> {
     let records = or_invalid(MetadataRecords::of_root(root))?;
-    put_metadata(state, oid::ROOT, records, root);
+    put_metadata(state, oid::ROOT, &records, root);
     // It is there without a link, and without a count, as in the connector.
     state.delete(&ref_count_key(oid::ROOT));
     Ok(())
 }
 
-fn put_metadata(state: &mut KvState, id: ObjectId, records: MetadataRecords, spec: &ObjectSpec) {
-    records.into_iter().for_each(|(field, value)| state.put(&key::metadata(id, field), value));
+fn put_metadata(state: &mut KvState, id: ObjectId, records: &MetadataRecords, spec: &ObjectSpec) {
+    records.iter().for_each(|(field, value)| state.put(&key::metadata(id, field), value));
     state.put(&ref_count_key(id), encode_u64(0));
     if spec.times {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
@@ -128,9 +132,10 @@ fn check_committed(state: &KvState, committed: Option<ObjectId>, datatype: &Data
 /// Refuses a link that cannot be added.
 fn check_new_link(state: &KvState, group: ObjectId, name: &Name) -> Result<()> {
     name.check_as_link_name()?;
-    match link(&state.snapshot(), group, name)? {
-        Some(_) => Err(ModelError::Exists(name.clone())),
-        None => Ok(()),
+    check_kind(group, ObjectKind::Group)?;
+    match state.snapshot().has(key::link(group, name.as_bytes()).as_bytes())? {
+        true => Err(ModelError::Exists(name.clone())),
+        false => state.check_object_exists(group),
     }
 }
 
@@ -247,7 +252,8 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
         let key = key::attribute(id, field, new.name.as_bytes());
         match records.get(field) {
             Some(value) => state.put(&key, value),
-            None => state.delete(&key),
+            None if old.is_some() => state.delete(&key),
+            None => {}
         }
     }
     if let Some(committed) = new.committed {

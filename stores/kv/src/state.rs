@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use h5live_model::{Error as ModelError, ObjectId, ObjectKind, Result};
+use h5live_model::{Error as ModelError, ObjectId, ObjectKind, ObjectSpec, Result};
 
 use crate::blob_ids::BlobIdGenerator;
 use crate::engine::{EditBatch, View, ViewWithEdits};
 use crate::error::{KvError, damaged_object_error, invalid_error};
 use crate::layout::value::{ContainerFormat, decode_u64, encode_u64};
-use crate::layout::{EngineKey, MetadataField, OidAllocator, OidCounter, key, oid};
+use crate::layout::{EngineKey, MetadataField, MetadataRecords, OidAllocator, OidCounter, key, oid};
 use crate::tracked_orders::TrackedOrderCache;
 
 /// A state of the engine, and the edits of this session over it.
@@ -28,6 +28,8 @@ pub struct KvState {
     pub blob_ids: BlobIdGenerator,
     /// At which objects orders of creation are kept.
     pub tracked_orders: TrackedOrderCache,
+    /// The description of the object that was made last, with its records: the next one is often like it.
+    pub last_described: Option<(ObjectSpec, MetadataRecords)>,
     /// A change failed in its middle.
     pub is_broken: bool,
     /// How many objects this session has deleted.
@@ -45,6 +47,7 @@ impl KvState {
             ids: OidAllocator::default(),
             blob_ids,
             tracked_orders: TrackedOrderCache::default(),
+            last_described: None,
             is_broken: false,
             deleted_objects: 0,
         }
@@ -56,8 +59,8 @@ impl KvState {
     }
 
     /// Gives a key a value.
-    pub fn put(&mut self, key: &EngineKey, value: impl Into<Vec<u8>>) {
-        self.edits.put(key.as_bytes(), value.into());
+    pub fn put(&mut self, key: &EngineKey, value: impl AsRef<[u8]>) {
+        self.put_concatenated(key, &[value.as_ref()]);
     }
 
     /// Gives a key a value that consists of these pieces.

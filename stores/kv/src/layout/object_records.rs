@@ -116,6 +116,15 @@ impl MetadataRecords {
         Ok(())
     }
 
+    /// The records that an object is described by, without those that change by themselves.
+    #[must_use]
+    pub fn without_changing_fields(mut self) -> Self {
+        for field in [MetadataField::RefCount, MetadataField::Times, MetadataField::Comment] {
+            self.0.remove(&field);
+        }
+        self
+    }
+
     /// The description of an object of this kind.
     ///
     /// # Errors

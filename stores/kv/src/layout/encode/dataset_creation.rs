@@ -68,10 +68,15 @@ impl DatasetCreationProperties {
 
     /// Whether every property has its default. The library then encodes its own list, of which nothing was copied.
     fn is_default(&self) -> bool {
+        let DatasetCreationProperties { object, layout, external, fill, states_allocation, minimized_header } = self;
         let default = DatasetCreationProperties::default();
-        let layout = EncodedLayout { layout: self.layout.layout.clone(), space: default.layout.space.clone() };
-        let fill = EncodedFill { datatype: default.fill.datatype.clone(), ..self.fill.clone() };
-        DatasetCreationProperties { layout, fill, ..self.clone() } == default
+        // Shape and type are no properties.
+        (*states_allocation, *minimized_header) == (default.states_allocation, default.minimized_header)
+            && (fill.allocation, fill.time, &fill.value)
+                == (default.fill.allocation, default.fill.time, &default.fill.value)
+            && *object == default.object
+            && layout.layout == default.layout.layout
+            && *external == default.external
     }
 }
 

@@ -3,7 +3,7 @@
 //! The library keeps properties in an order by a hash of their names (djb2 with 32 bits). It writes those that were set,
 //! or that were copied with the list; then the others of the class, then those of the class above it.
 
-use h5live_format::{Fault, Record, Result as WireResult, Width, Widths, Wire, decode, encode};
+use h5live_format::{Fault, Record, Result as WireResult, Width, Widths, Wire, decode, encode_mut};
 use h5live_model::Name;
 
 use crate::layout::Result;
@@ -30,7 +30,7 @@ pub trait PropertyClass: Default + Clone {
 /// # Errors
 /// [`RecordFormatError::Encode`](crate::layout::RecordFormatError::Encode) if a value does not fit its field.
 pub fn encode_properties<P: PropertyClass>(properties: &P) -> Result<Vec<u8>> {
-    Ok(encode(&PropertyList(properties.clone()), Widths::default())?)
+    Ok(encode_mut(&mut PropertyList(properties.clone()), Widths::default())?)
 }
 
 /// Decodes what [`encode_properties`], or `H5Pencode2`, has encoded. A property that is not there has its default.
@@ -79,10 +79,10 @@ impl<P: PropertyClass> PropertyList<P> {
 
 /// The names of all properties, in the order in which the library writes them.
 fn write_order<P: PropertyClass>(properties: &P) -> Vec<&'static str> {
-    let names = || P::LEVELS.iter().flat_map(|level| level.iter().copied());
-    let mut order: Vec<_> = names().filter(|name| properties.is_set(name)).collect();
+    let names = P::LEVELS.iter().flat_map(|level| level.iter().copied());
+    let (mut order, rest): (Vec<_>, Vec<_>) = names.partition(|name| properties.is_set(name));
     order.sort_by_key(|name| name_hash(name));
-    order.extend(names().filter(|name| !properties.is_set(name)));
+    order.extend(rest);
     order
 }
 
