@@ -2,6 +2,7 @@
 
 use h5live_model::{Datatype, MapKey, MapKeyBuf, StringPadding, VarLenKind};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::convert::{ConvertError, blank_elements};
 use crate::types::{ConversionContext, H5Type, PlainElement, trim};
@@ -10,46 +11,60 @@ use crate::{File, Value};
 
 use super::MapItem;
 
-/// The bytes of a key or a value, which `encode` writes into an element. `old` is what the element holds before.
+/// A blank element whose bytes lie elsewhere. Most have 16 bytes.
+fn varlen_element(size: usize) -> Result<SmallVec<[u8; 32]>, ConvertError> {
+    Ok(if size <= 32 { SmallVec::from_elem(0, size) } else { blank_elements(1, size)?.into() })
+}
+
+/// Appends the bytes of a key or a value, which `encode` writes into an element. `old` is what the element holds before.
+/// After an error, `bytes` may be longer.
 ///
 /// # Errors
 /// Those of `encode`.
 pub(super) fn encode_with(
-    file: &File,
+    context: ConversionContext<'_>,
     datatype: &Datatype,
-    old: Option<Vec<u8>>,
+    old: Option<&[u8]>,
+    bytes: &mut Vec<u8>,
     encode: impl FnOnce(&mut [u8], ConversionContext<'_>) -> Result<(), ConvertError>,
-) -> Result<Vec<u8>, ConvertError> {
-    let mut element = blank_elements(1, datatype.size() as usize)?;
+) -> Result<(), ConvertError> {
+    let (start, size) = (bytes.len(), datatype.size() as usize);
     if let Datatype::VarLen(_) = datatype {
-        let written = Mutex::new(Vec::new());
-        let context = file.context().with_plain(PlainElement::to_write(&element, &written));
-        encode(&mut element, context)?;
-        return Ok(written.into_inner());
+        let mut element = varlen_element(size)?;
+        let written = Mutex::new(std::mem::take(bytes));
+        let plain = PlainElement::to_write(&element, &written, start);
+        let encoded = encode(&mut element, context.with_plain(plain));
+        *bytes = written.into_inner();
+        return encoded;
     }
-    if let Some(old) = old.filter(|old| old.len() == element.len()) {
-        element = old;
+    match old.filter(|old| old.len() == size) {
+        Some(old) => bytes.extend_from_slice(old),
+        None if size <= MAX_UNCHECKED_BYTES => bytes.resize(start + size, 0),
+        None => bytes.append(&mut blank_elements(1, size)?),
     }
-    encode(&mut element, file.context())?;
-    Ok(element)
+    encode(&mut bytes[start..], context)
 }
+
+/// Elements of more bytes may find no memory.
+const MAX_UNCHECKED_BYTES: usize = 64 << 10;
 
 /// What `decode` makes of the bytes of a key or a value.
 ///
 /// # Errors
 /// Those of `decode`.
+#[inline]
 fn decode_with(
-    file: &File,
+    context: ConversionContext<'_>,
     datatype: &Datatype,
     bytes: &[u8],
     decode: impl FnOnce(&[u8], ConversionContext<'_>) -> Result<(), ConvertError>,
 ) -> Result<(), ConvertError> {
     match datatype {
         Datatype::VarLen(_) => {
-            let element = blank_elements(1, datatype.size() as usize)?;
-            decode(&element, file.context().with_plain(PlainElement::with_bytes(&element, bytes)))
+            let element = varlen_element(datatype.size() as usize)?;
+            decode(&element, context.with_plain(PlainElement::with_bytes(&element, bytes)))
         }
-        _ => decode(bytes, file.context()),
+        _ => decode(bytes, context),
     }
 }
 
@@ -92,28 +107,34 @@ impl<T: H5Type> Codec<T> {
         self.encoder.as_ref().is_ok_and(|encoder| T::is_partial(encoder))
     }
 
+    /// Appends the bytes of a value. `old` is what is there before. After an error, `bytes` may be longer.
     pub(super) fn encode(
         &self,
-        file: &File,
+        context: ConversionContext<'_>,
         value: &(impl MapItem<T> + ?Sized),
-        old: Option<Vec<u8>>,
-    ) -> Result<Vec<u8>, ConvertError> {
+        old: Option<&[u8]>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), ConvertError> {
         let encoder = self.encoder.as_ref().map_err(Clone::clone)?;
-        encode_with(file, &self.datatype, old, |element, context| value.encode_item(encoder, element, context))
+        let encode = |element: &mut [u8], context: ConversionContext<'_>| value.encode_item(encoder, element, context);
+        encode_with(context, &self.datatype, old, bytes, encode)
     }
 
-    pub(super) fn decode(&self, file: &File, bytes: &[u8]) -> Result<T, ConvertError> {
+    #[inline]
+    pub(super) fn decode(&self, context: ConversionContext<'_>, bytes: &[u8]) -> Result<T, ConvertError> {
         let decoder = self.decoder.as_ref().map_err(Clone::clone)?;
         let mut value = T::placeholder();
-        decode_with(file, &self.datatype, bytes, |element, context| T::decode(decoder, element, &mut value, context))?;
+        let decode = |element: &[u8], context: ConversionContext<'_>| T::decode(decoder, element, &mut value, context);
+        decode_with(context, &self.datatype, bytes, decode)?;
         Ok(value)
     }
 
     /// A key; there is no value of another type than text for the null string.
-    pub(super) fn decode_key(&self, file: &File, key: MapKey<'_>) -> Result<T, ConvertError> {
+    #[inline]
+    pub(super) fn decode_key(&self, context: ConversionContext<'_>, key: MapKey<'_>) -> Result<T, ConvertError> {
         match key {
             MapKey::Null => Err(ConvertError::Class { file: "null string", memory: "a key (MapObject has it)" }),
-            MapKey::Bytes(bytes) => self.decode(file, bytes),
+            MapKey::Bytes(bytes) => self.decode(context, bytes),
         }
     }
 }
@@ -151,7 +172,9 @@ pub(super) fn decode_key_value(file: &File, datatype: &Datatype, key: MapKey<'_>
 /// [`ConvertError::Value`] if the datatype has no such value.
 pub(super) fn encode_value(file: &File, datatype: &Datatype, value: &Value) -> Result<Vec<u8>, ConvertError> {
     let plan = EncodePlan::new(datatype)?;
-    encode_with(file, datatype, None, |element, context| plan.encode(value, element, context))
+    let mut bytes = Vec::new();
+    encode_with(file.context(), datatype, None, &mut bytes, |element, context| plan.encode(value, element, context))?;
+    Ok(bytes)
 }
 
 /// As [`encode_value`], of a key.

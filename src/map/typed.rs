@@ -1,5 +1,6 @@
 //! Maps of Rust types.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::pages::{PageCursor, PairPages};
 use super::{MapFollower, MapItem, MapObject};
 use crate::convert::{ConvertError, class};
 use crate::error::ErrorKind;
-use crate::types::H5Type;
+use crate::types::{ConversionContext, H5Type};
 use crate::{File, Group, Result};
 
 /// A map of keys to values: an object of a file that holds pairs, each key once, in the order of the keys.
@@ -113,7 +114,9 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     }
 
     fn encode_key(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<Vec<u8>, ConvertError> {
-        self.codecs.0.encode(self.file(), key, None)
+        let mut bytes = Vec::new();
+        self.codecs.0.encode(self.file().context(), key, None, &mut bytes)?;
+        Ok(bytes)
     }
 
     fn key(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<Vec<u8>> {
@@ -136,7 +139,8 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
         let key = self.key(key)?;
         if self.codecs.1.is_plain() {
             let (values, mut found) = (&self.codecs.1, None);
-            let mut decode = |_, bytes: Option<&[u8]>| found = bytes.map(|bytes| values.decode(self.file(), bytes));
+            let mut decode =
+                |_, bytes: Option<&[u8]>| found = bytes.map(|bytes| values.decode(self.file().context(), bytes));
             self.object.get_bytes(&[MapKey::Bytes(&key)], &mut decode)?;
             return found.transpose().map_err(|error| self.object.error(error));
         }
@@ -163,8 +167,10 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     /// [`ErrorKind::Convert`] if key or value cannot be converted into the types of the map, [`model::Error::ReadOnly`].
     pub fn put(&self, key: &(impl MapItem<K> + ?Sized), value: &(impl MapItem<V> + ?Sized)) -> Result<()> {
         let key = self.key(key)?;
-        let value = self.value(&key, value).map_err(|kind| self.object.error(kind))?;
-        self.object.edit(&[MapEdit::Put { key: MapKey::Bytes(&key), value: &value }])
+        let (key, mut pair) = (key.len(), key);
+        self.append_value(&mut pair, 0, value).map_err(|kind| self.object.error(kind))?;
+        let (key, value) = pair.split_at(key);
+        self.object.edit(&[MapEdit::Put { key: MapKey::Bytes(key), value }])
     }
 
     /// Puts pairs, all of them or none. Of two values for one key, the later one counts.
@@ -172,31 +178,56 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     /// # Errors
     /// As [`Map::put`]; [`ConvertError::Element`] says which pair it is.
     pub fn put_many<Q: MapItem<K>, W: MapItem<V>>(&self, pairs: &[(Q, W)]) -> Result<()> {
-        let encode = |(index, (key, value)): (usize, &(Q, W))| -> Result<_, ErrorKind> {
-            let numbered = |kind: ErrorKind| match kind {
+        // Keys and values, one behind the other in memory, and where each of them ends.
+        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(pairs.len()));
+        for (index, (key, value)) in pairs.iter().enumerate() {
+            let ended = self.append_pair(&mut bytes, key, value).map_err(|kind| match kind {
                 ErrorKind::Convert(source) => {
                     ConvertError::Element { index: index as u64, source: Box::new(source) }.into()
                 }
                 kind => kind,
-            };
-            let key = self.encode_key(key).map_err(|error| numbered(error.into()))?;
-            let value = self.value(&key, value).map_err(numbered)?;
-            Ok((key, value))
+            });
+            ends.push(ended.map_err(|kind| self.object.error(kind))?);
+        }
+        let mut start = 0;
+        let edit = |(key_end, end): &(usize, usize)| {
+            let (key, value) = (&bytes[start..*key_end], &bytes[*key_end..*end]);
+            start = *end;
+            MapEdit::Put { key: MapKey::Bytes(key), value }
         };
-        let pairs = pairs.iter().enumerate().map(encode).collect::<Result<Vec<_>, _>>();
-        let pairs = pairs.map_err(|kind| self.object.error(kind))?;
-        let edits: Vec<_> = pairs.iter().map(|(key, value)| MapEdit::Put { key: MapKey::Bytes(key), value }).collect();
+        let edits: Vec<_> = ends.iter().map(edit).collect();
         self.object.edit(&edits)
     }
 
-    /// The bytes of a value. Members of compounds that `V` does not have keep what the map has for the key.
-    fn value(&self, key: &[u8], value: &(impl MapItem<V> + ?Sized)) -> Result<Vec<u8>, ErrorKind> {
+    /// Appends the bytes of a pair, and returns where its key and its value end.
+    fn append_pair(
+        &self,
+        bytes: &mut Vec<u8>,
+        key: &(impl MapItem<K> + ?Sized),
+        value: &(impl MapItem<V> + ?Sized),
+    ) -> Result<(usize, usize), ErrorKind> {
+        let start = bytes.len();
+        self.codecs.0.encode(self.file().context(), key, None, bytes)?;
+        let key_end = bytes.len();
+        self.append_value(bytes, start, value)?;
+        Ok((key_end, bytes.len()))
+    }
+
+    /// Appends the bytes of a value to its key, which begins at `key`. Members of compounds that `V` does not have keep what
+    /// the map has for the key.
+    fn append_value(
+        &self,
+        bytes: &mut Vec<u8>,
+        key: usize,
+        value: &(impl MapItem<V> + ?Sized),
+    ) -> Result<(), ErrorKind> {
         let mut old = None;
         if self.codecs.1.is_partial() {
             let maps = self.file().store().maps().ok_or(model::Error::WrongKind { expected: "map" })?;
-            maps.get(self.id(), &[MapKey::Bytes(key)], &mut |_, bytes| old = bytes.map(<[u8]>::to_vec))?;
+            let key = MapKey::Bytes(&bytes[key..]);
+            maps.get(self.id(), &[key], &mut |_, bytes| old = bytes.map(<[u8]>::to_vec))?;
         }
-        Ok(self.codecs.1.encode(self.file(), value, old)?)
+        Ok(self.codecs.1.encode(self.file().context(), value, old.as_deref(), bytes)?)
     }
 
     /// Removes a key with its value. Returns whether it was there.
@@ -217,16 +248,11 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     }
 
     fn decode_value(&self, bytes: &[u8]) -> Result<V> {
-        self.codecs.1.decode(self.file(), bytes).map_err(|error| self.object.error(error))
-    }
-
-    fn decode(&self, key: MapKey<'_>, value: &[u8]) -> Result<(K, V), ConvertError> {
-        let (keys, values) = &*self.codecs;
-        Ok((keys.decode_key(self.file(), key)?, values.decode(self.file(), value)?))
+        self.codecs.1.decode(self.file().context(), bytes).map_err(|error| self.object.error(error))
     }
 
     pub(super) fn decode_pair(&self, key: MapKey<'_>, value: &[u8]) -> Result<(K, V)> {
-        self.decode(key, value).map_err(|error| self.object.error(error))
+        decode_pair(&self.codecs, self.file().context(), key, value).map_err(|error| self.object.error(error))
     }
 
     /// Whether nothing in keys and values leads to other bytes of the store.
@@ -264,7 +290,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
         let (map, mut pages) = (self.clone(), self.object.pages(Bound::Unbounded, Bound::Unbounded, false));
         std::iter::from_fn(move || {
             Some(pages.next_pair()?.and_then(|(object, key, _)| {
-                map.codecs.0.decode_key(map.file(), key).map_err(|error| object.error(error))
+                map.codecs.0.decode_key(map.file().context(), key).map_err(|error| object.error(error))
             }))
         })
     }
@@ -308,13 +334,23 @@ pub struct MapIter<K: H5Type, V: H5Type> {
     pages: MapIterPages<K, V>,
 }
 
+#[inline]
+fn decode_pair<K: H5Type, V: H5Type>(
+    (keys, values): &(Codec<K>, Codec<V>),
+    context: ConversionContext<'_>,
+    key: MapKey<'_>,
+    value: &[u8],
+) -> Result<(K, V), ConvertError> {
+    Ok((keys.decode_key(context, key)?, values.decode(context, value)?))
+}
+
 /// A pair of Rust types, or why it cannot be one.
 type DecodedPair<K, V> = Result<(K, V), Box<ConvertError>>;
 
 /// The pages of an iteration.
 enum MapIterPages<K, V> {
     /// The store's bytes are decoded as they are listed.
-    Decoded(PageCursor, std::vec::IntoIter<DecodedPair<K, V>>),
+    Decoded(PageCursor, VecDeque<DecodedPair<K, V>>),
     /// Bytes lead to others in the store, which is not called while it lists pairs.
     Stored(PairPages),
 }
@@ -329,7 +365,7 @@ impl<K: H5Type, V: H5Type> MapIter<K, V> {
     fn new(map: &Map<K, V>, start: Bound<MapKeyBuf>, end: Bound<MapKeyBuf>) -> Self {
         let cursor = PageCursor::new(map.object.clone(), start, end, true);
         let pages = match map.has_plain_pairs() {
-            true => MapIterPages::Decoded(cursor, Vec::new().into_iter()),
+            true => MapIterPages::Decoded(cursor, VecDeque::new()),
             false => MapIterPages::Stored(PairPages::new(cursor)),
         };
         MapIter { map: map.clone(), pages }
@@ -346,15 +382,17 @@ impl<K: H5Type, V: H5Type> Iterator for MapIter<K, V> {
                 Some(pages.next_pair()?.and_then(|(_, key, value)| map.decode_pair(key, value)))
             }
             MapIterPages::Decoded(cursor, page) => {
-                if page.as_slice().is_empty() && !cursor.is_last {
-                    let mut pairs = Vec::new();
-                    if let Err(error) = cursor.fetch(|key, value| pairs.push(map.decode(key, value).map_err(Box::new)))
-                    {
+                if page.is_empty() && !cursor.is_last {
+                    let (codecs, context) = (&*map.codecs, map.file().context());
+                    let take = |key: MapKey<'_>, value: &[u8]| {
+                        page.push_back(decode_pair(codecs, context, key, value).map_err(Box::new));
+                    };
+                    if let Err(error) = cursor.fetch(take) {
+                        page.clear();
                         return Some(Err(error));
                     }
-                    *page = pairs.into_iter();
                 }
-                Some(page.next()?.map_err(|error| map.object.error(*error)))
+                Some(page.pop_front()?.map_err(|error| map.object.error(*error)))
             }
         }
     }

@@ -191,8 +191,8 @@ pub(crate) struct PlainElement<'a> {
 enum PlainBytes<'a> {
     /// What is read of the element.
     Read(&'a [u8]),
-    /// Where what is written of the element goes.
-    Written(&'a Mutex<Vec<u8>>),
+    /// Where what is written of the element goes: behind so many bytes of it.
+    Written(&'a Mutex<Vec<u8>>, usize),
 }
 
 impl<'a> PlainElement<'a> {
@@ -201,9 +201,9 @@ impl<'a> PlainElement<'a> {
         PlainElement { address: element.as_ptr().addr(), bytes: PlainBytes::Read(bytes) }
     }
 
-    /// An element that is to be written. Its bytes go to `written`.
-    pub(crate) fn to_write(element: &[u8], written: &'a Mutex<Vec<u8>>) -> Self {
-        PlainElement { address: element.as_ptr().addr(), bytes: PlainBytes::Written(written) }
+    /// An element that is to be written. Its bytes go to `written`, behind the first `start` bytes.
+    pub(crate) fn to_write(element: &[u8], written: &'a Mutex<Vec<u8>>, start: usize) -> Self {
+        PlainElement { address: element.as_ptr().addr(), bytes: PlainBytes::Written(written, start) }
     }
 }
 
@@ -283,8 +283,10 @@ impl<'a> ConversionContext<'a> {
     /// # Errors
     /// [`ConvertError::Heap`].
     pub fn write_varlen(&self, bytes: &[u8], count: usize, element: &mut [u8]) -> Result<(), ConvertError> {
-        if let Some(PlainBytes::Written(written)) = self.plain_bytes(element) {
-            *written.lock() = bytes.to_vec();
+        if let Some(PlainBytes::Written(written, start)) = self.plain_bytes(element) {
+            let mut written = written.lock();
+            written.truncate(start);
+            written.extend_from_slice(bytes);
             return Ok(());
         }
         let count = u32::try_from(count).map_err(|_| ConvertError::StringTooLong { length: count, space: 1 << 32 })?;
