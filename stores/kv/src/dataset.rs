@@ -10,9 +10,9 @@ use h5live_model::{
 };
 
 use crate::chunk_records::{self, ChunkRecordLayout, StoredChunkRecord};
-use crate::dataset_registry::LastDecodedSpec;
 use crate::engine::{View, ViewWithEdits};
 use crate::error::damaged_object_error;
+use crate::last_decoded_spec::LastDecodedSpec;
 use crate::layout::encode::encode_dataspace;
 use crate::layout::{MetadataField, key};
 use crate::objects;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use h5live_model::{DatasetSpec, ObjectId, Result};
+use h5live_model::{ObjectId, Result};
 
 use crate::dataset::KvDataset;
-use crate::layout::MetadataRecords;
+use crate::last_decoded_spec::LastDecodedSpec;
 use crate::primitive::Mutex;
 use crate::session::KvSession;
 
@@ -21,29 +21,6 @@ pub struct DatasetRegistry(Mutex<OpenDatasets>);
 struct OpenDatasets {
     by_id: HashMap<ObjectId, Weak<KvDataset>>,
     last_decoded: LastDecodedSpec,
-}
-
-/// The description that was decoded last, with its records. Datasets that are alike share one description.
-#[derive(Debug, Default)]
-pub struct LastDecodedSpec(Option<(MetadataRecords, Arc<DatasetSpec>)>);
-
-impl LastDecodedSpec {
-    /// The description of these records, which `decode` makes of them unless they were decoded last.
-    ///
-    /// # Errors
-    /// Those of `decode`.
-    pub fn get_or_decode(
-        &mut self,
-        records: MetadataRecords,
-        decode: impl FnOnce(&MetadataRecords) -> Result<Arc<DatasetSpec>>,
-    ) -> Result<Arc<DatasetSpec>> {
-        if let Some((_, spec)) = self.0.as_ref().filter(|(last, _)| *last == records) {
-            return Ok(spec.clone());
-        }
-        let spec = decode(&records)?;
-        self.0 = Some((records, spec.clone()));
-        Ok(spec)
-    }
 }
 
 impl DatasetRegistry {

@@ -23,6 +23,7 @@ mod folder_watch;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
+mod last_decoded_spec;
 pub mod layout;
 #[cfg(feature = "lmdb")]
 mod maintenance;

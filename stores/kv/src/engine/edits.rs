@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use smallvec::SmallVec;
 
-use super::key_count::{KeyCount, KeyCounter};
+use super::key_count::{KeyCount, KeyCounter, StoredRecord};
 use super::key_span::KeySpan;
 use crate::layout::{CHECKSUM_BYTES, checksum};
 
@@ -129,6 +129,24 @@ impl EditBatch {
         KeyCounter::new(self.key_counts(), self.has_checksums)
     }
 
+    /// The records of the numbers of keys that the commit is to find out, as they are stored. `was_there` says whether the
+    /// state has a key that is edited.
+    ///
+    /// # Errors
+    /// Those of `was_there`.
+    pub fn count_records<E>(
+        &self,
+        mut was_there: impl FnMut(&[u8]) -> Result<bool, E>,
+    ) -> Result<Vec<StoredRecord<'_>>, E> {
+        let mut counter = self.key_counter();
+        for span in counter.spans() {
+            for (key, value) in self.range(span) {
+                counter.note_edit(key, value.is_some(), was_there(key)?);
+            }
+        }
+        Ok(counter.into_records())
+    }
+
     /// The edit of a key: `None` if there is none, `Some(None)` if it is deleted.
     pub fn get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         self.by_key.get(&EditKey::new(key)).map(Option::as_deref)
@@ -196,6 +214,7 @@ impl EditBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::checked_value;
 
     #[test]
     fn the_later_edit_of_a_key_counts_and_memory_is_counted_once() {
@@ -256,5 +275,51 @@ mod tests {
         edits.clear();
         let spare = edits.spare_buffers.iter().map(Vec::capacity).sum::<usize>();
         assert!((MAX_SPARE_BYTES / 2..=MAX_SPARE_BYTES).contains(&spare), "{spare}");
+    }
+
+    fn count(edits: &mut EditBatch, record: &[u8], prefix: &[u8], before: u64) {
+        edits.count_keys(record, KeyCount { span: KeySpan::prefix(prefix), before });
+    }
+
+    fn numbers(edits: &EditBatch, there: &[&[u8]]) -> Vec<(Vec<u8>, u64)> {
+        let records = edits.count_records(|key| Ok::<_, ()>(there.contains(&key))).unwrap();
+        let number = |value: &[u8]| u64::from_le_bytes(value[..8].try_into().unwrap());
+        records.iter().map(|(key, value)| (key.to_vec(), number(value))).collect()
+    }
+
+    #[test]
+    fn new_keys_are_added_and_removed_ones_taken_away() {
+        let mut edits = EditBatch::new();
+        // The order of the records is not that of the ranges.
+        count(&mut edits, b"0", b"b", 7);
+        count(&mut edits, b"1", b"a", 1);
+        for key in [b"a1", b"b1", b"b2", b"c1"] {
+            edits.put(key, vec![1]);
+        }
+        for key in [b"a2", b"b3", b"b4"] {
+            edits.delete(key);
+        }
+        assert_eq!(numbers(&edits, &[b"b2", b"b3"]), [(b"1".to_vec(), 2), (b"0".to_vec(), 7)]);
+        assert_eq!(numbers(&edits, &[b"a1", b"a2", b"b2", b"b3"]), [(b"1".to_vec(), 0), (b"0".to_vec(), 7)]);
+        assert_eq!(numbers(&edits, &[]), [(b"1".to_vec(), 2), (b"0".to_vec(), 9)]);
+    }
+
+    #[test]
+    fn a_record_that_is_edited_is_not_counted_and_the_first_count_stays() {
+        let mut edits = EditBatch::new();
+        count(&mut edits, b"0", b"a", 3);
+        count(&mut edits, b"0", b"a", 9);
+        edits.put(b"a", Vec::new());
+        assert_eq!(numbers(&edits, &[]), [(b"0".to_vec(), 4)]);
+        edits.delete(b"0");
+        assert_eq!(numbers(&edits, &[]), []);
+        count(&mut edits, b"1", b"a", 3);
+        edits.add_checksums();
+        let records = edits.count_records(|_| Ok::<_, ()>(false)).unwrap();
+        assert_eq!(checked_value(records[0].0, &records[0].1), Some(&4u64.to_le_bytes()[..]));
+        edits.remove_checksums();
+        assert_eq!(edits.count_records(|_| Ok::<_, ()>(false)).unwrap()[0].1, 4u64.to_le_bytes());
+        edits.clear();
+        assert_eq!(numbers(&edits, &[]), []);
     }
 }

@@ -115,7 +115,7 @@ impl Engine for MemoryEngine {
         if let Some(left) = &mut states.commits_before_failure {
             *left = left.checked_sub(1).ok_or_else(|| EngineError::Full("a test says so".to_owned()))?;
         }
-        let counts = edits.count_records(|key| Ok(states.newest.pairs.contains_key(key)))?;
+        let counts = edits.count_records(|key| Ok::<_, EngineError>(states.newest.pairs.contains_key(key)))?;
         let pairs = Arc::make_mut(&mut states.newest.pairs);
         for (key, value) in edits.iter() {
             match value {

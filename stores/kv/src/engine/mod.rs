@@ -27,7 +27,7 @@ use h5live_model::{PublishLevel, SharedBytes, WatchEvent};
 pub use checksums::{ChecksumPolicy, ChecksummedView};
 pub use edits::EditBatch;
 pub use error::EngineError;
-pub use key_count::{KeyCount, KeyCounter};
+pub use key_count::{KeyCount, KeyCounter, StoredRecord};
 pub use key_span::KeySpan;
 #[cfg(feature = "lmdb")]
 pub use lmdb::{DamagedPage, DurableState, LmdbEngine, LmdbOptions, LmdbReaderEntry, LmdbStat, WriterLock};

@@ -14,7 +14,7 @@ use super::heartbeat::Heartbeat;
 use super::pinned::MAX_OPERATION_RETRIES;
 use super::scan::{RangeReader, bounds, scan_options};
 use super::session::SlateSession;
-use crate::engine::{EditBatch, EngineError, KeySpan, Result, SyncPolicy, View};
+use crate::engine::{EditBatch, EngineError, KeySpan, Result, StoredRecord, SyncPolicy, View};
 
 /// After so many files of the log their writes go into a table: a reader that opens the store reads the files behind it.
 /// SlateDB by itself waits for 4,096 of them.
@@ -187,7 +187,7 @@ impl SlateWriter {
 }
 
 /// Edits as one batch, with the numbers of keys that they change.
-fn batch(edits: &EditBatch, counts: &[(&[u8], Vec<u8>)]) -> WriteBatch {
+fn batch(edits: &EditBatch, counts: &[StoredRecord<'_>]) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for (key, value) in edits.iter() {
         match value {
