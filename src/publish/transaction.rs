@@ -50,7 +50,7 @@ impl AppendTransaction<'_> {
         let mut rest = &self.steps[..];
         while !rest.is_empty() {
             let (run, later) = rest.split_at(count_distinct(rest.iter().map(|step| step.dataset.id())));
-            run.iter().try_for_each(|step| step.dataset.stage_rows(&step.rows))?;
+            run.iter().try_for_each(|step| step.dataset.append_unpublished_rows(&step.rows))?;
             for (n, step) in run.iter().enumerate() {
                 if let Some(before) = n.checked_sub(1).and_then(|n| run.get(n)) {
                     step.dataset.order_commit_after(before.dataset.id())?;

@@ -38,7 +38,7 @@ impl NativeDataset {
             let chunk = match ready {
                 Some((place, true)) => Some(place),
                 _ => match state.layout.locate_chunk(coord)? {
-                    None => self.alloc_next_chunk(&state, &mut fast_append.sequential_appends, coord, dims)?,
+                    None => self.preallocate_and_flush(&state, &mut fast_append.sequential_appends, coord, dims)?,
                     // A chunk that went through filters has no room for elements.
                     found => {
                         found.filter(|element| state.skips_all_filters(element.filter_mask)).map(|element| element.addr)
@@ -109,35 +109,30 @@ impl NativeDataset {
         part: UnpublishedChunkData<'_>,
         dims: &[u64],
     ) -> Result<bool> {
-        let RepeatedAppend {
-            axis,
-            dims: last,
-            header,
-            header_version: edition,
-            message_index: spot,
-            extent_range: place,
-            header_image: imprint,
-        } = repeated_append;
+        let RepeatedAppend { axis, dims: last_dims, header, header_version, message_index, extent_range, header_image } =
+            repeated_append;
         let Some(extent) = dims.get(*axis) else { return Ok(false) };
         let stated = extent.to_le_bytes();
-        let Some(stated) = stated.get(..place.len()) else { return Ok(false) };
+        let Some(stated) = stated.get(..extent_range.len()) else { return Ok(false) };
         let done = self.session.publish_in_place(part, header, |first, found| {
             let mut state = self.shared.state.write();
-            let message = first.messages.get_mut(*spot).and_then(|message| message.body.get_mut(place.clone()));
-            let message = message.filter(|_| found == *edition && state.spec.dataspace.dims() == &last[..])?;
+            let message =
+                first.messages.get_mut(*message_index).and_then(|message| message.body.get_mut(extent_range.clone()));
+            let message =
+                message.filter(|_| found == *header_version && state.spec.dataspace.dims() == &last_dims[..])?;
             let state = Arc::make_mut(&mut *state);
             if !resize_spec(Arc::make_mut(&mut state.spec), dims) {
                 return None;
             }
             message.copy_from_slice(stated);
-            if !imprint.patch(stated) {
+            if !header_image.patch(stated) {
                 return Some(encode_with_size_hint(first, self.session.cache.widths()).map(EntryPatch::from));
             }
-            Some(Ok(EntryPatch { image: imprint.image().into(), changed: imprint.changed_range() }))
+            Some(Ok(EntryPatch { image: header_image.image().into(), changed: header_image.changed_range() }))
         })?;
         if done {
-            *last = SmallVec::from_slice(dims);
-            *edition += 1;
+            *last_dims = SmallVec::from_slice(dims);
+            *header_version += 1;
         }
         Ok(done)
     }

@@ -68,7 +68,7 @@ impl NativeDataset {
     }
 
     fn set_extent(&self, dims: &[u64]) -> Result<()> {
-        if self.write_extent(dims)? {
+        if self.put_extent_in_header(dims)? {
             // Nobody must find chunks gone below the extent that is in the file.
             self.session.flush(FlushScope::Owner(Owner::new(self.shared.header_addr)))?;
             self.free_chunks_outside(&self.state(), dims)?;

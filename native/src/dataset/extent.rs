@@ -18,7 +18,7 @@ const MAX_CHUNKS_DROPPED_AT_ONCE: usize = 4096;
 
 impl NativeDataset {
     /// Puts a new extent into the header, and says whether some dimension has become smaller.
-    pub(super) fn write_extent(&self, dims: &[u64]) -> Result<bool> {
+    pub(super) fn put_extent_in_header(&self, dims: &[u64]) -> Result<bool> {
         let _operation = self.session.cache.begin_atomic_change();
         let _lock = self.session.lock_header(self.shared.header_addr);
         let mut state = self.shared.state.write();

@@ -54,7 +54,7 @@ fn fill_bytes(spec: &DatasetSpec, bytes: usize) -> Cow<'static, [u8]> {
 
 impl NativeDataset {
     /// The chunk that an append to `dims` begins, made ready with the next ones if it is one of many.
-    pub(super) fn alloc_next_chunk(
+    pub(super) fn preallocate_and_flush(
         &self,
         state: &DatasetState,
         row: &mut Option<SequentialAppends>,
@@ -76,7 +76,7 @@ impl NativeDataset {
     /// Makes the rows of chunks ready that begin with the one of `coord`, which lies beyond the extent and is about to be
     /// written, if it is one of many that follow each other. Says whether it did. The next flush enters them into the
     /// index.
-    pub(super) fn preallocate_rows(&self, state: &DatasetState, coord: &ChunkCoord) -> Result<bool> {
+    pub(super) fn try_preallocate_rows(&self, state: &DatasetState, coord: &ChunkCoord) -> Result<bool> {
         let (dims, Some(chunk)) = (state.spec.dataspace.dims(), state.spec.chunk_dims()) else { return Ok(false) };
         let mut beyond = coord
             .scaled()

@@ -107,7 +107,7 @@ impl NativeDataset {
         if !moves
             && stays.is_none()
             && beneath == ReplacedBytesVisibility::BeyondExtent
-            && self.preallocate_rows(&state, coord)?
+            && self.try_preallocate_rows(&state, coord)?
         {
             stays = state.layout.locate_chunk(coord)?;
         }
@@ -157,7 +157,10 @@ impl NativeDataset {
         }
         let beneath = self.visibility_of(&state, coord, range);
         let mut old = state.layout.locate_chunk(coord)?;
-        if old.is_none() && beneath == ReplacedBytesVisibility::BeyondExtent && self.preallocate_rows(&state, coord)? {
+        if old.is_none()
+            && beneath == ReplacedBytesVisibility::BeyondExtent
+            && self.try_preallocate_rows(&state, coord)?
+        {
             old = state.layout.locate_chunk(coord)?;
         }
         let Some(old) = old else {

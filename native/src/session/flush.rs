@@ -26,7 +26,7 @@ impl NativeSession {
             return Ok(());
         }
         let pending = if scope == FlushScope::All { self.unlinked.take_pending_deletes() } else { Vec::new() };
-        let flushed = self.flush_and_time(scope);
+        let flushed = self.flush_guarded(scope);
         match flushed {
             Ok(()) if pending.is_empty() => return Ok(()),
             Ok(()) => self.finalize_deletes(pending)?,
@@ -35,7 +35,7 @@ impl NativeSession {
                 return Err(error);
             }
         }
-        self.flush_and_time(scope)
+        self.flush_guarded(scope)
     }
 
     /// Refuses to go on if the file is not ours any more, as of now: nothing is promised to last that does not.
@@ -49,8 +49,8 @@ impl NativeSession {
         self.check_file_held()
     }
 
-    fn flush_and_time(&self, scope: FlushScope) -> Result<()> {
-        self.with_flush_time(|| self.flush_scope(scope))
+    fn flush_guarded(&self, scope: FlushScope) -> Result<()> {
+        self.run_guarded_flush(|| self.flush_scope(scope))
     }
 
     /// Publishes elements that no reader can see yet by the fast path, with the header that states them. Returns
@@ -62,10 +62,10 @@ impl NativeSession {
         change: impl FnOnce(&mut ObjectHeader, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
     ) -> Result<bool> {
         let len = header.read().prefix.first_chunk_len();
-        self.with_flush_time(|| Ok(self.cache.try_publish_chunk_data(part, header, len, change)?))
+        self.run_guarded_flush(|| Ok(self.cache.try_publish_chunk_data(part, header, len, change)?))
     }
 
-    fn with_flush_time<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn run_guarded_flush<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
         let (hold, space) = (&self.hold, self.cache.space());
         let begin = hold.clock.now();
         hold.check_held_with_max_age(|| space.known_storage_len(), begin, FLUSH_CHECK_INTERVAL)?;

@@ -48,7 +48,7 @@ impl<'a> WriteOut<'a> {
 impl DatasetCore {
     /// Stores everything staged, and publishes it: appended rows by one batch, if nothing else is staged.
     pub(super) fn publish_staged(&self, shared: &FileShared) -> Result<(), DatasetError> {
-        if self.publish_rows()? {
+        if self.try_publish_rows()? {
             return Ok(());
         }
         self.write_out(shared)?;
@@ -59,7 +59,7 @@ impl DatasetCore {
 
     /// Publishes the staged rows by one batch. Returns whether it could: only appended rows are staged, and no other
     /// dataset must be published before them.
-    fn publish_rows(&self) -> Result<bool, DatasetError> {
+    fn try_publish_rows(&self) -> Result<bool, DatasetError> {
         // Nothing is appended meanwhile.
         let _alone = self.stage.lock_writer();
         if self.publish.order.has_earlier() {

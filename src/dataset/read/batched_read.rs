@@ -185,7 +185,7 @@ impl ChunkReader<'_> {
         }
         core.filters.decode_into(found.chunk.filter_mask, found.bytes, &mut bytes)?;
         let bytes = Arc::new(bytes);
-        let is_whole = self.cut.single_run(coord).is_some_and(|run| run.len == self.selected_elements());
+        let is_whole = self.cut.single_run(coord).is_some_and(|run| run.len == self.chunk_elements());
         if !is_whole && core.stage.lock().staged_bytes_of(coord).is_none() {
             let is_old = || core.read.changes() != changes;
             cache.insert(core.cache_id(), coord, bytes.clone(), is_old);

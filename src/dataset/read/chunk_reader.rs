@@ -195,7 +195,8 @@ impl ChunkReader<'_> {
         sink: &mut S,
         parallel: bool,
     ) -> Result<(), DatasetError> {
-        let content = |coord: &ChunkCoord| self.load_content(coord, true).map_err(|failure| failure.with_chunk(coord));
+        let content =
+            |coord: &ChunkCoord| self.find_and_keep_content(coord, true).map_err(|failure| failure.with_chunk(coord));
         let contents: Vec<_> = match parallel {
             true => batch.par_iter().map(content).collect::<Result<_, _>>()?,
             false => batch.iter().map(content).collect::<Result<_, _>>()?,
@@ -226,21 +227,21 @@ impl ChunkReader<'_> {
         sink: &mut S,
         scratch: &mut Vec<u8>,
     ) -> Result<(), DatasetError> {
-        let whole = part.single.filter(|run| run.at == 0 && run.len == self.selected_elements());
+        let whole = part.single.filter(|run| run.at == 0 && run.len == self.chunk_elements());
         if let (Some(run), false) = (whole, self.reader.core.filters.is_empty()) {
             // A whole chunk is decoded right where it is wanted.
             if let Some(direct) = sink.direct_bytes_mut(self.dest_range(run, base)) {
-                match self.decode_chunk(part.coord, Some(direct))? {
+                match self.find_content(part.coord, Some(direct))? {
                     Some(content) => return self.scatter_content(part, content, base, sink, scratch),
                     None => return Ok(()),
                 }
             }
         }
-        let content = self.load_content(part.coord, whole.is_none())?;
+        let content = self.find_and_keep_content(part.coord, whole.is_none())?;
         self.scatter_content(part, content, base, sink, scratch)
     }
 
-    pub(super) fn selected_elements(&self) -> u64 {
+    pub(super) fn chunk_elements(&self) -> u64 {
         (self.bytes / self.reader.view.size) as u64
     }
 
@@ -250,10 +251,10 @@ impl ChunkReader<'_> {
     }
 
     /// The contents of a chunk. With `keep`, a decoded chunk is kept for later reads.
-    pub(super) fn load_content(&self, coord: &ChunkCoord, keep: bool) -> Result<ChunkContent, DatasetError> {
+    pub(super) fn find_and_keep_content(&self, coord: &ChunkCoord, keep: bool) -> Result<ChunkContent, DatasetError> {
         let DatasetReader { core, cache, .. } = self.reader;
         let changes = core.read.changes();
-        let content = self.decode_chunk(coord, None)?.unwrap_or(ChunkContent::Fill);
+        let content = self.find_content(coord, None)?.unwrap_or(ChunkContent::Fill);
         if let (ChunkContent::Decoded(bytes), true) = (&content, keep)
             && core.stage.lock().staged_bytes_of(coord).is_none()
         {
@@ -280,7 +281,7 @@ impl ChunkReader<'_> {
 
     /// Finds out what a chunk holds, and decodes it: into `direct`, if that is given, and then there is nothing left
     /// to scatter.
-    fn decode_chunk(
+    fn find_content(
         &self,
         coord: &ChunkCoord,
         mut direct: Option<&mut [u8]>,
@@ -372,7 +373,7 @@ impl ChunkReader<'_> {
             match self.scatter_content_once(part, content, base, sink, scratch) {
                 Err(failure) if failure.is_moved() => {
                     self.reader.core.chunks.refresh()?;
-                    content = self.decode_chunk(part.coord, None)?.unwrap_or(ChunkContent::Fill);
+                    content = self.find_content(part.coord, None)?.unwrap_or(ChunkContent::Fill);
                 }
                 done => return done,
             }

@@ -117,7 +117,7 @@ impl DatasetReader<'_> {
     ) -> Result<Vec<u8>, DatasetError> {
         let all = h5live_model::Selection::All.bind(&self.view.extent)?;
         let chunk = ChunkReader { reader: *self, cut: &all.split_by_chunks(grid), grid, bytes };
-        let content = chunk.load_content(coord, false)?;
+        let content = chunk.find_and_keep_content(coord, false)?;
         if let ChunkContent::Decoded(decoded) = content {
             return Ok(if part.len() == bytes { Arc::unwrap_or_clone(decoded) } else { decoded[part].to_vec() });
         }

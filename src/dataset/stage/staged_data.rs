@@ -45,7 +45,7 @@ impl StagedData {
 
     /// Buffers `count` rows. Without `rows`, the store has them already. Returns `false` if there is no buffer.
     #[inline]
-    pub(crate) fn append_rows(&mut self, count: u64, rows: Option<&[u8]>) -> bool {
+    pub(crate) fn try_append_rows(&mut self, count: u64, rows: Option<&[u8]>) -> bool {
         let Some(buffer) = &mut self.rows else { return false };
         match rows {
             Some(rows) => buffer.push_rows(rows, count),

@@ -16,7 +16,7 @@ use crate::error::ErrorKind;
 
 /// Appends rows, as `stored` gives them, if they come right after rows that were appended before. Returns `false`
 /// if not, and nothing was done.
-pub(super) fn append_next_rows<'a>(
+pub(super) fn try_append_next_rows<'a>(
     core: &DatasetCore,
     stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
 ) -> Result<bool, DatasetError> {
@@ -28,14 +28,14 @@ pub(super) fn append_next_rows<'a>(
     }
     let spec = core.chunks.spec()?;
     let Some(rows) = stored(&spec) else { return Ok(false) };
-    let done = stage_or_store(core, stage, spec.dataspace.dims(), rows);
+    let done = try_stage_or_store(core, stage, spec.dataspace.dims(), rows);
     core.register_staged();
     done
 }
 
 /// Buffers rows if they are short, and stores them if not; `stored_extent` is the extent that the store knows. Returns
 /// `false` if they do not come after the buffered ones, and nothing was done. The caller holds the writer's lock.
-fn stage_or_store<'a>(
+fn try_stage_or_store<'a>(
     core: &'a DatasetCore,
     mut stage: MutexGuard<'a, StagedData>,
     stored_extent: &[u64],
@@ -52,7 +52,7 @@ fn stage_or_store<'a>(
         }
         stage = core.stage.lock();
     }
-    Ok(stage.append_rows(count, (!is_direct).then_some(rows)))
+    Ok(stage.try_append_rows(count, (!is_direct).then_some(rows)))
 }
 
 /// Rows to append.
@@ -91,7 +91,7 @@ impl RowAppend {
             check_chunk_before(writer, &extent, &grid)?;
         }
         restage_edges(writer, &extent)?;
-        if buffer_rows(writer, axis, values as usize, source)? {
+        if try_buffer_rows(writer, axis, values as usize, source)? {
             return Ok(());
         }
         store_rows(writer.core, RowsToStore::All)?;
@@ -114,7 +114,7 @@ impl RowAppend {
 
 /// Has the buffer take new rows of a dataset without filters. Returns `false` if they are long and have to be
 /// converted, or do not follow each other in the chunks.
-fn buffer_rows(
+fn try_buffer_rows(
     writer: &DatasetWriter<'_>,
     axis: usize,
     values: usize,
@@ -145,7 +145,7 @@ fn buffer_rows(
             &memory
         }
     };
-    stage_or_store(writer.core, writer.core.stage.lock(), &writer.view.extent, bytes)
+    try_stage_or_store(writer.core, writer.core.stage.lock(), &writer.view.extent, bytes)
 }
 
 /// The dimension along which rows are appended: the first one if it can grow, or else the unlimited one.
@@ -157,7 +157,7 @@ fn append_axis(view: &SpecSnapshot) -> Result<usize, ErrorKind> {
     max.iter().position(|max| *max == h5live_model::UNLIMITED).ok_or(ErrorKind::CannotGrow)
 }
 
-/// Elements of a row.
+/// Elements of a row: of one step along the dimension along which the dataset grows.
 pub(super) fn elements_per_row(view: &SpecSnapshot) -> Result<u64, ErrorKind> {
     append_axis(view).map(|axis| elements_per_row_along(view, axis))
 }

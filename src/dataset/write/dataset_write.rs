@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use h5live_model::{ChunkBatch, ChunkCoord, ChunkWrite, Datatype, StoredChunk};
 
-use super::append::{RowAppend, append_next_rows, elements_per_row};
+use super::append::{RowAppend, elements_per_row, try_append_next_rows};
 use super::extent::resize_extent;
 use super::selection::{overwrite_selection, write_selection};
 use crate::convert::{ElementPlan, KeyTable};
@@ -246,7 +246,7 @@ impl Dataset {
     pub fn append<T: H5Write>(&self, values: &[T]) -> Result<()> {
         self.file.shared().publisher.take_deferred_error()?;
         self.with_append_error(|| {
-            if append_next_rows(&self.core, |spec| T::stored_elements(&spec.datatype, values))? {
+            if try_append_next_rows(&self.core, |spec| T::stored_elements(&spec.datatype, values))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
@@ -286,7 +286,7 @@ impl Dataset {
     pub fn append_raw(&self, bytes: &[u8]) -> Result<()> {
         self.file.shared().publisher.take_deferred_error()?;
         let size = self.with_error_path(|| Ok(self.core.stored_element_size()?))?;
-        self.stage_rows(bytes)?;
+        self.append_unpublished_rows(bytes)?;
         self.count_rows((bytes.len() / size) as u64)
     }
 
@@ -311,9 +311,9 @@ impl Dataset {
     }
 
     /// Appends rows of elements in the file's type, and publishes nothing.
-    pub(crate) fn stage_rows(&self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn append_unpublished_rows(&self, bytes: &[u8]) -> Result<()> {
         self.with_append_error(|| {
-            if append_next_rows(&self.core, |_| Some(bytes))? {
+            if try_append_next_rows(&self.core, |_| Some(bytes))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
@@ -347,19 +347,12 @@ impl Dataset {
     /// Counts appended rows, and flushes when they are as many as the options say.
     pub(crate) fn count_rows(&self, values: u64) -> Result<()> {
         let Some(max_rows) = self.file.shared().options.publish_rows else { return Ok(()) };
-        let rows = values / self.elements_per_row()?.max(1);
+        let per_row = self.with_error_path(|| Ok(elements_per_row(&self.core.spec_snapshot()?)?))?;
+        let rows = values / per_row.max(1);
         if self.core.publish.count_rows(rows) < max_rows {
             return Ok(());
         }
         self.flush()
-    }
-
-    /// Elements of a row: of one step along the dimension along which the dataset grows.
-    fn elements_per_row(&self) -> Result<u64> {
-        self.with_error_path(|| {
-            let writer = self.writer()?;
-            Ok(elements_per_row(&writer.view)?)
-        })
     }
 
     /// Changes the dimensions (`[rank]`, elements). New elements have the fill value; those outside are gone.

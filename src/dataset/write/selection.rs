@@ -24,7 +24,7 @@ pub(crate) fn write_selection(
     store_rows(writer.core, RowsToStore::All)?;
     let Some((grid, bytes)) = writer.view.grid()? else { return Ok(()) };
     check_selection(writer, selected, &grid)?;
-    if writer.core.store.part_writes == PartWrites::Blocks && write_block(writer, selected, &grid, source)? {
+    if writer.core.store.part_writes == PartWrites::Blocks && try_write_block(writer, selected, &grid, source)? {
         return Ok(());
     }
     let cut = &selected.split_by_chunks(&grid);
@@ -100,7 +100,7 @@ pub(super) fn check_chunk_before(
 }
 
 /// Hands a box of one chunk to the store, where the caller has its elements. Returns `false` if they are no such box.
-fn write_block(
+fn try_write_block(
     writer: &DatasetWriter<'_>,
     selected: &BoundSelection,
     grid: &ChunkGrid,
