@@ -72,6 +72,8 @@ lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the hous
 	@# needed for that: the path of one that is there already keeps it from being built.
 	CARGO_TARGET_DIR=$(TARGET)/fuzz-check CUSTOM_LIBFUZZER_PATH=./none.a cargo check --quiet --manifest-path verify/fuzz/Cargo.toml
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --quiet
+	@# What only we read: links that lead to nothing tell of names that are gone.
+	RUSTDOCFLAGS="-Arustdoc::all -Drustdoc::broken_intra_doc_links" cargo doc --workspace --no-deps --document-private-items --quiet
 	@if cargo tree -e features,normal -p h5live-cli | grep -q mutants; then echo 'the program has the switches of mutants'; exit 1; fi
 	cargo deny --log-level error check bans licenses sources
 	typos

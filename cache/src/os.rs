@@ -129,7 +129,7 @@ mod linux {
             Mapping::map_range(file, 0, len)
         }
 
-        /// As [`Mapping::new`], the `len` bytes at `at`.
+        /// As [`Mapping::map_from_start`], the `len` bytes at `at`.
         pub fn map_range(file: &File, at: u64, len: usize) -> Option<Self> {
             Mapping::guarded(MmapOptions::new().offset(at).len(len).map_raw_read_only(file).ok()?)
         }
@@ -189,13 +189,13 @@ mod linux {
     pub(crate) struct WritableMapping(Mapping);
 
     impl WritableMapping {
-        /// The `len` bytes of `file` at `at`, which may lie beyond its end; `None` as for [`Mapping::new`].
+        /// The `len` bytes of `file` at `at`, which may lie beyond its end; `None` as for [`Mapping::map_from_start`].
         pub fn map_writable_range(file: &File, at: u64, len: usize) -> Option<Self> {
             let map = MmapOptions::new().offset(at).len(len).map_raw(file).ok()?;
             Some(WritableMapping(Mapping::guarded(map)?))
         }
 
-        /// As [`Mapping::is_broken`].
+        /// As [`Mapping::has_faulted`].
         pub fn has_faulted(&self) -> bool {
             self.0.has_faulted()
         }

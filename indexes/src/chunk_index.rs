@@ -21,7 +21,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         true
     }
 
-    /// Whether any of `number` chunks is stored: `first`, and those that follow it along the dimension `axis`.
+    /// Whether any of `count` chunks is stored: `first`, and those that follow it along the dimension `axis`.
     ///
     /// # Errors
     /// As [`ChunkIndex::get_element`].

@@ -65,7 +65,7 @@ impl HashOrderedPage {
 }
 
 impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
-    /// Whether the index of positions lacks something `expected`, or has anything else; with `mend`, it has exactly that
+    /// Whether the index of positions lacks something `expected`, or has anything else; with `repair`, it has exactly that
     /// afterwards. `key` and `position` are those of a record, and `add` adds the record of something expected.
     ///
     /// # Errors

@@ -107,7 +107,7 @@ impl NativeSession {
         second.into_iter().rev().try_for_each(|(spot, _)| header.remove_message(spot))
     }
 
-    /// Whether heaps, indexes and header of an object do not agree about its entries; with `mend`, they do afterwards.
+    /// Whether heaps, indexes and header of an object do not agree about its entries; with `repair`, they do afterwards.
     fn check_or_repair_entries(
         &self,
         header: &mut CachedHeader,

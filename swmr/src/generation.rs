@@ -1,4 +1,4 @@
-//! Following a file whose structures have no checksums. A read counts only if the file showed the same [`Generation`]
+//! Following a file whose structures have no checksums. A read counts only if the file showed the same [`GenerationWord`](h5live_format::GenerationWord)
 //! when the read began and when it ended.
 //!
 //! Everything that is read between is of that generation, because a writer changes nothing in place before it shows the

@@ -47,7 +47,7 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
 
     /// Looks up chunks and reads them, and calls `each` with what it finds of each of `wanted`, in any order and from
     /// any thread. It holds at most `budget` bytes at a time beside what `each` has, and stops at the first error. A
-    /// store whose reads are [direct](crate::ChunkReadStrategy::Direct) calls [`read_each`](crate::read_chunks_sequentially).
+    /// store whose reads are [direct](crate::ChunkReadStrategy::Direct) calls [`read_chunks_sequentially`](crate::read_chunks_sequentially).
     ///
     /// # Errors
     /// The first error of `each`. [`crate::Error::Moved`] if a chunk was stored anew meanwhile: refresh, and ask again
@@ -77,7 +77,7 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::ReadOnly`]. [`crate::Error::Invalid`] for a chunk outside of the maximum, for bytes that do not
     /// fit the chunk, for a part of a chunk with filters, and for an extent that the dataset cannot have.
-    /// [`crate::Error::Unsupported`] for a part in a form that the store does not take ([`Parts`](crate::PartialWrites)).
+    /// [`crate::Error::Unsupported`] for a part in a form that the store does not take ([`PartialWrites`](crate::PartialWrites)).
     /// [`crate::Error::Store`] if there is no room. Some of the writes may have been done then; nothing was published,
     /// and the same batch may be given again.
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()>;

@@ -284,7 +284,7 @@ impl DenseAttributes {
         Ok(true)
     }
 
-    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do
+    /// Whether the heap and the index of positions do not agree with the index of names; with `repair`, they do
     /// afterwards.
     ///
     /// # Errors

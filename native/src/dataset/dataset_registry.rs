@@ -145,7 +145,7 @@ impl DatasetRegistry {
         self.open_datasets.lock().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// As [`all`](Self::all_open); `None` while one is being opened.
+    /// As [`all_open`](Self::all_open); `None` while one is being opened.
     pub fn try_all_open(&self) -> Option<Vec<Arc<OpenDataset>>> {
         self.open_datasets.try_lock().map(|open| open.values().filter_map(Weak::upgrade).collect())
     }

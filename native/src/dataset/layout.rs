@@ -281,7 +281,7 @@ impl NativeLayout {
         }
     }
 
-    /// Whether any of `number` chunks is stored: `first`, and those that follow it along the dimension `axis`.
+    /// Whether any of `count` chunks is stored: `first`, and those that follow it along the dimension `axis`.
     pub fn has_any_chunk_along_axis(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.has_any_in_row(first, axis, count)?),
@@ -313,7 +313,7 @@ impl NativeLayout {
         }
     }
 
-    /// As [`set`](Self::set), and returns the previous element.
+    /// As [`set_chunk`](Self::set_chunk), and returns the previous element.
     pub fn replace_chunk(
         &self,
         coord: &ChunkCoord,
@@ -333,7 +333,7 @@ impl NativeLayout {
         matches!(self, NativeLayout::Chunked(index, ..) if index.allows_shared_proxy())
     }
 
-    /// As [`set`](Self::set), for chunks without filters that follow each other along a dimension.
+    /// As [`set_chunk`](Self::set_chunk), for chunks without filters that follow each other along a dimension.
     pub fn set_chunks_along_axis(
         &self,
         first: &ChunkCoord,
@@ -376,7 +376,7 @@ impl NativeLayout {
         }
     }
 
-    /// Whether the index counts its blocks wrong; with `mend`, it does not afterwards.
+    /// Whether the index counts its blocks wrong; with `repair`, it does not afterwards.
     pub fn find_or_fix_block_count_errors(&self, repair: bool) -> Result<bool> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.check_block_counts(repair)?),
@@ -408,7 +408,7 @@ impl NativeLayout {
         }
     }
 
-    /// As [`for_each`](Self::for_each), also with chunks that a writer that died did not come to count.
+    /// As [`for_each_chunk`](Self::for_each_chunk), also with chunks that a writer that died did not come to count.
     pub fn for_each_chunk_with_unpublished(
         &self,
         rank: usize,

@@ -255,7 +255,7 @@ impl DenseLinks {
         Ok(Some(link))
     }
 
-    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do
+    /// Whether the heap and the index of positions do not agree with the index of names; with `repair`, they do
     /// afterwards.
     ///
     /// # Errors

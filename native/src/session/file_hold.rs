@@ -81,10 +81,10 @@ impl FileHold {
         self.check_held_uncached(min_file_len(), now)
     }
 
-    /// As [`check`](Self::check), as of now: nothing is promised to last that does not.
+    /// As [`check_held_with_max_age`](Self::check_held_with_max_age), as of now: nothing is promised to last that does not.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// As [`check_held_with_max_age`](Self::check_held_with_max_age).
     pub fn check_held_now(&self, min_file_len: u64) -> Result<()> {
         self.check_held_uncached(min_file_len, self.clock.now())
     }

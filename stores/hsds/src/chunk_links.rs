@@ -1,5 +1,5 @@
 //! Datasets whose chunks stay in a native HDF5 file of the same bucket: the layouts `H5D_CONTIGUOUS_REF`, `H5D_CHUNKED_REF`
-//! and `H5D_CHUNKED_REF_INDIRECT`, as `hsload --link` of the service writes them. [`crate::native_chunks`] reads them.
+//! and `H5D_CHUNKED_REF_INDIRECT`, as `hsload --link` of the service writes them. [`crate::linked_hdf5_chunks`] reads them.
 
 use std::collections::BTreeMap;
 

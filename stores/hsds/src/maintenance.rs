@@ -166,7 +166,7 @@ impl HsdsConnector {
     /// The domain at a location, or what lost domains have left in its bucket.
     ///
     /// # Errors
-    /// As [`Connector::open`].
+    /// As [`h5live_model::Connector::open`].
     fn open_for_upkeep(at: &Location, how: &OpenRequest<'_>) -> Result<UpkeepTarget, OpenError> {
         UpkeepTarget::of(HsdsConnector::open_session(at, how), || {
             let place = place_of(at, how.downcast_options::<Hsds>()?)?;

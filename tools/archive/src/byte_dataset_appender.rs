@@ -168,7 +168,7 @@ impl ByteDatasetAppender {
     /// Adds zeros.
     ///
     /// # Errors
-    /// As [`ByteDatasetAppender::space`].
+    /// As [`ByteDatasetAppender::spare_capacity_mut`].
     pub fn push_zeros(&mut self, mut count: u64) -> Result<()> {
         while count > 0 {
             if self.filled == 0 && self.written.is_multiple_of(self.chunk as u64) && count >= self.chunk as u64 {
@@ -264,7 +264,7 @@ impl ByteDatasetAppender {
     /// Drops bytes at the end.
     ///
     /// # Errors
-    /// As [`Dataset::resize`], and as [`ByteDatasetAppender::space`].
+    /// As [`Dataset::resize`], and as [`ByteDatasetAppender::spare_capacity_mut`].
     pub fn truncate(&mut self, len: u64) -> Result<()> {
         self.finish()?;
         self.dataset.resize(&[len])?;

@@ -1,7 +1,7 @@
 //! Training sets for h5live: tar archives become HDF5 files, and archives again, with nothing lost.
 //!
 //! [`Importer`] reads an archive ([`TarSource`]) into one of three layouts ([`TarLayout`]). [`ImportedTar`] is such a file, to be
-//! read; [`export`] makes the archive of it, byte for byte. Reading samples at random is in [`h5live::archive`].
+//! read; [`export()`] makes the archive of it, byte for byte. Reading samples at random is in [`h5live::archive`].
 //! `docs/tar.md` describes what the files hold.
 //!
 //! ```no_run
