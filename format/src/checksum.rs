@@ -26,10 +26,6 @@ const fn final_mix(mut a: u32, mut b: u32, mut c: u32) -> u32 {
     (c ^ b).wrapping_sub(b.rotate_left(24))
 }
 
-fn read_le_u32(bytes: &[u8]) -> u32 {
-    bytes.iter().rev().fold(0, |word, byte| (word << 8) | u32::from(*byte))
-}
-
 /// Bytes that are mixed at a time.
 const BLOCK_BYTES: usize = 12;
 
@@ -49,20 +45,25 @@ impl Lookup3State {
         Lookup3State { a: start, b: start, c: start }
     }
 
+    /// Adds the words of a block to the state, before they are mixed.
+    fn add_block(self, block: &[u8; BLOCK_BYTES]) -> (u32, u32, u32) {
+        let [a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3] = *block;
+        (
+            self.a.wrapping_add(u32::from_le_bytes([a0, a1, a2, a3])),
+            self.b.wrapping_add(u32::from_le_bytes([b0, b1, b2, b3])),
+            self.c.wrapping_add(u32::from_le_bytes([c0, c1, c2, c3])),
+        )
+    }
+
     /// Adds whole blocks from the start of `bytes`, and leaves at least one byte. Returns the rest.
     pub fn update<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let Lookup3State { mut a, mut b, mut c } = *self;
-        let mut rest = bytes;
+        let (mut state, mut rest) = (*self, bytes);
         while let Some((block, tail)) = rest.split_first_chunk::<BLOCK_BYTES>().filter(|(_, tail)| !tail.is_empty()) {
-            let [a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3] = *block;
-            (a, b, c) = mix(
-                a.wrapping_add(u32::from_le_bytes([a0, a1, a2, a3])),
-                b.wrapping_add(u32::from_le_bytes([b0, b1, b2, b3])),
-                c.wrapping_add(u32::from_le_bytes([c0, c1, c2, c3])),
-            );
-            rest = tail;
+            let (a, b, c) = state.add_block(block);
+            let (a, b, c) = mix(a, b, c);
+            (state, rest) = (Lookup3State { a, b, c }, tail);
         }
-        *self = Lookup3State { a, b, c };
+        *self = state;
         rest
     }
 
@@ -72,9 +73,12 @@ impl Lookup3State {
         if rest.is_empty() {
             return self.c;
         }
-        let mut words = rest.chunks(4).map(read_le_u32);
-        let mut add = |to: u32| to.wrapping_add(words.next().unwrap_or(0));
-        let (a, b, c) = (add(self.a), add(self.b), add(self.c));
+        // What is missing in the last block counts as zeros.
+        let mut last = [0; BLOCK_BYTES];
+        if let Some(start) = last.get_mut(..rest.len()) {
+            start.copy_from_slice(rest);
+        }
+        let (a, b, c) = self.add_block(&last);
         final_mix(a, b, c)
     }
 }
