@@ -104,5 +104,5 @@ pub use symbol_table_node::SymbolTableNode;
 pub use virtual_layout::{VirtualLayout, VirtualMapping};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,
-    describe, encode, encode_mut, encode_with_size_hint, encoded_len,
+    describe, encode, encode_mut, encode_with_size_hint, encoded_len, with_encoded,
 };

@@ -10,6 +10,8 @@ pub use describer::{Describer, Field};
 pub use encoder::Encoder;
 pub use record::{Record, Result, Wire};
 
+use std::cell::Cell;
+
 use crate::{DecodeError, EncodeError, Fault, Widths};
 
 /// Decodes a structure from exactly `bytes`.
@@ -65,6 +67,34 @@ pub fn encode<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Res
 pub fn encode_mut<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
     encode_with(record, Encoder::new(R::NAME, widths).with_capacity(SMALL_RECORD_BYTES))
 }
+
+/// Encodes a structure, and calls `look` with the bytes. The structure is unchanged afterwards.
+///
+/// # Errors
+/// As [`encode`].
+pub fn with_encoded<R: Record, T>(
+    record: &mut R,
+    widths: Widths,
+    look: impl FnOnce(&[u8]) -> T,
+) -> std::result::Result<T, EncodeError> {
+    // A thread that ends may have none any more.
+    let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
+    scratch.clear();
+    let bytes = encode_with(record, Encoder::after(R::NAME, scratch, widths))?;
+    let done = look(&bytes);
+    if bytes.capacity() <= MAX_SCRATCH_BYTES {
+        let _ends = SCRATCH.try_with(|scratch| scratch.set(bytes));
+    }
+    Ok(done)
+}
+
+thread_local! {
+    /// Memory of [`with_encoded`], which is kept.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Most bytes of memory that a thread keeps.
+const MAX_SCRATCH_BYTES: usize = 1 << 10;
 
 /// As [`encode`], without a copy of the structure, for bytes that are soon dropped. The structure is unchanged
 /// afterwards.

@@ -8,8 +8,8 @@ use h5live_format::messages::{
     SharedMessageReference, SharedMessageTarget, SymbolTableMessage,
 };
 use h5live_format::{
-    Addr, AttributePhaseChange, HeaderTimes, MessageFlags, ObjectHeaderPrefix, RawMessage, StructureVersions,
-    encode_mut,
+    Addr, AttributePhaseChange, HeaderTimes, MessageBody, MessageFlags, ObjectHeaderPrefix, RawMessage,
+    StructureVersions, with_encoded,
 };
 use h5live_model::{
     CreationOrder, Datatype, Error as ModelError, GroupSpec, LinkOrAttributeStorageSpec, ObjectId, ObjectKind,
@@ -171,7 +171,7 @@ impl NativeSession {
     ) -> Result<RawMessage> {
         let mut message = self.datatype_message(datatype, committed)?;
         let flags = if committed.is_some() { SHARED_FLAG } else { MessageFlags::CONSTANT };
-        let body = encode_mut(&mut message, self.cache.widths())?.into();
+        let body = with_encoded(&mut message, self.cache.widths(), |bytes| MessageBody::from(bytes))?;
         Ok(RawMessage { kind: DatatypeMessage::TYPE, flags, creation_index: 0, body })
     }
 

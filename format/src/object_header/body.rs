@@ -56,22 +56,8 @@ impl MessageBody {
     pub(super) fn wire(&mut self, w: &mut impl Wire, len: usize) -> Result<()> {
         const FIELD: &str = "body";
         if w.is_decoding() {
-            let mut short = [0; MAX_INLINE_BODY_BYTES];
-            if let Some(bytes) = short.get_mut(..len) {
-                w.byte_array(FIELD, bytes)?;
-                *self = MessageBody::from(&*bytes);
-                return Ok(());
-            }
-            let mut some = [0; MAX_ZERO_BODY_BYTES];
-            if let Some(bytes) = some.get_mut(..len) {
-                w.byte_array(FIELD, bytes)?;
-                *self = MessageBody::from(&*bytes);
-                return Ok(());
-            }
-            let mut bytes = Vec::new();
-            w.bytes(FIELD, len, &mut bytes)?;
-            *self = MessageBody(BodyBytes::Long(bytes.into()));
-            return Ok(());
+            *self = MessageBody::from(w.peek(len));
+            return w.skip(FIELD, len);
         }
         match &mut self.0 {
             BodyBytes::Zeros { len } => w.reserved(usize::from(*len)),

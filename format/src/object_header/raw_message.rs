@@ -1,7 +1,7 @@
 //! Messages as an object header frames them, before their bodies are understood.
 
 use crate::messages::{Message, MessageType};
-use crate::{DecodeError, EncodeError, Fault, Record, Result, Widths, Wire, decode_prefix, encode_mut};
+use crate::{DecodeError, EncodeError, Fault, Record, Result, Widths, Wire, decode_prefix, with_encoded};
 
 use super::MessageBody;
 
@@ -85,7 +85,7 @@ impl RawMessage {
         flags: MessageFlags,
         widths: Widths,
     ) -> std::result::Result<Self, EncodeError> {
-        let body = encode_mut(&mut message, widths)?.into();
+        let body = with_encoded(&mut message, widths, |bytes| MessageBody::from(bytes))?;
         Ok(RawMessage { kind: M::TYPE, flags, creation_index: 0, body })
     }
 
@@ -136,8 +136,7 @@ pub(super) fn messages(
     let end = w.position().saturating_add(len);
     let header = frame_len(version, tracked);
     if w.is_decoding() {
-        messages.clear();
-        messages.reserve(INLINE_MESSAGES.min(len.checked_div(header).unwrap_or(0)));
+        *messages = Vec::with_capacity(INLINE_MESSAGES.min(len.checked_div(header).unwrap_or(0)));
         while end.saturating_sub(w.position()) >= header {
             let mut message = RawMessage::default();
             w.record(&mut FramedMessage { version, tracked, message: &mut message })?;

@@ -2,13 +2,17 @@
 
 use std::cmp::Ordering;
 
-use h5live_format::{Addr, Btree2Record, encode};
+use h5live_format::{Addr, Btree2Record, with_encoded};
+use smallvec::SmallVec;
 
 use super::Btree2;
 use super::edit::Btree2Edit;
 use super::leaf_insert::InsertPoint;
 use super::node::{NodePtr, OpenNode, RecordsAndChildren};
 use crate::{Error, Result};
+
+/// The bytes of a record.
+type RecordBytes = SmallVec<[u8; 64]>;
 
 /// What to do with a record that equals the new one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,9 +86,9 @@ impl<R: Btree2Record> Btree2<R> {
         let _alone = lock.write();
         let size = self.geometry(&root.read())?.record_size().into();
         let mut make = Some(make);
-        let mut bytes = || -> Result<Option<Vec<u8>>, E> {
-            let Some(record) = make.take().map_or(Ok(None), |make| make())? else { return Ok(None) };
-            let encoded = encode(&record, self.metadata.widths());
+        let mut bytes = || -> Result<Option<RecordBytes>, E> {
+            let Some(mut record) = make.take().map_or(Ok(None), |make| make())? else { return Ok(None) };
+            let encoded = with_encoded(&mut record, self.metadata.widths(), |bytes| RecordBytes::from_slice(bytes));
             let bytes =
                 encoded.map_err(|source| Error::Cache(h5live_cache::Error::Encode { at: self.addr, source }))?;
             match bytes.len() == size {
@@ -123,7 +127,7 @@ impl<R: Btree2Record> Btree2<R> {
 fn insert_below<R: Btree2Record, E: From<Error>>(
     edit: &mut Btree2Edit<'_, R>,
     way: NodePtr,
-    (bytes, equal): (&mut impl FnMut() -> Result<Option<Vec<u8>>, E>, DuplicatePolicy),
+    (bytes, equal): (&mut impl FnMut() -> Result<Option<RecordBytes>, E>, DuplicatePolicy),
     (glance, compare): (&impl Fn(&[u8]) -> Ordering, &mut impl FnMut(&R) -> Result<Ordering, E>),
 ) -> Result<InsertOutcome<R>, E> {
     let mut node = edit.open_node(way)?;
