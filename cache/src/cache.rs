@@ -257,18 +257,26 @@ impl Cache {
             let len = end.saturating_sub(start).min(len as u64);
             self.options.max_allocation.zeroed(len).map_err(|source| Error::Allocation { at, source })?
         };
-        let len = bytes.len() as u64;
-        let found = self.storage.read_at(&mut bytes, start).map_err(Error::io(StorageAction::Read, start, len))?;
-        add_to_counter(&self.counters.bytes_read, found as u64);
+        let found = self.read_slice_to_eof(at, &mut bytes)?.len();
         bytes.truncate(found);
         Ok(bytes)
     }
 
+    /// Fills `into` with bytes at `at` from the storage, or a part of it if the file ends before. Returns that part.
+    ///
+    /// # Errors
+    /// As [`Cache::read_uncached_to_eof`].
+    #[inline]
+    pub fn read_slice_to_eof<'a>(&self, at: Addr, into: &'a mut [u8]) -> Result<&'a [u8]> {
+        let (start, wanted) = (at.get().ok_or(Error::Undefined)?, into.len() as u64);
+        let found = self.storage.read_at(into, start).map_err(Error::io(StorageAction::Read, start, wanted))?;
+        add_to_counter(&self.counters.bytes_read, found as u64);
+        Ok(&into[..found])
+    }
+
     pub(crate) fn read_exact(&self, at: Addr, into: &mut [u8]) -> Result<()> {
-        let Some(start) = at.get() else { return Err(Error::Undefined) };
         let wanted = into.len() as u64;
-        let found = self.storage.read_at(into, start).map_err(Error::io(StorageAction::Read, start, wanted))? as u64;
-        add_to_counter(&self.counters.bytes_read, found);
+        let found = self.read_slice_to_eof(at, into)?.len() as u64;
         if found < wanted { Err(Error::PastEnd { at, wanted, found }) } else { Ok(()) }
     }
 

@@ -432,16 +432,17 @@ fn read_first_chunk(metadata: &ObjectMetadataAccess, at: Addr) -> h5live_cache::
     let cache = metadata.cache();
     let widths = metadata.widths();
     let wrong = |source| h5live_cache::Error::Decode { at, source };
-    let mut bytes = cache.read_uncached_to_eof(at, FIRST_READ_BYTES)?;
+    let mut first = [0; FIRST_READ_BYTES];
+    let bytes = cache.read_slice_to_eof(at, &mut first)?;
     // Nearly all are complete. Other faults are found below.
-    if let Ok((header, _)) = decode_prefix(&bytes, widths) {
+    if let Ok((header, _)) = decode_prefix(bytes, widths) {
         return Ok(header);
     }
-    let (prefix, _) = decode_prefix_with(ObjectHeaderPrefix::default(), &bytes, widths).map_err(wrong)?;
-    let len = prefix.first_chunk_len();
-    match usize::try_from(len).ok().filter(|len| *len <= bytes.len()) {
-        Some(len) => bytes.truncate(len),
-        None => bytes = cache.read_block_uncached(at, usize::try_from(len).unwrap_or(usize::MAX))?,
+    let (prefix, _) = decode_prefix_with(ObjectHeaderPrefix::default(), bytes, widths).map_err(wrong)?;
+    let len = usize::try_from(prefix.first_chunk_len()).unwrap_or(usize::MAX);
+    match bytes.get(..len) {
+        Some(whole) => decode(whole, widths),
+        None => decode(&cache.read_block_uncached(at, len)?, widths),
     }
-    decode(&bytes, widths).map_err(wrong)
+    .map_err(wrong)
 }
