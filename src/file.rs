@@ -93,13 +93,13 @@ impl File {
             let _gone = self.shared().dataset_cache.lock().remove(id);
         }
         // Not under the lock, because it reads. A second thread takes the state that the first one made.
-        let core = Arc::new(DatasetCore::open(
+        let core = DatasetCore::open(
             self.shared().store.dataset(id)?,
             &self.session().capabilities,
             &self.shared().options,
             self.shared().staged.clone(),
             self.shared().blobs.clone(),
-        )?);
+        )?;
         let (core, _gone) = self.shared().dataset_cache.lock().add(id, core);
         Ok(core)
     }

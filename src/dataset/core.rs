@@ -62,7 +62,7 @@ impl DatasetCore {
         options: &Options,
         staged: StagedDatasets,
         blobs: Arc<BlobUses>,
-    ) -> Result<Self, ErrorKind> {
+    ) -> Result<Arc<Self>, ErrorKind> {
         let spec = chunks.spec()?;
         // Only chunks go through filters, whatever a header says of other layouts.
         let applied = match (capabilities.encoding, &spec.layout) {
@@ -71,7 +71,7 @@ impl DatasetCore {
         };
         let filters = Pipeline::new(applied, &options.filters)?;
         let is_staged_by_store = capabilities.staging == SmallWritesStagedBy::Store;
-        Ok(DatasetCore {
+        Ok(Arc::new(DatasetCore {
             chunks,
             transfer_memory_bytes: options.transfer_memory_bytes,
             max_allocation: options.max_allocation,
@@ -83,7 +83,7 @@ impl DatasetCore {
             sources: matches!(spec.layout, Layout::Virtual(_)).then(Box::default),
             cache_id: ObjectId(NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed).into()),
             filters,
-        })
+        }))
     }
 
     pub(crate) fn cache_id(&self) -> ObjectId {

@@ -115,7 +115,7 @@ fn table(behavior: MemoryStoreCapabilities, deflate: bool) -> (MemoryStore, File
     (store, file, data)
 }
 
-fn watch(store: &MemoryStore, data: &Dataset) -> (Arc<RecordingChunkStore>, DatasetCore) {
+fn watch(store: &MemoryStore, data: &Dataset) -> (Arc<RecordingChunkStore>, Arc<DatasetCore>) {
     let recording = Arc::new(RecordingChunkStore {
         chunks: store.dataset(data.id()).unwrap(),
         calls: Mutex::default(),

@@ -91,7 +91,7 @@ const LEN: u64 = 3 << 20;
 const PLACES: u64 = 48 << 10;
 
 /// A contiguous dataset of `i16`, each its own place, whose chunk moves so often wherever it is read.
-fn moving(store: &MemoryStore, times: u32, options: &Options) -> (File, Arc<MovingChunkStore>, DatasetCore) {
+fn moving(store: &MemoryStore, times: u32, options: &Options) -> (File, Arc<MovingChunkStore>, Arc<DatasetCore>) {
     let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
     let data = file.new_dataset::<i16>().shape(&[LEN]).create("data").unwrap();
     moving_of(data, file, store, times, options)
@@ -104,7 +104,7 @@ fn moving_of(
     store: &MemoryStore,
     times: u32,
     options: &Options,
-) -> (File, Arc<MovingChunkStore>, DatasetCore) {
+) -> (File, Arc<MovingChunkStore>, Arc<DatasetCore>) {
     data.write(&(0..LEN).map(|i| i as i16).collect::<Vec<_>>()).unwrap();
     file.flush().unwrap();
     let chunks = store.dataset(data.id()).unwrap();
