@@ -48,6 +48,7 @@ pub(super) enum NumberLayout {
 
 impl NumberLayout {
     /// The layout of a number, of an enum or of bits; `None` for other types.
+    #[inline]
     pub(super) fn from_datatype(datatype: &Datatype) -> Option<Result<Self, ConvertError>> {
         Some(match datatype {
             Datatype::Integer(integer) => NumberLayout::from_integer(integer),
@@ -65,6 +66,7 @@ impl NumberLayout {
         })
     }
 
+    #[inline]
     pub(super) fn from_integer(integer: &IntegerType) -> Result<Self, ConvertError> {
         let IntegerType { size, precision, offset, .. } = *integer;
         check_layout(size, precision, offset)?;

@@ -61,14 +61,12 @@ impl NumberPlan {
     }
 
     fn from_formats(from: NumberFormat, to: NumberFormat) -> Self {
+        if from.native.is_some() && from.native == to.native {
+            let (kind, rounding) = (PlanKind::Copy, Rounding::TiesToEven);
+            return NumberPlan { from, to, kind, rounding, is_lossless: true };
+        }
         let kind = match (from.native, to.native) {
-            (Some((a, swap_a)), Some((b, swap_b))) if a == b => {
-                if swap_a == swap_b {
-                    PlanKind::Copy
-                } else {
-                    PlanKind::Swap
-                }
-            }
+            (Some((a, _)), Some((b, _))) if a == b => PlanKind::Swap,
             (Some(_), Some(_)) => PlanKind::Cast,
             _ if from.layout == to.layout => PlanKind::Copy,
             _ => PlanKind::Bitwise,
