@@ -98,11 +98,12 @@ fn eof_slack(end: u64) -> u64 {
 impl SpaceState {
     /// Frees space whose grace is over, and which nobody reads any more.
     fn reclaim_expired(&mut self, clock: &Clock, reads: &RawReads) {
+        let mut free = Vec::new();
         if !self.quarantine.is_grace_period_empty() {
-            let free = self.quarantine.release_grace_expired(clock.now());
+            free = self.quarantine.release_grace_expired(clock.now());
+        }
+        if !free.is_empty() || !self.unread_pending.is_empty() {
             self.free_sections(free, reads);
-        } else if !self.unread_pending.is_empty() {
-            self.free_sections(Vec::new(), reads);
         }
     }
 

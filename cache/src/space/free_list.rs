@@ -91,18 +91,6 @@ impl FreeList {
         self.total_bytes
     }
 
-    /// The number of sections.
-    pub fn section_count(&self) -> usize {
-        self.by_addr.len()
-    }
-
-    /// Takes the shortest section; of several, the first.
-    pub fn take_shortest(&mut self) -> Option<(u64, u64)> {
-        let (len, at) = *self.by_size.first()?;
-        self.remove_section(at, len);
-        Some((at, len))
-    }
-
     /// Forgets everything.
     pub fn clear(&mut self) {
         *self = FreeList::default();

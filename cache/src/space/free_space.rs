@@ -199,14 +199,18 @@ impl FreeSpace {
 
     /// The sections out of which neighbours were merged, as [`FreeSpace::free_range`] takes them: none crosses the
     /// border of a page or of a metadata block.
-    pub fn split_at_boundaries(&self, (at, len, kind): FreedSection) -> Vec<FreedSection> {
+    pub fn split_at_boundaries(&self, (at, len, kind): FreedSection) -> impl Iterator<Item = FreedSection> + '_ {
         let end = at.saturating_add(len);
-        let next = |at: u64| match self.page_size {
+        let next = move |at: u64| match self.page_size {
             Some(page) => (at / page).saturating_add(1).saturating_mul(page),
             None => self.blocks.next_block_boundary(at),
         };
-        let starts = std::iter::successors(Some(at), |at| Some(next(*at))).take_while(|at| *at < end);
-        starts.map(|at| (at, next(at).min(end) - at, kind)).collect()
+        let mut start = Some(at).filter(|at| *at < end);
+        std::iter::from_fn(move || {
+            let (at, border) = (start?, next(start?));
+            start = Some(border).filter(|border| *border < end);
+            Some((at, border.min(end) - at, kind))
+        })
     }
 
     /// If the last bytes before `end` are free, they no longer belong to the file; returns where it ends then.

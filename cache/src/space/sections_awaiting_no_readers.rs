@@ -1,18 +1,25 @@
 //! Sections that nothing in the file leads to any more, and that rest until it is known that no process has the file
-//! open. Neighbours are merged, and their number is bounded.
+//! open. Where there are many, neighbours are merged, and their number is bounded.
 
-use super::free_list::FreeList;
+use std::cmp::Reverse;
+
 use super::space_kind::{FreedSection, SpaceKind};
 
-/// Most sections of a kind that are remembered. Beyond this the shortest is forgotten: nobody gets its bytes in this
-/// session.
-const MAX_SECTIONS: usize = 1 << 16;
+/// Most sections that are left when neighbours are merged. The shortest of more are forgotten: nobody gets their bytes
+/// in this session.
+const MAX_MERGED_SECTIONS: usize = 1 << 16;
 
-/// Sections that rest, by kind.
+/// Sections are merged when there are twice as many as after the last time, and no fewer than twice this many.
+const MIN_MERGED_SECTIONS: usize = 1 << 9;
+
+/// Sections that rest.
 #[derive(Debug, Default)]
 pub(super) struct SectionsAwaitingNoReaders {
-    metadata: FreeList,
-    raw: FreeList,
+    sections: Vec<FreedSection>,
+    /// How many were left when they were merged.
+    merged_count: usize,
+    /// Their bytes. Those that are in two sections may count twice until these are merged.
+    total_bytes: u64,
     /// Bytes of a page of the file, if it has pages.
     page_size: Option<u64>,
     /// Bytes of sections that were forgotten.
@@ -30,20 +37,35 @@ impl SectionsAwaitingNoReaders {
         if let Some(page) = self.page_size.filter(|page| len >= *page) {
             len = at.saturating_add(len).checked_next_multiple_of(page).unwrap_or(u64::MAX) - at;
         }
-        let list = match kind {
-            SpaceKind::Metadata => &mut self.metadata,
-            SpaceKind::Raw => &mut self.raw,
-        };
-        list.free_range(at, len);
-        if list.section_count() > MAX_SECTIONS {
-            let shortest = list.take_shortest().map_or(0, |(_, len)| len);
-            self.forgotten_bytes = self.forgotten_bytes.saturating_add(shortest);
+        self.total_bytes = self.total_bytes.saturating_add(len);
+        self.sections.push((at, len, kind));
+        if self.sections.len() >= 2 * self.merged_count.max(MIN_MERGED_SECTIONS) {
+            self.merge_neighbours();
         }
+    }
+
+    /// Merges neighbours of one kind, and forgets the shortest sections if there are too many.
+    fn merge_neighbours(&mut self) {
+        let bytes = |sections: &[FreedSection]| sections.iter().fold(0u64, |sum, (_, len, _)| sum.saturating_add(*len));
+        self.sections.sort_unstable_by_key(|(at, _, kind)| (*kind == SpaceKind::Raw, *at));
+        self.sections.dedup_by(|(at, len, kind), (start, merged, of)| {
+            let touches = kind == of && *at <= start.saturating_add(*merged);
+            if touches {
+                *merged = (*merged).max(at.saturating_add(*len) - *start);
+            }
+            touches
+        });
+        if self.sections.len() > MAX_MERGED_SECTIONS {
+            self.sections.sort_unstable_by_key(|(at, len, _)| (Reverse(*len), *at));
+            let forgotten = bytes(&self.sections.split_off(MAX_MERGED_SECTIONS));
+            self.add_abandoned_bytes(forgotten);
+        }
+        (self.merged_count, self.total_bytes) = (self.sections.len(), bytes(&self.sections));
     }
 
     /// Bytes of the remembered sections.
     pub fn total_bytes(&self) -> u64 {
-        self.metadata.total_bytes().saturating_add(self.raw.total_bytes())
+        self.total_bytes
     }
 
     /// Bytes of sections that were forgotten, or never remembered.
@@ -56,18 +78,11 @@ impl SectionsAwaitingNoReaders {
         self.forgotten_bytes = self.forgotten_bytes.saturating_add(len);
     }
 
-    /// The sections, each merged with its neighbours of the same kind.
-    pub fn sections(&self) -> impl Iterator<Item = FreedSection> + '_ {
-        let of = |list: &FreeList, kind| list.sections().map(move |(at, len)| (at, len, kind)).collect::<Vec<_>>();
-        of(&self.metadata, SpaceKind::Metadata).into_iter().chain(of(&self.raw, SpaceKind::Raw))
-    }
-
-    /// Removes all sections.
+    /// Removes all sections, each merged with its neighbours of the same kind.
     pub fn take_all(&mut self) -> Vec<FreedSection> {
-        let all = self.sections().collect();
-        self.metadata.clear();
-        self.raw.clear();
-        all
+        self.merge_neighbours();
+        (self.merged_count, self.total_bytes) = (0, 0);
+        std::mem::take(&mut self.sections)
     }
 }
 
@@ -83,18 +98,38 @@ mod tests {
         {
             resting.add_section((at, 100, kind));
         }
-        let all: Vec<_> = resting.sections().collect();
-        assert_eq!(all, [(100, 100, SpaceKind::Metadata), (0, 100, SpaceKind::Raw), (200, 200, SpaceKind::Raw)]);
-        assert_eq!((resting.total_bytes(), resting.take_all().len(), resting.total_bytes()), (400, 3, 0));
+        let merged = [(100, 100, SpaceKind::Metadata), (0, 100, SpaceKind::Raw), (200, 200, SpaceKind::Raw)];
+        assert_eq!((resting.total_bytes(), &*resting.take_all(), resting.total_bytes()), (400, &merged[..], 0));
+    }
+
+    #[test]
+    fn however_many_neighbours_come_few_sections_are_kept() {
+        let mut resting = SectionsAwaitingNoReaders::default();
+        for n in 0..100_000 {
+            resting.add_section((n * 7 % 100_000 * 8, 8, SpaceKind::Metadata));
+            assert_eq!(resting.total_bytes(), (n + 1) * 8);
+        }
+        let sections = resting.sections.capacity();
+        assert!(sections < 40_000, "{sections}");
+        assert_eq!(resting.take_all(), [(0, 800_000, SpaceKind::Metadata)]);
+    }
+
+    #[test]
+    fn bytes_that_are_freed_twice_count_once_when_they_are_merged() {
+        let mut resting = SectionsAwaitingNoReaders::default();
+        for (at, len) in [(0, 100), (50, 20), (0, 100), (90, 20)] {
+            resting.add_section((at, len, SpaceKind::Raw));
+        }
+        assert_eq!(resting.take_all(), [(0, 110, SpaceKind::Raw)]);
     }
 
     #[test]
     fn the_shortest_of_too_many_sections_is_forgotten() {
         let mut resting = SectionsAwaitingNoReaders::default();
-        for n in 0..MAX_SECTIONS as u64 + 10 {
+        for n in 0..MAX_MERGED_SECTIONS as u64 + 10 {
             resting.add_section((n * 100, if n == 7 { 10 } else { 20 }, SpaceKind::Metadata));
         }
-        assert_eq!(resting.sections().count(), MAX_SECTIONS);
+        assert_eq!(resting.take_all().len(), MAX_MERGED_SECTIONS);
         assert_eq!(resting.abandoned_bytes(), 10 + 9 * 20);
     }
 }
