@@ -45,6 +45,17 @@ pub(super) enum FlushItemKind {
     Raw { chunk: Addr },
 }
 
+/// What is next for a node of a walk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WalkStep {
+    /// The walk begins there.
+    Start,
+    /// It comes there from a node below.
+    FromBelow,
+    /// Everything above has been visited.
+    Leave,
+}
+
 impl DependencyGraph {
     /// Takes dirty entries and proxies, children first; they are then in flight.
     pub(super) fn take_dirty(&mut self, take: FlushSelection) -> Vec<FlushItem> {
@@ -139,39 +150,31 @@ impl DependencyGraph {
             FlushScope::Owner(owner) => self.dirty_entries.of_owners(&owners_reached_from(&self.owner_deps, owner)),
         };
         let mut order = Vec::with_capacity(2 * candidates.len());
-        let mut path: SmallVec<[(EntryId, usize); 16]> = SmallVec::new();
+        let mut open: SmallVec<[(EntryId, WalkStep); 16]> = SmallVec::new();
         for start in candidates.into_iter().rev() {
-            if self.mark_visited(start) {
-                path.push((start, 0));
-            }
-            while let Some((id, next)) = path.last_mut() {
-                let id = *id;
-                let parents = self.nodes.get(&id).map_or(&[][..], |node| node.parents.as_slice());
-                let later = match parents.get(*next) {
-                    Some(above) => Some(above.parent),
-                    // A broken edge turns the order around, as nothing else would be sure to violate it.
-                    None => self.broken_edges.nth_child(id, *next - parents.len()),
-                };
-                *next += 1;
-                let Some(later) = later else {
+            open.push((start, WalkStep::Start));
+            while let Some((id, step)) = open.pop() {
+                if step == WalkStep::Leave {
                     order.push(id);
-                    path.pop();
                     continue;
-                };
-                if let Some(node) = self.nodes.get_mut(&later) {
-                    node.waits_in_pass = pass;
-                    if std::mem::replace(&mut node.visited_in_pass, pass) != pass {
-                        path.push((later, 0));
-                    }
                 }
+                let Some(node) = self.nodes.get_mut(&id) else { continue };
+                if step == WalkStep::FromBelow {
+                    node.waits_in_pass = pass;
+                }
+                if std::mem::replace(&mut node.visited_in_pass, pass) == pass {
+                    continue;
+                }
+                open.push((id, WalkStep::Leave));
+                // A broken edge turns the order around, as nothing else would be sure to violate it.
+                let last = open.len();
+                open.extend((0..).map_while(|n| Some((self.broken_edges.nth_child(id, n)?, WalkStep::FromBelow))));
+                open[last..].reverse();
+                let above = node.parents.as_slice().iter().rev();
+                above.for_each(|above| open.push((above.parent, WalkStep::FromBelow)));
             }
         }
         order
-    }
-
-    fn mark_visited(&mut self, id: EntryId) -> bool {
-        let pass = self.pass;
-        self.nodes.get_mut(&id).is_some_and(|node| std::mem::replace(&mut node.visited_in_pass, pass) != pass)
     }
 
     /// Marks the dirty nodes of `owner`, and everything below them.
