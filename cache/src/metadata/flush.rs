@@ -12,7 +12,7 @@ use super::flush_step::{BufferedWrites, FlushStep};
 use super::generation::GenerationSteps;
 use super::redo;
 use crate::{
-    cache::{Cache, CacheOptions},
+    cache::Cache,
     cache_counters::add_to_counter,
     dependency_kind::DependencyKind,
     error::{Error, Result, StorageAction},
@@ -29,7 +29,7 @@ pub struct PendingFlush<'a> {
     steps_done: usize,
     /// Everything that was dirty in a scope is in the steps.
     is_whole_file: bool,
-    /// [`CacheOptions::barriers`] at the time of the snapshot.
+    /// [`CacheOptions::barriers`](crate::CacheOptions::barriers) at the time of the snapshot.
     barriers: bool,
     /// As [`Cache::make_next_flush_atomic`].
     is_atomic: bool,
@@ -237,19 +237,25 @@ impl PendingFlush<'_> {
         self.steps[self.steps_done..end].sort_by_key(FlushStep::offset);
         let mut bytes = Vec::new();
         while self.steps_done < end {
-            let first = &self.steps[self.steps_done];
-            bytes.clear();
-            let mut next = self.steps_done;
+            let (first, mut next, mut len) = (self.steps_done, self.steps_done, 0);
+            let start = self.steps[first].offset();
             while let Some(FlushStep::Entry { at, image, .. }) = self.steps[..end].get(next) {
-                let touches = first.offset().and_then(|start| start.checked_add(bytes.len() as u64)) == at.get();
-                if next > self.steps_done && !(touches && bytes.len() + image.len() <= MAX_MERGED_ENTRY_BYTES) {
+                let touches = start.and_then(|start| start.checked_add(len as u64)) == at.get();
+                if next > first && !(touches && len + image.len() <= MAX_MERGED_ENTRY_BYTES) {
                     break;
                 }
-                bytes.extend_from_slice(image);
-                next += 1;
+                (next, len) = (next + 1, len + image.len());
             }
-            if let FlushStep::Entry { at, name, .. } = first {
-                self.cache.write_counted(StorageAction::WriteEntry(name), *at, &bytes)?;
+            match &self.steps[first..next] {
+                [alone] => self.cache.write_step(alone)?,
+                neighbours => {
+                    bytes.clear();
+                    bytes.reserve(len);
+                    neighbours.iter().filter_map(FlushStep::image).for_each(|image| bytes.extend_from_slice(image));
+                    if let Some(FlushStep::Entry { at, name, .. }) = neighbours.first() {
+                        self.cache.write_counted(StorageAction::WriteEntry(name), *at, &bytes)?;
+                    }
+                }
             }
             self.steps_done = next;
         }
@@ -356,9 +362,12 @@ impl PendingFlush<'_> {
             Ok(steps) => (steps, Ok(())),
             Err(error) => (ProtocolSteps::default(), Err(error)),
         };
-        let raw = std::mem::take(&mut self.steps);
-        let first = before.into_iter().chain(raw).chain(new).chain(between).map(|step| (0, step));
-        insert_steps(&mut changes, first.chain(redo_writes).collect());
+        insert_steps(&mut changes, redo_writes);
+        let mut first = before;
+        first.append(&mut self.steps);
+        first.extend(new);
+        first.extend(between);
+        changes.splice(0..0, first);
         changes.extend(after);
         self.steps = changes;
         done
@@ -368,13 +377,13 @@ impl PendingFlush<'_> {
     /// something that the file leads to.
     fn protocol_steps(&mut self, changes: &[FlushStep]) -> Result<ProtocolSteps> {
         let cache = self.cache;
-        let settings = &CacheOptions { barriers: self.barriers, ..cache.options.clone() };
-        if let Some(GenerationSteps { before, between, after }) = cache.generation_steps(settings, changes)? {
+        let barriers = self.barriers;
+        if let Some(GenerationSteps { before, between, after }) = cache.generation_steps(barriers, changes)? {
             self.past_eof_lock = Some(cache.redo_state.past_eof_lock.write());
             return Ok(ProtocolSteps { before, between, after, ..ProtocolSteps::default() });
         }
         let joined = cache.active_redo().is_some() || cache.space.needs_superblock_eof();
-        let groups = redo::group_redo_changes(settings, changes, self.is_atomic, joined);
+        let groups = redo::group_redo_changes(&cache.options, changes, barriers, self.is_atomic, joined);
         if !groups.is_empty() || changes.iter().any(|change| matches!(change, FlushStep::RawInPlace(_))) {
             // Space that is allocated from now on is not part of this flush, and may be where redo records are.
             self.past_eof_lock = Some(cache.redo_state.past_eof_lock.write());
@@ -394,12 +403,12 @@ impl PendingFlush<'_> {
         }
         let mut steps = ProtocolSteps::default();
         let standing = cache.active_redo().filter(|at| *at == place);
-        let changed_after = settings.barriers.then(|| redo_writes.pop()).flatten().map(|(_, record)| record);
-        if settings.barriers && (announcement.is_some() || !changes.is_empty()) {
+        let changed_after = barriers.then(|| redo_writes.pop()).flatten().map(|(_, record)| record);
+        if barriers && (announcement.is_some() || !changes.is_empty()) {
             steps.between.push(FlushStep::Barrier);
         }
         // With barriers, the changes of an earlier redo record have long been durable in their places.
-        steps.before.extend(standing.filter(|_| !settings.barriers).map(FlushStep::InvalidateRedo));
+        steps.before.extend(standing.filter(|_| !barriers).map(FlushStep::InvalidateRedo));
         steps.redo_writes = redo_writes;
         let has_redo_write = changed_after.is_some();
         steps.between.extend(changed_after);
@@ -410,7 +419,7 @@ impl PendingFlush<'_> {
             steps.between.push(FlushStep::Barrier);
         }
         if is_seen {
-            steps.after.extend(settings.barriers.then_some(FlushStep::Barrier));
+            steps.after.extend(barriers.then_some(FlushStep::Barrier));
             steps.after.push(FlushStep::RetireRedo(place));
         }
         Ok(steps)

@@ -82,6 +82,14 @@ impl FlushStep {
         }
     }
 
+    /// The bytes of an entry.
+    pub(super) fn image(&self) -> Option<&[u8]> {
+        match self {
+            FlushStep::Entry { image, .. } => Some(image),
+            _ => None,
+        }
+    }
+
     /// Where the entry is, if it is one that the file did not have.
     pub(super) fn new_entry(&self) -> Option<Addr> {
         match self {

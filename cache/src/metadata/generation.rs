@@ -10,7 +10,7 @@ use super::flush_step::FlushStep;
 use super::generation_state::PublishedGeneration;
 use super::redo::redo_record;
 use crate::{
-    cache::{Cache, CacheOptions},
+    cache::Cache,
     dependency_kind::DependencyKind,
     error::{Error, Result, StorageAction},
 };
@@ -120,13 +120,9 @@ impl Cache {
     }
 
     /// The steps of a flush around its `changes` in place, if readers go by generations.
-    pub(super) fn generation_steps(
-        &self,
-        settings: &CacheOptions,
-        changes: &[FlushStep],
-    ) -> Result<Option<GenerationSteps>> {
+    pub(super) fn generation_steps(&self, barriers: bool, changes: &[FlushStep]) -> Result<Option<GenerationSteps>> {
         let Some(now) = self.generation().map(GenerationWord::change_completed) else { return Ok(None) };
-        let barrier = || settings.barriers.then_some(FlushStep::Barrier);
+        let barrier = || barriers.then_some(FlushStep::Barrier);
         let (mut before, mut between, mut after) = (Vec::new(), Vec::new(), Vec::new());
         let mut end = self.space.superblock_eof();
         if let Some((at, bytes, new)) = self.superblock_update()? {

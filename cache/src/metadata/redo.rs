@@ -21,25 +21,27 @@ const OS_PAGE_BYTES: u64 = 4096;
 /// Bytes that a disk writes completely or not at all when the power fails.
 const SECTOR_BYTES: u64 = 512;
 
-/// Groups the changes in place that share a redo record. `as_one`: all share one. `joined`: with barriers, even a
-/// single change needs a record, because an earlier record may name the same place, or a new end will be announced.
+/// Groups the changes in place that share a redo record. `barriers`: the flush has some. `as_one`: all share one.
+/// `joined`: with barriers, even a single change needs a record, because an earlier record may name the same place, or
+/// a new end will be announced.
 pub(super) fn group_redo_changes(
-    settings: &CacheOptions,
+    options: &CacheOptions,
     changes: &[FlushStep],
+    barriers: bool,
     as_one: bool,
     joined: bool,
 ) -> Vec<Range<usize>> {
-    if settings.mutant.lacks_redo() || changes.is_empty() {
+    if options.mutant.lacks_redo() || changes.is_empty() {
         return Vec::new();
     }
     let is_cut = |step: &FlushStep, unit: u64| match step {
         FlushStep::Entry { at, image, in_place: true, .. } => {
-            crosses_unit(settings.base_addr, *at, image.len() as u64, unit)
+            crosses_unit(options.base_addr, *at, image.len() as u64, unit)
         }
         FlushStep::Raw(_) => true,
         _ => false,
     };
-    if settings.barriers {
+    if barriers {
         // One redo record for all makes the flush atomic; a single sector is atomic by itself.
         let alone = !joined && changes.len() == 1 && !is_cut(&changes[0], SECTOR_BYTES);
         return (!alone).then_some(0..changes.len()).into_iter().collect();
