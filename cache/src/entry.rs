@@ -128,7 +128,8 @@ impl<T: Entry> Handle<T> {
 
     /// Makes the entry dirty without a change, so that it is written by the next flush.
     pub fn mark_dirty(&self) {
-        self.update(|_| ());
+        let _value = self.slot.entry.write();
+        self.note_change(self.slot.entry_header.weight.load(Relaxed));
     }
 
     /// The entry's identity.
@@ -168,15 +169,21 @@ impl<T: Entry> Handle<T> {
     ///
     /// An entry that [is gone](Handle::is_invalidated) changes in memory only.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        let Slot { entry_header: head, shared_graph: ledger, .. } = &*self.slot;
         let mut value = self.slot.entry.write();
         let result = change(&mut value);
+        let weight = value.weight();
+        self.slot.entry_header.weight.store(weight, Relaxed);
+        self.note_change(weight);
+        result
+    }
+
+    /// Makes the entry dirty, which weighs `weight` bytes now. Under the lock of the value.
+    fn note_change(&self, weight: usize) {
+        let Slot { entry_header: head, shared_graph: ledger, .. } = &*self.slot;
         head.increment_version();
-        head.weight.store(value.weight(), Relaxed);
-        if !head.is_dirty() && ledger.graph.lock().mark_entry_dirty(&self.slot, T::weight(&value)) {
+        if !head.is_dirty() && ledger.graph.lock().mark_entry_dirty(&self.slot, weight) {
             head.set_dirty();
         }
-        result
     }
 
     /// Calls `take` to take the value out of an entry that will be forgotten.

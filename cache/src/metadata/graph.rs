@@ -3,9 +3,12 @@
 //! It has no entries that are clean, unpinned and without edges. Edges are kept at the child only, because a flush
 //! starts at the dirty entries and walks up. So its cost depends on the dirty entries, not on the cached ones.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    collections::hash_map::Entry,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use h5live_format::Addr;
@@ -316,14 +319,15 @@ impl DependencyGraph {
 
     /// Removes a node that is no longer needed.
     fn release_if_unused(&mut self, id: EntryId) {
-        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let Entry::Occupied(mut place) = self.nodes.entry(id) else { return };
+        let node = place.get_mut();
         if node.is_retained() {
             return;
         }
         if let NodeContent::Entry(held) = &mut node.content {
             *held = None;
             if node.parents.is_empty() {
-                self.nodes.remove(&id);
+                place.remove();
             }
         }
     }
