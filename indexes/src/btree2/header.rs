@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_cache::Entry;
-use h5live_format::{Addr, Btree2Geometry, Btree2Header, EncodeError, Widths, encode};
+use h5live_format::{Addr, Btree2Geometry, Btree2Header, EncodeError, Widths, encode, encode_mut};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
@@ -69,6 +69,11 @@ impl Entry for CachedBtree2Header {
     fn encode_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         self.fresh.lock().clear();
         encode(&self.header, widths)
+    }
+
+    fn encode_to_discard(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        self.fresh.get_mut().clear();
+        encode_mut(&mut self.header, widths)
     }
 
     fn weight(&self) -> usize {

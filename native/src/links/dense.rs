@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use h5live_format::messages::{FilterPipelineMessage, LinkInfo, LinkMessage};
-use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode, lookup3};
+use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode_mut, lookup3};
 use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
@@ -194,14 +194,19 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read, or there is no room.
-    pub fn insert_link(&self, header: &CachedHeader, link: &LinkMessage, before: &[Prerequisite<'_>]) -> Result<bool> {
+    pub fn insert_link(
+        &self,
+        header: &CachedHeader,
+        mut link: LinkMessage,
+        before: &[Prerequisite<'_>],
+    ) -> Result<bool> {
         self.storage.heap.init_free_space(|each| {
             self.storage.names.for_each(&mut |record| {
                 each(&record.heap_id);
                 Ok::<_, Error>(true)
             })
         })?;
-        let bytes = encode(link, header.widths())?;
+        let bytes = encode_mut(&mut link, header.widths())?;
         let hash = lookup3(link.name.as_bytes(), 0);
         let mut looked_through = false;
         loop {

@@ -83,7 +83,7 @@ impl NativeSession {
         if info.is_dense() {
             let dense = DenseLinks::open_for_writing(self, header, &info);
             dense.add_flush_parent(header)?;
-            if !dense.insert_link(header, &link, &before)? {
+            if !dense.insert_link(header, link, &before)? {
                 return Err(exists());
             }
         } else {
@@ -93,10 +93,10 @@ impl NativeSession {
             if held.len() >= phase.max_compact.into() || message.body.len() >= MESSAGE_SIZE_LIMIT {
                 let dense = DenseLinks::create_empty(self, header, &mut info)?;
                 dense.add_flush_parent(header)?;
-                for (_, link) in &held {
+                for (_, link) in held {
                     dense.insert_link(header, link, &[])?;
                 }
-                dense.insert_link(header, &link, &before)?;
+                dense.insert_link(header, link, &before)?;
                 header.remove_and_replace_messages(MessageType::LINK, encode_info_message(header, &info)?)?;
                 return dense.add_flush_parent(header);
             }
@@ -135,7 +135,7 @@ impl NativeSession {
         let dense = if links.len() > LinkPhaseChange::default().max_compact.into() {
             let dense = DenseLinks::create_empty(self, header, &mut info)?;
             dense.add_flush_parent(header)?;
-            links.iter().try_for_each(|link| dense.insert_link(header, link, &[]).map(drop))?;
+            links.into_iter().try_for_each(|link| dense.insert_link(header, link, &[]).map(drop))?;
             Some(dense)
         } else {
             for link in &links {
