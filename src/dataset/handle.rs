@@ -210,13 +210,13 @@ impl Dataset {
         view: &SpecSnapshot,
         resolved: ResolvedSelection,
     ) -> Result<BoundSelection, DatasetError> {
-        let selected = resolved.into_bound(&view.extent)?;
         self.core.check_allocation(view.size)?;
         // A null dataspace has no elements, unlike a scalar one, and the same rank.
         if matches!(view.spec.dataspace, h5live_model::Dataspace::Null) {
+            resolved.into_bound(&view.extent)?;
             return Ok(h5live_model::Selection::None.bind(&[])?);
         }
-        Ok(selected)
+        Ok(resolved.into_bound(&view.extent)?)
     }
 }
 

@@ -59,14 +59,12 @@ impl Selection {
         if rank > MAX_RANK {
             return Err(SelectionError::TooManyDimensions(rank));
         }
-        // Most selections are one.
-        if let Selection::Hyperslab(slab) = self {
-            return BoundSelection::of_regular(RegularSelection::new(slab, extent)?, extent);
-        }
         let kind = match self {
-            Selection::All => BoundKind::Regular(RegularSelection::all(extent)),
+            Selection::All => return BoundSelection::of_regular(RegularSelection::all(extent), extent),
+            Selection::Hyperslab(slab) => {
+                return BoundSelection::of_regular(RegularSelection::new(slab, extent)?, extent);
+            }
             Selection::None => BoundKind::Points(Vec::new()),
-            Selection::Hyperslab(slab) => BoundKind::Regular(RegularSelection::new(slab, extent)?),
             Selection::Blocks(blocks) => {
                 blocks.iter().try_for_each(|block| check_block(block, extent))?;
                 BoundKind::Spans(SpanTree::new(blocks, rank)?)

@@ -83,9 +83,10 @@ fn check_selection(
     selected: &BoundSelection,
     grid: &ChunkGrid,
 ) -> Result<(), DatasetError> {
-    match (check_chunk_before(writer, &writer.view.extent, grid), selected.bounds()) {
-        (Err(_), Some((_, end))) => check_chunk_before(writer, &end, grid),
-        _ => Ok(()),
+    let whole = check_chunk_before(writer, &writer.view.extent, grid);
+    match whole.err().and_then(|_| selected.bounds()) {
+        Some((_, end)) => check_chunk_before(writer, &end, grid),
+        None => Ok(()),
     }
 }
 
