@@ -8,6 +8,7 @@ use h5live_model::{
 };
 
 use crate::chunk_guess::guess_chunk;
+use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath};
 use crate::value::EncodePlan;
@@ -45,8 +46,8 @@ const MAX_DISCARDED_BYTES: usize = 64 << 10;
 pub struct DatasetBuilder {
     group: Group,
     datatype: Datatype,
-    dims: Option<Vec<u64>>,
-    max: Option<Vec<u64>>,
+    dims: Option<CoreDims>,
+    max: Option<CoreDims>,
     null: bool,
     layout: LayoutChoice,
     filters: Vec<FilterSpec>,
@@ -100,14 +101,14 @@ impl DatasetBuilder {
 
     /// Every dimension grows without limit.
     pub fn resizable(mut self) -> Self {
-        self.max = Some(vec![UNLIMITED; self.dims.as_ref().map_or(0, Vec::len)]);
+        self.max = Some(CoreDims::from_elem(UNLIMITED, self.dims.as_ref().map_or(0, |dims| dims.len())));
         self
     }
 
     /// No rows yet, and any number of them later, each of these dimensions (`[rank - 1]`, elements).
     pub fn unlimited_rows(mut self, row: &[u64]) -> Self {
-        self.dims = Some([&[0], row].concat());
-        self.max = Some([&[UNLIMITED], row].concat());
+        self.dims = Some([&[0], row].concat().into());
+        self.max = Some([&[UNLIMITED], row].concat().into());
         self
     }
 
@@ -319,7 +320,7 @@ impl DatasetBuilder {
     /// # Errors
     /// As [`DatasetBuilder::create`] and [`Dataset::write`].
     pub fn create_with_data<T: H5Write>(mut self, path: &str, values: &[T]) -> Result<Dataset> {
-        self.dims.get_or_insert_with(|| vec![values.len() as u64]);
+        self.dims.get_or_insert_with(|| CoreDims::from_elem(values.len() as u64, 1));
         self.fit_rows_to(values.len() as u64);
         let shown = path::join_path(self.group.path(), path);
         let origin = self.group.file().clone();
@@ -378,7 +379,7 @@ impl DatasetBuilder {
             (Some(dims), Some(max)) => {
                 let shape = Shape::with_max(dims, max);
                 Dataspace::Simple(
-                    shape.ok_or_else(|| ErrorKind::InvalidExtent { dims: dims.clone(), max: max.clone() })?,
+                    shape.ok_or_else(|| ErrorKind::InvalidExtent { dims: dims.to_vec(), max: max.to_vec() })?,
                 )
             }
             (None, Some(_)) => return Err(ErrorKind::InvalidSpec("there is a maximum, and no shape")),

@@ -1,5 +1,6 @@
 //! Groups and their links.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use h5live_model::{self as model, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectKind, ObjectScope, ObjectSpec};
@@ -13,12 +14,12 @@ use crate::{Attribute, AttributeValue, File, Result, attribute};
 pub struct Group {
     file: File,
     id: ObjectId,
-    path: String,
+    path: Cow<'static, str>,
 }
 
 impl Group {
-    pub(crate) fn new(file: File, id: ObjectId, path: String) -> Self {
-        Group { file, id, path }
+    pub(crate) fn new(file: File, id: ObjectId, path: impl Into<Cow<'static, str>>) -> Self {
+        Group { file, id, path: path.into() }
     }
 
     pub(crate) fn find(&self, path: &str) -> Result<ResolvedObject> {
@@ -209,7 +210,7 @@ impl Group {
 impl File {
     /// The root group.
     pub fn root(&self) -> Group {
-        Group::new(self.clone(), self.session().root, "/".into())
+        Group::new(self.clone(), self.session().root, "/")
     }
 
     /// The group at a path.

@@ -191,7 +191,7 @@ mod tests {
                 .unwrap()
                 .create(&h5live_model::NewObject::linked(group.id(), &"g".into(), &h5live_model::ObjectSpec::group()))
                 .unwrap();
-            group = Group::new(file.clone(), id, "deep".into());
+            group = Group::new(file.clone(), id, "deep");
         }
         assert_eq!(file.walk().map(|visit| visit.is_ok()).filter(|ok| *ok).count(), 20_001);
     }
