@@ -264,8 +264,9 @@ impl DatasetSpec {
     pub fn fill_bytes(&self, bytes: usize) -> Vec<u8> {
         let bytes = if self.datatype.size() == 0 { 0 } else { bytes };
         if matches!(self.fill.value, FillValue::Default) && bytes <= SMALL_FILL_BYTES {
-            // Memory that comes as zeros takes longer where it is little.
-            return std::iter::repeat_n(0, bytes).collect();
+            // Memory that comes as zeros takes longer where it is little. The compiler would ask for it if it knew the
+            // value.
+            return std::iter::repeat_n(std::hint::black_box(0), bytes).collect();
         }
         let Some(element) = self.nonzero_fill_value() else { return vec![0; bytes] };
         let mut filled = Vec::with_capacity(bytes);
