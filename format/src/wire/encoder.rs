@@ -3,7 +3,7 @@
 use h5live_model::Name;
 
 use super::{Result, Wire};
-use crate::{DecodeError, EncodeError, Fault, Width, Widths, lookup3};
+use crate::{Addr, DecodeError, EncodeError, Fault, Width, Widths, lookup3};
 
 /// Writes the fields of a structure down as bytes.
 #[derive(Debug)]
@@ -160,6 +160,12 @@ impl Wire for Encoder {
         self.bytes.extend_from_slice(&value.to_le_bytes());
         self.bytes.truncate(end);
         Ok(())
+    }
+
+    #[inline]
+    fn addr(&mut self, field: &'static str, value: &mut Addr) -> Result<()> {
+        let width = self.widths.offset;
+        self.uint(field, width, &mut value.get().unwrap_or(width.max()))
     }
 
     #[inline]
