@@ -59,8 +59,10 @@ impl NativeSession {
         target: Option<&CachedHeader>,
     ) -> Result<()> {
         let exists = || Error::Model(ModelError::Exists(name.clone()));
-        let nodes = target.iter().filter(|target| target.is_new()).flat_map(|target| target.chunk_nodes());
-        let before: SmallVec<[Prerequisite<'_>; 1]> = nodes.map(|node| (node, DependencyKind::Link)).collect();
+        let mut before: SmallVec<[Prerequisite<'_>; 1]> = SmallVec::new();
+        if let Some(target) = target.filter(|target| target.is_new()) {
+            target.chunk_nodes().for_each(|node| before.push((node, DependencyKind::Link)));
+        }
         let table = header.get_message::<SymbolTableMessage>()?;
         let mut info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         // Adding a dense link finds links of the same name.
