@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use h5live_cache::DependencyKind;
-use h5live_format::{Addr, Btree2Record, lookup3};
+use h5live_format::{Addr, Btree2Record, LinkNameRecord, LinkOrderRecord, lookup3};
 use h5live_indexes::{Btree2, FractalHeap, ObjectMetadataAccess};
 use h5live_model::Name;
 
@@ -16,11 +16,15 @@ use crate::{Error, Result};
 const INDEX_NODE_BYTES: u32 = 512;
 
 /// The structures of dense links, or of dense attributes. `N` and `O` are the records of the two indexes.
+#[derive(Debug)]
 pub(crate) struct DenseStorage<N, O> {
     pub heap: FractalHeap,
     pub names: Btree2<N>,
     pub order: Option<Btree2<O>>,
 }
+
+/// Those of dense links.
+pub(crate) type DenseLinkStorage = DenseStorage<LinkNameRecord, LinkOrderRecord>;
 
 /// A part of a list in the order of the hashes of names. It ends where the hash changes: names of one hash are in no order
 /// that all programs keep.
@@ -99,6 +103,11 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     pub fn new(metadata: &ObjectMetadataAccess, heap: FractalHeap, names: Addr, order: Option<Addr>) -> Self {
         let order = order.map(|order| Btree2::new(metadata.clone(), order, O::default()));
         DenseStorage { heap, names: Btree2::new(metadata.clone(), names, N::default()), order }
+    }
+
+    /// Whether the heap and the indexes are at these addresses.
+    pub fn is_at(&self, heap: Addr, names: Addr, order: Option<Addr>) -> bool {
+        (self.heap.addr(), self.names.addr(), self.order.as_ref().map(Btree2::addr)) == (heap, names, order)
     }
 
     /// The heap, with new indexes.

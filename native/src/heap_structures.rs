@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use h5live_cache::Owner;
 use h5live_format::Addr;
-use h5live_format::messages::{BtreeK, FilterPipelineMessage, SymbolTableMessage};
+use h5live_format::messages::{BtreeK, FilterPipelineMessage, LinkInfo, SymbolTableMessage};
 use h5live_indexes::{FractalHeap, HeapFreeSpace, HeapParameters, ObjectMetadataAccess, SymbolTable};
 use h5live_model::FilterEngine;
 use parking_lot::Mutex;
 
 use crate::Result;
+use crate::dense_storage::DenseLinkStorage;
 
 /// The way to the heaps and symbol tables of a file, with the known free space of those that this session has changed.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub(crate) struct HeapStructures {
     btree_k: BtreeK,
     /// The heaps that were changed.
     changed_heaps: Mutex<BTreeMap<Addr, FractalHeap>>,
+    /// The dense links that were changed last, with their group: many come into one group after each other.
+    last_dense_links: Mutex<Option<(Owner, Arc<DenseLinkStorage>)>>,
     /// For all heaps that are only read: their free space is never known.
     unknown_free_space: Arc<HeapFreeSpace>,
     /// The symbol tables that were changed, by the addresses of their names.
@@ -39,6 +43,7 @@ impl HeapStructures {
             unfilter,
             btree_k,
             changed_heaps: Mutex::default(),
+            last_dense_links: Mutex::default(),
             unknown_free_space: Arc::default(),
             changed_tables: Mutex::default(),
             changed_owners: Mutex::default(),
@@ -58,6 +63,22 @@ impl HeapStructures {
         self.changed_heaps.lock().entry(addr).or_insert_with(open).clone()
     }
 
+    /// The dense links to which `info` leads, of the group of `metadata`, to be changed.
+    pub fn dense_links_for_writing(&self, metadata: &ObjectMetadataAccess, info: &LinkInfo) -> Arc<DenseLinkStorage> {
+        let mut last = self.last_dense_links.lock();
+        if let Some((group, links)) = &*last
+            && *group == metadata.owner()
+            && links.is_at(info.heap, info.names, info.order)
+        {
+            self.changed_owners.lock().insert(group.header());
+            return links.clone();
+        }
+        let heap = self.fractal_heap_for_writing(metadata, info.heap);
+        let links = Arc::new(DenseLinkStorage::new(metadata, heap, info.names, info.order));
+        *last = Some((metadata.owner(), links.clone()));
+        links
+    }
+
     /// A new fractal heap for the object of `metadata`, with these filters, if there are any.
     ///
     /// # Errors
@@ -72,6 +93,8 @@ impl HeapStructures {
         let heap = FractalHeap::create(metadata.clone(), unfilter, parameters, filters, Arc::default())?;
         self.changed_owners.lock().insert(metadata.owner().header());
         self.changed_heaps.lock().insert(heap.addr(), heap.clone());
+        // The heap may be where another one was.
+        *self.last_dense_links.lock() = None;
         Ok(heap)
     }
 

@@ -88,7 +88,7 @@ impl<R: Btree2Record> Btree2<R> {
         let mut make = Some(make);
         let mut bytes = || -> Result<Option<RecordBytes>, E> {
             let Some(mut record) = make.take().map_or(Ok(None), |make| make())? else { return Ok(None) };
-            let encoded = with_encoded(&mut record, self.metadata.widths(), |bytes| RecordBytes::from_slice(bytes));
+            let encoded = with_encoded(&mut record, self.metadata.widths(), RecordBytes::from_slice);
             let bytes =
                 encoded.map_err(|source| Error::Cache(h5live_cache::Error::Encode { at: self.addr, source }))?;
             match bytes.len() == size {

@@ -3,20 +3,21 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use h5live_format::messages::{FilterPipelineMessage, LinkInfo, LinkMessage};
 use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode_mut, lookup3};
-use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
+use h5live_indexes::{Btree2, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
-use crate::dense_storage::{DenseStorage, HashOrderedPage};
+use crate::dense_storage::{DenseLinkStorage, DenseStorage, HashOrderedPage};
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// The dense links of a group.
 pub(crate) struct DenseLinks {
-    storage: DenseStorage<LinkNameRecord, LinkOrderRecord>,
+    storage: Arc<DenseLinkStorage>,
     /// Whether another process may be changing them.
     follows: bool,
 }
@@ -30,16 +31,14 @@ impl DenseLinks {
     /// The links to which `info` leads, to be read.
     pub fn open(session: &NativeSession, header: &CachedHeader, info: &LinkInfo) -> Self {
         let metadata = header.metadata();
-        DenseLinks {
-            follows: session.is_follower(),
-            ..Self::from_info(session.heaps.fractal_heap(metadata, info.heap), header, info)
-        }
+        let heap = session.heaps.fractal_heap(metadata, info.heap);
+        let storage = Arc::new(DenseStorage::new(metadata, heap, info.names, info.order));
+        DenseLinks { storage, follows: session.is_follower() }
     }
 
     /// The links to which `info` leads, to be changed.
     pub fn open_for_writing(session: &NativeSession, header: &CachedHeader, info: &LinkInfo) -> Self {
-        let metadata = header.metadata();
-        Self::from_info(session.heaps.fractal_heap_for_writing(metadata, info.heap), header, info)
+        DenseLinks { storage: session.heaps.dense_links_for_writing(header.metadata(), info), follows: false }
     }
 
     /// The links to which `info` leads, for a comparison with other structures or for a correction of those.
@@ -52,11 +51,6 @@ impl DenseLinks {
         if repair { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
     }
 
-    fn from_info(heap: FractalHeap, header: &CachedHeader, info: &LinkInfo) -> Self {
-        let storage = DenseStorage::new(header.metadata(), heap, info.names, info.order);
-        DenseLinks { storage, follows: false }
-    }
-
     /// Makes room for dense links, to which `info` leads from then on.
     ///
     /// # Errors
@@ -66,7 +60,7 @@ impl DenseLinks {
         // The filters of a group are those of its heap.
         let filters = header.get_message::<FilterPipelineMessage>()?;
         let heap = session.heaps.new_fractal_heap(metadata, &HeapParameters::LINKS, filters)?;
-        let storage = DenseStorage::create(metadata, heap, info.order.is_some())?;
+        let storage = Arc::new(DenseStorage::create(metadata, heap, info.order.is_some())?);
         (info.heap, info.names) = (storage.heap.addr(), storage.names.addr());
         info.order = storage.order.as_ref().map(Btree2::addr);
         storage.depend_on_heap()?;
