@@ -66,13 +66,20 @@ impl ParentEdges {
 
     /// Takes the edges of which `ends` says so.
     pub fn take_if(&mut self, mut ends: impl FnMut(&ParentEdge) -> bool) -> SmallVec<[ParentEdge; 2]> {
+        let ending = self.edges.iter().filter(|edge| ends(edge)).count();
+        if ending == self.edges.len() {
+            return std::mem::take(self).edges;
+        }
         let mut taken = SmallVec::new();
+        if ending == 0 {
+            return taken;
+        }
         self.edges.retain(|edge| {
             let ends = ends(edge);
             taken.extend(ends.then_some(*edge));
             !ends
         });
-        self.forget_places(!taken.is_empty());
+        self.places = None;
         taken
     }
 
@@ -83,12 +90,7 @@ impl ParentEdges {
     /// Lets the edges that led to `old` lead to `new`.
     pub fn replace_parent(&mut self, old: EntryId, new: EntryId) {
         let mut changed = self.edges.iter_mut().filter(|edge| edge.parent == old).map(|edge| edge.parent = new);
-        let is_changed = changed.by_ref().count() > 0;
-        self.forget_places(is_changed);
-    }
-
-    fn forget_places(&mut self, is_changed: bool) {
-        if is_changed {
+        if changed.by_ref().count() > 0 {
             self.places = None;
         }
     }
