@@ -5,7 +5,7 @@ mod entry_storage;
 mod header_sizes;
 mod move_out_message;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 
 use h5live_cache::{DependencyKind, DependencyNode, Handle};
@@ -117,7 +117,7 @@ impl CachedHeader {
         let mut header =
             CachedHeader { metadata: metadata.clone(), prefix, chunks: smallvec![HeaderChunk::First(first)] };
         // Almost every header is one chunk.
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         let mut next = 0;
         while let Some(chunk) = header.chunks.get(next) {
             next += 1;

@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use h5live_format::messages::{FilterPipelineMessage, LinkInfo, LinkMessage};
-use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode_mut, lookup3};
+use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, lookup3, with_encoded};
 use h5live_indexes::{Btree2, HeapParameters, Prerequisite};
 use h5live_model::Name;
+use smallvec::SmallVec;
 
 use crate::dense_storage::{DenseLinkStorage, DenseStorage, HashOrderedPage};
 use crate::header::CachedHeader;
@@ -200,7 +201,8 @@ impl DenseLinks {
                 Ok::<_, Error>(true)
             })
         })?;
-        let bytes = encode_mut(&mut link, header.widths())?;
+        // Most links are short.
+        let bytes = with_encoded(&mut link, header.widths(), SmallVec::<[u8; 128]>::from_slice)?;
         let hash = lookup3(link.name.as_bytes(), 0);
         let mut looked_through = false;
         loop {
