@@ -67,6 +67,8 @@ lint: .deps/bin/cargo-deny python-env house ## format, clippy, rules of the hous
 	cargo fmt --check --manifest-path benches/compare/Cargo.toml
 	cargo fmt --check --manifest-path verify/fuzz/Cargo.toml
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	@# Clouds, SlateDB and TLS, whose tests are commands of their own.
+	cargo clippy --workspace --all-targets --all-features --quiet -- -D warnings
 	cargo clippy -p h5live-kv --no-default-features --quiet -- -D warnings
 	@# They stand outside the workspace, so nothing else would see that they no longer build. The fuzzer itself, in C++, is not
 	@# needed for that: the path of one that is there already keeps it from being built.

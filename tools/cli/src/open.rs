@@ -165,12 +165,11 @@ pub fn remote_file_and_options(location: &Location) -> Result<Option<(h5live_rem
     }
     let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
     let given = ARGS.get().map(|args| args.with.as_slice()).unwrap_or_default();
-    let options =
-        given.iter().fold(Options::default(), |options, (name, value)| command_line_options.setting(name, value));
-    let options = command_line_options.store_options(&at).map_err(wrong)?;
-    let options: &dyn Any = &*command_line_options;
+    let options = given.iter().fold(Options::default(), |options, (name, value)| options.setting(name, value));
+    let options = options.store_options(&at).map_err(wrong)?;
+    let options: &dyn Any = &*options;
     let file = h5live_remote::RemoteLocation::of(at.location()).map_err(wrong)?;
-    Ok(Some((file, command_line_options.downcast_ref::<h5live::Remote>().cloned().unwrap_or_default())))
+    Ok(Some((file, options.downcast_ref::<h5live::Remote>().cloned().unwrap_or_default())))
 }
 
 /// The folder of the key-value store at a location; `None` if it is a location of another store.
