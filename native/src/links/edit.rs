@@ -45,6 +45,13 @@ fn insert_symbol(
     Ok(table.insert_link(name, &leads_to, group, before)?)
 }
 
+/// What is written before a link to a new object.
+fn link_prerequisites(target: &CachedHeader) -> SmallVec<[Prerequisite<'_>; 1]> {
+    let mut before = SmallVec::new();
+    target.chunk_nodes().for_each(|node| before.push((node, DependencyKind::Link)));
+    before
+}
+
 impl NativeSession {
     /// Adds a link to the group with this header, which the caller has locked. `target` is the header of the object to
     /// which it leads, if it is a hard link.
@@ -59,10 +66,7 @@ impl NativeSession {
         target: Option<&CachedHeader>,
     ) -> Result<()> {
         let exists = || Error::Model(ModelError::Exists(name.clone()));
-        let mut before: SmallVec<[Prerequisite<'_>; 1]> = SmallVec::new();
-        if let Some(target) = target.filter(|target| target.is_new()) {
-            target.chunk_nodes().for_each(|node| before.push((node, DependencyKind::Link)));
-        }
+        let before = target.filter(|target| target.is_new()).map(link_prerequisites).unwrap_or_default();
         let table = header.get_message::<SymbolTableMessage>()?;
         let mut info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         // Adding a dense link finds links of the same name.
