@@ -75,7 +75,7 @@ fn known_text(known: &[&str]) -> String {
     if known.is_empty() { ": it has none".to_owned() } else { format!("; its options are {}", known.join(", ")) }
 }
 
-/// The options of one kind of store, typed: implemented by [`settings!`](crate::settings).
+/// The options of one kind of store, typed: implemented by [`settings!`](crate::settings!).
 pub trait ConnectorOptions: Any + Send + Sync + fmt::Debug {
     /// The connector's name.
     fn connector(&self) -> &'static str;
