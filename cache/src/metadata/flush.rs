@@ -362,6 +362,10 @@ impl PendingFlush<'_> {
             Ok(steps) => (steps, Ok(())),
             Err(error) => (ProtocolSteps::default(), Err(error)),
         };
+        // At once, and not to twice as much: a flush may have millions of steps.
+        let raw_count = self.steps.len();
+        let more = [&before, &new, &between, &after].map(|steps| steps.len()).iter().sum::<usize>();
+        changes.reserve_exact(redo_writes.len() + raw_count + more);
         insert_steps(&mut changes, redo_writes);
         let mut first = before;
         first.append(&mut self.steps);

@@ -8,6 +8,8 @@ use std::process::Command;
 use crate::common::manifests::{MAX_ALLOCATION, check_sound_files, names_only_losses, same_manifest};
 use h5live::{File, UNLIMITED};
 
+#[cfg(target_os = "linux")]
+use crate::common::on_small_disk;
 use crate::common::{error, run, run_with, shared, start, text, until};
 
 /// Files of the corpus that do not come back from a key-value store as they were, and why.
@@ -420,30 +422,6 @@ fn texts_that_are_there_are_appended_to_and_set_again() {
     assert!(!checked.contains("unused"), "texts that were set anew are gone: {checked}");
 }
 
-/// Runs a script in a folder of a file system of `bytes` bytes. `None` if this user may not mount one.
-#[cfg(target_os = "linux")]
-fn on_small_disk(bytes: u64, script: &str) -> Option<std::process::Output> {
-    let folder = tempfile::tempdir().unwrap();
-    let mounted =
-        format!("mount -t tmpfs -o size={bytes} none {0} && cd {0} && echo mounted && ", folder.path().display());
-    let mut command = Command::new("unshare");
-    command.args([
-        "--user",
-        "--map-root-user",
-        "--mount",
-        "sh",
-        "-c",
-        &(mounted + script),
-        env!("CARGO_BIN_EXE_h5live"),
-    ]);
-    let output = command.output().ok()?;
-    let is_mounted = output.stdout.starts_with(b"mounted");
-    if !is_mounted {
-        println!("skipped: no file system can be mounted here: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    is_mounted.then_some(output)
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn a_store_is_not_made_where_the_disk_has_no_room_and_nothing_stays() {
@@ -453,7 +431,7 @@ fn a_store_is_not_made_where_the_disk_has_no_room_and_nothing_stays() {
          head -c 1M /dev/zero > rest 2> /dev/null; rm -f full; \
          said=$(\"$0\" record kv:x rows < rows 2>&1 > /dev/null); echo \"$size: $?: $said\"; \
          rm -f rest; ls -d x .*.unfinished 2> /dev/null; done";
-    let Some(output) = on_small_disk(600 << 10, script) else { return };
+    let Some(output) = on_small_disk(600 << 10, script, &[]) else { return };
     let said = String::from_utf8_lossy(&output.stdout);
     let ends: Vec<_> = said.lines().filter(|line| line.contains(": ")).collect();
     assert_eq!(ends.len(), 12, "{said}");

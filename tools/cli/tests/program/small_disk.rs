@@ -2,12 +2,13 @@
 //! then, and goes on as soon as there is room again.
 #![cfg(all(target_os = "linux", feature = "kv"))]
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use h5live::{Dataset, Error, File, Mode, StoreErrorKind};
 
-/// A writer of this test: `step row` are printed for what it has confirmed.
+use crate::common::on_small_disk;
+
+/// Prints `confirmed`, and the numbers of rows and steps, after each flush.
 const WRITER: &str = "small_disk::writes_until_the_disk_is_full_and_on";
 /// Reads everything again.
 const READER: &str = "small_disk::reads_what_was_confirmed";
@@ -15,7 +16,7 @@ const VARIABLE: &str = "H5LIVE_SMALL_DISK_WRITER";
 
 /// Elements of a row.
 const ROW: u64 = 512;
-/// Rows and bytes of memory that make a writer store elements before their chunks are full.
+/// Bytes of memory that make a writer store elements before their chunks are full.
 const LITTLE_MEMORY: u64 = 1 << 20;
 
 /// How one writer works.
@@ -148,34 +149,26 @@ fn reads_what_was_confirmed() {
     println!("found {found}");
 }
 
-/// Runs a test of this program on the mounted file system.
-fn run_script(folder: &Path, way: &Way<'_>) -> Output {
+/// Runs a writer of this kind until the disk is full, and a reader after it. `None` if there can be no such disk.
+fn run_script(way: &Way<'_>) -> Option<Output> {
     let script = format!(
-        r#"mount -t tmpfs -o size=8m none "$1" || exit 77
-        cd "$1"; head -c 4M /dev/zero > filler
-        {VARIABLE}="$3" "$4" {WRITER} --exact --ignored --nocapture > written 2>&1; echo "writer $?"; cat written
+        r#"head -c 4M /dev/zero > filler
+        {VARIABLE}="$1" "$2" {WRITER} --exact --ignored --nocapture > written 2>&1; echo "writer $?"; cat written
         rm -f filler
-        {VARIABLE}="$3 $(grep -o 'confirmed .*' written | tail -1 | cut -d' ' -f2-)" "$4" {READER} --exact --ignored --nocapture 2>&1; echo "reader $?"
-        "$2" repair "$5"; "$2" check --data "$5"; echo "check $?""#
+        confirmed=$(grep -o 'confirmed .*' written | tail -1 | cut -d' ' -f2-)
+        {VARIABLE}="$1 $confirmed" "$2" {READER} --exact --ignored --nocapture 2>&1; echo "reader $?"
+        "$0" repair "$3"; "$0" check --data "$3"; echo "check $?""#
     );
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "bash", "-c", &script, "bash"]);
     let test = std::env::current_exe().unwrap();
-    command.arg(folder).arg(env!("CARGO_BIN_EXE_h5live")).arg(way.to_text()).arg(test).arg(way.location());
-    command.output().unwrap()
+    on_small_disk(8 << 20, &script, &[&way.to_text(), test.to_str().unwrap(), &way.location()])
 }
 
 #[test]
 fn a_disk_that_is_full_for_a_while_costs_nothing_that_was_confirmed() {
     for way in Way::all() {
-        let folder = tempfile::tempdir().unwrap();
-        let output = run_script(folder.path(), &way);
-        if output.status.code() == Some(77) {
-            println!("skipped: this machine gives us no file system of our own");
-            return;
-        }
-        let said =
-            format!("{way:?}\n{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let Some(output) = run_script(&way) else { return };
+        let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let said = format!("{way:?}\n{}", printed.concat());
         assert_eq!(said.contains("writer 0"), !way.dies, "{said}");
         assert!(said.contains("full at step") && said.contains("reader 0") && said.contains("check 0"), "{said}");
     }

@@ -46,3 +46,20 @@ pub fn failed_recording(output: &Output) -> (String, Option<String>) {
     assert_eq!(lines.next(), None, "{errors}");
     said
 }
+
+/// Runs a script in a folder of a file system of `bytes` bytes. In it, `$0` is the program and `$1` the first of the
+/// arguments; `mounted` is printed first. `None`, with a line that says so, if this user may not mount one.
+#[cfg(target_os = "linux")]
+pub fn on_small_disk(bytes: u64, script: &str, arguments: &[&str]) -> Option<Output> {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().display();
+    let mounted = format!("mount -t tmpfs -o size={bytes} none {at} && cd {at} && echo mounted && {{ {script}\n}}");
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "bash", "-c", &mounted, env!("CARGO_BIN_EXE_h5live")]);
+    let output = command.args(arguments).output();
+    let mounted = output.ok().filter(|output| output.stdout.starts_with(b"mounted"));
+    if mounted.is_none() {
+        println!("skipped: no file system can be mounted here");
+    }
+    mounted
+}
