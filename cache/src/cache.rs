@@ -280,6 +280,19 @@ impl Cache {
         if found < wanted { Err(Error::PastEnd { at, wanted, found }) } else { Ok(()) }
     }
 
+    pub(crate) fn write_counted(&self, action: StorageAction, at: Addr, bytes: &[u8]) -> Result<()> {
+        let at = at.get().ok_or(Error::Undefined)?;
+        let len = bytes.len() as u64;
+        self.storage.write_at(bytes, at).map_err(Error::io(action, at, len))?;
+        self.count_written_bytes(bytes.len());
+        Ok(())
+    }
+
+    pub(crate) fn count_written_bytes(&self, bytes: usize) {
+        add_to_counter(&self.counters.writes, 1);
+        add_to_counter(&self.counters.bytes_written, bytes as u64);
+    }
+
     /// Writes the superblock now, as the store wants it to be: its status flags have changed. Never announces an
     /// end beyond the length of the file.
     ///

@@ -141,7 +141,7 @@ impl Cache {
         Ok(plan)
     }
 
-    /// The one place where a flush writes.
+    /// All writes of a flush but those of neighbours, which `write_new_entries` joins.
     fn write_step(&self, step: &FlushStep) -> Result<()> {
         match step {
             FlushStep::Extend(len) => self.space.ensure_len(*len, &*self.storage),
@@ -161,19 +161,6 @@ impl Cache {
             }
             FlushStep::Entry { at, name, image, .. } => self.write_counted(StorageAction::WriteEntry(name), *at, image),
         }
-    }
-
-    pub(crate) fn write_counted(&self, action: StorageAction, at: Addr, bytes: &[u8]) -> Result<()> {
-        let at = at.get().ok_or(Error::Undefined)?;
-        let len = bytes.len() as u64;
-        self.storage.write_at(bytes, at).map_err(Error::io(action, at, len))?;
-        self.count_written_bytes(bytes.len());
-        Ok(())
-    }
-
-    pub(super) fn count_written_bytes(&self, bytes: usize) {
-        add_to_counter(&self.counters.writes, 1);
-        add_to_counter(&self.counters.bytes_written, bytes as u64);
     }
 }
 
