@@ -10,7 +10,7 @@ mod write_buffer;
 
 use std::{borrow::Cow, sync::atomic::Ordering::Relaxed};
 
-use h5live_format::{Addr, RedoWrite};
+use h5live_format::Addr;
 use smallvec::SmallVec;
 
 pub(crate) use self::dirty_raw_data::DirtyRawData;
@@ -281,36 +281,6 @@ impl Cache {
         let proxy = ChunkProxy { id: self.shared_graph.next_id(), owner, chunk };
         self.shared_graph.graph.lock().add_proxy(proxy);
         proxy
-    }
-
-    /// Writes raw data over bytes that readers may be reading. The new bytes are first written to redo records of at
-    /// most [`MAX_ATOMIC_READ_BYTES`] bytes each.
-    pub(crate) fn overwrite_with_redo(&self, writes: &[RawWrite]) -> Result<()> {
-        writes.iter().for_each(|write| self.dirty_raw_data.wait_for_write_through(write.chunk()));
-        let mut redo_writes = Vec::new();
-        let mut bytes = 0;
-        for write in writes {
-            if bytes + write.byte_count() > MAX_ATOMIC_READ_BYTES {
-                self.write_with_redo(std::mem::take(&mut redo_writes))?;
-                bytes = 0;
-            }
-            if write.byte_count() <= MAX_ATOMIC_READ_BYTES {
-                redo_writes.extend(write.pieces().map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
-                bytes += write.byte_count();
-                continue;
-            }
-            let mut window = 0;
-            for (offset, piece) in write.pieces.split_at_multiples(MAX_ATOMIC_READ_BYTES) {
-                if offset / MAX_ATOMIC_READ_BYTES as u64 != window {
-                    self.write_with_redo(std::mem::take(&mut redo_writes))?;
-                    window = offset / MAX_ATOMIC_READ_BYTES as u64;
-                }
-                let at = write.chunk().checked_add(offset).unwrap_or_default();
-                redo_writes.push(RedoWrite { at, bytes: piece.to_vec() });
-            }
-            self.write_with_redo(std::mem::take(&mut redo_writes))?;
-        }
-        self.write_with_redo(redo_writes)
     }
 
     /// Writes taken raw data, in order of addresses, adjacent pieces together, and pieces that lie near to each other, too.

@@ -12,7 +12,7 @@ use super::flush_step::FlushStep;
 use crate::{
     cache::{Cache, CacheOptions},
     error::{Error, Result, StorageAction},
-    raw_data::RawWrite,
+    raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite},
 };
 
 /// Bytes that a process which is killed has copied all or none of.
@@ -203,8 +203,38 @@ impl Cache {
         Ok(())
     }
 
+    /// Writes raw data over bytes that readers may be reading. The new bytes are first written to redo records of at
+    /// most [`MAX_ATOMIC_READ_BYTES`] bytes each.
+    pub(super) fn overwrite_with_redo(&self, writes: &[RawWrite]) -> Result<()> {
+        writes.iter().for_each(|write| self.dirty_raw_data.wait_for_write_through(write.chunk()));
+        let mut redo_writes = Vec::new();
+        let mut bytes = 0;
+        for write in writes {
+            if bytes + write.byte_count() > MAX_ATOMIC_READ_BYTES {
+                self.write_with_redo(std::mem::take(&mut redo_writes))?;
+                bytes = 0;
+            }
+            if write.byte_count() <= MAX_ATOMIC_READ_BYTES {
+                redo_writes.extend(write.pieces().map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
+                bytes += write.byte_count();
+                continue;
+            }
+            let mut window = 0;
+            for (offset, piece) in write.pieces.split_at_multiples(MAX_ATOMIC_READ_BYTES) {
+                if offset / MAX_ATOMIC_READ_BYTES as u64 != window {
+                    self.write_with_redo(std::mem::take(&mut redo_writes))?;
+                    window = offset / MAX_ATOMIC_READ_BYTES as u64;
+                }
+                let at = write.chunk().checked_add(offset).unwrap_or_default();
+                redo_writes.push(RedoWrite { at, bytes: piece.to_vec() });
+            }
+            self.write_with_redo(std::mem::take(&mut redo_writes))?;
+        }
+        self.write_with_redo(redo_writes)
+    }
+
     /// Changes raw data that readers may be reading, after a redo record of the change.
-    pub(crate) fn write_with_redo(&self, writes: Vec<RedoWrite>) -> Result<()> {
+    fn write_with_redo(&self, writes: Vec<RedoWrite>) -> Result<()> {
         if writes.is_empty() {
             return Ok(());
         }

@@ -59,7 +59,7 @@ impl DirtyChunk {
 #[derive(Debug)]
 pub struct RawWrite {
     pub(super) proxy: ChunkProxy,
-    pub(super) pieces: Arc<MergedWrites>,
+    pub(crate) pieces: Arc<MergedWrites>,
     pub(super) is_overwrite: bool,
 }
 
@@ -195,7 +195,7 @@ impl DirtyRawData {
         self.chunk_count.load(SeqCst) == 0 || !self.shard_of(addr).chunks.lock().contains_key(&addr)
     }
 
-    pub(super) fn wait_for_write_through(&self, addr: Addr) {
+    pub(crate) fn wait_for_write_through(&self, addr: Addr) {
         let shard = self.shard_of(addr);
         let mut chunks = shard.chunks.lock();
         while chunks.get(&addr).is_some_and(|chunk| chunk.is_written_through) {
