@@ -9,10 +9,11 @@ use h5live_model::{BoundSelection, DatasetSpec, Datatype, ObjectId};
 use super::core::DatasetCore;
 use super::error::DatasetError;
 use super::spec_snapshot::SpecSnapshot;
+use super::store::DatasetWriter;
 use crate::convert::ConversionPolicy;
 use crate::select::{ResolvedSelection, kept_dims};
 use crate::types::ConversionContext;
-use crate::{File, Result, Select, attribute};
+use crate::{Error, File, Result, Select, attribute};
 
 /// An array of elements in a file. Clones of a handle, and other handles on the same dataset, share the staged
 /// elements.
@@ -70,6 +71,24 @@ impl Dataset {
         action().map_err(|failure| failure.with_path(self.file.name(), Some(&self.path)))
     }
 
+    /// As [`Dataset::with_error_path`]. If the store fails, the error says which rows it does not have for good.
+    pub(super) fn with_append_error<T>(&self, action: impl FnOnce() -> Result<T, DatasetError>) -> Result<T> {
+        self.with_error_path(action).map_err(|error| self.with_unpublished_rows(error))
+    }
+
+    #[cold]
+    fn with_unpublished_rows(&self, error: Error) -> Error {
+        error.with_unpublished(|| self.core.unpublished_rows())
+    }
+
+    /// A writer of elements and of the extent, if the file can be written.
+    pub(super) fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
+        self.file.writer()?;
+        self.core.publish.note_path(&self.path);
+        let writer = DatasetWriter::begin(&self.core, self.file.store(), &self.file.shared().cache)?;
+        Ok(self.core.stage.check_accepts_elements().map(|()| writer)?)
+    }
+
     /// The same dataset, with another rule for values that one of the types does not have. The rule of the file is
     /// that of [`Options::conversion`](crate::Options::conversion).
     pub fn with_conversion(&self, conversion: ConversionPolicy) -> Dataset {
@@ -103,7 +122,7 @@ impl Dataset {
     }
 
     /// A handle for one who follows a virtual dataset. A source whose writer lets nobody read it yet has no rows so far;
-    /// for others, it is an error ([`Error::is_in_use`](crate::Error::is_in_use)) as soon as the extent depends on it.
+    /// for others, it is an error ([`Error::is_in_use`]) as soon as the extent depends on it.
     /// Reading elements of such a source is an error for both. [`Dataset::follow`] waits for them.
     pub fn tolerate_busy_sources(mut self) -> Self {
         self.awaits_sources = true;

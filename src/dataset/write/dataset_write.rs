@@ -11,12 +11,11 @@ use crate::convert::{ElementPlan, KeyTable};
 use crate::dataset::Dataset;
 use crate::dataset::error::DatasetError;
 use crate::dataset::scratch::{filled_buffer, zeroed_buffer};
-use crate::dataset::store::DatasetWriter;
 use crate::dataset::transfer::{
     ElementSource, RawSink, RawSource, TypedSource, ValueSource, check_length, raw_element_count,
 };
 use crate::value::EncodePlan;
-use crate::{Error, H5Type, H5Write, Result, Select, Value};
+use crate::{H5Type, H5Write, Result, Select, Value};
 
 /// Blocks of a chunk that are copied or left out (bytes).
 const BLOCK: usize = 64 << 10;
@@ -366,24 +365,6 @@ impl Dataset {
             self.core.write_out_earlier(self.file.shared())?;
             resize_extent(&mut writer, dims)
         })
-    }
-
-    /// A writer of elements and of the extent, if the file can be written.
-    pub(crate) fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
-        self.file.writer()?;
-        self.core.publish.note_path(&self.path);
-        let writer = DatasetWriter::begin(&self.core, self.file.store(), &self.file.shared().cache)?;
-        Ok(self.core.stage.check_accepts_elements().map(|()| writer)?)
-    }
-
-    /// As [`Dataset::with_error_path`]. If the store fails, the error says which rows it does not have for good.
-    pub(crate) fn with_append_error<T>(&self, action: impl FnOnce() -> Result<T, DatasetError>) -> Result<T> {
-        self.with_error_path(action).map_err(|error| self.with_unpublished_rows(error))
-    }
-
-    #[cold]
-    fn with_unpublished_rows(&self, error: Error) -> Error {
-        error.with_unpublished(|| self.core.unpublished_rows())
     }
 }
 
