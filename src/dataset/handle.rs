@@ -210,6 +210,23 @@ impl Dataset {
         })
     }
 
+    /// The dataset as an operation sees it that needs its elements or its extent.
+    ///
+    /// # Errors
+    /// If the extent follows from sources that cannot be read, or are not there and must be.
+    pub(super) fn resolved_snapshot(&self) -> Result<SpecSnapshot, DatasetError> {
+        // What is known may be forgotten at any time.
+        let extent = match &self.core.sources {
+            Some(sources) => self.resolve_virtual_extent(sources)?,
+            None => None,
+        };
+        let snapshot = self.core.spec_snapshot()?;
+        Ok(match extent {
+            Some(extent) => SpecSnapshot { extent, ..snapshot },
+            None => snapshot,
+        })
+    }
+
     pub(crate) fn growing_axis(&self) -> Option<usize> {
         let (shape, max) = (self.shape().ok()?, self.max_shape().ok()?);
         if shape.first().zip(max.first()).is_some_and(|(now, max)| max > now) {

@@ -12,7 +12,6 @@ use super::source_state::SourceState;
 use super::virtual_extent::{SourcesState, VirtualExtent};
 use crate::dataset::Dataset;
 use crate::dataset::error::DatasetError;
-use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dims::CoreDims;
 use crate::error::ErrorKind;
 use crate::linked_files::{self, OpenFor};
@@ -171,25 +170,8 @@ impl Dataset {
         }
     }
 
-    /// The dataset as an operation sees it that needs its elements or its extent.
-    ///
-    /// # Errors
-    /// If the extent follows from sources that cannot be read, or are not there and must be.
-    pub(crate) fn resolved_snapshot(&self) -> Result<SpecSnapshot, DatasetError> {
-        // What is known may be forgotten at any time.
-        let extent = match &self.core.sources {
-            Some(sources) => self.resolve_virtual_extent(sources)?,
-            None => None,
-        };
-        let snapshot = self.core.spec_snapshot()?;
-        Ok(match extent {
-            Some(extent) => SpecSnapshot { extent, ..snapshot },
-            None => snapshot,
-        })
-    }
-
     /// Finds out how far a virtual dataset reaches, unless it is known; `None` if that is its stored extent.
-    fn resolve_virtual_extent(&self, sources: &SourcesState) -> Result<Option<CoreDims>, DatasetError> {
+    pub(crate) fn resolve_virtual_extent(&self, sources: &SourcesState) -> Result<Option<CoreDims>, DatasetError> {
         let known = sources.extent.lock().clone();
         let found = match known {
             VirtualExtent::Stored => return Ok(None),
