@@ -1,4 +1,4 @@
-//! The extent-only publish, a fast path of a small append: raw data that no reader can see yet, and then the one entry
+//! The in-place publish, a fast path of a small append: raw data that no reader can see yet, and then the one entry
 //! that publishes it, each with one write. It is used where a flush would find nothing else to do.
 
 use std::{borrow::Cow, ops::Range};
@@ -59,7 +59,7 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::flush`]. If the write of the entry failed, the entry was changed and is dirty.
-    pub fn try_publish_chunk_data<'a, T: Entry>(
+    pub fn try_publish_in_place<'a, T: Entry>(
         &self,
         part: UnpublishedChunkData<'_>,
         entry: &Handle<T>,
@@ -119,9 +119,9 @@ impl Cache {
         self.write_counted(action, at, &patch.image)
     }
 
-    /// Whether [`Cache::try_publish_chunk_data`] can be used at all, maybe after the next flush: flushes have no steps beside
+    /// Whether [`Cache::try_publish_in_place`] can be used at all, maybe after the next flush: flushes have no steps beside
     /// writing dirty entries.
-    pub fn can_publish_chunk_data(&self) -> bool {
+    pub fn can_publish_in_place(&self) -> bool {
         !(self.is_read_only()
             || self.has_barriers()
             || self.atomic_flush.load(std::sync::atomic::Ordering::Acquire)
@@ -131,7 +131,7 @@ impl Cache {
 
     /// Whether a flush has steps beside writing dirty entries and raw data.
     pub(super) fn needs_protocol_steps(&self) -> bool {
-        !self.can_publish_chunk_data() || self.has_active_redo()
+        !self.can_publish_in_place() || self.has_active_redo()
     }
 
     /// Whether nothing of `owner` waits to be written, nor anything of others that must be written before.
@@ -164,7 +164,7 @@ mod tests {
 
     fn publish(cache: &Cache, extent: &Handle<Block>, chunk: Addr, to: u8) -> Result<bool> {
         let part = UnpublishedChunkData { chunk, offset: 2, bytes: &[to; 3], is_prefilled: false };
-        cache.try_publish_chunk_data(part, extent, 4, |extent, _| {
+        cache.try_publish_in_place(part, extent, 4, |extent, _| {
             extent.0.fill(to);
             Some(Ok(extent.0.clone().into()))
         })

@@ -80,7 +80,7 @@ impl NativeDataset {
         };
         let new = Arc::new(DatasetState { spec: Arc::new(spec), ..DatasetState::clone(&old) });
         let mut repeated_append = None;
-        let done = session.publish_in_place(part, header, |first, edition| {
+        let done = session.try_publish_in_place(part, header, |first, edition| {
             let mut state = self.shared.state.write();
             if !Arc::ptr_eq(&state, &old) || !extent_message.write_into(first) {
                 return None;
@@ -114,7 +114,7 @@ impl NativeDataset {
         let Some(extent) = dims.get(*axis) else { return Ok(false) };
         let stated = extent.to_le_bytes();
         let Some(stated) = stated.get(..extent_range.len()) else { return Ok(false) };
-        let done = self.session.publish_in_place(part, header, |first, found| {
+        let done = self.session.try_publish_in_place(part, header, |first, found| {
             let mut state = self.shared.state.write();
             let message =
                 first.messages.get_mut(*message_index).and_then(|message| message.body.get_mut(extent_range.clone()));

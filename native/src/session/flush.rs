@@ -53,16 +53,16 @@ impl NativeSession {
         self.run_guarded_flush(|| self.flush_scope(scope))
     }
 
-    /// Publishes elements that no reader can see yet by the fast path, with the header that states them. Returns
-    /// `false` if the fast path cannot be used.
-    pub fn publish_in_place<'a>(
+    /// Publishes elements that no reader can see yet in place, with the header that states them. Returns `false` if
+    /// more must be done.
+    pub fn try_publish_in_place<'a>(
         &self,
         part: UnpublishedChunkData<'_>,
         header: &Handle<ObjectHeader>,
         change: impl FnOnce(&mut ObjectHeader, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
     ) -> Result<bool> {
         let len = header.read().prefix.first_chunk_len();
-        self.run_guarded_flush(|| Ok(self.cache.try_publish_chunk_data(part, header, len, change)?))
+        self.run_guarded_flush(|| Ok(self.cache.try_publish_in_place(part, header, len, change)?))
     }
 
     fn run_guarded_flush<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
