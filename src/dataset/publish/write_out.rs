@@ -38,7 +38,7 @@ impl<'a> WriteOut<'a> {
     fn finish(self, shared: &FileShared) -> Result<(), DatasetError> {
         self.core.come_after_earlier(&self.earlier)?;
         self.core.publish.restart_row_count();
-        self.writer.write_out()?;
+        self.writer.store_staged()?;
         self.writer.remove_superseded()?;
         shared.keep_stored_rows(self.core.chunks.id(), self.core.stored_row_count()?);
         Ok(())

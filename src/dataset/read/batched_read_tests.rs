@@ -236,7 +236,7 @@ fn the_runs_of_a_chunk_are_written_by_one_call() {
     let column: Vec<u8> = (0..9).map(|row| 10 * row + 3).collect();
     assert_eq!(write(&Selection::block(&[0, 3], &[9, 1]), &column), [1, 3, 3, 3], "first what was kept of that chunk");
     assert_eq!(write(&Selection::block(&[0, 1], &[1, 2]), &[1, 2]), [0usize; 0]);
-    DatasetWriter::begin(&core, &store, &cache).unwrap().write_out().unwrap();
+    DatasetWriter::begin(&core, &store, &cache).unwrap().store_staged().unwrap();
     check(&store, &core, &cache, ..);
 }
 
@@ -275,7 +275,7 @@ fn staged_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
         &RawSource { bytes: &elements, size: 1 },
     )
     .unwrap();
-    DatasetWriter::begin(&core, &store, &cache).unwrap().write_out().unwrap();
+    DatasetWriter::begin(&core, &store, &cache).unwrap().store_staged().unwrap();
     assert_eq!(*recording.parts.lock(), [3]);
     check(&store, &core, &cache, ..);
 }

@@ -35,7 +35,7 @@ impl DatasetWriter<'_> {
             superseded.len()
         };
         if superseded > MAX_SUPERSEDED && self.core.has_staged() {
-            self.write_out()?;
+            self.store_staged()?;
         }
         self.remove_superseded()
     }

@@ -62,7 +62,7 @@ impl<'a> DatasetWriter<'a> {
     }
 
     /// Stores everything staged, and tells the store the extent.
-    pub(crate) fn write_out(&self) -> Result<(), DatasetError> {
+    pub(crate) fn store_staged(&self) -> Result<(), DatasetError> {
         if store_rows(self.core, RowsToStore::AllWithExtent(None))?.is_some() {
             return Ok(());
         }

@@ -37,7 +37,7 @@ pub(super) fn resize_extent(writer: &mut DatasetWriter<'_>, dims: &[u64]) -> Res
         resize_extent(writer, &kept)?;
         return resize_extent(writer, dims);
     }
-    writer.write_out()?;
+    writer.store_staged()?;
     let counts = grid.chunk_counts(dims);
     let (mut changed, mut left_out) = (Vec::new(), Vec::new());
     writer.core.chunks.for_each_chunk(&mut |stored| {
