@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use h5live_model::PublishLevel;
+use h5live_model::{ChunkBatch, ChunkWrite, PublishLevel};
 use typed_arena::Arena;
 
 use crate::dataset::core::DatasetCore;
 use crate::dataset::error::DatasetError;
-use crate::dataset::store::{DatasetWriter, RowsToStore, publish_growing_chunk, store_rows};
+use crate::dataset::store::{ChunkForms, ChunkStoreForm, DatasetWriter, RowsToStore, store_rows};
 use crate::file_shared::FileShared;
 
 /// A dataset that is being written out. Nothing is appended to it while those are written out whose rows were appended
@@ -135,4 +135,36 @@ impl DatasetCore {
     pub(crate) fn filter_growing_chunks(&self, shared: &FileShared) -> Result<(), DatasetError> {
         DatasetWriter::begin(self, &*shared.store, &shared.cache)?.filter_growing_chunks()
     }
+}
+
+/// Publishes rows that were appended to one growing chunk, by one batch. Returns where the rows end then; `None` if
+/// something else is staged. The caller holds the writer's lock.
+fn publish_growing_chunk(core: &DatasetCore) -> Result<Option<u64>, DatasetError> {
+    if core.filters.is_empty() || !core.chunks.prefers_unfiltered_partial_chunks() {
+        return Ok(None);
+    }
+    let (coord, staged, extent) = {
+        let stage = core.stage.lock();
+        let mut dirty = stage.chunks.iter().filter(|(_, staged)| staged.is_dirty);
+        match (dirty.next(), dirty.next(), &stage.extent) {
+            (Some((coord, staged)), None, Some(extent)) if !stage.has_rows() => {
+                (coord.clone(), staged.clone(), extent.clone())
+            }
+            _ => return Ok(None),
+        }
+    };
+    let view = core.spec_snapshot()?;
+    let Some((grid, _)) = view.grid()? else { return Ok(None) };
+    let forms = ChunkForms { core, view: &view, grid: &grid };
+    let ChunkStoreForm::UnfilteredTail(range) = forms.form_of(&coord, &staged)? else { return Ok(None) };
+    let Some(bytes) = staged.bytes.get(range.clone()) else { return Ok(None) };
+    let writes = [ChunkWrite::Part { coord: &coord, at: range.start as u64, bytes, unseen: false }];
+    let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(PublishLevel::Visible) };
+    core.chunks.write(&batch).map_err(|error| DatasetError::in_chunk(&coord, error))?;
+    forms.note_stored(&coord, None);
+    let mut stage = core.stage.lock();
+    stage.mark_stored(&coord, true);
+    stage.extent = None;
+    drop(stage);
+    Ok(Some(extent.first().copied().unwrap_or(0)))
 }

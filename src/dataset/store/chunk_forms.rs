@@ -1,6 +1,6 @@
 //! In which form chunks of a dataset with filters are stored, and which part of a growing one.
 
-use h5live_model::{ChunkBatch, ChunkCoord, ChunkGrid, ChunkWrite, PublishLevel};
+use h5live_model::{ChunkCoord, ChunkGrid};
 
 use super::growing_chunks::{ChunkStoreForm, GrowingChunk, is_worth_unfiltered};
 use crate::dataset::core::DatasetCore;
@@ -9,10 +9,10 @@ use crate::dataset::spec_snapshot::SpecSnapshot;
 use crate::dataset::stage::StagedChunk;
 
 /// Finds the forms of the chunks of one dataset.
-pub(super) struct ChunkForms<'a> {
-    pub(super) core: &'a DatasetCore,
-    pub(super) view: &'a SpecSnapshot,
-    pub(super) grid: &'a ChunkGrid,
+pub(crate) struct ChunkForms<'a> {
+    pub(crate) core: &'a DatasetCore,
+    pub(crate) view: &'a SpecSnapshot,
+    pub(crate) grid: &'a ChunkGrid,
 }
 
 impl ChunkForms<'_> {
@@ -26,7 +26,7 @@ impl ChunkForms<'_> {
     }
 
     /// The form in which a staged chunk is stored now.
-    pub(super) fn form_of(&self, coord: &ChunkCoord, staged: &StagedChunk) -> Result<ChunkStoreForm, DatasetError> {
+    pub(crate) fn form_of(&self, coord: &ChunkCoord, staged: &StagedChunk) -> Result<ChunkStoreForm, DatasetError> {
         if !self.core.chunks.prefers_unfiltered_partial_chunks() || self.view.is_unfiltered_edge(self.grid, coord) {
             return Ok(ChunkStoreForm::Filtered);
         }
@@ -65,7 +65,7 @@ impl ChunkForms<'_> {
     }
 
     /// Notes in which form the store has a staged chunk now: through filters, in so many bytes, or without.
-    pub(super) fn note_stored(&self, coord: &ChunkCoord, encoded_bytes: Option<usize>) {
+    pub(crate) fn note_stored(&self, coord: &ChunkCoord, encoded_bytes: Option<usize>) {
         match self.growing_rows(&self.view.extent, coord) {
             Some(rows) if self.core.chunks.prefers_unfiltered_partial_chunks() => {
                 self.core.store.growing.insert(coord.clone(), GrowingChunk { rows, encoded_bytes });
@@ -73,36 +73,4 @@ impl ChunkForms<'_> {
             _ => self.core.store.growing.forget_chunk(coord),
         }
     }
-}
-
-/// Publishes rows that were appended to one growing chunk, by one batch. Returns where the rows end then; `None` if
-/// something else is staged. The caller holds the writer's lock.
-pub(crate) fn publish_growing_chunk(core: &DatasetCore) -> Result<Option<u64>, DatasetError> {
-    if core.filters.is_empty() || !core.chunks.prefers_unfiltered_partial_chunks() {
-        return Ok(None);
-    }
-    let (coord, staged, extent) = {
-        let stage = core.stage.lock();
-        let mut dirty = stage.chunks.iter().filter(|(_, staged)| staged.is_dirty);
-        match (dirty.next(), dirty.next(), &stage.extent) {
-            (Some((coord, staged)), None, Some(extent)) if !stage.has_rows() => {
-                (coord.clone(), staged.clone(), extent.clone())
-            }
-            _ => return Ok(None),
-        }
-    };
-    let view = core.spec_snapshot()?;
-    let Some((grid, _)) = view.grid()? else { return Ok(None) };
-    let forms = ChunkForms { core, view: &view, grid: &grid };
-    let ChunkStoreForm::UnfilteredTail(range) = forms.form_of(&coord, &staged)? else { return Ok(None) };
-    let Some(bytes) = staged.bytes.get(range.clone()) else { return Ok(None) };
-    let writes = [ChunkWrite::Part { coord: &coord, at: range.start as u64, bytes, unseen: false }];
-    let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(PublishLevel::Visible) };
-    core.chunks.write(&batch).map_err(|error| DatasetError::in_chunk(&coord, error))?;
-    forms.note_stored(&coord, None);
-    let mut stage = core.stage.lock();
-    stage.mark_stored(&coord, true);
-    stage.extent = None;
-    drop(stage);
-    Ok(Some(extent.first().copied().unwrap_or(0)))
 }

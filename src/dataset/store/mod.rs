@@ -12,8 +12,9 @@ mod stored_rows;
 mod superseded;
 mod writer;
 
-pub(super) use self::chunk_forms::publish_growing_chunk;
+pub(super) use self::chunk_forms::ChunkForms;
 pub(super) use self::encode_pipeline::{EncodeBuffers, encode_and_store};
+pub(super) use self::growing_chunks::ChunkStoreForm;
 pub(super) use self::part_writes::PartWrites;
 pub(super) use self::store_state::StoreState;
 pub(super) use self::stored_rows::{RowsToStore, make_room, store_direct, store_rows};
