@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use h5live_model::{ChunkCoord, ChunkWrite, Layout};
+use h5live_model::{ChunkCoord, Layout};
 use smallvec::SmallVec;
 
 use super::staged_chunks::StagedBytes;
@@ -50,8 +50,8 @@ pub(crate) struct RowPiece<'a> {
     /// The first chunk.
     pub(crate) coord: ChunkCoord,
     /// Where the rows begin in it (bytes).
-    at: usize,
-    bytes: &'a [u8],
+    pub(crate) at: usize,
+    pub(crate) bytes: &'a [u8],
 }
 
 impl AppendBuffer {
@@ -176,16 +176,5 @@ impl AppendBuffer {
             (chunk, at, rest) = (chunk + number as u64, 0, after);
         }
         pieces
-    }
-}
-
-impl RowPiece<'_> {
-    pub(crate) fn as_write(&self, chunk_bytes: usize) -> ChunkWrite<'_> {
-        let RowPiece { coord, at, bytes } = self;
-        match bytes.len() / chunk_bytes {
-            0 => ChunkWrite::Part { coord, at: *at as u64, bytes, unseen: false },
-            1 => ChunkWrite::Whole { coord, filter_mask: 0, bytes },
-            _ => ChunkWrite::Consecutive { first: coord, size: chunk_bytes, bytes },
-        }
     }
 }

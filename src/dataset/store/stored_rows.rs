@@ -80,11 +80,21 @@ fn store_pieces(
 ) -> Result<(), DatasetError> {
     let store = |writes: &[ChunkWrite<'_>]| core.chunks.write(&ChunkBatch { writes, ..batch });
     let stored = match pieces {
-        [piece] => store(&[piece.as_write(chunk_bytes)]),
-        _ => store(&pieces.iter().map(|piece| piece.as_write(chunk_bytes)).collect::<SmallVec<[_; 3]>>()),
+        [piece] => store(&[write_of(piece, chunk_bytes)]),
+        _ => store(&pieces.iter().map(|piece| write_of(piece, chunk_bytes)).collect::<SmallVec<[_; 3]>>()),
     };
     stored.map_err(|error| match pieces {
         [piece, ..] => DatasetError::in_chunk(&piece.coord, error),
         [] => error.into(),
     })
+}
+
+/// What a batch says of a piece.
+fn write_of<'a>(piece: &'a RowPiece<'_>, chunk_bytes: usize) -> ChunkWrite<'a> {
+    let RowPiece { coord, at, bytes } = piece;
+    match bytes.len() / chunk_bytes {
+        0 => ChunkWrite::Part { coord, at: *at as u64, bytes, unseen: false },
+        1 => ChunkWrite::Whole { coord, filter_mask: 0, bytes },
+        _ => ChunkWrite::Consecutive { first: coord, size: chunk_bytes, bytes },
+    }
 }
