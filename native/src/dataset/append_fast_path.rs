@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::NativeDataset;
 use super::extent_message::{ExtentMessage, resize_spec, spec_with_extent};
+use super::extent_overlap::visibility_of;
 use super::repeated_append::{FastAppendState, MIN_APPENDS_BEFORE_REUSE, RepeatedAppend};
 use super::state::DatasetState;
 use crate::Result;
@@ -31,7 +32,9 @@ impl NativeDataset {
             if !session.may_be_followed() || !grows || !is_plain || !fits {
                 return Ok(false);
             }
-            if self.visibility_of(&state, coord, at..end) != ReplacedBytesVisibility::BeyondExtent {
+            if visibility_of(&state.spec, session.may_be_followed(), coord, at..end)
+                != ReplacedBytesVisibility::BeyondExtent
+            {
                 return Ok(false);
             }
             let ready = self.preallocated_chunk(coord, old);

@@ -1,15 +1,35 @@
-//! Which elements of a chunk lie in the extent.
+//! Which elements of a chunk lie in the extent: readers can see those.
 
+use std::ops::Range;
+
+use h5live_cache::ReplacedBytesVisibility;
+use h5live_model::{ChunkCoord, DatasetSpec};
 use smallvec::SmallVec;
+
+/// Whether readers can see the present bytes of this part of a stored chunk, if the file may be followed.
+pub(super) fn visibility_of(
+    spec: &DatasetSpec,
+    may_be_followed: bool,
+    coord: &ChunkCoord,
+    bytes: Range<u64>,
+) -> ReplacedBytesVisibility {
+    let size = u64::from(spec.datatype.size()).max(1);
+    let (Some(chunk), true) = (spec.chunk_dims(), may_be_followed) else {
+        // One element.
+        return if may_be_followed { ReplacedBytesVisibility::Visible } else { ReplacedBytesVisibility::NoFollowers };
+    };
+    let begins = coord.scaled().iter().zip(chunk).map(|(at, side)| at.saturating_mul(*side));
+    let inside = spec.dataspace.dims().iter().zip(begins).map(|(end, begin)| end.saturating_sub(begin));
+    match overlaps_extent(bytes.start / size..bytes.end.div_ceil(size), chunk, inside) {
+        true => ReplacedBytesVisibility::Visible,
+        false => ReplacedBytesVisibility::BeyondExtent,
+    }
+}
 
 /// Whether one of these elements of a chunk, numbered in row-major order, lies in the extent. `chunk` are the sides of
 /// the chunk, and `inside` tells how far the extent reaches from the chunk's beginning, along each dimension.
 #[inline]
-pub(super) fn overlaps_extent(
-    elements: std::ops::Range<u64>,
-    chunk: &[u64],
-    inside: impl Iterator<Item = u64> + Clone,
-) -> bool {
+fn overlaps_extent(elements: Range<u64>, chunk: &[u64], inside: impl Iterator<Item = u64> + Clone) -> bool {
     // Nearly always all of them lie beyond the extent along the first dimension.
     let row: u64 = chunk.iter().skip(1).fold(1, |row, side| row.saturating_mul(*side));
     if inside.clone().next().is_some_and(|rows| elements.start / row.max(1) >= rows) {

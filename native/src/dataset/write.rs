@@ -8,9 +8,10 @@ use h5live_format::messages::{LayoutClass, LayoutMessage, MessageType};
 use h5live_format::{Addr, ChunkEntryFormat, ChunkIndexEntry};
 use h5live_model::{ChunkCoord, ChunkWrite, Dataspace};
 
+use super::NativeDataset;
+use super::extent_overlap::visibility_of;
 use super::layout::NativeLayout;
 use super::state::DatasetState;
-use super::{NativeDataset, extent_overlap};
 use crate::{Error, Result};
 
 /// A new chunk of at most this many bytes is put together with its fill values before it is written.
@@ -57,30 +58,6 @@ impl NativeDataset {
         }
     }
 
-    /// Whether readers can see the present bytes of this part of a stored chunk.
-    pub(super) fn visibility_of(
-        &self,
-        state: &DatasetState,
-        coord: &ChunkCoord,
-        bytes: Range<u64>,
-    ) -> ReplacedBytesVisibility {
-        let size = u64::from(state.spec.datatype.size()).max(1);
-        let (Some(chunk), true) = (state.spec.chunk_dims(), self.session.may_be_followed()) else {
-            // One element.
-            return if self.session.may_be_followed() {
-                ReplacedBytesVisibility::Visible
-            } else {
-                ReplacedBytesVisibility::NoFollowers
-            };
-        };
-        let begins = coord.scaled().iter().zip(chunk).map(|(at, side)| at.saturating_mul(*side));
-        let inside = state.spec.dataspace.dims().iter().zip(begins).map(|(end, begin)| end.saturating_sub(begin));
-        match extent_overlap::overlaps_extent(bytes.start / size..bytes.end.div_ceil(size), chunk, inside) {
-            true => ReplacedBytesVisibility::Visible,
-            false => ReplacedBytesVisibility::BeyondExtent,
-        }
-    }
-
     /// Makes raw data that may lead to objects of a global heap wait for the objects that were written lately.
     fn add_heap_dependency(&self, state: &DatasetState, proxy: &ChunkProxy) -> Result<()> {
         match state.spec.datatype.has_vlen_or_references() {
@@ -100,7 +77,7 @@ impl NativeDataset {
             _ => {}
         }
         let filtered = matches!(state.layout.chunk_index_element_format(), Some(ChunkEntryFormat::Filtered(_)));
-        let beneath = self.visibility_of(&state, coord, 0..bytes.len() as u64);
+        let beneath = visibility_of(&state.spec, self.session.may_be_followed(), coord, 0..bytes.len() as u64);
         // A follower must see the old chunk or the new one, not a mixture.
         let moves = filtered || (beneath == ReplacedBytesVisibility::Visible && state.layout.can_move_chunks());
         let mut stays = if moves { None } else { state.layout.locate_chunk(coord)? };
@@ -155,7 +132,7 @@ impl NativeDataset {
         if let NativeLayout::External(files) = &state.layout {
             return files.write(at, bytes);
         }
-        let beneath = self.visibility_of(&state, coord, range);
+        let beneath = visibility_of(&state.spec, self.session.may_be_followed(), coord, range);
         let mut old = state.layout.locate_chunk(coord)?;
         if old.is_none()
             && beneath == ReplacedBytesVisibility::BeyondExtent
@@ -178,7 +155,7 @@ impl NativeDataset {
         else {
             return Err(Error::invalid("part of a filtered chunk cannot be overwritten"));
         };
-        match self.visibility_of(state, coord, range) {
+        match visibility_of(&state.spec, self.session.may_be_followed(), coord, range) {
             ReplacedBytesVisibility::Visible => {
                 Err(Error::invalid("part of a chunk of a filtered dataset that others may read"))
             }
@@ -210,7 +187,7 @@ impl NativeDataset {
             let range = checked_part(size, at, bytes)?;
             end = end.max(range.end);
             if beneath != ReplacedBytesVisibility::Visible {
-                beneath = self.visibility_of(&state, coord, range);
+                beneath = visibility_of(&state.spec, self.session.may_be_followed(), coord, range);
             }
             parts.push((at, Cow::Borrowed(bytes)));
         }
