@@ -37,7 +37,7 @@ impl NativeDataset {
             {
                 return Ok(false);
             }
-            let ready = self.preallocated_chunk(coord, old);
+            let ready = self.shared.preallocated_chunk(coord, old);
             let chunk = match ready {
                 Some((place, true)) => Some(place),
                 _ => match state.layout.locate_chunk(coord)? {

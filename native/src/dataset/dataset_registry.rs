@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use h5live_format::Addr;
+use h5live_model::ChunkCoord;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
@@ -41,7 +42,7 @@ pub(crate) struct DatasetRegistry {
     /// The dataset that was created last, kept until it is opened.
     newest_dataset: Mutex<Option<NewDataset>>,
     /// Chunks of datasets that were made ready for appends last. They outlive the handles.
-    pub(super) preallocated: Mutex<FxHashMap<Addr, PreallocatedChunks>>,
+    preallocated: Mutex<FxHashMap<Addr, PreallocatedChunks>>,
     /// How the dataset that was read last is described.
     pub(super) spec_cache: SpecCache,
     /// How the dataset that was created last is described.
@@ -72,6 +73,18 @@ impl OpenDataset {
     pub fn mark_deleted_and_free_index(&self) -> Result<()> {
         self.mark_deleted();
         self.state().layout.delete_index()
+    }
+
+    /// The address of a preallocated chunk, and whether the extent `dims` has nothing of it: it is still unused then.
+    pub(super) fn preallocated_chunk(&self, coord: &ChunkCoord, dims: &[u64]) -> Option<(Addr, bool)> {
+        let preallocated = self.registry.preallocated.lock();
+        let chunks = preallocated.get(&self.header_addr)?;
+        Some((chunks.chunk_addr(coord)?, chunks.is_chunk_beyond_extent(coord, dims)))
+    }
+
+    /// Keeps the chunks that were preallocated last.
+    pub(super) fn keep_preallocated_chunks(&self, chunks: PreallocatedChunks) {
+        self.registry.preallocated.lock().insert(self.header_addr, chunks);
     }
 
     /// Forgets the preallocated chunks: they will be dropped with everything outside of the extent.

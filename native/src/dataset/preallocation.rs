@@ -120,13 +120,6 @@ impl NativeDataset {
         PreallocatedChunks::plan_chunks(state, (axis, dims), coord, (wanted, max_chunks, size))
     }
 
-    /// The address of a preallocated chunk, and whether it is still unused.
-    pub(super) fn preallocated_chunk(&self, coord: &ChunkCoord, dims: &[u64]) -> Option<(Addr, bool)> {
-        let ready = self.session.datasets.preallocated.lock();
-        let ready = ready.get(&self.shared.header_addr)?;
-        Some((ready.chunk_addr(coord)?, ready.is_chunk_beyond_extent(coord, dims)))
-    }
-
     /// Stores chunks with fill values, and enters them into the index. Returns the address of the first one. `None` if
     /// they could not be written. There may still be room for one chunk; if not, its own write returns the error.
     fn preallocate_chunks(
@@ -148,7 +141,7 @@ impl NativeDataset {
         *row = Some(SequentialAppends { axis: ready.axis, last_chunk, append_count: number, chunks_in_row });
         ready.chunk_addrs = stored.places;
         let place = ready.chunk_addrs.first().copied();
-        self.session.datasets.preallocated.lock().insert(self.shared.header_addr, ready);
+        self.shared.keep_preallocated_chunks(ready);
         indexed.map(|()| place)
     }
 }
