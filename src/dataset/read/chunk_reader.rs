@@ -34,7 +34,7 @@ const MAX_SHARES_PER_THREAD: usize = 8;
 /// Room for a stored chunk beyond twice its decoded size (bytes).
 pub(super) const STORED_CHUNK_SLACK_BYTES: usize = 64 << 10;
 
-/// One read of a dataset.
+/// One read of a dataset. It begins with [`DatasetReader::read`], in `selection.rs`, which cuts it by chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct DatasetReader<'a> {
     pub(crate) core: &'a DatasetCore,
