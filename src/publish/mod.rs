@@ -1,4 +1,6 @@
 //! Publishing: what makes changes visible to other processes, in which order, when, and how lastingly.
+//!
+//! Here is the publication of the file, with all its datasets. That of one dataset is in `src/dataset/publish`.
 
 mod group_commit;
 mod interval;
