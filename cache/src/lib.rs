@@ -23,8 +23,6 @@ mod entry_id;
 mod error;
 mod metadata;
 mod mutant;
-#[cfg(unix)]
-mod os;
 mod primitive;
 mod raw_data;
 mod reentry;
@@ -44,11 +42,11 @@ pub use error::{DependencyCycle, Error, Result, StorageAction};
 pub use metadata::{EntryPatch, FlushScope, FlushStep, PendingFlush, UnpublishedChunkData};
 #[doc(hidden)]
 pub use mutant::CacheMutant;
-#[cfg(target_os = "linux")]
-pub use os::{FileLeaseKind, probe_lease};
 pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, ReplacedBytesVisibility};
 pub use space::{FreeEpoch, FreeList, QuarantinedSpace, RawReadGuard, ReusePolicy, Space, SpaceKind};
 pub use storage::{
     BaseOffsetStorage, BatchReadHints, FaultyStorage, FileStorage, InjectedFailure, MemoryStorage, StorageOp,
 };
+#[cfg(target_os = "linux")]
+pub use storage::{FileLeaseKind, probe_lease};
 pub use storage::{MultiFileStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay_operations};

@@ -2,13 +2,15 @@
 
 mod faulty_storage;
 mod file;
-pub(crate) mod file_len;
+mod file_len;
 mod memory;
 #[cfg(target_os = "linux")]
 mod mmap_read;
 #[cfg(target_os = "linux")]
 mod mmap_write;
 mod multi_file_storage;
+#[cfg(unix)]
+mod os;
 mod recording_storage;
 mod redo_overlay;
 mod static_overlay;
@@ -21,6 +23,8 @@ pub use faulty_storage::{FaultyStorage, InjectedFailure};
 pub use file::FileStorage;
 pub use memory::MemoryStorage;
 pub use multi_file_storage::MultiFileStorage;
+#[cfg(target_os = "linux")]
+pub use os::{FileLeaseKind, probe_lease};
 pub use recording_storage::{RecordingStorage, StorageOp, replay_operations};
 pub use redo_overlay::RedoOverlay;
 pub use static_overlay::StaticOverlay;

@@ -223,7 +223,7 @@ impl Storage for FileStorage {
         self.with_file(|file| {
             let is_there = at.checked_add(len).is_some_and(|end| file_len(file).is_ok_and(|found| end <= found));
             let Some(len) = usize::try_from(len).ok().filter(|len| is_there && *len > 0) else { return Ok(None) };
-            crate::os::map_shared(file, at, len, !self.by_calls).map(Some)
+            super::os::map_shared(file, at, len, !self.by_calls).map(Some)
         })
     }
 

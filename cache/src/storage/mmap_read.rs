@@ -19,7 +19,7 @@ use parking_lot::RwLock;
 
 use super::file_len::file_len;
 use super::mmap_write;
-use crate::os::Mapping;
+use super::os::Mapping;
 
 /// The longest piece that is read so (bytes).
 pub(super) const MAX_MMAP_READ_BYTES: usize = 4 << 10;

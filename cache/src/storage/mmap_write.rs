@@ -14,7 +14,7 @@ use std::{
 
 use nix::sys::statfs::{EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, fstatfs};
 
-use crate::os::{VectorStore, WritableMapping};
+use super::os::{VectorStore, WritableMapping};
 
 /// Bytes of a window.
 const WINDOW_BYTES: u64 = 1 << 20;

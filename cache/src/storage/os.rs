@@ -17,7 +17,7 @@ use std::{
 use h5live_model::{MappedMemory, SharedBytes};
 use memmap2::{MmapOptions, MmapRaw};
 
-use crate::storage::file_len::file_len;
+use super::file_len::file_len;
 
 #[cfg(target_os = "linux")]
 pub use linux::{FileLeaseKind, probe_lease};
