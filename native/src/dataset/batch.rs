@@ -60,7 +60,7 @@ impl NativeDataset {
     fn write_elements(&self, write: &ChunkWrite<'_>) -> Result<()> {
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } => self.write_chunk(coord, filter_mask, bytes),
-            ChunkWrite::Consecutive { first, size, bytes } => self.write_chunks(first, size, bytes),
+            ChunkWrite::Consecutive { first, size, bytes } => self.write_consecutive_chunks(first, size, bytes),
             ChunkWrite::Part { coord, at, bytes, unseen: false } => self.write_chunk_part(coord, at, bytes),
             ChunkWrite::Part { coord, at, bytes, unseen: true } => self.write_unseen_part(coord, at, bytes),
             ChunkWrite::Block { .. } => Err(Error::Model(ModelError::Unsupported("writing a block of a chunk"))),

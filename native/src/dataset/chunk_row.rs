@@ -94,7 +94,7 @@ impl NativeDataset {
     }
 
     /// As [`ChunkWrite::Consecutive`](h5live_model::ChunkWrite::Consecutive).
-    pub(super) fn write_chunks(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
+    pub(super) fn write_consecutive_chunks(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let state = self.state();
         let number = bytes.len() / size.max(1);

@@ -15,7 +15,7 @@ use super::state::DatasetState;
 use crate::{Error, Result};
 
 /// A new chunk of at most this many bytes is put together with its fill values before it is written.
-const FILLED_WITH: u64 = 4 << 20;
+const MAX_FILLED_CHUNK_BYTES: u64 = 4 << 20;
 
 /// When bytes of a new chunk are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -275,7 +275,7 @@ impl NativeDataset {
         let (addr, zeros) = self.session.alloc_raw_space(size)?;
         let (offset, raw) = if zeros == 0 && spec.nonzero_fill_value().is_none() {
             (at, Cow::Borrowed(bytes))
-        } else if size <= FILLED_WITH {
+        } else if size <= MAX_FILLED_CHUNK_BYTES {
             let mut chunk = spec.fill_bytes(size as usize);
             if let Some(part) = chunk.get_mut(at as usize..at as usize + bytes.len()) {
                 part.copy_from_slice(bytes);
