@@ -1,6 +1,6 @@
 //! From references to their targets (objects, regions, attributes), and back.
 
-use h5live_model::{self as model, Name, ReferenceKind, Referent, ReferentPart, Selection, UNLIMITED};
+use h5live_model::{self as model, Name, ObjectId, ReferenceKind, Referent, ReferentPart, Selection, UNLIMITED};
 
 use crate::error::ErrorKind;
 use crate::linked_files::{self, OpenFor};
@@ -74,6 +74,21 @@ impl File {
     }
 }
 
+fn object_reference(file: &File, id: ObjectId, path: Option<&str>) -> Result<Reference> {
+    let to = Referent { file: None, object: id, part: ReferentPart::Whole };
+    new_reference(file, path, ReferenceKind::Object1, to)
+}
+
+impl File {
+    /// As [`Object::reference`], to an object that need not be opened.
+    ///
+    /// # Errors
+    /// As [`Object::reference`]; [`ErrorKind::Store`](crate::ErrorKind::Store) if there is no such object.
+    pub fn reference_to(&self, id: ObjectId) -> Result<Reference> {
+        object_reference(self, id, None)
+    }
+}
+
 impl Object {
     /// A reference of the kinds of HDF5 1.12 (`H5T_STD_REF`) to the object, or to its attribute of this name.
     ///
@@ -84,7 +99,7 @@ impl Object {
             None => (ReferenceKind::Object2, ReferentPart::Whole),
             Some(name) => (ReferenceKind::Attribute, ReferentPart::Attribute(name.into())),
         };
-        new_reference(self.file(), self.path(), kind, Referent { file: None, object: self.id(), part })
+        new_reference(self.file(), Some(self.path()), kind, Referent { file: None, object: self.id(), part })
     }
 
     /// A reference to the object, for elements of datasets and attributes of its file.
@@ -92,8 +107,7 @@ impl Object {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store has no references.
     pub fn reference(&self) -> Result<Reference> {
-        let to = Referent { file: None, object: self.id(), part: ReferentPart::Whole };
-        new_reference(self.file(), self.path(), ReferenceKind::Object1, to)
+        object_reference(self.file(), self.id(), Some(self.path()))
     }
 }
 
@@ -124,13 +138,13 @@ impl Dataset {
         let selection = clip_blocks(selection, &dims);
         selection.bind(&dims).map_err(error)?;
         let to = Referent { file: None, object: self.id(), part: ReferentPart::Region(selection) };
-        new_reference(self.file(), self.path(), ReferenceKind::Region1, to)
+        new_reference(self.file(), Some(self.path()), ReferenceKind::Region1, to)
     }
 }
 
-fn new_reference(file: &File, path: &str, kind: ReferenceKind, to: Referent) -> Result<Reference> {
+fn new_reference(file: &File, path: Option<&str>, kind: ReferenceKind, to: Referent) -> Result<Reference> {
     let form = model::ReferenceType { kind, size: file.session().element_sizes.reference_size(kind) };
-    let bytes = file.encode_reference(&form, &to).map_err(|error| file.error(Some(path), error))?;
+    let bytes = file.encode_reference(&form, &to).map_err(|error| file.error(path, error))?;
     Ok(Reference::new(kind, &bytes))
 }
 

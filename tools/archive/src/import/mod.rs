@@ -1,45 +1,39 @@
 //! From a tar archive to a file of HDF5.
 
+mod entry_writer;
 mod links_before;
 mod object_placer;
 mod objects;
 mod options;
+mod report;
 mod resume;
+mod run;
 mod shredder;
 mod trial;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live::archive::layout::{ARCHIVE, ArchiveRow, LAYOUT_ATTRIBUTE, TABLE_GROUP};
 use h5live::{File, LibVer, Options};
 
-use self::object_placer::PathError;
+use self::entry_writer::BatchedEntryWriter;
 pub use self::object_placer::{resolve_symlink_target, split_path as object_names, unusable_path_reason};
 use self::objects::DatasetPerFileWriter;
 pub use self::objects::hex;
 pub use self::options::{
     ContentsFilter, ImportCollisionPolicy, ImportOptions, MAX_COMPACT_BYTES, TarLayout, UnknownName,
 };
+pub use self::report::{ImportProgress, ImportReport, RollbackReport};
+use self::run::ImportRun;
 pub use self::shredder::SampleIndex;
 use self::shredder::ShredderWriter;
 pub use self::trial::choose_filter;
-use crate::contents::EntryContents;
 use crate::count_with_examples::CountWithExamples;
-use crate::entry::TarEntry;
-use crate::error::{Error, InvalidFileReason, Result, TarFault};
+use crate::error::{Error, InvalidFileReason, Result};
 use crate::scanner::TarScanner;
 use crate::source::TarSource;
 use crate::tables::{CommittedCounts, ImportState, ImportTablesWriter};
-
-/// The datasets of a layout.
-#[derive(Debug)]
-enum LayoutWriter {
-    Shredder(Box<ShredderWriter>),
-    Objects(Box<DatasetPerFileWriter>),
-}
 
 /// Imports archives into a file.
 #[derive(Debug)]
@@ -47,46 +41,16 @@ pub struct Importer {
     file: File,
     options: ImportOptions,
     tables: ImportTablesWriter,
-    contents: LayoutWriter,
+    datasets: LayoutDatasets,
     /// What the file had when it was opened.
     committed: CommittedCounts,
 }
 
-/// How far an import is.
-#[derive(Debug, Clone, Copy)]
-pub struct ImportProgress {
-    /// Entries of all archives.
-    pub entries: u64,
-    /// Bytes that were read of the archive's file.
-    pub bytes_read: u64,
-}
-
-/// What an import has done.
+/// The datasets of a layout: all contents in one, or one for each.
 #[derive(Debug)]
-pub struct ImportReport {
-    /// Entries of this archive.
-    pub entries: u64,
-    /// Files with contents in all archives of the file.
-    pub samples: u64,
-    /// Bytes of their contents.
-    pub content_bytes: u64,
-    /// Why the rest of the archive is missing ([`ImportOptions::salvage`]).
-    pub fault: Option<Error>,
-    /// Where another archive begins behind the end of this one, whose entries were not imported (byte).
-    pub next_archive: Option<u64>,
-    /// Entries of this archive that have no object under their path ([`ImportOptions::on_collision`]).
-    pub moved: CountWithExamples,
-}
-
-/// What was taken back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RollbackReport {
-    /// Entries that were dropped.
-    pub entries: u64,
-    /// Archives that the file has.
-    pub archives: u64,
-    /// Links that were removed, of the layouts with objects: all that were made since the import began.
-    pub links: CountWithExamples,
+enum LayoutDatasets {
+    Shredder(Box<ShredderWriter>),
+    PerFile(Box<DatasetPerFileWriter>),
 }
 
 /// Options for a new file: of the versions that the original programs wrote, which HDF5 1.8 can read.
@@ -129,19 +93,19 @@ impl Importer {
         if options.filter.is_some() && options.layout != TarLayout::Shredder {
             return Err(Error::invalid_file(file, InvalidFileReason::NotCompressed(options.layout.name())));
         }
-        let contents = match options.layout {
+        let datasets = match options.layout {
             TarLayout::Shredder => {
-                LayoutWriter::Shredder(Box::new(ShredderWriter::create(file, options.sentinel, options.filter)?))
+                LayoutDatasets::Shredder(Box::new(ShredderWriter::create(file, options.sentinel, options.filter)?))
             }
             TarLayout::Compactor | TarLayout::Digest => {
                 // The group of the tables comes first.
                 file.create_group(TABLE_GROUP)?;
-                LayoutWriter::Objects(Box::new(DatasetPerFileWriter::create(file, options)?))
+                LayoutDatasets::PerFile(Box::new(DatasetPerFileWriter::create(file, options)?))
             }
         };
         let tables = ImportTablesWriter::create(file, options.layout.name(), options.digest)?;
         file.flush()?;
-        Ok(Importer { file: file.clone(), options, tables, contents, committed: CommittedCounts::default() })
+        Ok(Importer { file: file.clone(), options, tables, datasets, committed: CommittedCounts::default() })
     }
 
     /// Opens a file of an earlier import, to add to it. Its layout and digests stay what they are.
@@ -152,11 +116,11 @@ impl Importer {
         let layout = import_layout_kind(file)?;
         let (tables, committed) = ImportTablesWriter::open_existing(file)?;
         let options = ImportOptions { layout, digest: tables.algorithm, ..options };
-        let contents = match layout {
-            TarLayout::Shredder => LayoutWriter::Shredder(Box::new(ShredderWriter::open(file)?)),
-            _ => LayoutWriter::Objects(Box::new(DatasetPerFileWriter::open(file, options)?)),
+        let datasets = match layout {
+            TarLayout::Shredder => LayoutDatasets::Shredder(Box::new(ShredderWriter::open(file)?)),
+            _ => LayoutDatasets::PerFile(Box::new(DatasetPerFileWriter::open(file, options)?)),
         };
-        Ok(Importer { file: file.clone(), options, tables, contents, committed })
+        Ok(Importer { file: file.clone(), options, tables, datasets, committed })
     }
 
     /// Imports an archive behind what the file has.
@@ -168,13 +132,13 @@ impl Importer {
         if has_unfinished_import(&self.file)? && self.committed.entries > 0 {
             return Err(Error::invalid_file(&self.file, InvalidFileReason::Interrupted));
         }
-        if let LayoutWriter::Objects(_) = &self.contents {
+        if let LayoutDatasets::PerFile(_) = &self.datasets {
             links_before::save_links_before_import(&self.file)?;
         }
         self.tables.set_state(ImportState::Entries)?;
         let scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
-        let (first, header_start) = self.tables.next_archive_start();
-        self.run(scanner, &source.name, &source.bytes_read, (first, header_start), progress)
+        let start = self.tables.next_archive_start();
+        self.into_run(scanner, &source.name).run(&source.bytes_read, start, progress)
     }
 
     /// Continues an import of this archive that was interrupted.
@@ -190,14 +154,14 @@ impl Importer {
         let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
         let (start, header_end) = resume::skip_and_verify_committed(&self.file, &mut scanner, self.committed.entries)?;
         self.tables.truncate_to_entries(header_end)?;
-        match &mut self.contents {
-            LayoutWriter::Shredder(shredder) => shredder.truncate(&self.committed)?,
-            LayoutWriter::Objects(objects) => {
+        match &mut self.datasets {
+            LayoutDatasets::Shredder(shredder) => shredder.truncate(&self.committed)?,
+            LayoutDatasets::PerFile(objects) => {
                 objects.truncate_references(self.committed.samples)?;
                 objects.set_committed(resume::committed_paths(&self.file)?)?;
             }
         }
-        self.run(scanner, &source.name, &source.bytes_read, start, progress)
+        self.into_run(scanner, &source.name).run(&source.bytes_read, start, progress)
     }
 
     /// Takes back the import that did not end. The archives that were imported before it stay as they are.
@@ -221,13 +185,13 @@ impl Importer {
             ));
         }
         let committed = self.tables.truncate_entries(kept)?;
-        let links = match &mut self.contents {
-            LayoutWriter::Shredder(shredder) => {
+        let links = match &mut self.datasets {
+            LayoutDatasets::Shredder(shredder) => {
                 shredder.truncate(&committed)?;
                 shredder.commit()?;
                 CountWithExamples::default()
             }
-            LayoutWriter::Objects(objects) => {
+            LayoutDatasets::PerFile(objects) => {
                 objects.truncate_references(committed.samples)?;
                 objects.commit()?;
                 links_before::remove_new_links(&self.file, archives)?
@@ -240,111 +204,21 @@ impl Importer {
         Ok(RollbackReport { entries: self.committed.entries - kept, archives, links })
     }
 
-    /// Imports the rest of an archive. `start`: its first entry, and where its records begin.
-    fn run<R: Read>(
-        mut self,
-        mut scanner: TarScanner<R>,
-        name: &str,
-        bytes_read: &Arc<AtomicU64>,
-        (first_entry, header_start): (u64, u64),
-        progress: &mut dyn FnMut(ImportProgress),
-    ) -> Result<ImportReport> {
-        let mut uncommitted = 0;
-        let fault = loop {
-            match self.import_entry(&mut scanner) {
-                Ok(Some(bytes)) => uncommitted += bytes,
-                Ok(None) => break None,
-                Err(error @ Error::Archive { .. }) if self.options.salvage => break Some(error),
-                Err(error) => {
-                    // What is complete stays, and the import can be continued.
-                    let _ = self.commit();
-                    return Err(error);
-                }
-            }
-            if uncommitted >= self.options.commit_bytes {
-                self.commit()?;
-                uncommitted = 0;
-            }
-            progress(ImportProgress { entries: self.tables.entries(), bytes_read: bytes_read.load(Ordering::Relaxed) });
+    fn into_run<R: Read>(self, scanner: TarScanner<R>, archive: &str) -> ImportRun<R> {
+        let (shredder, objects) = match self.datasets {
+            LayoutDatasets::Shredder(shredder) => (Some(shredder), None),
+            LayoutDatasets::PerFile(objects) => (None, Some(objects)),
         };
-        self.commit()?;
-        if fault.is_some()
-            && let LayoutWriter::Shredder(shredder) = &mut self.contents
-        {
-            shredder.drop_partial(self.tables.content_bytes())?;
+        ImportRun {
+            file: self.file,
+            options: self.options,
+            scanner,
+            archive: archive.to_owned(),
+            shredder,
+            entry_count: self.tables.entries(),
+            content_bytes: self.tables.content_bytes(),
+            entries: BatchedEntryWriter::new(self.tables, objects, archive),
         }
-        let (entries, header_end) = self.tables.next_archive_start();
-        let entries = entries - first_entry;
-        // An import that dies behind the row would else be taken for one of a second archive.
-        if header_end > header_start {
-            self.tables.set_state(ImportState::Archive)?;
-        }
-        self.tables.push_archive(ArchiveRow {
-            first_entry,
-            entries,
-            header_start,
-            header_end,
-            name: name.to_owned(),
-        })?;
-        self.tables.write_index_and_finish()?;
-        links_before::delete_saved_links(&self.file)?;
-        self.file.flush()?;
-        let (samples, content_bytes) = (self.tables.samples(), self.tables.content_bytes());
-        let moved = match &self.contents {
-            LayoutWriter::Objects(objects) => objects.entries_without_object().clone(),
-            LayoutWriter::Shredder(_) => CountWithExamples::default(),
-        };
-        Ok(ImportReport { entries, samples, content_bytes, fault, next_archive: scanner.next_archive(), moved })
-    }
-
-    /// Imports the next entry. Returns the bytes of its contents; `None` at the end of the archive.
-    fn import_entry<R: Read>(&mut self, scanner: &mut TarScanner<R>) -> Result<Option<u64>> {
-        let Some(entry) = scanner.next_entry(&mut self.tables)? else { return Ok(None) };
-        if !entry.has_file_contents() {
-            if let LayoutWriter::Objects(objects) = &mut self.contents {
-                objects.add_entry_without_contents(&entry).map_err(|error| path_error(scanner, error))?;
-            }
-            self.tables.push(&entry, None)?;
-            return Ok(Some(0));
-        }
-        let bytes = self.tables.content_bytes().saturating_add(entry.size);
-        if bytes > self.options.max_bytes {
-            return Err(scanner.error(TarFault::TooLarge { bytes, limit: self.options.max_bytes }));
-        }
-        let digest = self.store(scanner, &entry)?;
-        self.tables.push(&entry, Some(&digest))?;
-        Ok(Some(entry.size))
-    }
-
-    fn store<R: Read>(&mut self, scanner: &mut TarScanner<R>, entry: &TarEntry) -> Result<Vec<u8>> {
-        let hasher = self.tables.algorithm.hasher();
-        let mut contents = EntryContents::new(scanner, entry, hasher);
-        match &mut self.contents {
-            LayoutWriter::Shredder(shredder) => {
-                shredder.add_file(entry, &mut contents)?;
-                Ok(contents.digest())
-            }
-            LayoutWriter::Objects(objects) => {
-                let stored = objects.add_file(entry, self.tables.samples(), contents);
-                stored.map_err(|error| path_error(scanner, error))
-            }
-        }
-    }
-
-    /// Publishes what is complete: contents first, and the rows of entries last.
-    fn commit(&mut self) -> Result<()> {
-        match &mut self.contents {
-            LayoutWriter::Shredder(shredder) => shredder.commit()?,
-            LayoutWriter::Objects(objects) => objects.commit()?,
-        }
-        self.tables.commit()
-    }
-}
-
-fn path_error<R: Read>(scanner: &TarScanner<R>, error: PathError) -> Error {
-    match error {
-        PathError::Failed(error) => error,
-        PathError::Fault(fault) => scanner.error(fault),
     }
 }
 

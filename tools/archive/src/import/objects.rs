@@ -156,50 +156,56 @@ impl DatasetPerFileWriter {
         }
     }
 
-    /// Adds a file with its contents; returns its digest.
+    /// Adds a file whose contents are in memory.
     ///
     /// # Errors
     /// [`PathError`].
-    pub fn add_file<R: Read>(
+    pub fn add_file(
+        &mut self,
+        entry: &TarEntry,
+        sample_number: u64,
+        contents: &[u8],
+        digest: &[u8],
+    ) -> Result<(), PathError> {
+        let is_same = |other: &Dataset| Ok(has_elements(other, contents)?);
+        let id = match self.place(entry, digest, sample_number, &is_same)? {
+            DatasetPlacement::Same(id) => id,
+            DatasetPlacement::New(group, name) => self.create_compact(group, &name, contents)?,
+        };
+        Ok(self.push_reference(id)?)
+    }
+
+    /// Adds a file whose contents are read piece by piece; returns their digest.
+    ///
+    /// # Errors
+    /// [`PathError`].
+    pub fn add_large_file<R: Read>(
         &mut self,
         entry: &TarEntry,
         sample_number: u64,
         mut contents: EntryContents<'_, R>,
     ) -> Result<Vec<u8>, PathError> {
-        let is_small = contents.size() <= self.options.compact_limit.min(super::options::MAX_COMPACT_BYTES);
-        let (id, digest) = if is_small {
-            let mut buffer = std::mem::take(&mut self.buffer);
-            buffer.resize(contents.size() as usize, 0);
-            contents.read_all(&mut buffer)?;
-            let digest = contents.digest();
-            let is_same = |other: &Dataset| Ok(has_elements(other, &buffer)?);
-            let id = match self.place(entry, &digest, sample_number, &is_same)? {
-                DatasetPlacement::Same(id) => id,
-                DatasetPlacement::New(group, name) => self.create_compact(group, &name, &buffer)?,
-            };
-            self.buffer = buffer;
-            (id, digest)
-        } else {
-            let dataset = self.write_large(&mut contents)?;
-            let digest = contents.digest();
-            let is_same = |other: &Dataset| Ok(are_equal(other, &dataset)?);
-            let id = match self.place(entry, &digest, sample_number, &is_same)? {
-                DatasetPlacement::Same(id) => {
-                    let discarded = self.file.writer().and_then(|writer| writer.discard(dataset.id()));
-                    discarded.map_err(|error| self.paths.error(error))?;
-                    id
-                }
-                DatasetPlacement::New(group, name) => {
-                    dataset.flush()?;
-                    self.link(group, &name, dataset.id())?;
-                    dataset.id()
-                }
-            };
-            (id, digest)
+        let dataset = self.write_large(&mut contents)?;
+        let digest = contents.digest();
+        let is_same = |other: &Dataset| Ok(are_equal(other, &dataset)?);
+        let id = match self.place(entry, &digest, sample_number, &is_same)? {
+            DatasetPlacement::Same(id) => {
+                let discarded = self.file.writer().and_then(|writer| writer.discard(dataset.id()));
+                discarded.map_err(|error| self.paths.error(error))?;
+                id
+            }
+            DatasetPlacement::New(group, name) => {
+                dataset.flush()?;
+                self.link(group, &name, dataset.id())?;
+                dataset.id()
+            }
         };
-        let object = self.file.root().object_by_id(id, "")?;
-        self.references.push(&[object.reference()?])?;
+        self.push_reference(id)?;
         Ok(digest)
+    }
+
+    fn push_reference(&mut self, id: ObjectId) -> Result<()> {
+        self.references.push(&[self.file.reference_to(id)?])
     }
 
     fn create_compact(&self, group: ObjectId, name: &Name, contents: &[u8]) -> Result<ObjectId> {

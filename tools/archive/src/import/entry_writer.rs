@@ -1,0 +1,329 @@
+//! Entries that were read, on their way into the file: a thread writes them while the next ones are read.
+
+use std::io::Read;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use super::object_placer::PathError;
+use super::objects::DatasetPerFileWriter;
+use super::options::MAX_COMPACT_BYTES;
+use crate::contents::EntryContents;
+use crate::entry::TarEntry;
+use crate::error::{Error, Result};
+use crate::scanner::NonContentSink;
+use crate::tables::ImportTablesWriter;
+
+/// Bytes of contents, bytes of records, and entries, with which a batch is full.
+const BATCH_CONTENT_BYTES: usize = 2 << 20;
+const BATCH_RECORD_BYTES: usize = 1 << 20;
+const BATCH_ENTRIES: usize = 4096;
+
+/// Batches that wait for the thread at most.
+const WAITING_BATCHES: usize = 4;
+
+/// What the contents of an entry are, if it is a file.
+#[derive(Debug)]
+pub enum FileContents {
+    /// They are in the batch; this is their digest.
+    InBatch(Range<usize>, Vec<u8>),
+    /// They are stored already; this is their digest.
+    Stored(Vec<u8>),
+}
+
+impl FileContents {
+    fn digest(&self) -> &[u8] {
+        let (FileContents::InBatch(_, digest) | FileContents::Stored(digest)) = self;
+        digest
+    }
+}
+
+/// An entry that was read to its end.
+#[derive(Debug)]
+struct ReadEntry {
+    entry: TarEntry,
+    contents: Option<FileContents>,
+    /// Where its records end in those of the batch.
+    records_end: usize,
+    /// Where it ends in the archive (byte).
+    end: u64,
+}
+
+/// Entries, with their records and contents, in the order of the archive.
+#[derive(Debug, Default)]
+struct EntryBatch {
+    entries: Vec<ReadEntry>,
+    /// The records of all entries, and those behind the last one.
+    records: Vec<u8>,
+    contents: Vec<u8>,
+    /// Bytes of `contents` that belong to entries.
+    filled: usize,
+}
+
+impl EntryBatch {
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.records.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        self.filled >= BATCH_CONTENT_BYTES
+            || self.records.len() >= BATCH_RECORD_BYTES
+            || self.entries.len() >= BATCH_ENTRIES
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.records.clear();
+        self.filled = 0;
+    }
+}
+
+/// Writes entries: their rows in the tables, and their objects in layouts that have some.
+#[derive(Debug)]
+pub struct EntryWriter {
+    pub tables: ImportTablesWriter,
+    pub objects: Option<Box<DatasetPerFileWriter>>,
+    /// What errors call the archive.
+    archive: String,
+}
+
+impl EntryWriter {
+    fn write_batch(&mut self, batch: &EntryBatch) -> Result<()> {
+        let mut at = 0;
+        for read in &batch.entries {
+            self.tables.records(&batch.records[at..read.records_end])?;
+            at = read.records_end;
+            let added = self.add_object(read, &batch.contents);
+            added.map_err(|error| self.path_error(error, &read.entry, read.end))?;
+            self.tables.push(&read.entry, read.contents.as_ref().map(FileContents::digest))?;
+        }
+        self.tables.records(&batch.records[at..])
+    }
+
+    fn add_object(&mut self, read: &ReadEntry, contents: &[u8]) -> Result<(), PathError> {
+        let Some(objects) = &mut self.objects else { return Ok(()) };
+        match &read.contents {
+            None => objects.add_entry_without_contents(&read.entry),
+            Some(FileContents::InBatch(range, digest)) => {
+                objects.add_file(&read.entry, self.tables.samples(), &contents[range.clone()], digest)
+            }
+            Some(FileContents::Stored(_)) => Ok(()),
+        }
+    }
+
+    /// Adds the object of a file whose contents are read piece by piece, before its entry; returns their digest. Only
+    /// layouts with objects have such files.
+    ///
+    /// # Errors
+    /// [`PathError`].
+    pub fn add_large_file<R: Read>(
+        &mut self,
+        entry: &TarEntry,
+        contents: EntryContents<'_, R>,
+    ) -> Result<Vec<u8>, PathError> {
+        match &mut self.objects {
+            Some(objects) => objects.add_large_file(entry, self.tables.samples(), contents),
+            None => unreachable!("the layout `shredder` has its own place for contents"),
+        }
+    }
+
+    /// An error of an entry, which ends at a byte of the archive.
+    fn path_error(&self, error: PathError, entry: &TarEntry, at: u64) -> Error {
+        match error {
+            PathError::Failed(error) => error,
+            PathError::Fault(fault) => {
+                let path = String::from_utf8_lossy(&entry.path).into_owned();
+                Error::Archive { archive: self.archive.clone(), at, entry: Some(path), fault }
+            }
+        }
+    }
+
+    /// Publishes everything: objects first, and the rows of entries last.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn commit(&mut self) -> Result<()> {
+        if let Some(objects) = &mut self.objects {
+            objects.commit()?;
+        }
+        self.tables.commit()
+    }
+}
+
+/// What the thread does next.
+#[derive(Debug)]
+enum WriteTask {
+    Batch(EntryBatch),
+    Commit,
+}
+
+/// The writer, and how its last task ended.
+type WriterAndResult = (Box<EntryWriter>, Result<()>);
+
+fn run_tasks(
+    mut writer: Box<EntryWriter>,
+    tasks: Receiver<WriteTask>,
+    written: &SyncSender<EntryBatch>,
+) -> WriterAndResult {
+    for task in tasks {
+        let done = match task {
+            WriteTask::Commit => writer.commit(),
+            WriteTask::Batch(mut batch) => {
+                let done = writer.write_batch(&batch);
+                batch.clear();
+                // Nobody may need the memory any more.
+                let _given_back = written.try_send(batch);
+                done
+            }
+        };
+        if done.is_err() {
+            return (writer, done);
+        }
+    }
+    (writer, Ok(()))
+}
+
+/// The thread that has the writer. It ends with the last task, or at the first error.
+#[derive(Debug)]
+struct WriterThread {
+    /// `None` while the thread ends.
+    tasks: Option<SyncSender<WriteTask>>,
+    /// Memory of batches that are written.
+    written: Receiver<EntryBatch>,
+    thread: Option<JoinHandle<Option<WriterAndResult>>>,
+}
+
+impl WriterThread {
+    /// Gives the writer back if the system has no thread.
+    fn start(writer: Box<EntryWriter>) -> Result<Self, Box<EntryWriter>> {
+        let (tasks, received) = sync_channel(WAITING_BATCHES);
+        let (give_back, written) = sync_channel(WAITING_BATCHES + 1);
+        // The writer goes to a thread that is there: a thread that cannot start takes nothing with it.
+        let (hand_writer, taken) = sync_channel(1);
+        let run = move || taken.recv().ok().map(|writer| run_tasks(writer, received, &give_back));
+        let Ok(thread) = thread::Builder::new().name("h5live-entries".to_owned()).spawn(run) else {
+            return Err(writer);
+        };
+        hand_writer.send(writer).map_err(|refused| refused.0)?;
+        Ok(WriterThread { tasks: Some(tasks), written, thread: Some(thread) })
+    }
+
+    /// Whether the thread took a task. If not, it has ended with an error.
+    fn send(&self, task: WriteTask) -> bool {
+        self.tasks.as_ref().is_some_and(|tasks| tasks.send(task).is_ok())
+    }
+
+    /// Waits until all tasks are done, or one has failed. A panic in the thread is one of the caller.
+    fn join(mut self) -> WriterAndResult {
+        self.tasks = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(Some(ended))) => ended,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            _ => unreachable!("a thread has a writer, and is joined once"),
+        }
+    }
+}
+
+impl Drop for WriterThread {
+    /// Waits until nothing is written any more.
+    fn drop(&mut self) {
+        self.tasks = None;
+        // If it has panicked, it writes nothing more.
+        let _ended = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A writer of entries, to which whole batches are handed over. The records of an archive are pushed to it as the archive
+/// has them, each entry behind its records.
+#[derive(Debug)]
+pub struct BatchedEntryWriter {
+    /// `None` while the thread has it.
+    writer: Option<Box<EntryWriter>>,
+    thread: Option<WriterThread>,
+    batch: EntryBatch,
+}
+
+impl BatchedEntryWriter {
+    /// A writer for the entries of an archive that errors call `archive`.
+    pub fn new(tables: ImportTablesWriter, objects: Option<Box<DatasetPerFileWriter>>, archive: &str) -> Self {
+        let writer = EntryWriter { tables, objects, archive: archive.to_owned() };
+        BatchedEntryWriter { writer: Some(Box::new(writer)), thread: None, batch: EntryBatch::default() }
+    }
+
+    /// Memory for the contents of the next entry: so many bytes, at most [`MAX_COMPACT_BYTES`].
+    pub fn reserve_contents(&mut self, bytes: usize) -> &mut [u8] {
+        let start = self.batch.filled;
+        if self.batch.contents.is_empty() {
+            self.batch.contents.resize(BATCH_CONTENT_BYTES + MAX_COMPACT_BYTES as usize, 0);
+        }
+        &mut self.batch.contents[start..start + bytes]
+    }
+
+    /// Takes so many bytes of what was reserved as the contents of the next entry, which have this digest.
+    pub fn take_contents(&mut self, bytes: usize, digest: Vec<u8>) -> FileContents {
+        let start = self.batch.filled;
+        self.batch.filled += bytes;
+        FileContents::InBatch(start..self.batch.filled, digest)
+    }
+
+    /// Adds an entry, which ends at a byte of the archive, behind its records.
+    ///
+    /// # Errors
+    /// Those of earlier entries: [`Error::File`], [`Error::Archive`].
+    pub fn push(&mut self, entry: TarEntry, contents: Option<FileContents>, end: u64) -> Result<()> {
+        self.batch.entries.push(ReadEntry { entry, contents, records_end: self.batch.records.len(), end });
+        if self.batch.is_full() { self.hand_over() } else { Ok(()) }
+    }
+
+    /// Hands the batch to the thread. Without a thread, it is written at once.
+    fn hand_over(&mut self) -> Result<()> {
+        if let Some(writer) = self.writer.take() {
+            match WriterThread::start(writer) {
+                Ok(thread) => self.thread = Some(thread),
+                Err(writer) => self.writer = Some(writer),
+            }
+        }
+        let Some(thread) = &self.thread else { return self.finish().map(drop) };
+        let memory = thread.written.try_recv().unwrap_or_default();
+        let batch = std::mem::replace(&mut self.batch, memory);
+        if thread.send(WriteTask::Batch(batch)) { Ok(()) } else { self.finish().map(drop) }
+    }
+
+    /// Publishes all entries so far, while the next ones are read.
+    ///
+    /// # Errors
+    /// As [`BatchedEntryWriter::push`].
+    pub fn commit_later(&mut self) -> Result<()> {
+        self.hand_over()?;
+        match &self.thread {
+            Some(thread) if thread.send(WriteTask::Commit) => Ok(()),
+            _ => self.finish()?.commit(),
+        }
+    }
+
+    /// Writes all that was pushed, and hands the writer out. After an error, which is said once, the entries from the one
+    /// on that failed are dropped.
+    ///
+    /// # Errors
+    /// As [`BatchedEntryWriter::push`].
+    pub fn finish(&mut self) -> Result<&mut EntryWriter> {
+        let mut ended = Ok(());
+        if let Some(thread) = self.thread.take() {
+            let (writer, result) = thread.join();
+            (self.writer, ended) = (Some(writer), result);
+        }
+        let Some(writer) = &mut self.writer else { unreachable!("no thread has the writer") };
+        if ended.is_ok() && !self.batch.is_empty() {
+            ended = writer.write_batch(&self.batch);
+        }
+        self.batch.clear();
+        ended.map(|()| &mut **writer)
+    }
+}
+
+impl NonContentSink for BatchedEntryWriter {
+    fn records(&mut self, bytes: &[u8]) -> Result<()> {
+        self.batch.records.extend_from_slice(bytes);
+        if self.batch.is_full() { self.hand_over() } else { Ok(()) }
+    }
+}

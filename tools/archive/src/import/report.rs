@@ -1,0 +1,41 @@
+//! What an import says of itself.
+
+use crate::count_with_examples::CountWithExamples;
+use crate::error::Error;
+
+/// How far an import is.
+#[derive(Debug, Clone, Copy)]
+pub struct ImportProgress {
+    /// Entries of all archives.
+    pub entries: u64,
+    /// Bytes that were read of the archive's file.
+    pub bytes_read: u64,
+}
+
+/// What an import has done.
+#[derive(Debug)]
+pub struct ImportReport {
+    /// Entries of this archive.
+    pub entries: u64,
+    /// Files with contents in all archives of the file.
+    pub samples: u64,
+    /// Bytes of their contents.
+    pub content_bytes: u64,
+    /// Why the rest of the archive is missing ([`ImportOptions::salvage`]).
+    pub fault: Option<Error>,
+    /// Where another archive begins behind the end of this one, whose entries were not imported (byte).
+    pub next_archive: Option<u64>,
+    /// Entries of this archive that have no object under their path ([`ImportOptions::on_collision`]).
+    pub moved: CountWithExamples,
+}
+
+/// What was taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RollbackReport {
+    /// Entries that were dropped.
+    pub entries: u64,
+    /// Archives that the file has.
+    pub archives: u64,
+    /// Links that were removed, of the layouts with objects: all that were made since the import began.
+    pub links: CountWithExamples,
+}
