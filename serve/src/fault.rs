@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use h5live::model::Error as ModelError;
 use h5live::{Error, ErrorKind, OpenError, StoreErrorKind};
 use h5live_served::protocol::{FAULT_HEADER, ServedErrorKind};
 use serde_json::json;
@@ -60,6 +61,34 @@ impl Fault {
     /// Nothing is at a path of a file.
     pub fn no_path(path: &str, file: &str) -> Self {
         Fault::new(StatusCode::NOT_FOUND, format!("{path} is not a valid path in {file}"))
+    }
+
+    /// What went wrong in a store, which knows no paths.
+    pub fn of_store(error: &ModelError) -> Self {
+        let text = error.to_string();
+        match error {
+            ModelError::NoObject(_) | ModelError::NotFound(_) => {
+                Fault::new(StatusCode::NOT_FOUND, text).of_kind(ServedErrorKind::NoObject)
+            }
+            ModelError::WrongKind { .. } => Fault::argument(text).of_kind(ServedErrorKind::WrongKind),
+            ModelError::Invalid(_) => Fault::argument(text),
+            ModelError::Unsupported(_) => {
+                Fault::new(StatusCode::NOT_IMPLEMENTED, text).of_kind(ServedErrorKind::Unsupported)
+            }
+            ModelError::Allocation(_) => Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text),
+            ModelError::Moved => Fault::busy("The writer moves the chunk again and again: ask again"),
+            _ => match error.store_kind() {
+                Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
+                Some(
+                    StoreErrorKind::Changed(_)
+                    | StoreErrorKind::Torn
+                    | StoreErrorKind::Unreachable
+                    | StoreErrorKind::InUse(_),
+                ) => Fault::busy(text),
+                // An identity that a client makes up may lead to bytes that are no object.
+                _ => Fault::argument(text),
+            },
+        }
     }
 
     /// The answer to the client.
@@ -132,6 +161,8 @@ fn of_open_error(error: &OpenError, text: &str) -> Fault {
             Some(StoreErrorKind::NotThisFormat) => Fault::argument(text).of_kind(ServedErrorKind::NotThisFormat),
             Some(StoreErrorKind::InUse(_)) => Fault::busy(text).of_kind(ServedErrorKind::InUse),
             Some(StoreErrorKind::Torn | StoreErrorKind::Changed(_)) => Fault::busy(text),
+            // Clients ask again for minutes after an error of the server.
+            Some(StoreErrorKind::Damaged) => Fault::argument(text),
             _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
         },
         _ => Fault::argument(text),

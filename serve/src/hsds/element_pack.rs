@@ -101,7 +101,7 @@ impl ElementPacker<'_> {
                 *range = begin..stored.len();
             }
         };
-        self.file.store().read_blobs(elements, &mut each).map_err(|error| super::faults::store_fault(&error))?;
+        self.file.store().read_blobs(elements, &mut each).map_err(|error| Fault::of_store(&error))?;
         if all > max_bytes {
             return Err(Fault::answer_too_large(all, max_bytes));
         }

@@ -30,8 +30,3 @@ pub(super) fn not_implemented(message: impl Into<String>) -> Fault {
 pub(super) fn too_many(limit: usize) -> Fault {
     Fault::new(StatusCode::PAYLOAD_TOO_LARGE, format!("The file has more than {limit} objects: follow its links"))
 }
-
-/// What went wrong in a store, without the name of the object.
-pub(super) fn store_fault(error: &h5live::model::Error) -> Fault {
-    Fault::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
-}

@@ -85,7 +85,10 @@ impl ShownLink {
     fn of(domain: &OpenedDomain, group: &Group, link: &Link) -> Result<Option<Self>, Fault> {
         let target = match &link.target {
             LinkTarget::Hard(id) => {
-                let kind = group.file().store().kind(*id).map_err(|error| super::faults::store_fault(&error))?;
+                let kind = group.file().store().kind(*id).map_err(|error| {
+                    let fault = Fault::of_store(&error);
+                    Fault { message: format!("{}: {}", link.name, fault.message), ..fault }
+                })?;
                 domain.ids.format_id(kind, *id).map(|text| ShownTarget::Hard(kind, text))
             }
             LinkTarget::Soft(path) => Some(ShownTarget::Soft(path.to_string())),

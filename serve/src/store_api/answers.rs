@@ -1,7 +1,6 @@
 //! Messages to clients, and what went wrong.
 
 use axum::http::StatusCode;
-use h5live::model::{Error as ModelError, StoreErrorKind};
 use h5live_format::Record;
 use h5live_served::protocol::{self, CONTENT_TYPE, ServedErrorKind};
 
@@ -24,34 +23,6 @@ pub(super) fn answer<R: Record>(state: &AppState, message: &mut R) -> Result<Ans
     })?;
     let memory = state.memory.reserve(bytes.len() as u64)?;
     Ok(Answer { memory: Some(memory), ..Answer::new(CONTENT_TYPE, bytes) })
-}
-
-/// What went wrong in a store.
-pub(super) fn store_fault(error: &ModelError) -> Fault {
-    let text = error.to_string();
-    match error {
-        ModelError::NoObject(_) | ModelError::NotFound(_) => {
-            Fault::new(StatusCode::NOT_FOUND, text).of_kind(ServedErrorKind::NoObject)
-        }
-        ModelError::WrongKind { .. } => Fault::argument(text).of_kind(ServedErrorKind::WrongKind),
-        ModelError::Invalid(_) => Fault::argument(text),
-        ModelError::Unsupported(_) => {
-            Fault::new(StatusCode::NOT_IMPLEMENTED, text).of_kind(ServedErrorKind::Unsupported)
-        }
-        ModelError::Allocation(_) => Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text),
-        ModelError::Moved => Fault::busy("The writer moves the chunk again and again: ask again"),
-        _ => match error.store_kind() {
-            Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
-            Some(
-                StoreErrorKind::Changed(_)
-                | StoreErrorKind::Torn
-                | StoreErrorKind::Unreachable
-                | StoreErrorKind::InUse(_),
-            ) => Fault::busy(text),
-            // An identity that a client makes up may lead to bytes that are no object.
-            _ => Fault::argument(text),
-        },
-    }
 }
 
 /// Bytes of a message; 0 if it does not fit the protocol.

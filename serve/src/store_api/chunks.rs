@@ -5,7 +5,7 @@ use h5live_served::protocol::{
     ChunkAnswer, ChunkWanted, ChunksAnswer, ChunksRequest, IndexAnswer, IndexRequest, MAX_ANSWER_DATA_BYTES,
 };
 
-use super::answers::{answer, message, store_fault};
+use super::answers::{answer, message};
 use super::opened::OpenedFile;
 use crate::answer::Answer;
 use crate::fault::Fault;
@@ -27,7 +27,7 @@ pub(super) fn chunks(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Resu
     let _memory = state.memory.reserve(limit)?;
     let (mut found, mut left) = (Vec::new(), limit);
     for wanted in request.wanted.iter().take(MAX_CHUNKS) {
-        match chunk(&*chunks, wanted, limit, left, found.is_empty()).map_err(|error| store_fault(&error))? {
+        match chunk(&*chunks, wanted, limit, left, found.is_empty()).map_err(|error| Fault::of_store(&error))? {
             Some(chunk) => {
                 left = left.saturating_sub(chunk.bytes.len() as u64);
                 found.push(chunk);
@@ -84,6 +84,6 @@ pub(super) fn index(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Resul
         }
         is_end
     });
-    listed.map_err(|error| store_fault(&error))?;
+    listed.map_err(|error| Fault::of_store(&error))?;
     answer(state, &mut IndexAnswer { chunks: found, is_end })
 }

@@ -12,7 +12,7 @@ use h5live_served::protocol::{
     ObjectsRequest, ReferenceAnswer, ReferenceRequest, ReferentAnswer, ReferentRequest, SessionAnswer,
 };
 
-use super::answers::{answer, encoded_bytes, message, store_fault};
+use super::answers::{answer, encoded_bytes, message};
 use super::opened::OpenedFile;
 use crate::answer::Answer;
 use crate::fault::Fault;
@@ -28,7 +28,7 @@ pub(super) fn session(state: &AppState, opened: &OpenedFile, _: &[u8]) -> Result
     let store = opened.file().store();
     let session = store.session();
     let liveness = match opened.follows_writer() {
-        true => store.liveness().map_err(|error| store_fault(&error))?,
+        true => store.liveness().map_err(|error| Fault::of_store(&error))?,
         // The session itself keeps writers out.
         false => WriterLiveness::AtRest,
     };
@@ -42,7 +42,7 @@ pub(super) fn session(state: &AppState, opened: &OpenedFile, _: &[u8]) -> Result
         view: session.capabilities.view,
         settings: session.settings.clone(),
         liveness,
-        is_abandoned: store.is_abandoned().map_err(|error| store_fault(&error))?,
+        is_abandoned: store.is_abandoned().map_err(|error| Fault::of_store(&error))?,
     };
     answer(state, &mut message)
 }
@@ -136,14 +136,14 @@ pub(super) fn links(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Resul
     let store = opened.store_of_incarnation(request.incarnation)?;
     let (mut links, mut bytes, limit) = (Vec::new(), 0, state.memory.max_answer());
     match &request.name {
-        Some(name) => links.extend(store.link(request.group, name).map_err(|error| store_fault(&error))?),
+        Some(name) => links.extend(store.link(request.group, name).map_err(|error| Fault::of_store(&error))?),
         None => {
             let listed = store.for_each_link(request.group, &mut |link| {
                 bytes += LINK_BYTES + link.name.as_bytes().len() as u64;
                 links.push(link);
                 bytes <= limit
             });
-            listed.map_err(|error| store_fault(&error))?;
+            listed.map_err(|error| Fault::of_store(&error))?;
         }
     }
     if bytes > limit {
@@ -157,7 +157,7 @@ pub(super) fn attributes(state: &AppState, opened: &OpenedFile, body: &[u8]) -> 
     let request: AttributesRequest = message(body)?;
     let store = opened.store_of_incarnation(request.incarnation)?;
     let limit = state.memory.max_answer();
-    let fault = |error: ModelError| store_fault(&error);
+    let fault = |error: ModelError| Fault::of_store(&error);
     let attributes = match (&request.name, request.are_names) {
         (Some(name), _) => store.attribute(request.object, name).map_err(fault)?.into_iter().collect(),
         (None, true) => store.attribute_names(request.object).map_err(fault)?.into_iter().map(name_alone).collect(),
@@ -187,7 +187,7 @@ fn name_alone(name: Name) -> AttributeData {
 pub(super) fn referent(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: ReferentRequest = message(body)?;
     let store = opened.store_of_incarnation(request.incarnation)?;
-    let referent = store.referent(request.kind, &request.element).map_err(|error| store_fault(&error))?;
+    let referent = store.referent(request.kind, &request.element).map_err(|error| Fault::of_store(&error))?;
     answer(state, &mut ReferentAnswer { referent })
 }
 
@@ -197,7 +197,7 @@ pub(super) fn reference(state: &AppState, opened: &OpenedFile, body: &[u8]) -> R
     let store = opened.store_of_incarnation(request.incarnation)?;
     let form = ReferenceType { kind: request.kind, size: request.size };
     let to = Referent { file: None, object: request.object, part: ReferentPart::Whole };
-    let element = store.encode_reference(&form, &to).map_err(|error| store_fault(&error))?;
+    let element = store.encode_reference(&form, &to).map_err(|error| Fault::of_store(&error))?;
     answer(state, &mut ReferenceAnswer { element })
 }
 
@@ -238,7 +238,7 @@ fn read_blobs(store: &dyn Store, elements: &[u8], size: usize, limit: usize) -> 
             *place = blob.to_vec();
         }
     });
-    read.map_err(|error| store_fault(&error))?;
+    read.map_err(|error| Fault::of_store(&error))?;
     Ok((bytes <= limit).then_some(found))
 }
 

@@ -9,7 +9,6 @@ use h5live::model::{ChunkStore, Layout, ObjectId, Store};
 use h5live_served::protocol::ServedErrorKind;
 use twox_hash::XxHash3_64;
 
-use super::answers::store_fault;
 use crate::fault::Fault;
 use crate::sessions::{FileSession, FileStamp};
 use crate::state::AppState;
@@ -63,8 +62,9 @@ impl OpenedFile {
     /// # Errors
     /// If it is not there, or its elements are in raw files.
     pub fn chunks(&self, incarnation: u64, dataset: ObjectId) -> Result<Arc<dyn ChunkStore>, Fault> {
-        let chunks = self.store_of_incarnation(incarnation)?.dataset(dataset).map_err(|error| store_fault(&error))?;
-        let spec = chunks.spec().map_err(|error| store_fault(&error))?;
+        let chunks =
+            self.store_of_incarnation(incarnation)?.dataset(dataset).map_err(|error| Fault::of_store(&error))?;
+        let spec = chunks.spec().map_err(|error| Fault::of_store(&error))?;
         if matches!(spec.layout, Layout::External(_)) {
             let fault = Fault::new(StatusCode::FORBIDDEN, "The elements lie in raw files, which are not served");
             return Err(fault.of_kind(ServedErrorKind::RawFiles));
