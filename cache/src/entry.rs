@@ -103,12 +103,12 @@ impl<T: Entry> Handle<T> {
         id: EntryId,
         addr: Addr,
         owner: Owner,
-        ledger: Arc<SharedGraph>,
+        shared_graph: Arc<SharedGraph>,
         (value, origin): (T, ReadOrigin),
     ) -> Self {
         let weight = value.weight().saturating_add(origin.memory_bytes());
-        let head = EntryHeader::new(id, addr, owner, weight, origin);
-        Handle { slot: Arc::new(Slot { entry_header: head, shared_graph: ledger, entry: RwLock::new(value) }) }
+        let entry_header = EntryHeader::new(id, addr, owner, weight, origin);
+        Handle { slot: Arc::new(Slot { entry_header, shared_graph, entry: RwLock::new(value) }) }
     }
 
     /// The entry as one of this type, or the name of the type that it is of.
@@ -149,8 +149,8 @@ impl<T: Entry> Handle<T> {
 
     /// Whether the cache has given up this entry: removed, replaced, or forgotten or doubted by a refresh.
     pub fn is_invalidated(&self) -> bool {
-        let Slot { entry_header: head, shared_graph: ledger, .. } = &*self.slot;
-        head.is_invalidated() || ledger.stale_owners.is_stale(head.owner, &head.origin)
+        let Slot { entry_header, shared_graph, .. } = &*self.slot;
+        entry_header.is_invalidated() || shared_graph.stale_owners.is_stale(entry_header.owner, &entry_header.origin)
     }
 
     /// Whether no flush has taken the structure since it was added by [`Cache::insert_entry`](crate::Cache::insert_entry), or
@@ -179,10 +179,10 @@ impl<T: Entry> Handle<T> {
 
     /// Makes the entry dirty, which weighs `weight` bytes now. Under the lock of the value.
     fn note_change(&self, weight: usize) {
-        let Slot { entry_header: head, shared_graph: ledger, .. } = &*self.slot;
-        head.increment_version();
-        if !head.is_dirty() && ledger.graph.lock().mark_entry_dirty(&self.slot, weight) {
-            head.set_dirty();
+        let Slot { entry_header, shared_graph, .. } = &*self.slot;
+        entry_header.increment_version();
+        if !entry_header.is_dirty() && shared_graph.graph.lock().mark_entry_dirty(&self.slot, weight) {
+            entry_header.set_dirty();
         }
     }
 
@@ -193,8 +193,8 @@ impl<T: Entry> Handle<T> {
 
     /// Whether the file has the present state of the entry.
     pub(crate) fn matches_file(&self) -> bool {
-        let head = &self.slot.entry_header;
-        head.is_stored() && !head.is_dirty() && !head.is_invalidated()
+        let entry_header = &self.slot.entry_header;
+        entry_header.is_stored() && !entry_header.is_dirty() && !entry_header.is_invalidated()
     }
 
     /// Calls `change` to change the value, for a caller that writes it at once. `change` gets the number of earlier

@@ -26,7 +26,7 @@ pub(crate) struct EntryHeader {
     pub(crate) owner: Owner,
     /// Bytes in memory, as last asked for.
     pub(crate) weight: AtomicUsize,
-    /// True only while the ledger has the entry as dirty. Read and changed under the lock of the value.
+    /// True only while the graph has the entry as dirty. Read and changed under the lock of the value.
     is_dirty: AtomicBool,
     /// No longer what the cache has at this address: changes are not written.
     pub(crate) is_invalidated: AtomicBool,

@@ -7,8 +7,8 @@
 //! among the entries, so that no index element reaches the file before the chunk to which it points. [`Space`]
 //! allocates addresses.
 //!
-//! Locks, outermost first: flush, gate, value of an entry, ledger. The locks of shards, of space and of waiting raw
-//! data are taken and released within one step (the last one may take the ledger's). While bytes are read or written,
+//! Locks, outermost first: flush, gate, value of an entry, graph. The locks of shards, of space and of waiting raw
+//! data are taken and released within one step (the last one may take the graph's). While bytes are read or written,
 //! only the flush lock is held. Only other flushes wait for it. While the length of the file is changed, the lock of
 //! the length is held, too.
 

@@ -120,13 +120,13 @@ impl Watch for NativeWatch {
                 return Ok(WatchEvent::Changed);
             }
         }
-        let NativeWatch { session, watched_ranges: places, last_images: images, .. } = self;
+        let NativeWatch { session, watched_ranges, last_images, .. } = self;
         let mut first = true;
         let woken = self.poller.wait(timeout, || -> Result<ProbeResult> {
             let first = std::mem::take(&mut first);
-            let new = places.read_images(session)?;
-            if new != *images || places.spans.is_none() && !first {
-                *images = new;
+            let new = watched_ranges.read_images(session)?;
+            if new != *last_images || watched_ranges.spans.is_none() && !first {
+                *last_images = new;
                 return Ok(ProbeResult::Changed);
             }
             let new = read_superblock_status(session)?;

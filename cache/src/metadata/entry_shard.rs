@@ -312,19 +312,16 @@ impl EntryShardState {
     fn insert_slot(&mut self, slot: Arc<dyn AnySlot>) {
         let (addr, owner, weight) = (slot.entry_header().addr, slot.entry_header().owner, slot_memory_bytes(&slot));
         self.weight += weight as usize;
-        let mut place_owned = 0;
+        let mut owner_list_index = 0;
         if is_owned(addr, owner) {
             let owned = self.addrs_by_owner.entry(owner).or_default();
-            place_owned = owned.len() as u32;
+            owner_list_index = owned.len() as u32;
             owned.push(addr);
         }
-        let place = self.clock_ring.len();
+        let ring_index = self.clock_ring.len();
         self.clock_ring.push(addr);
         self.eviction_steps_left = (self.eviction_steps_left + EVICTION_STEPS_PER_ENTRY).min(2 * self.clock_ring.len());
-        self.entries.insert(
-            addr,
-            EntryMapSlot::Ready(CachedEntry { slot, weight, ring_index: place, owner_list_index: place_owned }),
-        );
+        self.entries.insert(addr, EntryMapSlot::Ready(CachedEntry { slot, weight, ring_index, owner_list_index }));
     }
 
     /// Empties an address; returns the entry that was ready there.
@@ -336,22 +333,22 @@ impl EntryShardState {
                 return None;
             }
         };
-        let CachedEntry { slot, weight, ring_index: place, owner_list_index: place_owned } = ready;
-        self.clock_ring.swap_remove(place);
+        let CachedEntry { slot, weight, ring_index, owner_list_index } = ready;
+        self.clock_ring.swap_remove(ring_index);
         self.weight -= weight as usize;
-        if let Some(moved) = self.clock_ring.get(place).copied()
+        if let Some(moved) = self.clock_ring.get(ring_index).copied()
             && let Some(moved) = self.ready_entry_mut(moved)
         {
-            moved.ring_index = place;
+            moved.ring_index = ring_index;
         }
         let owner = slot.entry_header().owner;
         if is_owned(addr, owner)
             && let hash_map::Entry::Occupied(mut owned) = self.addrs_by_owner.entry(owner)
         {
-            owned.get_mut().swap_remove(place_owned as usize);
-            let moved = owned.get().get(place_owned as usize).and_then(|at| self.entries.get_mut(at));
+            owned.get_mut().swap_remove(owner_list_index as usize);
+            let moved = owned.get().get(owner_list_index as usize).and_then(|at| self.entries.get_mut(at));
             if let Some(EntryMapSlot::Ready(moved)) = moved {
-                moved.owner_list_index = place_owned;
+                moved.owner_list_index = owner_list_index;
             }
             if owned.get().is_empty() {
                 owned.remove();

@@ -146,7 +146,7 @@ impl Cache {
         match step {
             FlushStep::Extend(len) => self.space.ensure_len(*len, &*self.storage),
             FlushStep::Barrier => self.sync(),
-            FlushStep::WriteRedo { record, is_visible: is_seen } => self.write_redo(record, *is_seen),
+            FlushStep::WriteRedo { record, is_visible } => self.write_redo(record, *is_visible),
             FlushStep::InvalidateRedo(at) => self.invalidate_redo(*at),
             FlushStep::RetireRedo(at) => self.retire_redo(*at),
             FlushStep::InitGeneration { end, generation } => self.init_generation_at(*end, *generation),
@@ -214,7 +214,8 @@ impl PendingFlush<'_> {
     /// How many of the next steps write new entries that wait for nothing: their order is free.
     fn new_entry_count(&self) -> usize {
         let next = self.steps[self.steps_done..].iter();
-        next.take_while(|step| matches!(step, FlushStep::Entry { in_place: false, waits: false, .. })).count()
+        next.take_while(|step| matches!(step, FlushStep::Entry { in_place: false, has_dependencies: false, .. }))
+            .count()
     }
 
     /// Takes the next steps, as many as [`PendingFlush::new_entry_count`] said, in the order of their places: neighbours
@@ -260,13 +261,13 @@ impl PendingFlush<'_> {
         let (cache, mut new, mut failure) = (self.cache, Vec::new(), None);
         picked.reverse();
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
-        while let Some(FlushItem { id, kind: what, has_dependencies: waits }) = picked.pop() {
+        while let Some(FlushItem { id, kind, has_dependencies }) = picked.pop() {
             // Of millions, the first ones leave room for the steps of the next.
             if picked.len() < picked.capacity() / 2 && picked.len() > MIN_SHRUNK_ITEMS {
                 picked.shrink_to_fit();
             }
-            match what {
-                FlushItemKind::Raw { .. } if !waits => {}
+            match kind {
+                FlushItemKind::Raw { .. } if !has_dependencies => {}
                 FlushItemKind::Raw { chunk } => {
                     if let Some(write) = cache.dirty_raw_data.begin_chunk_write(chunk) {
                         self.add_waiting_raw_write(write, &mut new, &mut changes);
@@ -282,7 +283,7 @@ impl PendingFlush<'_> {
                         }),
                     };
                     let in_place = slot.entry_header().is_stored();
-                    let step = FlushStep::Entry { id, at, name: slot.type_name(), image, in_place, waits };
+                    let step = FlushStep::Entry { id, at, name: slot.type_name(), image, in_place, has_dependencies };
                     // Nothing in the file leads to a new entry, so it may come before everything that will lead to it.
                     let first = self.has_single_redo() && !in_place;
                     if first { new.push(step) } else { changes.push(step) }
@@ -383,14 +384,12 @@ impl PendingFlush<'_> {
         let end = announcement.as_ref().map_or(cache.space.superblock_eof(), |(_, _, end)| *end);
         let place = SeqlockCounter::word_addr(Addr::new(end)).ok_or(Error::Undefined)?;
         let mut redo_writes = Vec::with_capacity(groups.len());
-        let mut is_seen = false;
+        let mut is_visible = false;
         for group in groups {
             let changes = changes.get(group.clone()).unwrap_or_default();
-            is_seen |= changes.iter().any(redo::overwrites_visible);
-            redo_writes.push((
-                group.start,
-                FlushStep::WriteRedo { record: redo::redo_record(place, changes), is_visible: is_seen },
-            ));
+            is_visible |= changes.iter().any(redo::overwrites_visible);
+            redo_writes
+                .push((group.start, FlushStep::WriteRedo { record: redo::redo_record(place, changes), is_visible }));
         }
         let mut steps = ProtocolSteps::default();
         let standing = cache.active_redo().filter(|at| *at == place);
@@ -409,7 +408,7 @@ impl PendingFlush<'_> {
         if has_redo_write {
             steps.between.push(FlushStep::Barrier);
         }
-        if is_seen {
+        if is_visible {
             steps.after.extend(barriers.then_some(FlushStep::Barrier));
             steps.after.push(FlushStep::RetireRedo(place));
         }
@@ -431,7 +430,7 @@ impl PendingFlush<'_> {
 
 impl Drop for PendingFlush<'_> {
     fn drop(&mut self) {
-        let Cache { shared_graph: ledger, dirty_raw_data: chunks, write_buffer, space, .. } = self.cache;
+        let Cache { shared_graph, dirty_raw_data, write_buffer, space, .. } = self.cache;
         if !self.succeeded {
             // The changes of a generation are completed in another way.
             if !self.cache.publishes_generations() {
@@ -445,12 +444,14 @@ impl Drop for PendingFlush<'_> {
                     write_buffer.end_write(std::mem::take(&mut pieces.0), n < self.steps_done)
                 }
                 FlushStep::Raw(writes) | FlushStep::RawInPlace(writes) => {
-                    writes.drain(..).for_each(|write| chunks.end_chunk_write(write, n < self.steps_done, ledger));
+                    writes
+                        .drain(..)
+                        .for_each(|write| dirty_raw_data.end_chunk_write(write, n < self.steps_done, shared_graph));
                 }
                 _ => {}
             }
         }
-        let mut graph = ledger.graph.lock();
+        let mut graph = shared_graph.graph.lock();
         for (n, step) in self.steps.iter().enumerate() {
             match step {
                 FlushStep::Entry { id, .. } if n < self.steps_done => graph.complete_write(*id),

@@ -76,18 +76,18 @@ impl DependencyGraph {
         let mut picked = Vec::with_capacity(order.len());
         for id in order.into_iter().rev() {
             let Some(node) = self.nodes.get_mut(&id).filter(|node| node.is_dirty) else { continue };
-            let waits = node.waits_in_pass == pass;
+            let has_dependencies = node.waits_in_pass == pass;
             let wanted = match take {
                 FlushSelection::Scope(FlushScope::All) => true,
                 FlushSelection::Scope(FlushScope::Owner(_)) => node.needed_in_pass == pass,
                 FlushSelection::OverBudget { max_dirty_bytes_left, .. } => {
                     self.dirty_weight > max_dirty_bytes_left
-                        || !waits && matches!(node.content, NodeContent::Proxy { .. })
+                        || !has_dependencies && matches!(node.content, NodeContent::Proxy { .. })
                 }
             };
-            if wanted && let Some(what) = node.begin_write() {
+            if wanted && let Some(kind) = node.begin_write() {
                 self.dirty_weight -= node.dirty_bytes();
-                picked.push(FlushItem { id, kind: what, has_dependencies: waits });
+                picked.push(FlushItem { id, kind, has_dependencies });
             }
         }
         let is_dirty = |id: EntryId| self.nodes.get(&id).is_some_and(|node| node.is_dirty);

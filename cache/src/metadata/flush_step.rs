@@ -69,7 +69,7 @@ pub enum FlushStep {
         /// Whether the file leads to it already: it is changed in place.
         in_place: bool,
         /// Whether something must be written before it in the same flush.
-        waits: bool,
+        has_dependencies: bool,
     },
 }
 

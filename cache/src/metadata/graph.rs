@@ -1,4 +1,4 @@
-//! The ledger of dirty entries, and of flush dependencies.
+//! The graph of dirty entries and of their flush dependencies.
 //!
 //! It has no entries that are clean, unpinned and without edges. Edges are kept at the child only, because a flush
 //! starts at the dirty entries and walks up. So its cost depends on the dirty entries, not on the cached ones.

@@ -100,9 +100,9 @@ impl Cache {
 
     /// Writes raw data by the shortest way.
     fn write_raw_part(&self, at: Addr, part: UnpublishedChunkData<'_>) -> Result<()> {
-        let UnpublishedChunkData { bytes, is_prefilled: is_filled, .. } = part;
+        let UnpublishedChunkData { bytes, is_prefilled, .. } = part;
         // Beyond that, a call costs less than new pages of a mapping do.
-        let is_short = bytes.len() <= if is_filled { MAX_MAPPED_RAW_BYTES_PREFILLED } else { MAX_MAPPED_RAW_BYTES };
+        let is_short = bytes.len() <= if is_prefilled { MAX_MAPPED_RAW_BYTES_PREFILLED } else { MAX_MAPPED_RAW_BYTES };
         if is_short && self.storage.store_mapped(bytes, defined(at.get())?) {
             self.count_written_bytes(bytes.len());
             return Ok(());

@@ -152,13 +152,13 @@ impl Cache {
     }
 
     /// Writes a redo record. If it has raw data that readers may be reading, its seqlock counter is odd from here on.
-    pub(super) fn write_redo(&self, record: &RedoRecord, is_seen: bool) -> Result<()> {
+    pub(super) fn write_redo(&self, record: &RedoRecord, is_visible: bool) -> Result<()> {
         let at = record.addr;
         let serial = self.next_redo_serial(at)?;
         let counter = match self.generation() {
             Some(_) if serial == 0 => SeqlockCounter::default(),
             Some(shown) => shown.change_completed().next_changing().redo_seqlock(),
-            None if is_seen => self.load_seqlock(at)?.next_odd(),
+            None if is_visible => self.load_seqlock(at)?.next_odd(),
             None => self.load_seqlock(at)?.round_up_to_even(),
         };
         let image = encode(&RedoRecord { seqlock: counter, serial, ..record.clone() }, self.options.widths);

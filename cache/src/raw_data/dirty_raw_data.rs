@@ -163,25 +163,25 @@ impl DirtyRawData {
     }
 
     /// Ends a write. If its bytes were not `written`, they wait again, below the bytes that have come meanwhile.
-    pub(crate) fn end_chunk_write(&self, write: RawWrite, written: bool, ledger: &SharedGraph) {
+    pub(crate) fn end_chunk_write(&self, write: RawWrite, written: bool, shared_graph: &SharedGraph) {
         let RawWrite { proxy, pieces, is_overwrite: over } = write;
         self.with_chunk(proxy.chunk, |chunk| {
             chunk.writes_in_flight = None;
             if written {
-                ledger.graph.lock().remove_node(proxy.id);
+                shared_graph.graph.lock().remove_node(proxy.id);
                 return;
             }
             let mut merged = Arc::unwrap_or_clone(pieces);
             let mut before = 0;
             let mut latest = proxy;
             match chunk.waiting_writes.take() {
-                None => ledger.graph.lock().fail_write(proxy.id),
+                None => shared_graph.graph.lock().fail_write(proxy.id),
                 Some((newer, newer_proxy)) => {
                     before = newer.memory_bytes();
                     merged.visibility = merged.visibility.combine(newer.visibility);
                     newer.into_iter().for_each(|(offset, bytes)| merged.insert_bytes(offset, bytes));
                     latest = newer_proxy;
-                    ledger.graph.lock().replace_proxy_by(proxy.id, newer_proxy.id);
+                    shared_graph.graph.lock().replace_proxy_by(proxy.id, newer_proxy.id);
                 }
             }
             self.waiting_byte_count.fetch_add(merged.memory_bytes().wrapping_sub(before), Relaxed);

@@ -152,14 +152,14 @@ impl FractalHeap {
     /// If the tree of huge objects cannot be changed.
     pub fn apply_recount(&self, recount: &HeapRecount) -> Result<()> {
         let header = self.header_for_writing()?;
-        let HeapRecount { corrected_header: right, lost_huge_objects: lost, lost_huge_bytes: lost_bytes, .. } = recount;
+        let HeapRecount { corrected_header, lost_huge_objects, lost_huge_bytes, .. } = recount;
         header.update(|header| {
-            *header = FractalHeapHeader { free_space_manager: header.free_space_manager, ..right.clone() };
+            *header = FractalHeapHeader { free_space_manager: header.free_space_manager, ..corrected_header.clone() };
             // Those that are lost go one by one.
-            header.huge_objects = header.huge_objects.saturating_add(lost.len() as u64);
-            header.huge_bytes = header.huge_bytes.saturating_add(*lost_bytes);
+            header.huge_objects = header.huge_objects.saturating_add(lost_huge_objects.len() as u64);
+            header.huge_bytes = header.huge_bytes.saturating_add(*lost_huge_bytes);
         });
-        lost.iter().try_for_each(|place| self.free_huge_object(&header, place))?;
+        lost_huge_objects.iter().try_for_each(|place| self.free_huge_object(&header, place))?;
         let shape = header.read().clone();
         if shape.huge_index.is_defined() && shape.huge_objects == 0 {
             self.delete_huge_objects(&shape)?;

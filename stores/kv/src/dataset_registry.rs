@@ -30,15 +30,15 @@ impl DatasetRegistry {
     /// [`h5live_model::Error::NoObject`], [`h5live_model::Error::WrongKind`], [`h5live_model::Error::Closed`].
     pub fn open(&self, session: &Arc<KvSession>, id: ObjectId) -> Result<Arc<KvDataset>> {
         session.check_open()?;
-        let OpenDatasets { by_id: datasets, last_decoded } = &mut *self.0.lock();
-        if let Some(dataset) = datasets.get(&id).and_then(Weak::upgrade) {
+        let OpenDatasets { by_id, last_decoded } = &mut *self.0.lock();
+        if let Some(dataset) = by_id.get(&id).and_then(Weak::upgrade) {
             return Ok(dataset);
         }
         let dataset = Arc::new(KvDataset::open(session, id, last_decoded)?);
-        if datasets.len() >= MIN_FORGOTTEN && datasets.len().is_power_of_two() {
-            datasets.retain(|_, dataset| dataset.strong_count() > 0);
+        if by_id.len() >= MIN_FORGOTTEN && by_id.len().is_power_of_two() {
+            by_id.retain(|_, dataset| dataset.strong_count() > 0);
         }
-        datasets.insert(id, Arc::downgrade(&dataset));
+        by_id.insert(id, Arc::downgrade(&dataset));
         Ok(dataset)
     }
 
