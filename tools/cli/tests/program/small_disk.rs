@@ -4,7 +4,7 @@
 
 use std::process::Output;
 
-use h5live::{Dataset, Error, File, Mode, StoreErrorKind};
+use h5live::{Dataset, Error, File, Map, Mode, StoreErrorKind};
 
 use crate::common::on_small_disk;
 
@@ -13,6 +13,9 @@ const WRITER: &str = "small_disk::writes_until_the_disk_is_full_and_on";
 /// Reads everything again.
 const READER: &str = "small_disk::reads_what_was_confirmed";
 const VARIABLE: &str = "H5LIVE_SMALL_DISK_WRITER";
+
+/// A map that has each row.
+const INDEX: &str = "index";
 
 /// Elements of a row.
 const ROW: u64 = 512;
@@ -53,6 +56,11 @@ impl<'a> Way<'a> {
         Way { store, is_live: bits[0], is_durable: bits[1], has_little_memory: bits[2], dies: bits[3] }
     }
 
+    /// Whether there is a map beside the rows: these stores hold maps, and none is made in a live file.
+    fn has_index(&self) -> bool {
+        !self.is_live && ["", "kv:"].contains(&self.store)
+    }
+
     fn location(&self) -> String {
         format!("{}run", self.store)
     }
@@ -64,6 +72,9 @@ impl<'a> Way<'a> {
         let rows = file.new_dataset::<u64>().unlimited_rows(&[ROW]).chunk_shape(&[8, ROW]).create("rows")?;
         if self.is_live {
             file.start_swmr()?;
+        }
+        if self.has_index() {
+            file.new_map::<u64, u64>().create(INDEX)?;
         }
         Ok((file, rows))
     }
@@ -77,10 +88,19 @@ fn row_count(rows: &Dataset) -> u64 {
     rows.shape().unwrap()[0]
 }
 
-/// One step of a writer: some rows, and now and then an attribute and another object.
+/// What the map has for a row.
+fn indexed(row: u64) -> u64 {
+    row * 3 + 1
+}
+
+/// One step of a writer: some rows, their pairs before them, and now and then an attribute and another object.
 fn step(way: &Way<'_>, number: u64, file: &File, rows: &Dataset) -> h5live::Result<()> {
     let (first, count) = (row_count(rows), 1 + number * 7 % 16);
     let values: Vec<u64> = (first * ROW..(first + count) * ROW).collect();
+    if way.has_index() {
+        let pairs: Vec<_> = (first..first + count).map(|row| (row, indexed(row))).collect();
+        file.map::<u64, u64>(INDEX)?.put_many(&pairs)?;
+    }
     rows.append(&values)?;
     if number.is_multiple_of(5) && !way.is_live {
         file.set_attribute("step", &number)?;
@@ -142,6 +162,14 @@ fn reads_what_was_confirmed() {
     let found = row_count(&data);
     assert!(if way.dies { found >= rows } else { found == rows }, "{found} rows of {rows}");
     assert!(values.iter().copied().eq(0..found * ROW), "values of {found} rows");
+    if way.has_index() {
+        let index: Map<u64, u64> = file.map(INDEX).unwrap();
+        for row in 0..found {
+            assert_eq!(index.get(&row).unwrap(), Some(indexed(row)), "pair of row {row} of {found}");
+        }
+        let pairs = index.iter().inspect(|pair| assert!(pair.as_ref().is_ok_and(|(row, to)| *to == indexed(*row))));
+        assert_eq!(pairs.count() as u64, index.len().unwrap(), "the number of pairs");
+    }
     for number in (0..=last_step).step_by(5).filter(|_| !way.is_live) {
         // The step that met the full disk may have it or not.
         assert!(file.group(&format!("step {number}")).is_ok(), "group of step {number} of {last_step}");
