@@ -141,3 +141,31 @@ fn an_append_that_failed_is_taken_back() {
         assert!(fs::read(back).unwrap() == bytes, "{layout}");
     }
 }
+
+/// Entries are written by a thread of their own, some MiB behind those that are read.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_import_that_meets_a_full_disk_goes_on_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let tar = folder.path().join("many.tar");
+    let mut archive = tar::Builder::new(fs::File::create(&tar).unwrap());
+    for number in 0..12_000u32 {
+        let contents = number.to_le_bytes().repeat(200);
+        let mut header = tar::Header::new_gnu();
+        header.set_size(contents.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, format!("{}/{number}", number / 100), &*contents).unwrap();
+    }
+    archive.finish().unwrap();
+    for layout in ["shredder", "compactor"] {
+        let script = r#"head -c 20M /dev/zero > filler
+            "$0" tar import --quiet --commit-bytes 1000000 --layout "$2" "$1" out.h5; echo "import $?"
+            rm filler; "$0" tar import --quiet --resume "$1" out.h5; echo "resume $?"
+            "$0" tar export --force out.h5 - | cmp - "$1"; echo "export $?"; "$0" check --data out.h5; echo "check $?""#;
+        let arguments = [tar.to_str().unwrap(), layout];
+        let Some(output) = common::on_small_disk(26 << 20, script, &arguments) else { return };
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        let all = ["import 2", "No space left on device", "resume 0", "export 0", "check 0"];
+        assert!(all.iter().all(|part| said.contains(part)), "{layout}: {said}");
+    }
+}
