@@ -140,12 +140,15 @@ pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result
         return Ok(None);
     };
     if !url.as_ref().is_some_and(Url::has_authority) {
-        let mut failure = None;
+        let (mut failure, mut is_absent) = (None, false);
         for location in connector.linked_locations(base.map(ResolvedLocation::location), name, open_for.link_use()) {
             let at = options.connectors.resolve(&location, open_for.modes(options.mode)[0])?;
             match open_candidate(from, at, open_for) {
-                Ok(None) => {}
+                Ok(None) => is_absent = true,
                 Ok(found) => return Ok(found),
+                // The current folder is that of the program, and not one that the file names.
+                Err(error)
+                    if is_absent && failure.is_none() && is_in_current_folder(&location) && is_refused(&error) => {}
                 Err(error) => failure = Some(error),
             }
         }
@@ -159,6 +162,15 @@ pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result
         return Err(refused_link_error(&url.into()).into());
     }
     open_candidate(from, ResolvedLocation::new(of_scheme.clone(), url.into()), open_for)
+}
+
+/// Whether this is a path from the current folder on.
+fn is_in_current_folder(location: &Location) -> bool {
+    matches!(location, Location::Path(path) if path.is_relative())
+}
+
+fn is_refused(error: &ErrorKind) -> bool {
+    matches!(error, ErrorKind::Open(error) if matches!(**error, OpenError::LinkRefused { .. }))
 }
 
 fn refused_link_error(to: &Location) -> OpenError {

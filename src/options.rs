@@ -386,7 +386,8 @@ impl Options {
 
     /// Opens another file to which a link, a virtual dataset or a reference leads only if `is_allowed` says so of its
     /// location, beside what [`Options::links`] says. It is asked before anything is opened. A program that shows files to
-    /// others keeps them in a folder by it; [`Options::raw_files`] is the other part of this.
+    /// others keeps them in a folder by it; [`Options::raw_files`] is the other part of this. A file that is not beside the
+    /// one that names it may be in the current folder, as for libhdf5: if `is_allowed` refuses that, the file is not there.
     ///
     /// ```
     /// use h5live::{File, Location};

@@ -41,8 +41,6 @@ EXCEPTIONS = [
     (r"types_float\.\S+ /ldouble|types_complex\.\S+ /ld data|h5diff_basic1\.h5 /g1/ld data",
      "h5grove sends floats of 128 bits as the machine has them, h5live as JavaScript takes them"),
     (r"enum_STD_U64LE meta", "h5py shows values of an enum beyond 63 bits as negative ones"),
-    (r"vds\.v1\S+ |vds/\S+ (/|/vds_dset|/VDS-Eiger) ",
-     "sources that are not there are looked for in the folder of the process, too, where h5live serve lets nothing be read"),
     (r"dense_attrs_colliding_v0_28_0\.h5 / attr", "libhdf5 does not find attributes whose names have equal hashes"),
     (r"opaque_2d_string data", "h5grove cuts zeros off opaque bytes"),
     (r"/arrayd data", "an answer of more than 256 MiB is refused (413)"),

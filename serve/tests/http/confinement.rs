@@ -91,6 +91,15 @@ fn external_links_and_virtual_datasets_lead_to_the_folder_only() {
 }
 
 #[test]
+fn sources_that_are_not_in_the_folder_are_fill_values() {
+    let served = served_with_secret();
+    make(&served.file("a.h5"), |file| {
+        file.new_dataset::<u8>().shape(&[3]).virtual_sources(vec![source("missing.h5")]).create("virtual").map(drop)
+    });
+    assert_eq!(served.get("/data?file=a.h5&path=/virtual&format=bin").body, [0, 0, 0]);
+}
+
+#[test]
 fn raw_files_are_not_read() {
     let served = served_with_secret();
     std::fs::write(served.file("raw.bin"), "secret").unwrap();
