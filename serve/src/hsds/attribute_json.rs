@@ -234,10 +234,19 @@ fn find(object: &Object, name: &str) -> Result<Attribute, Fault> {
         Object::Datatype(named) => named.attribute(name),
         _ => return Err(not_found(format!("There is no attribute {name:?}"))),
     };
-    found.map_err(|error| match error.is_not_found() {
-        true => not_found(format!("There is no attribute {name:?}")),
-        false => error.into(),
-    })
+    match found {
+        Err(error) if error.is_not_found() => {
+            // A name that is not UTF-8 is shown with something else in place of some of its bytes.
+            let all = match name.contains(char::REPLACEMENT_CHARACTER) {
+                true => attributes_of(object)?,
+                false => Vec::new(),
+            };
+            let mut shown = all.into_iter().map(|attribute| (attribute.name().to_string(), attribute));
+            let found = shown.find(|(shown, _)| shown == name).map(|(_, attribute)| attribute);
+            found.ok_or_else(|| not_found(format!("There is no attribute {name:?}")))
+        }
+        found => Ok(found?),
+    }
 }
 
 /// `GET /COLLECTION/ID/attributes/NAME`.

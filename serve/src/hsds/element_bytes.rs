@@ -1,6 +1,6 @@
 //! The values of elements, of which HSDS's form is given as bytes.
 
-use h5live::model::ByteOrder;
+use h5live::model::{ByteOrder, StringPadding};
 
 use super::hdf5_json_type::{Hdf5JsonType, REFERENCE_BYTES};
 
@@ -10,7 +10,7 @@ pub(super) enum ElementValue<'a> {
     Integer(i128),
     /// A number, and of how many bytes it is.
     Float(f64, usize),
-    /// A text without NUL at its end.
+    /// A text without its padding.
     Text(&'a [u8]),
     Other,
 }
@@ -38,7 +38,9 @@ impl<'a> ElementBytes<'a> {
             Hdf5JsonType::Float { size, order } => {
                 ElementValue::Float(float_value(self.take_bytes(*size)?, *order), *size)
             }
-            Hdf5JsonType::Text { size, .. } => ElementValue::Text(trimmed(self.take_bytes(*size)?)),
+            Hdf5JsonType::Text { size, padding, .. } => {
+                ElementValue::Text(without_padding(self.take_bytes(*size)?, *padding))
+            }
             Hdf5JsonType::VarText { .. } => ElementValue::Text(self.take_variable()?),
             Hdf5JsonType::Opaque { size, .. } => self.take_bytes(*size).map(|_| ElementValue::Other)?,
             Hdf5JsonType::ObjectReference => self.take_bytes(REFERENCE_BYTES).map(|_| ElementValue::Other)?,
@@ -61,8 +63,16 @@ impl<'a> ElementBytes<'a> {
     }
 }
 
-fn trimmed(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+/// The text in a string of fixed length (format specification 4.0, IV.A.2.d "Class specific information for Strings").
+pub(super) fn without_padding(bytes: &[u8], padding: StringPadding) -> &[u8] {
+    let without_last =
+        |bytes: &'_ [u8], pad: u8| bytes.iter().rposition(|byte| *byte != pad).map_or(0, |last| last + 1);
+    let end = match padding {
+        StringPadding::NullTerminated => bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()),
+        // libhdf5 cuts off the spaces, and numpy the zeros that are left.
+        StringPadding::SpacePadded => without_last(&bytes[..without_last(bytes, b' ')], 0),
+        _ => without_last(bytes, 0),
+    };
     &bytes[..end]
 }
 
@@ -97,6 +107,21 @@ fn half(bits: u16) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_end_where_their_padding_begins() {
+        for (padding, text) in [
+            (StringPadding::NullTerminated, &b"a"[..]),
+            (StringPadding::NullPadded, b"a\0b  "),
+            (StringPadding::SpacePadded, b"a\0b"),
+        ] {
+            assert_eq!(without_padding(b"a\0b  ", padding), text);
+            assert_eq!(without_padding(b"\0\0", padding), b"");
+        }
+        assert_eq!(without_padding(b"abc", StringPadding::NullTerminated), b"abc");
+        assert_eq!(without_padding(b"  ", StringPadding::SpacePadded), b"");
+        assert_eq!(without_padding(b"a \0", StringPadding::SpacePadded), b"a ");
+    }
 
     #[test]
     fn floats_of_16_bits_are_exact() {

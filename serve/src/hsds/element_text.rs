@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use h5live::model::ByteOrder;
 
-use super::element_bytes::float_value;
+use super::element_bytes::{float_value, without_padding};
 use super::hdf5_json_type::Hdf5JsonType;
 use crate::fault::Fault;
 
@@ -59,10 +59,9 @@ impl ElementWriter<'_> {
             }
             Hdf5JsonType::Enum { base, .. } => self.push(base)?,
             Hdf5JsonType::Float { size, order } => self.push_float(*size, *order),
-            Hdf5JsonType::Text { size, .. } => {
-                let bytes = self.take(*size);
-                let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-                let text = std::str::from_utf8(&bytes[..end]).map_err(|_| TextFault::NoText)?.to_owned();
+            Hdf5JsonType::Text { size, padding, .. } => {
+                let bytes = without_padding(self.take(*size), *padding);
+                let text = std::str::from_utf8(bytes).map_err(|_| TextFault::NoText)?.to_owned();
                 self.push_text(&text);
             }
             Hdf5JsonType::ObjectReference => {

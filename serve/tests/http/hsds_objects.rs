@@ -136,6 +136,17 @@ fn attributes_are_listed_and_named() {
 }
 
 #[test]
+fn attributes_whose_names_are_not_utf_8_are_found_as_they_are_shown() {
+    let served = Served::new();
+    make(&served.file("a.h5"), |file| file.root().new_attribute(b"bad\xc3name").write_scalar(&7u8));
+    let root = root(&served);
+    let listed = served.json(&format!("/groups/{root}/attributes?{AT}"));
+    assert_eq!(listed["attributes"][0]["name"], "bad\u{fffd}name");
+    assert_eq!(served.json(&format!("/groups/{root}/attributes/bad%EF%BF%BDname?{AT}"))["value"], 7);
+    served.refused(&format!("/groups/{root}/attributes/%EF%BF%BD?{AT}"), 404, "There is no attribute");
+}
+
+#[test]
 fn identities_belong_to_one_file_and_last() {
     let served = served();
     make(&served.file("b.h5"), |_| Ok(()));

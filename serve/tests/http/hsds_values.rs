@@ -1,6 +1,6 @@
 //! Elements by HSDS's API.
 
-use h5live::model::{ByteOrder, Datatype, Sign};
+use h5live::model::{ByteOrder, CharacterSet, Datatype, FixedStringType, Sign, StringPadding};
 use serde_json::json;
 
 use crate::client::{Served, make, post};
@@ -47,6 +47,35 @@ fn elements_are_sent_as_json() {
     assert_eq!(value("/rows", ""), json!([["ann", 5], ["bob!", -1]]));
     assert_eq!(value("/rows", "&fields=age"), json!([[5], [-1]]));
     assert_eq!(value("/rows", "&fields=age:name&select=[1]"), json!([[-1, "bob!"]]));
+}
+
+#[test]
+fn texts_of_fixed_length_end_before_their_padding() {
+    let served = Served::new();
+    let padded = |padding| Datatype::String(FixedStringType { size: 4, padding, character_set: CharacterSet::Ascii });
+    make(&served.file("a.h5"), |file| {
+        let paddings = [StringPadding::NullTerminated, StringPadding::NullPadded, StringPadding::SpacePadded];
+        for (name, padding) in ["terminated", "zeros", "spaces"].into_iter().zip(paddings) {
+            let texts = file.root().new_dataset_with_type(padded(padding)).shape(&[3]).create(name)?;
+            texts.write_raw(.., b"ab\0\0a\0c\0xyz ")?;
+            texts.new_attribute("text").datatype(padded(padding)).shape(&[2]).write_raw(b"a\0c\0xyz ")?;
+        }
+        Ok(())
+    });
+    for (path, texts) in [
+        ("/terminated", json!(["ab", "a", "xyz "])),
+        ("/zeros", json!(["ab", "a\0c", "xyz "])),
+        ("/spaces", json!(["ab", "a\0c", "xyz"])),
+    ] {
+        let value = value_path(&served, path);
+        assert_eq!(served.json(&format!("{value}?{AT}"))["value"], texts, "{path}");
+        let found = served.json(&format!("{value}?{AT}&query=_==a"))["value"].as_array().unwrap().len();
+        assert_eq!(found, usize::from(path == "/terminated"), "{path}");
+        // The bytes are those of the file: the type says how they are padded.
+        assert_eq!(served.get_with(&format!("{value}?{AT}"), &[BINARY]).body, b"ab\0\0a\0c\0xyz ");
+        let attribute = served.json(&format!("{}?{AT}", value.replace("/value", "/attributes/text")));
+        assert_eq!(attribute["value"], json!([texts[1], texts[2]]), "{path}");
+    }
 }
 
 #[test]
