@@ -92,7 +92,7 @@ impl MapHandle {
 
     fn contains(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (map, key) = (self.map()?, from_python(key)?);
-        run(py, || map.contains_value(&key))?.map_err(raise)
+        run(py, || map.contains_key(&key))?.map_err(raise)
     }
 
     /// The value of a key, in a tuple; `None` if the key is not there.
@@ -106,14 +106,14 @@ impl MapHandle {
         let map = self.map()?;
         let pair = |(key, value): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((from_python(key)?, from_python(value)?));
         let pairs = pairs.iter().map(pair).collect::<PyResult<Vec<_>>>()?;
-        run(py, || map.put_values(&pairs))?.map_err(raise)
+        run(py, || map.put_pairs(&pairs))?.map_err(raise)
     }
 
     /// Removes keys, and says how many were there.
     fn remove_many(&self, py: Python<'_>, keys: Vec<Bound<'_, PyAny>>) -> PyResult<u64> {
         let map = self.map()?;
         let keys = keys.iter().map(from_python).collect::<PyResult<Vec<_>>>()?;
-        run(py, || map.remove_values(&keys))?.map_err(raise)
+        run(py, || map.remove_keys(&keys))?.map_err(raise)
     }
 
     /// The pairs whose keys lie in a range, in the order of the keys; at most so many.

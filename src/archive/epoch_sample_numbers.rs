@@ -17,7 +17,7 @@ impl EpochSampleNumbers {
         EpochSampleNumbers { order, n, next, step }
     }
 
-    /// The position of the next sample in the epoch: where [`Samples::start`](super::Samples::start) continues.
+    /// The position of the next sample in the epoch: where [`Samples::start_at`](super::Samples::start_at) continues.
     pub fn position(&self) -> u64 {
         self.next
     }

@@ -24,7 +24,7 @@ use crate::Result;
 /// // A run that was interrupted goes on where it was.
 /// let position = numbers.position();
 /// let rest: Vec<u64> = numbers.collect();
-/// let again = archive.samples().shuffled(42).epoch(3).shard(0, 2).worker(1, 4).start(position).numbers()?;
+/// let again = archive.samples().shuffled(42).epoch(3).shard(0, 2).worker(1, 4).start_at(position).numbers()?;
 /// assert_eq!(again.collect::<Vec<u64>>(), rest);
 /// # assert_eq!((first.len() + rest.len()), 13);
 /// # Ok::<(), h5live::Error>(())
@@ -78,7 +78,7 @@ impl Samples {
     }
 
     /// Starts at a position of the epoch: earlier ones are left out. [`EpochSampleNumbers::position`] gives it.
-    pub fn start(mut self, position: u64) -> Self {
+    pub fn start_at(mut self, position: u64) -> Self {
         self.start = position;
         self
     }

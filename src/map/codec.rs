@@ -21,7 +21,7 @@ fn varlen_element(size: usize) -> Result<SmallVec<[u8; 32]>, ConvertError> {
 ///
 /// # Errors
 /// Those of `encode`.
-pub(super) fn encode_with(
+pub(super) fn append_encoded_element(
     context: ConversionContext<'_>,
     datatype: &Datatype,
     old: Option<&[u8]>,
@@ -117,7 +117,7 @@ impl<T: H5Type> Codec<T> {
     ) -> Result<(), ConvertError> {
         let encoder = self.encoder.as_ref().map_err(Clone::clone)?;
         let encode = |element: &mut [u8], context: ConversionContext<'_>| value.encode_item(encoder, element, context);
-        encode_with(context, &self.datatype, old, bytes, encode)
+        append_encoded_element(context, &self.datatype, old, bytes, encode)
     }
 
     #[inline]
@@ -173,7 +173,9 @@ pub(super) fn decode_key_value(file: &File, datatype: &Datatype, key: MapKey<'_>
 pub(super) fn encode_value(file: &File, datatype: &Datatype, value: &Value) -> Result<Vec<u8>, ConvertError> {
     let plan = EncodePlan::new(datatype)?;
     let mut bytes = Vec::new();
-    encode_with(file.context(), datatype, None, &mut bytes, |element, context| plan.encode(value, element, context))?;
+    append_encoded_element(file.context(), datatype, None, &mut bytes, |element, context| {
+        plan.encode(value, element, context)
+    })?;
     Ok(bytes)
 }
 

@@ -107,7 +107,7 @@ impl MapObject {
         Ok(self.len()? == 0)
     }
 
-    pub(super) fn contains_key(&self, key: MapKey<'_>) -> Result<bool> {
+    pub(super) fn contains_encoded_key(&self, key: MapKey<'_>) -> Result<bool> {
         self.maps()?.contains(self.id, key).map_err(|error| self.error(error))
     }
 
@@ -121,10 +121,10 @@ impl MapObject {
     }
 
     /// Removes keys, and returns how many of them were there.
-    pub(super) fn remove_keys(&self, keys: &[MapKeyBuf]) -> Result<u64> {
+    pub(super) fn remove_encoded_keys(&self, keys: &[MapKeyBuf]) -> Result<u64> {
         let (mut distinct, mut found) = (HashSet::new(), 0);
         for key in keys.iter().filter(|key| distinct.insert(*key)) {
-            found += u64::from(self.contains_key(key.as_key())?);
+            found += u64::from(self.contains_encoded_key(key.as_key())?);
         }
         let edits: Vec<_> = distinct.iter().map(|key| MapEdit::Remove { key: key.as_key() }).collect();
         self.edit(&edits)?;
@@ -139,14 +139,14 @@ impl MapObject {
     ///
     /// # Errors
     /// [`ErrorKind::Convert`] if the type of the keys has no such value; as [`MapObject::len`].
-    pub fn contains_value(&self, key: &Value) -> Result<bool> {
-        self.contains_key(self.key_of(key)?.as_key())
+    pub fn contains_key(&self, key: &Value) -> Result<bool> {
+        self.contains_encoded_key(self.key_of(key)?.as_key())
     }
 
     /// The value for a key.
     ///
     /// # Errors
-    /// As [`MapObject::contains_value`].
+    /// As [`MapObject::contains_key`].
     pub fn get_value(&self, key: &Value) -> Result<Option<Value>> {
         let (key, mut found) = (self.key_of(key)?, None);
         self.get_bytes(&[key.as_key()], &mut |_, bytes| found = bytes.map(<[u8]>::to_vec))?;
@@ -158,7 +158,7 @@ impl MapObject {
     ///
     /// # Errors
     /// [`ErrorKind::Convert`] if the types of the map have no such values; [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
-    pub fn put_values(&self, pairs: &[(Value, Value)]) -> Result<()> {
+    pub fn put_pairs(&self, pairs: &[(Value, Value)]) -> Result<()> {
         let encode = |(key, value): &(Value, Value)| -> Result<_> {
             let value = encode_value(&self.file, &self.spec.value, value).map_err(|error| self.error(error))?;
             Ok((self.key_of(key)?, value))
@@ -171,10 +171,10 @@ impl MapObject {
     /// Removes keys, and returns how many of them were there.
     ///
     /// # Errors
-    /// As [`MapObject::put_values`].
-    pub fn remove_values(&self, keys: &[Value]) -> Result<u64> {
+    /// As [`MapObject::put_pairs`].
+    pub fn remove_keys(&self, keys: &[Value]) -> Result<u64> {
         let keys = keys.iter().map(|key| self.key_of(key)).collect::<Result<Vec<_>>>()?;
-        self.remove_keys(&keys)
+        self.remove_encoded_keys(&keys)
     }
 
     /// Makes all changes of the map visible to other processes, as [`File::flush`] does it for everything.

@@ -150,7 +150,7 @@ impl MapObject {
     /// The pairs of a range of keys, in the order of the keys. `..` is all of them.
     ///
     /// # Errors
-    /// As [`MapObject::contains_value`]. Errors of reading come from the iterator.
+    /// As [`MapObject::contains_key`]. Errors of reading come from the iterator.
     pub fn pairs(&self, range: impl RangeBounds<Value>) -> Result<MapPairs> {
         let start = key_bound(range.start_bound(), |key| self.key_of(key))?;
         let end = key_bound(range.end_bound(), |key| self.key_of(key))?;

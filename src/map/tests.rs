@@ -86,13 +86,13 @@ fn the_empty_string_and_null_are_two_keys() {
         let map = file.new_map::<String, u8>().create("map").unwrap();
         map.put("", &1).unwrap();
         let object = map.object();
-        object.put_values(&[(Value::Null, Value::Integer(2))]).unwrap();
+        object.put_pairs(&[(Value::Null, Value::Integer(2))]).unwrap();
         assert_eq!((map.len().unwrap(), map.get("").unwrap()), (2, Some(1)));
         let all: Vec<_> = object.pairs(..).unwrap().collect::<Result<_>>().unwrap();
         let text = |text: &str| Value::Text(text.into());
         assert_eq!(all, [(Value::Null, Value::Integer(2)), (text(""), Value::Integer(1))]);
         assert!(map.iter().next().unwrap().is_err(), "a String is not null");
-        assert_eq!(object.remove_values(&[Value::Null, text("none"), Value::Null]).unwrap(), 1);
+        assert_eq!(object.remove_keys(&[Value::Null, text("none"), Value::Null]).unwrap(), 1);
         assert!(map.put("a\0b", &1).is_err());
     }
 }

@@ -128,7 +128,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     /// # Errors
     /// [`ErrorKind::Convert`] if the key cannot be converted into the type of the keys; as [`Map::len`].
     pub fn contains(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<bool> {
-        self.object.contains_key(MapKey::Bytes(&self.key(key)?))
+        self.object.contains_encoded_key(MapKey::Bytes(&self.key(key)?))
     }
 
     /// The value for a key.
@@ -235,7 +235,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     /// # Errors
     /// As [`Map::contains`]; [`model::Error::ReadOnly`].
     pub fn remove(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<bool> {
-        Ok(self.object.remove_keys(&[MapKeyBuf::Bytes(self.key(key)?)])? == 1)
+        Ok(self.object.remove_encoded_keys(&[MapKeyBuf::Bytes(self.key(key)?)])? == 1)
     }
 
     /// Removes keys, and returns how many of them were there.
@@ -244,7 +244,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     /// As [`Map::remove`].
     pub fn remove_many<Q: MapItem<K>>(&self, keys: &[Q]) -> Result<u64> {
         let keys = keys.iter().map(|key| Ok(MapKeyBuf::Bytes(self.key(key)?))).collect::<Result<Vec<_>>>()?;
-        self.object.remove_keys(&keys)
+        self.object.remove_encoded_keys(&keys)
     }
 
     fn decode_value(&self, bytes: &[u8]) -> Result<V> {

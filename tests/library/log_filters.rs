@@ -9,7 +9,7 @@ use h5live::{EntryFilter, File, Location, Log, Selection};
 const SHAPE: [u64; 2] = [1024, 1024];
 
 fn location(path: &Path) -> Location {
-    Url::without_escapes("log", path.to_str().unwrap()).into()
+    Url::literal("log", path.to_str().unwrap()).into()
 }
 
 fn value(row: u64, column: u64) -> f64 {

@@ -12,7 +12,7 @@ const BLOCK: u64 = 64 << 10;
 fn sizes(options: Log, extent: u64, blocks: u64) -> Vec<u64> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.h5");
-    let location: Location = Url::without_escapes("log", path.to_str().unwrap()).into();
+    let location: Location = Url::literal("log", path.to_str().unwrap()).into();
     let file = File::options().create().with(options).open(location).unwrap();
     let data = file.new_dataset::<u8>().shape(&[extent]).contiguous().create("data").unwrap();
     let values = vec![7; BLOCK as usize];
@@ -20,7 +20,7 @@ fn sizes(options: Log, extent: u64, blocks: u64) -> Vec<u64> {
         data.write_slice(Selection::block(&[block * BLOCK], &[BLOCK]), &values).unwrap();
     }
     file.close().unwrap();
-    let plain = File::open(Url::without_escapes("native", path.to_str().unwrap())).unwrap();
+    let plain = File::open(Url::literal("native", path.to_str().unwrap())).unwrap();
     let size = |number: usize| plain.dataset(&format!("_LOG/log_{number}")).ok().map(|log| log.shape().unwrap()[0]);
     (1..).map_while(size).collect()
 }

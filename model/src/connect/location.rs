@@ -95,7 +95,7 @@ impl Url {
     }
 
     /// The URL of a scheme and of a rest in which nothing is decoded. The rest has no `//` in front of it.
-    pub fn without_escapes(scheme: &str, rest: &str) -> Self {
+    pub fn literal(scheme: &str, rest: &str) -> Self {
         Url {
             text: format!("{scheme}:{rest}"),
             scheme: scheme.to_ascii_lowercase(),
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(found.decoded_path().unwrap(), b"a%20b?x=1");
         assert_eq!(found.query_settings().unwrap(), Settings::default());
         assert_eq!(Url::from_link_name(&"run.h5".into()), None);
-        assert_eq!(Url::without_escapes("mem", "a%b").decoded_path().unwrap(), b"a%b");
+        assert_eq!(Url::literal("mem", "a%b").decoded_path().unwrap(), b"a%b");
     }
 
     #[test]

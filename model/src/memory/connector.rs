@@ -170,7 +170,7 @@ impl Connector for MemoryConnector {
         let base = base.and_then(|base| String::from_utf8(file_name(base).ok()?).ok()).unwrap_or_default();
         let folder = base.rsplit_once('/').map(|(folder, _)| format!("{folder}/{name}"));
         let names = folder.into_iter().chain([name.to_owned()]);
-        names.map(|name| Url::without_escapes(SCHEME, &name).into()).collect()
+        names.map(|name| Url::literal(SCHEME, &name).into()).collect()
     }
 
     fn file_path(&self, _: &Location) -> Option<PathBuf> {

@@ -78,7 +78,7 @@ fn a_file_is_the_same_under_each_of_its_names() {
     assert_eq!(identity(&a), identity(&soft));
     assert_ne!(identity(&a), identity(&other));
     assert_eq!(identity(&folder.path().join("none.h5")), None);
-    let url = Url::without_escapes("native", &a.display().to_string());
+    let url = Url::literal("native", &a.display().to_string());
     assert_eq!(NativeConnector.identity(&url.into()), identity(&a));
 }
 

@@ -72,7 +72,7 @@ impl CloudDomainPath {
         let domain = name.strip_prefix('/').map_or_else(|| format!("{folder}{name}"), str::to_owned);
         let is_path = !domain.is_empty() && check_domain_path(&domain).is_ok();
         let scheme = format!("{SCHEME_PREFIX}{}", self.cloud.scheme());
-        is_path.then(|| Url::without_escapes(&scheme, &format!("//{}/{domain}", self.bucket)))
+        is_path.then(|| Url::literal(&scheme, &format!("//{}/{domain}", self.bucket)))
     }
 
     /// What is the same for each location of the domain.

@@ -182,11 +182,7 @@ impl Connector for HsdsConnector {
     fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
         let place = base.and_then(|base| place_of(base, &options_of(base)).ok());
         let (Some(place), Some(name)) = (place, name.as_str()) else { return Vec::new() };
-        place
-            .resolve_external_link(name)
-            .map(|text| Url::without_escapes(CONNECTOR, &text).into())
-            .into_iter()
-            .collect()
+        place.resolve_external_link(name).map(|text| Url::literal(CONNECTOR, &text).into()).into_iter().collect()
     }
 
     fn file_path(&self, _: &Location) -> Option<PathBuf> {

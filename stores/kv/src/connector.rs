@@ -111,7 +111,7 @@ impl Connector for KvConnector {
         let paths =
             linked_file_candidates(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
         let located = |path: PathBuf| {
-            let store = path.is_dir().then(|| Some(Url::without_escapes(CONNECTOR, path.to_str()?).into())).flatten();
+            let store = path.is_dir().then(|| Some(Url::literal(CONNECTOR, path.to_str()?).into())).flatten();
             store.unwrap_or(Location::Path(path))
         };
         paths.into_iter().map(located).collect()

@@ -86,15 +86,13 @@ impl SlatePlace {
     /// The place of this name beside it; `None` if it has no place beside it.
     fn beside(&self, name: &str) -> Option<Url> {
         match self {
-            SlatePlace::Folder(folder) => {
-                Some(Url::without_escapes(FOLDER_SCHEME, folder.parent()?.join(name).to_str()?))
-            }
+            SlatePlace::Folder(folder) => Some(Url::literal(FOLDER_SCHEME, folder.parent()?.join(name).to_str()?)),
             SlatePlace::Cloud { cloud, bucket, prefix } => {
                 let rest = match prefix.rsplit_once('/') {
                     Some((parent, _)) => format!("//{bucket}/{parent}/{name}"),
                     None => format!("//{bucket}/{name}"),
                 };
-                Some(Url::without_escapes(&format!("kv+{}", cloud.scheme()), &rest))
+                Some(Url::literal(&format!("kv+{}", cloud.scheme()), &rest))
             }
         }
     }

@@ -248,7 +248,7 @@ impl Connector for LogConnector {
     }
 
     fn file_location(&self, path: &Path) -> Option<Location> {
-        Some(Url::without_escapes(CONNECTOR, path.to_str()?).into())
+        Some(Url::literal(CONNECTOR, path.to_str()?).into())
     }
 
     fn trust_origin(&self, at: &Location) -> TrustOrigin {

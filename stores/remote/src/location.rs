@@ -64,10 +64,7 @@ impl RemoteLocation {
         match &self.place {
             ObjectStoreLocation::Bucket { cloud, bucket } => {
                 let folder = self.key.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
-                Some(Url::without_escapes(
-                    cloud.scheme(),
-                    &format!("//{bucket}/{}", resolve_dots(&format!("{folder}{name}"))?),
-                ))
+                Some(Url::literal(cloud.scheme(), &format!("//{bucket}/{}", resolve_dots(&format!("{folder}{name}"))?)))
             }
             ObjectStoreLocation::Web { url } => {
                 let bare = url.split('?').next()?;
@@ -75,7 +72,7 @@ impl RemoteLocation {
                 let (host, path) = rest.split_once('/')?;
                 let folder = path.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
                 let name = name.split('/').map(percent_encode).collect::<Vec<_>>().join("/");
-                Some(Url::without_escapes(scheme, &format!("//{host}/{}", resolve_dots(&format!("{folder}{name}"))?)))
+                Some(Url::literal(scheme, &format!("//{host}/{}", resolve_dots(&format!("{folder}{name}"))?)))
             }
             ObjectStoreLocation::Folder { .. } => None,
         }

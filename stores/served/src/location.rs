@@ -72,7 +72,7 @@ impl ServedLocation {
             }
         }
         let scheme = if self.is_tls { TLS_SCHEME } else { SCHEME };
-        Some(Url::without_escapes(scheme, &format!("//{}/{}", self.authority, parts.join("/"))))
+        Some(Url::literal(scheme, &format!("//{}/{}", self.authority, parts.join("/"))))
     }
 }
 

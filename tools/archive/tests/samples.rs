@@ -192,7 +192,7 @@ proptest! {
                     prop_assert_eq!(placed[position as usize].replace(sample), None, "nobody else has it");
                     of_workers[worker as usize].push(sample);
                 }
-                let rest: Vec<u64> = part().start(cut).numbers().unwrap().collect();
+                let rest: Vec<u64> = part().start_at(cut).numbers().unwrap().collect();
                 prop_assert!(of_workers[worker as usize].ends_with(&rest), "it goes on with the rest");
                 behind_cut += rest.len() as u64;
             }

@@ -97,7 +97,7 @@ fn as_log(location: &Location) -> Result<Location> {
     read(location)?;
     let path = open::require_any_file_path(location)?;
     let text = path.to_str().ok_or_else(|| wrong(location, "the name of the file is not UTF-8"))?;
-    Ok(Url::without_escapes("log", text).into())
+    Ok(Url::literal("log", text).into())
 }
 
 /// Writes a log anew, with the elements that there are, in place of the old one.
@@ -109,7 +109,7 @@ fn compact(location: &Location, quiet: bool) -> Result<CommandOutcome> {
     let (log, path) = (as_log(location)?, open::require_any_file_path(location)?);
     let text = path.to_str().ok_or_else(|| wrong(location, "the name of the file is not UTF-8"))?;
     // A log that is not written on has no room for more.
-    let compacted = Location::from(format!("{}?{COMPACTED}", Url::without_escapes("log", text)));
+    let compacted = Location::from(format!("{}?{COMPACTED}", Url::literal("log", text)));
     let before = bytes_of_log(&path).map_err(|error| wrong(location, error))?;
     let replaces = ForceArgs { replaces_file: true };
     let outcome = CopyCommand::for_whole_file(log, compacted, replaces, true).run()?;
@@ -226,7 +226,7 @@ fn rebuild(location: &Location) -> Result<()> {
         let path = if number == 0 { path.clone() } else { subfile_path(&path, number as u32) };
         let text = path.to_str().ok_or_else(|| wrong(location, "the name of the file is not UTF-8"))?;
         let options = open::command_line_options().write().setting("rebuild_index", "yes");
-        options.open(Location::from(Url::without_escapes("log", text)))?.close()?;
+        options.open(Location::from(Url::literal("log", text)))?.close()?;
     }
     Ok(())
 }

@@ -145,7 +145,8 @@ impl MapCommand {
             MapAction::Del { at, keys } => remove(&at, &keys),
             MapAction::Ls { at, from, to, limit, json } => {
                 let map = at.open_map_to_read()?;
-                let bound = |word: Option<String>| word.map(|word| at.parse(&map, map.key_type(), &word)).transpose();
+                let bound =
+                    |word: Option<String>| word.map(|word| at.parse_value(&map, map.key_type(), &word)).transpose();
                 let from = bound(from)?.map_or(Bound::Unbounded, Bound::Included);
                 let to = bound(to)?.map_or(Bound::Unbounded, Bound::Excluded);
                 let mut out = StdoutWriter::stdout();
@@ -189,12 +190,12 @@ fn remove(at: &MapLocation, words: &[String]) -> Result<CommandOutcome> {
     let keys = at.parse_keys(&map, words)?;
     let mut outcome = CommandOutcome::Clean;
     for (word, key) in words.iter().zip(&keys) {
-        if !map.contains_value(key)? {
+        if !map.contains_key(key)? {
             eprintln!("h5live: {}: {}: there is no key {word}", at.file, at.path);
             outcome = CommandOutcome::Findings;
         }
     }
-    map.remove_values(&keys)?;
+    map.remove_keys(&keys)?;
     file.close()?;
     Ok(outcome)
 }

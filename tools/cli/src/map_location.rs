@@ -45,7 +45,7 @@ impl MapLocation {
     ///
     /// # Errors
     /// If it stands for none.
-    pub fn parse(&self, map: &MapObject, datatype: &Datatype, word: &str) -> Result<Value> {
+    pub fn parse_value(&self, map: &MapObject, datatype: &Datatype, word: &str) -> Result<Value> {
         let refer =
             |form: &ReferenceType, json: &Json| object_or_attribute::reference_from_json(map.file(), form, json);
         parse_word(datatype, word, &refer).map_err(|why| self.refused_error(why))
@@ -54,8 +54,8 @@ impl MapLocation {
     /// The keys that words stand for.
     ///
     /// # Errors
-    /// As [`MapLocation::parse`].
+    /// As [`MapLocation::parse_value`].
     pub fn parse_keys(&self, map: &MapObject, words: &[String]) -> Result<Vec<Value>> {
-        words.iter().map(|word| self.parse(map, map.key_type(), word)).collect()
+        words.iter().map(|word| self.parse_value(map, map.key_type(), word)).collect()
     }
 }

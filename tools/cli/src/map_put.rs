@@ -32,9 +32,9 @@ pub fn put(at: &MapLocation, keys_and_values: &[String], types: Option<MapSpec>)
     let put = |file: &File| {
         let map = find_or_create(file, at, types.clone(), found)?;
         let parse = |[key, value]: &[String; 2]| {
-            Ok((at.parse(&map, map.key_type(), key)?, at.parse(&map, map.value_type(), value)?))
+            Ok((at.parse_value(&map, map.key_type(), key)?, at.parse_value(&map, map.value_type(), value)?))
         };
-        Ok(map.put_values(&pairs.iter().map(parse).collect::<Result<Vec<_>>>()?)?)
+        Ok(map.put_pairs(&pairs.iter().map(parse).collect::<Result<Vec<_>>>()?)?)
     };
     match change(at, put) {
         // By now it is there.
@@ -63,7 +63,7 @@ pub fn put_stdin_json_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<
                 pairs.push(json_values(at, &map, &pair?)?);
                 Ok(())
             });
-            map.put_values(&pairs)?;
+            map.put_pairs(&pairs)?;
             if read.is_err() {
                 map.flush()?;
                 return read;

@@ -196,7 +196,7 @@ pub fn key_value_store_in(folder: &Path) -> Result<Location> {
         path: folder.to_owned(),
         source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8"),
     })?;
-    Ok(h5live::model::Url::without_escapes(h5live_kv::KvConnector.name(), text).into())
+    Ok(h5live::model::Url::literal(h5live_kv::KvConnector.name(), text).into())
 }
 
 #[cfg(feature = "hsds")]

@@ -445,7 +445,7 @@ impl<'a> FileBuilder<'a> {
             let key = map_text::map_key_from_json(map.key_type(), key, &refer).map_err(wrong)?;
             pairs.push((key, from_json::value_from_json(map.value_type(), value, &refer).map_err(wrong)?));
         }
-        Ok(map.put_values(&pairs)?)
+        Ok(map.put_pairs(&pairs)?)
     }
 
     fn attribute(&mut self, object: &Object, path: &str, name: &Name, json: &Json) -> Result<()> {

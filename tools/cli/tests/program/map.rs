@@ -12,7 +12,7 @@ fn make(path: &std::path::Path) {
     let ids = file.new_map::<String, u64>().create("a/ids").unwrap();
     ids.put_many(&[("Alice", 125u64), ("Bob", 216)]).unwrap();
     ids.object()
-        .put_values(&[(Value::Null, Value::Integer(7)), (Value::Text(String::new()), Value::Integer(8))])
+        .put_pairs(&[(Value::Null, Value::Integer(7)), (Value::Text(String::new()), Value::Integer(8))])
         .unwrap();
     ids.object().set_attribute("unit", "none").unwrap();
     let lists = file.new_map::<i16, Vec<String>>().create("lists").unwrap();

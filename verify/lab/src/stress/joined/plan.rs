@@ -43,11 +43,10 @@ pub struct Found {
 pub fn location(path: &Path, joins: bool) -> Location {
     let text = path.to_string_lossy();
     match joins {
-        true => Location::from(format!(
-            "{}?join=yes&min_log_size=16KiB&max_log_size=256KiB",
-            Url::without_escapes("log", &text)
-        )),
-        false => Url::without_escapes("log", &text).into(),
+        true => {
+            Location::from(format!("{}?join=yes&min_log_size=16KiB&max_log_size=256KiB", Url::literal("log", &text)))
+        }
+        false => Url::literal("log", &text).into(),
     }
 }
 
