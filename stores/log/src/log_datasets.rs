@@ -50,6 +50,17 @@ struct MappedEntries {
     is_cut: AtomicBool,
 }
 
+/// Where a data log is.
+#[derive(Debug, Clone, Copy)]
+pub struct DataLogPlace {
+    /// Its first byte in the file.
+    pub begin: u64,
+    /// One past its last one.
+    pub end: u64,
+    /// The position of the first byte in the log.
+    pub first: u64,
+}
+
 /// The log datasets, in the order of the log.
 #[derive(Debug)]
 pub struct LogSegments {
@@ -175,11 +186,11 @@ impl LogSegments {
         LogSegments { group: ObjectId(0), list: Vec::new() }
     }
 
-    /// Adds a dataset of bytes, all of which are used. Returns where it begins and ends in its file, and its position.
+    /// Adds a dataset of bytes, all of which are used. Returns where it is.
     ///
     /// # Errors
     /// If it is not one run of bytes; errors of the store beneath.
-    pub fn add_full_dataset(&mut self, store: &dyn Store, id: ObjectId) -> Result<(u64, u64, u64)> {
+    pub fn add_full_dataset(&mut self, store: &dyn Store, id: ObjectId) -> Result<DataLogPlace> {
         let chunks = store.dataset(id)?;
         let (spec, first) = (chunks.spec()?, self.end());
         let size = spec.dataspace.element_count().filter(|_| spec.datatype.size() == 1).unwrap_or(0);
@@ -187,7 +198,7 @@ impl LogSegments {
         let dataset = LogDataset { id, chunks, first, used: size, published: size, size, stored, mapped };
         let begin = dataset.stored_chunk()?.offset.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;
         self.list.push(dataset);
-        Ok((begin, begin.saturating_add(size), first))
+        Ok(DataLogPlace { begin, end: begin.saturating_add(size), first })
     }
 
     /// The group of the log, and the log dataset in which entries are published next: what a follower watches.

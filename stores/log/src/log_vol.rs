@@ -9,7 +9,7 @@ use crate::entry::{Dims, EntryChange, EntryHead};
 use crate::entry_index::EntryIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::IndexTableRow;
-use crate::log_datasets::{LogSegments, hard_target};
+use crate::log_datasets::{DataLogPlace, LogSegments, hard_target};
 use crate::log_file::existing_log_group;
 use crate::log_vol_anchor;
 use crate::log_vol_entry::{LogVolEntry, decode_entries};
@@ -30,17 +30,6 @@ pub struct LogVolLog {
     pub dataset_count: u64,
     /// Where the last byte of data ends in its file (bytes).
     pub data_end: u64,
-}
-
-/// Where a data log is.
-#[derive(Debug, Clone, Copy)]
-struct DataLogPlace {
-    /// Its first byte in the file.
-    begin: u64,
-    /// One past its last one.
-    end: u64,
-    /// The position of the first byte in the log.
-    first: u64,
 }
 
 /// All anchors of a file, by their numbers.
@@ -113,9 +102,9 @@ impl LogVolLog {
         let group = existing_log_group(file)?;
         let mut places = Vec::new();
         for number in 0..counters.data_logs {
-            let (begin, end, first) = self.data.add_full_dataset(file, member(file, group, "ld", number)?)?;
-            self.data_end = self.data_end.max(end);
-            places.push(DataLogPlace { begin, end, first });
+            let place = self.data.add_full_dataset(file, member(file, group, "ld", number)?)?;
+            self.data_end = self.data_end.max(place.end);
+            places.push(place);
         }
         places.sort_unstable_by_key(|place| place.begin);
         for number in 0..counters.metadata_logs {

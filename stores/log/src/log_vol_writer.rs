@@ -160,11 +160,11 @@ impl LogVolWriter {
         let after = next(number, "more than 2^31 - 1 flushes into a log of Log VOL's layout")?;
         let log = UnlinkedLog::behind(&*file.store, bytes.len(), self.data_end)?;
         let id = log.write(&*file.store, file.group, &format!("_ld_{number}"), bytes)?;
-        let (begin, end, first) = file.log.add_full_dataset(&*file.store, id)?;
-        (self.made.data_logs, self.data_end) = (after, end);
+        let place = file.log.add_full_dataset(&*file.store, id)?;
+        (self.made.data_logs, self.data_end) = (after, place.end);
         self.new_logs.push(id);
         for StagedEntry { dataset, start, count, at, data_len } in self.staged.drain(..) {
-            let begin = begin + (at - first);
+            let begin = place.begin + (at - place.first);
             let dataset = i32::try_from(dataset).unwrap_or(i32::MAX);
             encode_entry(dataset, (&start, &count), begin..begin + data_len, &mut self.entries);
         }

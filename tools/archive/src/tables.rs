@@ -45,15 +45,24 @@ pub struct ImportTablesWriter {
     entry_header: u64,
 }
 
+/// Where an archive begins in the tables.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ArchiveStart {
+    /// Its first entry.
+    pub first_entry: u64,
+    /// Where the records of that entry begin.
+    pub header_start: u64,
+}
+
 /// How far the import of an archive is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportState {
     /// None is under way.
     Done = 0,
     /// Entries are added.
-    Entries = 1,
+    AddingEntries = 1,
     /// All entries are there; the row of the archive may be.
-    Archive = 2,
+    AddingArchiveRow = 2,
 }
 
 impl ImportState {
@@ -64,8 +73,8 @@ impl ImportState {
     pub fn of(file: &File) -> Result<Self> {
         Ok(match file.group(TABLE_GROUP)?.attribute(IMPORTING_ATTRIBUTE)?.read_scalar::<u8>()? {
             0 => ImportState::Done,
-            2 => ImportState::Archive,
-            _ => ImportState::Entries,
+            2 => ImportState::AddingArchiveRow,
+            _ => ImportState::AddingEntries,
         })
     }
 }
@@ -125,7 +134,7 @@ impl ImportTablesWriter {
         };
         group.set_attribute(VERSION_ATTRIBUTE, &TABLE_VERSION)?;
         group.set_attribute(LAYOUT_ATTRIBUTE, layout)?;
-        group.set_attribute(IMPORTING_ATTRIBUTE, &(ImportState::Entries as u8))?;
+        group.set_attribute(IMPORTING_ATTRIBUTE, &(ImportState::AddingEntries as u8))?;
         let rows = |datatype: h5live::Datatype, row: &[u64], chunk: u64| {
             let chunk_shape = [&[chunk], row].concat();
             file.root().new_dataset_with_type(datatype).unlimited_rows(row).chunk_shape(&chunk_shape)
@@ -312,9 +321,9 @@ impl ImportTablesWriter {
         Ok(())
     }
 
-    /// Where the next archive begins: its first entry, and its first record.
-    pub fn next_archive_start(&self) -> (u64, u64) {
-        (self.entry.len(), self.header.len())
+    /// Where the next archive begins.
+    pub fn next_archive_start(&self) -> ArchiveStart {
+        ArchiveStart { first_entry: self.entry.len(), header_start: self.header.len() }
     }
 
     /// Publishes everything. The rows of entries come last: they lead to the rest.
@@ -351,7 +360,7 @@ impl ImportTablesWriter {
             self.archive.truncate(rows.len() as u64 - 1)?;
             self.file.flush()?;
         }
-        self.set_state(ImportState::Entries)
+        self.set_state(ImportState::AddingEntries)
     }
 
     /// Makes the table of names, and says that no import is under way.

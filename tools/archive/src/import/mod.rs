@@ -135,7 +135,7 @@ impl Importer {
         if let LayoutDatasets::PerFile(_) = &self.datasets {
             links_before::save_links_before_import(&self.file)?;
         }
-        self.tables.set_state(ImportState::Entries)?;
+        self.tables.set_state(ImportState::AddingEntries)?;
         let scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
         let start = self.tables.next_archive_start();
         self.into_run(scanner, &source.name).run(&source.bytes_read, start, progress)
@@ -148,8 +148,8 @@ impl Importer {
     pub fn resume(mut self, source: TarSource, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
         match ImportState::of(&self.file)? {
             ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NothingToResume)),
-            ImportState::Entries => {}
-            ImportState::Archive => self.tables.undo_archive_row()?,
+            ImportState::AddingEntries => {}
+            ImportState::AddingArchiveRow => self.tables.undo_archive_row()?,
         }
         let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
         let (start, header_end) = resume::skip_and_verify_committed(&self.file, &mut scanner, self.committed.entries)?;
@@ -171,8 +171,8 @@ impl Importer {
     pub fn roll_back(mut self) -> Result<RollbackReport> {
         match ImportState::of(&self.file)? {
             ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NothingToResume)),
-            ImportState::Entries => {}
-            ImportState::Archive => self.tables.undo_archive_row()?,
+            ImportState::AddingEntries => {}
+            ImportState::AddingArchiveRow => self.tables.undo_archive_row()?,
         }
         let rows: Vec<ArchiveRow> = self.file.dataset(ARCHIVE)?.read()?;
         let archives = rows.len() as u64;

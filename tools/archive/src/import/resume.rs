@@ -8,7 +8,7 @@ use h5live::{Dataset, File};
 use super::object_placer::CommittedObjects;
 use crate::error::{Error, InvalidFileReason, Result, TarFault};
 use crate::scanner::{NonContentSink, TarScanner};
-use crate::tables::{for_each_row, read_bytes};
+use crate::tables::{ArchiveStart, for_each_row, read_bytes};
 
 /// Bytes of stored records that are read at once.
 const RECORDS_AT_ONCE: u64 = 256 << 10;
@@ -51,8 +51,8 @@ impl NonContentSink for StoredRecords {
     }
 }
 
-/// Passes over the entries of an archive that are in the file, and checks that they are the same. Returns the first entry of
-/// the archive and where its records begin, and where the records of the last entry end.
+/// Passes over the entries of an archive that are in the file, and checks that they are the same. Returns where the
+/// archive begins, and where the records of the last entry end.
 ///
 /// # Errors
 /// [`TarFault::OtherArchive`], [`Error::File`].
@@ -60,19 +60,29 @@ pub fn skip_and_verify_committed<R: Read>(
     file: &File,
     scanner: &mut TarScanner<R>,
     entries: u64,
-) -> Result<((u64, u64), u64)> {
+) -> Result<(ArchiveStart, u64)> {
     let archives: Vec<ArchiveRow> = file.dataset(ARCHIVE)?.read()?;
-    let start = archives.last().map_or((0, 0), |row| (row.first_entry.saturating_add(row.entries), row.header_end));
-    if start.0 > entries {
+    let start = archives.last().map_or(ArchiveStart::default(), |row| ArchiveStart {
+        first_entry: row.first_entry.saturating_add(row.entries),
+        header_start: row.header_end,
+    });
+    if start.first_entry > entries {
         return Err(Error::invalid_file(file, InvalidFileReason::Tables("an archive has more entries than there are")));
     }
     let dataset = file.dataset(HEADER)?;
     let len = dataset.shape()?.first().copied().unwrap_or(0);
-    let mut stored = StoredRecords { dataset, at: start.1, len, buffer: Vec::new(), start: start.1, is_other: false };
-    for entry in start.0..entries {
+    let mut stored = StoredRecords {
+        dataset,
+        at: start.header_start,
+        len,
+        buffer: Vec::new(),
+        start: start.header_start,
+        is_other: false,
+    };
+    for entry in start.first_entry..entries {
         let found = scanner.next_entry(&mut stored)?;
         if found.is_none() || stored.is_other {
-            return Err(scanner.error(TarFault::OtherArchive(entry - start.0)));
+            return Err(scanner.error(TarFault::OtherArchive(entry - start.first_entry)));
         }
     }
     Ok((start, stored.at))

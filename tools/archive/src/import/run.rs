@@ -18,7 +18,7 @@ use crate::count_with_examples::CountWithExamples;
 use crate::entry::TarEntry;
 use crate::error::{Error, Result, TarFault};
 use crate::scanner::TarScanner;
-use crate::tables::ImportState;
+use crate::tables::{ArchiveStart, ImportState};
 
 /// An import that is under way.
 pub struct ImportRun<R> {
@@ -41,7 +41,7 @@ impl<R: Read> ImportRun<R> {
     pub fn run(
         mut self,
         bytes_read: &Arc<AtomicU64>,
-        start: (u64, u64),
+        start: ArchiveStart,
         progress: &mut dyn FnMut(ImportProgress),
     ) -> Result<ImportReport> {
         let mut uncommitted = 0;
@@ -70,7 +70,7 @@ impl<R: Read> ImportRun<R> {
     }
 
     /// Adds the row of the archive, and ends the import.
-    fn end_archive(mut self, (first_entry, header_start): (u64, u64), fault: Option<Error>) -> Result<ImportReport> {
+    fn end_archive(mut self, start: ArchiveStart, fault: Option<Error>) -> Result<ImportReport> {
         let writer = self.entries.finish()?;
         let tables = &mut writer.tables;
         if fault.is_some()
@@ -78,11 +78,12 @@ impl<R: Read> ImportRun<R> {
         {
             shredder.drop_partial(tables.content_bytes())?;
         }
-        let (entries, header_end) = tables.next_archive_start();
-        let entries = entries - first_entry;
+        let ArchiveStart { first_entry, header_start } = start;
+        let next = tables.next_archive_start();
+        let (entries, header_end) = (next.first_entry - first_entry, next.header_start);
         // An import that dies behind the row would else be taken for one of a second archive.
         if header_end > header_start {
-            tables.set_state(ImportState::Archive)?;
+            tables.set_state(ImportState::AddingArchiveRow)?;
         }
         tables.push_archive(ArchiveRow { first_entry, entries, header_start, header_end, name: self.archive })?;
         tables.write_index_and_finish()?;
