@@ -74,11 +74,11 @@ impl Recording {
     fn new(mutant: KvMutant) -> Result<Self, String> {
         let engine = MemoryEngine::new();
         let file = open(MutantEngine::new(LongKeyEngine::new(engine.clone()), mutant), Mode::CreateNew)?;
-        steps::make(&file).map_err(text)?;
+        steps::make_objects(&file).map_err(text)?;
         engine.record_history();
         let mut flushed = vec![0];
         for step in 1..=STEPS {
-            steps::take(&file, step).map_err(text)?;
+            steps::take_step(&file, step).map_err(text)?;
             flushed.push(engine.history().len() - 1);
         }
         Ok(Recording { states: engine.history(), flushed, max_key_bytes: engine.max_key_bytes() })
@@ -242,7 +242,7 @@ fn recover(recording: &Recording, sound: &Recording, state: usize) -> Result<(),
         return Err(format!("step {found} is there, and {flushed} were flushed"));
     }
     let next = if found < STEPS {
-        steps::take(&file, found + 1).map_err(text)?;
+        steps::take_step(&file, found + 1).map_err(text)?;
         found + 1
     } else {
         found

@@ -133,7 +133,7 @@ fn member(step: usize) -> String {
 ///
 /// # Errors
 /// Those of the store.
-pub fn make(file: &File) -> Result<(), Error> {
+pub fn make_objects(file: &File) -> Result<(), Error> {
     let growing = || file.new_dataset::<u64>().shape(&[0]).max_shape(&[UNLIMITED]).chunk_shape(&[2]);
     growing().create("rows")?;
     file.new_dataset::<u64>().shape(&[2]).create("grid")?.write(&[0, 0])?;
@@ -153,7 +153,7 @@ fn attributes(file: &File, step: usize) -> Result<(), Error> {
 ///
 /// # Errors
 /// Those of the store.
-pub fn take(file: &File, step: usize) -> Result<(), Error> {
+pub fn take_step(file: &File, step: usize) -> Result<(), Error> {
     let root = file.root();
     file.dataset("rows")?.append(&[step as u64])?;
     file.dataset("grid")?.write_slice(step % 2, &[step as u64])?;

@@ -192,17 +192,20 @@ impl LogPart {
         match self {
             LogPart::OneWriterOpened(Extent::Little) | LogPart::OneWriterFollowed(Extent::Little) => {
                 let windows = |plan: WriterPlan| one_writer(mutant, plan).windows(FEW_WRITES).unwrap_or_default();
-                WriterPlan::SMALL.into_iter().flat_map(windows).collect()
+                WriterPlan::AT_MOST_ONE_EXTRA.into_iter().flat_map(windows).collect()
             }
             LogPart::OneWriterOpened(Extent::All) | LogPart::OneWriterFollowed(Extent::All) => {
-                WriterPlan::SMALL.into_iter().flat_map(parts).collect()
+                WriterPlan::AT_MOST_ONE_EXTRA.into_iter().flat_map(parts).collect()
             }
-            LogPart::OneWriter => parts(WriterPlan::ALL),
-            LogPart::OneWriterTorn => {
-                parts(WriterPlan::ALL).into_iter().filter(|part| part.writes() < MANY_WRITES).collect()
+            LogPart::OneWriter => parts(WriterPlan::MAKES_DATASETS_AND_FILLS_LOGS),
+            LogPart::OneWriterTorn => parts(WriterPlan::MAKES_DATASETS_AND_FILLS_LOGS)
+                .into_iter()
+                .filter(|part| part.writes() < MANY_WRITES)
+                .collect(),
+            LogPart::OneWriterDies => vec![one_writer(mutant, WriterPlan::MAKES_DATASETS_AND_FILLS_LOGS)],
+            LogPart::PowerFails => {
+                vec![one_writer(mutant, WriterPlan { durable: true, ..WriterPlan::MAKES_DATASETS_AND_FILLS_LOGS })]
             }
-            LogPart::OneWriterDies => vec![one_writer(mutant, WriterPlan::ALL)],
-            LogPart::PowerFails => vec![one_writer(mutant, WriterPlan { durable: true, ..WriterPlan::ALL })],
             LogPart::TwoWritersOpened(_)
             | LogPart::TwoWritersFollowed(_)
             | LogPart::TwoWriters

@@ -33,7 +33,7 @@ const MAX_LEAVING: u64 = 2;
 
 /// The results of the writers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JoinedWriters {
+pub struct JoinedWritersReport {
     /// Writers that were killed.
     pub kills: u64,
     /// Writers that left while others stayed.
@@ -46,9 +46,9 @@ pub struct JoinedWriters {
     pub violations: Vec<String>,
 }
 
-impl fmt::Display for JoinedWriters {
+impl fmt::Display for JoinedWritersReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let JoinedWriters { kills, leaves, flushes, looks, violations } = self;
+        let JoinedWritersReport { kills, leaves, flushes, looks, violations } = self;
         write!(
             f,
             "{kills} joined writers killed, {leaves} have left, {flushes} flushes, {looks} looks at everything: "
@@ -62,12 +62,12 @@ impl fmt::Display for JoinedWriters {
 ///
 /// # Errors
 /// As [`h5live_cli::error::Error`] says.
-pub fn write(path: &Path, writer: u64, terms: (u64, u64), mut step: u64, stop: &AtomicBool) -> Result<()> {
-    let plan = Plan { writers: terms.0, seed: terms.1 };
+pub fn write(path: &Path, writer: u64, (writers, seed): (u64, u64), mut step: u64, stop: &AtomicBool) -> Result<()> {
+    let plan = Plan { writers, seed };
     let file = File::options().swmr_write().open(location(path, true))?;
     let mut out = StdoutWriter::stdout();
     while !stop.load(Ordering::Acquire) {
-        plan.make(&file, writer, step)?;
+        plan.apply_step(&file, writer, step)?;
         file.flush()?;
         step += 1;
         out.line(WorkerMessage::Flushed(TimedExtents::now(vec![step])))?;
@@ -80,8 +80,8 @@ pub fn write(path: &Path, writer: u64, terms: (u64, u64), mut step: u64, stop: &
 ///
 /// # Errors
 /// If processes cannot be started, or files cannot be made.
-pub fn kill(path: &Path, seed: u64, kills: u64, interrupted: &AtomicBool) -> Result<JoinedWriters> {
-    let mut done = JoinedWriters::default();
+pub fn kill(path: &Path, seed: u64, kills: u64, interrupted: &AtomicBool) -> Result<JoinedWritersReport> {
+    let mut done = JoinedWritersReport::default();
     let mut begun = 0;
     while done.kills < kills && done.violations.is_empty() && !interrupted.load(Ordering::Acquire) {
         let plan = Plan { writers: 1 + begun % 4, seed: mix(seed ^ mix(begun)) };
@@ -120,11 +120,11 @@ struct Troupe<'a> {
     /// Another follower, which stalls while writers come, leave and die.
     sleeper: File,
     seen: Found,
-    done: &'a mut JoinedWriters,
+    done: &'a mut JoinedWritersReport,
 }
 
 impl<'a> Troupe<'a> {
-    fn new(path: PathBuf, plan: Plan, done: &'a mut JoinedWriters) -> Result<Self> {
+    fn new(path: PathBuf, plan: Plan, done: &'a mut JoinedWritersReport) -> Result<Self> {
         let (follower, sleeper) = (follow(&path)?, follow(&path)?);
         let flushed = vec![0; plan.writers as usize];
         let seen = Found { steps: flushed.clone(), ..Found::default() };

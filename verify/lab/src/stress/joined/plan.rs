@@ -107,7 +107,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`h5live_cli::error::Error`] says.
-    pub fn make(&self, file: &File, writer: u64, step: u64) -> Result<()> {
+    pub fn apply_step(&self, file: &File, writer: u64, step: u64) -> Result<()> {
         let (grid, shared) = (file.dataset("grid")?, file.dataset("shared")?);
         for number in 0..CELLS_OF_STEP {
             let at = [self.cell(writer, step, number), writer];

@@ -106,7 +106,7 @@ impl CrashRunner<'_> {
         writer::create::<T>(self.path, &plan)?;
         let mut troupe = WriterAndReaders::new(&self.path.into(), &[]);
         let mut row = CrashRow { cell, lives, early: 0, cut: 0, steps: 0, violations: Vec::new() };
-        let mut model = FileModel::new(&plan);
+        let mut model = FileModel::initial(&plan);
         let mut step = 0;
         for life in 0..lives {
             let random = mix(self.terms.seed ^ mix(life ^ mix(name_of(cell))));

@@ -128,7 +128,7 @@ mod tests {
         for index in IndexChoice::ALL {
             let plan = plan(index);
             writer::create::<u64>(&path, &plan).unwrap();
-            let first = FileModel::new(&plan);
+            let first = FileModel::initial(&plan);
             assert_eq!(read_model::read_model::<u64>(&path, &plan).unwrap(), first, "{}", plan.cell);
             let mut model = first.clone();
             let stop = std::sync::atomic::AtomicBool::new(true);

@@ -336,7 +336,7 @@ pub fn path_of(path: &Path, cell: MatrixCell) -> PathBuf {
 /// A number that stands for the contents of a file after all flushes.
 fn digest(plan: &CellPlan, flushes: &[TimedExtents]) -> u64 {
     let steps = flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(0);
-    let mut model = FileModel::new(plan);
+    let mut model = FileModel::initial(plan);
     for step in 0..steps {
         plan.changes(step, &model.extents).iter().for_each(|change| model.apply(plan, change));
     }

@@ -381,7 +381,7 @@ impl FileModel {
     }
 
     /// The contents of a file before the first step.
-    pub fn new(plan: &CellPlan) -> FileModel {
+    pub fn initial(plan: &CellPlan) -> FileModel {
         let mut model = FileModel::empty(plan);
         if plan.cell.work != ChangeKind::Links {
             model.extents.fill(plan.dims.clone());
@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn changes_stay_within_the_extent_and_the_maximum() {
         for plan in plans() {
-            let mut model = FileModel::new(&plan);
+            let mut model = FileModel::initial(&plan);
             for step in 0..300 {
                 for change in plan.changes(step, &model.extents) {
                     model.apply(&plan, &change);
@@ -464,14 +464,14 @@ mod tests {
                 let fits = |extent: &Vec<u64>| extent.iter().zip(&plan.max).all(|(n, max)| n <= max);
                 assert!(model.extents.iter().all(fits), "{}", plan.cell);
             }
-            assert_ne!(model, FileModel::new(&plan), "{}: nothing has changed", plan.cell);
+            assert_ne!(model, FileModel::initial(&plan), "{}: nothing has changed", plan.cell);
         }
     }
 
     #[test]
     fn every_element_of_a_dataset_that_grows_is_written_once() {
         let plan = plan(IndexChoice::Btree2, ChangeKind::Grow);
-        let mut model = FileModel::new(&plan);
+        let mut model = FileModel::initial(&plan);
         let mut written = std::collections::HashSet::new();
         for step in 0..60 {
             for change in plan.changes(step, &model.extents) {
@@ -500,7 +500,7 @@ mod tests {
     #[test]
     fn extents_go_down_and_up() {
         let plan = plan(IndexChoice::ExtensibleArray, ChangeKind::Shrink);
-        let mut model = FileModel::new(&plan);
+        let mut model = FileModel::initial(&plan);
         let (mut up, mut down) = (0, 0);
         for step in 0..100 {
             let before = model.extents[0][0];

@@ -34,7 +34,7 @@ const KILLS_OF_A_FILE: u64 = 50;
 
 /// The results of the writers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct NamesReport {
     /// Writers that were killed.
     pub kills: u64,
     /// The number of those that had not flushed yet.
@@ -47,9 +47,9 @@ pub struct Names {
     pub violations: Vec<String>,
 }
 
-impl fmt::Display for Names {
+impl fmt::Display for NamesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Names { kills, early, unsettled, flushes, violations } = self;
+        let NamesReport { kills, early, unsettled, flushes, violations } = self;
         write!(
             f,
             "writers of attributes and links killed: {kills}, {early} before their first flush; {}; ",
@@ -72,7 +72,7 @@ pub fn write(path: &Path, seed: u64, mut step: u64, stop: &AtomicBool) -> Result
     while !stop.load(Ordering::Acquire) {
         let at = TimedExtents::now(vec![step + 1]);
         for change in plan.changes(step) {
-            plan.make(&file, &change)?;
+            plan.apply(&file, &change)?;
         }
         file.flush()?;
         step += 1;
@@ -86,8 +86,14 @@ pub fn write(path: &Path, seed: u64, mut step: u64, stop: &AtomicBool) -> Result
 ///
 /// # Errors
 /// If processes cannot be started, or files cannot be made.
-pub fn kill(path: &Path, seed: u64, kills: u64, peer: Option<&mut Peer>, interrupted: &AtomicBool) -> Result<Names> {
-    let mut lives = Lives { path: path.to_owned(), seed, peer, done: Names::default() };
+pub fn kill(
+    path: &Path,
+    seed: u64,
+    kills: u64,
+    peer: Option<&mut Peer>,
+    interrupted: &AtomicBool,
+) -> Result<NamesReport> {
+    let mut lives = Lives { path: path.to_owned(), seed, peer, done: NamesReport::default() };
     while lives.done.kills < kills && lives.done.violations.len() < 20 && !interrupted.load(Ordering::Acquire) {
         let begun = lives.done.kills / KILLS_OF_A_FILE;
         let profile = if begun % 3 == 2 { LibVer::Earliest } else { LibVer::default() };
@@ -100,7 +106,7 @@ struct Lives<'a> {
     path: PathBuf,
     seed: u64,
     peer: Option<&'a mut Peer>,
-    done: Names,
+    done: NamesReport,
 }
 
 impl Lives<'_> {

@@ -108,7 +108,7 @@ impl Plan {
                 _ => file.root().new_group().link_storage(storage).attribute_storage(storage).create(place.group)?,
             };
             for entry in 0..place.entries / 2 {
-                self.make(&file, &Change(at, entry, Some(1)))?;
+                self.apply(&file, &Change(at, entry, Some(1)))?;
             }
         }
         Ok(file.close()?)
@@ -140,7 +140,7 @@ impl Plan {
     ///
     /// # Errors
     /// If the file cannot be read or changed.
-    pub fn make(&self, file: &File, &Change(at, entry, words): &Change) -> Result<()> {
+    pub fn apply(&self, file: &File, &Change(at, entry, words): &Change) -> Result<()> {
         let Some(place) = self.places.get(at) else { return Ok(()) };
         let group = file.group(place.group)?;
         let name = name(entry);
@@ -299,7 +299,7 @@ mod tests {
             let mut known = plan.at_first();
             let file = File::options().write().open(&path).unwrap();
             for step in 0..60 {
-                plan.changes(step).iter().for_each(|change| plan.make(&file, change).unwrap());
+                plan.changes(step).iter().for_each(|change| plan.apply(&file, change).unwrap());
                 plan.apply(step, &mut known);
             }
             file.close().unwrap();
