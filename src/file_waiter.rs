@@ -66,7 +66,7 @@ impl FileWaiter {
         let location = location.into();
         let mut options = options;
         options.wait_timeout = None;
-        let at = options.resolve(&location)?;
+        let at = options.resolve_location(&location)?;
         let watch = at.connector().watch(at.location());
         Ok(FileWaiter {
             options,

@@ -11,7 +11,7 @@ impl Options {
     /// # Errors
     /// As [`repair`](crate::repair()).
     pub fn repair(&self, location: impl Into<Location>) -> Result<RepairReport> {
-        let at = self.resolve(&location.into())?;
+        let at = self.resolve_location(&location.into())?;
         let name = at.location().to_string();
         let repaired = self.repair_at(&at).map_err(|error| crate::Error::new(&name, None, error))?;
         if repaired.before.condition != (FileOpenState::Abandoned { live: true }) {

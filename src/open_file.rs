@@ -143,7 +143,7 @@ impl Options {
                 return Ok(file);
             }
         }
-        let at = self.resolve(&location)?;
+        let at = self.resolve_location(&location)?;
         let checked = self.check_native_names(&**at.connector());
         checked.map_err(|error| open_error(at.location(), error.into()))?;
         self.open_linked(at, Arc::default())
@@ -174,7 +174,7 @@ impl Options {
         let mut at = at;
         if store.session().mode == Mode::SwmrRead {
             // It may have become a store of another kind between the look at its path and now: its writer was making it.
-            let now = self.resolve(at.location())?;
+            let now = self.resolve_location(at.location())?;
             if now.connector().name() != at.connector().name() {
                 drop(store);
                 store = self.open_store(&now)?;

@@ -467,7 +467,7 @@ impl Options {
     }
 
     /// The connector for a location.
-    pub(crate) fn resolve(&self, location: &Location) -> Result<ResolvedLocation> {
+    pub(crate) fn resolve_location(&self, location: &Location) -> Result<ResolvedLocation> {
         self.connectors.resolve(location, self.mode).map_err(|error| open_error(location, error))
     }
 

@@ -58,7 +58,7 @@ impl Options {
     /// # Errors
     /// As [`diagnose`](crate::diagnose()).
     pub fn diagnose(&self, location: impl Into<Location>) -> Result<FileDiagnosis> {
-        let at = self.resolve(&location.into())?;
+        let at = self.resolve_location(&location.into())?;
         diagnose_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
 
@@ -67,7 +67,7 @@ impl Options {
     /// # Errors
     /// As [`reclaim`](crate::reclaim()).
     pub fn reclaim(&self, location: impl Into<Location>) -> Result<ReclaimReport> {
-        let at = self.resolve(&location.into())?;
+        let at = self.resolve_location(&location.into())?;
         let reclaim = || {
             let maintenance = self.checked_upkeep(&at)?;
             self.with_request(&at, |how| maintenance.reclaim(at.location(), how))
@@ -80,7 +80,7 @@ impl Options {
     /// # Errors
     /// As [`check`](crate::check()).
     pub fn check(&self, location: impl Into<Location>, what: StoreCheckOptions) -> Result<StoreCheckReport> {
-        let at = self.resolve(&location.into())?;
+        let at = self.resolve_location(&location.into())?;
         let check = || {
             let maintenance = self.checked_upkeep(&at)?;
             self.with_request(&at, |how| maintenance.check(at.location(), how, &what))

@@ -52,7 +52,7 @@ use crate::{
         Ordering::{Release, SeqCst},
         fence,
     },
-    reentry::{ReentryScope, enter_scope, refuse},
+    reentry::{ReentryScope, assert_not_inside, enter_scope},
 };
 
 impl Cache {
@@ -102,7 +102,7 @@ impl Cache {
         read: impl FnOnce() -> Result<(T, Option<Box<[u8]>>), E>,
     ) -> Result<Handle<T>, E> {
         let shard = self.shard_of(addr);
-        refuse(self, ReentryScope::Load, &[ReentryScope::Load]);
+        assert_not_inside(self, ReentryScope::Load, &[ReentryScope::Load]);
         match shard.get_slot(addr) {
             Some(slot) if self.is_valid_for(&*slot, owner) || slot.entry_header().owner == owner && confirm(&*slot) => {
                 add_to_counter(&shard.hits, 1);

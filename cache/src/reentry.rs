@@ -18,22 +18,22 @@ pub(crate) struct ReentryGuard {
     _inside: debug::EnteredScope,
 }
 
-/// Enters the scope `inside`. Panics in debug builds if the thread is in a `forbidden` one.
-pub(crate) fn enter_scope<T>(cache: &T, inside: ReentryScope, forbidden: &[ReentryScope]) -> ReentryGuard {
-    refuse(cache, inside, forbidden);
+/// Enters a scope. Panics in debug builds if the thread is in a `forbidden` one.
+pub(crate) fn enter_scope<T>(cache: &T, entering: ReentryScope, forbidden: &[ReentryScope]) -> ReentryGuard {
+    assert_not_inside(cache, entering, forbidden);
     #[cfg(any(not(debug_assertions), loom))]
-    let _ = inside;
+    let _ = entering;
     ReentryGuard {
         #[cfg(all(debug_assertions, not(loom)))]
-        _inside: debug::EnteredScope::new(cache, inside),
+        _inside: debug::EnteredScope::new(cache, entering),
     }
 }
 
 #[cfg(any(not(debug_assertions), loom))]
-pub(crate) fn refuse<T>(_: &T, _: ReentryScope, _: &[ReentryScope]) {}
+pub(crate) fn assert_not_inside<T>(_: &T, _: ReentryScope, _: &[ReentryScope]) {}
 
 #[cfg(all(debug_assertions, not(loom)))]
-pub(crate) use debug::refuse;
+pub(crate) use debug::assert_not_inside;
 
 #[cfg(all(debug_assertions, not(loom)))]
 mod debug {
@@ -52,19 +52,19 @@ mod debug {
     }
 
     impl EnteredScope {
-        pub fn new<T>(cache: &T, inside: ReentryScope) -> Self {
-            let what = (from_ref(cache).addr(), inside);
+        pub fn new<T>(cache: &T, entering: ReentryScope) -> Self {
+            let what = (from_ref(cache).addr(), entering);
             INSIDE.with_borrow_mut(|all| all.push(what));
             EnteredScope { what, _same_thread: PhantomData }
         }
     }
 
-    pub(crate) fn refuse<T>(cache: &T, inside: ReentryScope, forbidden: &[ReentryScope]) {
+    pub(crate) fn assert_not_inside<T>(cache: &T, entering: ReentryScope, forbidden: &[ReentryScope]) {
         let cache = from_ref(cache).addr();
         let outer =
             INSIDE.with_borrow(|all| all.iter().copied().find(|(of, outer)| *of == cache && forbidden.contains(outer)));
         if let Some((_, outer)) = outer {
-            panic!("{inside:?} within {outer:?} of the same cache and thread: this would deadlock");
+            panic!("{entering:?} within {outer:?} of the same cache and thread: this would deadlock");
         }
     }
 

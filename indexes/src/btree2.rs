@@ -121,7 +121,7 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(self.len()? == 0)
     }
 
-    /// The header, for other flush dependencies than those of [`Btree2::depend_on`] and [`Btree2::add_parent`].
+    /// The header, for other flush dependencies than those of [`Btree2::depend_on`] and [`Btree2::add_flush_parent`].
     ///
     /// # Errors
     /// If the header cannot be read.
@@ -141,11 +141,11 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// As [`Btree2::depend_on`].
-    pub fn add_parent(&self, parent: &(impl Dependent + ?Sized), kind: DependencyKind) -> Result<()> {
+    pub fn add_flush_parent(&self, parent: &(impl Dependent + ?Sized), kind: DependencyKind) -> Result<()> {
         self.metadata.add_dependency(parent, &self.header()?, kind)
     }
 
-    /// As [`Btree2::depend_on`] of `child` and [`Btree2::add_parent`] of each of `parents`.
+    /// As [`Btree2::depend_on`] of `child` and [`Btree2::add_flush_parent`] of each of `parents`.
     ///
     /// # Errors
     /// As [`Btree2::depend_on`].

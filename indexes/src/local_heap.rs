@@ -141,7 +141,7 @@ impl LocalHeapStrings {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn add_parent(&self, parent: &(impl DependencyNode + ?Sized)) -> Result<()> {
+    pub fn add_flush_parent(&self, parent: &(impl DependencyNode + ?Sized)) -> Result<()> {
         self.add_dependency(parent, &self.prefix)?;
         self.data.as_ref().map_or(Ok(()), |data| self.add_dependency(parent, data))
     }

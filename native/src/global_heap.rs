@@ -297,7 +297,7 @@ impl GlobalHeap {
     /// # Errors
     /// If the dependency would close a circle.
     pub fn add_flush_parent(&self, parent: &dyn DependencyNode, kind: DependencyKind) -> Result<()> {
-        self.writer.lock().add_parent(&self.cache, parent, kind)
+        self.writer.lock().add_flush_parent(&self.cache, parent, kind)
     }
 
     /// Makes every chunk of a header wait for the heap objects that were written lately, because its attributes or
@@ -307,7 +307,9 @@ impl GlobalHeap {
     /// If the dependency would close a circle.
     pub fn add_header_as_flush_parent(&self, header: &CachedHeader) -> Result<()> {
         let writer = self.writer.lock();
-        header.chunk_nodes().try_for_each(|node| writer.add_parent(&self.cache, node, DependencyKind::MetadataHeap))
+        header
+            .chunk_nodes()
+            .try_for_each(|node| writer.add_flush_parent(&self.cache, node, DependencyKind::MetadataHeap))
     }
 
     /// A flush of the whole file begins, or of a part of it. Returns what [`end_flush`](Self::end_flush) takes.
@@ -327,7 +329,7 @@ impl GlobalHeapWriter {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    fn add_parent(&self, cache: &Cache, parent: &dyn DependencyNode, kind: DependencyKind) -> Result<()> {
+    fn add_flush_parent(&self, cache: &Cache, parent: &dyn DependencyNode, kind: DependencyKind) -> Result<()> {
         for (_, collection) in self.changed_collections.values().filter(|(_, changed)| cache.is_unwritten(changed)) {
             cache.add_dependency_until_clean(parent, collection, kind).map_err(h5live_cache::Error::from)?;
         }

@@ -139,7 +139,7 @@ impl NativeSession {
         let (btree, heap) = table.tree_and_heap_addrs();
         header.set_message(&SymbolTableMessage { btree, heap })?;
         for chunk in header.chunk_nodes() {
-            table.add_parent(chunk)?;
+            table.add_flush_parent(chunk)?;
         }
         Ok(header)
     }

@@ -31,8 +31,12 @@ fn limits(max: &[u64]) -> Vec<Option<u64>> {
     max.iter().map(|dim| (*dim != UNLIMITED).then_some(*dim)).collect()
 }
 
-/// The first and the last element of each block that a selection has.
-pub(crate) fn selection_blocks(py: Python<'_>, dataset: &Dataset, selection: &Selection) -> PyResult<Py<PyAny>> {
+/// The shape of a dataset, that of what is selected in it, and the number of elements selected.
+pub(crate) fn dataset_and_selection_shape(
+    py: Python<'_>,
+    dataset: &Dataset,
+    selection: &Selection,
+) -> PyResult<Py<PyAny>> {
     let shape = run(py, || dataset.shape())?.map_err(raise)?;
     let refused = |error: h5live::model::SelectionError| PyValueError::new_err(error.to_string());
     let bound: BoundSelection = selection.clone().into_bound(&shape).map_err(refused)?;

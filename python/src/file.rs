@@ -268,7 +268,7 @@ impl FileHandle {
             None => Ok(py.None()),
             Some(ReferenceTarget::Object(object)) => (wrap(py, &self.session, object)?, py.None()).into_py_any(py),
             Some(ReferenceTarget::Region(dataset, selection)) => {
-                let shape = crate::dataset::selection_blocks(py, &dataset, &selection)?;
+                let shape = crate::dataset::dataset_and_selection_shape(py, &dataset, &selection)?;
                 let handle = SelectionHandle::from(selection);
                 let object = wrap(py, &self.session, h5live::Object::Dataset(dataset))?;
                 (object, Py::new(py, handle)?, shape).into_py_any(py)

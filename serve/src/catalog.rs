@@ -183,7 +183,7 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Catalog::find`].
-    pub(crate) fn store(&self, name: &str) -> Result<Place, Fault> {
+    pub(crate) fn find_store(&self, name: &str) -> Result<Place, Fault> {
         match self.find(name)? {
             Named::Store(place) => Ok(place),
             Named::Roots | Named::Folder(_) => Err(Fault::file_not_found()),
@@ -244,21 +244,21 @@ mod tests {
         let root = outside.path().join("served");
         let catalog = Catalog::new(&[root.clone().into()]).unwrap();
         for name in ["a.h5", "/a.h5", "./a.h5", "sub//b.h5", "sub/./b.h5"] {
-            assert!(catalog.store(name).is_ok(), "{name}");
+            assert!(catalog.find_store(name).is_ok(), "{name}");
         }
         let absolute = outside.path().join("secret.h5");
         for name in
             ["../secret.h5", "sub/../../secret.h5", "sub/../a.h5", "..", ".hidden.h5", "sub", "", "a.h5/x", "a\0"]
         {
-            assert_eq!(catalog.store(name).unwrap_err(), Fault::file_not_found(), "{name:?}");
+            assert_eq!(catalog.find_store(name).unwrap_err(), Fault::file_not_found(), "{name:?}");
         }
-        assert_eq!(catalog.store(absolute.to_str().unwrap()).unwrap_err(), Fault::file_not_found());
+        assert_eq!(catalog.find_store(absolute.to_str().unwrap()).unwrap_err(), Fault::file_not_found());
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("../secret.h5", root.join("out.h5")).unwrap();
             std::os::unix::fs::symlink("a.h5", root.join("in.h5")).unwrap();
-            assert_eq!(catalog.store("out.h5").unwrap_err().status, StatusCode::NOT_FOUND);
-            assert!(catalog.store("in.h5").is_ok());
+            assert_eq!(catalog.find_store("out.h5").unwrap_err().status, StatusCode::NOT_FOUND);
+            assert!(catalog.find_store("in.h5").is_ok());
         }
     }
 
@@ -268,8 +268,8 @@ mod tests {
         let at = |name: &str| Location::Path(folder.path().join(name));
         let catalog = Catalog::new(&[at("one"), at("two/one"), at("c.h5")]).unwrap();
         assert_eq!(catalog.root_names().collect::<Vec<_>>(), ["one", "one-2", "c.h5"]);
-        assert!(catalog.store("one/a.h5").is_ok() && catalog.store("one-2/b.h5").is_ok());
-        assert!(catalog.store("c.h5").is_ok() && catalog.store("c.h5/x").is_err());
+        assert!(catalog.find_store("one/a.h5").is_ok() && catalog.find_store("one-2/b.h5").is_ok());
+        assert!(catalog.find_store("c.h5").is_ok() && catalog.find_store("c.h5/x").is_err());
         assert!(matches!(catalog.find("").unwrap(), Named::Roots));
         assert!(!catalog.folders().contains(&folder.path().join("d.h5")));
         assert!(Catalog::new(&[at("none")]).is_err());

@@ -43,7 +43,7 @@ pub(crate) fn search(state: &AppState, query: &Query) -> Result<Json, Fault> {
         is_cut: false,
     };
     match query.get("file") {
-        Some(name) => search.look_into(&state.catalog.store(name)?)?,
+        Some(name) => search.look_into(&state.catalog.find_store(name)?)?,
         None => search.look_below(query.get("folder").unwrap_or_default())?,
     }
     Ok(json!({ "hits": search.hits, "unread": search.unread, "is_cut": search.is_cut }))

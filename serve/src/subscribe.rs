@@ -34,7 +34,7 @@ pub(crate) async fn subscribe(State(state): State<Arc<AppState>>, request: Reque
     let shared = state.clone();
     let subscribed = state.pool.run(move || {
         let client = EventClient::admit(&shared)?;
-        let place = shared.catalog.store(query.require("file")?)?;
+        let place = shared.catalog.find_store(query.require("file")?)?;
         Ok((client, shared.watches.subscribe(&place, query.get("path").unwrap_or("/"))?))
     });
     let (client, subscription) = match subscribed.await {

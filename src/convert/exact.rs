@@ -2,7 +2,7 @@
 
 use h5live_model::{ByteOrder, FloatType, IntegerType, Sign};
 
-use super::native::{Cast, NativeNumber, Number, with_native};
+use super::native::{NativeNumber, Number, SaturatingCast, with_native};
 use super::number_layout::{ExactNumber, NumberLayout};
 
 /// What to do with a value that the other type does not have: an integer out of range, a fraction for an integer,

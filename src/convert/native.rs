@@ -148,38 +148,38 @@ impl NativeNumber {
 
 /// Conversion from one number of this machine to another, as libhdf5 does it. A value out of range becomes the nearest
 /// value in range (infinity for floats). A fraction is cut towards zero. Not-a-number becomes zero in an integer.
-pub(super) trait Cast<D> {
+pub(super) trait SaturatingCast<D> {
     fn cast(self) -> D;
 }
 
 macro_rules! cast_integer {
     ($($s:ident)*) => {$( cast_integer!(@to $s: u8 i8 u16 i16 u32 i32 u64 i64); )*};
     (@to $s:ident: $($d:ident)*) => {
-        $(impl Cast<$d> for $s {
+        $(impl SaturatingCast<$d> for $s {
             #[inline(always)]
             fn cast(self) -> $d {
                 $d::try_from(self).unwrap_or(if self > 0 { $d::MAX } else { $d::MIN })
             }
         })*
-        impl Cast<f32> for $s {
+        impl SaturatingCast<f32> for $s {
             #[inline(always)]
             fn cast(self) -> f32 {
                 self as f32
             }
         }
-        impl Cast<f64> for $s {
+        impl SaturatingCast<f64> for $s {
             #[inline(always)]
             fn cast(self) -> f64 {
                 self as f64
             }
         }
-        impl Cast<$s> for f32 {
+        impl SaturatingCast<$s> for f32 {
             #[inline(always)]
             fn cast(self) -> $s {
                 self as $s
             }
         }
-        impl Cast<$s> for f64 {
+        impl SaturatingCast<$s> for f64 {
             #[inline(always)]
             fn cast(self) -> $s {
                 self as $s
@@ -190,28 +190,28 @@ macro_rules! cast_integer {
 
 cast_integer! { u8 i8 u16 i16 u32 i32 u64 i64 }
 
-impl Cast<f32> for f32 {
+impl SaturatingCast<f32> for f32 {
     #[inline(always)]
     fn cast(self) -> f32 {
         self
     }
 }
 
-impl Cast<f64> for f64 {
+impl SaturatingCast<f64> for f64 {
     #[inline(always)]
     fn cast(self) -> f64 {
         self
     }
 }
 
-impl Cast<f64> for f32 {
+impl SaturatingCast<f64> for f32 {
     #[inline(always)]
     fn cast(self) -> f64 {
         self.into()
     }
 }
 
-impl Cast<f32> for f64 {
+impl SaturatingCast<f32> for f64 {
     #[inline(always)]
     fn cast(self) -> f32 {
         const MAX: f64 = f32::MAX as f64;

@@ -3,7 +3,7 @@
 use h5live_model::{ByteOrder, Datatype};
 
 use super::exact::{self, ConversionPolicy};
-use super::native::{Cast, NativeNumber, Number, with_native};
+use super::native::{NativeNumber, Number, SaturatingCast, with_native};
 use super::number_layout::{ExactNumber, NumberLayout, Rounding};
 use super::{ConvertError, InexactValue, class};
 
@@ -237,7 +237,7 @@ impl IntegerPlan {
     }
 }
 
-fn cast_slice<S: Number + Cast<D>, D: Number>(from: &[u8], to: &mut [u8]) {
+fn cast_slice<S: Number + SaturatingCast<D>, D: Number>(from: &[u8], to: &mut [u8]) {
     // Aligned elements, nearly all, are converted several at a time.
     if let (Ok(from), Ok(to)) = (bytemuck::try_cast_slice::<u8, S>(from), bytemuck::try_cast_slice_mut::<u8, D>(to)) {
         return from.iter().zip(to).for_each(|(from, to)| *to = from.cast());

@@ -109,10 +109,10 @@ fn past_end_error() -> io::Error {
 /// Bytes of a page of memory: no page is smaller.
 const PAGE: usize = 4 << 10;
 
-/// Whether some of `bytes`, which were read at `at`, may be what the system has behind the end of a file: zeros, from
-/// the end to that of the page. While a file is cut, a read may take them for bytes of the file.
-pub(super) fn may_be_past_eof(bytes: &[u8], at: u64) -> bool {
-    let first_end = PAGE - 1 - at as usize % PAGE;
+/// Whether some of `bytes`, which were read at `offset`, may be what the system has behind the end of a file: zeros,
+/// from the end to that of the page. While a file is cut, a read may take them for bytes of the file.
+pub(super) fn may_contain_zeros_past_eof(bytes: &[u8], offset: u64) -> bool {
+    let first_end = PAGE - 1 - offset as usize % PAGE;
     bytes.last() == Some(&0) || bytes.iter().skip(first_end).step_by(PAGE).any(|last| *last == 0)
 }
 
@@ -134,7 +134,7 @@ fn pread_all(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
         }
     }
     match into.get(..done) {
-        Some(read) if may_be_past_eof(read, at) => present_bytes(file, done, at),
+        Some(read) if may_contain_zeros_past_eof(read, at) => present_bytes(file, done, at),
         _ => Ok(done),
     }
 }

@@ -91,19 +91,19 @@ fn a_file_finds_a_place_for_what_is_to_be_written_and_reads_as_before() {
 
 #[test]
 fn zeros_at_the_end_of_a_page_may_be_none_of_the_file() {
-    use super::file::may_be_past_eof;
+    use super::file::may_contain_zeros_past_eof;
     let mut bytes = vec![1; 10_000];
-    assert!(!may_be_past_eof(&bytes, 100));
-    assert!(!may_be_past_eof(&[], 0));
+    assert!(!may_contain_zeros_past_eof(&bytes, 100));
+    assert!(!may_contain_zeros_past_eof(&[], 0));
     // The last bytes of the pages that these bytes are in, and the last one of all.
     for last in [3995, 8091, 9999] {
         bytes[last] = 0;
-        assert!(may_be_past_eof(&bytes, 100), "{last}");
-        assert!(last == 9999 || !may_be_past_eof(&bytes, 101));
+        assert!(may_contain_zeros_past_eof(&bytes, 100), "{last}");
+        assert!(last == 9999 || !may_contain_zeros_past_eof(&bytes, 101));
         bytes[last] = 1;
     }
     bytes[5000..5100].fill(0);
-    assert!(!may_be_past_eof(&bytes, 100), "a cut would have left zeros up to the end of the page");
+    assert!(!may_contain_zeros_past_eof(&bytes, 100), "a cut would have left zeros up to the end of the page");
 }
 
 #[test]

@@ -17,7 +17,7 @@ const OBJECT: &str = "fractal heap object";
 impl FileWalk<'_> {
     /// A fractal heap with all its blocks.
     pub fn check_fractal_heap(&mut self, addr: Addr) -> Option<CheckedFractalHeap> {
-        let bytes = self.peek(NAME, addr, FractalHeapHeader::size_without_filters(self.widths) as u64)?;
+        let bytes = self.read_up_to(NAME, addr, FractalHeapHeader::size_without_filters(self.widths) as u64)?;
         let size = match FractalHeapHeader::stated_size(&bytes, self.widths) {
             Ok(size) => size as u64,
             Err(error) => {

@@ -13,7 +13,7 @@ impl FileWalk<'_> {
     fn check_collection(&mut self, addr: Addr) {
         let Some(at) = addr.get().filter(|at| !self.collections.known.contains_key(at)) else { return };
         self.collections.known.insert(at, None);
-        let Some(bytes) = self.peek(NAME, addr, GlobalHeapCollection::PREFIX_BYTES as u64) else { return };
+        let Some(bytes) = self.read_up_to(NAME, addr, GlobalHeapCollection::PREFIX_BYTES as u64) else { return };
         let size = match GlobalHeapCollection::stated_size(&bytes, self.widths) {
             Ok(size) => size,
             Err(error) => {

@@ -63,7 +63,7 @@ const SINGLETON_MESSAGES: [MessageType; 16] = [
 impl FileWalk<'_> {
     /// An object header with all its chunks.
     pub fn check_object_header(&mut self, addr: Addr) -> Option<CheckedObjectHeader> {
-        let bytes = self.peek(ObjectHeader::NAME, addr, ObjectHeaderPrefix::MAX_LEN as u64)?;
+        let bytes = self.read_up_to(ObjectHeader::NAME, addr, ObjectHeaderPrefix::MAX_LEN as u64)?;
         let prefix = self.decode(ObjectHeaderPrefix::default(), addr, &bytes)?;
         let first = self.claim_and_decode(ObjectHeader::default(), addr, prefix.first_chunk_len())?;
         let mut header = CheckedObjectHeader { addr, prefix: first.prefix, messages: first.messages, links: None };

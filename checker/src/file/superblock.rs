@@ -199,7 +199,7 @@ impl<'a> FileWalk<'a> {
 
     fn check_driver_info(&mut self) {
         let addr = self.superblock.driver_info;
-        let Some(bytes) = self.peek(DriverInfoBlock::NAME, addr, 4096) else { return };
+        let Some(bytes) = self.read_up_to(DriverInfoBlock::NAME, addr, 4096) else { return };
         if let Some(block) = self.decode(DriverInfoBlock::default(), addr, &bytes) {
             self.claim(DriverInfoBlock::NAME, addr, (block.data.len() as u64).saturating_add(16));
         }

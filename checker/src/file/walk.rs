@@ -248,10 +248,10 @@ impl<'a> FileWalk<'a> {
         }
     }
 
-    /// The bytes from an address on, at most `len`; reports if there are none.
-    pub fn peek(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
+    /// The bytes from an address on, at most `max_len`; reports if there are none.
+    pub fn read_up_to(&mut self, structure: &'static str, addr: Addr, max_len: u64) -> Option<Vec<u8>> {
         let start = self.check_and_report_range(structure, addr, 1)?;
-        self.read_limited(structure, addr, len.min(self.end.saturating_sub(start)))
+        self.read_limited(structure, addr, max_len.min(self.end.saturating_sub(start)))
     }
 
     /// Bytes at an address; reports if they cannot be read.

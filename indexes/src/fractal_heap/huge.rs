@@ -103,7 +103,7 @@ impl FractalHeap {
             header.update(|header| header.huge_index = tree.addr());
         }
         let tree = self.huge_object_tree(&header.read().clone(), blank);
-        tree.add_parent(header, DependencyKind::FractalHeapBlock)?;
+        tree.add_flush_parent(header, DependencyKind::FractalHeapBlock)?;
         Ok(tree)
     }
 

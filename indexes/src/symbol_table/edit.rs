@@ -40,9 +40,9 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If a structure cannot be read; if the dependency would close a circle.
-    pub fn add_parent(&self, parent: &dyn DependencyNode) -> Result<()> {
+    pub fn add_flush_parent(&self, parent: &dyn DependencyNode) -> Result<()> {
         self.metadata.add_dependency(parent, &self.tree.dependency_node()?, DependencyKind::SymbolTable)?;
-        self.name_heap()?.add_parent(parent)
+        self.name_heap()?.add_flush_parent(parent)
     }
 
     /// The B-tree and the heap, which entries that lead to the group repeat.
@@ -241,7 +241,7 @@ impl SymbolTable {
         entries: Vec<SymbolTableEntry>,
     ) -> Result<Handle<SymbolTableNode>> {
         if node.is_new() {
-            names.add_parent(node)?;
+            names.add_flush_parent(node)?;
             node.update(|node| node.entries = entries);
             return Ok(node.clone());
         }
@@ -263,7 +263,7 @@ impl SymbolTable {
         if node.is_new() || !self.metadata.cache().space().may_change_in_place(node.addr(), len) {
             return self.move_node(names, node, entries);
         }
-        names.add_parent(node)?;
+        names.add_flush_parent(node)?;
         node.update(|node| node.entries = entries);
         Ok(node.clone())
     }
@@ -271,7 +271,7 @@ impl SymbolTable {
     fn create_node(&self, names: &LocalHeapStrings, entries: Vec<SymbolTableEntry>) -> Result<Handle<SymbolTableNode>> {
         let node = SymbolTableNode { entries, ..SymbolTableNode::for_k(self.k) };
         let node = self.metadata.create(node.size(self.metadata.widths()) as u64, node)?;
-        names.add_parent(&node)?;
+        names.add_flush_parent(&node)?;
         Ok(node)
     }
 
@@ -395,6 +395,6 @@ impl LeafCallbacks<Btree1GroupKey> for SymbolNodes<'_> {
     }
 
     fn leaf_changed(&self, node: &dyn DependencyNode) -> Result<()> {
-        self.names.add_parent(node)
+        self.names.add_flush_parent(node)
     }
 }

@@ -362,8 +362,8 @@ pub fn test_object_references(lab: &impl StoreFixture) {
     assert!(matches!(store.encode_reference(&form, &region), Err(Error::Invalid(_))));
 }
 
-/// The blocks of a region of a dataset of 10 by 4 elements, and the name of an attribute.
-pub(super) fn elements(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
+/// The coordinates of the elements of a region, in a dataset of 10 by 4, and the name of an attribute.
+pub(super) fn region_coords_or_attribute(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
     match part {
         ReferentPart::Whole => (Vec::new(), None),
         ReferentPart::Attribute(name) => (Vec::new(), Some(name.clone())),
@@ -402,7 +402,7 @@ pub fn test_region_references(lab: &impl StoreFixture) {
         assert_eq!(element.len(), size as usize);
         let found = store.referent(kind, &element).unwrap().expect("the reference is not null");
         assert_eq!((&found.file, found.object), (&to.file, to.object), "{kind:?}");
-        assert_eq!(elements(&found.part), elements(&to.part), "{kind:?}");
+        assert_eq!(region_coords_or_attribute(&found.part), region_coords_or_attribute(&to.part), "{kind:?}");
         assert_eq!(store.referent(kind, &vec![0; size as usize]).unwrap(), None);
     }
 }

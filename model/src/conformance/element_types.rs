@@ -1,6 +1,6 @@
 //! Elements of every type of the model.
 
-use super::data::elements as part_elements;
+use super::data::region_coords_or_attribute;
 use super::store_fixture::{StoreFixture, blob, make, name, number, read_stored, unlimited_spec};
 use super::types::{find, rows};
 use crate::{
@@ -236,7 +236,7 @@ fn referent_part(kind: ReferenceKind) -> ReferentPart {
 }
 
 fn shown(part: &ReferentPart) -> String {
-    format!("{:?}", part_elements(part))
+    format!("{:?}", region_coords_or_attribute(part))
 }
 
 /// The bytes of an element in a store, which keeps what is outside of them.

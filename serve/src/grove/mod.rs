@@ -42,7 +42,7 @@ struct Opened {
 
 impl Opened {
     fn of(state: &AppState, query: &Query) -> Result<Self, Fault> {
-        let place = state.catalog.store(query.require("file")?)?;
+        let place = state.catalog.find_store(query.require("file")?)?;
         let session = state.sessions.open(&place)?;
         // Before anything else is looked at: what was published then is all there.
         let publication = session.file.publication_count().ok();

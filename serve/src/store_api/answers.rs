@@ -26,6 +26,6 @@ pub(super) fn answer<R: Record>(state: &AppState, message: &mut R) -> Result<Ans
 }
 
 /// Bytes of a message; 0 if it does not fit the protocol.
-pub(super) fn encoded_bytes<R: Record>(message: &mut R) -> usize {
+pub(super) fn encoded_len_or_zero<R: Record>(message: &mut R) -> usize {
     protocol::encode_message(message).map_or(0, |bytes| bytes.len())
 }

@@ -12,7 +12,7 @@ use h5live_served::protocol::{
     ObjectsRequest, ReferenceAnswer, ReferenceRequest, ReferentAnswer, ReferentRequest, SessionAnswer,
 };
 
-use super::answers::{answer, encoded_bytes, message};
+use super::answers::{answer, encoded_len_or_zero, message};
 use super::opened::OpenedFile;
 use crate::answer::Answer;
 use crate::fault::Fault;
@@ -68,7 +68,7 @@ pub(super) fn objects(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Res
         });
         wanted.extend(targets.filter(|id| known.insert(*id)));
         let mut one = ObjectsAnswer { objects: vec![object] };
-        bytes += encoded_bytes(&mut one);
+        bytes += encoded_len_or_zero(&mut one);
         objects.append(&mut one.objects);
     }
     answer(state, &mut ObjectsAnswer { objects })
@@ -87,7 +87,7 @@ fn record(state: &AppState, store: &dyn Store, id: ObjectId) -> ObjectRecord {
 /// The record, if it fits the protocol.
 fn encodable(record: ObjectRecord) -> Result<ObjectRecord, ModelError> {
     let mut one = ObjectsAnswer { objects: vec![record] };
-    match encoded_bytes(&mut one) {
+    match encoded_len_or_zero(&mut one) {
         0 => Err(ModelError::Unsupported("an object that does not fit the protocol")),
         _ => one.objects.pop().ok_or(ModelError::Unsupported("an answer without an object")),
     }

@@ -26,7 +26,7 @@ impl OpenedFile {
     /// # Errors
     /// If it is not there.
     pub fn of(state: &AppState, name: &str) -> Result<Self, Fault> {
-        let place = state.catalog.store(name)?;
+        let place = state.catalog.find_store(name)?;
         let session = state.sessions.open(&place)?;
         let system = FileStamp::of(&place).map_or((0, 0), |stamp| stamp.identity());
         let mut hash = XxHash3_64::new();

@@ -67,14 +67,14 @@ impl HsdsWatch {
 impl Watch for HsdsWatch {
     fn wait(&mut self, timeout: Duration) -> Result<WatchEvent> {
         let start = Instant::now();
-        if !self.pauses.is_kept {
+        if !self.pauses.continues_across_waits {
             self.begin_pauses();
         }
         loop {
             self.session.check_open()?;
             let due = self.next_look.saturating_duration_since(Instant::now());
             let left = timeout.saturating_sub(start.elapsed());
-            if due > left && self.pauses.is_kept {
+            if due > left && self.pauses.continues_across_waits {
                 thread::sleep(left);
                 return Ok(WatchEvent::Timeout);
             }

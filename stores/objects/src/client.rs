@@ -140,7 +140,7 @@ impl ObjectClient {
     }
 
     /// Runs a request on the threads of the process, and waits for it.
-    pub(crate) fn wait<T: Send + 'static, F>(&self, work: impl FnOnce(Arc<ClientState>) -> F) -> Result<T>
+    pub(crate) fn block_on<T: Send + 'static, F>(&self, work: impl FnOnce(Arc<ClientState>) -> F) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
     {

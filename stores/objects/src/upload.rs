@@ -72,7 +72,7 @@ impl ObjectClient {
         let done = parts.and_then(|parts| self.complete(key, &upload, parts, len, &before));
         if done.is_err() {
             // What is left there would cost something. The first error is the one that matters.
-            let _ = self.wait(|state| async move {
+            let _ = self.block_on(|state| async move {
                 let abort = |_| upload.store.abort_multipart(&upload.path, &upload.id);
                 let _ = state.request_with_retries(RequestKind::Delete, |_| false, abort).await;
                 Ok(())
@@ -83,7 +83,7 @@ impl ObjectClient {
 
     fn begin_upload(&self, key: &str, store: Arc<dyn MultipartStore>) -> Result<Upload> {
         let (key, path) = (key.to_owned(), self.0.parse_key(key)?);
-        self.wait(|state| async move {
+        self.block_on(|state| async move {
             let id = state.request_with_retries(RequestKind::Put, |_| false, |_| store.create_multipart(&path)).await;
             let id = id.map_err(|failure| state.error(&key, &failure))?;
             Ok(Upload { store, path, id })
@@ -135,7 +135,7 @@ impl ObjectClient {
         before: &ObjectTag,
     ) -> Result<ObjectTag> {
         let (owned, upload) = (key.to_owned(), upload.clone());
-        let done = self.wait(|state| async move {
+        let done = self.block_on(|state| async move {
             let complete = |_| upload.store.complete_multipart(&upload.path, &upload.id, parts.clone());
             let done = state.request_with_retries(RequestKind::Put, |_| false, complete).await;
             Ok(match done {

@@ -299,7 +299,7 @@ impl RowType {
     }
 
     /// The elements of a row, of which the value is a list of lists.
-    pub fn elements(&self, row: Value) -> Vec<Value> {
+    pub fn flatten_row(&self, row: Value) -> Vec<Value> {
         let mut elements = vec![row];
         for _ in &self.row_dims {
             let inside = elements.into_iter().flat_map(|value| match value {

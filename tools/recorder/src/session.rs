@@ -425,7 +425,7 @@ impl<'a> RecordSession<'a> {
         }
         match value {
             Ok(value) => {
-                sink.push(table.elements(value))?;
+                sink.push(table.flatten_row(value))?;
                 self.observer.stored();
                 Ok(())
             }

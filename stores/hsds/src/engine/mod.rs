@@ -96,13 +96,16 @@ pub struct PollPauses {
     pub longest: Duration,
     /// Whether a reader that asks again goes on with them, because each look costs requests. Otherwise each question is a
     /// look.
-    pub is_kept: bool,
+    pub continues_across_waits: bool,
 }
 
 impl PollPauses {
     /// Those of stores on this machine.
-    pub const LOCAL: PollPauses =
-        PollPauses { first: Duration::from_millis(1), longest: Duration::from_millis(250), is_kept: false };
+    pub const LOCAL: PollPauses = PollPauses {
+        first: Duration::from_millis(1),
+        longest: Duration::from_millis(250),
+        continues_across_waits: false,
+    };
 }
 
 /// Takes what is found of each of several objects: its number, and the object if it is there. Any order, any thread.

@@ -375,7 +375,7 @@ impl ObjectEngine for BucketEngine {
     }
 
     fn poll_pauses(&self) -> PollPauses {
-        PollPauses { first: FIRST_PAUSE, longest: self.longest_pause.max(FIRST_PAUSE), is_kept: true }
+        PollPauses { first: FIRST_PAUSE, longest: self.longest_pause.max(FIRST_PAUSE), continues_across_waits: true }
     }
 
     fn close(&self) -> Result<()> {
