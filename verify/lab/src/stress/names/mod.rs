@@ -121,7 +121,7 @@ impl Lives<'_> {
             }
             let random = mix(seed ^ mix(life));
             let flushed_steps = self.live(seed, step, random)?;
-            (step..flushed_steps).for_each(|step| plan.apply(step, &mut known));
+            (step..flushed_steps).for_each(|step| plan.apply_step_to_known(step, &mut known));
             match self.examine(&plan, &known, flushed_steps, random) {
                 Some(found) => known = found,
                 None => break,

@@ -166,7 +166,7 @@ impl Plan {
     }
 
     /// Applies the same changes to the known contents of the file.
-    pub fn apply(&self, step: u64, found: &mut Found) {
+    pub fn apply_step_to_known(&self, step: u64, found: &mut Found) {
         for Change(at, entry, words) in self.changes(step) {
             if let Some(entries) = found.get_mut(at) {
                 match words {
@@ -300,7 +300,7 @@ mod tests {
             let file = File::options().write().open(&path).unwrap();
             for step in 0..60 {
                 plan.changes(step).iter().for_each(|change| plan.apply(&file, change).unwrap());
-                plan.apply(step, &mut known);
+                plan.apply_step_to_known(step, &mut known);
             }
             file.close().unwrap();
             let found = plan.found(&path).unwrap();
@@ -319,7 +319,7 @@ mod tests {
         let mut forwards = 0;
         for step in 0..200 {
             let mut after = before.clone();
-            plan.apply(step, &mut after);
+            plan.apply_step_to_known(step, &mut after);
             assert_eq!(plan.recovery_fault(&before, &after, step), None);
             assert_eq!(plan.recovery_fault(&after, &after, step), None);
             if before != after {
