@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use h5live::model::{Link, LinkTarget, ObjectKind};
-use h5live::{Group, Object};
+use h5live::{Group, Object, StoreErrorKind};
 use serde_json::{Value as Json, json};
 
 use super::call::Call;
@@ -85,10 +85,12 @@ impl ShownLink {
     fn of(domain: &OpenedDomain, group: &Group, link: &Link) -> Result<Option<Self>, Fault> {
         let target = match &link.target {
             LinkTarget::Hard(id) => {
-                let kind = group.file().store().kind(*id).map_err(|error| {
-                    let fault = Fault::of_store(&error);
-                    Fault { message: format!("{}: {}", link.name, fault.message), ..fault }
-                })?;
+                let kind = match group.file().store().kind(*id) {
+                    Ok(kind) => kind,
+                    // Who opens the object is told of the damage; who lists the group has the other links.
+                    Err(error) if error.store_kind() == Some(&StoreErrorKind::Damaged) => ObjectKind::Group,
+                    Err(error) => return Err(Fault::of_store(&error)),
+                };
                 domain.ids.format_id(kind, *id).map(|text| ShownTarget::Hard(kind, text))
             }
             LinkTarget::Soft(path) => Some(ShownTarget::Soft(path.to_string())),

@@ -74,6 +74,7 @@ impl OpenedDomain {
     pub fn object(&self, id: &str) -> Result<Object, Fault> {
         let of = ClientId::parse(id)?;
         let root = self.file().root();
+        let mut why = String::new();
         for candidate in self.ids.candidates(of) {
             match root.object_by_id(candidate, id) {
                 Ok(Object::Group(group)) if of.kind == ObjectKind::Group => return Ok(Object::Group(group)),
@@ -87,10 +88,13 @@ impl OpenedDomain {
                     if fault.is_transient || fault.status == StatusCode::FORBIDDEN {
                         return Err(fault);
                     }
+                    if fault.status != StatusCode::NOT_FOUND {
+                        why = format!(": {}", fault.message);
+                    }
                 }
             }
         }
-        Err(not_found(format!("There is no object {id} in {}", self.name)))
+        Err(not_found(format!("There is no object {id} in {}{why}", self.name)))
     }
 
     /// The object with the identity of a request, which is of this kind.

@@ -154,3 +154,24 @@ fn damaged_files_are_an_error_with_a_sentence() {
     }
     assert_eq!(served.get("/data?file=whole.h5&path=/data&format=bin").body.len(), 4000);
 }
+
+/// h5pyd asks for all links of a group at once: one damaged object took the whole group away.
+#[test]
+fn a_group_with_a_damaged_object_has_its_other_objects() {
+    let served = Served::new();
+    let mut header = 0;
+    make(&served.file("a.h5"), |file| {
+        file.new_dataset::<u8>().shape(&[3]).create_with_data("whole", &[1, 2, 3])?;
+        header = file.new_dataset::<u8>().shape(&[3]).create("damaged")?.id().0 as usize;
+        Ok(())
+    });
+    let mut bytes = std::fs::read(served.file("a.h5")).unwrap();
+    bytes[header..header + 4].copy_from_slice(b"none");
+    std::fs::write(served.file("a.h5"), bytes).unwrap();
+    let root = served.json("/?domain=/a.h5")["root"].as_str().unwrap().to_owned();
+    let group = served.json(&format!("/groups/{root}?domain=/a.h5&include_links=1&include_attrs=1"));
+    let id = |name: &str| group["links"][name]["id"].as_str().unwrap().to_owned();
+    let whole = served.json(&format!("/datasets/{}/value?domain=/a.h5", id("whole")));
+    assert_eq!(whole["value"], serde_json::json!([1, 2, 3]));
+    served.refused(&format!("/groups/{}?domain=/a.h5", id("damaged")), 404, "no valid structure");
+}

@@ -144,7 +144,7 @@ impl Importer {
     /// Continues an import of this archive that was interrupted.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if none was; [`TarFault::OtherArchive`] if it was another archive; as [`Importer::import`].
+    /// [`Error::InvalidFile`] if none was; [`OtherArchive`](crate::TarFault::OtherArchive) if it was another archive; as [`Importer::import`].
     pub fn resume(mut self, source: TarSource, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
         match ImportState::of(&self.file)? {
             ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NothingToResume)),

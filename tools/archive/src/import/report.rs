@@ -21,11 +21,11 @@ pub struct ImportReport {
     pub samples: u64,
     /// Bytes of their contents.
     pub content_bytes: u64,
-    /// Why the rest of the archive is missing ([`ImportOptions::salvage`]).
+    /// Why the rest of the archive is missing ([`salvage`](super::ImportOptions::salvage)).
     pub fault: Option<Error>,
     /// Where another archive begins behind the end of this one, whose entries were not imported (byte).
     pub next_archive: Option<u64>,
-    /// Entries of this archive that have no object under their path ([`ImportOptions::on_collision`]).
+    /// Entries of this archive that have no object under their path ([`on_collision`](super::ImportOptions::on_collision)).
     pub moved: CountWithExamples,
 }
 
