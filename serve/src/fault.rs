@@ -77,17 +77,7 @@ impl Fault {
             }
             ModelError::Allocation(_) => Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text),
             ModelError::Moved => Fault::busy("The writer moves the chunk again and again: ask again"),
-            _ => match error.store_kind() {
-                Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
-                Some(
-                    StoreErrorKind::Changed(_)
-                    | StoreErrorKind::Torn
-                    | StoreErrorKind::Unreachable
-                    | StoreErrorKind::InUse(_),
-                ) => Fault::busy(text),
-                // An identity that a client makes up may lead to bytes that are no object.
-                _ => Fault::argument(text),
-            },
+            _ => of_store_kind(error.store_kind(), text),
         }
     }
 
@@ -140,13 +130,22 @@ fn of_error(error: &Error, text: &str) -> Fault {
         }
         _ => {}
     }
-    match error.store_kind() {
+    if error.is_not_found() {
+        return Fault::new(StatusCode::NOT_FOUND, text);
+    }
+    of_store_kind(error.store_kind(), text)
+}
+
+/// What a failure of a store is for a client.
+fn of_store_kind(kind: Option<&StoreErrorKind>, text: impl Into<String>) -> Fault {
+    match kind {
         Some(StoreErrorKind::NotFound) => Fault::new(StatusCode::NOT_FOUND, text),
         Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
-        Some(StoreErrorKind::Changed(_) | StoreErrorKind::Torn | StoreErrorKind::Unreachable) => Fault::busy(text),
-        _ if error.is_not_found() => Fault::new(StatusCode::NOT_FOUND, text),
+        Some(
+            StoreErrorKind::Changed(_) | StoreErrorKind::Torn | StoreErrorKind::Unreachable | StoreErrorKind::InUse(_),
+        ) => Fault::busy(text),
         Some(StoreErrorKind::Io | StoreErrorKind::StorageFull) => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
-        // The file is damaged, or needs a filter that is not there.
+        // The file is damaged, or needs a filter that is not there, or a client has made up an identity.
         _ => Fault::argument(text),
     }
 }
