@@ -17,7 +17,7 @@ use crate::{
     dependency_kind::DependencyKind,
     dependency_node::DependencyNode,
     error::{Error, Result, StorageAction},
-    metadata::{EntryShard, GenerationPublisher, RedoState, SharedGraph},
+    metadata::{EntryImages, EntryShard, GenerationPublisher, RedoState, SharedGraph},
     mutant::CacheMutant,
     primitive::{Mutex, RwLock, RwLockReadGuard},
     raw_data::{DirtyRawData, WriteBuffer},
@@ -112,8 +112,8 @@ pub struct Cache {
     superblock: Option<Arc<dyn SuperblockEncoder>>,
     pub(crate) redo_state: RedoState,
     pub(crate) generation_publisher: GenerationPublisher,
-    /// Held by the one flush that is under way.
-    pub(crate) flush_lock: Mutex<()>,
+    /// Held by the one flush that is under way, with memory for what it writes.
+    pub(crate) flush_lock: Mutex<EntryImages>,
     /// Shared by operations; taken alone by a flush for its snapshot.
     pub(crate) operation_gate: RwLock<()>,
 }
@@ -183,7 +183,7 @@ impl Cache {
             superblock,
             redo_state: RedoState::default(),
             generation_publisher: GenerationPublisher::default(),
-            flush_lock: Mutex::new(()),
+            flush_lock: Mutex::new(EntryImages::default()),
             operation_gate: RwLock::new(()),
             options: settings,
         }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use h5live_format::{Addr, EncodeError, Record, Widths, encode, encode_with_size_hint};
+use h5live_format::{Addr, EncodeError, Record, Widths, append_encoded, encode};
 
 use crate::{
     dependency_node::{DependencyNode, NodeRef, sealed},
@@ -25,12 +25,14 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
     /// When a value does not fit its field.
     fn encode_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
 
-    /// As [`Entry::encode_image`], for bytes that are written and dropped at once. The structure is unchanged afterwards.
+    /// As [`Entry::encode_image`], behind other `images`, which are as before if it fails. The structure is unchanged
+    /// afterwards.
     ///
     /// # Errors
     /// As [`Entry::encode_image`].
-    fn encode_to_discard(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
-        self.encode_image(widths)
+    fn append_image(&mut self, widths: Widths, images: &mut Vec<u8>) -> Result<(), EncodeError> {
+        images.extend_from_slice(&self.encode_image(widths)?);
+        Ok(())
     }
 
     /// The memory that the structure takes, in bytes; an estimate, cheap to compute.
@@ -45,8 +47,8 @@ impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
         encode(self, widths)
     }
 
-    fn encode_to_discard(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
-        encode_with_size_hint(self, widths)
+    fn append_image(&mut self, widths: Widths, images: &mut Vec<u8>) -> Result<(), EncodeError> {
+        append_encoded(self, widths, images)
     }
 
     fn weight(&self) -> usize {
@@ -73,11 +75,11 @@ impl<T: Entry> AnySlot for Slot<T> {
         self.entry.read().encode_image(widths)
     }
 
-    fn take_dirty_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn take_dirty_image(&self, widths: Widths, images: &mut Vec<u8>) -> Result<(), EncodeError> {
         let mut value = self.entry.write();
-        let image = value.encode_to_discard(widths)?;
+        value.append_image(widths, images)?;
         self.entry_header.mark_image_taken();
-        Ok(image)
+        Ok(())
     }
 }
 

@@ -149,6 +149,6 @@ pub(crate) trait AnySlot: Any + Send + Sync {
     fn type_name(&self) -> &'static str;
     /// The encoded value, for a comparison of two caches.
     fn encode_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
-    /// The encoded value. Later changes make the entry dirty again.
-    fn take_dirty_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
+    /// Appends the encoded value to `images`. Later changes make the entry dirty again.
+    fn take_dirty_image(&self, widths: Widths, images: &mut Vec<u8>) -> Result<(), EncodeError>;
 }

@@ -39,7 +39,7 @@ pub use dependency_node::{ChunkProxy, DependencyNode};
 pub use entry::{Entry, EntryReadGuard, Handle};
 pub use entry_id::{EntryId, Owner};
 pub use error::{DependencyCycle, Error, Result, StorageAction};
-pub use metadata::{EntryPatch, FlushScope, FlushStep, PendingFlush, UnpublishedChunkData};
+pub use metadata::{EntryPatch, FlushScope, FlushStep, ImageRange, PendingFlush, UnpublishedChunkData};
 #[doc(hidden)]
 pub use mutant::CacheMutant;
 pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, ReplacedBytesVisibility};

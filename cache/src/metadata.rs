@@ -1,6 +1,7 @@
 //! Entries by address: loading, adding, removing, evicting; and the joints between them.
 
 mod dirty_entries;
+mod entry_images;
 mod entry_shard;
 mod flush;
 mod flush_order;
@@ -27,6 +28,7 @@ use h5live_format::Addr;
 use self::entry_shard::EntryLookup;
 use self::parent_edges::EdgeLifetime;
 pub(crate) use self::{
+    entry_images::EntryImages,
     entry_shard::{EntryShard, shard_for},
     generation_state::GenerationPublisher,
     graph::SharedGraph,
@@ -34,6 +36,7 @@ pub(crate) use self::{
     revalidate::ReadOrigin,
 };
 pub use self::{
+    entry_images::ImageRange,
     flush::PendingFlush,
     flush_order::FlushScope,
     flush_step::FlushStep,

@@ -103,6 +103,6 @@ pub use symbol_table_entry::{SymbolTableEntry, SymbolTableScratchPad};
 pub use symbol_table_node::SymbolTableNode;
 pub use virtual_layout::{VirtualLayout, VirtualMapping};
 pub use wire::{
-    Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,
-    describe, encode, encode_mut, encode_with_size_hint, encoded_len, with_encoded,
+    Decoder, Describer, Encoder, Field, Record, Result, Wire, append_encoded, decode, decode_prefix,
+    decode_prefix_with, decode_with, describe, encode, encode_mut, encode_with_size_hint, encoded_len, with_encoded,
 };

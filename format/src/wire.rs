@@ -111,6 +111,31 @@ pub fn encode_with_size_hint<R: Record>(record: &mut R, widths: Widths) -> std::
     Ok(bytes)
 }
 
+/// As [`encode`], without a copy of the structure, behind `bytes`. The structure is unchanged afterwards; so are `bytes`
+/// if it fails.
+///
+/// # Errors
+/// As [`encode`].
+pub fn append_encoded<R: Record>(
+    record: &mut R,
+    widths: Widths,
+    bytes: &mut Vec<u8>,
+) -> std::result::Result<(), EncodeError> {
+    let start = bytes.len();
+    bytes.reserve(record.size_hint().min(MAX_INITIAL_ENCODE_BYTES));
+    let mut encoder = Encoder::behind(R::NAME, std::mem::take(bytes), widths);
+    let described = record.wire(&mut encoder);
+    let failed = encoder.complete().or_else(|| described.err().map(described_error));
+    *bytes = encoder.into_bytes();
+    match failed {
+        None => Ok(()),
+        Some(error) => {
+            bytes.truncate(start);
+            Err(error)
+        }
+    }
+}
+
 /// Most bytes of room that an estimate makes.
 const MAX_INITIAL_ENCODE_BYTES: usize = 1 << 16;
 
@@ -120,10 +145,13 @@ const SMALL_RECORD_BYTES: usize = 48;
 fn encode_with<R: Record>(record: &mut R, mut encoder: Encoder) -> std::result::Result<Vec<u8>, EncodeError> {
     let described = record.wire(&mut encoder);
     let bytes = encoder.finish()?;
-    match described {
-        Ok(()) => Ok(bytes),
-        Err(e) => Err(EncodeError { record: e.record, field: e.field, value: 0, limit: 0 }),
-    }
+    described.map_err(described_error)?;
+    Ok(bytes)
+}
+
+/// What is wrong with a structure that cannot be described.
+fn described_error(error: DecodeError) -> EncodeError {
+    EncodeError { record: error.record, field: error.field, value: 0, limit: 0 }
 }
 
 /// The number of bytes that a structure takes when it is encoded.

@@ -7,6 +7,7 @@ use std::{fmt, sync::atomic::Ordering};
 
 use h5live_format::{Addr, SeqlockCounter};
 
+use super::entry_images::{EntryImages, ImageRange};
 use super::flush_order::{FlushItem, FlushItemKind, FlushScope, FlushSelection};
 use super::flush_step::{BufferedWrites, FlushStep};
 use super::generation::GenerationSteps;
@@ -36,7 +37,8 @@ pub struct PendingFlush<'a> {
     succeeded: bool,
     /// While there are redo records, nothing else is written behind the announced end.
     past_eof_lock: Option<RwLockWriteGuard<'a, ()>>,
-    _only: MutexGuard<'a, ()>,
+    /// The bytes of its entries. While it has them, no other flush runs.
+    images: MutexGuard<'a, EntryImages>,
     _inside: ReentryGuard,
 }
 
@@ -108,7 +110,7 @@ impl Cache {
 
     fn plan_selection(&self, take: FlushSelection) -> Result<PendingFlush<'_>> {
         let inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
-        let only = self.flush_lock.lock();
+        let images = self.flush_lock.lock();
         let _gate = self.operation_gate.write();
         if self.is_read_only() {
             return Err(Error::ReadOnly);
@@ -132,7 +134,7 @@ impl Cache {
             is_atomic: as_one,
             succeeded: false,
             past_eof_lock: None,
-            _only: only,
+            images,
             _inside: inside,
         };
         if !picked.is_empty() || scope == Some(FlushScope::All) {
@@ -142,7 +144,7 @@ impl Cache {
     }
 
     /// All writes of a flush but those of neighbours, which `write_new_entries` joins.
-    fn write_step(&self, step: &FlushStep) -> Result<()> {
+    fn write_step(&self, step: &FlushStep, images: &EntryImages) -> Result<()> {
         match step {
             FlushStep::Extend(len) => self.space.ensure_len(*len, &*self.storage),
             FlushStep::Barrier => self.sync(),
@@ -159,7 +161,9 @@ impl Cache {
                 self.space.set_superblock_eof(*end);
                 Ok(())
             }
-            FlushStep::Entry { at, name, image, .. } => self.write_counted(StorageAction::WriteEntry(name), *at, image),
+            FlushStep::Entry { at, name, image, .. } => {
+                self.write_counted(StorageAction::WriteEntry(name), *at, images.image(image))
+            }
         }
     }
 }
@@ -201,7 +205,7 @@ impl PendingFlush<'_> {
         while self.steps_done < self.steps.len() {
             self.steps_done = match self.new_entry_count() {
                 0..=1 => {
-                    self.cache.write_step(&self.steps[self.steps_done])?;
+                    self.cache.write_step(&self.steps[self.steps_done], &self.images)?;
                     self.steps_done + 1
                 }
                 several => self.write_new_entries(several)?,
@@ -223,27 +227,20 @@ impl PendingFlush<'_> {
     fn write_new_entries(&mut self, several: usize) -> Result<usize> {
         let end = self.steps_done + several;
         self.steps[self.steps_done..end].sort_by_key(FlushStep::offset);
-        let mut bytes = Vec::new();
+        let mut scratch = Vec::new();
         while self.steps_done < end {
             let (first, mut next, mut len) = (self.steps_done, self.steps_done, 0);
             let start = self.steps[first].offset();
             while let Some(FlushStep::Entry { at, image, .. }) = self.steps[..end].get(next) {
                 let touches = start.and_then(|start| start.checked_add(len as u64)) == at.get();
-                if next > first && !(touches && len + image.len() <= MAX_MERGED_ENTRY_BYTES) {
+                if next > first && !(touches && len + image.byte_count() <= MAX_MERGED_ENTRY_BYTES) {
                     break;
                 }
-                (next, len) = (next + 1, len + image.len());
+                (next, len) = (next + 1, len + image.byte_count());
             }
-            match &self.steps[first..next] {
-                [alone] => self.cache.write_step(alone)?,
-                neighbours => {
-                    bytes.clear();
-                    bytes.reserve(len);
-                    neighbours.iter().filter_map(FlushStep::image).for_each(|image| bytes.extend_from_slice(image));
-                    if let Some(FlushStep::Entry { at, name, .. }) = neighbours.first() {
-                        self.cache.write_counted(StorageAction::WriteEntry(name), *at, &bytes)?;
-                    }
-                }
+            if let Some(FlushStep::Entry { at, name, .. }) = self.steps.get(first) {
+                let bytes = self.images.joined_images(&self.steps[first..next], &mut scratch);
+                self.cache.write_counted(StorageAction::WriteEntry(name), *at, bytes)?;
             }
             self.steps_done = next;
         }
@@ -275,11 +272,12 @@ impl PendingFlush<'_> {
                 }
                 FlushItemKind::Entry(slot) => {
                     let at = slot.entry_header().addr;
+                    let take = |images: &mut Vec<u8>| slot.take_dirty_image(cache.options.widths, images);
                     let image = match failure {
-                        Some(_) => Vec::new(),
-                        None => slot.take_dirty_image(cache.options.widths).unwrap_or_else(|source| {
+                        Some(_) => ImageRange::default(),
+                        None => self.images.push_with(take).unwrap_or_else(|source| {
                             failure = Some(Error::Encode { at, source });
-                            Vec::new()
+                            ImageRange::default()
                         }),
                     };
                     let in_place = slot.entry_header().is_stored();
@@ -370,7 +368,9 @@ impl PendingFlush<'_> {
     fn protocol_steps(&mut self, changes: &[FlushStep]) -> Result<ProtocolSteps> {
         let cache = self.cache;
         let barriers = self.barriers;
-        if let Some(GenerationSteps { before, between, after }) = cache.generation_steps(barriers, changes)? {
+        if let Some(GenerationSteps { before, between, after }) =
+            cache.generation_steps(barriers, changes, &self.images)?
+        {
             self.past_eof_lock = Some(cache.redo_state.past_eof_lock.write());
             return Ok(ProtocolSteps { before, between, after, ..ProtocolSteps::default() });
         }
@@ -388,8 +388,8 @@ impl PendingFlush<'_> {
         for group in groups {
             let changes = changes.get(group.clone()).unwrap_or_default();
             is_visible |= changes.iter().any(redo::overwrites_visible);
-            redo_writes
-                .push((group.start, FlushStep::WriteRedo { record: redo::redo_record(place, changes), is_visible }));
+            let record = redo::redo_record(place, changes, &self.images);
+            redo_writes.push((group.start, FlushStep::WriteRedo { record, is_visible }));
         }
         let mut steps = ProtocolSteps::default();
         let standing = cache.active_redo().filter(|at| *at == place);
@@ -430,7 +430,9 @@ impl PendingFlush<'_> {
 
 impl Drop for PendingFlush<'_> {
     fn drop(&mut self) {
-        let Cache { shared_graph, dirty_raw_data, write_buffer, space, .. } = self.cache;
+        let Cache { shared_graph, dirty_raw_data, write_buffer, space, options, .. } = self.cache;
+        // As much as a flush for want of memory writes.
+        self.images.clear(options.dirty_budget_bytes / 2);
         if !self.succeeded {
             // The changes of a generation are completed in another way.
             if !self.cache.publishes_generations() {

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use h5live_format::{Addr, GenerationWord, RedoRecord};
 
+use super::entry_images::ImageRange;
 use crate::{
     entry_id::EntryId,
     raw_data::{MergedWrites, RawWrite},
@@ -65,7 +66,7 @@ pub enum FlushStep {
         /// The name of its type.
         name: &'static str,
         /// Its bytes.
-        image: Vec<u8>,
+        image: ImageRange,
         /// Whether the file leads to it already: it is changed in place.
         in_place: bool,
         /// Whether something must be written before it in the same flush.
@@ -83,7 +84,7 @@ impl FlushStep {
     }
 
     /// The bytes of an entry.
-    pub(super) fn image(&self) -> Option<&[u8]> {
+    pub(super) fn image(&self) -> Option<&ImageRange> {
         match self {
             FlushStep::Entry { image, .. } => Some(image),
             _ => None,
@@ -115,7 +116,9 @@ impl fmt::Debug for FlushStep {
                 f.debug_list().entries(writes.iter().map(|write| write.chunk())).finish()
             }
             FlushStep::Superblock { end, .. } => write!(f, "announce {end:#x}"),
-            FlushStep::Entry { id, at, name, image, .. } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),
+            FlushStep::Entry { id, at, name, image, .. } => {
+                write!(f, "{name} {id:?} at {at}, {} bytes", image.byte_count())
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use h5live_format::{Addr, GenerationWord, RedoRecord};
 
+use super::entry_images::EntryImages;
 use super::flush_step::FlushStep;
 use super::generation_state::PublishedGeneration;
 use super::redo::redo_record;
@@ -120,7 +121,12 @@ impl Cache {
     }
 
     /// The steps of a flush around its `changes` in place, if readers go by generations.
-    pub(super) fn generation_steps(&self, barriers: bool, changes: &[FlushStep]) -> Result<Option<GenerationSteps>> {
+    pub(super) fn generation_steps(
+        &self,
+        barriers: bool,
+        changes: &[FlushStep],
+        images: &EntryImages,
+    ) -> Result<Option<GenerationSteps>> {
         let Some(now) = self.generation().map(GenerationWord::change_completed) else { return Ok(None) };
         let barrier = || barriers.then_some(FlushStep::Barrier);
         let (mut before, mut between, mut after) = (Vec::new(), Vec::new(), Vec::new());
@@ -135,7 +141,8 @@ impl Cache {
         let (place, record_addr) =
             GenerationWord::word_addr(end).zip(GenerationWord::redo_record_addr(end)).ok_or(Error::Undefined)?;
         if !changes.is_empty() {
-            let step = FlushStep::WriteRedo { record: redo_record(record_addr, changes), is_visible: false };
+            let record = redo_record(record_addr, changes, images);
+            let step = FlushStep::WriteRedo { record, is_visible: false };
             let under_way = FlushStep::SetGeneration { at: place, generation: now.next_changing() };
             between.extend(barrier());
             between.push(step);

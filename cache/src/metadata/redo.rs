@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use h5live_format::{Addr, RedoRecord, RedoWrite, SeqlockCounter, encode};
 
+use super::entry_images::EntryImages;
 use super::flush_step::FlushStep;
 use crate::{
     cache::{Cache, CacheOptions},
@@ -36,7 +37,7 @@ pub(super) fn group_redo_changes(
     }
     let is_cut = |step: &FlushStep, unit: u64| match step {
         FlushStep::Entry { at, image, in_place: true, .. } => {
-            crosses_unit(options.base_addr, *at, image.len() as u64, unit)
+            crosses_unit(options.base_addr, *at, image.byte_count() as u64, unit)
         }
         FlushStep::Raw(_) => true,
         _ => false,
@@ -61,14 +62,14 @@ pub(super) fn group_redo_changes(
     (0..changes.len()).filter(cut).map(|n| n..n + 1).collect()
 }
 
-/// The redo record of these steps, for the address `place`. [`Cache::write_redo`] is told whether it has raw data that
-/// readers may be reading.
-pub(super) fn redo_record(place: Addr, changes: &[FlushStep]) -> RedoRecord {
+/// The redo record of these steps, whose entries have these `images`, for the address `place`. [`Cache::write_redo`] is
+/// told whether it has raw data that readers may be reading.
+pub(super) fn redo_record(place: Addr, changes: &[FlushStep], images: &EntryImages) -> RedoRecord {
     let mut record = RedoRecord { addr: place, ..RedoRecord::default() };
     for change in changes {
         match change {
             FlushStep::Entry { at, image, .. } => {
-                record.writes.push(RedoWrite { at: *at, bytes: image.clone() });
+                record.writes.push(RedoWrite { at: *at, bytes: images.image(image).to_vec() });
             }
             FlushStep::Raw(writes) => {
                 let pieces = writes.iter().flat_map(|write| write.pieces());

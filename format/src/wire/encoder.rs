@@ -10,9 +10,11 @@ use crate::{Addr, DecodeError, EncodeError, Fault, Width, Widths, lookup3};
 pub struct Encoder {
     record: &'static str,
     bytes: Vec<u8>,
+    /// Where the structure begins in `bytes`.
+    start: usize,
     widths: Widths,
     failed: Option<EncodeError>,
-    /// Places of checksums that cover bytes after them, and how many bytes they cover.
+    /// Places of checksums that cover bytes after them, from the start of the structure, and how many bytes they cover.
     pending_checksums: Vec<(usize, usize)>,
 }
 
@@ -20,7 +22,7 @@ impl Encoder {
     /// An encoder for the structure named `record`.
     #[inline]
     pub fn new(record: &'static str, widths: Widths) -> Self {
-        Encoder { record, bytes: Vec::new(), widths, failed: None, pending_checksums: Vec::new() }
+        Encoder { record, bytes: Vec::new(), start: 0, widths, failed: None, pending_checksums: Vec::new() }
     }
 
     /// The same encoder with room for `bytes` bytes.
@@ -30,10 +32,21 @@ impl Encoder {
         self
     }
 
-    /// An encoder that goes on behind `bytes`.
+    /// An encoder that goes on behind `bytes`, which are the beginning of the structure.
     #[inline]
     pub(crate) fn after(record: &'static str, bytes: Vec<u8>, widths: Widths) -> Self {
         Encoder { bytes, ..Encoder::new(record, widths) }
+    }
+
+    /// An encoder of a structure that begins behind `bytes`.
+    #[inline]
+    pub(crate) fn behind(record: &'static str, bytes: Vec<u8>, widths: Widths) -> Self {
+        Encoder { start: bytes.len(), bytes, ..Encoder::new(record, widths) }
+    }
+
+    /// The bytes of the structure so far.
+    fn structure(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
     }
 
     /// Bytes as they are.
@@ -55,24 +68,30 @@ impl Encoder {
     /// The first value that did not fit its field.
     #[inline]
     pub fn finish(mut self) -> std::result::Result<Vec<u8>, EncodeError> {
-        if !self.pending_checksums.is_empty() {
-            self.fill_checksums();
-        }
-        match self.failed {
+        match self.complete() {
             None => Ok(self.bytes),
             Some(error) => Err(error),
         }
     }
 
+    /// Fills in what is still to be filled in. Returns the first value that did not fit its field.
+    #[inline]
+    pub(super) fn complete(&mut self) -> Option<EncodeError> {
+        if !self.pending_checksums.is_empty() {
+            self.fill_checksums();
+        }
+        self.failed.take()
+    }
+
     /// Fills in the checksums that cover bytes after them.
     fn fill_checksums(&mut self) {
         for (at, len) in std::mem::take(&mut self.pending_checksums) {
-            match self.bytes.get(..len) {
+            match self.structure().get(..len) {
                 Some(covered) => {
                     let sum = lookup3(covered, 0).to_le_bytes();
-                    self.bytes.iter_mut().skip(at).zip(sum).for_each(|(byte, stored)| *byte = stored);
+                    self.bytes.iter_mut().skip(self.start + at).zip(sum).for_each(|(byte, stored)| *byte = stored);
                 }
-                None => self.record_error("checksum", self.bytes.len() as u64, len as u64),
+                None => self.record_error("checksum", self.position() as u64, len as u64),
             }
         }
     }
@@ -101,7 +120,7 @@ impl Wire for Encoder {
 
     #[inline]
     fn position(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() - self.start
     }
 
     fn remaining(&self) -> usize {
@@ -113,7 +132,7 @@ impl Wire for Encoder {
     }
 
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError {
-        DecodeError { record: self.record, field, at: self.bytes.len(), fault }
+        DecodeError { record: self.record, field, at: self.position(), fault }
     }
 
     #[inline]
@@ -175,13 +194,13 @@ impl Wire for Encoder {
     }
 
     fn checksum(&mut self) -> Result<()> {
-        let sum = lookup3(&self.bytes, 0);
+        let sum = lookup3(self.structure(), 0);
         self.bytes.extend_from_slice(&sum.to_le_bytes());
         Ok(())
     }
 
     fn checksum_of(&mut self, len: usize) -> Result<()> {
-        self.pending_checksums.push((self.bytes.len(), len));
+        self.pending_checksums.push((self.position(), len));
         self.reserved(4)
     }
 

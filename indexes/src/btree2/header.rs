@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_cache::Entry;
-use h5live_format::{Addr, Btree2Geometry, Btree2Header, EncodeError, Widths, encode, encode_mut};
+use h5live_format::{Addr, Btree2Geometry, Btree2Header, EncodeError, Widths, append_encoded, encode};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
@@ -71,9 +71,9 @@ impl Entry for CachedBtree2Header {
         encode(&self.header, widths)
     }
 
-    fn encode_to_discard(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn append_image(&mut self, widths: Widths, images: &mut Vec<u8>) -> Result<(), EncodeError> {
         self.fresh.get_mut().clear();
-        encode_mut(&mut self.header, widths)
+        append_encoded(&mut self.header, widths, images)
     }
 
     fn weight(&self) -> usize {
