@@ -44,6 +44,9 @@ const WRITER_LOCK_WAIT: Duration = Duration::from_millis(200);
 /// A commit that fails where less than its size and these bytes are free has failed for want of room.
 const MIN_FREE_BYTES: usize = 64 << 10;
 
+/// Bytes of pages of a commit whose memory the process may keep for the next one.
+const KEPT_COMMIT_BYTES: usize = 4 << 20;
+
 /// How an LMDB store is opened.
 #[derive(Debug, Clone)]
 pub struct LmdbOptions {
@@ -190,6 +193,7 @@ impl LmdbEngine {
             writer: Mutex::default(),
         };
         if let Some(mut lock) = lock {
+            keep_memory_of_commits();
             // Else the session would change one state, and commit to another one.
             engine.environment.adopt_newest_commit()?;
             engine.environment.check_pages(PageCheckScope::Used)?;
@@ -277,6 +281,13 @@ impl LmdbEngine {
         self.environment.check_overflow_page(key, old)?;
         pairs.delete(txn, key).map_err(failed())
     }
+}
+
+/// Lets the allocator keep the memory of a commit for the next one. LMDB allocates the pages of a commit, and frees them after
+/// it. glibc gives the free end of its heap back to the system beyond a limit, 128 KiB at first, and the next commit would
+/// take it again page by page. The limit rises when a larger block is freed: mallopt(3), `M_MMAP_THRESHOLD`.
+fn keep_memory_of_commits() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT_COMMIT_BYTES)));
 }
 
 /// Looks at the meta pages before LMDB does; a folder without the file, or with an empty one, is a new database.
