@@ -1,6 +1,6 @@
 //! How a log lies in its file: as this program has it, or as the program Log VOL 1.4.0 has it.
 //!
-//! What differs between the two is here, but for the bytes of entries (`entry_format.rs`).
+//! What differs between the two is here, but for the bytes of entries (`entry.rs`, `log_vol_entry.rs`).
 
 use h5live_model::{
     AttributeData, Capabilities, ChunkEncodedBy, ChunkReadStrategy, ConsistencyScope, DatasetSpec, Dataspace, Datatype,
